@@ -1,0 +1,3 @@
+module joulerig
+
+go 1.25.0
