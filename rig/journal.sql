@@ -1,0 +1,99 @@
+-- SPDX-License-Identifier: GPL-3.0-or-later
+-- A campaign's journal: results/<campaign-id>/journal.sqlite (WAL). Times are controller UTC ns; units are in the names.
+PRAGMA user_version = 1;
+
+CREATE TABLE campaign (
+  id TEXT PRIMARY KEY,             -- <name>-<UTC yyyymmdd-hhmmss>
+  name TEXT NOT NULL,
+  question TEXT NOT NULL,
+  created_ns INTEGER NOT NULL,
+  finished_ns INTEGER,
+  definition TEXT NOT NULL,        -- JSON: the campaign mapping as validated, defaults filled in
+  lab TEXT NOT NULL,               -- JSON: the lab model as it was (no secrets)
+  virtual INTEGER NOT NULL,        -- 1: some test host is a virtual one, every figure must say so
+  provenance TEXT NOT NULL         -- JSON: versions of the controller's tools, git revision, seed
+);
+
+CREATE TABLE run (
+  id TEXT PRIMARY KEY,             -- <campaign-id>-<ordinal, 4 digits>: unique over campaigns, it is InfluxDB's `run` tag
+  ordinal INTEGER NOT NULL UNIQUE, -- order of execution within a host
+  block INTEGER NOT NULL,          -- randomisation block (= replicate)
+  replicate INTEGER NOT NULL,
+  host TEXT NOT NULL,
+  drive TEXT NOT NULL,
+  filesystem TEXT NOT NULL,
+  scheduler TEXT NOT NULL,
+  workload TEXT NOT NULL,
+  cell TEXT NOT NULL,              -- "drive/filesystem/scheduler/workload[/factor=level...]": equal for replicates
+  factors TEXT NOT NULL,           -- JSON: every factor's level
+  status TEXT NOT NULL CHECK (status IN ('planned','running','ok','partial','failed','lost','not-run')),
+  reason TEXT NOT NULL DEFAULT '', -- why it is not ok; empty when ok
+  started_ns INTEGER,
+  ended_ns INTEGER,
+  current_phase TEXT               -- of a running run, as last heard
+);
+
+CREATE TABLE phase (
+  run TEXT NOT NULL REFERENCES run(id),
+  phase TEXT NOT NULL,             -- prepare, precondition, idle, workload, tail
+  start_ns INTEGER NOT NULL,
+  end_ns INTEGER NOT NULL,
+  clock_offset_ns INTEGER NOT NULL,
+  clock_error_ns INTEGER NOT NULL,
+  PRIMARY KEY (run, phase)
+);
+
+CREATE TABLE performance (         -- of the workload phase, from the workload's own report
+  run TEXT PRIMARY KEY REFERENCES run(id),
+  seconds REAL NOT NULL,           -- duration of the workload phase
+  ops INTEGER NOT NULL,
+  read_bytes INTEGER NOT NULL,
+  write_bytes INTEGER NOT NULL,
+  syncs INTEGER NOT NULL,
+  ops_per_second REAL NOT NULL,    -- ops / seconds
+  mb_per_second REAL NOT NULL,     -- (read_bytes + write_bytes) / 1e6 / seconds
+  latency_p50_seconds REAL,
+  latency_p99_seconds REAL
+);
+
+CREATE TABLE energy (              -- one row per run, phase and rail that is measured
+  run TEXT NOT NULL REFERENCES run(id),
+  phase TEXT NOT NULL,
+  meter TEXT NOT NULL,
+  rail TEXT NOT NULL,
+  drive TEXT NOT NULL,             -- an array's energy is the sum over its members' rails
+  joules REAL,                     -- NULL: no measurement (no meter, no joules)
+  true_joules REAL,                -- virtual lab only: what the twin says it drew
+  samples INTEGER NOT NULL,
+  expected INTEGER NOT NULL,
+  lost INTEGER NOT NULL,
+  gap_seconds REAL NOT NULL,
+  PRIMARY KEY (run, phase, meter, rail)
+);
+
+CREATE TABLE result (              -- one row per run with performance and energy of the workload phase
+  run TEXT PRIMARY KEY REFERENCES run(id),
+  joules REAL,                     -- sum over the drive's rails; NULL when any rail is missing
+  true_joules REAL,
+  error_percent REAL,              -- 100 (joules - true_joules) / true_joules
+  mean_watts REAL,
+  ai_ops_per_joule REAL,
+  ai_mb_per_joule REAL
+);
+
+CREATE TABLE io (                  -- counters over the workload phase, by who counted
+  run TEXT NOT NULL REFERENCES run(id),
+  source TEXT NOT NULL,            -- 'iod' (block layer of the test host), 'twin' (the virtual drive), 'host' (module's own reading of /sys/block/X/stat)
+  reads INTEGER, read_bytes INTEGER, writes INTEGER, write_bytes INTEGER,
+  flushes INTEGER, discards INTEGER, fua_writes INTEGER,
+  journal_transactions INTEGER,
+  PRIMARY KEY (run, source)
+);
+
+CREATE TABLE event (               -- append-only: what happened, in order
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  time_ns INTEGER NOT NULL,
+  run TEXT,
+  event TEXT NOT NULL,             -- created, status, phase, finished, note
+  detail TEXT NOT NULL             -- JSON
+);
