@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors a user can cause: one line that names the file, the key, the value found and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+
+class UserError(Exception):
+    """Something the user can mend; its text is one line and is all that is shown."""
+
+
+class Strict(BaseModel):
+    """A mapping that a user writes: unknown keys are refused with the allowed ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys_only(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            for key in data:
+                if key not in cls.model_fields:
+                    raise ValueError(f"unknown key {key!r}; allowed: {', '.join(sorted(cls.model_fields))}")
+        return data
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(model: type[Model], data: Any, source: Path | str, key: str = "") -> Model:
+    """`data` as a `model`; raises UserError naming `source`, the key below `key`, the value, what is allowed."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join([key, *map(str, first["loc"])] if key else map(str, first["loc"]))
+        message = first["msg"].removeprefix("Value error, ")
+        found = first.get("input")
+        if isinstance(found, dict | list) or first["type"] in ("value_error", "missing"):
+            raise UserError(f"{source}: {where or 'top level'}: {message}") from None
+        raise UserError(f"{source}: {where}: {found!r}: {message}") from None

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where things lie: the checkout, its compiled programs, its state, its results."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+
+
+def var() -> Path:
+    """State of this checkout (secrets, spools, sockets, the virtual lab's drives); JOULERIG_VAR moves it."""
+    return Path(os.environ.get("JOULERIG_VAR") or ROOT / "var").absolute()
+
+
+def results() -> Path:
+    """Where campaigns leave their results; JOULERIG_RESULTS moves it."""
+    return Path(os.environ.get("JOULERIG_RESULTS") or ROOT / "results").absolute()
+
+
+def inventory() -> Path:
+    """The lab's inventory; JOULERIG_INVENTORY names another."""
+    return Path(os.environ.get("JOULERIG_INVENTORY") or ROOT / "inventory.ini").absolute()
+
+
+def cache() -> Path:
+    """Built guest images, shared by all checkouts of a user; XDG_CACHE_HOME moves it."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulerig"
+
+
+def program(name: str) -> Path:
+    """A compiled program of this checkout."""
+    return BUILD / name
+
+
+def short(path: Path) -> str:
+    """`path` as a person would type it from the checkout."""
+    try:
+        return str(path.relative_to(ROOT))
+    except ValueError:
+        return str(path)
