@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,3 +43,14 @@ def short(path: Path) -> str:
         return str(path.relative_to(ROOT))
     except ValueError:
         return str(path)
+
+
+def run() -> Path:
+    """Sockets of this checkout: below var(), or in a short place of the user's own where var()'s path is
+    too long for a unix socket (108 bytes)."""
+    place = var() / "run"
+    if len(str(place)) > 70:
+        digest = hashlib.sha256(str(var()).encode()).hexdigest()[:12]
+        place = Path(tempfile.gettempdir()) / f"joulerig-{os.getuid()}-{digest}"
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return place

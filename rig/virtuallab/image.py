@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The guest image of virtual test hosts: Debian 12 by mmdebstrap, cached by a hash of its definition."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig import paths
+from rig.errors import UserError
+
+SUITE = "bookworm"
+SIZE = "4G"
+# Debian's own kernel carries every file system and scheduler of the studies. What the provisioning's roles
+# install is here too, so that a virtual host is provisioned without a network.
+PACKAGES = (
+    "linux-image-amd64 initramfs-tools zstd systemd-sysv udev dbus kmod iproute2 openssh-server python3 python3-apt"
+    " e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools reiserfsprogs jfsutils"
+    " fio nvme-cli smartmontools ndctl mdadm chrony"
+).split()
+CUSTOMISE = r"""
+set -eu
+root="$1"
+printf 'MODULES=list\nCOMPRESS=zstd\n' > "$root/etc/initramfs-tools/conf.d/joulerig"
+printf 'virtio_pci\nvirtio_blk\next4\n' >> "$root/etc/initramfs-tools/modules"
+printf '/dev/vda / ext4 noatime,errors=remount-ro 0 1\n' > "$root/etc/fstab"
+mkdir -p "$root/etc/systemd/network"
+printf '[Match]\nType=ether\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n' > "$root/etc/systemd/network/lan.network"
+rm -f "$root"/etc/ssh/ssh_host_*
+printf 'UseDNS no\nPermitRootLogin prohibit-password\nPasswordAuthentication no\n' > "$root/etc/ssh/sshd_config.d/joulerig.conf"
+cat > "$root/etc/systemd/system/lab-identity.service" <<'UNIT'
+[Unit]
+Description=Take name and SSH keys from the virtual lab
+Before=ssh.service
+[Service]
+Type=oneshot
+ExecStart=/usr/local/sbin/lab-identity
+[Install]
+WantedBy=multi-user.target
+UNIT
+cat > "$root/usr/local/sbin/lab-identity" <<'SCRIPT'
+#!/bin/sh
+set -eu
+modprobe qemu_fw_cfg
+from=/sys/firmware/qemu_fw_cfg/by_name/opt/joulerig
+umask 077
+mkdir -p /root/.ssh
+cat $from/authorized_keys/raw > /root/.ssh/authorized_keys
+cat $from/ssh_host_key/raw > /etc/ssh/ssh_host_ed25519_key
+ssh-keygen -y -f /etc/ssh/ssh_host_ed25519_key > /etc/ssh/ssh_host_ed25519_key.pub
+hostname "$(cat $from/hostname/raw)"
+hostname > /etc/hostname
+SCRIPT
+chmod 755 "$root/usr/local/sbin/lab-identity"
+chroot "$root" systemctl enable systemd-networkd lab-identity
+chroot "$root" systemctl mask apt-daily.timer apt-daily-upgrade.timer getty@tty1.service systemd-networkd-wait-online.service
+chroot "$root" update-initramfs -u
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A built image: a root file system, its kernel and its initial RAM disk."""
+
+    root: Path
+    kernel: Path
+    initrd: Path
+    release: str
+
+
+def definition_hash() -> str:
+    """What the cache goes by: the same definition gives the same image."""
+    text = json.dumps([SUITE, SIZE, PACKAGES, CUSTOMISE])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def folder() -> Path:
+    return paths.cache() / "images" / definition_hash()
+
+
+def cached() -> Image | None:
+    """The image if it is built already."""
+    manifest = folder() / "manifest.json"
+    if not manifest.is_file():
+        return None
+    return Image(folder() / "root.ext4", folder() / "vmlinuz", folder() / "initrd", json.loads(manifest.read_text())["release"])
+
+
+def build(report=print) -> Image:
+    """The image, built if the cache lacks it (needs root or sudo, about a minute). Raises UserError."""
+    if image := cached():
+        return image
+    if not shutil.which("mmdebstrap"):
+        raise UserError("mmdebstrap: not found; 'make setup' (or: apt-get install mmdebstrap) gets it")
+    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    target = folder()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    report(f"building the guest image {target.name} (once, about a minute)")
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    log = target.parent / f"{target.name}.log"
+    try:
+        customise = work / "customise"
+        customise.write_text("#!/bin/sh\n" + CUSTOMISE)
+        customise.chmod(0o755)
+        tree = work / "tree"
+        _run(
+            [*sudo, "mmdebstrap", "--mode=root", "--variant=minbase", "--components=main",
+             "--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Languages \"none\"",
+             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
+             "--dpkgopt=path-exclude=/usr/share/locale/*",
+             f"--include={','.join(PACKAGES)}", f"--customize-hook={customise} \"$1\"", SUITE, str(tree)],
+            log,
+        )  # fmt: skip
+        root = work / "root.ext4"
+        # No lazy initialisation: a virtual host must not write to its own disk while a drive is measured.
+        _run([*sudo, "mke2fs", "-q", "-t", "ext4", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-L", "root",
+              "-d", str(tree), str(root), SIZE], log)  # fmt: skip
+        kernel = max((tree / "boot").glob("vmlinuz-*"))
+        release = kernel.name.removeprefix("vmlinuz-")
+        for source, name in ((kernel, "vmlinuz"), (tree / "boot" / f"initrd.img-{release}", "initrd")):
+            _run([*sudo, "cp", str(source), str(work / name)], log)
+        if sudo:
+            _run([*sudo, "chown", "-R", f"{os.getuid()}:{os.getgid()}", str(root), str(work / "vmlinuz"), str(work / "initrd")], log)
+        _run([*sudo, "rm", "-rf", str(tree)], log)
+        (work / "manifest.json").write_text(json.dumps({"suite": SUITE, "release": release, "packages": PACKAGES}))
+        work.chmod(0o755)
+        shutil.rmtree(target, ignore_errors=True)
+        work.rename(target)
+    finally:
+        subprocess.run([*sudo, "rm", "-rf", str(work)], check=False)
+    image = cached()
+    assert image, "the image was just put in place"
+    return image
+
+
+def _run(command: list[str], log: Path) -> None:
+    with log.open("a") as output:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    if done.returncode:
+        raise UserError(f"{command[0]}: building the guest image failed (exit {done.returncode}); its output: {log}")

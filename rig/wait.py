@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting with one deadline instead of scattered sleeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def until(what: Callable[[], T], seconds: float, interval: float = 0.1) -> T:
+    """Call `what` until it gives something true or `seconds` are over; gives its last answer."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = what()
+        if answer or time.monotonic() >= end:
+            return answer
+        time.sleep(interval)
