@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Offset between this host's clock and the controller's: SNTP exchanges (RFC 5905), the least round trip counts."""
+
+import socket
+import struct
+import time
+
+from ansible.module_utils.joulerig.tools import Failed
+
+NTP_EPOCH_SECONDS = 2208988800  # from 1900-01-01 to 1970-01-01
+
+
+def _ntp_to_ns(seconds, fraction):
+    return (seconds - NTP_EPOCH_SECONDS) * 1_000_000_000 + (fraction * 1_000_000_000 >> 32)
+
+
+def exchange(sock):
+    """(offset_ns, round_trip_ns) of one exchange on a connected UDP socket: offset = server - this host."""
+    sent = time.time_ns()
+    seconds, rest = divmod(sent, 1_000_000_000)
+    originate = struct.pack("!II", (seconds + NTP_EPOCH_SECONDS) & 0xFFFFFFFF, (rest << 32) // 1_000_000_000)
+    sock.send(struct.pack("!B39x", 0x23) + originate)  # version 4, mode 3 (client)
+    while True:
+        answer = sock.recv(256)
+        arrived = time.time_ns()
+        if len(answer) >= 48 and answer[0] & 7 == 4 and answer[24:32] == originate:
+            break  # else: a late answer to an earlier question
+    received = _ntp_to_ns(*struct.unpack("!II", answer[32:40]))
+    transmitted = _ntp_to_ns(*struct.unpack("!II", answer[40:48]))
+    offset = ((received - sent) + (transmitted - arrived)) // 2
+    return offset, (arrived - sent) - (transmitted - received)
+
+
+def measure(server, exchanges=24, timeout=1.0):
+    """{"offset_ns", "error_ns", "exchanges"}: controller minus host, and half the least round trip.
+
+    `server` is "address:port" (UDP). Raises Failed when nothing answers.
+    """
+    address, _, port = server.rpartition(":")
+    best = None
+    answered = 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(timeout)
+        sock.connect((address, int(port)))
+        for attempt in range(exchanges):
+            try:
+                offset, round_trip = exchange(sock)
+            except OSError:
+                if not answered and attempt >= 4:
+                    break
+                continue
+            answered += 1
+            if best is None or round_trip < best[1]:
+                best = (offset, round_trip)
+    if best is None:
+        raise Failed(f"clock: {server} (UDP) does not answer; is powerd running on the controller?")
+    return {"offset_ns": best[0], "error_ns": max(best[1], 0) // 2 + 1, "exchanges": answered}

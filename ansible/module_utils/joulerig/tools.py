@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a tool of the trade: its exit code is honoured, its last words become the reason."""
+
+import json
+import subprocess
+
+
+class Refused(Exception):
+    """The host must not or cannot do this; nothing was touched. The text is the reason."""
+
+
+class Failed(Exception):
+    """Something went wrong on the way. The text is the reason."""
+
+
+def run(command, timeout=600, env=None, cwd=None):
+    """Standard output of `command` (a list). Raises Failed with its last line when it does not exit with 0."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, env=env, cwd=cwd
+        )
+    except FileNotFoundError:
+        raise Failed(f"{command[0]}: not found on this host; playbooks/provision.yml installs it") from None
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{command[0]}: still running after {timeout:.0f} s") from None
+    if done.returncode:
+        words = [line for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
+        raise Failed(f"{command[0]}: exit {done.returncode}: {words[0].strip() if words else 'it said nothing'}")
+    return done.stdout
+
+
+def run_json(command, timeout=60):
+    """A tool's JSON output; None where it gave none (a query that some devices do not answer)."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        return json.loads(done.stdout) if done.stdout.strip() else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def version(command):
+    """First line of what `command` says of its version, or None."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    words = (done.stdout or done.stderr).strip().splitlines()
+    return words[0].strip() if words else None

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Start, stop and look at the virtual lab: twins, power taps, test hosts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+from rig import files, paths, services, wait
+from rig.errors import UserError
+from rig.lab import Drive, Lab, TestHost
+from rig.virtuallab import accelerator, image, machine, profile
+
+BOOT_SECONDS = 300.0  # TCG on a busy machine; about 40 s where it is idle
+
+
+def folder() -> Path:
+    """Where the virtual lab keeps its drives, disks and keys."""
+    return paths.var() / "lab"
+
+
+def twin_name(host: str, drive: str) -> str:
+    return f"twin-{host}-{drive}"
+
+
+def truth_socket(host: str, drive: str) -> Path:
+    """The truth socket of a drive's twin (docs/interfaces.md)."""
+    return paths.run() / f"{host}-{drive}.truth"
+
+
+def nbd_socket(host: str, drive: str) -> Path:
+    return paths.run() / f"{host}-{drive}.nbd"
+
+
+def twinned(host: TestHost) -> dict[str, Drive]:
+    """The drives of a virtual host that have a twin (an NVDIMM is memory and has none)."""
+    return {name: drive for name, drive in host.drives.items() if drive.interface != "nvdimm"} if host.virtual else {}
+
+
+def tap_ports(lab: Lab) -> dict[str, dict[str, int]]:
+    """TCP port of each port of each virtual tap."""
+    taps = sorted({meter.virtual.tap for meter in lab.controller.meters.values() if meter.virtual})
+    return {tap: {port: files.kept_port(f"{tap}-{port}") for port in "ab"} for tap in taps}
+
+
+def connection(lab: Lab, meter: str) -> str:
+    """libsigrok's conn of a meter, virtual or not."""
+    spec = lab.controller.meters[meter]
+    if spec.virtual:
+        return f"tcp-raw/127.0.0.1/{tap_ports(lab)[spec.virtual.tap][spec.virtual.port]}"
+    return spec.connection
+
+
+def up(lab: Lab, report=print) -> None:
+    """Start the virtual lab and wait until its hosts answer over SSH. Does nothing to what runs already."""
+    hosts = {name: host for name, host in lab.hosts.items() if host.virtual}
+    if not hosts:
+        raise UserError(f"{paths.short(lab.inventory)}: describes no virtual host; there is nothing to start")
+    for program in ("nbdkit", "qemu-system-x86_64", "qemu-img"):
+        if not shutil.which(program):
+            raise UserError(f"{program}: not found; 'make setup' gets it")
+    for built in ("nbdkit-twin-plugin.so", "power_tap"):
+        if not paths.program(built).exists():
+            raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
+    guest = image.build(report)
+    _make_keys()
+    services.start(_twin(name, key, drive) for name, host in hosts.items() for key, drive in twinned(host).items())
+    services.start(_tap(lab, tap) for tap in tap_ports(lab))
+    how = accelerator.choose(guest)
+    booting = [name for name in hosts if services.states().get(f"host-{name}") != "RUNNING"]
+    if booting:
+        report(f"booting {', '.join(booting)} under {how.upper()} (kernel {guest.release})")
+    services.start(_host(name, host, guest, how) for name, host in hosts.items())
+    _write_ssh_config(hosts)
+    for name in hosts:
+        _await_ssh(name)
+
+
+def down() -> list[str]:
+    """Stop the virtual lab; its drives keep their data."""
+    return services.stop(lambda name: name.startswith(("host-", "tap-", "twin-")))
+
+
+def status(lab: Lab) -> dict[str, dict]:
+    """State of each part, and of each twin its truth."""
+    states = {n: s for n, s in services.states().items() if n.startswith(("host-", "tap-", "twin-"))}
+    truths = {}
+    for host, spec in lab.hosts.items():
+        for drive in twinned(spec):
+            try:
+                truths[f"{host}/{drive}"] = truth(host, drive, "state")
+            except UserError:
+                truths[f"{host}/{drive}"] = None
+    return {"processes": states, "twins": truths}
+
+
+def truth(host: str, drive: str, request: str) -> dict:
+    """What a twin answers to a request of its truth socket (`state`, `history T1 T2`). Raises UserError."""
+    path = truth_socket(host, drive)
+    try:
+        with socket.socket(socket.AF_UNIX) as connection_:
+            connection_.settimeout(5)
+            connection_.connect(str(path))
+            connection_.sendall(request.encode() + b"\n")
+            with connection_.makefile("rb") as stream:
+                answer = json.loads(stream.readline())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{paths.short(path)}: the twin does not answer: {error}") from None
+    if "error" in answer:
+        raise UserError(f"{paths.short(path)}: {request.split()[0]}: {answer['error']}")
+    return answer
+
+
+def ssh_command(host: str) -> list[str]:
+    return ["ssh", "-F", str(folder() / "ssh_config"), host]
+
+
+def _twin(host: str, key: str, drive: Drive) -> services.Program:
+    model = profile.load(drive.profile, f"host_vars/{host}.yml: drives.{key}.profile")
+    if set(drive.rails) - set(model.rails):
+        missing = min(set(drive.rails) - set(model.rails))
+        raise UserError(
+            f"host_vars/{host}.yml: drives.{key}.rails: profile {drive.profile!r} has no rail {missing!r};"
+            f" allowed: {', '.join(model.rails)}"
+        )
+    backing = folder() / "drives" / f"{host}-{key}.img"
+    backing.parent.mkdir(parents=True, exist_ok=True)
+    rails = [
+        f"rail={name},{r.volts!r},{r.source_ohms!r},{r.idle_watts!r},{r.read_joules_per_byte!r},"
+        f"{r.write_joules_per_byte!r},{r.command_joules!r},{r.flush_joules!r}"
+        for name, r in model.rails.items()
+    ]
+    truth_path, nbd = truth_socket(host, key), nbd_socket(host, key)
+    command = [
+        "nbdkit", "--foreground", "--exit-with-parent", "--unix", str(nbd), str(paths.program("nbdkit-twin-plugin.so")),
+        f"file={backing}", f"size={drive.size_bytes}", f"serial={drive.serial}", f"truth={truth_path}", *rails,
+    ]  # fmt: skip
+    if services.states().get(twin_name(host, key)) not in ("RUNNING", "STARTING"):
+        nbd.unlink(missing_ok=True)  # of a twin that was killed: nbdkit refuses an existing socket
+        truth_path.unlink(missing_ok=True)
+    return services.Program(
+        twin_name(host, key), command, ready=lambda: truth_path.exists() and nbd.exists(), priority=100, restart=False
+    )
+
+
+def _tap(lab: Lab, tap: str) -> services.Program:
+    ports = tap_ports(lab)[tap]
+    first = {"a": 1, "b": 3}
+    words = [str(paths.program("power_tap")), "--listen", f"127.0.0.1:{ports['a']},127.0.0.1:{ports['b']}"]
+    rates = {m.sample_rate_hz for m in lab.controller.meters.values() if m.virtual and m.virtual.tap == tap}
+    if len(rates) != 1:
+        raise UserError(f"host_vars: meters of the virtual tap {tap}: sample_rate_hz: {sorted(rates)}: must be equal")
+    words += ["--rate", f"{rates.pop():g}"]
+    for host, spec in lab.hosts.items():
+        for drive in twinned(spec):
+            for name, rail in spec.drives[drive].rails.items():
+                meter = lab.controller.meters[rail.meter]
+                if meter.virtual and meter.virtual.tap == tap:
+                    number = first[meter.virtual.port] + _rail_of_channels(f"{host}/{drive}/{name}", rail)
+                    words += ["--rail", f"{number}={truth_socket(host, drive)}:{name}"]
+
+    def ready() -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", ports["a"]), 1):
+                return True
+        except OSError:
+            return False
+
+    return services.Program(f"tap-{tap}", words, ready=ready, priority=200)
+
+
+def _rail_of_channels(where: str, rail) -> int:
+    pairs = [("CH1", "CH2"), ("CH3", "CH4")]
+    if (rail.volts, rail.amps) not in pairs:
+        raise UserError(f"{where}: channels {rail.volts}, {rail.amps}: a virtual tap has CH1, CH2 or CH3, CH4")
+    return pairs.index((rail.volts, rail.amps))
+
+
+def _host(name: str, host: TestHost, guest: image.Image, how: str) -> services.Program:
+    place = folder() / name
+    place.mkdir(parents=True, exist_ok=True)
+    files.replace(place / "hostname", name + "\n")
+    files.replace(place / "authorized_keys", (folder() / "ssh" / "id_ed25519.pub").read_text())
+    files.replace(place / "ssh_host_key", (folder() / "ssh" / "host_ed25519").read_text(), mode=0o600)
+    overlay = place / "root.qcow2"
+    marker = place / "image"
+    if not overlay.exists() or not marker.exists() or marker.read_text() != str(guest.root):
+        overlay.unlink(missing_ok=True)
+        command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(guest.root), str(overlay)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise UserError(f"qemu-img: {done.stderr.strip()}")
+        files.replace(marker, str(guest.root))
+    for key, drive in host.drives.items():
+        if drive.interface == "nvdimm":
+            with open(place / f"{key}.img", "ab") as backing:
+                backing.truncate(drive.size_bytes)
+    sockets = {key: nbd_socket(name, key) for key in twinned(host)}
+    qmp = paths.run() / f"{name}.qmp"
+    command = machine.command(name, host, guest, how, place, sockets, files.kept_port(f"ssh-{name}"), qmp)
+    return services.Program(f"host-{name}", command, priority=300, restart=False)
+
+
+def _make_keys() -> None:
+    for key in ("id_ed25519", "host_ed25519"):
+        path = folder() / "ssh" / key
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "joulerig virtual lab", "-f", str(path)]
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+
+def _write_ssh_config(hosts: dict[str, TestHost]) -> None:
+    host_key = (folder() / "ssh" / "host_ed25519.pub").read_text().split()[:2]
+    files.replace(folder() / "known_hosts", "".join(f"{name} {' '.join(host_key)}\n" for name in hosts))
+    sections = [
+        f"""Host {name}
+  HostName 127.0.0.1
+  Port {files.kept_port(f"ssh-{name}")}
+  HostKeyAlias {name}
+  User root
+  IdentityFile {folder()}/ssh/id_ed25519
+  IdentitiesOnly yes
+  UserKnownHostsFile {folder()}/known_hosts
+  StrictHostKeyChecking yes
+  LogLevel ERROR
+"""
+        for name in hosts
+    ]
+    files.replace(folder() / "ssh_config", "".join(sections))
+
+
+def _await_ssh(host: str) -> None:
+    command = [*ssh_command(host), "-o", "ConnectTimeout=5", "-o", "BatchMode=yes", "true"]
+
+    def answers() -> bool:
+        if services.states().get(f"host-{host}") not in ("RUNNING", "STARTING"):
+            raise UserError(f"{host}: QEMU ended: {services.last_words(f'host-{host}')}")
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+
+    if not wait.until(answers, BOOT_SECONDS, 0.5):
+        raise UserError(f"{host}: does not answer over SSH after {BOOT_SECONDS:.0f} s; its console: {folder()}/{host}/console.log")
+
+

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The QEMU command of a virtual test host: q35, its drives attached by NBD with their serials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rig.lab import Drive, TestHost
+from rig.virtuallab import profile
+from rig.virtuallab.image import Image
+
+KERNEL_ARGUMENTS = "root=/dev/vda ro console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on"
+
+
+def command(
+    name: str,
+    host: TestHost,
+    image: Image,
+    accelerator: str,
+    folder: Path,
+    sockets: dict[str, Path],
+    ssh_port: int,
+    qmp: Path,
+) -> list[str]:
+    """The command line that runs `host`.
+
+    `folder` holds its overlay disk, console and identity files; `sockets` are the NBD sockets of its drives by
+    name; the guest's SSH port appears as 127.0.0.1:`ssh_port`.
+    """
+    nvdimms = {key: drive for key, drive in host.drives.items() if drive.interface == "nvdimm"}
+    memory = f"{host.virtual.memory_mb}M"
+    words = [
+        "qemu-system-x86_64",
+        "-name", name,
+        "-nodefaults", "-display", "none",
+        "-accel", "kvm" if accelerator == "kvm" else "tcg,thread=multi,tb-size=512",
+        "-machine", "q35" + (",nvdimm=on" if nvdimms else ""),
+        "-cpu", "host" if accelerator == "kvm" else "max",
+        "-smp", str(host.virtual.cpus),
+        "-m", memory + (f",slots={len(nvdimms)},maxmem={host.virtual.memory_mb + 8192}M" if nvdimms else ""),
+        "-rtc", "base=utc",
+        "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", KERNEL_ARGUMENTS,
+        "-serial", f"file:{folder}/console.log",
+        "-qmp", f"unix:{qmp},server=on,wait=off",
+        "-device", "virtio-rng-pci",
+        "-netdev", f"user,id=lan,hostfwd=tcp:127.0.0.1:{ssh_port}-:22",
+        "-device", "virtio-net-pci,netdev=lan",
+        "-blockdev", f"driver=qcow2,node-name=root,file.driver=file,file.filename={folder}/root.qcow2",
+        "-device", "virtio-blk-pci,drive=root,addr=0x1e",
+        "-device", "virtio-scsi-pci,id=scsi",
+    ]  # fmt: skip
+    for key in ("hostname", "authorized_keys", "ssh_host_key"):
+        words += ["-fw_cfg", f"name=opt/joulerig/{key},file={folder}/{key}"]
+    sata_ports = iter(range(6))  # of q35's own AHCI controller
+    for index, (key, drive) in enumerate(host.drives.items()):
+        if drive.interface == "nvdimm":
+            words += [
+                "-object", f"memory-backend-file,id={key},share=on,mem-path={folder}/{key}.img,size={drive.size_bytes}",
+                "-device", f"nvdimm,memdev={key},label-size=128K",
+            ]  # fmt: skip
+            continue
+        words += [
+            "-blockdev",
+            f"driver=nbd,node-name={key},server.type=unix,server.path={sockets[key]}"
+            ",reconnect-delay=5,cache.direct=on,discard=unmap",
+            "-device",
+            _device(key, drive, index, sata_ports),
+        ]
+    return words
+
+
+def _device(key: str, drive: Drive, index: int, sata_ports) -> str:
+    words = [f"drive={key}", f"id=drive-{index}", f"serial={drive.serial}"]
+    if drive.interface == "nvme":
+        return ",".join(["nvme", *words])
+    if drive.wwn:
+        words.append(f"wwn=0x{drive.wwn.removeprefix('naa.')}")
+    model = profile.load(drive.profile).model
+    if drive.interface == "sata-ssd":
+        return ",".join(["ide-hd", f"bus=ide.{next(sata_ports)}", *words, f"model={model}", "rotation_rate=1"])
+    return ",".join(["scsi-hd", "bus=scsi.0", *words, "vendor=JOULERIG", f"product={model[:16]}", "rotation_rate=7200"])
