@@ -57,7 +57,7 @@ def demo_page(demo: Path) -> str:
 @pytest.fixture(scope="module")
 def replicated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return simulated_campaign.build(
-        tmp_path_factory.mktemp("r") / "c", replicates=3, virtual=False, noise=0.002
+        tmp_path_factory.mktemp("r") / "c", replicates=3, virtual=False, noise=0.002, traces=True
     )
 
 
