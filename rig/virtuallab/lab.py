@@ -197,7 +197,7 @@ def _host(name: str, host: TestHost, guest: image.Image, how: str) -> services.P
     for key, drive in host.drives.items():
         if drive.interface == "nvdimm":
             with open(place / f"{key}.img", "ab") as backing:
-                backing.truncate(drive.size_bytes)
+                backing.truncate(machine.nvdimm_bytes(drive))
     sockets = {key: nbd_socket(name, key) for key in twinned(host)}
     qmp = paths.run() / f"{name}.qmp"
     command = machine.command(name, host, guest, how, place, sockets, files.kept_port(f"ssh-{name}"), qmp)
