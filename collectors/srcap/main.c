@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,16 @@ struct command {
 };
 
 struct control {
-	struct sr_session *session;
 	const struct sr_dev_inst *sdi;
+	_Atomic(struct sr_session *) session; /* NULL until there is something to stop */
 };
 
-static void stop(struct sr_session *session)
+static void stop(struct control *control)
 {
+	struct sr_session *session = atomic_load(&control->session);
+
+	if (!session)
+		_exit(EXIT_STOPPED);
 	watchdog_stop_requested();
 	sr_session_stop(session);
 }
@@ -76,7 +81,7 @@ static void *read_commands(void *data)
 		char **word = g_strsplit(line, " ", 3);
 
 		if (!strcmp(line, "stop")) {
-			stop(control->session);
+			stop(control);
 		} else if (word[0] && !strcmp(word[0], "set") && word[1] && word[2]) {
 			struct command *c = g_new0(struct command, 1);
 
@@ -103,7 +108,7 @@ static void *wait_for_signal(void *data)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	while (sigwait(&set, &number) == 0)
-		stop(control->session);
+		stop(control);
 	return NULL;
 }
 
@@ -175,6 +180,13 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	frame_init();
+	/* Before any thread there is: libsigrok's libraries start some, and all must inherit the mask. */
+	static struct control control;
+	pthread_t commands, signals;
+
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (pthread_create(&signals, NULL, wait_for_signal, &control) != 0)
+		sigrok_failed("starting a thread", SR_ERR);
 	watchdog_start(silence);
 
 	struct sr_context *ctx;
@@ -201,14 +213,11 @@ int main(int argc, char **argv)
 	frame_event(start);
 	g_free(start);
 
-	/* Signals end the process at once until here, and are taken by a thread from here on. */
-	struct control control = { session, sdi };
-	pthread_t commands, signals;
-
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if ((rc = sr_session_start(session)) != SR_OK)
 		sigrok_failed("starting the acquisition", rc);
-	if (pthread_create(&signals, NULL, wait_for_signal, &control) != 0 || pthread_create(&commands, NULL, read_commands, &control) != 0)
+	control.sdi = sdi;
+	atomic_store(&control.session, session);
+	if (pthread_create(&commands, NULL, read_commands, &control) != 0)
 		sigrok_failed("starting a thread", SR_ERR);
 	sr_session_run(session);
 
