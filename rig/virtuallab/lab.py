@@ -62,7 +62,7 @@ def up(lab: Lab, report=print) -> None:
     for program in ("nbdkit", "qemu-system-x86_64", "qemu-img"):
         if not shutil.which(program):
             raise UserError(f"{program}: not found; 'make setup' gets it")
-    for built in ("nbdkit-twin-plugin.so",):
+    for built in ("nbdkit-twin-plugin.so", "power_tap"):
         if not paths.program(built).exists():
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
     guest = image.build(report)
