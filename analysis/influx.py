@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A thin InfluxQL query client: one dialect (`/query`, HTTP Basic, CSV) for InfluxDB 1.x, 2.x and 3.x.
+
+On 2.x and 3.x the password is the token (2.x needs a DBRP mapping, which it makes itself for a bucket that is
+named as the database).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from typing import Self
+
+import httpx
+import polars as pl
+
+_I, _F, _S = pl.Int64, pl.Float64, pl.String
+
+# Types of docs/schema.md by column name. They cannot be read off the values: InfluxDB's CSV prints the float
+# 12.0 as "12" and the string "0012" bare.
+COLUMN_TYPES: Mapping[str, type[pl.DataType]] = {
+    **dict.fromkeys(
+        ("measurement", "meter", "rail", "host", "drive", "filesystem", "campaign", "run", "phase"), _S
+    ),
+    **dict.fromkeys(("volts", "amps", "watts", "watts_min", "watts_max", "joules"), _F),
+    **dict.fromkeys(("samples", "expected", "lost", "repeated"), _I),
+    **dict.fromkeys(("gap_seconds", "clock_residual_seconds"), _F),
+    "session": _S,
+    **dict.fromkeys(
+        ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards", "discard_bytes"), _I
+    ),
+    **dict.fromkeys(("read_seconds", "write_seconds", "flush_seconds", "busy_seconds"), _F),
+    "in_flight": _I,
+    **dict.fromkeys(("transactions", "blocks_logged"), _I),
+    **dict.fromkeys(("temperature_celsius", "percentage_used"), _F),
+    **dict.fromkeys(("data_units_read_bytes", "data_units_written_bytes", "media_errors"), _I),
+    **dict.fromkeys(("unsafe_shutdowns", "power_on_hours"), _I),
+    **dict.fromkeys(("cpu_busy_seconds", "agent_cpu_seconds", "package_joules"), _F),
+    **dict.fromkeys(("memory_used_bytes", "spooled_bytes", "dropped_lines"), _I),
+    "ops": _I,
+    **dict.fromkeys(("ops_per_second", "latency_p50_seconds", "latency_p99_seconds"), _F),
+    **dict.fromkeys(("start_ns", "end_ns", "clock_offset_ns", "clock_error_ns"), _I),
+}
+
+_LONGEST_URL_QUERY = 4096  # longer ones go in the body: servers and proxies limit the length of a URL
+
+
+class InfluxError(Exception):
+    """A query that gave no answer; the message is one line that names the server."""
+
+
+class Unreachable(InfluxError):
+    """Nobody answers there, or the answer broke off."""
+
+
+class Unauthorised(InfluxError):
+    """The user, password or token is refused, or may not read this database."""
+
+
+class BadQuery(InfluxError):
+    """The server refuses the query, or does not have the database."""
+
+
+def quote_string(value: str) -> str:
+    """`value` as an InfluxQL string literal: for tag values and string fields.
+
+    >>> quote_string("it's")
+    "'it\\\\'s'"
+    """
+    return "'" + _escape(value, "'") + "'"
+
+
+def quote_identifier(name: str) -> str:
+    """`name` as an InfluxQL identifier: for databases, measurements, tags and fields.
+
+    >>> quote_identifier("read bytes")
+    '"read bytes"'
+    """
+    return '"' + _escape(name, '"') + '"'
+
+
+def _escape(text: str, quote: str) -> str:
+    return text.replace("\\", "\\\\").replace(quote, "\\" + quote).replace("\n", "\\n")
+
+
+class Client:
+    """Queries one database of one server.
+
+    Parameters
+    ----------
+    url : str
+        `http://127.0.0.1:8086`; a path is kept (a server behind a proxy).
+    database : str
+        Database; on 2.x a bucket's name.
+    username, password : str
+        HTTP Basic. On 2.x and 3.x the password is the token and the username is of no account.
+    timeout_seconds : float
+        For each of connect, read and write.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        database: str,
+        username: str = "",
+        password: str = "",
+        *,
+        timeout_seconds: float = 30.0,
+    ) -> None:
+        parsed = httpx.URL(url)
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise InfluxError(f"InfluxDB URL {url!r}: not http://HOST:PORT or https://HOST:PORT")
+        self.url = str(parsed.copy_with(username=None, password=None)).rstrip("/")
+        self.database = database
+        self.username = username
+        auth = httpx.BasicAuth(username or "token", password) if username or password else None
+        # trust_env off: a proxy of the environment has no business between the rig and its own database
+        self._http = httpx.Client(auth=auth, timeout=timeout_seconds, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def query(self, influxql: str, *, types: Mapping[str, type[pl.DataType]] | None = None) -> pl.DataFrame:
+        """The rows of one InfluxQL statement.
+
+        Parameters
+        ----------
+        influxql : str
+            One statement. Build it with `quote_string` and `quote_identifier`.
+        types : mapping of column name to polars type, optional
+            For columns that docs/schema.md does not know (an alias, a function's result) or to overrule it.
+            A column that neither knows is an integer if all its values are, else a float, a boolean or a
+            string.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns `measurement`, the tags of GROUP BY (strings), `time` (int64, UTC ns), then the selected
+            columns. An absent value is null; so is an empty string, which CSV cannot tell from it. No rows:
+            no columns.
+
+        Raises
+        ------
+        Unreachable, Unauthorised, BadQuery
+        """
+        text = self._ask(influxql, "application/csv")
+        if not text.strip():
+            # InfluxDB 1.x answers 200 and nothing at all, in CSV, where the database does not exist or the
+            # query fails while it runs; only JSON carries the reason.
+            self._raise_hidden_error(influxql)
+            return pl.DataFrame()
+        return _frame(text, {**COLUMN_TYPES, **(types or {})}, self.url)
+
+    def _ask(self, influxql: str, accept: str) -> str:
+        parameters = {"db": self.database, "epoch": "ns", "chunked": "true"}
+        headers = {"Accept": accept}
+        try:
+            if len(influxql) <= _LONGEST_URL_QUERY:
+                response = self._http.get(
+                    f"{self.url}/query", params={**parameters, "q": influxql}, headers=headers
+                )
+            else:
+                response = self._http.post(
+                    f"{self.url}/query", params=parameters, data={"q": influxql}, headers=headers
+                )
+        except httpx.HTTPError as error:
+            raise Unreachable(
+                f"{self.url}: InfluxDB cannot be reached: {_one_line(str(error)) or type(error).__name__}"
+            ) from None
+        if response.is_success:
+            return response.text
+        reason = response.headers.get("X-Influxdb-Error") or _reason(response.text) or response.reason_phrase
+        reason = f"HTTP {response.status_code}: {_one_line(reason)}"
+        if response.status_code in (401, 403):
+            raise Unauthorised(
+                f"{self.url}: InfluxDB refuses user {self.username!r} on database {self.database!r} ({reason})"
+            )
+        if response.status_code >= 500:
+            raise Unreachable(f"{self.url}: InfluxDB cannot answer ({reason})")
+        raise BadQuery(f"{self.url}: InfluxDB refuses the query ({reason}): {_one_line(influxql)}")
+
+    def _raise_hidden_error(self, influxql: str) -> None:
+        reason = _reason(self._ask(influxql, "application/json"))
+        if reason:
+            raise BadQuery(
+                f"{self.url}: InfluxDB refuses the query ({_one_line(reason)}): {_one_line(influxql)}"
+            )
+
+
+def _one_line(text: str, longest: int = 300) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _reason(body: str) -> str:
+    """The error text of a JSON or CSV answer, empty where there is none."""
+    found = re.search(r'"(?:error|message)"\s*:\s*"((?:[^"\\]|\\.)*)"', body)
+    if found:
+        return found[1].replace('\\"', '"')
+    first, _, rest = body.partition("\n")
+    return rest.strip().strip('"') if first.strip() == "error" else ""
+
+
+def _frame(text: str, types: Mapping[str, type[pl.DataType]], url: str) -> pl.DataFrame:
+    header = next(csv.reader(io.StringIO(text)))
+    if header[0] == "error":
+        raise BadQuery(f"{url}: InfluxDB refuses the query ({_one_line(_reason(text))})")
+    if header[:2] != ["name", "tags"]:
+        raise InfluxError(f"{url}: not an answer of InfluxDB: {_one_line(text, 80)!r}")
+    # Read by position: SHOW statements have a column "name" of their own.
+    positions = [f"column_{number}" for number in range(1, len(header) + 1)]
+    raw = pl.read_csv(
+        io.BytesIO(text.encode()),
+        has_header=False,
+        new_columns=positions,
+        infer_schema=False,
+        truncate_ragged_lines=True,
+    )
+    is_header = (raw["column_1"] == "name") & (raw["column_2"] == "tags").fill_null(False)
+    columns = [row[: len(header)] for row in raw.filter(is_header).unique().rows()]
+    if columns != [tuple(header)]:
+        raise InfluxError(f"{url}: the answer holds several tables; ask one statement at a time")
+    raw = raw.filter(~is_header & raw["column_1"].is_not_null())
+    tags = _tags(raw["column_2"])
+    series = {"measurement": raw["column_1"], **tags}
+    for name, position in zip(header[2:], positions[2:], strict=True):
+        series.setdefault(name, raw[position])
+    return pl.DataFrame([_typed(values.alias(name), name, tags, types) for name, values in series.items()])
+
+
+def _typed(
+    values: pl.Series, name: str, tags: Mapping[str, pl.Series], types: Mapping[str, type[pl.DataType]]
+) -> pl.Series:
+    if name in tags:
+        return values
+    if name == "time":
+        return values.cast(pl.Int64)
+    if name in types:
+        return _boolean(values) if types[name] == pl.Boolean else values.cast(types[name])
+    for kind in (pl.Int64, pl.Float64):
+        cast = values.cast(kind, strict=False)
+        if cast.null_count() == values.null_count():
+            return cast
+    return _boolean(values) if values.drop_nulls().is_in(["true", "false"]).all() else values
+
+
+def _boolean(values: pl.Series) -> pl.Series:
+    return values.replace_strict({"true": True, "false": False}, return_dtype=pl.Boolean)
+
+
+def _tags(packed: pl.Series) -> dict[str, pl.Series]:
+    """Tag columns of InfluxDB's packed one: `host=h\\ 1,rail=3v3`, with comma, equals sign and space escaped."""
+    sets = {text: _tag_set(text) for text in packed.unique().to_list() if text}
+    names = sorted({name for tags in sets.values() for name in tags})
+    return {
+        name: packed.replace_strict(
+            {text: tags.get(name) for text, tags in sets.items()}, default=None, return_dtype=pl.String
+        )
+        for name in names
+    }
+
+
+def _tag_set(text: str) -> dict[str, str | None]:
+    parts = re.split(r"(?<!\\),", text)
+    pairs = (re.split(r"(?<!\\)=", part, maxsplit=1) for part in parts)
+    return {_unescape(name): _unescape(value) or None for name, value in pairs}
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\([,= ])", r"\1", text)
