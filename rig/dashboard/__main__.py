@@ -23,7 +23,9 @@ from rig.errors import UserError
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rig.dashboard", description=__doc__)
-    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="JSON; see rig/dashboard/README.md")
+    parser.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="JSON; see rig/dashboard/README.md"
+    )
     options = parser.parse_args(arguments)
     try:
         serve(options.config)

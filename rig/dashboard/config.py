@@ -48,12 +48,16 @@ def load(path: Path) -> tuple[Config, str]:
     try:
         data = json.loads(path.read_text())
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; --config names the dashboard's JSON configuration") from None
+        raise UserError(
+            f"{path}: {error.strerror}; --config names the dashboard's JSON configuration"
+        ) from None
     except ValueError as error:
         raise UserError(f"{path}: not JSON: {error}") from None
     config = validate(Config, data, path)
     try:
         password = config.influx.password_file.read_text().strip()
     except OSError as error:
-        raise UserError(f"{path}: influx.password_file: {config.influx.password_file}: {error.strerror}") from None
+        raise UserError(
+            f"{path}: influx.password_file: {config.influx.password_file}: {error.strerror}"
+        ) from None
     return config, password

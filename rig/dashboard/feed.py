@@ -16,7 +16,9 @@ SECOND = 1_000_000_000
 SPAN_NS = 60 * SECOND
 POWER_BUCKET_NS = SECOND // 10
 IO_BUCKET_NS = SECOND // 2
-OVERLAP_NS = SECOND // 2  # points of one instant do not all arrive at once: meters and hosts flush on their own
+OVERLAP_NS = (
+    SECOND // 2
+)  # points of one instant do not all arrive at once: meters and hosts flush on their own
 DORMANT_NS = 5 * SECOND  # a series this far behind the newest no longer holds the reading back
 SWEEP_EVERY_NS = 5 * SECOND
 SWEEP_SPAN_NS = 15 * SECOND  # what came later than the overlap, the next sweep picks up
@@ -262,7 +264,11 @@ class Ledger:
         )
         for row in frame.iter_rows(named=True) if frame.height else ():
             key = tuple(row.get(tag) or "" for tag in POWER_TAGS)
-            self.rails[key] = {"time_ns": row["time"]} | {name: row[name] for name in self.FIELDS}
+            # InfluxDB 1.x stores a point field by field: a reader may see one that is half there.
+            there = {name: row[name] for name in self.FIELDS if row[name] is not None}
+            self.rails[key] = (
+                self.rails.get(key, dict.fromkeys(self.FIELDS)) | there | {"time_ns": row["time"]}
+            )
 
     def of(self, rail: dict[str, str], now_ns: int) -> dict[str, Any]:
         """What is known of a rail; `age_seconds` says how old its newest point is."""
@@ -278,5 +284,3 @@ class Ledger:
             "gap_seconds": known["gap_seconds"],
             "clock_residual_seconds": known["clock_residual_seconds"],
         }
-
-

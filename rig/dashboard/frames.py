@@ -27,7 +27,11 @@ def section(bucket_ns: int, first_bucket: int, values: NDArray[np.float64]) -> b
     """values[channels, columns, buckets] as a section."""
     channels, columns, buckets = values.shape
     body = np.ascontiguousarray(values, dtype="<f4").tobytes()
-    return SECTION.pack(bucket_ns / 1e9, first_bucket, buckets, channels, columns) + body + b"\0" * (-len(body) % 8)
+    return (
+        SECTION.pack(bucket_ns / 1e9, first_bucket, buckets, channels, columns)
+        + body
+        + b"\0" * (-len(body) % 8)
+    )
 
 
 def header(sequence: int, now_ns: int, layout: int, dropped: int, sections: Sequence[bytes]) -> bytes:

@@ -104,7 +104,12 @@ class Poller:
         self._campaigns = {key: entry for key, entry in self._campaigns.items() if key in wanted}
         for key in wanted:
             name = key or newest
-            about = {"chosen": key, "newest": newest, "campaigns": names[:200], "problem": self._journals.problem}
+            about = {
+                "chosen": key,
+                "newest": newest,
+                "campaigns": names[:200],
+                "problem": self._journals.problem,
+            }
             journal = self._journals.get(name) if name in names else None
             stamp = (name, id(journal), *about.values())
             if journal is None:

@@ -39,7 +39,11 @@ def status(path: Path) -> dict[str, Any]:
         answer = json.loads(connection.getresponse().read())
         return {"ok": True, "message": "", "meters": [meter(m) for m in answer["meters"]]}
     except (OSError, http.client.HTTPException) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+        why = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else str(error) or type(error).__name__
+        )
         return {"ok": False, "message": f"the power daemon does not answer at {path}: {why}", "meters": []}
     except (ValueError, KeyError, TypeError) as error:
         return {"ok": False, "message": f"{path}: not a power daemon's status: {error!r}", "meters": []}

@@ -47,7 +47,9 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
         "done": sum(counts[status] for status in OVER),
         "counts": {status: counts[status] for status in ("running", "planned", *OVER)},
         "eta_ns": None if left is None else now_ns + int(left * 1e9),
-        "hosts": [_host(host, runs, journal["phase_started_ns"]) for host in sorted({run["host"] for run in runs})],
+        "hosts": [
+            _host(host, runs, journal["phase_started_ns"]) for host in sorted({run["host"] for run in runs})
+        ],
         "phases": PHASES,
         "arrays": array_members(row["lab"]),
         "runs": [{name: run[name] for name in RUN_FIELDS} | _figures(results.get(run["id"])) for run in runs],
@@ -58,7 +60,9 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
 def ended(journal: dict[str, Any]) -> dict[str, int]:
     """run -> when it ended, of the runs that are over."""
     return {
-        run["id"]: run["ended_ns"] for run in journal["runs"] if run["status"] in OVER and run["ended_ns"] is not None
+        run["id"]: run["ended_ns"]
+        for run in journal["runs"]
+        if run["status"] in OVER and run["ended_ns"] is not None
     }
 
 

@@ -2,26 +2,27 @@
 // A uPlot strip chart of the last minute that fills its element and follows the colour scheme.
 import uPlot from "/vendor/uPlot.esm.js";
 import { colour, onSchemeChange } from "./theme.js";
-import { number } from "./format.js";
+import { tick } from "./format.js";
 
 const FONT = "10px system-ui, sans-serif";
 
 export class Strip {
-  // options: element, height, series (function that gives uPlot series), bands, span, fromZero, behind (hook)
+  // options: element, series and bands (functions that give uPlot's), span (seconds), behind (hook)
   constructor(options) {
     this.options = options;
     this.data = null;
     this.build();
     new ResizeObserver(() => {
-      const width = options.element.clientWidth;
-      if (width && width !== this.plot.width) this.plot.setSize({ width, height: options.height });
+      const { clientWidth: width, clientHeight: height } = options.element;
+      if (width && height && (width !== this.plot.width || height !== this.plot.height))
+        this.plot.setSize({ width, height });
     }).observe(options.element);
     onSchemeChange(() => this.build());
   }
 
   build() {
     this.plot?.destroy();
-    const { element, height, series, bands, span, fromZero, behind } = this.options;
+    const { element, series, bands, span, behind } = this.options;
     const axis = () => ({
       stroke: colour("muted"),
       font: FONT,
@@ -31,7 +32,7 @@ export class Strip {
     this.plot = new uPlot(
       {
         width: element.clientWidth || 260,
-        height,
+        height: element.clientHeight || 90,
         padding: [6, 4, 0, 0],
         legend: { show: false },
         cursor: { show: false },
@@ -40,9 +41,9 @@ export class Strip {
           y: {
             range: (u, low, high) => {
               if (low === null || high === null) return [0, 1];
-              const bottom = !fromZero || fromZero() ? Math.min(0, low) : low;
-              const room = (high - bottom || Math.abs(high) || 1) * 0.12;
-              return [bottom === 0 ? 0 : bottom - room, high + room];
+              // From zero: a cut axis makes small differences look like large ones.
+              const room = (Math.max(high, 0) - Math.min(low, 0) || 1) * 0.12;
+              return [low < 0 ? low - room : 0, Math.max(high, 0) + room];
             },
           },
         },
@@ -52,12 +53,13 @@ export class Strip {
             size: 18,
             gap: 2,
             splits: (u) => [-60, -45, -30, -15, 0].map((s) => u.scales.x.max + (s / 60) * span),
-            values: (u, splits) => splits.map((s) => (s === u.scales.x.max ? "" : Math.round(s - u.scales.x.max) + " s")),
+            values: (u, splits) =>
+              splits.map((s, i) => (i % (splits.length - 1) ? Math.round(s - u.scales.x.max) + " s" : "")), // ends would be cut
           },
-          { ...axis(), size: 42, gap: 3, space: 22, values: (u, splits) => splits.map((v) => number(v, 2)) },
+          { ...axis(), size: 42, gap: 3, space: 28, values: (u, splits) => splits.map((v) => tick(v)) },
         ],
         series: [{}, ...series()],
-        bands,
+        bands: bands?.(),
         hooks: { drawClear: behind ? [behind] : [] },
       },
       this.data,

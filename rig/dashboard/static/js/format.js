@@ -12,6 +12,14 @@ export function number(value, digits = 3) {
   return value.toPrecision(digits);
 }
 
+// A label of an axis: as it is, without the digits that a step does not need.
+export function tick(value) {
+  const size = Math.abs(value);
+  if (size >= 1e6) return Number((value / 1e6).toFixed(2)) + "M";
+  if (size >= 1e4) return Number((value / 1e3).toFixed(1)) + "k";
+  return String(Number(value.toFixed(3)));
+}
+
 export function fixed(value, decimals) {
   return value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(decimals);
 }
@@ -28,6 +36,7 @@ export function duration(seconds) {
 
 export function percent(value) {
   if (value === null || value === undefined) return "–";
+  if (value === 0) return "0 %";
   if (value > 0 && value < 0.01) return "< 0.01 %";
   return value.toFixed(2) + " %";
 }

@@ -8,7 +8,6 @@ import { wattsOf } from "./power.js";
 import * as phases from "./phases.js";
 
 // Columns of an I/O section: reads/s, writes/s, flushes/s, read MB/s, write MB/s (rig/dashboard/feed.py).
-const HEIGHT = 128;
 let drives = [];
 let charts = [];
 
@@ -19,7 +18,7 @@ export function setLayout(io, rails, span) {
     if (!all.has(host + "/" + drive)) all.set(host + "/" + drive, { host, drive, channel: null });
   drives = [...all.entries()]
     .map(([key, drive]) => ({ key, ...drive }))
-    .sort((a, b) => a.key.localeCompare(b.key, undefined, { numeric: true }));
+    .sort(phases.inOrder);
   const measured = drives.filter((drive) => drive.channel !== null);
   const series = () =>
     measured.map((drive) => ({
@@ -35,7 +34,7 @@ export function setLayout(io, rails, span) {
   ].map(([name, pick]) => {
     const element = id(name);
     element.replaceChildren();
-    return { pick, measured, strip: new Strip({ element, height: HEIGHT, series, span, fromZero: () => true }) };
+    return { pick, measured, strip: new Strip({ element, series, span }) };
   });
 }
 

@@ -30,12 +30,10 @@ const take = {
       power: new Window(message.buckets.power, message.span_seconds),
       io: new Window(message.buckets.io, message.span_seconds),
     };
-    if (same) return;
-    power.setLayout(message.rails, message.span_seconds);
-    io.setLayout(message.drives, message.rails, message.span_seconds);
+    if (!same) arrange();
   },
   campaign(message) {
-    phases.setArrays(message.arrays);
+    if (phases.setCampaign(message) && layout) arrange();
     header.set(message);
     hosts.set(message);
     queue.set(message);
@@ -51,6 +49,11 @@ const take = {
     notices.draw();
   },
 };
+
+function arrange() {
+  power.setLayout(layout.rails, layout.span_seconds);
+  io.setLayout(layout.drives, layout.rails, layout.span_seconds);
+}
 
 function onFrame(frame) {
   clock.hear(frame.now);

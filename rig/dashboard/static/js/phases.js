@@ -6,8 +6,23 @@ export const NAMES = ["prepare", "precondition", "idle", "workload", "tail"];
 let bands = [];
 let arrays = {};
 
+let ofCampaign = new Set(); // "host/drive" of the drives that the campaign is about
+
 export const setBands = (list) => (bands = list);
-export const setArrays = (byHost) => (arrays = byHost || {});
+
+// Notes the campaign's drives and arrays; true when that changes the order in which drives are shown.
+export function setCampaign(message) {
+  arrays = message.arrays || {};
+  const before = [...ofCampaign].join();
+  ofCampaign = new Set();
+  for (const { host, drive } of message.runs || [])
+    for (const member of arrays[host]?.[drive] ?? [drive]) ofCampaign.add(host + "/" + member);
+  return [...ofCampaign].join() !== before;
+}
+
+// Drives of the campaign first, then by name.
+export const inOrder = (a, b) =>
+  ofCampaign.has(b.key) - ofCampaign.has(a.key) || a.key.localeCompare(b.key, undefined, { numeric: true });
 export const ofRun = (run) => bands.filter((band) => band.run === run);
 
 // The bands of a drive: of runs on it, and on an array that it is a member of.
@@ -30,6 +45,7 @@ export function shade(list) {
     ctx.clip();
     ctx.font = `${9 * ratio}px system-ui, sans-serif`;
     ctx.textBaseline = "top";
+    ctx.textAlign = "left";
     for (const band of list()) {
       const start = Math.max(band.start_ns / 1e9, min);
       const end = Math.min(band.end_ns === null ? max : band.end_ns / 1e9, max);

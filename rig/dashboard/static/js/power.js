@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Watts per rail: a card a drive, with what is known of the meter beside each value.
 import { Strip } from "./chart.js";
-import { id, keyed, make, setText } from "./dom.js";
+import { id, make, setText } from "./dom.js";
 import { fixed, percent, shortSeconds } from "./format.js";
-import { railColour, onSchemeChange } from "./theme.js";
+import { railColour } from "./theme.js";
 import * as phases from "./phases.js";
 
-const STALE_SECONDS = 3;
-const HEIGHT = 92;
 let cards = new Map(); // "host/drive" -> {element, strip, rails: [{channel, ...}]}
 let trust = []; // of each rail, from the newest live message
 let meters = new Map();
@@ -19,7 +17,7 @@ export function setLayout(rails, span) {
     if (!drives.has(key)) drives.set(key, { key, host: rail.host, drive: rail.drive, rails: [] });
     drives.get(key).rails.push({ ...rail, channel });
   });
-  const list = [...drives.values()].sort((a, b) => a.key.localeCompare(b.key, undefined, { numeric: true }));
+  const list = [...drives.values()].sort(phases.inOrder);
   for (const drive of list)
     drive.rails.sort((a, b) => a.rail.localeCompare(b.rail, undefined, { numeric: true }));
   const manyHosts = new Set(rails.map((rail) => rail.host)).size > 1;
@@ -37,7 +35,7 @@ function card(drive, span, manyHosts) {
     const note = make("span", { class: "trust" });
     const swatch = make("i", { class: "swatch rail-" + (index % 4) });
     const name = make("span", { class: "rail" }, rail.rail);
-    return { value, note, element: make("li", {}, swatch, name, value, make("span", { class: "unit" }, "W"), note) };
+    return { value, note, element: make("li", {}, swatch, name, value, note) };
   });
   const element = make(
     "article",
@@ -57,14 +55,11 @@ function card(drive, span, manyHosts) {
     drive.rails.map((_, index) => ({ series: [3 * index + 1, 3 * index + 2], fill: railColour(index) + "38" }));
   const options = {
     element: plot,
-    height: HEIGHT,
     series,
-    bands: bands(),
+    bands,
     span,
-    fromZero: () => true,
     behind: phases.shade(() => phases.ofDrive(drive.host, drive.drive)),
   };
-  onSchemeChange(() => (options.bands = bands()));
   // uPlot needs the element's width: the card must be in the page first.
   queueMicrotask(() => (cards.get(drive.key).strip = new Strip(options)));
   cards.set(drive.key, { element, total, rows, rails: drive.rails, strip: null });
@@ -75,8 +70,6 @@ export function setTrust(rails, status) {
   trust = rails;
   meters = new Map(status.meters.map((meter) => [meter.name, meter]));
 }
-
-export const fresh = (channel) => (trust[channel]?.age_seconds ?? Infinity) <= STALE_SECONDS;
 
 // Watts of a drive, the sum of its rails over the last second; null unless all of them are being read.
 export function wattsOf(window, host, drive) {
@@ -132,6 +125,6 @@ function note(rail, watts) {
   if (watts === null)
     return ["bad", `✕ ${rail.meter}: no point${known.age_seconds ? " for " + Math.round(known.age_seconds) + " s" : ""}`, long];
   const lossy = known.lost_percent > 0 || known.gap_seconds > 0;
-  const words = `${lossy ? "▲" : "●"} ${rail.meter} · lost ${percent(known.lost_percent)} · gap ${shortSeconds(known.gap_seconds)} · ±${shortSeconds(known.clock_residual_seconds === null || known.clock_residual_seconds === undefined ? null : Math.abs(known.clock_residual_seconds))}`;
+  const words = `${lossy ? "▲" : "●"} lost ${percent(known.lost_percent)} · gap ${shortSeconds(known.gap_seconds)} · ±${shortSeconds(known.clock_residual_seconds === null || known.clock_residual_seconds === undefined ? null : Math.abs(known.clock_residual_seconds))}`;
   return [lossy ? "warn" : "good", words, long];
 }

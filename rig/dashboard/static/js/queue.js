@@ -10,7 +10,8 @@ export function set(message) {
   const runs = message.found ? message.runs : [];
   const place = id("queue");
   const manyHosts = new Set(runs.map((run) => run.host)).size > 1;
-  keyed(place, runs, (run) => run.id, create, (element, run) => update(element, run, manyHosts));
+  const oneWorkload = new Set(runs.map((run) => run.workload)).size === 1;
+  keyed(place, runs, (run) => run.id, create, (element, run) => update(element, run, manyHosts, oneWorkload));
   const counts = message.found ? message.counts : {};
   setText(
     id("queue-counts"),
@@ -41,8 +42,8 @@ function create(run) {
   );
 }
 
-function update(element, run, manyHosts) {
-  const signature = JSON.stringify([run, manyHosts]);
+function update(element, run, manyHosts, oneWorkload) {
+  const signature = JSON.stringify([run, manyHosts, oneWorkload]);
   if (element.rigSignature === signature) return; // most runs stay as they are
   element.rigSignature = signature;
   element.className = "run status-" + run.status;
@@ -51,6 +52,7 @@ function update(element, run, manyHosts) {
   setText(symbol, SYMBOLS[run.status] ?? "?");
   setText(ordinal, String(run.ordinal));
   const words = [run.drive, run.filesystem, run.scheduler, run.workload];
+  if (oneWorkload) words.pop(); // the AI table's caption names it
   if (manyHosts) words.unshift(run.host);
   setText(cell, words.join(" / "));
   setText(status, run.status);
