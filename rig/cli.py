@@ -18,7 +18,7 @@ from rig.errors import UserError
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule.")
 lab_app = typer.Typer(no_args_is_help=True, help="The virtual lab: test hosts in QEMU, twins, power taps.")
 app.add_typer(lab_app, name="lab")
-out = Console(highlight=False)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 CampaignOption = Annotated[str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id; the newest by default.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import indicator
+from analysis.influx import InfluxError
 from rig import campaign as campaigns
 from rig import controller, files, fio_report, measure, paths, provenance
 from rig import journal as journals
@@ -112,16 +113,19 @@ def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], 
             seconds = (load.end_ns - load.start_ns) / 1e9
             done = fio_report.performance(answer["report"], seconds)
             tables["performance"] = [done]
-            with measure.client(lab) as database:
-                rows, missing = measure.energies(
-                    lab, database, run["host"], run["drive"], phases, place / "power.csv"
-                )
-                measure.add_truth(lab, run["host"], rows, phases)
-                tables["energy"] = rows
-                tables["result"] = [_result(rows, done, seconds)]
-                tables["io"] = _io(run, answer, load, database)
-            reasons += missing + _losses(rows, journal.campaign["definition"]["loss_limit_percent"])
-            if status == "ok" and len(reasons):
+            try:
+                with measure.client(lab) as database:
+                    rows, missing = measure.energies(
+                        lab, database, run["host"], run["drive"], phases, place / "power.csv"
+                    )
+                    measure.add_truth(lab, run["host"], rows, phases)
+                    tables["energy"] = rows
+                    tables["result"] = [_result(rows, done, seconds)]
+                    tables["io"] = _io(run, answer, load, database)
+                reasons += missing + _losses(rows, journal.campaign["definition"]["loss_limit_percent"])
+            except InfluxError as error:
+                reasons.append(f"no energy: {error}")
+            if status == "ok" and reasons:
                 status = "partial"
         elif status == "ok":
             status, reasons = "failed", ["the load left no report"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -86,13 +87,14 @@ def failure(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
     for index, line in enumerate(lines):
         if line.strip().startswith("msg: "):
-            text = line.strip().removeprefix("msg: ").strip()
+            text = line.strip().removeprefix("msg: ").strip().removeprefix("|-").removeprefix(">-").strip()
             indent = len(line) - len(line.lstrip())
             for more in lines[index + 1 :]:
                 if not more.strip() or len(more) - len(more.lstrip()) <= indent:
                     break
                 text += " " + more.strip()
-            return text.strip("'\"").removeprefix("Task failed: ").replace("''", "'")
+            text = text.strip().strip("'\"").replace("''", "'")
+            return re.sub(r"^(Task failed: |Action failed: )+", "", text)
     errors = [line.removeprefix("[ERROR]: ") for line in lines if line.startswith("[ERROR]: ")]
     return errors[0] if errors else (lines[-1] if lines else "it said nothing")
 

@@ -74,7 +74,8 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     mark = " · VIRTUAL LAB" if campaign.virtual else ""
     for (drive, workload), of_both in cells.group_by("drive", "workload", maintain_order=True):
         schedulers = _in_order(campaign.definition["factors"]["scheduler"], of_both["scheduler"])
-        table = Table(title=f"AI in ops/J · {drive} · {workload}{mark}", title_justify="left", title_style="bold")
+        console.print(f"AI in ops/J · {drive} · {workload}{mark}")
+        table = Table()
         table.add_column("file system")
         for scheduler in schedulers:
             table.add_column(scheduler, justify="right")

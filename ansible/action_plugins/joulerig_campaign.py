@@ -63,7 +63,11 @@ class ActionModule(ActionBase):
             return "lost"
         if "status" not in answer:  # the module itself broke
             answer = {"status": "failed", "reason": _one_line(answer.get("msg", "the module call failed")), "phases": []}
-        status = engine.settle(journal, run, answer, described)
+        try:
+            status = engine.settle(journal, run, answer, described)
+        except Exception as error:
+            journal.finish(run["id"], "failed", f"its results could not be kept: {_one_line(error)}", {})
+            raise
         self._say(run, total, status, next(r["reason"] for r in journal.runs() if r["id"] == run["id"]))
         return status
 
