@@ -17,6 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SRCAP = str(ROOT / "build" / "srcap")
 POWERD = str(ROOT / "build" / "powerd")
 
+for _program in (SRCAP, POWERD):
+    if not os.access(_program, os.X_OK):
+        raise RuntimeError(f"{_program} is not built: make -C collectors/srcap && CGO_ENABLED=0 go build -o build/powerd ./collectors/powerd")
+
 
 def free_port(kind=socket.SOCK_STREAM):
     with socket.socket(socket.AF_INET, kind) as s:
