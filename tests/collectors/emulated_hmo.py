@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An instrument for tests, with a known waveform: speaks what libsigrok's hameg-hmo driver asks of an RTA4004.
+"""An instrument for tests, with a known waveform: speaks what libsigrok's hameg-hmo driver asks of a scope.
 
-CH1 and CH3 are volts, CH2 and CH4 amps, of two rails. Sample k of each is a function of k alone, and stands for
-the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretched by --ppm), so that a test knows the
-true joules at any time.
+CH1 and CH3 are volts, CH2 and CH4 amps, of two rails. Sample k of each is a function of k alone, and stands
+for the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretched by --ppm), so that a test
+knows the true joules at any time.
 
 Run as a program it prints one line of JSON when it is ready: port, start_monotonic_ns, start_realtime_ns.
 """
@@ -45,7 +45,7 @@ WAVEFORM = _waveform()
 def true_joules(rail, samples, rate):
     """Joules of rail 1 or 2 over the first `samples` samples (a float: parts count in proportion)."""
     volts, amps = WAVEFORM[2 * rail - 1], WAVEFORM[2 * rail]
-    watts = [v * i for v, i in zip(volts, amps, strict=False)]
+    watts = [v * i for v, i in zip(volts, amps, strict=True)]
     whole = int(samples)
     total = (
         sum(watts) * (whole // PERIOD)
