@@ -28,7 +28,7 @@ type WriterStatus struct {
 	DroppedLines int64 `json:"dropped_lines"`
 }
 
-// MeterStatus tells of one meter; where its rails differ, of the worst. While samples do not come, lost and gap_seconds grow with
+// MeterStatus tells of one meter, by the rail that is furthest behind. While samples do not come, lost and gap_seconds grow with
 // the time since the last one.
 type MeterStatus struct {
 	Name                 string       `json:"name"`
@@ -77,11 +77,10 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 	missing := int64(math.Round(ongoing * m.config.SampleRateHz))
 	for _, r := range m.rails {
 		l := r.ledger
-		s.Samples = min(s.Samples, l.Samples)
-		s.Expected = max(s.Expected, l.Expected(0)+missing)
-		s.Lost = max(s.Lost, l.Lost+missing)
-		s.Repeated = max(s.Repeated, l.Repeated)
-		s.GapSeconds = math.Max(s.GapSeconds, l.GapSeconds+ongoing)
+		if l.Samples < s.Samples {
+			s.Samples, s.Expected, s.Lost, s.Repeated = l.Samples, l.Expected(0)+missing, l.Lost+missing, l.Repeated
+			s.GapSeconds = l.GapSeconds + ongoing
+		}
 		s.Rails = append(s.Rails, RailStatus{r.config.Rail, r.config.Host, r.config.Drive, r.energy.Joules(), l.Samples, l.Lost})
 	}
 	return s, m.dropped, m.writeErr

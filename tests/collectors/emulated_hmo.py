@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An instrument for tests: speaks what libsigrok's hameg-hmo driver asks of an R&S RTA4004, with a waveform that is known.
+"""An instrument for tests, with a known waveform: speaks what libsigrok's hameg-hmo driver asks of a scope.
 
-CH1 and CH3 are volts, CH2 and CH4 amps, of two rails. Sample k of each is a function of k alone (`volts`, `amps`), and stands for
-the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretched by --ppm), so that a test knows the true joules at any time.
+CH1 and CH3 are volts, CH2 and CH4 amps, of two rails. Sample k of each is a function of k alone, and stands
+for the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretched by --ppm), so that a test
+knows the true joules at any time.
 
 Run as a program it prints one line of JSON when it is ready: port, start_monotonic_ns, start_realtime_ns.
 """
@@ -23,7 +24,7 @@ RING_SECONDS = 2.0
 
 
 def _waveform():
-    """Volts and amps of two rails over one period: bursts of load, a drooping supply, and a rail that feeds back for a while."""
+    """One period of two rails: bursts of load, a drooping supply, and a rail that feeds back for a while."""
     state = 12345
     v1, i1, v2, i2 = (array.array("f") for _ in range(4))
     for k in range(PERIOD):
@@ -42,11 +43,15 @@ WAVEFORM = _waveform()
 
 
 def true_joules(rail, samples, rate):
-    """Joules of rail 1 or 2 over the first `samples` samples (a float: parts of a sample count in proportion)."""
+    """Joules of rail 1 or 2 over the first `samples` samples (a float: parts count in proportion)."""
     volts, amps = WAVEFORM[2 * rail - 1], WAVEFORM[2 * rail]
-    watts = [v * i for v, i in zip(volts, amps)]
+    watts = [v * i for v, i in zip(volts, amps, strict=True)]
     whole = int(samples)
-    total = sum(watts) * (whole // PERIOD) + sum(watts[: whole % PERIOD]) + watts[whole % PERIOD] * (samples - whole)
+    total = (
+        sum(watts) * (whole // PERIOD)
+        + sum(watts[: whole % PERIOD])
+        + watts[whole % PERIOD] * (samples - whole)
+    )
     return total / rate
 
 
@@ -138,8 +143,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--rate", type=int, default=1000)
-    parser.add_argument("--ppm", type=float, default=0.0, help="how much slower than its rate the sample clock is")
-    parser.add_argument("--lose-at", type=float, help="seconds after the start at which samples are lost inside the instrument")
+    parser.add_argument(
+        "--ppm", type=float, default=0.0, help="how much slower than its rate the sample clock is"
+    )
+    parser.add_argument(
+        "--lose-at",
+        type=float,
+        help="seconds after the start at which samples are lost inside the instrument",
+    )
     parser.add_argument("--lose", type=int, default=0, help="how many samples are lost then")
     arguments = parser.parse_args()
     instrument = Instrument(arguments.rate, arguments.ppm, arguments.lose_at, arguments.lose)

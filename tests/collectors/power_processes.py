@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs of the power path as a test runs them: each on its own port and in its own folder, ended by its own handle."""
+"""The programs of the power path as a test runs them, each on its own port and in its own folder."""
 
 import http.client
 import json
@@ -16,6 +16,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SRCAP = str(ROOT / "build" / "srcap")
 POWERD = str(ROOT / "build" / "powerd")
+
+for _program in (SRCAP, POWERD):
+    if not os.access(_program, os.X_OK):
+        raise RuntimeError(
+            f"{_program} is not built: make -C collectors/srcap && "
+            "CGO_ENABLED=0 go build -o build/powerd ./collectors/powerd"
+        )
 
 
 def free_port(kind=socket.SOCK_STREAM):
@@ -39,7 +46,13 @@ class Emulator:
 
     def __init__(self, port=0, rate=1000, ppm=0.0, lose_at=None, lose=0):
         self.rate, self.ppm = rate, ppm
-        command = [sys.executable, str(Path(__file__).with_name("emulated_hmo.py")), f"--port={port}", f"--rate={rate}", f"--ppm={ppm}"]
+        command = [
+            sys.executable,
+            str(Path(__file__).with_name("emulated_hmo.py")),
+            f"--port={port}",
+            f"--rate={rate}",
+            f"--ppm={ppm}",
+        ]
         if lose_at is not None:
             command += [f"--lose-at={lose_at}", f"--lose={lose}"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -93,8 +106,10 @@ class Influx:
             INFLUXDB_REPORTING_DISABLED="true",
             INFLUXDB_HTTP_LOG_ENABLED="false",
         )
-        self.log = open(folder / "influxd.log", "w")
-        self.process = subprocess.Popen(["influxd", "-config", str(config)], env=env, stdout=self.log, stderr=self.log)
+        self.log = (folder / "influxd.log").open("w")
+        self.process = subprocess.Popen(
+            ["influxd", "-config", str(config)], env=env, stdout=self.log, stderr=self.log
+        )
         wait_for(self.answers, 20, "influxd answers")
         self.query(f"CREATE DATABASE {database}", method="POST")
 
@@ -111,10 +126,14 @@ class Influx:
         request = urllib.request.Request(f"{self.url}/query?{arguments}", method=method)
         with urllib.request.urlopen(request, timeout=10) as answer:
             series = json.load(answer)["results"][0].get("series")
-        return [dict(zip(series[0]["columns"], row)) for row in series[0]["values"]] if series else []
+        if not series:
+            return []
+        return [dict(zip(series[0]["columns"], row, strict=True)) for row in series[0]["values"]]
 
     def points(self, meter, rail, where=""):
-        return self.query(f"SELECT * FROM power WHERE meter='{meter}' AND rail='{rail}' {where} ORDER BY time")
+        return self.query(
+            f"SELECT * FROM power WHERE meter='{meter}' AND rail='{rail}' {where} ORDER BY time"
+        )
 
     def stop(self):
         self.process.terminate()
@@ -128,7 +147,7 @@ class Powerd:
         path = folder / "powerd.json"
         path.write_text(json.dumps(config))
         self.log_path = folder / "powerd.log"
-        self.log = open(self.log_path, "w")
+        self.log = self.log_path.open("w")
         self.process = subprocess.Popen([POWERD, "--config", str(path)], stderr=self.log)
 
     def status(self):

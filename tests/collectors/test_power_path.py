@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From an instrument with a known waveform, through libsigrok, srcap and powerd, to joules in a real InfluxDB."""
+"""From a known waveform, through libsigrok, srcap and powerd, to joules in a real InfluxDB."""
 
+import itertools
 import json
 import socket
 import struct
@@ -33,7 +34,15 @@ def meter(name, emulator_driver, **more):
         {"rail": "12v", "host": "vhost1", "drive": "d 1", "volts": "CH1", "amps": "CH2"},
         {"rail": "5v", "host": "vhost1", "drive": "d 1", "volts": "CH3", "amps": "CH4"},
     ]
-    return {"name": name, "driver": emulator_driver, "sample_rate_hz": RATE, "samples": "window-mean", "silence_seconds": 1, "rails": rails, **more}
+    return {
+        "name": name,
+        "driver": emulator_driver,
+        "sample_rate_hz": RATE,
+        "samples": "window-mean",
+        "silence_seconds": 1,
+        "rails": rails,
+        **more,
+    }
 
 
 class Path:
@@ -47,7 +56,10 @@ def path(tmp_path_factory):
     p.influx = Influx(folder)
     p.clock_port = free_port(socket.SOCK_DGRAM)
     p.a, p.b = Emulator(rate=RATE, ppm=40), Emulator(rate=RATE, ppm=-25)
-    p.powerd = Powerd(folder, configuration(folder, p.influx.url, [meter("a", p.a.driver), meter("b", p.b.driver)], p.clock_port))
+    p.powerd = Powerd(
+        folder,
+        configuration(folder, p.influx.url, [meter("a", p.a.driver), meter("b", p.b.driver)], p.clock_port),
+    )
     try:
         p.powerd.wait_state("a", "streaming", 10)
         p.powerd.wait_state("b", "streaming", 10)
@@ -69,14 +81,18 @@ def settled(path, seconds):
 
 
 def first_sample(points, emulator, rail):
-    """Which of the instrument's samples was the first of the session: the one that makes joules fit exactly."""
+    """Which of the instrument's samples was the session's first: the one that makes joules fit exactly."""
     origin = points[0]
-    assert origin["samples"] == 0 and origin["joules"] == 0 and origin["watts"] is None
+    assert origin["samples"] == 0
+    assert origin["joules"] == 0
+    assert origin["watts"] is None
     last = points[-1]
     guess = round(emulator.samples_at(last["time"])) - last["samples"]
     fits = []
     for first in range(guess - 40, guess + 40):
-        want = emulated_hmo.true_joules(rail, first + last["samples"], RATE) - emulated_hmo.true_joules(rail, first, RATE)
+        want = emulated_hmo.true_joules(rail, first + last["samples"], RATE) - emulated_hmo.true_joules(
+            rail, first, RATE
+        )
         if abs(want - last["joules"]) < 1e-9 * abs(want):
             fits.append(first)
     assert len(fits) == 1, f"joules {last['joules']} fit at samples {fits} near {guess}"
@@ -115,8 +131,12 @@ def test_times_are_those_of_the_ends_of_the_samples_and_rise(path, name):
     points = path.influx.points(name, "12v")
     first = first_sample(points, emulator, 1)
     times = [p["time"] for p in points]
-    assert all(a < b for a, b in zip(times, times[1:]))
-    off = sorted(abs(p["time"] - emulator.time_of(first + p["samples"])) / 1e9 for p in points if p["time"] > path.began + 500_000_000)
+    assert all(a < b for a, b in itertools.pairwise(times))
+    off = sorted(
+        abs(p["time"] - emulator.time_of(first + p["samples"])) / 1e9
+        for p in points
+        if p["time"] > path.began + 500_000_000
+    )
     assert off[len(off) // 2] < 0.002, off
     assert off[-1] < 0.010, off[-20:]
 
@@ -159,8 +179,11 @@ def test_sntp_answers_from_the_controllers_clock(path):
         s.sendto(request, ("127.0.0.1", path.clock_port))
         answer = s.recv(100)
         after = time.time()
-    assert answer[0] & 7 == 4 and len(answer) == 48
-    received, sent = ((v >> 32) - 2208988800 + (v & 0xFFFFFFFF) / 2**32 for v in struct.unpack(">QQ", answer[32:48]))
+    assert answer[0] & 7 == 4
+    assert len(answer) == 48
+    received, sent = (
+        (v >> 32) - 2208988800 + (v & 0xFFFFFFFF) / 2**32 for v in struct.unpack(">QQ", answer[32:48])
+    )
     assert before - 1e-5 <= received <= sent <= after + 1e-5
 
 
@@ -178,13 +201,19 @@ def test_an_instrument_that_dies_and_returns_leaves_a_gap_and_no_points_in_it(pa
     returned = time.time_ns()
     path.a = Emulator(port=path.a.port, rate=RATE, ppm=40)
     path.powerd.wait_state("a", "streaming", 12)
-    wait_for(lambda: len(path.influx.points("a", "12v", f"AND time > {returned}")) > 100, 10, "points after the return")
+    wait_for(
+        lambda: len(path.influx.points("a", "12v", f"AND time > {returned}")) > 100,
+        10,
+        "points after the return",
+    )
 
     points = path.influx.points("a", "12v")
     at = next(i for i, p in enumerate(points) if p["time"] > returned)
     last, origin, after = points[at - 1], points[at], points[-1]
     assert last["time"] <= killed + 20_000_000
-    assert origin["watts"] is None and origin["joules"] == last["joules"] and origin["samples"] == last["samples"]
+    assert origin["watts"] is None
+    assert origin["joules"] == last["joules"]
+    assert origin["samples"] == last["samples"]
     gap = (origin["time"] - last["time"]) / 1e9
     assert origin["gap_seconds"] == pytest.approx(gap, abs=0.005)
     assert origin["lost"] == pytest.approx(gap * RATE, abs=5)
@@ -194,7 +223,8 @@ def test_an_instrument_that_dies_and_returns_leaves_a_gap_and_no_points_in_it(pa
     # After the gap joules go on from where they were, by the new samples alone.
     first = round(path.a.samples_at(origin["time"]))
     wants = [
-        emulated_hmo.true_joules(1, k + after["samples"] - origin["samples"], RATE) - emulated_hmo.true_joules(1, k, RATE)
+        emulated_hmo.true_joules(1, k + after["samples"] - origin["samples"], RATE)
+        - emulated_hmo.true_joules(1, k, RATE)
         for k in range(max(0, first - 40), first + 40)
     ]
     got = after["joules"] - origin["joules"]
@@ -207,14 +237,18 @@ def test_an_instrument_that_dies_and_returns_leaves_a_gap_and_no_points_in_it(pa
 
 def test_sigterm_stops_srcap_and_flushes(path):
     settled(path, 3)
-    children = subprocess.run(["ps", "--ppid", str(path.powerd.process.pid), "-o", "pid="], capture_output=True, text=True).stdout.split()
+    children = subprocess.run(
+        ["ps", "--ppid", str(path.powerd.process.pid), "-o", "pid="], capture_output=True, text=True
+    ).stdout.split()
     assert len(children) == 2
     asked = time.time_ns()
     assert path.powerd.stop() == 0
     for pid in children:
         assert subprocess.run(["ps", "-p", pid], capture_output=True).returncode != 0
     for name in ("a", "b"):
-        newest = path.influx.query(f"SELECT last(joules) FROM power WHERE meter='{name}' AND rail='12v'")[0]["time"]
+        newest = path.influx.query(f"SELECT last(joules) FROM power WHERE meter='{name}' AND rail='12v'")[0][
+            "time"
+        ]
         assert newest > asked - 100_000_000
     log = path.powerd.log_path.read_text()
     assert "spool" not in log
@@ -278,20 +312,29 @@ def test_bad_configurations_are_refused_in_one_line(tmp_path):
 
 def test_a_rate_that_is_not_the_instruments_is_refused_not_integrated(tmp_path):
     with Emulator(rate=RATE) as emulator:
-        powerd = Powerd(tmp_path, configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, sample_rate_hz=2000)]))
+        powerd = Powerd(
+            tmp_path,
+            configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, sample_rate_hz=2000)]),
+        )
         try:
             m = powerd.wait_state("a", "failed", 10)
         finally:
             assert powerd.stop() == 0
-    assert "1000 Hz" in m["reason"] and "2000" in m["reason"] and m["samples"] == 0
+    assert "1000 Hz" in m["reason"]
+    assert "2000" in m["reason"]
+    assert m["samples"] == 0
 
 
 def test_volts_and_amps_that_are_swapped_are_refused(tmp_path):
     with Emulator(rate=RATE) as emulator:
         rails = [{"rail": "12v", "host": "h", "drive": "d", "volts": "CH2", "amps": "CH1"}]
-        powerd = Powerd(tmp_path, configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, rails=rails)]))
+        powerd = Powerd(
+            tmp_path,
+            configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, rails=rails)]),
+        )
         try:
             m = powerd.wait_state("a", "failed", 10)
         finally:
             assert powerd.stop() == 0
-    assert "CH1 is not amps" in m["reason"] and m["samples"] == 0
+    assert "CH1 is not amps" in m["reason"]
+    assert m["samples"] == 0

@@ -2,7 +2,6 @@
 """srcap against libsigrok's demo driver and against instruments that die."""
 
 import io
-import os
 import resource
 import signal
 import socket
@@ -18,7 +17,9 @@ DEMO = ["--driver", "demo:analog_channels=4:logic_channels=0", "--set", "sampler
 
 
 def srcap(*arguments, **more):
-    return subprocess.Popen([SRCAP, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    return subprocess.Popen(
+        [SRCAP, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
+    )
 
 
 def stopped(process, after=1.0):
@@ -47,7 +48,9 @@ def test_demo_samples_come_without_a_hole_and_with_both_clocks():
     assert next_index[0] == next_index[1]
     assert 5000 < next_index[0] < 15000
     start, end = frames[0].event(), frames[-1].event()
-    assert start["event"] == "start" and start["driver"] == "demo" and start["samplerate_hz"] == 10000
+    assert start["event"] == "start"
+    assert start["driver"] == "demo"
+    assert start["samplerate_hz"] == 10000
     assert [c["name"] for c in start["channels"]] == ["A1", "A3"]
     assert end == {"event": "end", "requested": True}
 
@@ -60,8 +63,13 @@ def test_settings_are_taken_while_it_runs_and_answered():
     code, frames, _ = stopped(process, after=0.5)
     assert code == 0
     answers = [e for e in (f.event() for f in frames if f.type == EVENT) if e["event"] == "set"]
-    assert [(a["key"], a["ok"]) for a in answers] == [("averaging", True), ("averaging", False), ("nonsense", False)]
-    assert "perhaps" in answers[1]["error"] and "allowed: " in answers[2]["error"]
+    assert [(a["key"], a["ok"]) for a in answers] == [
+        ("averaging", True),
+        ("averaging", False),
+        ("nonsense", False),
+    ]
+    assert "perhaps" in answers[1]["error"]
+    assert "allowed: " in answers[2]["error"]
 
 
 def test_sigterm_is_a_stop():
@@ -88,12 +96,20 @@ def test_it_ends_when_nobody_reads():
         (["--driver", "dmo", "--channels", "A0"], 2, ["--driver", '"dmo"', "sigrok-cli -L"]),
         (["--driver", "demo:rate=3", "--channels", "A0"], 2, ["--driver", '"rate"', "analog_channels"]),
         (["--driver", "demo:analog_channels=x", "--channels", "A0"], 2, ["analog_channels", '"x"']),
-        (["--driver", "demo", "--channels", "A0", "--set", "colour=red"], 2, ["--set", '"colour"', "samplerate"]),
+        (
+            ["--driver", "demo", "--channels", "A0", "--set", "colour=red"],
+            2,
+            ["--set", '"colour"', "samplerate"],
+        ),
         (["--driver", "demo", "--channels", "A0", "--set", "samplerate=fast"], 2, ["samplerate", '"fast"']),
         (["--driver", "demo"], 2, ["--channels is missing"]),
         (["--channels", "A0"], 2, ["--driver is missing"]),
         (["--driver", "demo", "--channels", "A0", "--silence-seconds", "-1"], 2, ["--silence-seconds"]),
-        (["--driver", "hameg-hmo:conn=tcp-raw/127.0.0.1/1", "--channels", "CH1"], 3, ["no instrument answers", "tcp-raw"]),
+        (
+            ["--driver", "hameg-hmo:conn=tcp-raw/127.0.0.1/1", "--channels", "CH1"],
+            3,
+            ["no instrument answers", "tcp-raw"],
+        ),
     ],
 )
 def test_what_is_wrong_is_named(arguments, code, words):
@@ -107,10 +123,17 @@ def test_what_is_wrong_is_named(arguments, code, words):
 
 def test_hmo_frames_are_the_instruments_own_samples_and_do_not_end():
     with Emulator() as instrument:
-        code, frames, _ = stopped(srcap("--driver", instrument.driver, "--channels", "CH1,CH2,CH3,CH4"), after=1.5)
+        code, frames, _ = stopped(
+            srcap("--driver", instrument.driver, "--channels", "CH1,CH2,CH3,CH4"), after=1.5
+        )
     assert code == 0
-    channels = {c: b"".join(f.payload for f in frames if f.type == ANALOG and f.channel == c) for c in range(4)}
-    assert [next(f.mq for f in frames if f.type == ANALOG and f.channel == c) for c in range(4)] == [10000, 10001] * 2
+    channels = {
+        c: b"".join(f.payload for f in frames if f.type == ANALOG and f.channel == c) for c in range(4)
+    }
+    assert [next(f.mq for f in frames if f.type == ANALOG and f.channel == c) for c in range(4)] == [
+        10000,
+        10001,
+    ] * 2
     whole_frames = min(len(data) for data in channels.values()) // 4
     assert whole_frames > 1000
     # The same window on all four channels, somewhere in the waveform.
@@ -125,11 +148,6 @@ def test_hmo_frames_are_the_instruments_own_samples_and_do_not_end():
     assert len(phases) == 1
 
 
-def cpu_seconds(process):
-    fields = open(f"/proc/{process.pid}/stat").read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def test_an_instrument_that_is_killed_is_noticed_without_burning_cpu():
     with Emulator() as instrument:
         process = srcap("--driver", instrument.driver, "--channels", "CH1,CH2", "--silence-seconds", "3")
@@ -137,7 +155,7 @@ def test_an_instrument_that_is_killed_is_noticed_without_burning_cpu():
         instrument.kill()
         began = time.monotonic()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        out, err = process.communicate(timeout=10)
+        out, _err = process.communicate(timeout=10)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert process.returncode == 4
     assert time.monotonic() - began < 3.5
@@ -163,13 +181,29 @@ def test_an_instrument_that_stops_answering_is_noticed():
 def test_an_instrument_that_never_answers_does_not_hang_the_scan():
     with socket.create_server(("127.0.0.1", 0)) as mute:
         began = time.monotonic()
-        code, err = refused("--driver", f"hameg-hmo:conn=tcp-raw/127.0.0.1/{mute.getsockname()[1]}", "--channels", "CH1", "--silence-seconds", "1")
+        code, _err = refused(
+            "--driver",
+            f"hameg-hmo:conn=tcp-raw/127.0.0.1/{mute.getsockname()[1]}",
+            "--channels",
+            "CH1",
+            "--silence-seconds",
+            "1",
+        )
     assert code == 4
     assert time.monotonic() - began < 2.5
 
 
 def test_a_reader_that_stalls_is_not_the_instruments_silence():
-    process = srcap("--driver", "demo:analog_channels=4:logic_channels=0", "--set", "samplerate=1000000", "--channels", "A0,A1", "--silence-seconds", "1")
+    process = srcap(
+        "--driver",
+        "demo:analog_channels=4:logic_channels=0",
+        "--set",
+        "samplerate=1000000",
+        "--channels",
+        "A0,A1",
+        "--silence-seconds",
+        "1",
+    )
     time.sleep(2.5)  # the pipe has long been full
     assert process.poll() is None
     process.stdout.read(100)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package strictjson reads configuration files: a key that is not known is an error, and each error names file, key, value and
-// what is allowed, on one line.
+// Package strictjson reads configuration files: an unknown key, a wrong type
+// or a second document is an error that names file, key and what is allowed.
 package strictjson
 
 import (
@@ -11,92 +11,44 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 )
 
-// ReadFile decodes the JSON file into the struct that into points to. Keys are those of the fields' json tags.
-func ReadFile(path string, into any) error {
+// ReadFile decodes the JSON object in the file into target, a pointer to a struct.
+func ReadFile(path string, target any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	if err := Decode(data, into); err != nil {
+	if err := Decode(data, target); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
 
-// Decode is ReadFile for what has been read.
-func Decode(data []byte, into any) error {
-	var whole json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-			return fmt.Errorf("line %d: %w (allowed: a JSON object)", line, err)
-		}
+// Decode is ReadFile without the file.
+func Decode(data []byte, target any) error {
+	if err := checkKeys(data, reflect.TypeOf(target).Elem(), ""); err != nil {
 		return err
 	}
-	return decode("", whole, reflect.ValueOf(into).Elem())
-}
-
-func decode(path string, raw json.RawMessage, into reflect.Value) error {
-	switch into.Kind() {
-	case reflect.Struct:
-		return decodeStruct(path, raw, into)
-	case reflect.Slice:
-		var items []json.RawMessage
-		if err := json.Unmarshal(raw, &items); err != nil {
-			return wrong(path, raw, "a list")
-		}
-		into.Set(reflect.MakeSlice(into.Type(), len(items), len(items)))
-		for i, item := range items {
-			if err := decode(fmt.Sprintf("%s[%d]", path, i), item, into.Index(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, into.Addr().Interface()) != nil {
-		return wrong(path, raw, kindName(into.Type()))
+	if err := json.Unmarshal(data, target); err != nil {
+		return explain(data, err)
 	}
 	return nil
 }
 
-func decodeStruct(path string, raw json.RawMessage, into reflect.Value) error {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
-		return wrong(path, raw, "an object")
+// explain puts encoding/json's errors in terms of the file.
+func explain(data []byte, err error) error {
+	var wrongType *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &wrongType):
+		return fmt.Errorf("%s: found a JSON %s: expected %s", wrongType.Field, wrongType.Value, kindName(wrongType.Type))
+	case errors.As(err, &syntax):
+		line := 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
+		return fmt.Errorf("line %d: %w: expected one JSON object", line, err)
 	}
-	fields := map[string]int{}
-	var allowed []string
-	for i := range into.NumField() {
-		name, _, _ := strings.Cut(into.Type().Field(i).Tag.Get("json"), ",")
-		if name != "" && name != "-" {
-			fields[name] = i
-			allowed = append(allowed, name)
-		}
-	}
-	names := make([]string, 0, len(members))
-	for name := range members {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		full := name
-		if path != "" {
-			full = path + "." + name
-		}
-		at, known := fields[name]
-		if !known {
-			return fmt.Errorf("%s: unknown key, value %s (allowed: %s)", full, shorten(members[name]), strings.Join(allowed, ", "))
-		}
-		if err := decode(full, members[name], into.Field(at)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func kindName(t reflect.Type) string {
@@ -105,30 +57,89 @@ func kindName(t reflect.Type) string {
 		return "a string"
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Float32, reflect.Float64:
+	case reflect.Int, reflect.Int64:
+		return "an integer"
+	case reflect.Float64:
 		return "a number"
-	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Uint, reflect.Uint64, reflect.Uint32:
-		return "a whole number"
-	case reflect.Map:
-		return "an object of strings"
+	case reflect.Slice:
+		return "an array"
 	}
-	return t.String()
+	return "an object"
 }
 
-func wrong(path string, raw json.RawMessage, allowed string) error {
-	if path == "" {
-		path = "the whole"
+// checkKeys walks objects and arrays of objects; what else is wrong is left to
+// Unmarshal.
+func checkKeys(data []byte, t reflect.Type, path string) error {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	return fmt.Errorf("%s: %s (allowed: %s)", path, shorten(raw), allowed)
+	switch t.Kind() {
+	case reflect.Slice:
+		var elements []json.RawMessage
+		if err := json.Unmarshal(data, &elements); err != nil {
+			return nil
+		}
+		for i, element := range elements {
+			if err := checkKeys(element, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Struct:
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+			return nil
+		}
+		seen := map[string]bool{}
+		for decoder.More() {
+			token, err := decoder.Token()
+			if err != nil {
+				return nil
+			}
+			key := token.(string)
+			var value json.RawMessage
+			if err := decoder.Decode(&value); err != nil {
+				return nil
+			}
+			full := key
+			if path != "" {
+				full = path + "." + key
+			}
+			field, allowed := find(t, key)
+			if field == nil {
+				return fmt.Errorf("%s: unknown key: expected one of %s (found %s)", full, strings.Join(allowed, ", "), shorten(value))
+			}
+			if seen[key] {
+				return fmt.Errorf("%s: given twice: expected once", full)
+			}
+			seen[key] = true
+			if err := checkKeys(value, field, full); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-func shorten(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return string(raw)
+// shorten gives a value as one line for an error.
+func shorten(value json.RawMessage) string {
+	var line bytes.Buffer
+	if json.Compact(&line, value) != nil {
+		return "?"
 	}
-	if b.Len() > 60 {
-		return b.String()[:60] + "..."
+	return fmt.Sprintf("%.60s", line.String())
+}
+
+// find gives the type of the field with that key, and all keys.
+func find(t reflect.Type, key string) (found reflect.Type, keys []string) {
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		keys = append(keys, name)
+		if name == key {
+			found = t.Field(i).Type
+		}
 	}
-	return b.String()
+	return found, keys
 }
