@@ -45,7 +45,11 @@ class Twin:
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(10)
+            try:
+                self.process.wait(10)
+            finally:
+                self.process.kill()
+                self.process.wait()
         if self.process:
             self.process.stderr.close()
 

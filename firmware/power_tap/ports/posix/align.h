@@ -4,7 +4,8 @@
  * their own. Window k is [k, k + 1) periods of CLOCK_MONOTONIC on all of them.
  * A rail with an attached source is waited for, however long: its energy must
  * not be made up. A rail without one reads 0 V and 0 A. While no source sets
- * the pace, the clock does.
+ * the pace, the clock does. The first sample is the first window that all
+ * sources attached by then have.
  */
 #ifndef JOULERIG_ALIGN_H
 #define JOULERIG_ALIGN_H
@@ -28,11 +29,12 @@ struct align_rail {
 };
 
 struct align {
+	bool begun;
 	int64_t next_window;
 	struct align_rail rails[SAMPLER_RAILS];
 };
 
-void align_init(struct align *align, int64_t first_window);
+void align_init(struct align *align);
 void align_attach(struct align *align, unsigned rail);
 /* What was queued is still used. */
 void align_detach(struct align *align, unsigned rail);

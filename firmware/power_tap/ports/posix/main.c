@@ -384,7 +384,7 @@ int main(int argc, char **argv)
 		refuse("no descriptor for signals");
 
 	tap_init(&tap, rate_hz, "virtual");
-	align_init(&align, now_ns() / window_ns);
+	align_init(&align);
 	say_where();
 	serve(signals);
 	return 0;

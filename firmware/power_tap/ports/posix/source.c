@@ -93,7 +93,9 @@ static unsigned parse_names(const char *json, char names[][SOURCE_RAIL_NAME_SIZE
 	const char *end = at ? strchr(at, ']') : NULL;
 	unsigned count = 0;
 
-	while (at && end && count < most) {
+	if (!end)
+		return 0;
+	while (count < most) {
 		size_t length;
 
 		at = strstr(at, "\"name\":\"");
