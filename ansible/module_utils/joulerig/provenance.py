@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a result was obtained with: kernel, tools, the drive's model, firmware and health."""
+
+import os
+import platform
+
+from ansible.module_utils.joulerig.drive import Host
+from ansible.module_utils.joulerig.tools import run_json, version
+
+TOOLS = {
+    "fio": ["fio", "--version"],
+    "nvme-cli": ["nvme", "version"],
+    "smartmontools": ["smartctl", "--version"],
+    "mdadm": ["mdadm", "--version"],
+}
+
+
+def host():
+    """Kernel, its command line, tools and processor of this host."""
+    system = Host()
+    model = [line.split(":", 1)[1].strip() for line in (system.read("/proc/cpuinfo") or "").splitlines() if line.startswith("model name")]
+    return {
+        "kernel": platform.release(),
+        "kernel_build": platform.version(),
+        "command_line": system.read("/proc/cmdline"),
+        "machine": platform.machine(),
+        "cpu": model[0] if model else None,
+        "cpus": os.cpu_count(),
+        "virtualisation": system.read("/sys/class/dmi/id/sys_vendor"),
+        "boot_id": system.read("/proc/sys/kernel/random/boot_id"),
+        "tools": {name: version(command) for name, command in TOOLS.items()},
+    }
+
+
+def drive(name, interface):
+    """Identity of a drive as its own firmware tells it."""
+    system = Host()
+    base = f"/sys/block/{name}/device"
+    return {
+        "device": f"/dev/{name}",
+        "model": system.read(f"{base}/model"),
+        "firmware": system.read(f"{base}/firmware_rev") or system.read(f"{base}/rev"),
+        "serial": system.serial(name),
+        "wwn": system.wwn(name),
+        "size_bytes": system.size_bytes(name),
+        "logical_block_bytes": int(system.read(f"/sys/block/{name}/queue/logical_block_size", "0")),
+        "interface": interface,
+    }
+
+
+def health(name, interface):
+    """The drive's own health report (nvme smart-log or smartctl, JSON), or None where it has none."""
+    if interface == "nvme":
+        return run_json(["nvme", "smart-log", "--output-format=json", f"/dev/{name}"])
+    if interface in ("sata-ssd", "hdd"):
+        return run_json(["smartctl", "--json", "--all", f"/dev/{name}"])
+    return None

@@ -1,0 +1,136 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run of a campaign, from identity check to restore, in one module call."""
+
+DOCUMENTATION = r"""
+module: joulerig_run
+short_description: Execute one run on a test host
+description:
+  - "Identity check, wipe lease, mkfs, scheduler and write cache set and read back, mount, precondition, idle,
+    workload, tail, unmount, restore. Everything set is put back, also after an error."
+  - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
+options:
+  run: {description: "Id of the run.", type: str, required: true}
+  campaign: {description: "Id of the campaign.", type: str, required: true}
+  host: {description: "Name of this host in the inventory.", type: str, required: true}
+  drive: {description: "Name of the drive or array.", type: str, required: true}
+  members: {description: "Declared drives: the drive itself, or the members of the array.", type: list, elements: dict, required: true}
+  array: {description: "Whether the drive is an array.", type: bool, default: false}
+  filesystem: {description: "Definition: name, type, mkfs, mount_options.", type: dict, required: true}
+  scheduler: {description: "I/O scheduler.", type: str, required: true}
+  write_cache: {description: "write back, write through, or empty for the drive's own.", type: str, default: ""}
+  workload: {description: "name and job (text of a fio job file).", type: dict, required: true}
+  phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
+  seed: {description: "Seed of the load.", type: int, required: true}
+  clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
+  agent_socket: {description: "Socket of the host's agent.", type: str, default: /run/joulerig/iod.sock}
+author: [Joulerig]
+"""
+
+RETURN = r"""
+status: {description: "ok, failed or not-run.", type: str, returned: always}
+reason: {description: "Why it is not ok.", type: str, returned: always}
+phases: {description: "phase, start_ns, end_ns in the host's clock.", type: list, returned: always}
+clock: {description: "Offset to the controller's clock before and after.", type: list, returned: always}
+report: {description: "The load's own report.", type: dict, returned: when there was a load}
+counters: {description: "Block-layer counters over the workload phase.", type: dict, returned: when there was a load}
+settings: {description: "Settings in effect.", type: dict, returned: always}
+health: {description: "The drive's health before and after.", type: dict, returned: always}
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.joulerig import blockqueue, clock, drive, filesystem, fio, phases, provenance
+from ansible.module_utils.joulerig.tools import Failed, Refused
+
+MOUNT_POINT = "/run/joulerig/mnt"
+
+
+def execute(p, result):
+    """The run; fills `result` as it goes, so that an error leaves what was known by then."""
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(drive.HostLock())
+        filesystem.check(p["filesystem"])
+        result["clock"].append(clock.measure(p["clock_server"]))
+        tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
+        recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
+        result["phases"] = recorder.recorded
+        scratch = tempfile.mkdtemp(prefix="joulerig-")
+        undo.callback(shutil.rmtree, scratch, ignore_errors=True)
+
+        with recorder.phase("prepare"):
+            if p["array"]:
+                lease = drive.lease_array(p["drive"], p["members"])
+            else:
+                lease = drive.lease(p["members"][0])
+            device = lease.device()
+            name = os.path.basename(device)
+            interface = p["members"][0]["interface"]
+            result["settings"]["host"] = provenance.host()
+            result["settings"]["drive"] = provenance.drive(name, interface)
+            result["health"]["before"] = provenance.health(name, interface)
+            result["settings"]["queue"] = blockqueue.apply(undo, name, p["scheduler"], p["write_cache"] or None)
+            result["changed"] = True
+            result["settings"]["mkfs"] = filesystem.make(lease, p["filesystem"])
+            result["settings"]["mount_options"] = filesystem.mount(undo, device, p["filesystem"], MOUNT_POINT)
+
+        load = fio.Workload(
+            p["workload"]["name"], p["workload"]["job"], f"{MOUNT_POINT}/load", p["phases"]["workload"], p["seed"], scratch
+        )
+        with recorder.phase("precondition"):
+            load.lay_out()
+            filesystem.drop_caches()
+        with recorder.phase("idle"):
+            time.sleep(p["phases"]["idle"])
+        recorder.begin("workload")
+        before = blockqueue.stat(name)
+        start, end, result["report"] = load.load()
+        after = blockqueue.stat(name)
+        recorder.add("workload", start, end)
+        result["counters"] = {key: after[key] - before[key] for key in before}
+        if blockqueue.get(name, "scheduler") != p["scheduler"]:
+            raise Failed(f"/dev/{name}: the scheduler changed during the run to {blockqueue.get(name, 'scheduler')!r}")
+        with recorder.phase("tail"):
+            os.sync()
+            time.sleep(p["phases"]["tail"])
+        result["health"]["after"] = provenance.health(name, interface)
+        result["clock"].append(clock.measure(p["clock_server"]))
+
+
+def main():
+    spec = {
+        "run": {"type": "str", "required": True},
+        "campaign": {"type": "str", "required": True},
+        "host": {"type": "str", "required": True},
+        "drive": {"type": "str", "required": True},
+        "members": {"type": "list", "elements": "dict", "required": True},
+        "array": {"type": "bool", "default": False},
+        "filesystem": {"type": "dict", "required": True},
+        "scheduler": {"type": "str", "required": True},
+        "write_cache": {"type": "str", "default": ""},
+        "workload": {"type": "dict", "required": True},
+        "phases": {"type": "dict", "required": True},
+        "seed": {"type": "int", "required": True},
+        "clock_server": {"type": "str", "required": True},
+        "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
+    }
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
+    result = {
+        "changed": False, "status": "ok", "reason": "", "phases": [], "clock": [], "settings": {}, "health": {},
+    }  # fmt: skip
+    try:
+        execute(module.params, result)
+    except Refused as refusal:
+        result.update(status="not-run", reason=f"refused: {refusal}")
+    except (Failed, OSError) as error:
+        result.update(status="failed", reason=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`python -m rig.dashboard --config FILE`: serve the dashboard until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from pathlib import Path
+
+# Answers are small: polars' pool of threads costs more than it gives here, and the machine is busy emulating.
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+import uvicorn
+
+from analysis.influx import Client, InfluxError
+from rig.dashboard import app, config
+from rig.dashboard.hub import Hub
+from rig.dashboard.poller import Poller
+from rig.errors import UserError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m rig.dashboard", description=__doc__)
+    parser.add_argument(
+        "--config", type=Path, required=True, metavar="FILE", help="JSON; see rig/dashboard/README.md"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        serve(options.config)
+    except UserError as error:
+        print(f"dashboard: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def serve(path: Path) -> None:
+    """Serve what the configuration at `path` says. Raises UserError."""
+    settings, password = config.load(path)
+    if not (app.UPLOT / "uPlot.esm.js").is_file():
+        raise UserError("uPlot is not installed: 'npm ci --prefix rig/dashboard' gets it")
+    influx = settings.influx
+    try:
+        client = Client(influx.url, influx.database, influx.username, password, timeout_seconds=5.0)
+    except InfluxError as error:
+        raise UserError(f"{path}: influx.url: {error}") from None
+    host, port = settings.address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        raise UserError(f"{path}: listen: {settings.listen!r}: {error.strerror or error}") from None
+    hub = Hub()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app.build(hub, Poller(client, settings.results_dir, settings.powerd_status_socket, hub)),
+            log_level="warning",
+            access_log=False,
+            ws_per_message_deflate=False,  # it would cost more than loopback's bytes
+            timeout_graceful_shutdown=2,  # pages hold their WebSocket open for ever
+        )
+    )
+    shown = f"[{host}]" if ":" in host else host
+    print(f"dashboard: http://{shown}:{listener.getsockname()[1]}/", flush=True)
+    server.run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The AI table: file system x I/O scheduler, for each drive and workload, as far as the runs have come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from analysis.indicator import ratio_of_sums
+
+WORK = {"ops": "ops", "mb": "megabytes"}  # what a metric divides by joules
+CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")
+
+
+def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Blocks, one a drive and workload (and level of any further factor), in the order of the plan.
+
+    A block: drive, workload, factors, filesystems, schedulers, cells[filesystem][scheduler]. A cell: planned
+    (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok run has a value: mean (all
+    work over all joules), low and high of the runs, n, share (of the block's best mean, 0..1), mark ('best',
+    'tied' or ''). Only ok runs count: a partial run's meter failed. Where there is none but a partial run has a
+    value, that is shown with n = 0.
+    """
+    blocks: dict[tuple[str, ...], dict[str, Any]] = {}
+    of_cell: dict[int, list[tuple[str, dict[str, Any]]]] = {}
+    for run in runs:
+        factors = {k: v for k, v in _factors(run).items() if k not in CELL_FACTORS}
+        block = blocks.setdefault(
+            (run["drive"], run["workload"], json.dumps(factors, sort_keys=True)),
+            {
+                "drive": run["drive"],
+                "workload": run["workload"],
+                "factors": factors,
+                "filesystems": [],
+                "schedulers": [],
+                "cells": {},
+            },
+        )
+        for names, name in (("filesystems", run["filesystem"]), ("schedulers", run["scheduler"])):
+            if name not in block[names]:
+                block[names].append(name)
+        cell = (
+            block["cells"]
+            .setdefault(run["filesystem"], {})
+            .setdefault(
+                run["scheduler"], {"planned": 0, "partial": 0, "failed": 0, "running": 0, "not_run": 0}
+            )
+        )
+        cell["planned"] += 1
+        cell["partial"] += run["status"] == "partial"
+        cell["failed"] += run["status"] in ("failed", "lost")
+        cell["running"] += run["status"] == "running"
+        cell["not_run"] += run["status"] == "not-run"
+        result = results.get(run["id"])
+        if result and result["joules"] is not None and result["joules"] > 0:
+            of_cell.setdefault(id(cell), []).append((run["status"], result))
+    for block in blocks.values():
+        block["filesystems"].sort()
+        block["schedulers"].sort()
+        cells = [cell for row in block["cells"].values() for cell in row.values()]
+        for metric, work in WORK.items():
+            for cell in cells:
+                figure = _figure(of_cell.get(id(cell), []), work)
+                if figure:
+                    cell[metric] = figure
+            _mark([cell[metric] for cell in cells if metric in cell])
+    return list(blocks.values())
+
+
+def _figure(measured: list[tuple[str, dict[str, Any]]], work: str) -> dict[str, Any] | None:
+    counting = [result for status, result in measured if status == "ok"]
+    shown = counting or [result for status, result in measured if status == "partial"]
+    if not shown:
+        return None
+    ratio = ratio_of_sums([result[work] for result in shown], [result["joules"] for result in shown])
+    return {"mean": ratio.mean, "low": ratio.least, "high": ratio.greatest, "n": len(counting)}
+
+
+def _mark(figures: list[dict[str, Any]]) -> None:
+    """Share of the best mean, and who is best; 'tied': its replicates' range meets the best's."""
+    for figure in figures:
+        figure.update(share=0.0, mark="")
+    sound = [figure for figure in figures if figure["n"]]
+    if not sound:
+        return
+    best = max(sound, key=lambda figure: figure["mean"])
+    for figure in sound:
+        figure["share"] = figure["mean"] / best["mean"] if best["mean"] > 0 else 0.0
+        if figure is not best and figure["high"] >= best["low"]:
+            figure["mark"] = "tied"
+    best["mark"] = "best"
+
+
+def _factors(run: dict[str, Any]) -> dict[str, Any]:
+    try:
+        factors = json.loads(run["factors"])
+    except ValueError:
+        return {}
+    return factors if isinstance(factors, dict) else {}

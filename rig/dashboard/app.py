@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The web application: one page, its static files, one WebSocket, and /healthz for the supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.templating import Jinja2Templates
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from rig.dashboard.hub import Client, Hub
+from rig.dashboard.poller import Poller
+
+HERE = Path(__file__).resolve().parent
+UPLOT = HERE / "node_modules" / "uplot" / "dist"
+# The page loads nothing from anywhere else, and the browser holds it to that. uPlot sets styles by script, which
+# style-src does not concern.
+HEADERS = {
+    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+class Hardened:
+    """Adds HEADERS to each response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", []), *self._headers]}
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def release() -> str:
+    try:
+        return version("joulerig")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "unknown"
+
+
+def build(hub: Hub, poller: Poller) -> Starlette:
+    """The application around a hub and its poller, which it runs."""
+    templates = Jinja2Templates(directory=HERE / "templates")
+
+    async def page(request: Request) -> Response:
+        return templates.TemplateResponse(request, "index.html", {"version": release()})
+
+    async def healthz(request: Request) -> Response:
+        return JSONResponse({"ok": True, "version": release(), "clients": len(hub.clients)})
+
+    async def live(socket: WebSocket) -> None:
+        if not same_origin(socket):
+            await socket.close(code=1008, reason="another site's page may not read this lab")
+            return
+        await socket.accept()
+        client = Client(campaign=socket.query_params.get("campaign") or None)
+        hub.add(client)
+        sender = asyncio.create_task(client.send(socket.send_text, socket.send_bytes))
+        listener = asyncio.create_task(until_closed(socket))
+        try:
+            await asyncio.wait({sender, listener}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hub.remove(client)
+            for task in (sender, listener):
+                task.cancel()
+                with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+                    await task
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(poller.run())
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/healthz", healthz),
+            WebSocketRoute("/live", live),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+            Mount("/vendor", StaticFiles(directory=UPLOT)),
+        ],
+        middleware=[Middleware(Hardened)],
+        lifespan=lifespan,
+    )
+
+
+def same_origin(socket: WebSocket) -> bool:
+    """A browser names the page's origin; WebSockets are not bound by the same-origin policy on their own."""
+    origin = socket.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == socket.headers.get("host")
+
+
+async def until_closed(socket: WebSocket) -> None:
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the dashboard's configuration file may say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from rig.errors import Strict, UserError, validate
+
+
+class Influx(Strict):
+    """The InfluxDB to read from; on 2.x and 3.x the password is the token."""
+
+    url: Annotated[str, Field(pattern=r"^https?://")]
+    database: str
+    username: str
+    password_file: Path
+
+
+class Config(Strict):
+    """`python -m rig.dashboard --config FILE`: paths are relative to the working directory."""
+
+    listen: str
+    results_dir: Path
+    influx: Influx
+    powerd_status_socket: Path
+
+    @field_validator("listen")
+    @classmethod
+    def _address_and_port(cls, value: str) -> str:
+        address, _, port = value.rpartition(":")
+        if not address or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"{value!r} is not ADDRESS:PORT; port 0 picks a free one")
+        return value
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+def load(path: Path) -> tuple[Config, str]:
+    """The configuration in `path` and InfluxDB's password. Raises UserError."""
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(
+            f"{path}: {error.strerror}; --config names the dashboard's JSON configuration"
+        ) from None
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON: {error}") from None
+    config = validate(Config, data, path)
+    try:
+        password = config.influx.password_file.read_text().strip()
+    except OSError as error:
+        raise UserError(
+            f"{path}: influx.password_file: {config.influx.password_file}: {error.strerror}"
+        ) from None
+    return config, password

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rates from cumulative counters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def rates(seconds: Floats, counts: Floats, longest_gap_seconds: float) -> Floats:
+    """Rates per second of cumulative counters read at some times.
+
+    seconds[n] are the times of the readings, NaN where there was none; counts[c, n] the counters then.
+    rates[c, n] at reading i is what was counted since the reading before it, per second: summed with its interval
+    it loses nothing. NaN where there is no reading, no reading before it within `longest_gap_seconds`, or where any
+    counter stepped back: the counting began anew, and what happened across that is unknown.
+    """
+    result = np.full(counts.shape, np.nan)
+    have = np.flatnonzero(~np.isnan(seconds))
+    if len(have) < 2:
+        return result
+    elapsed = np.diff(seconds[have])
+    counted = np.diff(counts[:, have], axis=1)
+    known = (elapsed > 0) & (elapsed <= longest_gap_seconds) & (counted >= 0).all(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result[:, have[1:]] = np.where(known, counted / elapsed, np.nan)
+    return result

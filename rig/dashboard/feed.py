@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads InfluxDB bit by bit into windows: watts per rail, I/O rates per drive, phases, loss ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from rig.dashboard.counters import rates
+from rig.dashboard.window import Window, decimate
+
+SECOND = 1_000_000_000
+SPAN_NS = 60 * SECOND
+POWER_BUCKET_NS = SECOND // 10
+IO_BUCKET_NS = SECOND // 2
+OVERLAP_NS = (
+    SECOND // 2
+)  # points of one instant do not all arrive at once: meters and hosts flush on their own
+DORMANT_NS = 5 * SECOND  # a series this far behind the newest no longer holds the reading back
+SWEEP_EVERY_NS = 5 * SECOND
+SWEEP_SPAN_NS = 15 * SECOND  # what came later than the overlap, the next sweep picks up
+CATCH_UP_NS = 20 * SECOND  # after an outage spools drain for a while: sweeps then reach back to its start
+LONGEST_IO_GAP_SECONDS = 2.0
+PHASES_BACK_NS = 6 * 3600 * SECOND
+
+POWER_TAGS = ("host", "drive", "rail", "meter")
+IO_TAGS = ("host", "drive")
+PHASE_TAGS = ("campaign", "run", "host", "drive", "phase")
+COUNTERS = ("reads", "writes", "flushes", "read_bytes", "write_bytes")
+
+
+class Queries(Protocol):
+    """What is needed of `analysis.influx.Client`."""
+
+    def query(self, influxql: str) -> pl.DataFrame: ...
+
+
+@dataclass
+class Channels:
+    """The series seen so far, each with its number."""
+
+    numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
+    newest_ns: dict[int, int] = field(default_factory=dict)
+
+    def of(self, frame: pl.DataFrame, tags: tuple[str, ...]) -> np.ndarray:
+        """The channel number of each row; notes the newest time of each series."""
+        for name in tags:
+            if name not in frame.columns:
+                frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
+        # Rows of a series lie together in an answer: numbering the stretches is cheaper than each row.
+        ids = frame.select(pl.struct(tags).rle_id().alias("id")).to_series().to_numpy()
+        starts = np.flatnonzero(np.r_[True, np.diff(ids) != 0])
+        lengths = np.diff(np.r_[starts, len(ids)])
+        keys = frame.select(tags)[starts.tolist()].rows()
+        numbers = [
+            self.numbers.setdefault(tuple(value or "" for value in key), len(self.numbers)) for key in keys
+        ]
+        newest = np.maximum.reduceat(frame["time"].to_numpy(), starts)
+        for number, time_ns in zip(numbers, newest.tolist(), strict=True):
+            self.newest_ns[number] = max(time_ns, self.newest_ns.get(number, 0))
+        return np.repeat(np.array(numbers, np.int64), lengths)
+
+    def complete_until(self) -> int | None:
+        """The time up to which every series that is alive has been read."""
+        if not self.newest_ns:
+            return None
+        newest = max(self.newest_ns.values())
+        return min(t for t in self.newest_ns.values() if t > newest - DORMANT_NS)
+
+
+class Reading:
+    """Decides from when on to read a measurement, so that late points are read too and others only once or twice."""
+
+    def __init__(self, bucket_ns: int) -> None:
+        self.bucket_ns = bucket_ns
+        self.channels = Channels()
+        self._swept_ns = 0
+        self._outage_ns: int | None = None
+        self._recovered_ns = 0
+
+    def failed(self, now_ns: int) -> None:
+        if self._outage_ns is None or self._recovered_ns:
+            self._outage_ns, self._recovered_ns = now_ns, 0
+
+    def start(self, now_ns: int) -> int:
+        """From where to read now: the start of a bucket inside the window."""
+        if self._outage_ns is not None and not self._recovered_ns:
+            self._recovered_ns = now_ns
+        if self._recovered_ns and now_ns - self._recovered_ns > CATCH_UP_NS:
+            self._outage_ns, self._recovered_ns = None, 0
+        oldest = now_ns - SPAN_NS
+        complete = self.channels.complete_until()
+        since = oldest if complete is None else complete - OVERLAP_NS
+        if complete is not None and now_ns - self._swept_ns > SWEEP_EVERY_NS:
+            self._swept_ns = now_ns
+            since = min(since, now_ns - SWEEP_SPAN_NS)
+            if self._outage_ns is not None:
+                since = min(since, self._outage_ns - OVERLAP_NS - SWEEP_SPAN_NS)
+        return max(since, oldest) // self.bucket_ns * self.bucket_ns
+
+
+class Power:
+    """Watts of each rail: mean, min and max per bucket."""
+
+    def __init__(self) -> None:
+        self.reading = Reading(POWER_BUCKET_NS)
+        self.window = Window(0, 3, SPAN_NS // POWER_BUCKET_NS)
+
+    @property
+    def rails(self) -> list[dict[str, str]]:
+        return [dict(zip(POWER_TAGS, key, strict=True)) for key in self.reading.channels.numbers]
+
+    def poll(self, influx: Queries, now_ns: int) -> int:
+        """Read what is new; gives the first bucket that may have changed."""
+        since = self.reading.start(now_ns)
+        frame = influx.query(
+            f"SELECT watts, watts_min, watts_max FROM power WHERE time >= {since} AND time < {now_ns + SECOND}"
+            f" GROUP BY {', '.join(POWER_TAGS)}"
+        )
+        self.window.advance(now_ns // POWER_BUCKET_NS + 1)
+        if frame.height:
+            frame = frame.filter(pl.col("watts").is_not_null())
+        if frame.height:
+            channel = self.reading.channels.of(frame, POWER_TAGS)
+            self.window.grow(len(self.reading.channels.numbers))
+            mean, low, high = (frame[name].to_numpy() for name in ("watts", "watts_min", "watts_max"))
+            self.window.put(
+                *decimate(
+                    channel,
+                    frame["time"].to_numpy(),
+                    mean,
+                    np.where(np.isnan(low), mean, low),
+                    np.where(np.isnan(high), mean, high),
+                    POWER_BUCKET_NS,
+                )
+            )
+        return max(since // POWER_BUCKET_NS, self.window.start)
+
+
+class IO:
+    """I/O rates of each drive, from the last reading of its counters in each bucket."""
+
+    # A bucket's rates: reads/s, writes/s, flushes/s, read MB/s, write MB/s
+    COLUMNS = len(COUNTERS)
+    SCALE = np.array([1.0, 1.0, 1.0, 1e-6, 1e-6])
+
+    def __init__(self) -> None:
+        self.reading = Reading(IO_BUCKET_NS)
+        self.window = Window(0, 1 + len(COUNTERS), SPAN_NS // IO_BUCKET_NS + 4)
+        self.offset_ns: dict[str, int] = {}  # host -> what its clock is short of the controller's
+
+    @property
+    def drives(self) -> list[dict[str, str]]:
+        return [dict(zip(IO_TAGS, key, strict=True)) for key in self.reading.channels.numbers]
+
+    def poll(self, influx: Queries, now_ns: int) -> int:
+        """Read what is new; gives the first bucket that may have changed."""
+        since = self.reading.start(now_ns)
+        frame = influx.query(
+            f"SELECT {', '.join(COUNTERS)} FROM blockio WHERE time >= {since - max(self.offset_ns.values(), default=0)}"
+            f" GROUP BY {', '.join(IO_TAGS)}"
+        )
+        self.window.advance(now_ns // IO_BUCKET_NS + 1)
+        if frame.height:
+            frame = frame.drop_nulls(COUNTERS)
+        if frame.height and self.offset_ns and "host" in frame.columns:
+            offset = pl.col("host").replace_strict(self.offset_ns, default=0, return_dtype=pl.Int64)
+            frame = frame.with_columns(time=pl.col("time") + offset)
+        if frame.height:
+            channel = self.reading.channels.of(frame, IO_TAGS)
+            self.window.grow(len(self.reading.channels.numbers))
+            time_ns = frame["time"].to_numpy()
+            bucket = time_ns // IO_BUCKET_NS
+            order = np.lexsort((time_ns, channel))
+            last = order[np.flatnonzero(np.r_[np.diff(channel[order]) | np.diff(bucket[order]), 1])]
+            counted = frame.select(pl.col(COUNTERS).cast(pl.Float64)).to_numpy()
+            values = np.column_stack((time_ns / 1e9, counted))
+            self.window.put(channel[last], bucket[last], values[last])
+        return max(since // IO_BUCKET_NS, self.window.start)
+
+    def rates(self, first: int) -> np.ndarray:
+        """rates[drive, column, bucket] of the buckets from `first` on."""
+        back = max(first - 4, self.window.start)  # the reading before the first one lies at most a gap back
+        values = self.window.read(back, self.window.end)
+        result = np.empty((len(values), self.COLUMNS, values.shape[2]))
+        for drive, columns in enumerate(values):
+            result[drive] = rates(columns[0], columns[1:], LONGEST_IO_GAP_SECONDS) * self.SCALE[:, None]
+        return result[:, :, first - back :]
+
+
+class Phases:
+    """The phases of runs in the window; one still open has no end."""
+
+    def __init__(self) -> None:
+        self.bands: dict[tuple[str, ...], dict[str, Any]] = {}
+        self.offset_ns: dict[str, int] = {}
+        self._looked_back = False
+
+    def poll(self, influx: Queries, now_ns: int) -> None:
+        # A phase's end overwrites the point at its start, so reading reaches back to the oldest open phase.
+        opened = [band["start_ns"] for band in self.bands.values() if band["end_ns"] is None]
+        since = min([now_ns - 2 * SPAN_NS, *(start - 10 * SECOND for start in opened)])
+        since = max(since, now_ns - PHASES_BACK_NS)
+        if not self._looked_back:
+            since = now_ns - PHASES_BACK_NS
+        frame = influx.query(
+            f"SELECT start_ns, end_ns, clock_offset_ns FROM phase WHERE time >= {since}"
+            f" GROUP BY {', '.join(PHASE_TAGS)}"
+        )
+        self._looked_back = True
+        for row in frame.sort("time").iter_rows(named=True) if frame.height else ():
+            band = {tag: row.get(tag) or "" for tag in PHASE_TAGS}
+            start_ns = row["start_ns"] if row["start_ns"] is not None else row["time"]
+            self.bands[tuple(band.values())] = band | {"start_ns": start_ns, "end_ns": row["end_ns"]}
+            if row["clock_offset_ns"] is not None:
+                self.offset_ns[band["host"]] = row["clock_offset_ns"]
+        self.bands = tidy(self.bands, now_ns)
+
+    def close(self, ended_ns: dict[str, int]) -> None:
+        """End the open phases of runs that are over: a host that was lost wrote no end."""
+        for band in self.bands.values():
+            if band["end_ns"] is None and band["run"] in ended_ns:
+                band["end_ns"] = max(ended_ns[band["run"]], band["start_ns"])
+
+
+def tidy(bands: dict[tuple[str, ...], dict[str, Any]], now_ns: int) -> dict[tuple[str, ...], dict[str, Any]]:
+    """End an open phase where its host began another, and forget what ended before the window.
+
+    Phases of a run that is still going stay: the page shows how long each took.
+    """
+    by_host: dict[str, list[dict[str, Any]]] = {}
+    for band in bands.values():
+        by_host.setdefault(band["host"], []).append(band)
+    current = set()
+    for of_host in by_host.values():
+        of_host.sort(key=lambda band: band["start_ns"])
+        for band, after in zip(of_host, of_host[1:], strict=False):
+            if band["end_ns"] is None:
+                band["end_ns"] = after["start_ns"]
+        current.add(of_host[-1]["run"])
+    return {
+        key: band
+        for key, band in bands.items()
+        if band["run"] in current or band["end_ns"] is None or band["end_ns"] > now_ns - SPAN_NS
+    }
+
+
+class Ledger:
+    """The newest point of each rail: volts, amps, and what the meter lost."""
+
+    FIELDS = ("volts", "amps", "lost", "expected", "gap_seconds", "clock_residual_seconds")
+    BACK_NS = 3 * SECOND
+
+    def __init__(self) -> None:
+        self.rails: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def poll(self, influx: Queries, now_ns: int) -> None:
+        frame = influx.query(
+            f"SELECT {', '.join(self.FIELDS)} FROM power WHERE time >= {now_ns - self.BACK_NS}"
+            f" GROUP BY {', '.join(POWER_TAGS)} ORDER BY time DESC LIMIT 1"
+        )
+        for row in frame.iter_rows(named=True) if frame.height else ():
+            key = tuple(row.get(tag) or "" for tag in POWER_TAGS)
+            # InfluxDB 1.x stores a point field by field: a reader may see one that is half there.
+            there = {name: row[name] for name in self.FIELDS if row[name] is not None}
+            self.rails[key] = (
+                self.rails.get(key, dict.fromkeys(self.FIELDS)) | there | {"time_ns": row["time"]}
+            )
+
+    def of(self, rail: dict[str, str], now_ns: int) -> dict[str, Any]:
+        """What is known of a rail; `age_seconds` says how old its newest point is."""
+        known = self.rails.get(tuple(rail.values()))
+        if known is None:
+            return {}
+        lost, expected = known["lost"], known["expected"]
+        return {
+            "age_seconds": round((now_ns - known["time_ns"]) / 1e9, 1),
+            "volts": known["volts"],
+            "amps": known["amps"],
+            "lost_percent": 100 * lost / expected if expected and lost is not None else None,
+            "gap_seconds": known["gap_seconds"],
+            "clock_residual_seconds": known["clock_residual_seconds"],
+        }

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one reader of InfluxDB, journals and powerd, however many pages watch; it sleeps while none does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sqlite3
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from analysis.influx import InfluxError
+from rig.dashboard import VERSION, frames, powerd, state
+from rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, SPAN_NS, Ledger, Phases, Power, Queries
+from rig.dashboard.hub import Client, Hub
+from rig.dashboard.journal import Journals
+
+TICK_SECONDS = 0.25
+SLOW_EVERY = 4  # ticks between looks at what changes slowly: phases, ledger, journals, powerd
+IO_EVERY = 2
+RETRY_SECONDS = 1.0
+log = logging.getLogger(__name__)
+
+
+class Poller:
+    """Call `run` once; it broadcasts to the hub's clients until it is cancelled."""
+
+    def __init__(self, influx: Queries, results_dir: Path, powerd_socket: Path, hub: Hub) -> None:
+        self._influx = influx
+        self._powerd_socket = powerd_socket
+        self._hub = hub
+        self._journals = Journals(results_dir)
+        self._sequence = 0
+        self._layout = 0
+        self._now_ns = time.time_ns()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Start with empty windows, as at the first client: what is older than a pause is not worth reading up."""
+        self._power, self._io, self._phases, self._ledger = Power(), IO(), Phases(), Ledger()
+        self._layout_message = ""
+        self._live_message: dict[str, Any] = {}
+        self._campaigns: dict[str | None, tuple[tuple[Any, ...], str]] = {}
+        self._ended_ns: dict[str, int] = {}
+        self._problem = ""
+        self._retry_at = 0.0
+        self._first_power = self._first_io = 0
+
+    async def run(self) -> None:
+        tick = 0
+        while True:
+            if not self._hub.clients:
+                await self._hub.somebody.wait()
+                self._forget()
+                tick = 0
+            began = time.monotonic()
+            try:
+                await asyncio.to_thread(self._poll, tick)
+                self._broadcast(tick)
+            except Exception:
+                # A bug in one tick must not stop the page for good; the log has it.
+                log.exception("the dashboard's poll failed")
+            tick += 1
+            await asyncio.sleep(max(TICK_SECONDS - (time.monotonic() - began), 0.05))
+
+    def _poll(self, tick: int) -> None:
+        now_ns = self._now_ns = time.time_ns()
+        slow = tick % SLOW_EVERY == 0
+        if slow:
+            self._read_journals(now_ns)
+        if time.monotonic() >= self._retry_at:
+            try:
+                self._read_influx(tick, now_ns)
+                self._problem = ""
+            except InfluxError as error:
+                self._problem = str(error)
+                self._retry_at = time.monotonic() + RETRY_SECONDS
+                self._power.reading.failed(now_ns)
+                self._io.reading.failed(now_ns)
+        # Time goes on while InfluxDB is away: the traces show the gap.
+        self._power.window.advance(now_ns // POWER_BUCKET_NS + 1)
+        self._io.window.advance(now_ns // IO_BUCKET_NS + 1)
+        if slow:
+            self._live_message = self._live(now_ns)
+
+    def _read_influx(self, tick: int, now_ns: int) -> None:
+        if tick % SLOW_EVERY == 0:
+            self._phases.poll(self._influx, now_ns)
+            self._phases.close(self._ended_ns)
+            self._io.offset_ns = self._phases.offset_ns
+            self._ledger.poll(self._influx, now_ns)
+        self._first_power = min(self._first_power, self._power.poll(self._influx, now_ns))
+        if tick % IO_EVERY == 0:
+            self._first_io = min(self._first_io, self._io.poll(self._influx, now_ns))
+
+    def _read_journals(self, now_ns: int) -> None:
+        names = self._journals.list()
+        newest = names[0] if names else None
+        wanted = {client.campaign for client in list(self._hub.clients)}
+        self._journals.keep({name for name in (*wanted, newest) if name})
+        self._campaigns = {key: entry for key, entry in self._campaigns.items() if key in wanted}
+        for key in wanted:
+            name = key or newest
+            about = {
+                "chosen": key,
+                "newest": newest,
+                "campaigns": names[:200],
+                "problem": self._journals.problem,
+            }
+            journal = self._journals.get(name) if name in names else None
+            stamp = (name, id(journal), *about.values())
+            if journal is None:
+                self._keep(key, stamp, {"found": False, **about})
+                continue
+            try:
+                changed = journal.changed()
+                if changed or key not in self._campaigns or self._campaigns[key][0] != stamp:
+                    content = journal.read()
+                    if content is None:
+                        self._keep(key, stamp, {"found": False, **about})
+                        continue
+                    self._ended_ns = self._ended_ns | state.ended(content)
+                    self._keep(key, stamp, {"found": True, **about, **state.campaign(content, now_ns)})
+            except sqlite3.Error as error:
+                self._keep(key, stamp, {"found": False, **about, "problem": f"{journal.path}: {error}"})
+
+    def _keep(self, key: str | None, stamp: tuple[Any, ...], content: dict[str, Any]) -> None:
+        self._campaigns[key] = (stamp, json.dumps({"kind": "campaign", **content}, separators=(",", ":")))
+
+    def _live(self, now_ns: int) -> dict[str, Any]:
+        rails = self._power.rails
+        return {
+            "kind": "live",
+            "now_ns": now_ns,
+            "influx": {"ok": not self._problem, "message": self._problem},
+            "powerd": powerd.status(self._powerd_socket),
+            "rails": [self._ledger.of(rail, now_ns) for rail in rails],
+            "drives": [
+                (now_ns - self._io.reading.channels.newest_ns.get(number, 0)) / 1e9
+                for number in range(len(self._io.drives))
+            ],
+            "bands": list(self._phases.bands.values()),
+        }
+
+    def _broadcast(self, tick: int) -> None:
+        self._sequence += 1
+        layout = json.dumps({"rails": self._power.rails, "drives": self._io.drives})
+        new_layout = layout != self._layout_message
+        if new_layout:
+            self._layout += 1
+            self._layout_message = layout
+        slow = tick % SLOW_EVERY == 0
+        update = self._sections(self._first_power, self._first_io)
+        whole: list[bytes] = []
+        for client in list(self._hub.clients):
+            needs_whole = new_layout or client.needs_whole
+            if needs_whole:
+                client.tell("layout", self._layout_text())
+                whole = whole or self._sections(0, 0)
+            campaign = self._campaigns.get(client.campaign)
+            if campaign and client.told != campaign[1]:
+                client.told = campaign[1]
+                client.tell("campaign", campaign[1])
+            if slow or client.new:
+                client.tell("live", json.dumps(self._live_message, separators=(",", ":")))
+            if needs_whole:
+                client.show_whole(partial(self._frame, client, whole))
+            else:
+                client.show(self._frame(client, update))
+        self._first_power, self._first_io = self._power.window.end, self._io.window.end
+
+    def _layout_text(self) -> str:
+        return json.dumps(
+            {
+                "kind": "layout",
+                "version": VERSION,
+                "layout": self._layout,
+                "span_seconds": SPAN_NS / 1e9,
+                "buckets": {"power": POWER_BUCKET_NS / 1e9, "io": IO_BUCKET_NS / 1e9},
+                "rails": self._power.rails,
+                "drives": self._io.drives,
+            }
+        )
+
+    def _sections(self, first_power: int, first_io: int) -> list[bytes]:
+        power, io = self._power.window, self._io.window
+        first_power = max(min(first_power, power.end), power.start)
+        first_io = max(min(first_io, io.end), io.start)
+        return [
+            frames.section(POWER_BUCKET_NS, first_power, power.read(first_power, power.end)),
+            frames.section(IO_BUCKET_NS, first_io, self._io.rates(first_io)),
+        ]
+
+    def _frame(self, client: Client, sections: list[bytes]) -> bytes:
+        head = frames.header(self._sequence, self._now_ns, self._layout, client.dropped, sections)
+        return b"".join((head, *sections))

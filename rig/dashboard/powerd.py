@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The power daemon's view of its meters: HTTP over its unix socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+FIGURES = (
+    "state",
+    "reason",
+    "gap_seconds",
+    "restarts",
+    "clock_residual_seconds",
+    "sample_rate_hz",
+    "observed_rate_hz",
+)
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("powerd", timeout=1.0)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def status(path: Path) -> dict[str, Any]:
+    """{"ok", "message", "meters": [...]}; where powerd does not answer, why, and no meters."""
+    connection = _Connection(path)
+    try:
+        connection.request("GET", "/status")
+        answer = json.loads(connection.getresponse().read())
+        return {"ok": True, "message": "", "meters": [meter(m) for m in answer["meters"]]}
+    except (OSError, http.client.HTTPException) as error:
+        why = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else str(error) or type(error).__name__
+        )
+        return {"ok": False, "message": f"the power daemon does not answer at {path}: {why}", "meters": []}
+    except (ValueError, KeyError, TypeError) as error:
+        return {"ok": False, "message": f"{path}: not a power daemon's status: {error!r}", "meters": []}
+    finally:
+        connection.close()
+
+
+def meter(row: dict[str, Any]) -> dict[str, Any]:
+    """One meter of the status: its figures, and what it lost in percent of what it should have sent."""
+    expected, lost = row.get("expected"), row.get("lost")
+    return {
+        "name": row["name"],
+        "lost_percent": 100 * lost / expected if expected and lost is not None else None,
+        **{name: row.get(name) for name in FIGURES},
+    }

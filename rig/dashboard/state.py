@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the page is told of a campaign, put together from its journal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rig.dashboard import ai_table, eta
+from rig.dashboard.journal import array_members
+
+PHASES = ("prepare", "precondition", "idle", "workload", "tail")
+OVER = ("ok", "partial", "failed", "lost", "not-run")
+RUN_FIELDS = (
+    "id",
+    "ordinal",
+    "host",
+    "drive",
+    "filesystem",
+    "scheduler",
+    "workload",
+    "replicate",
+    "status",
+    "reason",
+    "started_ns",
+    "ended_ns",
+)
+
+
+def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
+    """The campaign message's content from `Journal.read`. Times are absolute: the page counts on by itself."""
+    row, runs, results = journal["campaign"], journal["runs"], journal["results"]
+    counts = Counter(run["status"] for run in runs)
+    left = eta.remaining_seconds(runs, now_ns)
+    started = min((run["started_ns"] for run in runs if run["started_ns"]), default=None)
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "question": row["question"],
+        "virtual": bool(row["virtual"]),
+        "created_ns": row["created_ns"],
+        "started_ns": started,
+        "finished_ns": row["finished_ns"],
+        "state": _state(row, counts),
+        "last_event_ns": journal["last_event_ns"],
+        "total": len(runs),
+        "done": sum(counts[status] for status in OVER),
+        "counts": {status: counts[status] for status in ("running", "planned", *OVER)},
+        "eta_ns": None if left is None else now_ns + int(left * 1e9),
+        "hosts": [
+            _host(host, runs, journal["phase_started_ns"]) for host in sorted({run["host"] for run in runs})
+        ],
+        "phases": PHASES,
+        "arrays": array_members(row["lab"]),
+        "runs": [{name: run[name] for name in RUN_FIELDS} | _figures(results.get(run["id"])) for run in runs],
+        "table": ai_table.build(runs, results),
+    }
+
+
+def ended(journal: dict[str, Any]) -> dict[str, int]:
+    """run -> when it ended, of the runs that are over."""
+    return {
+        run["id"]: run["ended_ns"]
+        for run in journal["runs"]
+        if run["status"] in OVER and run["ended_ns"] is not None
+    }
+
+
+def _state(row: dict[str, Any], counts: Counter[str]) -> str:
+    if row["finished_ns"] is not None:
+        return "finished"
+    if counts["running"]:
+        return "running"
+    if counts["planned"] and any(counts[status] for status in OVER):
+        return "between runs"
+    return "planned" if counts["planned"] else "finishing"
+
+
+def _host(host: str, runs: list[dict[str, Any]], phase_started_ns: dict[str, int]) -> dict[str, Any]:
+    mine = [run for run in runs if run["host"] == host]
+    running = next((run for run in mine if run["status"] == "running"), None)
+    return {
+        "host": host,
+        "done": sum(run["status"] in OVER for run in mine),
+        "total": len(mine),
+        "run": running
+        and {
+            "id": running["id"],
+            "ordinal": running["ordinal"],
+            "cell": running["cell"],
+            "replicate": running["replicate"],
+            "drive": running["drive"],
+            "started_ns": running["started_ns"],
+            "phase": running["current_phase"],
+            "phase_started_ns": phase_started_ns.get(running["id"]),
+        },
+    }
+
+
+def _figures(result: dict[str, Any] | None) -> dict[str, Any]:
+    if result is None:
+        return {}
+    return {
+        "joules": result["joules"],
+        "ops_per_joule": result["ai_ops_per_joule"],
+        "mb_per_joule": result["ai_mb_per_joule"],
+        "error_percent": result["error_percent"],
+    }

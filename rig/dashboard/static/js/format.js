@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Numbers and times as text: three significant digits, units left to the labels.
+
+export function number(value, digits = 3) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e6) return (value / 1e6).toPrecision(digits) + " M";
+  if (size >= 1e4) return (value / 1e3).toPrecision(digits) + " k";
+  if (size >= 1000) return String(Math.round(value));
+  if (size < 0.001) return value.toExponential(1);
+  return value.toPrecision(digits);
+}
+
+// A label of an axis: as it is, without the digits that a step does not need.
+export function tick(value) {
+  const size = Math.abs(value);
+  if (size >= 1e6) return Number((value / 1e6).toFixed(2)) + "M";
+  if (size >= 1e4) return Number((value / 1e3).toFixed(1)) + "k";
+  return String(Number(value.toFixed(3)));
+}
+
+export function fixed(value, decimals) {
+  return value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(decimals);
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
+  const s = Math.max(0, Math.round(seconds));
+  const h = Math.floor(s / 3600);
+  const m = Math.floor((s % 3600) / 60);
+  const two = (n) => String(n).padStart(2, "0");
+  if (h >= 48) return `${Math.floor(h / 24)} d ${h % 24} h`;
+  return h ? `${h}:${two(m)}:${two(s % 60)}` : `${m}:${two(s % 60)}`;
+}
+
+export function percent(value) {
+  if (value === null || value === undefined) return "–";
+  if (value === 0) return "0 %";
+  if (value > 0 && value < 0.01) return "< 0.01 %";
+  return value.toFixed(2) + " %";
+}
+
+export function shortSeconds(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const size = Math.abs(seconds);
+  if (size === 0) return "0 s";
+  if (size < 1e-3) return (seconds * 1e6).toFixed(0) + " µs";
+  if (size < 1) return (seconds * 1e3).toFixed(1) + " ms";
+  return seconds.toFixed(size < 10 ? 2 : 1) + " s";
+}

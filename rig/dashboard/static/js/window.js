@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The last buckets of each channel and column as plain arrays with null for "no value", as uPlot wants them.
+
+export class Window {
+  constructor(bucketSeconds, spanSeconds) {
+    this.bucketSeconds = bucketSeconds;
+    this.length = Math.round(spanSeconds / bucketSeconds) + 1;
+    this.end = 0; // one past the newest bucket
+    this.times = new Array(this.length).fill(0);
+    this.channels = [];
+  }
+
+  apply({ first, buckets, channels, columns, values }) {
+    this.slideTo(first + buckets);
+    while (this.channels.length < channels)
+      this.channels.push(Array.from({ length: columns }, () => new Array(this.length).fill(null)));
+    const start = this.end - this.length;
+    let from = 0;
+    for (let channel = 0; channel < channels; channel++)
+      for (let column = 0; column < columns; column++) {
+        const row = this.channels[channel][column];
+        for (let i = 0; i < buckets; i++) {
+          const value = values[from++];
+          const at = first + i - start;
+          if (at >= 0) row[at] = Number.isNaN(value) ? null : value;
+        }
+      }
+  }
+
+  slideTo(end) {
+    const steps = Math.min(end - this.end, this.length);
+    if (steps <= 0) return;
+    this.end = end;
+    const start = end - this.length;
+    for (let i = 0; i < this.length; i++) this.times[i] = (start + i + 0.5) * this.bucketSeconds;
+    for (const columns of this.channels)
+      for (const row of columns) {
+        row.splice(0, steps);
+        for (let i = 0; i < steps; i++) row.push(null);
+      }
+  }
+
+  // Mean of what there is in the newest `seconds`; null where there is nothing.
+  recent(channel, column, seconds) {
+    const row = this.channels[channel]?.[column];
+    if (!row) return null;
+    let sum = 0;
+    let count = 0;
+    for (let i = Math.max(0, this.length - Math.round(seconds / this.bucketSeconds)); i < this.length; i++)
+      if (row[i] !== null) {
+        sum += row[i];
+        count++;
+      }
+    return count ? sum / count : null;
+  }
+}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Debian's Chromium, headless, with nothing of its own to say to the network."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from playwright.sync_api import Browser, Page, Playwright
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--no-first-run",
+]
+
+
+def launch(playwright: Playwright) -> Browser:
+    return playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
+
+
+def wait_for(page: Page, expression: str, seconds: float = 15) -> Any:
+    """The first true value of a JavaScript expression. (The page's policy forbids Playwright's own way: eval.)"""
+    end = time.monotonic() + seconds
+    while True:
+        value = page.evaluate(expression)
+        if value:
+            return value
+        assert time.monotonic() < end, f"never true within {seconds} s: {expression}"
+        page.wait_for_timeout(50)
