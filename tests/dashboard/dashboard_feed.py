@@ -30,8 +30,9 @@ IO_NS = SECOND // 10
 
 
 class Feed:
-    """`write` gets batches of lines. `loaded` is the set of drives at work, `silent` the meters that say nothing;
-    without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly."""
+    """`write` gets batches of lines. `loaded`: the drives at work, `silent`: the meters that say nothing;
+    without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly.
+    """
 
     def __init__(
         self, write: Callable[[list[str]], None], *, noise: bool = True, writes_per_second: int = 1000
