@@ -130,6 +130,7 @@ def of_interval(
         - the session changes between the points that enclose the interval. A new session counts from zero,
           and what the rail drew between the last point of one and the first of the next was counted by
           neither: the sum of the two would be too small by an amount that nobody knows;
+        - the session of a point is not known (None);
         - the sample counter runs backwards inside a session: the counter was reset and does not say so.
           (Joules that fall are no such sign: power has a sign, and a rail near zero or one that feeds back
           counts down.)
@@ -179,6 +180,10 @@ def of_interval(
             reason = f"gap: the points around its {end} are {apart} apart, {allowed} allowed"
             return IntervalEnergy(None, reason, None, *ledger)
     within = points.session[first : last + 1]
+    if any(session is None for session in within):
+        return IntervalEnergy(
+            None, "session not known: nothing tells that the counter went on", None, *ledger
+        )
     if np.any(within[1:] != within[:-1]):
         changes = int(np.count_nonzero(within[1:] != within[:-1]))
         times = f"{changes} time{'s' * (changes > 1)}"

@@ -181,7 +181,7 @@ class Client:
         reason = f"HTTP {response.status_code}: {_one_line(reason)}"
         if response.status_code in (401, 403):
             raise Unauthorised(
-                f"{self.url}: InfluxDB refuses user {self.username!r} on database {self.database!r} ({reason})"
+                f"{self.url}: InfluxDB refuses user {self.username!r} on {self.database!r} ({reason})"
             )
         if response.status_code >= 500:
             raise Unreachable(f"{self.url}: InfluxDB cannot answer ({reason})")
@@ -190,9 +190,8 @@ class Client:
     def _raise_hidden_error(self, influxql: str) -> None:
         reason = _reason(self._ask(influxql, "application/json"))
         if reason:
-            raise BadQuery(
-                f"{self.url}: InfluxDB refuses the query ({_one_line(reason)}): {_one_line(influxql)}"
-            )
+            reason = _one_line(reason)
+            raise BadQuery(f"{self.url}: InfluxDB refuses the query ({reason}): {_one_line(influxql)}")
 
 
 def _one_line(text: str, longest: int = 300) -> str:
@@ -257,7 +256,7 @@ def _boolean(values: pl.Series) -> pl.Series:
 
 
 def _tags(packed: pl.Series) -> dict[str, pl.Series]:
-    """Tag columns of InfluxDB's packed one: `host=h\\ 1,rail=3v3`, with comma, equals sign and space escaped."""
+    """Tag columns of InfluxDB's packed one: `host=h\\ 1,rail=3v3`; comma, equals sign, space are escaped."""
     sets = {text: _tag_set(text) for text in packed.unique().to_list() if text}
     names = sorted({name for tags in sets.values() for name in tags})
     return {

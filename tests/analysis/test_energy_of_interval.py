@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 import pytest
@@ -54,7 +56,7 @@ def test_intervals_side_by_side_add_up():
     rng = np.random.default_rng(1)
     points = counter(rng.uniform(0, 10, 100))
     cuts = [T0, *sorted(T0 + rng.integers(0, 1000 * MS, 20)), T0 + 1000 * MS]
-    parts = [of_interval(points, int(a), int(b)).joules for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [of_interval(points, int(a), int(b)).joules for a, b in pairwise(cuts)]
     assert sum(parts) == pytest.approx(of_interval(points, T0, T0 + 1000 * MS).joules, rel=1e-12)
 
 

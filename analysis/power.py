@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Power points of drives: from InfluxDB, kept as a run's `power.csv`, and the energy of a phase from
+either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from analysis import atomic
+from analysis.energy import DEFAULT_MAX_GAP_NS, CounterPoints, IntervalEnergy, of_interval
+from analysis.influx import Client, quote_string
+
+# power.csv: the first seven columns are what a trace needs; with the rest the run's energy can be computed
+# again.
+COLUMNS = {
+    "time_ns": pl.Int64,
+    "rail": pl.String,
+    "watts": pl.Float64,
+    "watts_min": pl.Float64,
+    "watts_max": pl.Float64,
+    "joules": pl.Float64,
+    "drive": pl.String,
+    "meter": pl.String,
+    "volts": pl.Float64,
+    "amps": pl.Float64,
+    "samples": pl.Int64,
+    "expected": pl.Int64,
+    "lost": pl.Int64,
+    "gap_seconds": pl.Float64,
+    "session": pl.String,
+}
+NEEDED = ("time_ns", "rail", "watts")
+_FIELDS = tuple(name for name in COLUMNS if name not in ("time_ns", "meter", "rail", "drive"))
+
+
+class PowerFileError(Exception):
+    """A power.csv that is none; the message is one line that names it."""
+
+
+def points(
+    client: Client,
+    host: str,
+    drives: Sequence[str],
+    start_ns: int,
+    end_ns: int,
+    *,
+    margin_ns: int = 1_000_000_000,
+) -> pl.DataFrame:
+    """Power points of `drives` of `host` from `start_ns` to `end_ns`, with `margin_ns` more at both ends.
+
+    The margin holds the points that enclose the interval. Columns: `COLUMNS`, sorted by drive, rail, meter
+    and time; without rows where there are none. Raises analysis.influx.InfluxError.
+    """
+    schema = pl.DataFrame(schema=COLUMNS)
+    if not drives:
+        return schema
+    among = " OR ".join(f'"drive" = {quote_string(drive)}' for drive in drives)
+    frame = client.query(
+        f'SELECT {", ".join(_FIELDS)} FROM power WHERE "host" = {quote_string(host)} AND ({among})'
+        f" AND time >= {start_ns - margin_ns} AND time <= {end_ns + margin_ns} GROUP BY meter, rail, drive"
+    )
+    if frame.is_empty():
+        return schema
+    return _conform(frame.rename({"time": "time_ns"})).sort("drive", "rail", "meter", "time_ns")
+
+
+def energy_by_rail(
+    frame: pl.DataFrame, start_ns: int, end_ns: int, *, max_gap_ns: int = DEFAULT_MAX_GAP_NS
+) -> dict[tuple[str, str, str], IntervalEnergy]:
+    """Energy of an interval by (drive, meter, rail), from a frame of `points` or `read`.
+
+    Has what the frame has: a rail that ought to be there and is not must be missed by who knows the lab.
+    """
+    return {
+        key: of_interval(CounterPoints.from_frame(rows), start_ns, end_ns, max_gap_ns=max_gap_ns)
+        for key, rows in frame.group_by("drive", "meter", "rail", maintain_order=True)
+    }
+
+
+def write(frame: pl.DataFrame, path: Path) -> Path:
+    """Keep `frame` as a run's power.csv (atomic). Floats are written so that they read back the same."""
+    return atomic.write(path, frame.select(list(COLUMNS)).write_csv().encode())
+
+
+def read(path: Path) -> pl.DataFrame | None:
+    """A run's power.csv; None where there is none or it has no rows. Columns it lacks are null.
+
+    Raises PowerFileError where it cannot be read, or lacks time_ns, rail or watts.
+    """
+    if not path.is_file():
+        return None
+    try:
+        frame = pl.read_csv(path, infer_schema=False)
+        missing = [name for name in NEEDED if name not in frame.columns]
+        if missing:
+            raise PowerFileError(f"{path}: no column {missing[0]!r}; needed are {', '.join(NEEDED)}")
+        return None if frame.is_empty() else _conform(frame)
+    except pl.exceptions.NoDataError:
+        return None
+    except pl.exceptions.PolarsError as error:
+        raise PowerFileError(f"{path}: cannot be read: {' '.join(str(error).split())[:200]}") from None
+
+
+def _conform(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select(
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in COLUMNS.items()
+    )

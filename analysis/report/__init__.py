@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab report of a campaign: one self-contained HTML, which WeasyPrint turns into the PDF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis import atomic, results, tables
+from analysis.report import document
+
+FORMATS = ("html", "pdf", "csv")
+
+
+def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[Path]:
+    """Write the report of the campaign in `folder` into `folder`/report/ (atomic); also while it runs.
+
+    Parameters
+    ----------
+    folder : path
+        `results/<campaign-id>`.
+    formats : sequence of "html", "pdf", "csv"
+        report.html, report.pdf, and runs.csv with cells.csv.
+
+    Returns
+    -------
+    list of Path
+        What was written, in the order asked for.
+
+    Raises
+    ------
+    analysis.results.ResultsError
+        The folder is no campaign's, or a file in it is damaged.
+    ValueError
+        A format that there is not.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise ValueError(f"report format {name!r}: allowed are {', '.join(FORMATS)}")
+    campaign = results.load(folder)
+    place = campaign.folder / "report"
+    html = document.html(campaign) if {"html", "pdf"} & set(formats) else ""
+    written: list[Path] = []
+    for name in dict.fromkeys(formats):
+        if name == "html":
+            written.append(atomic.write(place / "report.html", html.encode()))
+        elif name == "pdf":
+            written.append(atomic.write(place / "report.pdf", document.pdf(html)))
+        else:
+            written.extend(tables.write(campaign, place))
+    return written

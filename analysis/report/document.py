@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign as one self-contained HTML document, and that document as PDF."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import markupsafe
+import yaml
+from weasyprint import HTML
+from weasyprint.urls import URLFetcher
+
+from analysis import power, tables
+from analysis.report import answer, figures, fonts, text
+from analysis.results import FINISHED, STATUSES, Campaign, ResultsError, Run
+
+_HERE = Path(__file__).parent
+_MOST_CELLS = 4  # listed by name
+_MOST_VALUES = 6  # of one setting; beyond these the runs' own files are the place to look
+
+
+def html(campaign: Campaign) -> str:
+    """The report. The same campaign gives the same text. Raises analysis.results.ResultsError."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(text=text, combination=answer.combination)
+    environment.filters["svg"] = _embedded
+    content = environment.get_template("report.html.j2").render(_content(campaign))
+    style = (_HERE / "report.css").read_text(encoding="utf-8")
+    return content.replace("/* style */", fonts.css(content + style) + "\n" + style, 1)
+
+
+def pdf(document: str) -> bytes:
+    """`html`'s document as PDF. Nothing outside it is fetched: it holds all it needs."""
+    logging.getLogger("weasyprint").setLevel(logging.ERROR)  # it warns of CSS that is for screens
+    fetcher = URLFetcher(allowed_protocols=["data"], fail_on_errors=True)
+    written = HTML(string=document, url_fetcher=fetcher).write_pdf()
+    assert written is not None
+    return written
+
+
+def _embedded(figure: figures.Svg, description: str) -> markupsafe.Markup:
+    # As an image, not inline: identifiers of several SVGs in one document would clash.
+    data = base64.b64encode(figure.text.encode()).decode()
+    return markupsafe.Markup('<img style="width: {}in" alt="{}" src="data:image/svg+xml;base64,{}">').format(
+        round(figure.width_inches, 3), description, data
+    )
+
+
+def _content(campaign: Campaign) -> dict[str, Any]:
+    cells = tables.cells(campaign).to_dicts()
+    runs = tables.runs(campaign).to_dicts()
+    groups = answer.groups(campaign, cells)
+    settings, damaged = _settings(campaign)
+    return {
+        "campaign": campaign,
+        "unfinished": sum(run.status not in FINISHED for run in campaign.runs),
+        "statuses": [(status, count) for status in STATUSES if (count := _count(campaign, status))],
+        "seconds": _elapsed(campaign),
+        "answers": [answer.answer(group) for group in groups],
+        "caveat": answer.caveat(groups),
+        "heat_maps": [(group, _heat_map(campaign, group)) for group in groups],
+        "groups": groups,
+        "runs": runs,
+        "has_truth": any(run["true_joules"] is not None for run in runs),
+        "trace": _trace(campaign, groups),
+        "truth": _truth(campaign),
+        "ledger": _ledger(campaign),
+        "not_ok": _not_ok(campaign),
+        "excluded": _excluded(campaign),
+        "drives": _drives(campaign, settings),
+        "meters": _meters(campaign),
+        "versions": list(text.flat(campaign.provenance).items()),
+        "settings": settings.rows,
+        "damaged": damaged,
+        "definition": yaml.safe_dump(
+            campaign.definition, sort_keys=False, allow_unicode=True, width=90, default_flow_style=None
+        ).rstrip(),
+        "commands": _commands(campaign),
+    }
+
+
+def _count(campaign: Campaign, status: str) -> int:
+    return sum(run.status == status for run in campaign.runs)
+
+
+def _elapsed(campaign: Campaign) -> float | None:
+    instants = [time for run in campaign.runs for time in (run.started_ns, run.ended_ns) if time is not None]
+    return (max(instants) - min(instants)) * 1e-9 if instants else None
+
+
+def _heat_map(campaign: Campaign, group: answer.Group) -> figures.Svg:
+    present = {"filesystem": set(), "scheduler": set()}
+    for run in campaign.runs:
+        if (run.drive, run.workload) == (group.drive, group.workload):
+            present["filesystem"].add(run.filesystem)
+            present["scheduler"].add(run.scheduler)
+    return figures.heat_map(
+        group.cells,
+        answer.levels(campaign, "filesystem", present["filesystem"]),
+        answer.levels(campaign, "scheduler", present["scheduler"]),
+        virtual=campaign.virtual,
+    )
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """The power trace that stands for the campaign; `figure` None where there is none, `note` says why."""
+
+    run: Run | None
+    note: str
+    figure: figures.Svg | None
+    phases: list[dict[str, Any]]
+
+
+def _trace(campaign: Campaign, groups: Sequence[answer.Group]) -> _Trace:
+    """Of the first group's best cell, the run whose AI is the median one (the lower of two)."""
+    order = [run for group in groups for cell in group.ranked for run in _by_ai(campaign, cell["cell"])]
+    order += [run for run in campaign.runs if run.status == "partial"]
+    problem = ""
+    for run in order:
+        try:
+            points = power.read(run.folder / "power.csv")
+        except power.PowerFileError as error:
+            problem = problem or f" ({error})"
+            continue
+        if points is None:
+            continue
+        phases = sorted(run.phases.values(), key=lambda phase: phase.start_ns)
+        figure = figures.power_trace(points, phases, virtual=campaign.virtual)
+        why = _standing(campaign, run, order)
+        return _Trace(run, why, figure, [_phase_row(run, phase.phase) for phase in phases])
+    if not order:
+        return _Trace(None, "No power trace: no run ended with joules.", None, [])
+    return _Trace(None, f"No power trace: no finished run kept its power.csv{problem}.", None, [])
+
+
+def _standing(campaign: Campaign, run: Run, order: Sequence[Run]) -> str:
+    if run is not order[0]:
+        return "the first run that kept its trace"
+    if not run.counts:
+        return "a run without joules"
+    counted = sum(other.counts for other in campaign.runs if other.cell == run.cell)
+    return (
+        "the only run of its cell, the best one"
+        if counted == 1
+        else "the median run of its cell, the best one"
+    )
+
+
+def _by_ai(campaign: Campaign, cell: str) -> list[Run]:
+    """The cell's runs that count, the median one by AI first."""
+    runs = sorted(
+        (run for run in campaign.runs if run.cell == cell and run.counts),
+        key=lambda run: (run.result.ai_ops_per_joule or 0.0, run.ordinal),
+    )
+    middle = (len(runs) - 1) // 2
+    return sorted(runs, key=lambda run: abs(runs.index(run) - middle))
+
+
+def _phase_row(run: Run, phase: str) -> dict[str, Any]:
+    rails = [rail for rail in run.energy if rail.phase == phase]
+    seconds = run.phases[phase].seconds
+    joules = None if not rails or any(rail.joules is None for rail in rails) else sum(r.joules for r in rails)
+    true = (
+        None if not rails or any(r.true_joules is None for r in rails) else sum(r.true_joules for r in rails)
+    )
+    return {
+        "phase": phase,
+        "seconds": seconds,
+        "joules": joules,
+        "true_joules": true,
+        "watts": joules / seconds if joules is not None and seconds > 0 else None,
+    }
+
+
+def _truth(campaign: Campaign) -> dict[str, Any] | None:
+    runs = [run for run in campaign.runs if run.result and run.result.error_percent is not None]
+    if not runs:
+        return None
+    worst = max(runs, key=lambda run: abs(run.result.error_percent))
+    return {
+        "figure": figures.measured_against_true(runs, virtual=campaign.virtual),
+        "count": len(runs),
+        "worst": worst,
+        "mean": sum(run.result.error_percent for run in runs) / len(runs),
+        "within": sum(abs(run.result.error_percent) <= 1 for run in runs),
+    }
+
+
+def _ledger(campaign: Campaign) -> list[dict[str, Any]]:
+    """Samples by drive, meter and rail over all runs and phases, with how many phases went without joules."""
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for run in campaign.runs:
+        for rail in run.energy:
+            row = rows.setdefault(
+                (rail.drive, rail.meter, rail.rail),
+                {"phases": 0, "without": 0, "samples": 0, "expected": 0, "lost": 0, "gap_seconds": 0.0},
+            )
+            row["phases"] += 1
+            row["without"] += rail.joules is None
+            for name in ("samples", "expected", "lost", "gap_seconds"):
+                row[name] += getattr(rail, name)
+    return [
+        {"drive": drive, "meter": meter, "rail": rail, **rows[drive, meter, rail]}
+        for drive, meter, rail in sorted(rows)
+    ]
+
+
+def _not_ok(campaign: Campaign) -> list[dict[str, Any]]:
+    """Runs that are not ok, together where status and reason are the same."""
+    found: dict[tuple[str, str], list[Run]] = {}
+    for run in campaign.runs:
+        if run.status != "ok":
+            found.setdefault((run.status, run.reason), []).append(run)
+    order = sorted(found, key=lambda key: (STATUSES.index(key[0]), found[key][0].ordinal))
+    return [
+        {
+            "status": status,
+            "reason": reason or ("not finished yet" if status not in FINISHED else "no reason was recorded"),
+            "runs": text.ranges([run.ordinal for run in found[status, reason]]),
+            "count": len(found[status, reason]),
+            "cells": _which(found[status, reason]),
+        }
+        for status, reason in order
+    ]
+
+
+def _which(runs: Sequence[Run]) -> list[str]:
+    """The runs' cells by name where they are few, else the levels that they have."""
+    cells = list(dict.fromkeys(run.cell for run in runs))
+    if len(cells) <= _MOST_CELLS:
+        return cells
+    named = {
+        noun: sorted({getattr(run, name) for run in runs})
+        for noun, name in (
+            ("drive", "drive"),
+            ("file system", "filesystem"),
+            ("scheduler", "scheduler"),
+            ("workload", "workload"),
+        )
+    }
+    return [f"{noun} {', '.join(levels)}" for noun, levels in named.items()]
+
+
+def _excluded(campaign: Campaign) -> list[tuple[str, str]]:
+    """What the campaign's definition leaves out, with its reason: (what, why)."""
+    listed = campaign.definition.get("exclude") or []
+    rows = []
+    for entry in listed if isinstance(listed, list) else [listed]:
+        levels = text.flat(entry) if isinstance(entry, dict) else {"": str(entry)}
+        why = levels.pop("reason", text.DASH)
+        rows.append((", ".join(f"{name} {level}".strip() for name, level in levels.items()), why))
+    return rows
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """Settings in effect over the runs. `rows`: (setting, [(value, in how many runs)], runs that tell)."""
+
+    rows: list[tuple[str, list[tuple[str, int]], int]]
+    by_drive: dict[str, dict[str, str]]
+
+
+def _settings(campaign: Campaign) -> tuple[_Settings, list[str]]:
+    values: dict[str, Counter[str]] = {}
+    by_drive: dict[str, dict[str, str]] = {}
+    damaged = []
+    for run in campaign.runs:
+        try:
+            settings = run.settings
+        except ResultsError as error:
+            damaged.append(str(error))
+            continue
+        for name, value in text.flat(settings).items():
+            if name == "drive" or name.startswith("drive "):
+                by_drive.setdefault(run.drive, {})[name.removeprefix("drive ")] = value
+            else:
+                values.setdefault(name, Counter())[value] += 1
+    rows = [(name, sorted(counter.items()), counter.total()) for name, counter in sorted(values.items())]
+    few = [(name, found if len(found) <= _MOST_VALUES else [], total) for name, found, total in rows]
+    return _Settings(few, by_drive), damaged
+
+
+def _drives(campaign: Campaign, settings: _Settings) -> list[dict[str, Any]]:
+    """The drives that the campaign used: from the lab model, model and firmware as the host found them."""
+    used = list(dict.fromkeys((run.host, run.drive) for run in campaign.runs))
+    rows = []
+    for host, name in sorted(used):
+        model = _at(campaign.lab, "hosts", host)
+        array = _at(model, "arrays", name)
+        for member in array.get("members", []) if array else [name]:
+            spec = _at(model, "drives", member)
+            found = settings.by_drive.get(name, {}) if not array else {}
+            rails = [
+                f"{rail} on {wiring.get('meter', '?')} {wiring.get('volts', '?')}/{wiring.get('amps', '?')}"
+                for rail, wiring in _at(spec, "rails").items()
+                if isinstance(wiring, dict)
+            ]
+            rows.append(
+                {
+                    "host": host,
+                    "name": f"{name} ({member})" if array else name,
+                    "interface": spec.get("interface", text.DASH),
+                    "model": found.get("model", text.DASH),
+                    "firmware": found.get("firmware", text.DASH),
+                    "serial": found.get("serial") or spec.get("serial", text.DASH),
+                    "size": text.size(spec.get("size_bytes")),
+                    "plp": {True: "yes", False: "no"}.get(spec.get("plp"), text.DASH),
+                    "rails": ", ".join(rails) or "none measured",
+                }
+            )
+    return rows
+
+
+def _meters(campaign: Campaign) -> list[dict[str, Any]]:
+    """The meters that measured, as the journal and the lab model tell them."""
+    used = sorted({rail.meter for run in campaign.runs for rail in run.energy})
+    declared = _at(campaign.lab, "controller", "meters") or _at(campaign.lab, "meters")
+    return [
+        {
+            "name": name,
+            "settings": [
+                (key, value) for key, value in text.flat(_at(declared, name)).items() if value != text.DASH
+            ],
+        }
+        for name in used
+    ]
+
+
+def _at(tree: Any, *keys: str) -> dict[str, Any]:
+    """The object at a path of keys in JSON; empty where there is none."""
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree if isinstance(tree, dict) else {}
+
+
+def _commands(campaign: Campaign) -> list[tuple[str, str]]:
+    """What to type to do it again: (command, what it does)."""
+    revision = next(
+        (
+            value
+            for name, value in text.flat(campaign.provenance).items()
+            if name.split()[-1] in ("git_revision", "revision", "git", "commit") and value != text.DASH
+        ),
+        None,
+    )
+    playbook = next(
+        (
+            str(source[key])
+            for source in (campaign.provenance, campaign.definition)
+            for key in ("playbook",)
+            if source.get(key)
+        ),
+        f"playbooks/{campaign.name}.yml",
+    )
+    commands = [(f"git checkout {shlex.quote(revision)}", "the code that ran")] if revision else []
+    commands.append(("make setup", "packages, programs, Python environment"))
+    if campaign.virtual:
+        commands.append(("rig lab up", "the virtual lab"))
+    commands.append((f"rig plan {shlex.quote(playbook)}", "what it will do and which drives it wipes"))
+    commands.append((f"rig run {shlex.quote(playbook)}", "a new campaign with the definition below"))
+    commands.append(
+        (f"rig report {shlex.quote(campaign.id)}", "this report again, from the results of this campaign")
+    )
+    return commands

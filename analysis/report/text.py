@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Numbers, times and settings as text for people."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+DASH = "–"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """`value` with that many significant digits and no exponent where that reads well; a dash for None."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, decimals)
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))  # 9.9996 is 10.00, not 10.000
+    if abs(rounded) < 1e-4:
+        mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
+        return f"{mantissa}×10^{int(exponent)}".replace("-", "−")
+    return f"{rounded:,.{max(decimals, 0)}f}".replace("-", "−")
+
+
+def fixed(value: float | None, decimals: int) -> str:
+    return DASH if value is None else f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def signed(value: float | None, decimals: int) -> str:
+    return DASH if value is None else f"{value:+,.{decimals}f}".replace("-", "−")
+
+
+def percent(share: float | None, digits: int = 2) -> str:
+    return DASH if share is None else number(100 * share, digits)
+
+
+def several(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def ranges(numbers: list[int]) -> str:
+    """[1, 2, 3, 7] as "1–3, 7"."""
+    parts: list[list[int]] = []
+    for value in sorted(numbers):
+        if parts and value == parts[-1][-1] + 1:
+            parts[-1].append(value)
+        else:
+            parts.append([value])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
+
+
+def milliseconds(seconds: float | None) -> str:
+    return DASH if seconds is None else number(seconds * 1e3, 3)
+
+
+def utc(time_ns: int | None) -> str:
+    if time_ns is None:
+        return DASH
+    return datetime.fromtimestamp(time_ns // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def size(size_bytes: Any) -> str:
+    if not isinstance(size_bytes, int) or size_bytes <= 0:
+        return DASH
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if size_bytes >= scale:
+            return f"{number(size_bytes / scale)} {unit}"
+    return f"{size_bytes} B"
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, str]:
+    """Nested settings as {"scheduler in_effect": "none"}; a list of plain values is one value."""
+    if isinstance(value, dict):
+        return {
+            key: text
+            for name, inner in value.items()
+            for key, text in flat(inner, f"{prefix} {name}".strip()).items()
+        }
+    if isinstance(value, list):
+        if any(isinstance(item, dict | list) for item in value):
+            return flat({str(index): item for index, item in enumerate(value)}, prefix)
+        return {prefix: " ".join(_plain(item) for item in value) or DASH}
+    return {prefix: _plain(value)}
+
+
+def _plain(value: Any) -> str:
+    if value is None or value == "":
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign's runs and cells as tables, and as runs.csv and cells.csv. The report shows these same
+numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+
+from analysis import atomic
+from analysis.indicator import Measured, Spread, of_cell
+from analysis.results import Campaign, Run
+
+RUN_COLUMNS = {
+    "campaign": pl.String,
+    "run": pl.String,
+    "ordinal": pl.Int64,
+    "block": pl.Int64,
+    "replicate": pl.Int64,
+    "host": pl.String,
+    "drive": pl.String,
+    "workload": pl.String,
+    "filesystem": pl.String,
+    "scheduler": pl.String,
+    "cell": pl.String,
+    "factors_json": pl.String,
+    "virtual_lab": pl.Boolean,
+    "status": pl.String,
+    "reason": pl.String,
+    "started_utc_ns": pl.Int64,
+    "ended_utc_ns": pl.Int64,
+    "workload_seconds": pl.Float64,
+    "ops": pl.Int64,
+    "read_bytes": pl.Int64,
+    "write_bytes": pl.Int64,
+    "syncs": pl.Int64,
+    "ops_per_second": pl.Float64,
+    "mb_per_second": pl.Float64,
+    "latency_p50_seconds": pl.Float64,
+    "latency_p99_seconds": pl.Float64,
+    "joules": pl.Float64,
+    "true_joules": pl.Float64,
+    "error_percent": pl.Float64,
+    "mean_watts": pl.Float64,
+    "ai_ops_per_joule": pl.Float64,
+    "ai_mb_per_joule": pl.Float64,
+    "samples": pl.Int64,
+    "expected_samples": pl.Int64,
+    "lost_samples": pl.Int64,
+    "gap_seconds": pl.Float64,
+}
+
+_SPREADS = {
+    "ai_ops_per_joule": "ops_per_joule",
+    "ai_mb_per_joule": "mb_per_joule",
+    "ops_per_second": "ops_per_second",
+    "mb_per_second": "mb_per_second",
+    "mean_watts": "watts",
+}
+CELL_COLUMNS = {
+    "campaign": pl.String,
+    "cell": pl.String,
+    "drive": pl.String,
+    "workload": pl.String,
+    "filesystem": pl.String,
+    "scheduler": pl.String,
+    "factors_json": pl.String,
+    "virtual_lab": pl.Boolean,
+    "status": pl.String,
+    "runs_planned": pl.Int64,
+    "runs_counted": pl.Int64,
+    **{
+        name + suffix: pl.Float64
+        for name in _SPREADS
+        for suffix in ("", "_standard_deviation", "_min", "_max", "_relative_spread")
+    },
+    "latency_p50_seconds": pl.Float64,
+    "latency_p99_seconds": pl.Float64,
+}
+
+
+def runs(campaign: Campaign) -> pl.DataFrame:
+    """One row a run, in order of execution; what a run does not have is null. Columns: `RUN_COLUMNS`."""
+    return pl.DataFrame([_run_row(campaign, run) for run in campaign.runs], schema=RUN_COLUMNS)
+
+
+def cells(campaign: Campaign) -> pl.DataFrame:
+    """One row a cell, with the figures of its runs that are ok and have joules. Columns: `CELL_COLUMNS`.
+
+    Means are ratios of sums (analysis.indicator.ratio_of_sums). Latencies are medians of the runs' own
+    quantiles: quantiles cannot be pooled. `status` is ok where every run counts, else the worst of its runs'
+    statuses.
+    """
+    rows = [_cell_row(campaign, cell, of_it) for cell, of_it in campaign.cells().items()]
+    return pl.DataFrame(rows, schema=CELL_COLUMNS)
+
+
+def write(campaign: Campaign, folder: Path) -> list[Path]:
+    """Write runs.csv and cells.csv into `folder` (atomic). Returns their paths."""
+    return [
+        atomic.write(folder / "runs.csv", runs(campaign).write_csv().encode()),
+        atomic.write(folder / "cells.csv", cells(campaign).write_csv().encode()),
+    ]
+
+
+def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
+    row: dict[str, object] = {
+        "campaign": campaign.id,
+        "run": run.id,
+        "factors_json": json.dumps(run.factors, sort_keys=True),
+        "virtual_lab": campaign.virtual,
+        "started_utc_ns": run.started_ns,
+        "ended_utc_ns": run.ended_ns,
+    }
+    for name in (
+        "ordinal",
+        "block",
+        "replicate",
+        "host",
+        "drive",
+        "workload",
+        "filesystem",
+        "scheduler",
+        "cell",
+    ):
+        row[name] = getattr(run, name)
+    row["status"], row["reason"] = run.status, run.reason
+    if run.performance:
+        row["workload_seconds"] = run.performance.seconds
+        for name in ("ops", "read_bytes", "write_bytes", "syncs", "ops_per_second", "mb_per_second"):
+            row[name] = getattr(run.performance, name)
+        row["latency_p50_seconds"] = run.performance.latency_p50_seconds
+        row["latency_p99_seconds"] = run.performance.latency_p99_seconds
+    if run.result:
+        for name in (
+            "joules",
+            "true_joules",
+            "error_percent",
+            "mean_watts",
+            "ai_ops_per_joule",
+            "ai_mb_per_joule",
+        ):
+            row[name] = getattr(run.result, name)
+    rails = [rail for rail in run.energy if rail.phase == "workload"]
+    if rails:
+        row["samples"] = sum(rail.samples for rail in rails)
+        row["expected_samples"] = sum(rail.expected for rail in rails)
+        row["lost_samples"] = sum(rail.lost for rail in rails)
+        row["gap_seconds"] = sum(rail.gap_seconds for rail in rails)
+    return row
+
+
+def _cell_row(campaign: Campaign, cell: str, of_it: list[Run]) -> dict[str, object]:
+    counted = [run for run in of_it if run.counts]
+    first = of_it[0]
+    row: dict[str, object] = {
+        "campaign": campaign.id,
+        "cell": cell,
+        "drive": first.drive,
+        "workload": first.workload,
+        "filesystem": first.filesystem,
+        "scheduler": first.scheduler,
+        "factors_json": json.dumps(first.factors, sort_keys=True),
+        "virtual_lab": campaign.virtual,
+        "status": _cell_status(of_it),
+        "runs_planned": len(of_it),
+        "runs_counted": len(counted),
+    }
+    indicator = of_cell([_measured(run) for run in counted])
+    for name, attribute in _SPREADS.items():
+        spread: Spread = getattr(indicator, attribute)
+        row[name] = spread.mean
+        row[f"{name}_standard_deviation"] = spread.standard_deviation
+        row[f"{name}_min"] = spread.least
+        row[f"{name}_max"] = spread.greatest
+        row[f"{name}_relative_spread"] = spread.relative_spread
+    for name in ("latency_p50_seconds", "latency_p99_seconds"):
+        row[name] = pl.Series([getattr(run.performance, name) for run in counted], dtype=pl.Float64).median()
+    return row
+
+
+def _measured(run: Run) -> Measured:
+    performance, result = run.performance, run.result
+    assert performance is not None
+    assert result is not None
+    assert result.joules is not None
+    return Measured(
+        ops=performance.ops,
+        bytes_moved=performance.read_bytes + performance.write_bytes,
+        seconds=performance.seconds,
+        joules=result.joules,
+    )
+
+
+# What says most about a cell comes first.
+_WORST_FIRST = ("failed", "lost", "partial", "not-run", "running", "planned", "ok")
+
+
+def _cell_status(of_it: list[Run]) -> str:
+    statuses = {run.status for run in of_it}
+    return next(status for status in _WORST_FIRST if status in statuses)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Power points: from a real InfluxDB to power.csv, to the energy of a phase, the same both ways."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from analysis import power
+from analysis.influx import Client
+
+T0 = 1_700_000_000_000_000_000
+MS = 1_000_000
+
+
+@pytest.fixture
+def client(influxd):
+    lines = []
+    rails = (("d1", "5v", "m1", 2.0), ("d1", "12v", "m2", 3.0), ("other", "5v", "m1", 9.0))
+    for drive, rail, meter, watts in rails:
+        for k in range(301):
+            time_ns = T0 + k * 10 * MS
+            lines.append(
+                f"power,meter={meter},rail={rail},host=h,drive={drive} "
+                f"volts=5,amps={watts / 5},watts={watts},"
+                f"watts_min={watts},watts_max={watts + 1},joules={watts * k * 0.01!r},samples={k * 10}i,"
+                f'expected={k * 10 + 1}i,lost=1i,repeated=0i,gap_seconds=0.5,session="0001" {time_ns}'
+            )
+    influxd.write(*lines)
+    with Client(influxd.url, influxd.database, *influxd.reader) as client:
+        yield client
+
+
+def test_points_are_of_the_drives_asked_for_with_a_margin(client):
+    frame = power.points(client, "h", ["d1"], T0 + 1000 * MS, T0 + 2000 * MS, margin_ns=100 * MS)
+    assert frame.columns == list(power.COLUMNS)
+    assert dict(frame.schema) == power.COLUMNS
+    assert set(frame["drive"]) == {"d1"}
+    assert set(frame["rail"]) == {"5v", "12v"}
+    assert (frame["time_ns"].min(), frame["time_ns"].max()) == (T0 + 900 * MS, T0 + 2100 * MS)
+    assert set(frame["session"]) == {"0001"}
+
+
+def test_energy_of_a_phase_by_rail(client):
+    frame = power.points(client, "h", ["d1"], T0 + 1005 * MS, T0 + 2005 * MS)
+    energy = power.energy_by_rail(frame, T0 + 1005 * MS, T0 + 2005 * MS)
+    assert set(energy) == {("d1", "m1", "5v"), ("d1", "m2", "12v")}
+    rail = energy["d1", "m1", "5v"]
+    assert rail.joules == pytest.approx(2.0, rel=1e-9)
+    assert rail.bound_joules == pytest.approx(2 * 0.25 * 0.010 * 1.0)
+    assert rail.samples == 1010
+
+
+def test_no_points_are_an_empty_frame_and_no_rails(client):
+    frame = power.points(client, "h", ["no-such-drive"], T0, T0 + 1)
+    assert (frame.height, frame.columns) == (0, list(power.COLUMNS))
+    assert power.energy_by_rail(frame, T0, T0 + 1) == {}
+    assert power.points(client, "h", [], T0, T0 + 1).is_empty()
+
+
+def test_power_csv_gives_back_the_same_points_and_so_the_same_joules(client, tmp_path):
+    frame = power.points(client, "h", ["d1"], T0 + 1005 * MS, T0 + 2005 * MS)
+    back = power.read(power.write(frame, tmp_path / "run" / "power.csv"))
+    assert back.equals(frame)
+    interval = (T0 + 1005 * MS, T0 + 2003 * MS)
+    assert power.energy_by_rail(back, *interval) == power.energy_by_rail(frame, *interval)
+
+
+def test_a_power_csv_with_the_columns_of_a_trace_alone_is_read(tmp_path):
+    (tmp_path / "power.csv").write_text(
+        "time_ns,rail,watts,watts_min,watts_max,joules\n1,5v,2.0,1.0,3.0,0.5\n"
+    )
+    frame = power.read(tmp_path / "power.csv")
+    assert frame.select("time_ns", "rail", "watts", "joules", "session").row(0) == (1, "5v", 2.0, 0.5, None)
+
+
+def test_no_power_csv_and_an_empty_one_are_none(tmp_path):
+    assert power.read(tmp_path / "power.csv") is None
+    (tmp_path / "power.csv").write_text("")
+    assert power.read(tmp_path / "power.csv") is None
+    (tmp_path / "power.csv").write_text("time_ns,rail,watts\n")
+    assert power.read(tmp_path / "power.csv") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("a,b\n1,2\n", "no column 'time_ns'"), ("time_ns,rail,watts\n1,5v,many\n", "cannot be read")],
+)
+def test_a_power_csv_that_is_none_is_named_in_one_line(tmp_path, content, why):
+    (tmp_path / "power.csv").write_text(content)
+    with pytest.raises(power.PowerFileError) as error:
+        power.read(tmp_path / "power.csv")
+    assert str(tmp_path / "power.csv") in str(error.value)
+    assert why in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_points_without_a_session_are_not_guessed_to_be_one(tmp_path):
+    (tmp_path / "power.csv").write_text("time_ns,rail,watts,joules\n1,5v,2.0,0.5\n2,5v,2.0,0.6\n")
+    frame = power.read(tmp_path / "power.csv")
+    assert frame["session"].null_count() == frame.height
+    (energy,) = power.energy_by_rail(frame, 1, 2).values()
+    assert energy.joules is None
+    assert "session" in energy.reason
+
+
+def test_write_takes_any_order_of_columns(tmp_path):
+    frame = pl.DataFrame(schema=dict(reversed(power.COLUMNS.items())))
+    power.write(frame, tmp_path / "power.csv")
+    assert (tmp_path / "power.csv").read_text().strip() == ",".join(power.COLUMNS)
