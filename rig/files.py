@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -59,3 +60,8 @@ def kept_port(name: str) -> int:
                     ports[name] = port
         replace(path, json.dumps(ports, indent=1))
         return ports[name]
+
+
+def digest(path: Path) -> str:
+    """A short hash of a file's content."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 def until(what: Callable[[], T], seconds: float, interval: float = 0.1) -> T:
-    """Call `what` until it gives something true or `seconds` are over; gives its last answer."""
+    """Call `what` until it gives something else than None or False, or `seconds` are over; gives its last answer."""
     end = time.monotonic() + seconds
     while True:
         answer = what()
-        if answer or time.monotonic() >= end:
+        if (answer is not None and answer is not False) or time.monotonic() >= end:
             return answer
         time.sleep(interval)

@@ -9,6 +9,7 @@ from rig.lab import Drive, TestHost
 from rig.virtuallab import profile
 from rig.virtuallab.image import Image
 
+NVDIMM_LABEL_BYTES = 128 * 1024  # of the DIMM; the region that the host sees, and the inventory declares, is the rest
 KERNEL_ARGUMENTS = "root=/dev/vda ro console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on"
 
 
@@ -55,8 +56,9 @@ def command(
     for index, (key, drive) in enumerate(host.drives.items()):
         if drive.interface == "nvdimm":
             words += [
-                "-object", f"memory-backend-file,id={key},share=on,mem-path={folder}/{key}.img,size={drive.size_bytes}",
-                "-device", f"nvdimm,memdev={key},label-size=128K",
+                "-object", f"memory-backend-file,id={key},share=on,mem-path={folder}/{key}.img,"
+                f"size={nvdimm_bytes(drive)}",
+                "-device", f"nvdimm,memdev={key},label-size={NVDIMM_LABEL_BYTES}",
             ]  # fmt: skip
             continue
         words += [
@@ -79,3 +81,8 @@ def _device(key: str, drive: Drive, index: int, sata_ports) -> str:
     if drive.interface == "sata-ssd":
         return ",".join(["ide-hd", f"bus=ide.{next(sata_ports)}", *words, f"model={model}", "rotation_rate=1"])
     return ",".join(["scsi-hd", "bus=scsi.0", *words, "vendor=JOULERIG", f"product={model[:16]}", "rotation_rate=7200"])
+
+
+def nvdimm_bytes(drive: Drive) -> int:
+    """Size of an NVDIMM's backing: what the inventory declares and the label area."""
+    return drive.size_bytes + NVDIMM_LABEL_BYTES

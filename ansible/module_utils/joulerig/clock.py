@@ -32,7 +32,8 @@ def exchange(sock):
 
 
 def measure(server, exchanges=24, timeout=1.0):
-    """{"offset_ns", "error_ns", "exchanges"}: controller minus host, and half the least round trip.
+    """{"at_ns", "offset_ns", "error_ns", "exchanges"}: when (host's clock), controller minus host, half the least
+    round trip.
 
     `server` is "address:port" (UDP). Raises Failed when nothing answers.
     """
@@ -54,4 +55,4 @@ def measure(server, exchanges=24, timeout=1.0):
                 best = (offset, round_trip)
     if best is None:
         raise Failed(f"clock: {server} (UDP) does not answer; is powerd running on the controller?")
-    return {"offset_ns": best[0], "error_ns": max(best[1], 0) // 2 + 1, "exchanges": answered}
+    return {"at_ns": time.time_ns(), "offset_ns": best[0], "error_ns": max(best[1], 0) // 2 + 1, "exchanges": answered}

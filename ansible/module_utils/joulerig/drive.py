@@ -103,7 +103,7 @@ def find(spec, host=None):
     """Kernel name of the drive that `spec` {name, interface, serial, wwn, size_bytes} declares. Raises Refused."""
     host = host or Host()
     if spec["interface"] == "nvdimm":
-        return _find_nvdimm(spec, host)
+        return _find_nvdimm(spec)
     serials = {name: host.serial(name) for name in host.block_devices()}
     matches = [name for name, serial in serials.items() if serial == spec["serial"]]
     if not matches:
@@ -121,21 +121,29 @@ def find(spec, host=None):
     return name
 
 
-def _find_nvdimm(spec, host):
-    """An NVDIMM is known by its DIMM id; its block device is the namespace of the region on that DIMM alone."""
-    listing = run_json(["ndctl", "list", "-D", "-R", "-N"]) or {}
+def nvdimm_region(spec):
+    """ndctl's record of the region that lies on the declared NVDIMM alone: {dev, size, namespaces}. Raises Refused."""
+    listing = run_json(["ndctl", "list", "-D", "-R", "-N"])
     listing = listing if isinstance(listing, dict) else {}
     dimms = {dimm.get("id"): dimm.get("dev") for dimm in listing.get("dimms", [])}
     if spec["serial"] not in dimms:
         present = ", ".join(sorted(filter(None, dimms))) or "none"
         raise Refused(f"{spec['name']}: no NVDIMM with id {spec['serial']!r} on this host; present: {present}")
     for region in listing.get("regions", []):
-        mapped = [mapping.get("dimm") for mapping in region.get("mappings", [])]
-        if mapped != [dimms[spec["serial"]]]:
+        if [mapping.get("dimm") for mapping in region.get("mappings", [])] != [dimms[spec["serial"]]]:
             continue
-        for namespace in region.get("namespaces", []):
-            if namespace.get("blockdev"):
-                return namespace["blockdev"]
+        if region["size"] != spec["size_bytes"]:
+            raise Refused(
+                f"{spec['name']}: {region['dev']} has {region['size']} bytes, the inventory says {spec['size_bytes']}"
+            )
+        return region
+    raise Refused(f"{spec['name']}: no region lies on the NVDIMM {spec['serial']!r} alone")
+
+
+def _find_nvdimm(spec):
+    for namespace in nvdimm_region(spec).get("namespaces", []):
+        if namespace.get("blockdev"):
+            return namespace["blockdev"]
     raise Refused(f"{spec['name']}: the NVDIMM has no namespace with a block device; playbooks/provision.yml makes it")
 
 

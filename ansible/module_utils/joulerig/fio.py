@@ -7,9 +7,10 @@ import os
 from ansible.module_utils.joulerig.tools import Failed, run
 
 # fio runs these in the job, after set-up and before its first (after its last) I/O: start-up is not load.
+# It redirects their output itself, so that a redirection of ours would stay empty: hence tee.
 STAMPS = """[global]
-exec_prerun=date +%%s%%N >> {stamps}.begin
-exec_postrun=date +%%s%%N >> {stamps}.end
+exec_prerun=date +%s%N | tee -a {stamps}.begin
+exec_postrun=date +%s%N | tee -a {stamps}.end
 """
 
 
@@ -69,6 +70,8 @@ class Workload:
 def _stamps(path):
     try:
         with open(path) as file:
-            return [int(line) for line in file.read().split()]
+            if stamps := [int(line) for line in file.read().split()]:
+                return stamps
     except (OSError, ValueError) as error:
         raise Failed(f"fio: left no time stamp of its load: {error}") from None
+    raise Failed(f"fio: left no time stamp of its load: {path} is empty")

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# `make demo` and `make test` do all the set-up they need. README.md lists the targets with their durations.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+BUILD := $(CURDIR)/build
+RIG := .venv/bin/rig
+PYTEST := .venv/bin/python -m pytest
+SOURCES := $(shell git ls-files '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null)
+
+.PHONY: help setup build demo test down clean
+.PHONY: test-unit test-c test-go test-python test-lab lint bench-agent
+
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: ## Everything both commands need: packages, Python environment, programs, web parts (idempotent)
+	@tools/setup
+	@$(MAKE) --no-print-directory build
+
+build: $(BUILD)/.stamp ## Compile the C and Go parts
+
+$(BUILD)/.stamp: $(SOURCES)
+	@mkdir -p $(BUILD)
+	@$(MAKE) --no-print-directory -C rig/virtuallab/twin all BUILD=$(BUILD)
+	@$(MAKE) --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
+	@$(MAKE) --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
+	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd ./collectors/iod
+	@touch $@
+
+demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
+	@$(RIG) up
+	@$(RIG) run playbooks/demo.yml
+	@$(RIG) report
+	@$(RIG) status | grep '^dashboard'
+
+down: ## End what `make demo` started
+	@if [ -x $(RIG) ]; then $(RIG) down; else echo "nothing was set up"; fi
+
+test: setup lint test-c test-go test-python ## Set-up, then every test but the long ones
+
+lint: ## Style and static checks
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	tools/go vet ./...
+
+test-c: build ## C unit tests, under sanitizers
+	@$(MAKE) --no-print-directory -C rig/virtuallab/twin test BUILD=$(BUILD)
+	@$(MAKE) --no-print-directory -C firmware/power_tap test BUILD=$(BUILD)
+
+test-go: ## Go tests
+	tools/go test ./...
+
+test-python: build ## Python tests: units, real servers, and a campaign on a virtual lab
+	$(PYTEST)
+
+bench-agent: build ## What the host agent costs: results/bench/agent.json
+	.venv/bin/python tests/bench/bench_agent.py
+
+clean: ## Remove what was compiled
+	rm -rf $(BUILD)

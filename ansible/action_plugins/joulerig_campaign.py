@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Execute a campaign on one test host: pull the next run, execute it as one module call, store what came back.
+
+Ansible runs this once for each host, in a process of its own: hosts never wait for each other, and no run pays
+for Ansible's start-up.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+
+from rig import engine, lab
+from rig.errors import UserError
+from rig.journal import Journal
+
+RETURN_SECONDS = 180  # how long a host that went away may take to come back
+
+
+class ActionModule(ActionBase):
+    """`joulerig_campaign: {folder: results/ID}`."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        host = task_vars["inventory_hostname"]
+        try:
+            described = lab.load(Path(task_vars["inventory_file"]))
+            journal = Journal(Path(self._task.args["folder"]))
+            stop = journal.campaign["definition"]["stop"]
+            began, failures, done = time.monotonic(), 0, 0
+            while True:
+                if failures >= stop["failures_in_a_row"]:
+                    raise UserError(f"{host}: stopped after {failures} failed runs in a row; the rest stays planned")
+                if stop["hours"] and time.monotonic() - began > stop["hours"] * 3600:
+                    raise UserError(f"{host}: stopped after {stop['hours']:g} hours; the rest stays planned")
+                if (run := journal.take(host)) is None:
+                    break
+                status = self._execute(journal, run, described, task_vars)
+                failures = 0 if status in ("ok", "partial") else failures + 1
+                done += 1
+        except UserError as error:
+            raise AnsibleActionFail(str(error)) from None
+        return {**result, "changed": done > 0, "runs": done}
+
+    def _execute(self, journal, run, described, task_vars):
+        total = len(journal.runs())
+        try:
+            answer = self._execute_module(
+                module_name="joulerig_run",
+                module_args=engine.arguments(journal, run, described),
+                task_vars=task_vars,
+            )
+        except AnsibleConnectionFailure as error:
+            journal.finish(run["id"], "lost", f"host gone: {_one_line(error)}", {})
+            self._say(run, total, "lost", _one_line(error))
+            self._await_return(run["host"], task_vars)
+            return "lost"
+        if "status" not in answer:  # the module itself broke
+            answer = {"status": "failed", "reason": _one_line(answer.get("msg", "the module call failed")), "phases": []}
+        try:
+            status = engine.settle(journal, run, answer, described)
+        except Exception as error:
+            journal.finish(run["id"], "failed", f"its results could not be kept: {_one_line(error)}", {})
+            raise
+        self._say(run, total, status, next(r["reason"] for r in journal.runs() if r["id"] == run["id"]))
+        return status
+
+    def _await_return(self, host, task_vars):
+        end = time.monotonic() + RETURN_SECONDS
+        while time.monotonic() < end:
+            try:
+                self._connection.reset()
+                self._execute_module(module_name="ansible.builtin.ping", module_args={}, task_vars=task_vars)
+                return
+            except AnsibleConnectionFailure:
+                time.sleep(5)
+        raise UserError(f"{host}: gone for {RETURN_SECONDS} s; its other runs stay planned, resume the campaign to do them")
+
+    def _say(self, run, total, status, reason):
+        mark = {"ok": "green", "partial": "yellow"}.get(status, "red")
+        text = f"[{run['host']}] {run['ordinal']}/{total} {run['cell']}: {status}"
+        self._display.display(text + (f" ({reason})" if reason else ""), color=mark)
+
+
+def _one_line(error):
+    return " ".join(str(error).split())[:300]

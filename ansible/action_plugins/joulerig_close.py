@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Conclude a campaign: write its tables, print its AI table, fail when a run that was to be done is not ok."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible.plugins.action import ActionBase
+
+from rig import paths, results
+from rig.journal import Journal
+
+
+class ActionModule(ActionBase):
+    """`joulerig_close: {folder: results/ID}`."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        journal = Journal(Path(self._task.args["folder"]))
+        if "planned" not in journal.counts() and "running" not in journal.counts():
+            journal.conclude()
+        not_ok = results.not_ok(journal)
+        journal.close()
+        results.write_tables(Path(self._task.args["folder"]))
+        self._display.display(results.ai_table_text(Path(self._task.args["folder"])))
+        folder = paths.short(Path(self._task.args["folder"]))
+        if not_ok:
+            first = not_ok[0]
+            message = f"{folder}: {len(not_ok)} runs are not ok; the first: {first['id']}: {first['status']}: {first['reason']}"
+            return {**result, "failed": True, "msg": message}
+        return {**result, "changed": False, "msg": f"{folder}: every run is ok"}

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Open a campaign: validate, plan, journal it; or take up an earlier one where it was left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from rig import engine, lab, paths
+from rig.errors import UserError
+
+
+class ActionModule(ActionBase):
+    """`joulerig_open: {campaign: MAPPING, resume: ID}`; gives the fact campaign_folder."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        try:
+            described = lab.load(Path(task_vars["inventory_file"]))
+            if resume := self._task.args.get("resume"):
+                journal = engine.resume_campaign(resume, described)
+            else:
+                source = self._task.args.get("source") or "playbook"
+                journal = engine.open_campaign(self._task.args["campaign"], described, source)
+        except UserError as error:
+            raise AnsibleActionFail(str(error)) from None
+        folder = journal.folder
+        counts = journal.counts()
+        journal.close()
+        return {
+            **result,
+            "changed": True,
+            "msg": f"{paths.short(folder)}: {counts.get('planned', 0)} runs to do",
+            "ansible_facts": {"campaign_folder": str(folder)},
+        }

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package influx
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxBatchLines = 5000
+	maxBatchBytes = 512 << 10
+	// maxSplitPosts bounds the search for the bad lines of one batch: 64 posts
+	// find two bad lines among 5000.
+	maxSplitPosts  = 64
+	requestTimeout = 10 * time.Second
+	minBackoff     = 250 * time.Millisecond
+	maxBackoff     = 10 * time.Second
+)
+
+// Stats counts since Open. At any time
+// lines taken over from the spool + written_lines = sent_lines + rejected_lines + lines in spooled_bytes.
+type Stats struct {
+	WrittenLines  int64 `json:"written_lines"`  // taken by Write
+	SentLines     int64 `json:"sent_lines"`     // acknowledged by the server
+	RejectedLines int64 `json:"rejected_lines"` // refused by the server for what they hold, or torn by a crash; kept in rejected.lp
+	SpooledBytes  int64 `json:"spooled_bytes"`  // on disk, not yet acknowledged
+	// LastError is the failure that keeps lines in the spool, emptied when
+	// sending works again; or the reason of the last rejection, which stays.
+	LastError string `json:"last_error"`
+}
+
+// Writer sends lines in order: into the spool first, from there to the server
+// in batches, at most once per flush interval while the server keeps up.
+// A batch is acknowledged by the server before the next one goes out; after a
+// crash or a lost answer it is sent again, which is harmless because the same
+// series and time overwrite.
+//
+// What an answer means:
+//
+//	2xx                        acknowledged
+//	400, 422                   a line is bad: the batch is split until the bad lines are found
+//	                           (2.x stores none of a batch with one bad line); those are rejected
+//	413                        the batch is split
+//	anything else, no answer   tried again for ever, with a growing pause. That includes 401, 403 and
+//	                           404: credentials or a database that are missing say nothing about the lines
+type Writer struct {
+	config Config
+	target string
+	client *http.Client
+	spool  *spool
+
+	password string // the sender's own
+	buf      []byte // the sender's own
+
+	mu     sync.Mutex
+	stats  Stats
+	outage bool // LastError is one that a success empties
+	closed bool
+
+	closing chan struct{}
+	done    chan struct{}
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+// Open takes the spool over and starts to send what it holds. It does not need
+// the server to be there.
+func Open(cfg Config) (*Writer, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	password, err := cfg.password()
+	if err != nil {
+		return nil, err
+	}
+	sp, err := openSpool(cfg.SpoolDir, cfg.MaxSpoolBytes)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{
+		config:   cfg,
+		target:   strings.TrimRight(cfg.URL, "/") + "/write?db=" + url.QueryEscape(cfg.Database) + "&precision=ns",
+		password: password,
+		spool:    sp,
+		closing:  make(chan struct{}),
+		done:     make(chan struct{}),
+		client: &http.Client{
+			Timeout: requestTimeout,
+			// No proxy from the environment: a lab's database is in the lab.
+			Transport: &http.Transport{
+				MaxIdleConns: 1, MaxConnsPerHost: 1, IdleConnTimeout: 2 * MaxFlushIntervalSeconds * time.Second,
+				DisableCompression: true, ReadBufferSize: 4 << 10, WriteBufferSize: 32 << 10,
+			},
+			// A redirected POST would become a GET and lose the lines.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	go w.run()
+	return w, nil
+}
+
+// Write appends whole lines, each ended by \n, to the spool. It takes all of
+// them or none; after an error (spool full, disk full, closed) the caller
+// counts them as dropped. It never waits for the server.
+func (w *Writer) Write(lines []byte) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	if lines[len(lines)-1] != '\n' {
+		return errors.New("write points: the last line is not ended by a line end")
+	}
+	if len(lines) > MaxLineBytes {
+		for rest := lines; len(rest) > 0; {
+			n := bytes.IndexByte(rest, '\n') + 1
+			if n > MaxLineBytes {
+				return fmt.Errorf("write points: a line of %d bytes: expected at most %d", n, MaxLineBytes)
+			}
+			rest = rest[n:]
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return errors.New("write points: the writer is closed")
+	}
+	if err := w.spool.append(lines); err != nil {
+		return fmt.Errorf("write points: %w", err)
+	}
+	w.stats.WrittenLines += int64(bytes.Count(lines, newline))
+	return nil
+}
+
+var newline = []byte{'\n'}
+
+// Stats may be called at any time, also after Close.
+func (w *Writer) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stats := w.stats
+	stats.SpooledBytes = w.spool.pending()
+	return stats
+}
+
+// Close sends what is left, once, until ctx ends, and leaves the rest in the
+// spool, synced to disk. The error says how much that is.
+func (w *Writer) Close(ctx context.Context) error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		<-w.done
+		return nil
+	}
+	w.closed = true
+	w.mu.Unlock()
+	stop := context.AfterFunc(ctx, w.cancel)
+	defer stop()
+	close(w.closing)
+	<-w.done
+	w.cancel()
+	w.client.CloseIdleConnections()
+	left := w.spool.pending()
+	reason := w.Stats().LastError
+	if err := w.spool.close(); err != nil {
+		return fmt.Errorf("close the spool: %w", err)
+	}
+	if left > 0 {
+		return fmt.Errorf("%d bytes stay in the spool %s for the next start: %s", left, w.config.SpoolDir, reason)
+	}
+	return nil
+}
+
+// run is the sender.
+func (w *Writer) run() {
+	defer close(w.done)
+	ticker := time.NewTicker(w.config.flushInterval())
+	defer ticker.Stop()
+	backoff := minBackoff
+	for {
+		last := false
+		select {
+		case <-ticker.C:
+		case <-w.closing:
+			last = true
+		}
+		for {
+			err := w.drain()
+			if err == nil {
+				backoff = minBackoff
+				break
+			}
+			w.fail(err)
+			if last || w.ctx.Err() != nil {
+				break
+			}
+			pause := backoff
+			var busy *retryAfter
+			if errors.As(err, &busy) {
+				pause = max(pause, busy.pause)
+			}
+			backoff = min(2*backoff, maxBackoff)
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-w.closing:
+				timer.Stop()
+				last = true
+			}
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// drain sends batches until the spool is empty or one fails.
+func (w *Writer) drain() error {
+	for {
+		pending := w.spool.pending()
+		if want := int(min(max(pending, 32<<10), maxBatchBytes)); len(w.buf) < want || len(w.buf) > 4*want {
+			// Follows the need: an agent sends 30 kB a second and must stay
+			// small also after the outage that made it send more at once.
+			w.buf = make([]byte, want)
+		}
+		chunk, sealed, err := w.spool.next(w.buf)
+		if err != nil {
+			return err
+		}
+		if len(chunk) == 0 {
+			if sealed && pending > 0 {
+				if err := w.spool.acknowledge(0); err != nil {
+					return err
+				}
+				continue
+			}
+			return nil
+		}
+		batch, lines := cutBatch(chunk)
+		var result delivery
+		if lines > 0 {
+			result.postsLeft = maxSplitPosts
+			if err := w.deliver(&result, batch, lines); err != nil {
+				return err
+			}
+		} else {
+			// No line end in all of it: the end of a segment that a crash
+			// tore, or what a power cut left of one.
+			if !sealed && len(chunk) < len(w.buf) {
+				return fmt.Errorf("the spool %s holds a line that is not ended", w.config.SpoolDir)
+			}
+			batch = chunk
+			result.reject(chunk, 1, "torn line in the spool")
+		}
+		for _, r := range result.rejected {
+			if err := w.spool.keepRejected(r.reason, r.lines); err != nil {
+				return fmt.Errorf("keep rejected lines: %w", err)
+			}
+		}
+		if err := w.spool.acknowledge(int64(len(batch))); err != nil {
+			return err
+		}
+		w.succeed(&result)
+	}
+}
+
+// cutBatch takes whole lines, at most maxBatchLines.
+func cutBatch(chunk []byte) (batch []byte, lines int) {
+	end := 0
+	for lines < maxBatchLines {
+		i := bytes.IndexByte(chunk[end:], '\n')
+		if i < 0 {
+			break
+		}
+		end += i + 1
+		lines++
+	}
+	return chunk[:end], lines
+}
+
+// delivery is what became of one batch.
+type delivery struct {
+	postsLeft int
+	sent      int
+	rejected  []rejection
+}
+
+type rejection struct {
+	lines  []byte
+	count  int
+	reason string
+}
+
+func (d *delivery) reject(lines []byte, count int, reason string) {
+	d.rejected = append(d.rejected, rejection{lines, count, reason})
+}
+
+// deliver posts a batch, in halves where the server refuses it for what it
+// holds. An error means that the whole batch has to be tried again.
+func (w *Writer) deliver(d *delivery, batch []byte, lines int) error {
+	d.postsLeft--
+	verdict, reason, err := w.post(batch)
+	switch {
+	case err != nil:
+		return err
+	case verdict == accepted:
+		d.sent += lines
+		return nil
+	case lines == 1 || (verdict == refused && d.postsLeft <= 0):
+		d.reject(batch, lines, reason)
+		return nil
+	}
+	half, at := lines/2, 0
+	for range half {
+		at += bytes.IndexByte(batch[at:], '\n') + 1
+	}
+	if err := w.deliver(d, batch[:at], half); err != nil {
+		return err
+	}
+	return w.deliver(d, batch[at:], lines-half)
+}
+
+type verdict int
+
+const (
+	accepted verdict = iota
+	refused          // a line in it is bad
+	tooLarge
+)
+
+// retryAfter is a refusal for now, with the pause the server asks for.
+type retryAfter struct {
+	pause  time.Duration
+	reason string
+}
+
+func (e *retryAfter) Error() string { return e.reason }
+
+func (w *Writer) post(batch []byte) (verdict, string, error) {
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodPost, w.target, bytes.NewReader(batch))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	if w.config.Username != "" {
+		req.SetBasicAuth(w.config.Username, w.password)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 == 2 {
+		// The connection is used again only if the answer was read to its end.
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+		return accepted, "", nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	reason := fmt.Sprintf("%s answered %s: %s", w.config.URL, resp.Status, answerText(body))
+	switch resp.StatusCode {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return refused, reason, nil
+	case http.StatusRequestEntityTooLarge:
+		return tooLarge, reason, nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		if password, err := w.config.password(); err == nil {
+			w.password = password
+		}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
+			return 0, "", &retryAfter{min(time.Duration(s)*time.Second, time.Minute), reason}
+		}
+	}
+	return 0, "", errors.New(reason)
+}
+
+// answerText is the message of 1.x ("error") or 2.x ("message"), else the text.
+func answerText(body []byte) string {
+	var answer struct{ Error, Message string }
+	text := strings.TrimSpace(string(body))
+	if json.Unmarshal(body, &answer) == nil && answer.Error+answer.Message != "" {
+		text = answer.Error + answer.Message
+	}
+	return truncate(text, 400)
+}
+
+func (w *Writer) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.LastError = err.Error()
+	w.outage = true
+}
+
+func (w *Writer) succeed(d *delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.outage {
+		w.stats.LastError, w.outage = "", false
+	}
+	w.stats.SentLines += int64(d.sent)
+	for _, r := range d.rejected {
+		w.stats.RejectedLines += int64(r.count)
+		w.stats.LastError = r.reason
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Package jbd2 reads the journal statistics of mounted ext4 file systems from
+// /proc/fs/jbd2/<device>-<inode>/info (jbd2_seq_info_show in fs/jbd2/journal.c).
+//
+// The count of transactions is exact. Of the blocks logged the kernel shows
+// only the average per transaction, rounded down, so the total is derived:
+// average x transactions is at most the true total, which is less than one
+// block per transaction more. Fast commits (a feature off by default) are in
+// neither. Both start at the mount and are gone at the unmount.
+package jbd2
+
+import (
+	"bytes"
+	"os"
+	"strings"
+
+	"joulerig/collectors/internal/procfile"
+)
+
+// Stats is one journal's statistics since its mount.
+type Stats struct {
+	Transactions uint64
+	// BlocksLogged is a lower bound (see the package) that never falls: the
+	// rounded average can drop by one while the total grows.
+	BlocksLogged uint64
+}
+
+// Journal is one entry of /proc/fs/jbd2.
+type Journal struct {
+	Device string // nvme0n1, nvme0n1p1
+	path   string
+	last   Stats
+}
+
+// List gives the journals of internal journals' file systems; none where the
+// directory is missing, which only says that the kernel has no jbd2 loaded.
+func List(procRoot string) []*Journal {
+	entries, err := os.ReadDir(procRoot + "/fs/jbd2")
+	if err != nil {
+		return nil
+	}
+	var journals []*Journal
+	for _, entry := range entries {
+		// Without -INODE it is a journal device of its own: the file system
+		// is then on another drive.
+		dash := strings.LastIndexByte(entry.Name(), '-')
+		if dash <= 0 {
+			continue
+		}
+		journals = append(journals, &Journal{
+			Device: strings.ReplaceAll(entry.Name()[:dash], "!", "/"),
+			path:   procRoot + "/fs/jbd2/" + entry.Name() + "/info",
+		})
+	}
+	return journals
+}
+
+// Same says whether two entries are the same file.
+func (j *Journal) Same(o *Journal) bool { return j.path == o.path }
+
+// Read reads the statistics. The kernel takes a snapshot at each open, so the
+// file cannot be kept open. An error means that it is unmounted.
+func (j *Journal) Read(buf []byte) (Stats, error) {
+	content, err := procfile.ReadInto(j.path, buf)
+	if err != nil {
+		return Stats{}, err
+	}
+	stats, ok := parse(content)
+	if !ok {
+		return Stats{}, &os.PathError{Op: "parse", Path: j.path, Err: os.ErrInvalid}
+	}
+	if stats.Transactions >= j.last.Transactions {
+		stats.BlocksLogged = max(stats.BlocksLogged, j.last.BlocksLogged)
+	}
+	j.last = stats
+	return stats, nil
+}
+
+var loggedBlocks = []byte("logged blocks per transaction")
+
+func parse(content []byte) (Stats, bool) {
+	line, content := procfile.NextLine(content)
+	transactions, rest, ok := procfile.Uint(line)
+	if !ok || !bytes.HasPrefix(rest, []byte(" transactions (")) {
+		return Stats{}, false
+	}
+	stats := Stats{Transactions: transactions}
+	// Before the first transaction the kernel shows no averages.
+	for len(content) > 0 {
+		line, content = procfile.NextLine(content)
+		average, rest, ok := procfile.Uint(line)
+		if ok && bytes.Equal(bytes.TrimSpace(rest), loggedBlocks) {
+			stats.BlocksLogged = average * transactions
+			return stats, true
+		}
+	}
+	return stats, transactions == 0
+}

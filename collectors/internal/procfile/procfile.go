@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Package procfile reads small files of /proc and /sys again and again without
+// garbage.
+package procfile
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// File is a file of /proc kept open: reading it from its start makes the
+// kernel write it anew, and saves the open and the close of each reading.
+type File struct {
+	path string
+	fd   int
+	buf  []byte
+}
+
+// Open opens the file, with room for size bytes; the room grows as needed.
+func Open(path string, size int) (*File, error) {
+	fd, err := openRead(path)
+	if err != nil {
+		return nil, err
+	}
+	return &File{path: path, fd: fd, buf: make([]byte, size)}, nil
+}
+
+// Read gives the content as it is now; valid until the next Read.
+func (f *File) Read() ([]byte, error) {
+	n := 0
+	for {
+		if n == len(f.buf) {
+			f.buf = append(f.buf, make([]byte, len(f.buf))...)
+		}
+		got, err := syscall.Pread(f.fd, f.buf[n:], int64(n))
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: f.path, Err: err}
+		}
+		if got == 0 {
+			return f.buf[:n], nil
+		}
+		n += got
+	}
+}
+
+// Close closes the file.
+func (f *File) Close() { syscall.Close(f.fd) }
+
+// ReadInto reads a file whose content is fixed when it is opened, as far as it
+// fits into buf.
+func ReadInto(path string, buf []byte) ([]byte, error) {
+	fd, err := openRead(path)
+	if err != nil {
+		return nil, err
+	}
+	defer syscall.Close(fd)
+	n := 0
+	for n < len(buf) {
+		got, err := syscall.Read(fd, buf[n:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if got == 0 {
+			break
+		}
+		n += got
+	}
+	return buf[:n], nil
+}
+
+func openRead(path string) (int, error) {
+	for {
+		fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return -1, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		return fd, nil
+	}
+}
+
+// Line is the content of a file of one line, without space around it; "" if
+// there is none.
+func Line(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.TrimRight(string(b), "\x00"))
+}
+
+// Uint reads the decimal number at the start of b, after spaces, and gives
+// what stands behind it. ok is false where there is none.
+func Uint(b []byte) (v uint64, rest []byte, ok bool) {
+	i := 0
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
+		i++
+	}
+	start := i
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		v = v*10 + uint64(b[i]-'0')
+		i++
+	}
+	return v, b[i:], i > start
+}
+
+// NextLine splits b behind its first line.
+func NextLine(b []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Package srframe reads the frames that srcap writes (collectors/srcap/frames.md).
+package srframe
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Type says what a frame carries.
+type Type uint16
+
+// The types of frames.
+const (
+	Analog Type = 1
+	Logic  Type = 2
+	Event  Type = 3
+)
+
+// NoChannel is the channel of a frame that belongs to no single one.
+const NoChannel = 65535
+
+// Quantities, as libsigrok numbers them (sr_mq).
+const (
+	Voltage = 10000
+	Current = 10001
+)
+
+const (
+	magic       = 0x31465253
+	headerBytes = 48
+	// A second of one channel at 16 MS/s; anything longer is not a frame.
+	maxPayload = 64 << 20
+)
+
+// Frame is one frame. Payload is only good until the next call of Next.
+type Frame struct {
+	Type        Type
+	Channel     uint16
+	Quantity    uint32
+	Unit        uint32
+	N           uint32
+	First       uint64
+	MonotonicNS int64
+	RealtimeNS  int64
+	Payload     []byte
+}
+
+// End is the index after the frame's last sample.
+func (f *Frame) End() uint64 { return f.First + uint64(f.N) }
+
+// AppendSamples appends the samples of an analog frame to dst.
+func (f *Frame) AppendSamples(dst []float32) []float32 {
+	n := len(dst)
+	need := n + int(f.N)
+	if cap(dst) < need {
+		grown := make([]float32, n, need+need/2)
+		copy(grown, dst)
+		dst = grown
+	}
+	dst = dst[:need]
+	out, in := dst[n:], f.Payload
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(in[i*4:]))
+	}
+	return dst
+}
+
+// Notice is the payload of an event frame.
+type Notice struct {
+	Event        string  `json:"event"`
+	Driver       string  `json:"driver"`
+	Vendor       string  `json:"vendor"`
+	Model        string  `json:"model"`
+	Version      string  `json:"version"`
+	Serial       string  `json:"serial"`
+	SamplerateHz uint64  `json:"samplerate_hz"`
+	Seconds      float64 `json:"seconds"`
+	Requested    bool    `json:"requested"`
+	Key          string  `json:"key"`
+	Value        string  `json:"value"`
+	OK           bool    `json:"ok"`
+	Error        string  `json:"error"`
+}
+
+// Notice decodes the payload of an event frame.
+func (f *Frame) Notice() (Notice, error) {
+	var n Notice
+	if err := json.Unmarshal(f.Payload, &n); err != nil {
+		return n, fmt.Errorf("event frame: %w", err)
+	}
+	return n, nil
+}
+
+// Reader reads frames from a stream.
+type Reader struct {
+	in      *bufio.Reader
+	header  [headerBytes]byte
+	payload []byte
+	frame   Frame
+}
+
+// NewReader reads from r in large pieces.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{in: bufio.NewReaderSize(r, 1<<18)}
+}
+
+// Next returns the next frame, which is only good until the call after. At the end of the stream between two frames the
+// error is io.EOF; within a frame it is io.ErrUnexpectedEOF.
+func (r *Reader) Next() (*Frame, error) {
+	if _, err := io.ReadFull(r.in, r.header[:]); err != nil {
+		return nil, err
+	}
+	h := r.header[:]
+	le := binary.LittleEndian
+	if m := le.Uint32(h); m != magic {
+		return nil, fmt.Errorf("not a frame of srcap: magic %#08x", m)
+	}
+	length := le.Uint32(h[20:])
+	if length > maxPayload {
+		return nil, fmt.Errorf("frame of %d bytes, at most %d are allowed", length, maxPayload)
+	}
+	f := &r.frame
+	*f = Frame{
+		Type:        Type(le.Uint16(h[4:])),
+		Channel:     le.Uint16(h[6:]),
+		Quantity:    le.Uint32(h[8:]),
+		Unit:        le.Uint32(h[12:]),
+		N:           le.Uint32(h[16:]),
+		First:       le.Uint64(h[24:]),
+		MonotonicNS: int64(le.Uint64(h[32:])),
+		RealtimeNS:  int64(le.Uint64(h[40:])),
+	}
+	if f.Type == Analog && uint64(length) != 4*uint64(f.N) {
+		return nil, fmt.Errorf("analog frame of %d samples has %d bytes", f.N, length)
+	}
+	if cap(r.payload) < int(length) {
+		r.payload = make([]byte, length)
+	}
+	f.Payload = r.payload[:length]
+	if _, err := io.ReadFull(r.in, f.Payload); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// Append appends f, encoded, to dst: what srcap does in C, for tests and replays.
+func Append(dst []byte, f *Frame) []byte {
+	le := binary.LittleEndian
+	dst = le.AppendUint32(dst, magic)
+	dst = le.AppendUint16(dst, uint16(f.Type))
+	dst = le.AppendUint16(dst, f.Channel)
+	dst = le.AppendUint32(dst, f.Quantity)
+	dst = le.AppendUint32(dst, f.Unit)
+	dst = le.AppendUint32(dst, f.N)
+	dst = le.AppendUint32(dst, uint32(len(f.Payload)))
+	dst = le.AppendUint64(dst, f.First)
+	dst = le.AppendUint64(dst, uint64(f.MonotonicNS))
+	dst = le.AppendUint64(dst, uint64(f.RealtimeNS))
+	return append(dst, f.Payload...)
+}
+
+// AnalogPayload encodes samples as an analog frame's payload.
+func AnalogPayload(samples []float32) []byte {
+	out := make([]byte, 0, 4*len(samples))
+	for _, s := range samples {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(s))
+	}
+	return out
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Command powerd measures energy: it runs one srcap for each meter, integrates volts and amps of each rail sample by sample, and
+// writes cumulative joules to InfluxDB. See README.md.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"joulerig/collectors/internal/influx"
+	"joulerig/collectors/internal/sntp"
+)
+
+const (
+	// How long the last points may take to reach InfluxDB at the end.
+	flushGrace = 3 * time.Second
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stderr))
+}
+
+func run(args []string, stderr io.Writer) int {
+	flags := flag.NewFlagSet("powerd", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	path := flags.String("config", "", "configuration file (JSON, docs/interfaces.md)")
+	if err := flags.Parse(args); err != nil || *path == "" || flags.NArg() > 0 {
+		if err == nil {
+			err = errors.New("--config FILE is needed, and nothing else")
+		}
+		fmt.Fprintf(stderr, "powerd: %v (allowed: powerd --config FILE)\n", err)
+		return exitUsage
+	}
+	config, err := readConfig(*path)
+	if err != nil {
+		fmt.Fprintf(stderr, "powerd: %v\n", err)
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	code, err := serve(ctx, config, stderr)
+	if code == exitUsage {
+		err = fmt.Errorf("%s: %w", *path, err)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "powerd: %v\n", err)
+	}
+	return code
+}
+
+// serve runs until ctx ends. Nothing is started before all that the configuration asks for has been found to be there.
+func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
+	srcap, err := exec.LookPath(config.Srcap)
+	if err != nil {
+		return exitUsage, fmt.Errorf("srcap: %w (allowed: the path of the srcap program)", err)
+	}
+	if err := os.MkdirAll(config.StateDir, 0o755); err != nil {
+		return exitUsage, fmt.Errorf("state_dir: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(config.StatusSocket), 0o755); err != nil {
+		return exitUsage, fmt.Errorf("status_socket: %w", err)
+	}
+	listener, err := listenUnix(config.StatusSocket)
+	if err != nil {
+		return exitUsage, err
+	}
+	defer listener.Close()
+	var clock net.PacketConn
+	if config.ClockListen != "" {
+		if clock, err = net.ListenPacket("udp", config.ClockListen); err != nil {
+			return exitUsage, fmt.Errorf("clock_listen: %w (allowed: ADDRESS:PORT that is free)", err)
+		}
+		defer clock.Close()
+	}
+	writer, err := influx.Open(config.Influx)
+	if err != nil {
+		return exitUsage, err
+	}
+
+	logger := log.New(stderr, "powerd: ", 0)
+	session := newSession()
+	var meters []*Meter
+	for _, mc := range config.Meters {
+		logf := func(format string, args ...any) { logger.Printf("%s: %s", mc.Name, fmt.Sprintf(format, args...)) }
+		meters = append(meters, newMeter(mc, config.PointsPerSecond, session, writer, logf))
+	}
+
+	server := &http.Server{
+		Handler:           statusHandler(func() Status { return collectStatus(session, meters, writer.Stats) }),
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+	go func() { _ = server.Serve(listener) }()
+	if clock != nil {
+		go func() {
+			if err := sntp.Serve(clock); err != nil {
+				logger.Printf("clock_listen: %v", err)
+			}
+		}()
+	}
+	logger.Printf("session %s: %d meters, status at %s", session, len(meters), config.StatusSocket)
+
+	var running sync.WaitGroup
+	for _, m := range meters {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			supervise(ctx, m, srcap)
+		}()
+	}
+	running.Wait()
+
+	ending, cancel := context.WithTimeout(context.Background(), flushGrace)
+	defer cancel()
+	if err := writer.Close(ending); err != nil {
+		// In the spool they are safe, and the next start sends them.
+		logger.Printf("%v", err)
+	}
+	_ = server.Shutdown(ending)
+	return 0, nil
+}
+
+// newSession names a run of powerd: joules are counted from 0 within it.
+func newSession() string {
+	var b [6]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err)
+	}
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"joulerig/collectors/internal/srframe"
+)
+
+// Exit codes of srcap.
+const (
+	exitUsage    = 2
+	exitNotFound = 3
+	exitSilent   = 4
+)
+
+const (
+	firstPause = 250 * time.Millisecond
+	longPause  = 5 * time.Second
+	// A stream that lasted this long was a good one: the next attempt need not wait.
+	goodStream = 5 * time.Second
+	// How long srcap may take to stop when asked.
+	stopGrace = 1500 * time.Millisecond
+)
+
+// supervise runs srcap for the meter, again and again, until ctx ends.
+func supervise(ctx context.Context, m *Meter, srcap string) {
+	pause := firstPause
+	for {
+		began := time.Now()
+		state, reason := runOnce(ctx, m, srcap)
+		m.endStream(state, reason)
+		if ctx.Err() != nil {
+			return
+		}
+		m.logf("%s: %s", state, reason)
+		if time.Since(began) >= goodStream {
+			pause = firstPause
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, longPause)
+	}
+}
+
+func srcapArguments(c *MeterConfig) []string {
+	args := []string{"--driver", c.Driver, "--channels", joinComma(c.channels()),
+		"--silence-seconds", strconv.FormatFloat(c.SilenceSeconds, 'g', -1, 64)}
+	keys := make([]string, 0, len(c.Set))
+	for key := range c.Set {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		args = append(args, "--set", key+"="+c.Set[key])
+	}
+	return args
+}
+
+func joinComma(names []string) string {
+	out := ""
+	for i, n := range names {
+		if i > 0 {
+			out += ","
+		}
+		out += n
+	}
+	return out
+}
+
+// runOnce runs one srcap to its end and says in what state that leaves the meter.
+func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
+	cmd := exec.Command(srcap, srcapArguments(&m.config)...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return Failed, err.Error()
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return Failed, err.Error()
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return Failed, err.Error()
+	}
+	m.beginStream()
+	if err := cmd.Start(); err != nil {
+		return Failed, fmt.Sprintf("cannot start srcap: %v", err)
+	}
+
+	ended := make(chan struct{})
+	kick := make(chan struct{})
+	var once sync.Once
+	kill := func() { once.Do(func() { close(kick) }) }
+	go func() {
+		select {
+		case <-ctx.Done():
+			_, _ = io.WriteString(stdin, "stop\n")
+			select {
+			case <-ended:
+				return
+			case <-time.After(stopGrace):
+			}
+		case <-kick:
+		case <-ended:
+			return
+		}
+		_ = cmd.Process.Kill()
+	}()
+
+	said := make(chan string, 1)
+	go func() { said <- lastLine(stderr, m.logf) }()
+
+	readErr := readFrames(m, stdout)
+	if readErr != nil {
+		kill()
+	}
+	// srcap holds its end open until it leaves; with a bad stream it is being killed.
+	_, _ = io.Copy(io.Discard, stdout)
+	text := <-said
+	waitErr := cmd.Wait()
+	close(ended)
+
+	if readErr != nil && !errors.Is(readErr, io.ErrUnexpectedEOF) {
+		return Failed, readErr.Error()
+	}
+	return verdict(waitErr, text)
+}
+
+func readFrames(m *Meter, from io.Reader) error {
+	frames := srframe.NewReader(from)
+	for {
+		f, err := frames.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := m.frame(f); err != nil {
+			return err
+		}
+	}
+}
+
+// lastLine passes the text on, line by line, and returns the last one.
+func lastLine(from io.Reader, logf func(string, ...any)) string {
+	last := ""
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		last = lines.Text()
+		logf("%s", last)
+	}
+	_, _ = io.Copy(io.Discard, from)
+	return last
+}
+
+// verdict is what srcap's end means: an instrument that does not answer is silent, all else has failed.
+func verdict(err error, text string) (State, string) {
+	var exit *exec.ExitError
+	code := 0
+	switch {
+	case err == nil:
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	default:
+		return Failed, err.Error()
+	}
+	if text == "" {
+		text = fmt.Sprintf("srcap ended with code %d", code)
+	}
+	switch code {
+	case exitNotFound, exitSilent:
+		return Silent, text
+	}
+	return Failed, text
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"joulerig/collectors/internal/srframe"
+)
+
+// The test program is the fake srcap too, when it is started with srcap's arguments.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "--driver" {
+		os.Exit(fakeSrcap(strings.TrimPrefix(os.Args[2], "fake:")))
+	}
+	os.Exit(m.Run())
+}
+
+// fakeSrcap streams in real time what an instrument of 1 kS/s would, and dies as the scenario says.
+func fakeSrcap(scenario string) int {
+	stop := make(chan struct{})
+	if scenario != "deaf" {
+		go func() {
+			in := bufio.NewScanner(os.Stdin)
+			for in.Scan() {
+				if in.Text() == "stop" {
+					close(stop)
+					return
+				}
+			}
+		}()
+	}
+	stream := func(seconds float64) bool {
+		var buf []byte
+		for at := uint64(0); at < uint64(seconds*1000); at += 20 {
+			select {
+			case <-stop:
+				return true
+			case <-time.After(20 * time.Millisecond):
+			}
+			now := time.Now().UnixNano() // for both clocks: only differences matter
+			buf = buf[:0]
+			for ch, v := range []float32{12, 2, 5, -1} {
+				f := samples(uint16(ch), at, now, constant(20, v)...)
+				f.RealtimeNS = now
+				buf = srframe.Append(buf, f)
+			}
+			os.Stdout.Write(buf)
+		}
+		return false
+	}
+	switch scenario {
+	case "steady", "deaf":
+		stream(60)
+		return 0
+	case "absent":
+		fmt.Fprintln(os.Stderr, "srcap: no instrument answers at fake")
+		return 3
+	case "dies":
+		if stream(0.5) {
+			return 0
+		}
+		fmt.Fprintln(os.Stderr, "srcap: no samples for 1.0 s, giving up")
+		return 4
+	case "usage":
+		fmt.Fprintln(os.Stderr, `srcap: --channels: the instrument has no "CH1" (allowed: A0)`)
+		return 2
+	case "garbage":
+		os.Stdout.WriteString(strings.Repeat("this is no frame ", 10))
+		<-stop
+		return 0
+	case "torn":
+		buf := srframe.Append(nil, samples(0, 0, 1e9, constant(20, 1)...))
+		os.Stdout.Write(buf[:60])
+		return 4
+	}
+	return 99
+}
+
+type safeLines struct {
+	mu sync.Mutex
+	lines
+}
+
+func (l *safeLines) Write(b []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(b)
+}
+
+// watched runs the supervisor on a scenario until the condition holds, and returns how long its end took.
+func watched(t *testing.T, scenario string, until func(MeterStatus) bool) (*Meter, MeterStatus, time.Duration) {
+	t.Helper()
+	config := testConfig()
+	config.Driver = "fake:" + scenario
+	m := newMeter(config, 100, "s", &safeLines{}, t.Logf)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); supervise(ctx, m, os.Args[0]) }()
+	deadline := time.Now().Add(8 * time.Second)
+	var seen MeterStatus
+	for {
+		seen, _, _ = m.status()
+		if until(seen) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("still %+v", seen)
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	asked := time.Now()
+	cancel()
+	<-done
+	return m, seen, time.Since(asked)
+}
+
+func TestAnInstrumentThatDiesIsRestartedWithItsGapInTheLedger(t *testing.T) {
+	m, s, _ := watched(t, "dies", func(s MeterStatus) bool { return s.Restarts >= 2 && s.State == Streaming && s.Samples > 1100 })
+	if s.Reason != "" {
+		t.Errorf("streaming, because of %q", s.Reason)
+	}
+	after, _, _ := m.status()
+	// Two pauses, of 0.25 s and 0.5 s, and the starts.
+	if after.GapSeconds < 0.7 || after.GapSeconds > 3 {
+		t.Errorf("gap %g s", after.GapSeconds)
+	}
+	if off := after.Expected - after.Samples - after.Lost; off < -25 || off > 25 {
+		t.Errorf("the ledger is off by %d: %+v", off, after)
+	}
+}
+
+func TestExitCodesBecomeStates(t *testing.T) {
+	for scenario, want := range map[string]struct {
+		state  State
+		reason string
+	}{
+		"absent":  {Silent, "no instrument answers"},
+		"dies":    {Silent, "no samples for"},
+		"usage":   {Failed, `has no "CH1"`},
+		"garbage": {Failed, "not a frame of srcap"},
+		"torn":    {Silent, "code 4"},
+	} {
+		_, s, took := watched(t, scenario, func(s MeterStatus) bool { return s.State == want.state && s.Restarts == 0 })
+		if !strings.Contains(s.Reason, want.reason) {
+			t.Errorf("%s: reason %q, want %q", scenario, s.Reason, want.reason)
+		}
+		if took > time.Second {
+			t.Errorf("%s: %v to end", scenario, took)
+		}
+	}
+}
+
+func TestRetriesBecomeRarer(t *testing.T) {
+	began := time.Now()
+	watched(t, "absent", func(s MeterStatus) bool { return s.Restarts == 3 })
+	if took := time.Since(began); took < 1700*time.Millisecond {
+		t.Errorf("three retries within %v, want pauses of 0.25, 0.5 and 1 s", took)
+	}
+}
+
+func TestStopIsAskedForBeforeItIsForced(t *testing.T) {
+	_, _, took := watched(t, "steady", func(s MeterStatus) bool { return s.State == Streaming })
+	if took > time.Second {
+		t.Errorf("%v to stop", took)
+	}
+	_, _, took = watched(t, "deaf", func(s MeterStatus) bool { return s.State == Streaming })
+	if took < stopGrace || took > stopGrace+time.Second {
+		t.Errorf("%v to force the end, want %v", took, stopGrace)
+	}
+}
+
+func TestSrcapIsToldDriverChannelsAndSettings(t *testing.T) {
+	c := testConfig()
+	c.Driver, c.Set = "hameg-hmo:conn=tcp-raw/127.0.0.1/5025", map[string]string{"b": "2", "a": "1"}
+	got := srcapArguments(&c)
+	want := []string{"--driver", "hameg-hmo:conn=tcp-raw/127.0.0.1/5025", "--channels", "CH1,CH2,CH3,CH4", "--silence-seconds", "1",
+		"--set", "a=1", "--set", "b=2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestASocketThatADeadProcessLeftIsReplacedALiveOneIsNot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Close(fd) // the file stays, nobody listens
+	l, err := listenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := listenUnix(path); err == nil || !strings.Contains(err.Error(), "another powerd") {
+		t.Errorf("second listener: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "f")
+	os.WriteFile(file, []byte("precious"), 0o600)
+	if _, err := listenUnix(file); err == nil {
+		t.Error("a file was taken for a socket")
+	}
+	if b, _ := os.ReadFile(file); string(b) != "precious" {
+		t.Error("a file that is no socket was removed")
+	}
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* srcap: one instrument's samples, through libsigrok, as frames on stdout. See README.md and frames.md. */
+#include "capture.h"
+#include "device.h"
+#include "frame.h"
+#include "watchdog.h"
+
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set key=value ...] [--silence-seconds S]\n"
+	"\n"
+	"Writes the instrument's samples on stdout as frames (frames.md) until told to stop. Takes commands on stdin, one a line:\n"
+	"  set KEY VALUE   change an option of the instrument\n"
+	"  stop            end with code 0\n"
+	"Exit codes: 0 stopped, 2 bad arguments, 3 no such instrument, 4 the instrument fell silent, 5 libsigrok failed.\n";
+
+struct command {
+	const struct sr_dev_inst *sdi;
+	char *key;
+	char *value;
+};
+
+struct control {
+	const struct sr_dev_inst *sdi;
+	_Atomic(struct sr_session *) session; /* NULL until there is something to stop */
+};
+
+static void stop(struct control *control)
+{
+	struct sr_session *session = atomic_load(&control->session);
+
+	if (!session)
+		_exit(EXIT_STOPPED);
+	watchdog_stop_requested();
+	sr_session_stop(session);
+}
+
+static gboolean run_set(gpointer data)
+{
+	struct command *c = data;
+	char *problem;
+
+	/* This driver has a request under way at any time: another command would take that one's answer for its own. */
+	if (!strcmp(sr_dev_inst_driver_get(c->sdi)->name, "hameg-hmo"))
+		problem = g_strdup("hameg-hmo takes no settings while it captures; use --set");
+	else
+		problem = device_set(c->sdi, c->key, c->value);
+	char *key = json_quote(c->key);
+	char *value = json_quote(c->value);
+	char *error = json_quote(problem);
+	char *json = g_strdup_printf("{\"event\":\"set\",\"key\":%s,\"value\":%s,\"ok\":%s,\"error\":%s}", key, value, problem ? "false" : "true", error);
+
+	frame_event(json);
+	g_free(json);
+	g_free(error);
+	g_free(value);
+	g_free(key);
+	g_free(problem);
+	g_free(c->key);
+	g_free(c->value);
+	g_free(c);
+	return G_SOURCE_REMOVE;
+}
+
+static void *read_commands(void *data)
+{
+	struct control *control = data;
+	char line[1024];
+
+	/* The end of stdin is no command: whoever runs srcap by hand with no stdin wants samples. */
+	while (fgets(line, sizeof line, stdin)) {
+		line[strcspn(line, "\r\n")] = '\0';
+		char **word = g_strsplit(line, " ", 3);
+
+		if (!strcmp(line, "stop")) {
+			stop(control);
+		} else if (word[0] && !strcmp(word[0], "set") && word[1] && word[2]) {
+			struct command *c = g_new0(struct command, 1);
+
+			c->sdi = control->sdi;
+			c->key = g_strdup(word[1]);
+			c->value = g_strdup(word[2]);
+			/* Drivers are not thread safe: run it between their own events. */
+			g_idle_add(run_set, c);
+		} else {
+			fprintf(stderr, "srcap: stdin: \"%s\" is no command (allowed: set KEY VALUE, stop)\n", line);
+		}
+		g_strfreev(word);
+	}
+	return NULL;
+}
+
+static void *wait_for_signal(void *data)
+{
+	struct control *control = data;
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	while (sigwait(&set, &number) == 0)
+		stop(control);
+	return NULL;
+}
+
+static void __attribute__((noreturn)) bad_usage(const char *problem)
+{
+	fprintf(stderr, "srcap: %s (see srcap --help)\n", problem);
+	exit(EXIT_USAGE);
+}
+
+static void __attribute__((noreturn)) sigrok_failed(const char *doing, int rc)
+{
+	fprintf(stderr, "srcap: %s: %s\n", doing, sr_strerror(rc));
+	exit(EXIT_SIGROK);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "driver", required_argument, NULL, 'd' },
+		{ "channels", required_argument, NULL, 'c' },
+		{ "set", required_argument, NULL, 's' },
+		{ "silence-seconds", required_argument, NULL, 'q' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	static struct capture capture;
+	const char *driver = NULL, *channels = NULL;
+	GPtrArray *settings = g_ptr_array_new();
+	double silence = 5;
+	int option, rc;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		char *end;
+
+		switch (option) {
+		case 'd':
+			driver = optarg;
+			break;
+		case 'c':
+			channels = optarg;
+			break;
+		case 's':
+			g_ptr_array_add(settings, optarg);
+			break;
+		case 'q':
+			silence = g_ascii_strtod(optarg, &end);
+			if (!*optarg || *end || !(silence > 0 && silence < 1e6))
+				bad_usage("--silence-seconds: not a number above 0");
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			bad_usage("unknown argument");
+		}
+	}
+	if (optind < argc)
+		bad_usage("unknown argument");
+	if (!driver || !*driver)
+		bad_usage("--driver is missing");
+	if (!channels || !*channels)
+		bad_usage("--channels is missing");
+
+	/* libsigrok writes to closed sockets without MSG_NOSIGNAL. */
+	signal(SIGPIPE, SIG_IGN);
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	frame_init();
+	/* Before any thread there is: libsigrok's libraries start some, and all must inherit the mask. */
+	static struct control control;
+	pthread_t commands, signals;
+
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (pthread_create(&signals, NULL, wait_for_signal, &control) != 0)
+		sigrok_failed("starting a thread", SR_ERR);
+	watchdog_start(silence);
+
+	struct sr_context *ctx;
+	struct sr_session *session;
+
+	sr_log_loglevel_set(SR_LOG_ERR);
+	if ((rc = sr_init(&ctx)) != SR_OK)
+		sigrok_failed("libsigrok", rc);
+	struct sr_dev_inst *sdi = device_open(ctx, driver);
+
+	device_select(sdi, channels, &capture.channels);
+	device_set_endless(sdi);
+	for (guint i = 0; i < settings->len; i++)
+		device_set_pair(sdi, settings->pdata[i]);
+
+	if ((rc = sr_session_new(ctx, &session)) != SR_OK)
+		sigrok_failed("new session", rc);
+	if ((rc = sr_session_dev_add(session, sdi)) != SR_OK)
+		sigrok_failed("adding the instrument to the session", rc);
+	sr_session_datafeed_callback_add(session, capture_packet, &capture);
+
+	char *start = device_start_event(sdi, &capture.channels);
+
+	frame_event(start);
+	g_free(start);
+
+	if ((rc = sr_session_start(session)) != SR_OK)
+		sigrok_failed("starting the acquisition", rc);
+	control.sdi = sdi;
+	atomic_store(&control.session, session);
+	if (pthread_create(&commands, NULL, read_commands, &control) != 0)
+		sigrok_failed("starting a thread", SR_ERR);
+	sr_session_run(session);
+
+	int stopped = watchdog_is_stopping();
+
+	frame_event(stopped ? "{\"event\":\"end\",\"requested\":true}" : "{\"event\":\"end\",\"requested\":false}");
+	if (!stopped)
+		fprintf(stderr, "srcap: the driver ended the acquisition by itself\n");
+	/* Leave without closing the instrument: some drivers wait for an answer there, and the system closes the rest. */
+	fflush(NULL);
+	_exit(stopped ? EXIT_STOPPED : EXIT_SIGROK);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Ring of samples between the converter and whoever reads it. One writer, which
+ * may be an interrupt, never waits and overwrites the oldest; any number of
+ * readers, each with its own place, count what was overwritten before they had
+ * it. No locks, and no 64-bit atomics, which small cores have not.
+ */
+#ifndef JOULERIG_SAMPLER_H
+#define JOULERIG_SAMPLER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SAMPLER_RAILS 4
+
+/* One conversion of all rails over the same window: means, in volts and amps. */
+struct sample {
+	float volts[SAMPLER_RAILS];
+	float amps[SAMPLER_RAILS];
+};
+
+struct sampler {
+	struct sample *ring;
+	uint32_t capacity;
+	uint32_t next_slot;
+	_Atomic uint32_t written_low;
+	_Atomic uint32_t written_high;
+};
+
+struct sampler_reader {
+	uint64_t next; /* number of the next sample to read */
+	uint64_t overruns;
+};
+
+/* The caller owns the memory; capacity at least 2. */
+void sampler_init(struct sampler *sampler, struct sample *ring, uint32_t capacity);
+
+void sampler_write(struct sampler *sampler, const struct sample *sample);
+
+/* Samples written since the beginning. */
+uint64_t sampler_written(const struct sampler *sampler);
+
+/* Puts the reader behind the newest sample: it sees what is written from now on. */
+void sampler_join(struct sampler_reader *reader, const struct sampler *sampler);
+
+/* Samples that the reader can have now. */
+uint32_t sampler_available(const struct sampler_reader *reader, const struct sampler *sampler);
+
+/* Copies up to `most` samples in order, without gap between them; what was
+ * overwritten before the first is counted as overruns. Returns how many. */
+uint32_t sampler_read(struct sampler_reader *reader, const struct sampler *sampler,
+		      struct sample *samples, uint32_t most);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The power tap on a POSIX host: the firmware's core between twins' truth
+ * sockets, which stand for its converters, and TCP, which stands for its USB
+ * ports. One thread; CLOCK_MONOTONIC is the sample clock.
+ */
+#define _GNU_SOURCE
+#include "align.h"
+#include "session.h"
+#include "source.h"
+#include "tap.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_SECOND 1000000000LL
+#define MAX_RATE_HZ 100000
+#define MAX_CLIENTS 8
+#define INPUT_SIZE 1024
+/* While no source gives the pace, the clock does, this far behind now: a source
+ * that appears gets its first windows in. */
+#define CLOCK_LAG_NS (50 * NS_PER_SECOND / 1000)
+#define TICK_NS (10 * NS_PER_SECOND / 1000)
+
+struct client {
+	int fd;
+	struct session *session;
+	uint8_t input[INPUT_SIZE];
+	size_t input_used, input_length;
+	const uint8_t *reply;
+	size_t reply_length;
+};
+
+static struct tap tap;
+static struct align align;
+static struct source sources[SAMPLER_RAILS];
+static unsigned source_count;
+static int listeners[TAP_INSTRUMENTS];
+static struct client clients[MAX_CLIENTS];
+static unsigned client_count;
+static int64_t window_ns;
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+static void usage(FILE *to)
+{
+	fprintf(to,
+		"usage: power_tap --listen ADDRESS:PORT,ADDRESS:PORT --rate HZ --rail N=SOCKET:RAIL ...\n"
+		"  --listen  IPv4 addresses of the instruments of rails 1, 2 and of rails 3, 4; port 0: any free\n"
+		"  --rate    samples per second and rail, a divisor of 1000000000, at most %d\n"
+		"  --rail    rail N (1 to %d) is the rail RAIL of the twin whose truth socket is SOCKET\n",
+		MAX_RATE_HZ, SAMPLER_RAILS);
+}
+
+static void refuse(const char *message)
+{
+	fprintf(stderr, "power_tap: %s\n", message);
+	exit(2);
+}
+
+static void refuse_value(const char *option, const char *value, const char *allowed)
+{
+	fprintf(stderr, "power_tap: %s %s: allowed is %s\n", option, value, allowed);
+	exit(2);
+}
+
+static int listen_on(const char *text, size_t length, const char *whole)
+{
+	static const char allowed[] = "two of IPv4-ADDRESS:PORT, with a comma";
+	char host[64];
+	const char *colon = memchr(text, ':', length);
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	int one = 1, fd;
+	char *end;
+	unsigned long port;
+
+	if (!colon || (size_t)(colon - text) >= sizeof host)
+		refuse_value("--listen", whole, allowed);
+	memcpy(host, text, (size_t)(colon - text));
+	host[colon - text] = '\0';
+	port = strtoul(colon + 1, &end, 10);
+	if (inet_pton(AF_INET, host, &address.sin_addr) != 1 || end == colon + 1 ||
+	    end != text + length || port > 65535)
+		refuse_value("--listen", whole, allowed);
+	address.sin_port = htons((uint16_t)port);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
+	    bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 8) < 0) {
+		fprintf(stderr, "power_tap: --listen %s:%lu: %s\n", host, port, strerror(errno));
+		exit(1);
+	}
+	return fd;
+}
+
+static void parse_listen(const char *value)
+{
+	const char *comma = strchr(value, ',');
+
+	if (!comma)
+		refuse_value("--listen", value, "two of IPv4-ADDRESS:PORT, with a comma");
+	listeners[0] = listen_on(value, (size_t)(comma - value), value);
+	listeners[1] = listen_on(comma + 1, strlen(comma + 1), value);
+}
+
+static uint32_t parse_rate(const char *value)
+{
+	char *end;
+	unsigned long rate = strtoul(value, &end, 10);
+
+	if (*value < '0' || *value > '9' || *end != '\0' || rate < 1 || rate > MAX_RATE_HZ ||
+	    NS_PER_SECOND % (long long)rate != 0)
+		refuse_value("--rate", value, "a divisor of 1000000000 from 1 to 100000");
+	return (uint32_t)rate;
+}
+
+/* N=SOCKET:RAIL; a socket path may have colons, a rail's name has none. */
+static void parse_rail(char *value)
+{
+	static const char allowed[] = "N=SOCKET:RAIL with N from 1 to 4, each N once";
+	char *whole = strdup(value);
+	char *equals = strchr(value, '=');
+	char *colon = strrchr(value, ':');
+	unsigned long rail;
+	char *end;
+	unsigned n = 0;
+
+	rail = strtoul(value, &end, 10);
+	if (!equals || end != equals || !colon || colon < equals || colon == equals + 1 || rail < 1 ||
+	    rail > SAMPLER_RAILS || strlen(colon + 1) == 0 ||
+	    strlen(colon + 1) >= SOURCE_RAIL_NAME_SIZE)
+		refuse_value("--rail", whole, allowed);
+	*colon = '\0';
+	if (strlen(equals + 1) >= sizeof ((struct sockaddr_un *)0)->sun_path)
+		refuse_value("--rail", whole, "a socket path of at most 107 characters");
+	for (unsigned other = 0; other < source_count; other++)
+		if (sources[other].rails[rail - 1].used)
+			refuse_value("--rail", whole, allowed);
+	while (n < source_count && strcmp(sources[n].path, equals + 1) != 0)
+		n++;
+	if (n == source_count)
+		source_init(&sources[source_count++], equals + 1);
+	sources[n].rails[rail - 1].used = true;
+	strcpy(sources[n].rails[rail - 1].name, colon + 1);
+	free(whole);
+}
+
+static void accept_client(unsigned instrument)
+{
+	int one = 1;
+	int fd = accept4(listeners[instrument], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct session *session;
+
+	if (fd < 0)
+		return;
+	session = client_count < MAX_CLIENTS ? malloc(sizeof *session) : NULL;
+	if (!session) {
+		close(fd);
+		return;
+	}
+	/* A reply is one segment and goes at once. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	session_open(session, &tap, instrument);
+	clients[client_count++] = (struct client){ .fd = fd, .session = session };
+}
+
+static void close_client(unsigned n)
+{
+	close(clients[n].fd);
+	free(clients[n].session);
+	clients[n] = clients[--client_count];
+}
+
+static bool send_reply(struct client *client)
+{
+	ssize_t sent = send(client->fd, client->reply, client->reply_length, MSG_NOSIGNAL);
+
+	if (sent < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+	client->reply += sent;
+	client->reply_length -= (size_t)sent;
+	return true;
+}
+
+/* Feeds input and sends replies until the client has to be waited for, or the
+ * samples. False when it is gone. */
+static bool work_on_client(struct client *client, int64_t now)
+{
+	struct scpi *scpi = &client->session->scpi;
+
+	for (;;) {
+		if (client->reply_length) {
+			if (!send_reply(client))
+				return false;
+			if (client->reply_length)
+				return true;
+		}
+		client->reply = scpi_run(scpi, now, &client->reply_length);
+		if (client->reply)
+			continue;
+		client->reply_length = 0;
+		if (scpi_is_waiting(scpi))
+			return true;
+		if (client->input_used == client->input_length)
+			return true;
+		scpi_put(scpi, client->input[client->input_used++]);
+	}
+}
+
+static bool read_client(struct client *client)
+{
+	ssize_t got;
+
+	if (client->input_used < client->input_length)
+		return true;
+	got = recv(client->fd, client->input, INPUT_SIZE, 0);
+	if (got == 0)
+		return false;
+	if (got < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+	client->input_used = 0;
+	client->input_length = (size_t)got;
+	return true;
+}
+
+static void take_samples(void)
+{
+	char error[512];
+	struct sample sample;
+	bool took;
+
+	/* Taking samples makes room for what the sources still hold. */
+	do {
+		int64_t now = now_ns();
+
+		took = false;
+		for (unsigned n = 0; n < source_count; n++) {
+			source_poll(&sources[n], &align, now);
+			if (!source_work(&sources[n], &align, window_ns, now, error, sizeof error))
+				refuse(error);
+		}
+		while (align_take(&align, (now - CLOCK_LAG_NS) / window_ns, &sample)) {
+			tap_sample(&tap, &sample);
+			took = true;
+		}
+	} while (took);
+}
+
+static void say_where(void)
+{
+	struct sockaddr_in address[TAP_INSTRUMENTS];
+	char host[TAP_INSTRUMENTS][INET_ADDRSTRLEN];
+
+	for (unsigned n = 0; n < TAP_INSTRUMENTS; n++) {
+		socklen_t size = sizeof address[n];
+
+		if (getsockname(listeners[n], (struct sockaddr *)&address[n], &size) < 0 ||
+		    !inet_ntop(AF_INET, &address[n].sin_addr, host[n], sizeof host[n]))
+			refuse("--listen: the address could not be read back");
+	}
+	printf("power_tap: listening on %s:%u,%s:%u\n", host[0], ntohs(address[0].sin_port), host[1],
+	       ntohs(address[1].sin_port));
+	fflush(stdout);
+}
+
+static void serve(int signals)
+{
+	for (;;) {
+		struct pollfd polled[1 + TAP_INSTRUMENTS + SAMPLER_RAILS + MAX_CLIENTS];
+		unsigned first_source = 1 + TAP_INSTRUMENTS;
+		unsigned first_client = first_source + source_count;
+		unsigned polled_clients = client_count;
+		bool tick = source_count == 0;
+		int64_t now;
+
+		polled[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
+		for (unsigned n = 0; n < TAP_INSTRUMENTS; n++)
+			polled[1 + n] = (struct pollfd){ .fd = listeners[n], .events = POLLIN };
+		for (unsigned n = 0; n < source_count; n++) {
+			bool read = source_wants_read(&sources[n], &align);
+
+			/* Without an event to wait for, its descriptor must not
+			 * report a hang-up over and over. */
+			polled[first_source + n] =
+				(struct pollfd){ .fd = read ? sources[n].fd : -1, .events = POLLIN };
+			tick = tick || sources[n].state == SOURCE_ABSENT || !read;
+		}
+		for (unsigned n = 0; n < polled_clients; n++) {
+			struct client *client = &clients[n];
+			short events = 0;
+
+			if (client->input_used == client->input_length)
+				events |= POLLIN;
+			if (client->reply_length)
+				events |= POLLOUT;
+			tick = tick || scpi_is_waiting(&client->session->scpi);
+			polled[first_client + n] = (struct pollfd){ .fd = client->fd, .events = events };
+		}
+		if (poll(polled, first_client + polled_clients, tick ? (int)(TICK_NS / 1000000) : 1000) <
+			    0 &&
+		    errno != EINTR)
+			break;
+		if (polled[0].revents)
+			break;
+
+		take_samples();
+		now = now_ns();
+		for (unsigned n = polled_clients; n-- > 0;) {
+			struct client *client = &clients[n];
+			short events = polled[first_client + n].revents;
+			bool alive = !(events & (POLLERR | POLLHUP | POLLNVAL));
+
+			if (alive && events & POLLIN)
+				alive = read_client(client);
+			if (alive)
+				alive = work_on_client(client, now);
+			if (!alive)
+				close_client(n);
+		}
+		for (unsigned n = 0; n < TAP_INSTRUMENTS; n++)
+			if (polled[1 + n].revents)
+				accept_client(n);
+	}
+	while (client_count)
+		close_client(0);
+}
+
+int main(int argc, char **argv)
+{
+	const char *listen_value = NULL, *rate_value = NULL;
+	uint32_t rate_hz;
+	sigset_t ending;
+	int signals;
+
+	for (int n = 1; n < argc; n++) {
+		if (strcmp(argv[n], "--help") == 0) {
+			usage(stdout);
+			return 0;
+		}
+		if (n + 1 == argc || (strcmp(argv[n], "--listen") != 0 && strcmp(argv[n], "--rate") != 0 &&
+				      strcmp(argv[n], "--rail") != 0)) {
+			fprintf(stderr, "power_tap: %s: %s\n", argv[n],
+				n + 1 == argc ? "a value must follow, or it is no option" :
+						"allowed are --listen, --rate, --rail, --help");
+			return 2;
+		}
+		if (strcmp(argv[n], "--listen") == 0)
+			listen_value = argv[++n];
+		else if (strcmp(argv[n], "--rate") == 0)
+			rate_value = argv[++n];
+		else
+			parse_rail(argv[++n]);
+	}
+	if (!listen_value || !rate_value)
+		refuse(listen_value ? "--rate is missing" : "--listen is missing");
+	rate_hz = parse_rate(rate_value);
+	parse_listen(listen_value);
+	window_ns = NS_PER_SECOND / rate_hz;
+
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGINT);
+	sigprocmask(SIG_BLOCK, &ending, NULL);
+	signals = signalfd(-1, &ending, SFD_CLOEXEC);
+	if (signals < 0)
+		refuse("no descriptor for signals");
+
+	tap_init(&tap, rate_hz, "virtual");
+	align_init(&align);
+	say_where();
+	serve(signals);
+	return 0;
+}

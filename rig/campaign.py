@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign: a question, its factors and levels, and the plan of runs that follows from them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+
+from rig import paths
+from rig.errors import Strict, UserError, validate
+from rig.lab import Lab, Name
+
+SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
+Level = Annotated[str, Field(min_length=1)]
+
+
+class FileSystem(Strict):
+    """How a file system is made and mounted; mkfs gets the device as its last argument."""
+
+    type: str
+    mkfs: Annotated[list[str], Field(min_length=1)]
+    mount_options: list[str] = []
+
+
+class Factors(Strict):
+    """Levels of each factor; every combination is a cell."""
+
+    filesystem: Annotated[list[Level], Field(min_length=1)]
+    scheduler: Annotated[list[Literal[SCHEDULERS]], Field(min_length=1)]
+    workload: Annotated[list[Level], Field(min_length=1)]
+
+    @field_validator("*")
+    @classmethod
+    def _each_once(cls, levels: list[str]) -> list[str]:
+        for level in levels:
+            if levels.count(level) > 1:
+                raise ValueError(f"{level!r} is there twice; each level is allowed once")
+        return levels
+
+
+class Exclusion(Strict):
+    """Cells that are not run: those that agree in every factor named here."""
+
+    drive: Level | None = None
+    filesystem: Level | None = None
+    scheduler: Level | None = None
+    workload: Level | None = None
+    reason: Annotated[str, Field(min_length=3)]
+
+    def matches(self, levels: Mapping[str, str]) -> bool:
+        named = {key: getattr(self, key) for key in ("drive", "filesystem", "scheduler", "workload")}
+        return all(level is None or levels[key] == level for key, level in named.items())
+
+
+class Phases(Strict):
+    """Lengths of the phases that have one; prepare and precondition take what they take."""
+
+    idle_seconds: NonNegativeInt = 5
+    workload_seconds: PositiveInt = 60
+    tail_seconds: NonNegativeInt = 5
+
+
+class StopRule(Strict):
+    """When to give up before the plan is done."""
+
+    failures_in_a_row: PositiveInt = 5
+    hours: PositiveFloat | None = None
+
+
+class Campaign(Strict):
+    """What a playbook says under `campaign:`."""
+
+    name: Name
+    question: Annotated[str, Field(min_length=5)]
+    drives: Annotated[list[Level], Field(min_length=1)]
+    factors: Factors
+    exclude: list[Exclusion] = []
+    replicates: PositiveInt = 3
+    order: Literal["random", "as-written"] = "random"
+    seed: NonNegativeInt = 1
+    write_cache: Literal["write back", "write through"] | None = None
+    phases: Phases = Phases()
+    loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
+    stop: StopRule = StopRule()
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run before it has an id. `not_run` is the reason why it will not be executed, or empty."""
+
+    block: int
+    replicate: int
+    host: str
+    drive: str
+    levels: dict[str, str] = field(hash=False)
+    not_run: str = ""
+
+    @property
+    def cell(self) -> str:
+        return "/".join([self.drive, *self.levels.values()])
+
+
+def filesystems() -> dict[str, FileSystem]:
+    """The file systems that a campaign can name."""
+    source = Path(__file__).parent / "filesystems.yml"
+    return {name: validate(FileSystem, entry, source.name, name) for name, entry in yaml.safe_load(source.read_text()).items()}
+
+
+def workloads() -> dict[str, Path]:
+    """The workloads that a campaign can name, and the fio job file of each."""
+    return {path.stem: path for path in sorted((paths.ROOT / "workloads" / "fio").glob("*.fio"))}
+
+
+def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
+    """The campaign that `mapping` (of the playbook `source`) describes, checked against the lab. Raises UserError."""
+    campaign = validate(Campaign, mapping, source, "campaign")
+    _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems())
+    _known(source, "factors.workload", campaign.factors.workload, workloads())
+    _known(source, "drives", campaign.drives, _drives(lab))
+    measured = set(lab.controller.meters)
+    for name in campaign.drives:
+        for host in _drives(lab)[name]:
+            for _, _, rail in lab.rails_of(host, name):
+                if rail.meter not in measured:
+                    raise UserError(f"{source}: campaign.drives: {name!r}: meter {rail.meter!r} is not declared")
+    return campaign
+
+
+def _drives(lab: Lab) -> dict[str, list[str]]:
+    """Hosts that have a drive or array of each name."""
+    found: dict[str, list[str]] = {}
+    for host, spec in lab.hosts.items():
+        for name in [*spec.drives, *spec.arrays]:
+            found.setdefault(name, []).append(host)
+    return found
+
+
+def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any]) -> None:
+    for value in values:
+        if value not in allowed:
+            raise UserError(f"{source}: campaign.{key}: {value!r} is unknown; allowed: {', '.join(allowed)}")
+
+
+def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
+    """Every run in order of execution: blocks of one replicate of every cell, each in its own random order.
+
+    Randomised blocks keep a drift of the rig from looking like an effect of a factor. The order depends on the
+    campaign's seed alone.
+    """
+    cells = [
+        (host, drive, {"filesystem": filesystem, "scheduler": scheduler, "workload": workload})
+        for drive in campaign.drives
+        for host in _drives(lab)[drive]
+        for filesystem, scheduler, workload in itertools.product(
+            campaign.factors.filesystem, campaign.factors.scheduler, campaign.factors.workload
+        )
+    ]
+    runs = []
+    generator = random.Random(campaign.seed)
+    for replicate in range(1, campaign.replicates + 1):
+        block = []
+        for host, drive, levels in cells:
+            excluded = [e.reason for e in campaign.exclude if e.matches({"drive": drive, **levels})]
+            block.append(
+                PlannedRun(replicate, replicate, host, drive, levels, f"excluded: {excluded[0]}" if excluded else "")
+            )
+        if campaign.order == "random":
+            generator.shuffle(block)
+        runs += block
+    return runs
+
+
+# What a plan assumes where nothing has been measured yet; each is an upper bound of its class of drives.
+MOST_BYTES_PER_SECOND = {"nvme": 7.0e9, "sata-ssd": 0.6e9, "hdd": 0.3e9, "nvdimm": 10e9}
+MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0}
+OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a plan will take, at most; `wiped` are (host, drive, serial) of every drive that loses its content."""
+
+    runs: int
+    not_run: int
+    hours: float
+    terabytes_written: float
+    kilowatt_hours: float
+    wiped: list[tuple[str, str, str]]
+
+
+def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
+    """Upper bounds of time, wear and energy of a plan."""
+    seconds_per_run = OVERHEAD_SECONDS + sum(campaign.phases.model_dump().values())
+    by_host: dict[str, float] = {}
+    bytes_written = joules = 0.0
+    wiped: dict[tuple[str, str, str], None] = {}
+    executed = [run for run in runs if not run.not_run]
+    for run in executed:
+        by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run
+        host = lab.hosts[run.host]
+        for member in host.arrays[run.drive].members if run.drive in host.arrays else [run.drive]:
+            drive = host.drives[member]
+            wiped[(run.host, member, drive.serial)] = None
+            bytes_written += MOST_BYTES_PER_SECOND[drive.interface] * campaign.phases.workload_seconds
+            joules += MOST_WATTS[drive.interface] * seconds_per_run
+    return Cost(
+        runs=len(executed),
+        not_run=len(runs) - len(executed),
+        hours=max(by_host.values(), default=0.0) / 3600,
+        terabytes_written=bytes_written / 1e12,
+        kilowatt_hours=joules / 3.6e6,
+        wiped=list(wiped),
+    )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig`: the command line of the controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rig.errors import UserError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule.")
+lab_app = typer.Typer(no_args_is_help=True, help="The virtual lab: test hosts in QEMU, twins, power taps.")
+app.add_typer(lab_app, name="lab")
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+CampaignOption = Annotated[str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id; the newest by default.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _lab():
+    from rig import lab
+
+    return lab.load()
+
+
+@lab_app.command("up")
+def lab_up() -> None:
+    """Start the virtual lab; builds its guest image at the first time."""
+    from rig.virtuallab import lab as virtuallab
+
+    virtuallab.up(_lab(), out.print)
+    out.print("the virtual lab is up")
+
+
+@lab_app.command("down")
+def lab_down() -> None:
+    """Stop the virtual lab; its drives keep their data."""
+    from rig.virtuallab import lab as virtuallab
+
+    stopped = virtuallab.down()
+    out.print(f"stopped {len(stopped)} processes of the virtual lab")
+
+
+@lab_app.command("status")
+def lab_status(as_json: JsonOption = False) -> None:
+    """Show the virtual lab's processes, and what each twin draws."""
+    from rig.virtuallab import lab as virtuallab
+
+    status = virtuallab.status(_lab())
+    if as_json:
+        print(json.dumps(status, indent=1))
+        return
+    for name, state in status["processes"].items():
+        out.print(f"{name:32} {state.lower()}")
+    table = Table("drive", "rail", "volts", "amps", "watts", "joules (true)", "reads", "writes", "flushes")
+    for drive, truth in status["twins"].items():
+        for rail in truth["rails"] if truth else []:
+            counters = truth["counters"]
+            table.add_row(
+                drive, rail["name"], f"{rail['volts']:.3f}", f"{rail['amps']:.4f}",
+                f"{rail['volts'] * rail['amps']:.3f}", f"{rail['joules']:.2f}",
+                str(counters["reads"]), str(counters["writes"]), str(counters["flushes"]),
+            )  # fmt: skip
+    out.print(table if table.row_count else "no twin is running; 'rig lab up' starts the virtual lab")
+
+
+@lab_app.command("ssh", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def lab_ssh(context: typer.Context, host: Annotated[str | None, typer.Argument()] = None) -> None:
+    """Log in to a virtual test host, or run a command there."""
+    from rig.virtuallab import lab as virtuallab
+
+    described = _lab()
+    virtual = [name for name, spec in described.hosts.items() if spec.virtual]
+    host = host or (virtual[0] if virtual else "")
+    if host not in virtual:
+        raise UserError(f"{host!r} is no virtual test host; allowed: {', '.join(virtual) or 'none'}")
+    command = [*virtuallab.ssh_command(host), *context.args]
+    os.execvp(command[0], command)
+
+
+@app.command()
+def up() -> None:
+    """Start everything: the virtual lab if the inventory has one, InfluxDB, powerd, the dashboard; provision."""
+    from rig import controller, paths, playbook
+    from rig.virtuallab import lab as virtuallab
+
+    described = _lab()
+    if described.virtual:
+        virtuallab.up(described, out.print)
+    controller.start(described)
+    out.print("InfluxDB, powerd and the dashboard are up")
+    out.print("provisioning the test hosts")
+    log = paths.var() / "log" / "provision.log"
+    if playbook.ansible(paths.ROOT / "playbooks" / "provision.yml", described.inventory, log=log):
+        raise UserError(f"provisioning failed: {playbook.failure(log)} ({paths.short(log)})")
+    out.print(f"ready; dashboard: {controller.dashboard_url()}")
+
+
+@app.command()
+def down() -> None:
+    """Stop everything that `rig up` started, and nothing else."""
+    from rig import services
+    from rig.virtuallab import lab as virtuallab
+
+    stopped = virtuallab.down() + services.stop(lambda name: True)
+    out.print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
+
+
+@app.command()
+def plan(playbook: Path) -> None:
+    """Show what a campaign would do, without touching anything."""
+    from rig import campaign as campaigns
+    from rig import paths
+    from rig import playbook as playbooks
+
+    described = _lab()
+    campaign = campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook))
+    runs = campaigns.plan(campaign, described)
+    cost = campaigns.cost(campaign, described, runs)
+    out.print(f"[bold]{campaign.name}[/]: {campaign.question}")
+    table = Table("#", "block", "host", "drive", "file system", "scheduler", "workload", "")
+    for number, run in enumerate(runs, start=1):
+        table.add_row(str(number), str(run.block), run.host, run.drive, *run.levels.values(), run.not_run)
+    out.print(table)
+    out.print(f"runs: {cost.runs} to do, {cost.not_run} excluded; blocks of {len(runs) // campaign.replicates}, order {campaign.order}, seed {campaign.seed}")
+    out.print(f"time: about {cost.hours:.2f} h (phases and {campaigns.OVERHEAD_SECONDS:.0f} s a run for the rest)")
+    out.print(f"written: at most {cost.terabytes_written:.3f} TB; energy of the drives: at most {cost.kilowatt_hours:.4f} kWh")
+    out.print("[bold]these drives will be wiped:[/]")
+    for host, drive, serial in cost.wiped:
+        out.print(f"  {host}  {drive}  serial {serial}")
+
+
+@app.command()
+def run(
+    playbook: Path,
+    resume: Annotated[str | None, typer.Option(help="Take up this campaign where it was left.")] = None,
+) -> None:
+    """Launch a campaign from its playbook and follow it; plain ansible-playbook does the same."""
+    from rig import campaign as campaigns
+    from rig import controller, paths, results
+    from rig import playbook as playbooks
+
+    described = _lab()
+    campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook))
+    controller.check(described)
+    out.print(f"dashboard: {controller.dashboard_url()}")
+    code, folder = playbooks.campaign(playbook, described.inventory, resume, out)
+    log = paths.var() / "log" / "campaign.log"
+    if folder is None:
+        raise UserError(f"{paths.short(playbook)}: {playbooks.failure(log)}")
+    out.print(results.ai_table_text(folder, out.width), markup=False)
+    if code:
+        raise UserError(f"{playbooks.failure(log)} ({paths.short(log)})")
+
+
+@app.command()
+def status(as_json: JsonOption = False) -> None:
+    """Show what runs: services, meters, the newest campaign."""
+    from rig import controller, journal, paths, services
+
+    states = services.states()
+    try:
+        meters = controller.powerd_status()["meters"]
+    except UserError:
+        meters = []
+    campaign = None
+    try:
+        opened = journal.Journal(journal.latest(paths.results()))
+        campaign = {"id": opened.campaign["id"], "finished": opened.campaign["finished_ns"] is not None, "runs": opened.counts()}
+        campaign["current"] = [r["cell"] for r in opened.runs() if r["status"] == "running"]
+    except UserError:
+        pass
+    if as_json:
+        print(json.dumps({"processes": states, "meters": meters, "campaign": campaign}, indent=1))
+        return
+    for name, state in states.items():
+        out.print(f"{name:32} {state.lower()}")
+    for meter in meters:
+        lost = 100 * meter["lost"] / meter["expected"] if meter["expected"] else 0.0
+        out.print(f"meter {meter['name']:26} {meter['state']}, {meter['samples']} samples, {lost:.3f} % lost, {meter['gap_seconds']:.3f} s of gaps")
+    if campaign:
+        counts = ", ".join(f"{count} {name}" for name, count in campaign["runs"].items())
+        out.print(f"campaign {campaign['id']}: {counts}" + (f"; now {', '.join(campaign['current'])}" if campaign["current"] else ""))
+    if not states:
+        out.print("nothing is running; 'rig up' starts everything")
+    elif "dashboard" in states:
+        out.print(f"dashboard: {controller.dashboard_url()}")
+
+
+@app.command("results")
+def results_(campaign: CampaignOption = None, as_json: JsonOption = False) -> None:
+    """Show a campaign's runs and its AI."""
+    from rig import journal, paths, results
+
+    folder = journal.find(paths.results(), campaign)
+    if as_json:
+        print(json.dumps(results.as_json(folder), indent=1))
+        return
+    out.print(results.ai_table_text(folder, out.width), markup=False)
+
+
+@app.command()
+def report(
+    campaign: CampaignOption = None,
+    format: Annotated[str, typer.Option(help="html, pdf or both, with a comma between.")] = "html,pdf",
+) -> None:
+    """Write a campaign's lab report."""
+    from analysis import report as reports
+    from rig import journal, paths
+
+    formats = format.split(",")
+    if unknown := sorted(set(formats) - {"html", "pdf"}):
+        raise UserError(f"--format: {unknown[0]!r} is unknown; allowed: html, pdf")
+    for path in reports.write(journal.find(paths.results(), campaign), formats):
+        out.print(paths.short(path))
+
+
+def main() -> None:
+    """Run the command line: a user's error is one line on stderr and exit code 2."""
+    from analysis.influx import InfluxError
+    from analysis.results import ResultsError
+
+    try:
+        app(standalone_mode=True)
+    except (UserError, InfluxError, ResultsError) as error:
+        print(f"rig: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("rig: interrupted; 'rig run PLAYBOOK --resume CAMPAIGN' takes it up again", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

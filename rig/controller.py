@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's own services: InfluxDB, the power daemon, the dashboard; and what test hosts are told of them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+import httpx
+
+from rig import files, influxdb, paths, services
+from rig.errors import UserError
+from rig.lab import Lab
+from rig.virtuallab import lab as virtuallab
+
+
+def start(lab: Lab) -> None:
+    """Start InfluxDB, powerd and the dashboard; leaves alone what runs already as it should."""
+    for built in ("powerd", "srcap"):
+        if not paths.program(built).exists():
+            raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
+    influxdb.start(lab)
+    services.start([_powerd(lab)])
+    services.start([_dashboard(lab)])
+
+
+def stop() -> list[str]:
+    """Stop the controller's services."""
+    return services.stop(lambda name: name in ("influxd", "powerd", "dashboard"))
+
+
+def check(lab: Lab) -> None:
+    """Raise UserError, in one line, unless InfluxDB and powerd serve."""
+    influxdb.check(lab)
+    powerd_status()
+
+
+def powerd_status() -> dict:
+    """What powerd says of its meters (docs/interfaces.md). Raises UserError."""
+    path = _status_socket()
+    try:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
+            return client.get("http://powerd/status", timeout=5).json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise UserError(f"powerd does not answer ({paths.short(path)}): {error}; 'rig up' starts it") from None
+
+
+def clock_listen(lab: Lab) -> str:
+    """Where powerd answers SNTP requests."""
+    address, _, port = lab.controller.clock_listen.rpartition(":")
+    return f"{address}:{port if port != '0' else files.kept_port('clock')}"
+
+
+def dashboard_url() -> str:
+    return f"http://127.0.0.1:{files.kept_port('dashboard')}/"
+
+
+def deployment(lab: Lab, host: str) -> dict:
+    """What provisioning puts on a test host: the agent's configuration and password, the controller's clock."""
+    spec = lab.hosts[host]
+    if not spec.controller_address:
+        raise UserError(f"host_vars/{host}.yml: controller_address: missing; the address under which {host} sees the controller")
+    writer = influxdb.access(lab, "iod")
+    drives: list[dict[str, str]] = []
+    for name, drive in spec.drives.items():
+        drives.append({"name": name, "pmem": "pmem0"} if drive.interface == "nvdimm" else {"name": name, "serial": drive.serial})
+    drives += [{"name": name, "md": name} for name in spec.arrays]
+    return {
+        "rig_build": str(paths.BUILD),
+        "rig_clock_server": f"{spec.controller_address}:{clock_listen(lab).rpartition(':')[2]}",
+        "rig_agent": {
+            "password": writer.password,
+            "config": {
+                "host": host,
+                "interval_seconds": 0.1,
+                "health_interval_seconds": 30,
+                "spool_dir": "/var/lib/joulerig/spool",
+                "socket": "/run/joulerig/iod.sock",
+                "influx": {
+                    **writer.as_config(),
+                    "url": influxdb.url_from_host(lab, host, spec),
+                    "password_file": "/etc/joulerig/influx-password",
+                },
+                "drives": drives,
+            },
+        },
+    }
+
+
+def _status_socket() -> Path:
+    return paths.run() / "powerd.sock"
+
+
+def _powerd(lab: Lab) -> services.Program:
+    rails: dict[str, list[dict[str, str]]] = {name: [] for name in lab.controller.meters}
+    for host, spec in lab.hosts.items():
+        for drive, model in spec.drives.items():
+            for rail, wiring in model.rails.items():
+                rails[wiring.meter].append(
+                    {"rail": rail, "host": host, "drive": drive, "volts": wiring.volts, "amps": wiring.amps}
+                )
+    meters = [
+        {
+            "name": name,
+            "driver": ":".join(
+                [meter.driver, f"conn={virtuallab.connection(lab, name)}"]
+                + ([f"serialcomm={meter.serialcomm}"] if meter.serialcomm else [])
+            ),
+            "sample_rate_hz": meter.sample_rate_hz,
+            "samples": meter.samples,
+            "rails": rails[name],
+        }
+        for name, meter in lab.controller.meters.items()
+        if rails[name]
+    ]
+    config = {
+        "state_dir": str(paths.var() / "powerd"),
+        "srcap": str(paths.program("srcap")),
+        "status_socket": str(_status_socket()),
+        "clock_listen": clock_listen(lab),
+        "points_per_second": lab.controller.points_per_second,
+        "influx": influxdb.access(lab, "powerd").as_config(),
+        "meters": meters,
+    }
+    path = paths.var() / "powerd" / "config.json"
+    files.replace(path, json.dumps(config, indent=1))
+
+    def ready() -> bool:
+        try:
+            powerd_status()
+        except UserError:
+            return False
+        return True
+
+    # The configuration is part of the command's identity: a changed one restarts powerd.
+    environment = {"JOULERIG_CONFIG": files.digest(path)}
+    command = [str(paths.program("powerd")), "--config", str(path)]
+    return services.Program("powerd", command, ready, priority=250, environment=environment)
+
+
+def _dashboard(lab: Lab) -> services.Program:
+    port = files.kept_port("dashboard")
+    config = {
+        "listen": f"127.0.0.1:{port}",
+        "results_dir": str(paths.results()),
+        "influx": influxdb.access(lab, "reader").as_config(),
+        "powerd_status_socket": str(_status_socket()),
+    }
+    path = paths.var() / "dashboard" / "config.json"
+    files.replace(path, json.dumps(config, indent=1))
+
+    def ready() -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    environment = {"JOULERIG_CONFIG": files.digest(path)}
+    command = [sys.executable, "-m", "rig.dashboard", "--config", str(path)]
+    return services.Program("dashboard", command, ready, priority=600, environment=environment)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign's journal: every run with its status, in SQLite; what is in it survives the controller."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rig import paths
+from rig.errors import UserError
+
+SCHEMA = Path(__file__).parent / "journal.sql"
+VERSION = 1
+FINAL = ("ok", "partial", "failed", "lost", "not-run")
+# A status only worsens; what may follow what.
+ALLOWED = {
+    "planned": {"running", "not-run"},
+    "running": {"ok", "partial", "failed", "lost", "not-run"},
+    "ok": {"partial", "failed"},
+    "partial": {"failed"},
+    "failed": set(),
+    "lost": set(),
+    "not-run": set(),
+}
+
+
+class Journal:
+    """The journal of one campaign. Every method that writes is one transaction."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "journal.sqlite"
+        if not path.is_file():
+            raise UserError(f"{paths.short(folder)}: no campaign there (no journal.sqlite)")
+        self.folder = folder
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+        self._db.row_factory = sqlite3.Row
+        self._db.execute("PRAGMA foreign_keys = ON")
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise UserError(f"{paths.short(path)}: journal version {version}; this Joulerig reads version {VERSION}")
+
+    @classmethod
+    def create(cls, folder: Path, campaign: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> Journal:
+        """Begin a campaign: the folder appears with its journal whole, or not at all. Raises UserError if it exists."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            raise UserError(f"{paths.short(folder)}: exists already") from None
+        unfinished = folder / "journal.sqlite.new"
+        db = sqlite3.connect(unfinished, isolation_level=None)
+        db.executescript("BEGIN; " + SCHEMA.read_text() + " COMMIT;")
+        db.execute("BEGIN")
+        _insert(db, "campaign", campaign)
+        for run in runs:
+            _insert(db, "run", run)
+        _event(db, None, "created", {"runs": len(runs)})
+        db.execute("COMMIT")
+        db.close()
+        unfinished.rename(folder / "journal.sqlite")
+        journal = cls(folder)
+        journal._db.execute("PRAGMA journal_mode = WAL")
+        return journal
+
+    def close(self) -> None:
+        self._db.close()
+
+    @property
+    def campaign(self) -> dict[str, Any]:
+        """The campaign's row, its JSON columns decoded."""
+        row = dict(self._db.execute("SELECT * FROM campaign").fetchone())
+        return {**row, **{key: json.loads(row[key]) for key in ("definition", "lab", "provenance")}}
+
+    def runs(self) -> list[dict[str, Any]]:
+        """All runs in order of execution."""
+        rows = self._db.execute("SELECT * FROM run ORDER BY ordinal").fetchall()
+        return [{**dict(row), "factors": json.loads(row["factors"])} for row in rows]
+
+    def rows(self, table: str, run: str) -> list[dict[str, Any]]:
+        """A run's rows of phase, performance, energy, result or io."""
+        return [dict(row) for row in self._db.execute(f"SELECT * FROM {table} WHERE run = ?", (run,))]
+
+    def take(self, host: str) -> dict[str, Any] | None:
+        """The next planned run of `host`, now running; None when there is none left."""
+        with self._transaction():
+            row = self._db.execute(
+                "SELECT * FROM run WHERE host = ? AND status = 'planned' ORDER BY ordinal LIMIT 1", (host,)
+            ).fetchone()
+            if row is None:
+                return None
+            self._set_status(row["id"], "running", "")
+            self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (time.time_ns(), row["id"]))
+        return {**dict(row), "factors": json.loads(row["factors"])}
+
+    def finish(self, run: str, status: str, reason: str, tables: Mapping[str, list[Mapping[str, Any]]]) -> None:
+        """End a run with all that came of it: `tables` has the rows of phase, performance, energy, result, io."""
+        with self._transaction():
+            for table, rows in tables.items():
+                for row in rows:
+                    _insert(self._db, table, {"run": run, **row})
+            self._set_status(run, status, reason)
+            self._db.execute(
+                "UPDATE run SET ended_ns = ?, current_phase = NULL WHERE id = ?", (time.time_ns(), run)
+            )
+
+    def give_back(self) -> list[str]:
+        """Plan again what was interrupted (running) or lost, when a campaign is resumed; gives those runs' ids."""
+        with self._transaction():
+            rows = self._db.execute("SELECT id, status FROM run WHERE status IN ('running', 'lost')").fetchall()
+            for row in rows:
+                for table in ("phase", "performance", "energy", "result", "io"):
+                    self._db.execute(f"DELETE FROM {table} WHERE run = ?", (row["id"],))
+                self._db.execute(
+                    "UPDATE run SET status = 'planned', reason = '', started_ns = NULL, ended_ns = NULL,"
+                    " current_phase = NULL WHERE id = ?",
+                    (row["id"],),
+                )
+                _event(self._db, row["id"], "resumed", {"was": row["status"]})
+            if rows:
+                self._db.execute("UPDATE campaign SET finished_ns = NULL")
+        return [row["id"] for row in rows]
+
+    def conclude(self) -> None:
+        """Mark the campaign as over."""
+        with self._transaction():
+            self._db.execute("UPDATE campaign SET finished_ns = ?", (time.time_ns(),))
+            _event(self._db, None, "finished", self.counts())
+
+    def note(self, run: str | None, detail: Mapping[str, Any]) -> None:
+        """Record something worth knowing later."""
+        with self._transaction():
+            _event(self._db, run, "note", detail)
+
+    def counts(self) -> dict[str, int]:
+        """How many runs have each status."""
+        return {
+            row["status"]: row["n"]
+            for row in self._db.execute("SELECT status, count(*) AS n FROM run GROUP BY status ORDER BY status")
+        }
+
+    def _set_status(self, run: str, status: str, reason: str) -> None:
+        now = self._db.execute("SELECT status FROM run WHERE id = ?", (run,)).fetchone()["status"]
+        if status not in ALLOWED[now]:
+            raise ValueError(f"run {run}: {now} cannot become {status}: a status only worsens")
+        self._db.execute("UPDATE run SET status = ?, reason = ? WHERE id = ?", (status, reason, run))
+        _event(self._db, run, "status", {"from": now, "to": status, "reason": reason})
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+
+def latest(results: Path) -> Path:
+    """The folder of the newest campaign. Raises UserError when there is none."""
+    found = [path.parent for path in results.glob("*/journal.sqlite")]
+    if not found:
+        raise UserError(f"{paths.short(results)}: no campaign yet; 'rig run playbooks/demo.yml' launches one")
+    return max(found, key=_created)
+
+
+def find(results: Path, name: str | None) -> Path:
+    """The folder of the campaign `name` (an id), or of the newest one. Raises UserError."""
+    if name is None:
+        return latest(results)
+    for folder in (results / name, Path(name)):
+        if (folder / "journal.sqlite").is_file():
+            return folder
+    known = ", ".join(sorted(path.parent.name for path in results.glob("*/journal.sqlite"))[-5:]) or "none"
+    raise UserError(f"{paths.short(results)}: no campaign {name!r}; the newest: {known}")
+
+
+def _created(folder: Path) -> int:
+    journal = Journal(folder)
+    try:
+        return journal.campaign["created_ns"]
+    finally:
+        journal.close()
+
+
+def _insert(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
+    columns = ", ".join(row)
+    marks = ", ".join("?" for _ in row)
+    db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", list(row.values()))
+
+
+def _event(db: sqlite3.Connection, run: str | None, event: str, detail: Mapping[str, Any]) -> None:
+    db.execute(
+        "INSERT INTO event (time_ns, run, event, detail) VALUES (?, ?, ?, ?)",
+        (time.time_ns(), run, event, json.dumps(detail)),
+    )

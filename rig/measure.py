@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run's energy and I/O, from InfluxDB over its phases; on the virtual lab also what the twins say is true."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis import energy, power
+from analysis.influx import Client, quote_string
+from rig import controller, influxdb, wait
+from rig.errors import UserError
+from rig.lab import Lab
+from rig.virtuallab import lab as virtuallab
+
+ARRIVAL_SECONDS = 5.0  # how long points may be on their way to InfluxDB
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase on the controller's time axis, and how well the host's clock is tied to it."""
+
+    phase: str
+    start_ns: int
+    end_ns: int
+    clock_offset_ns: int
+    clock_error_ns: int
+
+
+def on_controller_time(phases: Sequence[Mapping[str, Any]], clock: Sequence[Mapping[str, int]]) -> list[Phase]:
+    """Phases in the host's clock, moved onto the controller's axis.
+
+    `clock` holds the offset measured before and after the run; between them it is interpolated. The error is
+    the larger of the two measurements' and half of what the offset moved by: a clock that is slewed does not
+    move evenly. Raises ValueError without any measurement.
+    """
+    if not clock:
+        raise ValueError("no clock offset was measured")
+    first, last = clock[0], clock[-1]
+    moved = last["offset_ns"] - first["offset_ns"]
+    span = last["at_ns"] - first["at_ns"]
+    error = max(first["error_ns"], last["error_ns"]) + abs(moved) // 2
+
+    def offset(at: int) -> int:
+        return first["offset_ns"] + (moved * (at - first["at_ns"]) // span if span > 0 else 0)
+
+    return [
+        Phase(
+            p["phase"],
+            p["start_ns"] + offset(p["start_ns"]),
+            p["end_ns"] + offset(p["end_ns"]),
+            offset(p["start_ns"]),
+            error,
+        )
+        for p in phases
+    ]
+
+
+def client(lab: Lab) -> Client:
+    """InfluxDB, for reading."""
+    reader = influxdb.access(lab, "reader")
+    return Client(reader.url, reader.database, reader.username, reader.password)
+
+
+def energies(
+    lab: Lab, database: Client, host: str, drive: str, phases: Sequence[Phase], trace: Path
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The journal's `energy` rows of a run, and why joules are missing where they are.
+
+    Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail without
+    points has a row without joules: energy is never invented.
+    """
+    rails = lab.rails_of(host, drive)
+    if not rails or not phases:
+        return [], []
+    start, end = min(p.start_ns for p in phases), max(p.end_ns for p in phases)
+    members = sorted({member for member, _, _ in rails})
+    silent = _silent_meters({rail.meter for _, _, rail in rails})
+
+    def arrived() -> pl.DataFrame | None:
+        frame = power.points(database, host, members, start, end)
+        last = frame.group_by("drive", "rail").agg(pl.col("time_ns").max()) if frame.height else frame
+        complete = last.height == len(rails) and last["time_ns"].min() >= end
+        return frame if complete else None
+
+    frame = wait.until(arrived, 0 if silent else ARRIVAL_SECONDS, 0.2)
+    if frame is None:
+        frame = power.points(database, host, members, start, end)
+    if frame.height:
+        power.write(frame, trace)
+    rows, missing = [], []
+    for phase in phases:
+        measured = power.energy_by_rail(frame, phase.start_ns, phase.end_ns) if frame.height else {}
+        for member, name, rail in rails:
+            found = measured.get((member, rail.meter, name), energy.IntervalEnergy(None, "no points"))
+            if found.joules is None and phase.phase == "workload":
+                why = silent.get(rail.meter)
+                missing.append(f"no energy of {member} {name}: {f'meter {rail.meter} is {why}' if why else found.reason}")
+            rows.append(
+                {
+                    "phase": phase.phase,
+                    "meter": rail.meter,
+                    "rail": name,
+                    "drive": member,
+                    "joules": found.joules,
+                    "true_joules": None,
+                    "samples": found.samples,
+                    "expected": found.expected,
+                    "lost": found.lost,
+                    "gap_seconds": found.gap_seconds,
+                }
+            )
+    return rows, missing
+
+
+def add_truth(lab: Lab, host: str, rows: list[dict[str, Any]], phases: Sequence[Phase]) -> None:
+    """Fill in `true_joules` from the twins, on a virtual host."""
+    if not lab.hosts[host].virtual:
+        return
+    edges = [edge for phase in phases for edge in (phase.start_ns, phase.end_ns)]
+    for member in sorted({row["drive"] for row in rows}):
+        try:
+            answer = virtuallab.truth(host, member, "history " + " ".join(map(str, edges)))
+        except UserError:
+            continue  # a twin that was restarted has forgotten: no truth, and none is made up
+        for index, phase in enumerate(phases):
+            for rail in answer["rails"]:
+                joules = rail["joules"][2 * index + 1] - rail["joules"][2 * index]
+                for row in rows:
+                    if (row["phase"], row["drive"], row["rail"]) == (phase.phase, member, rail["name"]):
+                        row["true_joules"] = joules
+
+
+def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:
+    """The journal's `io` row as iod counted: between the points that enclose an interval of the host's clock.
+
+    None where the agent's points do not enclose it.
+    """
+    counters = ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards")
+
+    def rise(measurement: str, fields: Sequence[str]) -> dict[str, int] | None:
+        frame = database.query(
+            f"SELECT {', '.join(fields)} FROM {measurement} WHERE host = {quote_string(host)}"
+            f" AND drive = {quote_string(drive)} AND time >= {start_ns - 3_000_000_000}"
+            f" AND time <= {end_ns + 3_000_000_000}"
+        )
+        if not frame.height:
+            return None
+        before = frame.filter(pl.col("time") <= start_ns)
+        after = frame.filter(pl.col("time") >= end_ns)
+        if not before.height or not after.height:
+            return None
+        return {name: int(after[name][0]) - int(before[name][-1]) for name in fields}
+
+    found = wait.until(lambda: rise("blockio", counters), ARRIVAL_SECONDS, 0.25)
+    if found is None:
+        return None
+    journal = rise("fsjournal", ("transactions",)) or {}
+    return {"source": "iod", **found, "journal_transactions": journal.get("transactions")}
+
+
+def _silent_meters(meters: set[str]) -> dict[str, str]:
+    """Those of `meters` that do not stream now, and what powerd says of them."""
+    try:
+        known = {meter["name"]: meter for meter in controller.powerd_status()["meters"]}
+    except UserError:
+        return dict.fromkeys(meters, "unknown: powerd is not running")
+    return {
+        name: known[name]["state"] if name in known else "not configured"
+        for name in sorted(meters)
+        if name not in known or known[name]["state"] != "streaming"
+    }

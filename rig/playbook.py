@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Campaign playbooks: read their `campaign:` mapping, run them, and follow their journal while they run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from rig import paths
+from rig.errors import UserError
+from rig.journal import FINAL, Journal
+
+
+def mapping(playbook: Path) -> Any:
+    """What a campaign's playbook says under `campaign:`. Raises UserError."""
+    if not playbook.is_file():
+        known = ", ".join(sorted(paths.short(p) for p in (paths.ROOT / "playbooks").glob("*.yml")))
+        raise UserError(f"{playbook}: no such playbook; there are: {known}")
+    try:
+        plays = yaml.safe_load(playbook.read_text())
+    except yaml.YAMLError as error:
+        raise UserError(f"{playbook}: {' '.join(str(error).split())}") from None
+    for play in plays if isinstance(plays, list) else []:
+        if isinstance(play, dict) and isinstance(play.get("vars"), dict) and "campaign" in play["vars"]:
+            return play["vars"]["campaign"]
+    raise UserError(f"{playbook}: no play of it imports campaign.yml with a campaign: mapping under vars:")
+
+
+def ansible(playbook: Path, inventory: Path, extra: dict[str, str] | None = None, log: Path | None = None) -> int:
+    """Run ansible-playbook with the checkout's configuration; gives its exit code. Output goes to `log` if given."""
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(inventory), str(playbook)]
+    for key, value in (extra or {}).items():
+        command += ["-e", f"{key}={value}"]
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg")}
+    if log is None:
+        return subprocess.run(command, cwd=paths.ROOT, env=environment).returncode
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as output:
+        done = subprocess.run(command, cwd=paths.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    return done.returncode
+
+
+def campaign(playbook: Path, inventory: Path, resume: str | None, console: Console) -> tuple[int, Path | None]:
+    """Run a campaign's playbook and show its progress; gives Ansible's exit code and the campaign's folder.
+
+    What Ansible says goes to var/log/campaign.log; what matters of it is shown.
+    """
+    before = set(_journals())
+    log = paths.var() / "log" / "campaign.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(inventory), str(playbook)]
+    command += ["-e", f"resume={resume}"] if resume else []
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=paths.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+        folder = None
+        try:
+            while folder is None and process.poll() is None:
+                time.sleep(0.2)
+                folder = _opened(before, resume)
+            folder = folder or _opened(before, resume)
+            if folder:
+                _follow(folder, process, console)
+            process.wait()
+        except KeyboardInterrupt:
+            process.terminate()  # Ansible has had the signal too; this is for one that had not
+            process.wait()
+            raise
+    return process.returncode, folder
+
+
+def failure(log: Path) -> str:
+    """The one line of Ansible's output that says why it failed."""
+    lines = log.read_text(errors="replace").splitlines()
+    for index, line in enumerate(lines):
+        if line.strip().startswith("msg: "):
+            text = line.strip().removeprefix("msg: ").strip().removeprefix("|-").removeprefix(">-").strip()
+            indent = len(line) - len(line.lstrip())
+            for more in lines[index + 1 :]:
+                if not more.strip() or len(more) - len(more.lstrip()) <= indent:
+                    break
+                text += " " + more.strip()
+            text = text.strip().strip("'\"").replace("''", "'")
+            return re.sub(r"^(Task failed: |Action failed: )+", "", text)
+    errors = [line.removeprefix("[ERROR]: ") for line in lines if line.startswith("[ERROR]: ")]
+    return errors[0] if errors else (lines[-1] if lines else "it said nothing")
+
+
+def _journals() -> Iterator[Path]:
+    return paths.results().glob("*/journal.sqlite")
+
+
+def _opened(before: set[Path], resume: str | None) -> Path | None:
+    if resume:
+        found = paths.results() / resume
+        return found if (found / "journal.sqlite").exists() else None
+    new = sorted(set(_journals()) - before)
+    return new[0].parent if new else None
+
+
+def _follow(folder: Path, process: subprocess.Popen, console: Console) -> None:
+    """Show done/total, the current run with its phase, and the time to go, until the process ends."""
+    journal = Journal(folder)
+    phase_of = _current_phase(journal)
+    told: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINAL}
+    with _bar(console) as progress:
+        runs = journal.runs()
+        task = progress.add_task("", total=len(runs), completed=len(told), eta="", current="")
+        start, already = time.monotonic(), len(told)
+        while True:
+            ended = process.poll() is not None
+            runs = journal.runs()
+            for run in runs:
+                if run["status"] in FINAL and run["id"] not in told:
+                    told.add(run["id"])
+                    progress.console.print(_line(run, journal), highlight=False)
+            current = ", ".join(f"{run['cell']} {phase_of(run)}".strip() for run in runs if run["status"] == "running")
+            done = len(told) - already
+            left = len(runs) - len(told)
+            eta = f"{(time.monotonic() - start) / done * left / 60:.1f} min to go" if done and left else ""
+            progress.update(task, completed=len(told), current=current, eta=eta)
+            if ended:
+                break
+            time.sleep(0.5)
+    journal.close()
+
+
+def _current_phase(journal: Journal):
+    """A function that tells the phase a running run is in, from the announcements in InfluxDB."""
+    from analysis.influx import InfluxError, quote_string
+    from rig import lab, measure
+
+    try:
+        database = measure.client(lab.load())
+    except UserError:
+        return lambda run: ""
+
+    def phase(run: dict[str, Any]) -> str:
+        try:
+            frame = database.query(
+                f"SELECT start_ns FROM phase WHERE run = {quote_string(run['id'])} GROUP BY phase"
+            )
+        except InfluxError:
+            return ""
+        return f"({frame.sort('time')['phase'][-1]})" if frame.height else "(starting)"
+
+    return phase
+
+
+def _line(run: dict[str, Any], journal: Journal) -> str:
+    colour = {"ok": "green", "partial": "yellow", "not-run": "yellow"}.get(run["status"], "red")
+    text = f"[{colour}]{run['status']:>7}[/] {run['ordinal']:>4}  {run['cell']}"
+    results = journal.rows("result", run["id"])
+    if results and results[0]["joules"] is not None:
+        row = results[0]
+        text += f"  {row['ai_ops_per_joule']:.1f} ops/J  {row['joules']:.3f} J"
+        if row["error_percent"] is not None:
+            text += f" ({row['error_percent']:+.3f} % of true)"
+    return text + (f"  {run['reason']}" if run["reason"] else "")
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Progress]:
+    columns = (
+        SpinnerColumn(),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[eta]}"),
+        TextColumn("{task.fields[current]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield progress

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a campaign was run with, on the controller's side: versions, revision."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import subprocess
+
+import httpx
+
+from rig import __version__, influxdb, paths
+from rig.lab import Lab
+
+TOOLS = {
+    "libsigrok": ["sigrok-cli", "--version"],
+    "qemu": ["qemu-system-x86_64", "--version"],
+    "nbdkit": ["nbdkit", "--version"],
+}
+
+
+def controller(lab: Lab) -> dict[str, str | None]:
+    """Name and version of everything on the controller that had a part in the numbers."""
+    found: dict[str, str | None] = {
+        "joulerig": __version__,
+        "revision": _first_line(["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty", "--abbrev=12"]),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "ansible-core": importlib.metadata.version("ansible-core"),
+        "influxdb": _influxdb(lab),
+    }
+    for name, command in TOOLS.items():
+        if name != "libsigrok" and not lab.virtual:
+            continue
+        found[name] = _libsigrok(command) if name == "libsigrok" else _first_line(command)
+    return found
+
+
+def _influxdb(lab: Lab) -> str | None:
+    try:
+        return httpx.get(f"{influxdb.access(lab, 'reader').url}/ping", timeout=5).headers.get("X-Influxdb-Version")
+    except httpx.HTTPError:
+        return None
+
+
+def _libsigrok(command: list[str]) -> str | None:
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, timeout=20).stdout
+    except OSError:
+        return None
+    match = re.search(r"libsigrok (\S+?)/", text)
+    return match[1] if match else None
+
+
+def _first_line(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except OSError:
+        return None
+    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else None

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#define _GNU_SOURCE
+#include "truth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_SECOND 1000000000
+#define MAX_CLIENTS 32
+#define MAX_LINE 65536
+/* Room for the answer to the longest `history` line with all rails. */
+#define OUT_SIZE (1 << 20)
+#define STREAM_LINE_MAX (24 + POWER_MAX_RAILS * 2 * 24)
+#define BATCH_NS 10000000
+#define IDLE_NS (NS_PER_SECOND / 2)
+/* The clock's record: one offset a second for as long as the energy's. */
+#define OFFSETS (POWER_HISTORY_SECONDS + 2)
+
+struct client {
+	int fd;
+	char *in;
+	size_t in_length;
+	char *out;
+	size_t out_start, out_end;
+	bool streaming;
+	int64_t windows_per_line;
+	int64_t next_line;
+};
+
+/* CLOCK_REALTIME minus CLOCK_MONOTONIC changes when the clock is set or slewed;
+ * a real time of ten minutes ago means the offset of ten minutes ago. */
+struct clock_offset {
+	int64_t monotonic_ns;
+	int64_t offset_ns;
+};
+
+struct truth {
+	int listener;
+	int stop_event;
+	char path[sizeof ((struct sockaddr_un *)0)->sun_path];
+	dev_t socket_device;
+	ino_t socket_inode;
+	pthread_t thread;
+	bool running;
+	struct drive *drive;
+	struct client clients[MAX_CLIENTS];
+	unsigned client_count;
+	struct clock_offset offsets[OFFSETS];
+	unsigned offset_count;
+	unsigned offset_next;
+};
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+int64_t drive_monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Both clocks at one instant: the narrowest of a few brackets. */
+static struct clock_offset read_offset(void)
+{
+	struct clock_offset best = { 0, 0 };
+	int64_t best_width = INT64_MAX;
+
+	for (int attempt = 0; attempt < 5 && best_width > 1000; attempt++) {
+		int64_t before = clock_ns(CLOCK_MONOTONIC);
+		int64_t real = clock_ns(CLOCK_REALTIME);
+		int64_t after = clock_ns(CLOCK_MONOTONIC);
+
+		if (after - before < best_width) {
+			best_width = after - before;
+			best.monotonic_ns = before + best_width / 2;
+			best.offset_ns = real - best.monotonic_ns;
+		}
+	}
+	return best;
+}
+
+static void note_offset(struct truth *truth)
+{
+	struct clock_offset now = read_offset();
+
+	if (truth->offset_count) {
+		const struct clock_offset *last =
+			&truth->offsets[(truth->offset_next + OFFSETS - 1) % OFFSETS];
+
+		if (now.monotonic_ns - last->monotonic_ns < NS_PER_SECOND)
+			return;
+	}
+	truth->offsets[truth->offset_next] = now;
+	truth->offset_next = (truth->offset_next + 1) % OFFSETS;
+	if (truth->offset_count < OFFSETS)
+		truth->offset_count++;
+}
+
+static int64_t real_to_monotonic(const struct truth *truth, int64_t real_ns)
+{
+	int64_t offset_ns = read_offset().offset_ns;
+
+	/* From the newest back: the first whose instant is not after the time
+	 * asked for. Times after the newest note use the offset of this moment
+	 * only when they really are newer. */
+	for (unsigned back = 1; back <= truth->offset_count; back++) {
+		const struct clock_offset *noted =
+			&truth->offsets[(truth->offset_next + OFFSETS - back) % OFFSETS];
+
+		if (back == 1 && real_ns - offset_ns >= noted->monotonic_ns)
+			return real_ns - offset_ns;
+		offset_ns = noted->offset_ns;
+		if (real_ns - offset_ns >= noted->monotonic_ns)
+			break;
+	}
+	return real_ns - offset_ns;
+}
+
+static void client_printf(struct client *client, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void client_printf(struct client *client, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(client->out + client->out_end, OUT_SIZE - client->out_end, format,
+			   arguments);
+	va_end(arguments);
+	if (length > 0)
+		client->out_end += (size_t)length;
+	if (client->out_end >= OUT_SIZE)
+		client->out_end = OUT_SIZE - 1;
+}
+
+static void answer_state(struct truth *truth, struct client *client)
+{
+	struct drive *drive = truth->drive;
+	struct drive_counters counters;
+	struct {
+		double volts, amps, joules;
+	} rails[POWER_MAX_RAILS];
+	struct clock_offset clock;
+	unsigned rail_count = power_rail_count(drive->power);
+	int64_t settled_ns;
+
+	pthread_mutex_lock(&drive->lock);
+	power_advance(drive->power, drive_monotonic_ns());
+	settled_ns = power_settled_ns(drive->power);
+	counters = drive->counters;
+	for (unsigned r = 0; r < rail_count; r++) {
+		power_now(drive->power, r, &rails[r].volts, &rails[r].amps);
+		rails[r].joules = power_joules(drive->power, r);
+	}
+	pthread_mutex_unlock(&drive->lock);
+	clock = read_offset();
+
+	client_printf(client,
+		      "{\"realtime_ns\":%" PRId64 ",\"monotonic_ns\":%" PRId64
+		      ",\"serial\":\"%s\",\"window_ns\":%" PRId64 ",\"rails\":[",
+		      settled_ns + clock.offset_ns, settled_ns, drive->serial,
+		      power_window_ns(drive->power));
+	for (unsigned r = 0; r < rail_count; r++)
+		client_printf(client, "%s{\"name\":\"%s\",\"volts\":%.9g,\"amps\":%.9g,\"joules\":%.9f}",
+			      r ? "," : "", power_rail_name(drive->power, r), rails[r].volts,
+			      rails[r].amps, rails[r].joules);
+	client_printf(client,
+		      "],\"counters\":{\"reads\":%" PRIu64 ",\"read_bytes\":%" PRIu64
+		      ",\"writes\":%" PRIu64 ",\"write_bytes\":%" PRIu64 ",\"zeroes\":%" PRIu64
+		      ",\"zero_bytes\":%" PRIu64 ",\"flushes\":%" PRIu64 ",\"fua_writes\":%" PRIu64
+		      ",\"discards\":%" PRIu64 ",\"discard_bytes\":%" PRIu64
+		      ",\"throttled_ns\":%" PRIu64 "}}\n",
+		      counters.reads, counters.read_bytes, counters.writes, counters.write_bytes,
+		      counters.zeroes, counters.zero_bytes, counters.flushes, counters.fua_writes,
+		      counters.discards, counters.discard_bytes, counters.throttled_ns);
+}
+
+static bool parse_ns(const char **text, int64_t *value)
+{
+	char *end;
+	long long parsed;
+
+	*text += strspn(*text, " ");
+	if (**text < '0' || **text > '9')
+		return false;
+	errno = 0;
+	parsed = strtoll(*text, &end, 10);
+	if (errno || (*end != ' ' && *end != '\0'))
+		return false;
+	*text = end;
+	*value = parsed;
+	return true;
+}
+
+/* A time has at most 20 characters, a joule figure 24: the answer must fit. */
+#define MAX_TIMES 4096
+_Static_assert(MAX_TIMES * (20 + 1 + POWER_MAX_RAILS * 25) + 4096 < OUT_SIZE, "answer fits");
+
+static void answer_history(struct truth *truth, struct client *client, const char *arguments)
+{
+	static int64_t times[MAX_TIMES];
+	static double joules[MAX_TIMES][POWER_MAX_RAILS];
+	struct power *power = truth->drive->power;
+	unsigned count = 0;
+	int64_t oldest_ns, newest_ns, offset_ns;
+	bool held = true;
+
+	while (arguments[strspn(arguments, " ")] != '\0') {
+		if (count == MAX_TIMES) {
+			client_printf(client, "{\"error\":\"history: more than %d times\"}\n", MAX_TIMES);
+			return;
+		}
+		if (!parse_ns(&arguments, &times[count])) {
+			client_printf(client, "{\"error\":\"history: times are nanoseconds, decimal\"}\n");
+			return;
+		}
+		count++;
+	}
+	if (count == 0) {
+		client_printf(client, "{\"error\":\"history: no time given\"}\n");
+		return;
+	}
+	pthread_mutex_lock(&truth->drive->lock);
+	power_advance(power, drive_monotonic_ns());
+	for (unsigned n = 0; n < count && held; n++)
+		held = power_history(power, real_to_monotonic(truth, times[n]), joules[n]);
+	power_history_range(power, &oldest_ns, &newest_ns);
+	pthread_mutex_unlock(&truth->drive->lock);
+	if (!held) {
+		offset_ns = read_offset().offset_ns;
+		client_printf(client,
+			      "{\"error\":\"history: held are %" PRId64 " to %" PRId64 "\"}\n",
+			      oldest_ns + offset_ns, newest_ns + offset_ns);
+		return;
+	}
+	client_printf(client, "{\"times_ns\":[");
+	for (unsigned n = 0; n < count; n++)
+		client_printf(client, "%s%" PRId64, n ? "," : "", times[n]);
+	client_printf(client, "],\"rails\":[");
+	for (unsigned r = 0; r < power_rail_count(power); r++) {
+		client_printf(client, "%s{\"name\":\"%s\",\"joules\":[", r ? "," : "",
+			      power_rail_name(power, r));
+		for (unsigned n = 0; n < count; n++)
+			client_printf(client, "%s%.9f", n ? "," : "", joules[n][r]);
+		client_printf(client, "]}");
+	}
+	client_printf(client, "]}\n");
+}
+
+static void begin_stream(struct truth *truth, struct client *client, const char *arguments)
+{
+	struct power *power = truth->drive->power;
+	int64_t window_ns, own_ns = power_window_ns(power);
+	int64_t longest_ns = power_mean_max_windows(power) * own_ns;
+	int64_t now, first, end;
+
+	if (!parse_ns(&arguments, &window_ns) || arguments[strspn(arguments, " ")] != '\0' ||
+	    window_ns <= 0 || window_ns % own_ns != 0 || window_ns > longest_ns) {
+		client_printf(client,
+			      "{\"error\":\"stream: the window is a multiple of %" PRId64
+			      " ns, at most %" PRId64 " ns\"}\n",
+			      own_ns, longest_ns);
+		return;
+	}
+	pthread_mutex_lock(&truth->drive->lock);
+	now = drive_monotonic_ns();
+	power_advance(power, now);
+	power_windows(power, &first, &end);
+	pthread_mutex_unlock(&truth->drive->lock);
+	client->streaming = true;
+	client->windows_per_line = window_ns / own_ns;
+	/* The window that is running now, or the next if the twin began in it. */
+	client->next_line = now / window_ns;
+	if (client->next_line * client->windows_per_line < first)
+		client->next_line++;
+}
+
+static void answer(struct truth *truth, struct client *client, const char *line)
+{
+	if (strcmp(line, "state") == 0)
+		answer_state(truth, client);
+	else if (strncmp(line, "history ", 8) == 0)
+		answer_history(truth, client, line + 8);
+	else if (strncmp(line, "stream ", 7) == 0)
+		begin_stream(truth, client, line + 7);
+	else
+		client_printf(client, "{\"error\":\"allowed are: state, history T1 T2 ..., stream W\"}\n");
+}
+
+/* Appends what is due to a stream as long as it fits. False when a window that
+ * the reader has not had is no longer held: then it must be cut off, for a gap
+ * would look like a stream without one. */
+static bool fill_stream(struct truth *truth, struct client *client)
+{
+	struct power *power = truth->drive->power;
+	unsigned rail_count = power_rail_count(power);
+	int64_t first, end;
+	bool held = true;
+
+	pthread_mutex_lock(&truth->drive->lock);
+	power_windows(power, &first, &end);
+	while ((client->next_line + 1) * client->windows_per_line <= end &&
+	       client->out_end + STREAM_LINE_MAX < OUT_SIZE) {
+		if (client->next_line * client->windows_per_line < first) {
+			held = false;
+			break;
+		}
+		client_printf(client, "%" PRId64, client->next_line);
+		for (unsigned r = 0; r < rail_count; r++) {
+			double volts, amps;
+
+			power_mean(power, client->next_line * client->windows_per_line,
+				   client->windows_per_line, r, &volts, &amps);
+			client_printf(client, " %.9g %.9g", volts, amps);
+		}
+		client_printf(client, "\n");
+		client->next_line++;
+	}
+	pthread_mutex_unlock(&truth->drive->lock);
+	return held;
+}
+
+static bool flush_out(struct client *client)
+{
+	while (client->out_start < client->out_end) {
+		ssize_t sent = send(client->fd, client->out + client->out_start,
+				    client->out_end - client->out_start, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return errno == EAGAIN || errno == EWOULDBLOCK;
+		client->out_start += (size_t)sent;
+	}
+	client->out_start = client->out_end = 0;
+	return true;
+}
+
+static void close_client(struct truth *truth, unsigned index)
+{
+	struct client *client = &truth->clients[index];
+
+	close(client->fd);
+	free(client->in);
+	free(client->out);
+	*client = truth->clients[--truth->client_count];
+}
+
+static void accept_client(struct truth *truth)
+{
+	struct client client = { .fd = accept4(truth->listener, NULL, NULL,
+					       SOCK_NONBLOCK | SOCK_CLOEXEC) };
+
+	if (client.fd < 0)
+		return;
+	client.in = malloc(MAX_LINE);
+	client.out = malloc(OUT_SIZE);
+	if (!client.in || !client.out || truth->client_count == MAX_CLIENTS) {
+		free(client.in);
+		free(client.out);
+		close(client.fd);
+		return;
+	}
+	truth->clients[truth->client_count++] = client;
+}
+
+/* Answers the complete lines in the buffer, one at a time: the next only when
+ * the answer before it has left, so that answers are bounded. */
+static bool serve_lines(struct truth *truth, struct client *client)
+{
+	char *newline;
+
+	while (!client->streaming && client->out_end == 0 &&
+	       (newline = memchr(client->in, '\n', client->in_length))) {
+		size_t used = (size_t)(newline - client->in) + 1;
+
+		*newline = '\0';
+		if (newline > client->in && newline[-1] == '\r')
+			newline[-1] = '\0';
+		answer(truth, client, client->in);
+		client->in_length -= used;
+		memmove(client->in, client->in + used, client->in_length);
+		if (!flush_out(client))
+			return false;
+	}
+	if (client->streaming)
+		client->in_length = 0;
+	return true;
+}
+
+static bool read_client(struct truth *truth, struct client *client)
+{
+	ssize_t got = recv(client->fd, client->in + client->in_length,
+			   MAX_LINE - client->in_length, 0);
+
+	if (got == 0)
+		return false;
+	if (got < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+	client->in_length += (size_t)got;
+	if (!serve_lines(truth, client))
+		return false;
+	/* A line that is longer than any request. */
+	return client->in_length < MAX_LINE || client->out_end > 0;
+}
+
+static void *serve(void *argument)
+{
+	struct truth *truth = argument;
+	int64_t next_batch_ns = 0;
+
+	for (;;) {
+		struct pollfd polled[2 + MAX_CLIENTS] = {
+			{ .fd = truth->stop_event, .events = POLLIN },
+			{ .fd = truth->listener, .events = POLLIN },
+		};
+		unsigned polled_clients = truth->client_count;
+		int64_t now = drive_monotonic_ns();
+		int64_t wait_ns = IDLE_NS;
+		struct timespec timeout;
+
+		for (unsigned n = 0; n < polled_clients; n++) {
+			const struct client *client = &truth->clients[n];
+
+			polled[2 + n].fd = client->fd;
+			polled[2 + n].events = (short)((client->out_end > 0 ? POLLOUT : 0) |
+						       (client->in_length < MAX_LINE ? POLLIN : 0));
+			if (client->streaming)
+				wait_ns = next_batch_ns > now ? next_batch_ns - now : 0;
+		}
+		timeout.tv_sec = wait_ns / NS_PER_SECOND;
+		timeout.tv_nsec = wait_ns % NS_PER_SECOND;
+		if (ppoll(polled, 2 + polled_clients, &timeout, NULL) < 0 && errno != EINTR)
+			break;
+		if (polled[0].revents)
+			break;
+
+		/* Also without readers: the longer nobody settles, the longer the
+		 * next one would hold the lock that operations wait for. */
+		pthread_mutex_lock(&truth->drive->lock);
+		power_advance(truth->drive->power, drive_monotonic_ns());
+		pthread_mutex_unlock(&truth->drive->lock);
+		note_offset(truth);
+
+		for (unsigned n = polled_clients; n-- > 0;) {
+			struct client *client = &truth->clients[n];
+			bool alive = true;
+
+			if (polled[2 + n].revents & POLLIN)
+				alive = read_client(truth, client);
+			else if (polled[2 + n].revents & (POLLERR | POLLHUP | POLLNVAL))
+				alive = false;
+			if (alive && polled[2 + n].revents & POLLOUT)
+				alive = flush_out(client) && serve_lines(truth, client);
+			if (!alive)
+				close_client(truth, n);
+		}
+		if (polled[1].revents)
+			accept_client(truth);
+
+		now = drive_monotonic_ns();
+		if (now < next_batch_ns)
+			continue;
+		next_batch_ns = now + BATCH_NS;
+		for (unsigned n = truth->client_count; n-- > 0;) {
+			struct client *client = &truth->clients[n];
+
+			if (!client->streaming)
+				continue;
+			if (client->out_start > 0) {
+				memmove(client->out, client->out + client->out_start,
+					client->out_end - client->out_start);
+				client->out_end -= client->out_start;
+				client->out_start = 0;
+			}
+			if (!fill_stream(truth, client) || !flush_out(client))
+				close_client(truth, n);
+		}
+	}
+	while (truth->client_count)
+		close_client(truth, 0);
+	return NULL;
+}
+
+static bool path_in_use(const struct sockaddr_un *address)
+{
+	int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool used = probe >= 0 &&
+		    connect(probe, (const struct sockaddr *)address, sizeof *address) == 0;
+
+	if (probe >= 0)
+		close(probe);
+	return used;
+}
+
+struct truth *truth_listen(const char *path, char *error, size_t error_size)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct truth *truth;
+	struct stat existing;
+
+	if (strlen(path) >= sizeof address.sun_path) {
+		snprintf(error, error_size, "truth=%s: %zu characters: allowed are at most %zu", path,
+			 strlen(path), sizeof address.sun_path - 1);
+		return NULL;
+	}
+	strcpy(address.sun_path, path);
+	if (lstat(path, &existing) == 0) {
+		if (!S_ISSOCK(existing.st_mode)) {
+			snprintf(error, error_size, "truth=%s: exists and is not a socket", path);
+			return NULL;
+		}
+		if (path_in_use(&address)) {
+			snprintf(error, error_size, "truth=%s: another twin listens there", path);
+			return NULL;
+		}
+		unlink(path);
+	}
+	truth = calloc(1, sizeof *truth);
+	if (!truth) {
+		snprintf(error, error_size, "truth=%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	strcpy(truth->path, path);
+	truth->stop_event = eventfd(0, EFD_CLOEXEC);
+	truth->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (truth->stop_event < 0 || truth->listener < 0 ||
+	    bind(truth->listener, (const struct sockaddr *)&address, sizeof address) < 0 ||
+	    listen(truth->listener, MAX_CLIENTS) < 0 || lstat(path, &existing) < 0) {
+		snprintf(error, error_size, "truth=%s: %s", path, strerror(errno));
+		if (truth->listener >= 0)
+			close(truth->listener);
+		if (truth->stop_event >= 0)
+			close(truth->stop_event);
+		free(truth);
+		return NULL;
+	}
+	truth->socket_device = existing.st_dev;
+	truth->socket_inode = existing.st_ino;
+	return truth;
+}
+
+int truth_start(struct truth *truth, struct drive *drive)
+{
+	int failure;
+
+	truth->drive = drive;
+	note_offset(truth);
+	failure = pthread_create(&truth->thread, NULL, serve, truth);
+	truth->running = failure == 0;
+	return failure;
+}
+
+void truth_stop(struct truth *truth)
+{
+	uint64_t one = 1;
+	struct stat existing;
+
+	if (!truth)
+		return;
+	if (truth->running && write(truth->stop_event, &one, sizeof one) == sizeof one)
+		pthread_join(truth->thread, NULL);
+	close(truth->listener);
+	close(truth->stop_event);
+	/* Not one that a successor has put in its place. */
+	if (lstat(truth->path, &existing) == 0 && existing.st_dev == truth->socket_device &&
+	    existing.st_ino == truth->socket_inode)
+		unlink(truth->path);
+	free(truth);
+}

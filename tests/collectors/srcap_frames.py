@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the frames of srcap (collectors/srcap/frames.md)."""
+
+import array
+import json
+import struct
+from dataclasses import dataclass
+
+HEADER = struct.Struct("<IHHIIIIQqq")
+MAGIC = 0x31465253
+ANALOG, LOGIC, EVENT = 1, 2, 3
+
+
+@dataclass
+class Frame:
+    type: int
+    channel: int
+    mq: int
+    unit: int
+    n: int
+    first: int
+    monotonic_ns: int
+    realtime_ns: int
+    payload: bytes
+
+    def samples(self):
+        return array.array("f", self.payload)
+
+    def event(self):
+        return json.loads(self.payload)
+
+
+def read_frames(stream):
+    """Frames of a binary stream up to its end, which must not lie inside one."""
+    while True:
+        header = stream.read(HEADER.size)
+        if not header:
+            return
+        assert len(header) == HEADER.size, "the stream ends inside a header"
+        magic, kind, channel, mq, unit, n, length, first, monotonic, realtime = HEADER.unpack(header)
+        assert magic == MAGIC
+        payload = stream.read(length)
+        assert len(payload) == length, "the stream ends inside a frame"
+        yield Frame(kind, channel, mq, unit, n, first, monotonic, realtime, payload)

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a known waveform, through libsigrok, srcap and powerd, to joules in a real InfluxDB."""
+
+import itertools
+import json
+import socket
+import struct
+import subprocess
+import time
+
+import emulated_hmo
+import pytest
+from power_processes import POWERD, SRCAP, Emulator, Influx, Powerd, free_port, wait_for
+
+RATE = 1000
+
+
+def configuration(folder, influx_url, meters, clock_port=None):
+    config = {
+        "state_dir": str(folder / "powerd"),
+        "srcap": SRCAP,
+        "status_socket": str(folder / "status.sock"),
+        "points_per_second": 100,
+        "influx": {"url": influx_url, "database": "power"},
+        "meters": meters,
+    }
+    if clock_port:
+        config["clock_listen"] = f"127.0.0.1:{clock_port}"
+    return config
+
+
+def meter(name, emulator_driver, **more):
+    rails = [
+        {"rail": "12v", "host": "vhost1", "drive": "d 1", "volts": "CH1", "amps": "CH2"},
+        {"rail": "5v", "host": "vhost1", "drive": "d 1", "volts": "CH3", "amps": "CH4"},
+    ]
+    return {
+        "name": name,
+        "driver": emulator_driver,
+        "sample_rate_hz": RATE,
+        "samples": "window-mean",
+        "silence_seconds": 1,
+        "rails": rails,
+        **more,
+    }
+
+
+class Path:
+    """Two instruments, powerd and InfluxDB, running."""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("power")
+    p = Path()
+    p.influx = Influx(folder)
+    p.clock_port = free_port(socket.SOCK_DGRAM)
+    p.a, p.b = Emulator(rate=RATE, ppm=40), Emulator(rate=RATE, ppm=-25)
+    p.powerd = Powerd(
+        folder,
+        configuration(folder, p.influx.url, [meter("a", p.a.driver), meter("b", p.b.driver)], p.clock_port),
+    )
+    try:
+        p.powerd.wait_state("a", "streaming", 10)
+        p.powerd.wait_state("b", "streaming", 10)
+        p.began = time.time_ns()
+        yield p
+    finally:
+        if p.powerd.process.poll() is None:
+            p.powerd.stop()
+        p.influx.stop()
+        for emulator in (p.a, p.b):
+            with emulator:
+                pass
+
+
+def settled(path, seconds):
+    wait = path.began / 1e9 + seconds - time.time()
+    if wait > 0:
+        time.sleep(wait)
+
+
+def first_sample(points, emulator, rail):
+    """Which of the instrument's samples was the session's first: the one that makes joules fit exactly."""
+    origin = points[0]
+    assert origin["samples"] == 0
+    assert origin["joules"] == 0
+    assert origin["watts"] is None
+    last = points[-1]
+    guess = round(emulator.samples_at(last["time"])) - last["samples"]
+    fits = []
+    for first in range(guess - 40, guess + 40):
+        want = emulated_hmo.true_joules(rail, first + last["samples"], RATE) - emulated_hmo.true_joules(
+            rail, first, RATE
+        )
+        if abs(want - last["joules"]) < 1e-9 * abs(want):
+            fits.append(first)
+    assert len(fits) == 1, f"joules {last['joules']} fit at samples {fits} near {guess}"
+    return fits[0]
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize(("rail", "number"), [("12v", 1), ("5v", 2)])
+def test_joules_are_exact_for_the_samples_that_they_count(path, name, rail, number):
+    settled(path, 3)
+    emulator = getattr(path, name)
+    points = path.influx.points(name, rail)
+    first = first_sample(points, emulator, number)
+    before = emulated_hmo.true_joules(number, first, RATE)
+    for p in points[1:]:
+        want = emulated_hmo.true_joules(number, first + p["samples"], RATE) - before
+        assert p["joules"] == pytest.approx(want, rel=1e-9, abs=1e-9)
+    assert [p["samples"] for p in points] == list(range(points[0]["samples"], points[-1]["samples"] + 1, 10))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_joules_of_an_interval_of_utc_are_the_true_ones_within_a_thousandth(path, name):
+    settled(path, 7)
+    emulator = getattr(path, name)
+    points = [p for p in path.influx.points(name, "12v") if p["time"] > path.began + 1_000_000_000]
+    begin, end = points[0], points[-1]
+    assert end["time"] - begin["time"] > 4.5e9
+    truth = [emulated_hmo.true_joules(1, emulator.samples_at(p["time"]), RATE) for p in (begin, end)]
+    assert end["joules"] - begin["joules"] == pytest.approx(truth[1] - truth[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_times_are_those_of_the_ends_of_the_samples_and_rise(path, name):
+    settled(path, 3)
+    emulator = getattr(path, name)
+    points = path.influx.points(name, "12v")
+    first = first_sample(points, emulator, 1)
+    times = [p["time"] for p in points]
+    assert all(a < b for a, b in itertools.pairwise(times))
+    off = sorted(
+        abs(p["time"] - emulator.time_of(first + p["samples"])) / 1e9
+        for p in points
+        if p["time"] > path.began + 500_000_000
+    )
+    assert off[len(off) // 2] < 0.002, off
+    assert off[-1] < 0.010, off[-20:]
+
+
+def test_points_carry_means_extremes_and_the_session(path):
+    settled(path, 3)
+    points = path.influx.points("a", "5v")[1:]
+    assert {p["session"] for p in points} == {path.powerd.status()["session"]}
+    assert {(p["host"], p["drive"]) for p in points} == {("vhost1", "d 1")}
+    for p in points:
+        assert p["watts_min"] <= p["watts"] <= p["watts_max"]
+    # The rail that feeds back for a while: the sign is kept.
+    assert min(p["amps"] for p in points) < -0.25
+    assert min(p["watts_min"] for p in points) < -1.2
+
+
+def test_points_reach_influxdb_soon(path):
+    settled(path, 3)
+    newest = path.influx.query("SELECT last(joules) FROM power WHERE meter='b' AND rail='12v'")[0]["time"]
+    assert time.time_ns() - newest < 1_000_000_000
+
+
+def test_the_ledger_balances(path):
+    settled(path, 3)
+    for name in ("a", "b"):
+        m = path.powerd.meter(name)
+        assert (m["lost"], m["repeated"], m["gap_seconds"], m["restarts"]) == (0, 0, 0, 0)
+        assert m["samples"] > 2000
+        # What is independent: the controller's clock times the declared rate.
+        assert abs(m["expected"] - m["samples"]) <= 5
+        assert m["observed_rate_hz"] == pytest.approx(RATE, rel=5e-3)
+
+
+def test_sntp_answers_from_the_controllers_clock(path):
+    request = bytearray(48)
+    request[0] = 4 << 3 | 3
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.settimeout(5)
+        before = time.time()
+        s.sendto(request, ("127.0.0.1", path.clock_port))
+        answer = s.recv(100)
+        after = time.time()
+    assert answer[0] & 7 == 4
+    assert len(answer) == 48
+    received, sent = (
+        (v >> 32) - 2208988800 + (v & 0xFFFFFFFF) / 2**32 for v in struct.unpack(">QQ", answer[32:48])
+    )
+    assert before - 1e-5 <= received <= sent <= after + 1e-5
+
+
+def test_an_instrument_that_dies_and_returns_leaves_a_gap_and_no_points_in_it(path):
+    settled(path, 3)
+    killed = time.time_ns()
+    path.a.kill()
+    silent = path.powerd.wait_state("a", "silent", 4)
+    assert silent["reason"]
+    time.sleep(1.5)
+    assert path.powerd.meter("b")["state"] == "streaming"
+    assert path.powerd.meter("a")["gap_seconds"] > 1.5
+    assert path.influx.points("a", "12v", f"AND time > {killed + 20_000_000}") == []
+
+    returned = time.time_ns()
+    path.a = Emulator(port=path.a.port, rate=RATE, ppm=40)
+    path.powerd.wait_state("a", "streaming", 12)
+    wait_for(
+        lambda: len(path.influx.points("a", "12v", f"AND time > {returned}")) > 100,
+        10,
+        "points after the return",
+    )
+
+    points = path.influx.points("a", "12v")
+    at = next(i for i, p in enumerate(points) if p["time"] > returned)
+    last, origin, after = points[at - 1], points[at], points[-1]
+    assert last["time"] <= killed + 20_000_000
+    assert origin["watts"] is None
+    assert origin["joules"] == last["joules"]
+    assert origin["samples"] == last["samples"]
+    gap = (origin["time"] - last["time"]) / 1e9
+    assert origin["gap_seconds"] == pytest.approx(gap, abs=0.005)
+    assert origin["lost"] == pytest.approx(gap * RATE, abs=5)
+    assert after["gap_seconds"] == origin["gap_seconds"]
+    assert abs(after["expected"] - after["samples"] - after["lost"]) <= 10
+
+    # After the gap joules go on from where they were, by the new samples alone.
+    first = round(path.a.samples_at(origin["time"]))
+    wants = [
+        emulated_hmo.true_joules(1, k + after["samples"] - origin["samples"], RATE)
+        - emulated_hmo.true_joules(1, k, RATE)
+        for k in range(max(0, first - 40), first + 40)
+    ]
+    got = after["joules"] - origin["joules"]
+    assert any(abs(w - got) < 1e-9 * w for w in wants)
+
+    b = path.powerd.meter("b")
+    assert (b["restarts"], b["gap_seconds"], b["lost"]) == (0, 0, 0)
+    assert path.powerd.meter("a")["restarts"] >= 1
+
+
+def test_sigterm_stops_srcap_and_flushes(path):
+    settled(path, 3)
+    children = subprocess.run(
+        ["ps", "--ppid", str(path.powerd.process.pid), "-o", "pid="], capture_output=True, text=True
+    ).stdout.split()
+    assert len(children) == 2
+    asked = time.time_ns()
+    assert path.powerd.stop() == 0
+    for pid in children:
+        assert subprocess.run(["ps", "-p", pid], capture_output=True).returncode != 0
+    for name in ("a", "b"):
+        newest = path.influx.query(f"SELECT last(joules) FROM power WHERE meter='{name}' AND rail='12v'")[0][
+            "time"
+        ]
+        assert newest > asked - 100_000_000
+    log = path.powerd.log_path.read_text()
+    assert "spool" not in log
+
+
+def test_samples_lost_inside_the_instrument_are_found(tmp_path):
+    with Emulator(rate=RATE, lose_at=2.5, lose=400) as emulator:
+        config = configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver)])
+        powerd = Powerd(tmp_path, config)
+        try:
+            powerd.wait_state("a", "streaming", 10)
+            m = wait_for(lambda: (s := powerd.meter("a"))["lost"] and s, 10, "the loss is found")
+        finally:
+            assert powerd.stop() == 0
+    assert 380 <= m["lost"] <= 402
+    assert m["gap_seconds"] == pytest.approx(m["lost"] / RATE)
+    assert m["restarts"] == 0
+
+
+def check_fails(tmp_path, config, *words):
+    path = tmp_path / "powerd.json"
+    path.write_text(config if isinstance(config, str) else json.dumps(config))
+    done = subprocess.run([POWERD, "--config", str(path)], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 2
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1
+    for word in (str(path), *words):
+        assert word in lines[0]
+
+
+def test_bad_configurations_are_refused_in_one_line(tmp_path):
+    def base():
+        return configuration(tmp_path, "http://127.0.0.1:9", [meter("a", "demo")])
+
+    c = base()
+    c["points_per_secnd"] = 100
+    check_fails(tmp_path, c, "points_per_secnd", "100", "points_per_second")
+    c = base()
+    c["meters"][0]["samples"] = "mean"
+    check_fails(tmp_path, c, "meters[0].samples", '"mean"', "window-mean, point")
+    c = base()
+    c["meters"][0]["rails"][1]["amps"] = "CH3"
+    check_fails(tmp_path, c, "meters[0].rails[1].amps", '"CH3"', "another channel")
+    c = base()
+    c["meters"].append(c["meters"][0])
+    check_fails(tmp_path, c, "meters[1].name", '"a"')
+    c = base()
+    c["influx"]["url"] = "localhost:8086"
+    check_fails(tmp_path, c, "influx.url", "localhost:8086", "http://HOST:PORT")
+    c = base()
+    c["influx"]["pasword_file"] = "x"
+    check_fails(tmp_path, c, "influx.pasword_file", "password_file")
+    c = base()
+    c["srcap"] = "/nonexistent/srcap"
+    check_fails(tmp_path, c, "srcap", "/nonexistent/srcap")
+    c = base()
+    c["meters"][0]["sample_rate_hz"] = 0
+    check_fails(tmp_path, c, "meters[0].sample_rate_hz", "0")
+    check_fails(tmp_path, "{", "line 1")
+
+
+def test_a_rate_that_is_not_the_instruments_is_refused_not_integrated(tmp_path):
+    with Emulator(rate=RATE) as emulator:
+        powerd = Powerd(
+            tmp_path,
+            configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, sample_rate_hz=2000)]),
+        )
+        try:
+            m = powerd.wait_state("a", "failed", 10)
+        finally:
+            assert powerd.stop() == 0
+    assert "1000 Hz" in m["reason"]
+    assert "2000" in m["reason"]
+    assert m["samples"] == 0
+
+
+def test_volts_and_amps_that_are_swapped_are_refused(tmp_path):
+    with Emulator(rate=RATE) as emulator:
+        rails = [{"rail": "12v", "host": "h", "drive": "d", "volts": "CH2", "amps": "CH1"}]
+        powerd = Powerd(
+            tmp_path,
+            configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, rails=rails)]),
+        )
+        try:
+            m = powerd.wait_state("a", "failed", 10)
+        finally:
+            assert powerd.stop() == 0
+    assert "CH1 is not amps" in m["reason"]
+    assert m["samples"] == 0

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The power tap (posix port) between real twins and the real sigrok-cli."""
+
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from twins import RAIL_3V3, RAIL_12V, ROOT, Twin
+
+PROGRAM = ROOT / "build" / "power_tap"
+RATE_HZ = 1000
+WINDOW_NS = 1_000_000_000 // RATE_HZ
+
+
+class Tap:
+    """A running power tap; `rails` are its --rail values."""
+
+    def __init__(self, *rails, rate_hz=RATE_HZ):
+        self.command = [str(PROGRAM), "--listen", "127.0.0.1:0,127.0.0.1:0", "--rate", str(rate_hz)]
+        for rail in rails:
+            self.command += ["--rail", rail]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.ports = [int(port) for port in re.findall(r":(\d+)", self.process.stdout.readline())]
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        try:
+            self.process.wait(5)
+        finally:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def client(self, instrument=0):
+        return Client(self.ports[instrument])
+
+    def cpu_seconds(self):
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Client:
+    """Speaks to an instrument of the tap as the driver does."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def ask(self, line):
+        self.socket.sendall(line.encode() + b"\r\n")
+        return self.socket.recv(65536)
+
+    def channel(self, number):
+        reply = self.ask(f":FORM:BORD LSBF;:FORM REAL,32;:CHAN{number}:DATA?")
+        digits = int(reply[1:2])
+        length = int(reply[2 : 2 + digits])
+        assert len(reply) == 2 + digits + length, "a reply has to come in one segment"
+        return np.frombuffer(reply[2 + digits :], "<f4")
+
+    def seconds(self, seconds, channels=(1, 2, 3, 4)):
+        """Rounds of all channels for a time, as an array (samples, channels)."""
+        end = time.monotonic() + seconds
+        rounds = []
+        while time.monotonic() < end:
+            rounds.append(np.stack([self.channel(number) for number in channels], axis=1))
+        return np.concatenate(rounds)
+
+
+class Load:
+    """Reads, writes and flushes a twin until stopped."""
+
+    def __init__(self, twin, burst=20):
+        self.twin, self.burst = twin, burst
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        n = 0
+        while not self.stopping.is_set():
+            n += 1
+            self.twin.io(*[f"write -P {n % 256} {k}M 512k" for k in range(self.burst)], "flush", "read 0 4M")
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.thread.join(30)
+
+
+class Truth:
+    """The windows that a twin streams while the test runs, by number."""
+
+    def __init__(self, twin):
+        self.connection = twin.connect()
+        self.connection.sendall(f"stream {WINDOW_NS}\n".encode())
+        self.windows = []
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        with self.connection.makefile() as lines:
+            for line in lines:
+                number, *values = line.split()
+                self.windows.append((int(number), [float(value) for value in values]))
+
+    def stop(self):
+        """First window's number, and float32 rows (windows, volts and amps of each rail)."""
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10)
+        self.connection.close()
+        return self.windows[0][0], np.array([values for _, values in self.windows], "<f4")
+
+
+def sigrok(port, *arguments, seconds=None):
+    """Runs sigrok-cli on an instrument; after `seconds` it is told to stop. Returns its stdout."""
+    command = ["sigrok-cli", "-d", f"hameg-hmo:conn=tcp-raw/127.0.0.1/{port}", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        return process.communicate(timeout=seconds or 20)[0]
+    except subprocess.TimeoutExpired:
+        assert seconds, "sigrok-cli does not end"
+        process.send_signal(signal.SIGINT)
+        return process.communicate(timeout=10)[0]
+    finally:
+        process.kill()
+
+
+def samples_of_wav(output):
+    """Rows of -O wav. sigrok-cli puts its frame markers among the data of every output module."""
+    data = output.replace(b"FRAME-BEGIN\n", b"").replace(b"FRAME-END\n", b"")
+    start = data.index(b"data") + 8
+    channels = struct.unpack_from("<H", data, data.index(b"fmt ") + 10)[0]
+    values = np.frombuffer(data[start : start + (len(data) - start) // (4 * channels) * 4 * channels], "<f4")
+    return values.reshape(-1, channels)
+
+
+@pytest.fixture
+def twin(tmp_path):
+    with Twin(tmp_path / "twin") as running:
+        yield running
+
+
+@pytest.fixture
+def tap(twin):
+    with Tap(f"1={twin.truth}:12v", f"2={twin.truth}:3v3") as running:
+        yield running
+
+
+def find(needle, hay):
+    """Where the rows of needle stand in hay; all of them, in order, without gap."""
+    candidates = np.flatnonzero((hay[: len(hay) - len(needle) + 1] == needle[0]).all(axis=1))
+    return [int(at) for at in candidates if np.array_equal(hay[at : at + len(needle)], needle)]
+
+
+def test_sigrok_finds_the_instrument(tap):
+    for port in tap.ports:
+        output = sigrok(port, "--scan").decode()
+        assert "hameg-hmo - Rohde&Schwarz RTA4004" in output
+
+
+def test_sigrok_shows_volts_and_amps_with_their_units(tap):
+    output = sigrok(tap.ports[0], "-C", "CH1,CH2,CH3,CH4", "--frames", "2", "--samples", "1000000000",
+                    "-O", "analog").decode()  # fmt: skip
+    readings = set(re.findall(r"(CH\d): (\S+) (\S+)", output))
+    assert {(channel, unit) for channel, _, unit in readings} == {
+        ("CH1", "V"), ("CH2", "A"), ("CH3", "V"), ("CH4", "A"),
+    }  # fmt: skip
+    values = {channel: float(value) for channel, value, _ in readings}
+    assert values["CH1"] == pytest.approx(12, abs=0.1)
+    assert values["CH2"] == pytest.approx(1.5 / 12, abs=0.05)
+    assert values["CH3"] == pytest.approx(3.3, abs=0.1)
+
+
+def test_energy_through_sigrok_is_the_true_energy(twin, tap):
+    truth = Truth(twin)
+    with Load(twin):
+        output = sigrok(tap.ports[0], "-C", "CH1,CH2,CH3,CH4", "--frames", "100000000", "--samples",
+                        "1000000000", "-O", "wav", seconds=5)  # fmt: skip
+    rows = samples_of_wav(output)
+    first_window, windows = truth.stop()
+    assert len(rows) > 4 * RATE_HZ
+
+    # Sample for sample the twin's own windows, so nothing is lost, repeated or swapped.
+    places = find(rows, windows)
+    assert len(places) == 1
+    assert rows[:, 1].std() > 0.05, "the load must show"
+
+    clock = twin.state()
+    offset = clock["realtime_ns"] - clock["monotonic_ns"]
+    begin = (first_window + places[0]) * WINDOW_NS + offset
+    history = twin.ask(f"history {begin} {begin + len(rows) * WINDOW_NS}")
+    for n, rail in enumerate(history["rails"]):
+        measured = float((rows[:, 2 * n].astype(float) * rows[:, 2 * n + 1]).sum()) / RATE_HZ
+        true = rail["joules"][1] - rail["joules"][0]
+        error = measured / true - 1
+        print(f"{rail['name']}: measured {measured:.6f} J, true {true:.6f} J, error {error:+.2e}")
+        assert measured == pytest.approx(true, rel=2e-3)
+
+
+def test_several_clients_in_sequence_each_start_at_the_newest_sample(tap):
+    for _ in range(3):
+        with tap.client() as client:
+            time.sleep(0.3)  # what passes before the first request is not delivered
+            client.channel(1)
+            began = time.monotonic()
+            rows = client.seconds(0.3, channels=(1, 2))
+            assert abs(len(rows) - (time.monotonic() - began) * RATE_HZ) < 40
+
+
+def test_frames_come_about_every_20_ms(tap):
+    with tap.client() as client:
+        client.channel(1)
+        sizes, waits = [], []
+        for _ in range(50):
+            began = time.monotonic()
+            sizes.append(len(client.channel(1)))
+            waits.append(time.monotonic() - began)
+    assert 20 <= np.median(sizes) <= 30
+    assert np.percentile(waits, 90) < 0.05
+
+
+def test_channels_of_a_round_are_of_the_same_window(twin, tap):
+    with Load(twin), tap.client() as client:
+        rows = client.seconds(1)
+    # The droop law ties volts to amps of the same sample: to float32 resolution.
+    assert np.abs(rows[:, 0] - (12 - 0.05 * rows[:, 1])).max() < 2e-6
+    assert np.abs(rows[:, 2] - (3.3 - 0.03 * rows[:, 3])).max() < 1e-6
+
+
+def test_all_rails_of_a_tap_are_simultaneous(tmp_path):
+    with (
+        Twin(tmp_path / "a", rails=[RAIL_12V, RAIL_3V3]) as one,
+        Twin(tmp_path / "b", rails=["5v,5,0.02,0.4,1e-9,2e-9,1e-5,1e-4"]) as other,
+        Tap(f"1={one.truth}:12v", f"3={one.truth}:12v", f"2={other.truth}:5v", f"4={other.truth}:5v") as tap,
+        Load(one),
+        Load(other),
+        tap.client(0) as first,
+        tap.client(1) as second,
+    ):
+        results = {}
+        threads = [
+            threading.Thread(target=lambda n=n, c=c: results.update({n: c.seconds(1)}))
+            for n, c in enumerate((first, second))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    # Both instruments carry the same two rails here; where they overlap they must agree row by row.
+    length = min(map(len, results.values())) - 200
+    part = results[0][100 : 100 + length]
+    assert len(find(part, results[1])) == 1
+
+
+def test_a_rail_without_a_source_reads_zero(tap):
+    with tap.client(1) as client:
+        assert not client.seconds(0.1).any()
+
+
+def test_a_tap_without_any_source_keeps_its_rate(tmp_path):
+    with Tap(f"1={tmp_path}/none.sock:12v") as tap, tap.client() as client:
+        client.channel(1)
+        began = time.monotonic()
+        rows = client.seconds(1)
+        assert not rows.any()
+        assert abs(len(rows) - (time.monotonic() - began) * RATE_HZ) < 60
+
+
+def test_a_stalled_source_is_waited_for_and_loses_nothing(twin, tap):
+    truth = Truth(twin)
+    with Load(twin), tap.client() as client:
+        before = client.seconds(0.3)
+        twin.process.send_signal(signal.SIGSTOP)
+        restart = threading.Timer(1, twin.process.send_signal, [signal.SIGCONT])
+        restart.start()
+        began = time.monotonic()
+        during = client.seconds(0.9)
+        waited = time.monotonic() - began
+        after = client.seconds(0.5)
+        restart.join()
+    _, windows = truth.stop()
+    assert waited > 0.9
+    rows = np.concatenate([before, during, after])
+    assert len(rows) > 1500, "the stalled time's windows come after the stall"
+    assert len(find(rows, windows)) == 1
+
+
+def test_a_source_that_ends_reads_zero_and_is_found_again(tmp_path):
+    twin = Twin(tmp_path / "twin")
+    with Tap(f"1={twin.truth}:12v", f"2={twin.truth}:3v3") as tap, tap.client() as client:
+        with twin:
+            time.sleep(1.2)
+            assert (client.seconds(0.3)[-100:, 0] > 11).all()
+        assert not client.seconds(0.5)[-100:].any()
+        with twin:
+            time.sleep(1.2)
+            assert (client.seconds(1.5)[-100:, 0] > 11).all()
+        rows = client.seconds(0.3)
+    # A rail is either there or not: nothing between.
+    assert set(np.round(rows[:, 0]).astype(int)) <= {0, 12}
+
+
+def test_a_client_that_stalls_too_long_is_told_what_it_lost(tmp_path):
+    # 65535 samples are held; at 100 kS/s, from the clock alone, that is 0.66 s.
+    with Tap(f"1={tmp_path}/none.sock:12v", rate_hz=100000) as tap, tap.client() as client:
+        client.channel(1)
+        assert client.ask("TAP:COUNT?").decode().strip().endswith(",0")
+        time.sleep(1.5)
+        client.channel(1)
+        samples, overruns = map(int, client.ask("TAP:COUNT?").decode().split(","))
+        assert samples > 130000
+        assert 0 < overruns < samples - 65535
+
+
+def test_native_commands(tap):
+    with tap.client() as client:
+        assert client.ask("TAP:IDN?") == b"Joulerig,power tap,virtual,1\n"
+        assert client.ask("TAP:RATE?") == b"1000\n"
+        before = int(client.ask("TAP:COUNT?").split(b",")[0])
+        began = time.monotonic()
+        time.sleep(1)
+        counted = int(client.ask("TAP:COUNT?").split(b",")[0]) - before
+        assert counted == pytest.approx((time.monotonic() - began) * RATE_HZ, abs=40)
+
+
+def test_takes_little_of_a_core(twin, tap):
+    with tap.client(0) as one, tap.client(1) as other:
+        thread = threading.Thread(target=lambda: other.seconds(3))
+        before = tap.cpu_seconds()
+        thread.start()
+        one.seconds(3)
+        thread.join()
+        share = (tap.cpu_seconds() - before) / 3
+    print(f"{share * 100:.1f} % of a core")
+    assert share < 0.05
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--rate", "1000"], "--listen is missing"),
+        (["--listen", "127.0.0.1:0,127.0.0.1:0"], "--rate is missing"),
+        (["--listen", "127.0.0.1:0", "--rate", "1000"], "--listen 127.0.0.1:0: allowed is two"),
+        (["--listen", "here:1,there:2", "--rate", "1000"], "--listen here:1,there:2"),
+        (["--listen", "127.0.0.1:0,127.0.0.1:0", "--rate", "0"], "--rate 0"),
+        (["--listen", "127.0.0.1:0,127.0.0.1:0", "--rate", "3000"], "--rate 3000"),
+        (["--rail", "5=x:y"], "--rail 5=x:y"),
+        (["--rail", "1=x"], "--rail 1=x"),
+        (["--rail", "1=x:y", "--rail", "1=z:y"], "--rail 1=z:y"),
+        (["--rails", "1"], "allowed are --listen"),
+        (["--rate"], "a value must follow"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, reason):
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=5)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("rail", "rate", "reason"),
+    [("24v", 1000, "no such rail; allowed are 12v, 3v3"), ("12v", 2000, "multiple of 1000000")],
+)
+def test_what_the_twin_cannot_give_is_named(twin, rail, rate, reason):
+    tap = Tap(f"1={twin.truth}:{rail}", rate_hz=rate)
+    done = subprocess.run(tap.command, capture_output=True, text=True, timeout=5)
+    assert done.returncode == 2
+    assert reason in done.stderr

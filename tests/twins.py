@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Starts real twins (nbdkit with our plugin) for tests and talks to their truth sockets."""
+
+import json
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PLUGIN = ROOT / "build" / "nbdkit-twin-plugin.so"
+RAIL_12V = "12v,12,0.05,1.5,1.0e-9,2.5e-9,4e-6,2e-4"
+RAIL_3V3 = "3v3,3.3,0.03,0.25,0.2e-9,0.4e-9,1e-6,2e-5"
+
+
+class Twin:
+    """One twin in `folder`; a context manager. `options` are further nbdkit parameters."""
+
+    def __init__(self, folder, *, size="64M", serial="JRTEST0001", rails=(RAIL_12V, RAIL_3V3), options=()):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.nbd = self.folder / "nbd.sock"
+        self.truth = self.folder / "truth.sock"
+        self.file = self.folder / "drive.img"
+        self.uri = f"nbd+unix:///?socket={self.nbd}"
+        self.command = [
+            "nbdkit", "-f", "--exit-with-parent", "-U", str(self.nbd), str(PLUGIN),
+            f"file={self.file}", f"size={size}", f"serial={serial}", f"truth={self.truth}",
+            *(f"rail={rail}" for rail in rails), *options,
+        ]  # fmt: skip
+        self.process = None
+
+    def start(self):
+        self.nbd.unlink(missing_ok=True)
+        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 10
+        while not (self.nbd.exists() and self.truth.exists()):
+            if self.process.poll() is not None:
+                raise RuntimeError(self.process.stderr.read())
+            if time.monotonic() > deadline:
+                raise TimeoutError("the twin did not start")
+            time.sleep(0.01)
+        return self
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            finally:
+                self.process.kill()
+                self.process.wait()
+        if self.process:
+            self.process.stderr.close()
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def connect(self):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(10)
+        connection.connect(str(self.truth))
+        return connection
+
+    def ask(self, line):
+        with self.connect() as connection:
+            connection.sendall(line.encode() + b"\n")
+            with connection.makefile() as replies:
+                return json.loads(replies.readline())
+
+    def state(self):
+        return self.ask("state")
+
+    def joules(self):
+        return {rail["name"]: rail["joules"] for rail in self.state()["rails"]}
+
+    def counters(self):
+        return self.state()["counters"]
+
+    def io(self, *commands, cache="none"):
+        """Runs qemu-io commands on the drive."""
+        arguments = ["qemu-io", "-f", "raw", "-t", cache, "-d", "unmap"]
+        for command in commands:
+            arguments += ["-c", command]
+        done = subprocess.run([*arguments, self.uri], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
