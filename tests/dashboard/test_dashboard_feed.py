@@ -32,15 +32,16 @@ def power(
 ) -> str:
     low, high = watts if low is None else low, watts if high is None else high
     return (
-        f"power,meter=m,rail=12v,host=h,drive={drive} volts=12,amps=1,watts={watts},watts_min={low},watts_max={high},"
-        f'joules=1,samples=10i,expected=10i,lost=0i,repeated=0i,gap_seconds=0,clock_residual_seconds=0,session="s" {at}'
+        f"power,meter=m,rail=12v,host=h,drive={drive} volts=12,amps=1,watts={watts},watts_min={low},"
+        f"watts_max={high},joules=1,samples=10i,expected=10i,lost=0i,repeated=0i,gap_seconds=0,"
+        f'clock_residual_seconds=0,session="s" {at}'
     )
 
 
 def blockio(at: int, writes: int, host: str = "h", drive: str = "d1") -> str:
     return (
-        f"blockio,host={host},drive={drive} reads=0i,read_bytes=0i,writes={writes}i,write_bytes={writes * 4096}i,"
-        f"flushes={writes // 2}i {at}"
+        f"blockio,host={host},drive={drive} reads=0i,read_bytes=0i,writes={writes}i,"
+        f"write_bytes={writes * 4096}i,flushes={writes // 2}i {at}"
     )
 
 

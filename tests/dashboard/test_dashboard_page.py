@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -35,8 +36,8 @@ class Lab:
     dashboard: Dashboard
     journals: list[WritableJournal] = field(default_factory=list)
 
-    def journal(self, name: str = NAME, created_ns: int | None = None, **more: object) -> WritableJournal:
-        journal = WritableJournal(self.dashboard.results, name, created_ns or time.time_ns(), **more)
+    def journal(self, campaign: str = NAME, created_ns: int | None = None, **more: Any) -> WritableJournal:
+        journal = WritableJournal(self.dashboard.results, campaign, created_ns or time.time_ns(), **more)
         self.journals.append(journal)
         return journal
 
