@@ -44,8 +44,8 @@ def wait_for(condition, seconds, what):
 class Emulator:
     """emulated_hmo.py in a process, so that it can be killed like an instrument that loses its power."""
 
-    def __init__(self, port=0, rate=1000, ppm=0.0, lose_at=None, lose=0):
-        self.rate, self.ppm = rate, ppm
+    def __init__(self, port=0, rate=1000, ppm=0.0, lose_at=None, lose=0, log=None):
+        self.rate, self.ppm, self.log = rate, ppm, log
         command = [
             sys.executable,
             str(Path(__file__).with_name("emulated_hmo.py")),
@@ -55,9 +55,12 @@ class Emulator:
         ]
         if lose_at is not None:
             command += [f"--lose-at={lose_at}", f"--lose={lose}"]
+        if log is not None:
+            command += [f"--log={log}"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         ready = json.loads(self.process.stdout.readline())
         self.port = ready["port"]
+        self.start_monotonic_ns = ready["start_monotonic_ns"]
         self.start_realtime_ns = ready["start_realtime_ns"]
 
     @property
@@ -70,6 +73,10 @@ class Emulator:
 
     def time_of(self, samples):
         return self.start_realtime_ns + samples / self.rate * (1 + self.ppm * 1e-6) * 1e9
+
+    def sent(self):
+        """(channel, number of the sample after the block's last, monotonic ns) of each block, before it was sent."""
+        return [tuple(map(int, line.split())) for line in self.log.read_text().splitlines()]
 
     def freeze(self):
         self.process.send_signal(signal.SIGSTOP)

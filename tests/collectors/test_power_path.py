@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import math
 import socket
 import struct
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from power_processes import POWERD, SRCAP, Emulator, Influx, Powerd, free_port, wait_for
 
 RATE = 1000
+CLOCK_READING = 20e-6  # reading CLOCK_REALTIME and CLOCK_MONOTONIC one after the other, seconds
 
 
 def configuration(folder, influx_url, meters, clock_port=None):
@@ -55,7 +57,8 @@ def path(tmp_path_factory):
     p = Path()
     p.influx = Influx(folder)
     p.clock_port = free_port(socket.SOCK_DGRAM)
-    p.a, p.b = Emulator(rate=RATE, ppm=40), Emulator(rate=RATE, ppm=-25)
+    p.a = Emulator(rate=RATE, ppm=40, log=folder / "sent-a")
+    p.b = Emulator(rate=RATE, ppm=-25, log=folder / "sent-b")
     p.powerd = Powerd(
         folder,
         configuration(folder, p.influx.url, [meter("a", p.a.driver), meter("b", p.b.driver)], p.clock_port),
@@ -113,32 +116,48 @@ def test_joules_are_exact_for_the_samples_that_they_count(path, name, rail, numb
     assert [p["samples"] for p in points] == list(range(points[0]["samples"], points[-1]["samples"] + 1, 10))
 
 
-@pytest.mark.parametrize("name", ["a", "b"])
-def test_joules_of_an_interval_of_utc_are_the_true_ones_within_a_thousandth(path, name):
-    settled(path, 7)
-    emulator = getattr(path, name)
-    points = [p for p in path.influx.points(name, "12v") if p["time"] > path.began + 1_000_000_000]
-    begin, end = points[0], points[-1]
-    assert end["time"] - begin["time"] > 4.5e9
-    truth = [emulated_hmo.true_joules(1, emulator.samples_at(p["time"]), RATE) for p in (begin, end)]
-    assert end["joules"] - begin["joules"] == pytest.approx(truth[1] - truth[0], rel=1e-3)
+def steady(path, name, seconds):
+    """A session's points from 1.5 s to `seconds`, how late each is, and by how much that may vary, all in seconds.
 
-
-@pytest.mark.parametrize("name", ["a", "b"])
-def test_times_are_those_of_the_ends_of_the_samples_and_rise(path, name):
-    settled(path, 3)
+    How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10 s it puts a line
+    of the declared rate under the arrivals, lowering it as better ones come. So no point is earlier than the sample
+    could have come; and lateness varies by no more than the first second's best arrival lies above the line, which
+    the residual (the root mean square of that over the seconds so far) bounds, and by the crystal's drift.
+    """
+    settled(path, seconds)
     emulator = getattr(path, name)
     points = path.influx.points(name, "12v")
     first = first_sample(points, emulator, 1)
-    times = [p["time"] for p in points]
-    assert all(a < b for a, b in itertools.pairwise(times))
-    off = sorted(
-        abs(p["time"] - emulator.time_of(first + p["samples"])) / 1e9
-        for p in points
-        if p["time"] > path.began + 500_000_000
+    points = [p for p in points if 1.5 <= p["samples"] / RATE <= seconds]
+    assert points[-1]["samples"] > (seconds - 0.5) * RATE
+    late = [(p["time"] - emulator.time_of(first + p["samples"])) / 1e9 for p in points]
+    drift = abs(emulator.ppm) * 1e-6 * seconds
+    varies = points[-1]["clock_residual_seconds"] * math.sqrt(seconds + 1) + drift + CLOCK_READING
+    soonest = min(
+        sent - emulator.start_monotonic_ns - end / RATE * (1 + emulator.ppm * 1e-6) * 1e9
+        for _, end, sent in emulator.sent()
     )
-    assert off[len(off) // 2] < 0.002, off
-    assert off[-1] < 0.010, off[-20:]
+    return points, late, soonest / 1e9 - drift - CLOCK_READING, varies
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_joules_of_an_interval_of_utc_are_the_true_ones_as_far_as_its_ends_are_known(path, name):
+    points, _, _, varies = steady(path, name, 7)
+    emulator = getattr(path, name)
+    # Whole periods of the waveform, so that being late at both ends alike does not matter.
+    begin, end = points[0], points[500]
+    assert end["samples"] - begin["samples"] == 5 * emulated_hmo.PERIOD
+    truth = [emulated_hmo.true_joules(1, emulator.samples_at(p["time"]), RATE) for p in (begin, end)]
+    most_watts = max(p["watts_max"] for p in points)
+    assert end["joules"] - begin["joules"] == pytest.approx(truth[1] - truth[0], abs=most_watts * varies)
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_times_rise_and_are_late_by_the_least_delay_of_the_arrivals(path, name):
+    points, late, soonest, varies = steady(path, name, 7)
+    assert all(a["time"] < b["time"] for a, b in itertools.pairwise(points))
+    assert min(late) >= soonest
+    assert max(late) - min(late) <= varies
 
 
 def test_points_carry_means_extremes_and_the_session(path):

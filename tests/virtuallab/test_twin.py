@@ -440,11 +440,11 @@ def test_a_full_disk_is_told_to_the_client_and_counted_in_nothing(tmp_path, full
     with twin:
         twin.io("write -P 1 0 512k")
         failed = subprocess.run(
-            ["qemu-io", "-f", "raw", "-t", "none", "-c", "write -P 2 1M 2M", "-c", "write -f -P 3 4M 2M", twin.uri],
+            ["qemu-io", "-f", "raw", "-t", "none", "-c", "write 1M 2M", "-c", "write -f 4M 2M", twin.uri],
             capture_output=True,
             text=True,
             timeout=60,
-        )  # fmt: skip
+        )
         counters = twin.counters()
         assert failed.stdout.count("No space left on device") == 2
         assert (counters["writes"], counters["write_bytes"], counters["fua_writes"]) == (1, 512 << 10, 0)
