@@ -41,6 +41,8 @@ type agent struct {
 	inlet  *inlet
 	blocks *blockstat.Table
 	load   *hostload.Reader
+	// journals is listed every journalScanInterval.
+	journals *jbd2.Directory
 
 	drives  []*drive
 	found   atomic.Pointer[[]drives.Found] // as the drives, for the health goroutines
@@ -51,7 +53,6 @@ type agent struct {
 	settleUntil time.Time
 	scanAt      time.Time
 	loadAt      time.Time
-	journals    []*jbd2.Journal
 
 	loadKey  []byte
 	encoder  influx.Encoder
@@ -66,17 +67,17 @@ type agent struct {
 type drive struct {
 	name                            string
 	blockKey, journalKey, healthKey []byte
-	filesystem                      string // of journalKey
 	// rows of the block table: the counted devices, then the drive's own where
 	// that is not one of them.
 	rows     []int
 	counted  int
 	unwrap   []blockstat.Unwrap // of rows
 	journals []*jbd2.Journal
+	typed    *jbd2.Journal // whose file system journalKey names
 }
 
 func newAgent(c *config, stderr io.Writer) (*agent, error) {
-	a := &agent{config: c, report: newReporter(stderr)}
+	a := &agent{config: c, report: newReporter(stderr), journals: jbd2.NewDirectory(c.ProcRoot)}
 	for _, w := range c.Drives {
 		a.drives = append(a.drives, &drive{
 			name:      w.Name,
@@ -116,6 +117,7 @@ func newAgent(c *config, stderr io.Writer) (*agent, error) {
 func (a *agent) run(ctx context.Context) error {
 	defer a.blocks.Close()
 	defer a.load.Close()
+	defer a.journals.Close()
 	if a.inlet != nil {
 		go a.inlet.receive(a.spool, func(lines int, reason string) {
 			a.dropped.Add(int64(lines))
@@ -325,28 +327,21 @@ func (a *agent) resolve(now time.Time) {
 // scanJournals looks which of the drives carry a mounted file system with a
 // journal.
 func (a *agent) scanJournals() {
-	listed := jbd2.List(a.config.ProcRoot)
-	for i, j := range listed {
-		// What is known already keeps its memory of earlier readings.
-		if k := slices.IndexFunc(a.journals, j.Same); k >= 0 {
-			listed[i] = a.journals[k]
-		}
-	}
-	a.journals = listed
+	mounted := a.journals.List()
 	found := *a.found.Load()
 	for i, d := range a.drives {
 		f := &found[i]
 		d.journals = d.journals[:0]
-		for _, j := range a.journals {
+		for _, j := range mounted {
 			if f.KernelDevice != "" && (j.Device == f.KernelDevice || slices.Contains(f.Partitions, j.Device)) {
 				d.journals = append(d.journals, j)
 			}
 		}
-		if len(d.journals) > 0 {
-			if fs := a.filesystem(d.journals[0].Device); fs != d.filesystem {
-				d.filesystem = fs
-				d.journalKey = influx.AppendKey(nil, "fsjournal", "host", a.config.Host, "drive", d.name, "filesystem", fs)
-			}
+		if len(d.journals) > 0 && d.journals[0] != d.typed {
+			// Asked once a mount: the list of mounts is long.
+			d.typed = d.journals[0]
+			d.journalKey = influx.AppendKey(nil, "fsjournal", "host", a.config.Host, "drive", d.name,
+				"filesystem", a.filesystem(d.typed.Device))
 		}
 	}
 }

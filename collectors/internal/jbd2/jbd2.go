@@ -13,6 +13,7 @@ package jbd2
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 
 	"joulerig/collectors/internal/procfile"
@@ -26,49 +27,83 @@ type Stats struct {
 	BlocksLogged uint64
 }
 
-// Journal is one entry of /proc/fs/jbd2.
-type Journal struct {
-	Device string // nvme0n1, nvme0n1p1
-	path   string
-	last   Stats
+// Directory is /proc/fs/jbd2.
+type Directory struct {
+	path     string
+	open     *os.File
+	journals []*Journal
 }
 
-// List gives the journals of internal journals' file systems; none where the
-// directory is missing, which only says that the kernel has no jbd2 loaded.
-func List(procRoot string) []*Journal {
-	entries, err := os.ReadDir(procRoot + "/fs/jbd2")
-	if err != nil {
+// Journal is one entry of /proc/fs/jbd2.
+type Journal struct {
+	Device    string // nvme0n1, nvme0n1p1
+	directory *Directory
+	file      string // nvme0n1-8/info
+	last      Stats
+}
+
+// NewDirectory opens nothing yet.
+func NewDirectory(procRoot string) *Directory {
+	return &Directory{path: procRoot + "/fs/jbd2"}
+}
+
+// List gives the journals of file systems that have theirs inside, as they are
+// mounted now; none where the directory is missing, which only says that the
+// kernel has no jbd2 loaded. A journal that was listed before is the same
+// pointer, with its memory of earlier readings.
+func (d *Directory) List() []*Journal {
+	d.Close()
+	var err error
+	if d.open, err = os.Open(d.path); err != nil {
+		d.open, d.journals = nil, nil
 		return nil
 	}
+	names, _ := d.open.Readdirnames(-1)
+	slices.Sort(names)
 	var journals []*Journal
-	for _, entry := range entries {
+	for _, name := range names {
 		// Without -INODE it is a journal device of its own: the file system
 		// is then on another drive.
-		dash := strings.LastIndexByte(entry.Name(), '-')
+		dash := strings.LastIndexByte(name, '-')
 		if dash <= 0 {
 			continue
 		}
+		file := name + "/info"
+		if k := slices.IndexFunc(d.journals, func(j *Journal) bool { return j.file == file }); k >= 0 {
+			journals = append(journals, d.journals[k])
+			continue
+		}
 		journals = append(journals, &Journal{
-			Device: strings.ReplaceAll(entry.Name()[:dash], "!", "/"),
-			path:   procRoot + "/fs/jbd2/" + entry.Name() + "/info",
+			Device:    strings.ReplaceAll(name[:dash], "!", "/"),
+			directory: d,
+			file:      file,
 		})
 	}
+	d.journals = journals
 	return journals
 }
 
-// Same says whether two entries are the same file.
-func (j *Journal) Same(o *Journal) bool { return j.path == o.path }
+// Close closes the directory; its journals cannot be read until the next List.
+func (d *Directory) Close() {
+	if d.open != nil {
+		d.open.Close()
+		d.open = nil
+	}
+}
 
 // Read reads the statistics. The kernel takes a snapshot at each open, so the
 // file cannot be kept open. An error means that it is unmounted.
 func (j *Journal) Read(buf []byte) (Stats, error) {
-	content, err := procfile.ReadInto(j.path, buf)
+	if j.directory.open == nil {
+		return Stats{}, os.ErrClosed
+	}
+	content, err := procfile.ReadAt(int(j.directory.open.Fd()), j.file, buf)
 	if err != nil {
 		return Stats{}, err
 	}
 	stats, ok := parse(content)
 	if !ok {
-		return Stats{}, &os.PathError{Op: "parse", Path: j.path, Err: os.ErrInvalid}
+		return Stats{}, &os.PathError{Op: "parse", Path: j.file, Err: os.ErrInvalid}
 	}
 	if stats.Transactions >= j.last.Transactions {
 		stats.BlocksLogged = max(stats.BlocksLogged, j.last.BlocksLogged)

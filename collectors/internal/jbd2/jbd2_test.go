@@ -12,9 +12,15 @@ import (
 
 var buf [2048]byte
 
+func list(t *testing.T, procRoot string) []*Journal {
+	d := NewDirectory(procRoot)
+	t.Cleanup(d.Close)
+	return d.List()
+}
+
 func TestListsJournalsOfFileSystems(t *testing.T) {
 	var devices []string
-	for _, j := range List("../testdata/host1/proc") {
+	for _, j := range list(t, "../testdata/host1/proc") {
 		devices = append(devices, j.Device)
 	}
 	// sdb has an external journal for another drive's file system.
@@ -24,7 +30,7 @@ func TestListsJournalsOfFileSystems(t *testing.T) {
 }
 
 func TestReadsStats(t *testing.T) {
-	for _, j := range List("../testdata/host1/proc") {
+	for _, j := range list(t, "../testdata/host1/proc") {
 		got, err := j.Read(buf[:])
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +43,7 @@ func TestReadsStats(t *testing.T) {
 }
 
 func TestNoDirectoryIsNoJournal(t *testing.T) {
-	if got := List(t.TempDir()); len(got) != 0 {
+	if got := list(t, t.TempDir()); len(got) != 0 {
 		t.Errorf("journals %v", got)
 	}
 }
@@ -56,7 +62,19 @@ func mounted(t *testing.T) (*Journal, func(transactions, average int)) {
 		}
 	}
 	set(1, 1)
-	return List(dir)[0], set
+	return list(t, dir)[0], set
+}
+
+func TestAJournalKeepsItsMemoryThroughListings(t *testing.T) {
+	j, set := mounted(t)
+	set(100, 8)
+	expect(t, j, Stats{100, 800})
+	again := j.directory.List()
+	if len(again) != 1 || again[0] != j {
+		t.Fatalf("listed again as %v", again)
+	}
+	set(101, 7)
+	expect(t, again[0], Stats{101, 800})
 }
 
 func expect(t *testing.T, j *Journal, want Stats) {
@@ -88,7 +106,7 @@ func TestANewMountStartsAnew(t *testing.T) {
 
 func TestAnUnmountIsAnError(t *testing.T) {
 	j, _ := mounted(t)
-	os.Remove(j.path)
+	os.Remove(filepath.Join(j.directory.path, j.file))
 	if _, err := j.Read(buf[:]); err == nil {
 		t.Error("read the journal of an unmounted file system")
 	}

@@ -21,12 +21,17 @@ type File struct {
 
 // Open opens the file, with room for size bytes; the room grows as needed.
 func Open(path string, size int) (*File, error) {
-	fd, err := openRead(path)
+	fd, err := openRead(atCwd, path)
 	if err != nil {
 		return nil, err
 	}
 	return &File{path: path, fd: fd, buf: make([]byte, size)}, nil
 }
+
+// A file of /proc that is made of records (seq_file) is read a page at a time.
+// A read that left more than half a page free met the end, since no record
+// here is that long, and need not be followed by one that says so.
+const certainlyAll = 2048
 
 // Read gives the content as it is now; valid until the next Read.
 func (f *File) Read() ([]byte, error) {
@@ -42,44 +47,46 @@ func (f *File) Read() ([]byte, error) {
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: f.path, Err: err}
 		}
-		if got == 0 {
+		n += got
+		if got == 0 || (got < certainlyAll && n < len(f.buf)) {
 			return f.buf[:n], nil
 		}
-		n += got
 	}
 }
 
 // Close closes the file.
 func (f *File) Close() { syscall.Close(f.fd) }
 
-// ReadInto reads a file whose content is fixed when it is opened, as far as it
-// fits into buf.
+// ReadInto reads a file of one record, as far as it fits into buf.
 func ReadInto(path string, buf []byte) ([]byte, error) {
-	fd, err := openRead(path)
+	return ReadAt(atCwd, path, buf)
+}
+
+const atCwd = -100 // AT_FDCWD
+
+// ReadAt is ReadInto for a path relative to an open directory, which saves the
+// kernel the walk there.
+func ReadAt(dirfd int, path string, buf []byte) ([]byte, error) {
+	fd, err := openRead(dirfd, path)
 	if err != nil {
 		return nil, err
 	}
 	defer syscall.Close(fd)
-	n := 0
-	for n < len(buf) {
-		got, err := syscall.Read(fd, buf[n:])
+	for {
+		n, err := syscall.Read(fd, buf)
 		if err == syscall.EINTR {
 			continue
 		}
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: path, Err: err}
 		}
-		if got == 0 {
-			break
-		}
-		n += got
+		return buf[:n], nil
 	}
-	return buf[:n], nil
 }
 
-func openRead(path string) (int, error) {
+func openRead(dirfd int, path string) (int, error) {
 	for {
-		fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		fd, err := syscall.Openat(dirfd, path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err == syscall.EINTR {
 			continue
 		}
