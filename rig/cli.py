@@ -107,8 +107,9 @@ def up() -> None:
 def down() -> None:
     """Stop everything that `rig up` started, and nothing else."""
     from rig import services
+    from rig.virtuallab import lab as virtuallab
 
-    stopped = services.stop(lambda name: True)
+    stopped = virtuallab.down() + services.stop(lambda name: True)
     out.print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
 
 

@@ -18,6 +18,7 @@ def number(value: float | None, digits: int = 4) -> str:
         return "0"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
     rounded = round(value, decimals)
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))  # 9.9996 is 10.00, not 10.000
     if abs(rounded) < 1e-4:
         mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
         return f"{mantissa}×10^{int(exponent)}".replace("-", "−")

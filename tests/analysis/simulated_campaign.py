@@ -62,7 +62,7 @@ def build(
     outcome: Callable[[dict], Outcome] = always_ok,
     extra_factors: dict[str, Sequence[str]] | None = None,
     exclude: Sequence[dict] = (),
-    traces: bool = True,
+    traces: bool = False,
     seed: int = 1,
 ) -> Path:
     """A results folder in `folder` (made); returns it. Same arguments, same bytes but for SQLite's own."""

@@ -16,15 +16,13 @@ MS = 1_000_000
 @pytest.fixture
 def client(influxd):
     lines = []
-    for drive, rail, meter, watts in (
-        ("d1", "5v", "m1", 2.0),
-        ("d1", "12v", "m2", 3.0),
-        ("other", "5v", "m1", 9.0),
-    ):
+    rails = (("d1", "5v", "m1", 2.0), ("d1", "12v", "m2", 3.0), ("other", "5v", "m1", 9.0))
+    for drive, rail, meter, watts in rails:
         for k in range(301):
             time_ns = T0 + k * 10 * MS
             lines.append(
-                f"power,meter={meter},rail={rail},host=h,drive={drive} volts=5,amps={watts / 5},watts={watts},"
+                f"power,meter={meter},rail={rail},host=h,drive={drive} "
+                f"volts=5,amps={watts / 5},watts={watts},"
                 f"watts_min={watts},watts_max={watts + 1},joules={watts * k * 0.01!r},samples={k * 10}i,"
                 f'expected={k * 10 + 1}i,lost=1i,repeated=0i,gap_seconds=0.5,session="0001" {time_ns}'
             )

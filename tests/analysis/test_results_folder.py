@@ -102,11 +102,11 @@ def test_a_path_with_characters_that_mean_something_in_a_uri(tmp_path):
 
 
 def test_an_archive_that_cannot_be_written_is_read():
-    # Permissions do not hold root back, so an ordinary user reads, in a child; and not below tmp_path, as pytest's
-    # folders are closed to others.
+    # Permissions do not hold root back, so an ordinary user reads, in a child; not below tmp_path, as
+    # pytest's folders are closed to others.
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
-        folder = simulated_campaign.build(Path(name) / "c", traces=False)
+        folder = simulated_campaign.build(Path(name) / "c")
         edit(folder, "PRAGMA wal_checkpoint(TRUNCATE)")
         for leftover in folder.glob("journal.sqlite-*"):
             leftover.unlink()
@@ -119,9 +119,8 @@ def test_an_archive_that_cannot_be_written_is_read():
             "assert not os.access(sys.argv[1], os.W_OK)\n"
             "print(len(results.load(sys.argv[1]).runs))\n"
         )
-        child = subprocess.run(
-            [sys.executable, "-c", code, folder], capture_output=True, text=True, cwd=REPOSITORY
-        )
+        command = [sys.executable, "-c", code, folder]
+        child = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
         folder.chmod(0o755)
     assert (child.stdout.strip(), child.stderr) == ("18", "")
 

@@ -1,0 +1,546 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab report: what it says, that it stands alone, and that no campaign makes it stumble."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import sqlite3
+import time
+from pathlib import Path
+
+import polars as pl
+import pypdf
+import pytest
+import simulated_campaign
+from simulated_campaign import Outcome
+from weasyprint.urls import FatalURLFetchingError
+
+from analysis import report, results, tables
+from analysis.report import answer, document, figures, text
+
+
+def page(folder: Path) -> str:
+    """The report's HTML."""
+    (path,) = report.write(folder, ["html"])
+    return path.read_text(encoding="utf-8")
+
+
+def words(source: str) -> str:
+    """What a reader of the HTML sees, on one line."""
+    body = re.sub(r"<(style|head)>.*?</\1>", " ", source, flags=re.S)
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def pdf_pages(folder: Path) -> list[str]:
+    (path,) = report.write(folder, ["pdf"])
+    return [" ".join(page.extract_text().split()) for page in pypdf.PdfReader(path).pages]
+
+
+def svgs(source: str) -> list[str]:
+    found = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', source)
+    return [base64.b64decode(data).decode() for data in found]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return simulated_campaign.build(tmp_path_factory.mktemp("demo") / "c", traces=True)
+
+
+@pytest.fixture(scope="module")
+def demo_page(demo: Path) -> str:
+    return page(demo)
+
+
+@pytest.fixture(scope="module")
+def replicated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return simulated_campaign.build(
+        tmp_path_factory.mktemp("r") / "c", replicates=3, virtual=False, noise=0.002, traces=True
+    )
+
+
+# What it says
+
+
+def test_question_and_answer_come_first(demo, demo_page):
+    cells = tables.cells(results.load(demo)).sort("ai_ops_per_joule", descending=True)
+    best = cells.filter(pl.col("drive") == "nvme-plp").row(0, named=True)
+    start = words(demo_page)[:900]
+    assert "Which file system and I/O scheduler do the most synced writes per joule?" in start
+    expected = f"{best['filesystem']} with {best['scheduler']} {text.number(best['ai_ops_per_joule'])} ops/J"
+    assert expected in start
+
+
+def test_one_run_a_cell_says_that_nothing_is_separable(demo_page):
+    start = words(demo_page)[:1200]
+    assert "n = 1" in start
+    assert "spread unknown, nothing is separable" in start
+    assert "One run a cell: the spread between runs is unknown, so nothing is separable" in start
+    assert "±" not in start.split("AI (aggregative indicator)")[0]
+
+
+def test_replicates_come_with_their_spread(replicated):
+    found = words(page(replicated))
+    best = tables.cells(results.load(replicated)).sort("ai_ops_per_joule", descending=True).row(0, named=True)
+    deviation = text.number(best["ai_ops_per_joule_standard_deviation"], 2)
+    assert f"{text.number(best['ai_ops_per_joule'])} ± {deviation} ops/J" in found
+    assert "n = 3" in found
+    assert "spread unknown" not in found
+
+
+def cell(scheduler: str, mean: float, low: float | None, high: float | None, n: int = 3) -> dict:
+    return {
+        "cell": f"d/ext4/{scheduler}/w",
+        "drive": "d",
+        "workload": "w",
+        "filesystem": "ext4",
+        "scheduler": scheduler,
+        "status": "ok",
+        "runs_counted": n,
+        "ai_ops_per_joule": mean,
+        "ai_mb_per_joule": mean / 100,
+        "ai_ops_per_joule_standard_deviation": 1.0 if n > 1 else None,
+        "ai_ops_per_joule_min": low,
+        "ai_ops_per_joule_max": high,
+    }
+
+
+def qualification(*cells: dict) -> str:
+    return answer.answer(answer.Group("d", "w", "", cells)).qualification
+
+
+def test_cells_whose_runs_overlap_are_not_separated():
+    told = qualification(cell("none", 100, 98, 102), cell("bfq", 98, 97, 98), cell("kyber", 90, 89, 91))
+    assert "not separated from ext4 with bfq" in told
+    assert "kyber" not in told
+
+
+def test_cells_whose_runs_do_not_overlap_are_told_so_without_claiming_a_test():
+    assert "its runs' range overlaps no other cell's" in qualification(
+        cell("none", 100, 98, 102), cell("bfq", 90, 88, 92)
+    )
+
+
+def test_a_cell_with_one_run_is_separated_from_nothing():
+    assert "not separated from ext4 with bfq" in qualification(
+        cell("none", 100, 98, 102), cell("bfq", 50, 50, 50, n=1)
+    )
+
+
+def test_a_single_cell_has_nothing_to_be_compared_with():
+    assert "nothing to compare it with" in qualification(cell("none", 100, 98, 102))
+
+
+def test_every_figure_of_cells_and_runs_is_that_of_the_csv(demo, demo_page):
+    campaign = results.load(demo)
+    shown = re.findall(r"<td[^>]*>(?:<b>)?([^<]*)", demo_page)
+    for column in ("ai_ops_per_joule", "ai_mb_per_joule", "ops_per_second", "joules", "true_joules"):
+        for table in (tables.runs(campaign), tables.cells(campaign)):
+            for value in table[column] if column in table.columns else []:
+                assert text.number(value) in shown, (column, value)
+
+
+def test_measured_stands_against_true_joules(demo, demo_page):
+    errors = tables.runs(results.load(demo))["error_percent"]
+    worst = max(errors, key=abs)
+    assert f"18 of 18 runs within ±1 % of true; mean error {text.signed(errors.mean(), 3)} %" in words(
+        demo_page
+    )
+    assert f"largest {text.signed(worst, 3)} %" in words(demo_page)
+
+
+def test_the_trace_is_of_the_median_run_of_the_best_cell(replicated):
+    campaign = results.load(replicated)
+    best = (
+        tables.cells(campaign)
+        .filter(pl.col("drive") == "nvme-consumer")
+        .sort("ai_ops_per_joule")
+        .row(-1, named=True)
+    )
+    runs = sorted(
+        (run for run in campaign.runs if run.cell == best["cell"]),
+        key=lambda run: run.result.ai_ops_per_joule,
+    )
+    assert f"Run {runs[1].ordinal}, {best['cell']}, the median run" in words(page(replicated))
+
+
+def test_provenance_names_kernel_tools_drive_meter_and_settings(demo_page):
+    found = words(demo_page)
+    for part in (
+        "6.1.0-38-amd64", "fio-3.33", "QEMU NVMe Ctrl", "7.2.15", "JRNVC0001", "4.295 GB",
+        "3v3 on tap1a CH1/CH2", "hameg-hmo", "sample_rate_hz 1000.0",
+        "0f3c9d2e7a1b", "mkfs.ext4 -q -F", "rw,noatime",
+        "bfq (×6); mq-deadline (×6); none (×6)",
+    ):  # fmt: skip
+        assert part in found, part
+
+
+def test_how_to_repeat_it_is_given_as_commands_and_definition(demo_page):
+    found = words(demo_page)
+    for part in (
+        "git checkout 0f3c9d2e7a1b",
+        "rig lab up",
+        "rig run playbooks/demo.yml",
+        "replicates: 1",
+        "seed: 1",
+    ):
+        assert part in found, part
+
+
+def test_losses_are_summed_by_rail(demo, demo_page):
+    energy = results.load(demo).tables["energy"]
+    for lost in energy.group_by("drive").agg(pl.col("lost").sum())["lost"]:
+        assert f">{lost}<" in demo_page
+    assert text.fixed(energy.filter(pl.col("drive") == "nvme-plp")["expected"].sum(), 0) in words(demo_page)
+
+
+# Virtual lab
+
+
+def test_every_figure_and_its_caption_of_a_virtual_lab_says_so(demo_page):
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", demo_page, flags=re.S)
+    assert len(captions) == 4
+    assert all("Virtual lab" in caption for caption in captions)
+    for caption in re.findall(r"<caption>(.*?)</caption>", demo_page, flags=re.S):
+        assert "Virtual lab" in caption or caption.startswith(("Controller", "Runs that", "Left out"))
+
+
+def test_a_virtual_figure_differs_from_a_physical_one_in_itself(demo):
+    cells = tables.cells(results.load(demo)).filter(pl.col("drive") == "nvme-plp").to_dicts()
+    one, other = (
+        figures.heat_map(cells, ["ext4", "xfs", "f2fs"], ["none", "mq-deadline", "bfq"], virtual=virtual).text
+        for virtual in (True, False)
+    )
+    assert "<!-- virtual lab -->" in one
+    assert "<!-- virtual lab -->" not in other
+
+
+def test_every_page_of_the_pdf_of_a_virtual_lab_says_so(demo):
+    assert all("VIRTUAL LAB" in page.upper() for page in pdf_pages(demo))
+
+
+def test_a_physical_lab_is_never_called_virtual(replicated):
+    source = page(replicated)
+    assert "virtual lab" not in words(source).lower()
+    assert all("<!-- virtual lab -->" not in svg for svg in svgs(source))
+    assert all("virtual" not in page.lower() for page in pdf_pages(replicated))
+    assert "true joules" not in words(source)
+    assert "rig lab up" not in words(source)
+
+
+# It stands alone
+
+
+def test_the_html_refers_to_nothing_outside_itself(demo_page):
+    for found in re.findall(r"""(?:src|href)\s*=\s*["']([^"']*)""", demo_page) + re.findall(
+        r"url\(([^)]{0,40})", demo_page
+    ):
+        assert found.startswith("data:"), found
+    assert "<script" not in demo_page
+    assert "@import" not in demo_page
+    for svg in svgs(demo_page):
+        assert re.findall(r'(?:href|src)="(?!#)[^"]*"', svg) == []
+
+
+def test_the_same_campaign_gives_the_same_bytes(demo):
+    first = [path.read_bytes() for path in report.write(demo)]
+    time.sleep(1.1)  # a date anywhere would differ
+    assert [path.read_bytes() for path in report.write(demo)] == first
+
+
+def test_names_and_reasons_are_text_and_never_markup(tmp_path):
+    nasty = '<script>alert("x")</script> & "quoted"'
+    folder = simulated_campaign.build(
+        tmp_path / "c", question=nasty, outcome=lambda _: Outcome("failed", nasty)
+    )
+    source = page(folder)
+    assert "<script" not in source
+    assert nasty in words(source.replace("&lt;", "‹").replace("&gt;", "›")).replace("‹", "<").replace(
+        "›", ">"
+    )
+
+
+def test_both_files_are_written_into_the_report_folder_and_nothing_else(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    assert report.write(folder) == [folder / "report" / "report.html", folder / "report" / "report.pdf"]
+    assert sorted(path.name for path in (folder / "report").iterdir()) == ["report.html", "report.pdf"]
+
+
+def test_csv_is_a_format_too(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    assert [path.name for path in report.write(folder, ["csv"])] == ["runs.csv", "cells.csv"]
+
+
+def test_an_unknown_format_is_refused_before_anything_is_written(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    with pytest.raises(ValueError, match="'docx': allowed are html, pdf, csv"):
+        report.write(folder, ["html", "docx"])
+    assert not (folder / "report").exists()
+
+
+# PDF
+
+
+def test_the_pdf_is_a4_with_page_numbers_and_a_title(demo):
+    (path,) = report.write(demo, ["pdf"])
+    reader = pypdf.PdfReader(path)
+    assert reader.metadata.title == "demo: lab report demo-20261113-082640"
+    for number, page in enumerate(reader.pages, start=1):
+        sides = sorted((round(float(page.mediabox.width)), round(float(page.mediabox.height))))
+        assert sides == [595, 842]
+        assert f"page {number} of {len(reader.pages)}" in page.extract_text()
+
+
+def test_the_pdf_says_what_the_html_says(demo):
+    pages = pdf_pages(demo)
+    assert "f2fs with none" in pages[0]
+    assert "nothing is separable" in pages[0]
+    whole = " ".join(pages)
+    for run in results.load(demo).runs:
+        assert text.number(run.result.ai_ops_per_joule) in whole
+    for part in ("6.1.0-38-amd64", "JRNVP0001", "rig run playbooks/demo.yml", "What did not run, and why"):
+        assert part in whole
+
+
+def test_a_table_over_several_pages_repeats_its_header(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", replicates=4)
+    pages = [page for page in pdf_pages(folder) if "repl. status" in page]
+    assert len(pages) >= 2
+
+
+def test_nothing_in_the_pdf_runs_over_the_margin(tmp_path):
+    def long_reasons(levels):
+        return (
+            Outcome("failed", "x" * 400 + " /dev/disk/by-id/" + "y" * 300)
+            if levels["ordinal"] % 3
+            else Outcome()
+        )
+
+    folder = simulated_campaign.build(
+        tmp_path / "c", drives=("nvme-consumer", "nvme-plp", "sata-plp"), replicates=2, outcome=long_reasons
+    )
+    html_text = page(folder)
+    for sheet in document.HTML(string=html_text).render().pages:
+        box = sheet._page_box
+        right = box.position_x + box.margin_left + box.width
+        for child in box.all_children():
+            if child.element_tag != "html":
+                continue
+            for descendant in child.descendants():
+                if descendant.element_tag in ("td", "th", "table", "img", "pre"):
+                    assert descendant.position_x + descendant.margin_width() <= right + 1, descendant
+
+
+def test_the_report_of_a_campaign_of_18_runs_takes_less_than_10_seconds(demo):
+    begin = time.process_time()  # of the CPU: what else the machine does is not the report's
+    report.write(demo, ["html", "pdf", "csv"])
+    assert time.process_time() - begin < 10
+
+
+# No campaign makes it stumble
+
+
+def mixed(levels: dict) -> Outcome:
+    if levels["scheduler"] == "bfq" and levels["filesystem"] == "xfs":
+        return Outcome("failed", "fio: exit code 1: No space left on device")
+    if levels["filesystem"] == "ext4" and levels["drive"] == "nvme-plp":
+        return Outcome("partial", "meter tap1a fell silent", joules=False)
+    if levels["scheduler"] == "mq-deadline" and levels["filesystem"] == "xfs":
+        return Outcome("not-run", "kernel module xfs is not there")
+    return Outcome()
+
+
+def test_runs_that_did_not_end_well_are_named_with_their_reason(tmp_path):
+    exclude = [{"filesystem": "f2fs", "scheduler": "kyber", "reason": "not asked"}]
+    folder = simulated_campaign.build(tmp_path / "c", outcome=mixed, exclude=exclude)
+    found = words(page(folder))
+    assert "11 ok, 3 partial, 2 failed, 2 not-run of 18 runs" in found
+    for reason in (
+        "fio: exit code 1: No space left",
+        "meter tap1a fell silent",
+        "kernel module xfs is not there",
+    ):
+        assert found.count(reason) >= 2  # in the summary, and beside each run
+    assert "3 cells of 9 without a result" not in found.split("nvme-plp")[0]
+    assert "5 cells of 9 without a result" in found
+    assert "filesystem f2fs, scheduler kyber not asked" in found
+    assert "partial, no joules" not in found  # that is in the figure, which is a picture
+
+
+def test_a_partial_run_shows_its_performance_and_a_dash_for_joules(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c", outcome=lambda _: Outcome("partial", "meter fell silent", joules=False)
+    )
+    campaign = results.load(folder)
+    source = page(folder)
+    found = words(source)
+    assert "No run ended with both performance and joules, so there is no AI to compare." in found
+    assert "No run has both measured and true joules." in found
+    assert "No power trace" in found
+    for run in campaign.runs:
+        assert text.number(run.performance.ops_per_second) in found
+    assert "None" not in found
+    assert "nan" not in found.lower().split()
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome("not-run", "InfluxDB is down"),
+        Outcome("failed", "mkfs: exit code 1"),
+        Outcome("failed", ""),
+        Outcome("lost", "vhost1 is gone"),
+        Outcome("planned"),
+        Outcome("running"),
+    ],
+)
+def test_a_campaign_in_which_no_run_finished_says_so(tmp_path, outcome):
+    folder = simulated_campaign.build(tmp_path / "c", outcome=lambda _: outcome, finished=False)
+    found = words(page(folder))
+    assert f"18 {outcome.status} of 18 runs" in found
+    assert "no answer: no run ended with joules" in found
+    assert "No power trace: no run ended with joules." in found
+    assert "not finished: this report is of what there is so far" in found
+    assert (
+        outcome.reason or ("no reason was recorded" if outcome.status == "failed" else "not finished yet")
+    ) in found
+    assert "no answer" in pdf_pages(folder)[0]
+
+
+def test_a_campaign_without_a_run_says_so(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", drives=())
+    assert "The campaign has no runs." in words(page(folder))
+    assert "The campaign has no runs." in pdf_pages(folder)[0]
+
+
+def test_a_single_run_is_a_report(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c", drives=("nvme-plp",), filesystems=("ext4",), schedulers=("none",)
+    )
+    assert "the only cell with a result, so nothing to compare it with" in words(page(folder))
+
+
+def test_zero_variance_is_shown_as_zero_and_ties_are_not_separated(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", replicates=2)
+    edit(folder, "UPDATE result SET joules = 20, ai_ops_per_joule = 50", "UPDATE performance SET ops = 1000")
+    found = words(page(folder))
+    assert "50.00 ± 0 ops/J" in found
+    assert "not separated from" in found
+
+
+def test_a_further_factor_is_a_panel_of_its_own(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", extra_factors={"kernel": ("6.1", "6.12")})
+    source = page(folder)
+    assert "nvme-plp, randwrite-fsync, kernel=6.12" in words(source)
+    assert len(re.findall("AI in operations per joule", source)) == 4
+
+
+def test_without_a_power_csv_the_report_says_that_there_is_no_trace(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", traces=True, outcome=lambda _: Outcome(power_csv=False))
+    assert "No power trace: no finished run kept its power.csv." in words(page(folder))
+
+
+def test_without_the_best_runs_trace_another_stands_in_and_it_says_so(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c", traces=True, outcome=lambda levels: Outcome(power_csv=levels["filesystem"] != "f2fs")
+    )
+    assert "the first run that kept its trace" in words(page(folder))
+
+
+def test_a_damaged_power_csv_is_named(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", traces=True)
+    for path in folder.glob("runs/*/power.csv"):
+        path.write_text("time_ns,rail\n1,5v\n")
+    assert "no column 'watts'" in words(page(folder))
+
+
+def test_damaged_settings_are_named_and_the_rest_stands(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    (path, *_) = sorted(folder.glob("runs/*/settings.json"))
+    path.write_text("{")
+    found = words(page(folder))
+    assert "settings.json: cannot be read as JSON" in found
+    assert "6.1.0-38-amd64 (×17)" in found
+
+
+def test_settings_lab_and_provenance_of_any_shape_are_shown(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    edit(folder, "UPDATE campaign SET lab = '{\"hosts\": []}', provenance = '{}', definition = '{}'")
+    for path in folder.glob("runs/*/settings.json"):
+        path.write_text(
+            json.dumps(
+                {"drive": "text", "mkfs": ["mkfs.ext4", "-F"], "odd": [{"a": None}, 1], "id": str(path)}
+            )
+        )
+    found = words(page(folder))
+    assert "mkfs.ext4 -F" in found
+    assert "odd 0 a" in found
+    assert "differs from run to run" in found
+    assert "not described in the lab model" in found
+
+
+def test_a_run_without_settings_leaves_the_others(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    for path in folder.glob("runs/*/settings.json"):
+        path.unlink()
+    assert "no run left its settings" in words(page(folder))
+
+
+def edit(folder: Path, *statements: str) -> None:
+    database = sqlite3.connect(folder / "journal.sqlite", isolation_level=None)
+    for statement in statements:
+        database.execute(statement)
+    database.close()
+
+
+# Figures and numbers
+
+
+def test_a_heat_map_prints_the_value_of_each_cell_and_why_one_has_none(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", outcome=mixed)
+    cells = tables.cells(results.load(folder)).filter(pl.col("drive") == "nvme-plp").to_dicts()
+    drawn = figures.heat_map(
+        cells, ["ext4", "xfs", "f2fs", "btrfs"], ["none", "mq-deadline", "bfq"], virtual=False
+    ).text
+    for one in cells:
+        if one["ai_ops_per_joule"] is not None:
+            assert f"<!-- {text.number(one['ai_ops_per_joule'])} -->" in drawn
+    for told in ("failed", "partial,", "not run", "not in plan"):
+        assert f"<!-- {told}" in drawn
+
+
+def test_a_long_trace_is_thinned_and_keeps_its_extremes():
+    points = pl.DataFrame(
+        {"time_ns": range(100_000), "watts": 1.0, "watts_min": 0.5, "watts_max": 1.5}
+    ).with_columns(
+        watts_max=pl.when(pl.col("time_ns") == 77_777).then(9.0).otherwise(pl.col("watts_max")),
+        watts_min=pl.when(pl.col("time_ns") == 33_333).then(-2.0).otherwise(pl.col("watts_min")),
+    )
+    thin = figures._thin(points)
+    assert thin.height <= 900
+    assert (thin["watts_max"].max(), thin["watts_min"].min(), thin["watts"].mean()) == (9.0, -2.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [
+        (1419.88, 4, "1,420"), (489.379, 4, "489.4"), (4.51045, 4, "4.510"), (0.0977123, 3, "0.0977"),
+        (0, 4, "0"), (None, 4, "–"), (float("nan"), 4, "–"), (-0.25, 2, "−0.25"),
+        (123456.7, 4, "123,500"), (9.9996, 4, "10.00"),
+        (3.2e-7, 2, "3.2×10^−7"),
+    ],
+)  # fmt: skip
+def test_numbers_have_the_digits_that_they_are_given(value, digits, shown):
+    assert text.number(value, digits) == shown
+
+
+def test_run_numbers_are_given_as_ranges():
+    assert text.ranges([3, 1, 2, 7, 9, 10]) == "1–3, 7, 9–10"
+
+
+def test_the_pdf_needs_no_network(demo_page):
+    outside = demo_page.replace("</body>", '<img src="http://127.0.0.1:9/x.png"></body>')
+    with pytest.raises(FatalURLFetchingError, match=r"127\.0\.0\.1"):
+        document.pdf(outside)
