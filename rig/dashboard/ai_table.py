@@ -17,10 +17,10 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
     """Blocks, one a drive and workload (and level of any further factor), in the order of the plan.
 
     A block: drive, workload, factors, filesystems, schedulers, cells[filesystem][scheduler]. A cell: planned
-    (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok run has a value: mean (all
-    work over all joules), low and high of the runs, n, share (of the block's best mean, 0..1), mark ('best',
-    'tied' or ''). Only ok runs count: a partial run's meter failed. Where there is none but a partial run has a
-    value, that is shown with n = 0.
+    (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok run has a value: mean
+    (all work over all joules), low and high of the runs, n, share (of the block's best mean, 0..1), mark
+    ('best', 'tied' or ''). Only ok runs count: a partial run's meter failed. Where there is none but a
+    partial run has a value, that is shown with n = 0.
     """
     blocks: dict[tuple[str, ...], dict[str, Any]] = {}
     of_cell: dict[int, list[tuple[str, dict[str, Any]]]] = {}

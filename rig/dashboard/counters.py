@@ -13,8 +13,8 @@ def rates(seconds: Floats, counts: Floats, longest_gap_seconds: float) -> Floats
     """Rates per second of cumulative counters read at some times.
 
     seconds[n] are the times of the readings, NaN where there was none; counts[c, n] the counters then.
-    rates[c, n] at reading i is what was counted since the reading before it, per second: summed with its interval
-    it loses nothing. NaN where there is no reading, no reading before it within `longest_gap_seconds`, or where any
+    The rate at a reading is what was counted since the reading before it, per second: no count is lost or
+    taken twice. NaN where there is no reading, none before it within `longest_gap_seconds`, or where any
     counter stepped back: the counting began anew, and what happened across that is unknown.
     """
     result = np.full(counts.shape, np.nan)

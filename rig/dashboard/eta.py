@@ -15,14 +15,15 @@ Run = dict[str, Any]
 def remaining_seconds(runs: Sequence[Run], now_ns: int) -> float | None:
     """Seconds until the last host is through, or None while no run has been measured to judge by.
 
-    A run is taken to last the median of the finished runs of its workload (of all finished runs when its workload
-    has none yet), plus the median pause between two runs of a host. Hosts work in parallel, so the slowest counts.
+    A run is taken to last the median of the finished runs of its workload (of all finished runs when its
+    workload has none yet), plus the median pause between two runs of a host. Hosts work in parallel, so the
+    slowest counts.
     """
     lasted: dict[str, list[float]] = defaultdict(list)
     of_host: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         of_host[run["host"]].append(run)
-        if run["status"] in ("ok", "partial") and run["started_ns"] and run["ended_ns"]:
+        if run["status"] in ("ok", "partial") and _timed(run):
             lasted[run["workload"]].append((run["ended_ns"] - run["started_ns"]) / 1e9)
     waiting = [run for run in runs if run["status"] in ("planned", "running")]
     if not waiting:
@@ -39,22 +40,25 @@ def remaining_seconds(runs: Sequence[Run], now_ns: int) -> float | None:
             seconds = typical.get(run["workload"], overall)
             if run["status"] == "planned":
                 left += seconds + pause
-            elif run["status"] == "running" and run["started_ns"]:
-                left += max(seconds - (now_ns - run["started_ns"]) / 1e9, 0.0)
             elif run["status"] == "running":
-                left += seconds
+                begun = now_ns if run["started_ns"] is None else run["started_ns"]
+                left += max(seconds - (now_ns - begun) / 1e9, 0.0)
         return left
 
     return max(of(host) for host in of_host)
 
 
+def _timed(run: Run) -> bool:
+    return run["started_ns"] is not None and run["ended_ns"] is not None
+
+
 def _median_pause(of_host: dict[str, list[Run]]) -> float:
     pauses = []
     for runs in of_host.values():
-        timed = sorted((r for r in runs if r["started_ns"]), key=lambda r: r["started_ns"])
+        timed = sorted((run for run in runs if _timed(run)), key=lambda run: run["started_ns"])
         pauses += [
             (after["started_ns"] - before["ended_ns"]) / 1e9
             for before, after in pairwise(timed)
-            if before["ended_ns"] and after["started_ns"] >= before["ended_ns"]
+            if after["started_ns"] >= before["ended_ns"]
         ]
     return median(pauses) if pauses else 0.0

@@ -6,7 +6,7 @@
     section = f64 x 5: bucket seconds, first bucket, buckets, channels, columns
               then f32[channels][columns][buckets], NaN where there is no value, padded to 8 bytes
 
-`layout` names the message that says what the channels are: a page ignores frames of a layout it does not have.
+`layout` names the message that says what the channels are: a page ignores frames of another layout.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Journal:
         return version != before
 
     def read(self) -> dict[str, Any] | None:
-        """campaign, runs, results, newest event, all of one instant; None while the campaign's row is missing."""
+        """Campaign, runs, results, newest event, all of one instant; None while there is no campaign row."""
         self._database.execute("BEGIN")  # one snapshot: a run and its result belong together
         try:
             campaign = self._one(f"SELECT {CAMPAIGN_COLUMNS} FROM campaign")

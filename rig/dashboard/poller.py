@@ -21,6 +21,7 @@ from rig.dashboard.journal import Journals
 TICK_SECONDS = 0.25
 SLOW_EVERY = 4  # ticks between looks at what changes slowly: phases, ledger, journals, powerd
 IO_EVERY = 2
+LEDGER_EVERY = 16  # it changes slowly, and InfluxDB 1.x searches all it has not yet flushed at each query
 RETRY_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class Poller:
         self._forget()
 
     def _forget(self) -> None:
-        """Start with empty windows, as at the first client: what is older than a pause is not worth reading up."""
+        """Start with empty windows: after a pause the last minute is read anew."""
         self._power, self._io, self._phases, self._ledger = Power(), IO(), Phases(), Ledger()
         self._layout_message = ""
         self._live_message: dict[str, Any] = {}
@@ -91,7 +92,8 @@ class Poller:
             self._phases.poll(self._influx, now_ns)
             self._phases.close(self._ended_ns)
             self._io.offset_ns = self._phases.offset_ns
-            self._ledger.poll(self._influx, now_ns)
+            if tick % LEDGER_EVERY == 0:
+                self._ledger.poll(self._influx, now_ns)
         self._first_power = min(self._first_power, self._power.poll(self._influx, now_ns))
         if tick % IO_EVERY == 0:
             self._first_io = min(self._first_io, self._io.poll(self._influx, now_ns))
@@ -131,16 +133,15 @@ class Poller:
         self._campaigns[key] = (stamp, json.dumps({"kind": "campaign", **content}, separators=(",", ":")))
 
     def _live(self, now_ns: int) -> dict[str, Any]:
-        rails = self._power.rails
+        heard_ns = self._power.reading.channels.newest_ns
         return {
             "kind": "live",
             "now_ns": now_ns,
             "influx": {"ok": not self._problem, "message": self._problem},
             "powerd": powerd.status(self._powerd_socket),
-            "rails": [self._ledger.of(rail, now_ns) for rail in rails],
-            "drives": [
-                (now_ns - self._io.reading.channels.newest_ns.get(number, 0)) / 1e9
-                for number in range(len(self._io.drives))
+            "rails": [
+                {"age_seconds": round((now_ns - heard_ns[number]) / 1e9, 1), **self._ledger.of(rail)}
+                for number, rail in enumerate(self._power.rails)
             ],
             "bands": list(self._phases.bands.values()),
         }

@@ -28,7 +28,7 @@ RUN_FIELDS = (
 
 
 def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
-    """The campaign message's content from `Journal.read`. Times are absolute: the page counts on by itself."""
+    """The campaign message from `Journal.read`. Times are absolute: the page counts on by itself."""
     row, runs, results = journal["campaign"], journal["runs"], journal["results"]
     counts = Counter(run["status"] for run in runs)
     left = eta.remaining_seconds(runs, now_ns)

@@ -30,8 +30,9 @@ IO_NS = SECOND // 10
 
 
 class Feed:
-    """`write` gets batches of lines. `loaded` is the set of drives at work, `silent` the meters that say nothing;
-    without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly."""
+    """`write` gets batches of lines. `loaded`: the drives at work, `silent`: the meters that say nothing;
+    without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly.
+    """
 
     def __init__(
         self, write: Callable[[list[str]], None], *, noise: bool = True, writes_per_second: int = 1000
@@ -104,10 +105,11 @@ class Feed:
                 volts = {"12v": 12.0, "5v": 5.0, "3v3": 3.3}[rail]
                 self._joules[i] += watts / 100
                 lines.append(
-                    f"power,meter={meter},rail={rail},host={HOST},drive={drive} volts={volts},amps={watts / volts:.6f},"
-                    f"watts={watts:.6f},watts_min={watts - spread:.6f},watts_max={watts + spread:.6f},"
-                    f"joules={self._joules[i]:.6f},samples={self._samples}i,expected={self._samples}i,lost=0i,repeated=0i,"
-                    f'gap_seconds=0,clock_residual_seconds=0.000143,session="s1" {at}'
+                    f"power,meter={meter},rail={rail},host={HOST},drive={drive} volts={volts},"
+                    f"amps={watts / volts:.6f},watts={watts:.6f},watts_min={watts - spread:.6f},"
+                    f"watts_max={watts + spread:.6f},joules={self._joules[i]:.6f},samples={self._samples}i,"
+                    f"expected={self._samples}i,"
+                    f'lost=0i,repeated=0i,gap_seconds=0,clock_residual_seconds=0.000143,session="s1" {at}'
                 )
         at = self._next_ns + 7_000_000
         for drive in DRIVES:
@@ -117,7 +119,7 @@ class Feed:
             n = self._writes[drive]
             lines.append(
                 f"blockio,host={HOST},drive={drive} reads=0i,read_bytes=0i,read_seconds=0,writes={n}i,"
-                f"write_bytes={n * 4096}i,write_seconds=0,flushes={n}i,flush_seconds=0,discards=0i,discard_bytes=0i,"
-                f"in_flight=1i,busy_seconds=0 {at}"
+                f"write_bytes={n * 4096}i,write_seconds=0,flushes={n}i,flush_seconds=0,"
+                f"discards=0i,discard_bytes=0i,in_flight=1i,busy_seconds=0 {at}"
             )
         self._next_ns += IO_NS

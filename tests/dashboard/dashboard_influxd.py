@@ -24,11 +24,13 @@ def free_port() -> int:
 
 
 class Influxd:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
+        """`settings`: further ones of influxd, as environment variables without INFLUXDB_."""
         program = shutil.which("influxd")
         assert program, "influxd is not installed: apt-get install -y influxdb"
         self._program = program
         self._folder = folder
+        self._settings = {f"INFLUXDB_{name}": value for name, value in settings.items()}
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "empty.conf").touch()
         self._ports = free_port(), free_port()
@@ -56,6 +58,7 @@ class Influxd:
             "INFLUXDB_HTTP_AUTH_ENABLED": "true",
             "INFLUXDB_MONITOR_STORE_ENABLED": "false",
             "INFLUXDB_REPORTING_DISABLED": "true",
+            **self._settings,
         }
         with (self._folder / "influxd.log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -14,7 +14,7 @@ export function start() {
       metric = button.dataset.metric;
       for (const other of document.querySelectorAll("[data-metric]"))
         other.setAttribute("aria-pressed", String(other === button));
-      setText(id("ai-unit"), UNITS[metric] + ", mean of complete runs");
+      setText(id("ai-unit"), UNITS[metric] + " over complete runs");
       draw();
     });
 }

@@ -56,7 +56,7 @@ export class Strip {
             values: (u, splits) =>
               splits.map((s, i) => (i % (splits.length - 1) ? Math.round(s - u.scales.x.max) + " s" : "")), // ends would be cut
           },
-          { ...axis(), size: 42, gap: 3, space: 28, values: (u, splits) => splits.map((v) => tick(v)) },
+          { ...axis(), size: 42, gap: 3, space: 18, values: (u, splits) => splits.map((v) => tick(v)) },
         ],
         series: [{}, ...series()],
         bands: bands?.(),

@@ -24,7 +24,7 @@ export function draw() {
   if (campaign?.problem) list.push(["bad", `A journal cannot be read: ${campaign.problem}`]);
   if (campaign?.chosen && campaign.found && campaign.newest !== campaign.chosen)
     list.push(["info", `This is not the newest campaign, which is ${campaign.newest}; the traces are live all the same.`]);
-  if (live && !live.influx.ok) list.push(["bad", `${live.influx.message}. Traces stand still; trying again.`]);
+  if (live && !live.influx.ok) list.push(["bad", `${live.influx.message}. The traces show a gap; trying again.`]);
   if (live && !live.powerd.ok) list.push(["warn", `Meters' state unknown: ${live.powerd.message}.`]);
   for (const meter of live?.powerd.meters ?? [])
     if (meter.state === "silent" || meter.state === "failed")
