@@ -6,8 +6,8 @@ for the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretche
 knows the true joules at any time.
 
 Run as a program it prints one line of JSON when it is ready: port, start_monotonic_ns, start_realtime_ns.
-With --log it notes each block of samples just before it sends it: channel, number of the sample after its last,
-CLOCK_MONOTONIC ns; nobody can have had the block earlier.
+With --log it notes each block of samples just before it sends it: channel, number of the sample after its
+last, CLOCK_MONOTONIC ns. Nobody can have had the block earlier.
 """
 
 import argparse
@@ -87,7 +87,7 @@ ANSWERS = [
 
 
 def both_clocks():
-    """CLOCK_MONOTONIC and CLOCK_REALTIME of one moment: between the two readings a process may lose the processor."""
+    """CLOCK_MONOTONIC and CLOCK_REALTIME of one moment: a process may lose the processor between two readings."""
     brackets = []
     for _ in range(100):
         before, real, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()

@@ -75,7 +75,7 @@ class Emulator:
         return self.start_realtime_ns + samples / self.rate * (1 + self.ppm * 1e-6) * 1e9
 
     def sent(self):
-        """(channel, number of the sample after the block's last, monotonic ns) of each block, before it was sent."""
+        """Of each block, before it was sent: channel, number of the sample after its last, monotonic ns."""
         return [tuple(map(int, line.split())) for line in self.log.read_text().splitlines()]
 
     def freeze(self):
