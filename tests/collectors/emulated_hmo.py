@@ -87,7 +87,7 @@ ANSWERS = [
 
 
 def both_clocks():
-    """CLOCK_MONOTONIC and CLOCK_REALTIME of one moment: a process may lose the processor between two readings."""
+    """CLOCK_MONOTONIC and CLOCK_REALTIME of one moment (a process may lose its processor between)."""
     brackets = []
     for _ in range(100):
         before, real, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()

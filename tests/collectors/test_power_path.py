@@ -11,19 +11,21 @@ import time
 
 import emulated_hmo
 import pytest
-from power_processes import POWERD, SRCAP, Emulator, Influx, Powerd, free_port, wait_for
+from power_processes import POWERD, SRCAP, Emulator, Powerd
+from programs import free_port, wait_for
 
 RATE = 1000
+NOWHERE = {"url": "http://127.0.0.1:9", "database": "power"}
 CLOCK_READING = 20e-6  # reading CLOCK_REALTIME and CLOCK_MONOTONIC one after the other, seconds
 
 
-def configuration(folder, influx_url, meters, clock_port=None):
+def configuration(folder, influx, meters, clock_port=None):
     config = {
         "state_dir": str(folder / "powerd"),
         "srcap": SRCAP,
         "status_socket": str(folder / "status.sock"),
         "points_per_second": 100,
-        "influx": {"url": influx_url, "database": "power"},
+        "influx": influx,
         "meters": meters,
     }
     if clock_port:
@@ -50,18 +52,33 @@ def meter(name, emulator_driver, **more):
 class Path:
     """Two instruments, powerd and InfluxDB, running."""
 
+    def points(self, meter, rail, where=""):
+        return self.influx.rows(
+            f"SELECT * FROM power WHERE meter='{meter}' AND rail='{rail}' {where} ORDER BY time"
+        )
+
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def path(tmp_path_factory, influxd_server):
     folder = tmp_path_factory.mktemp("power")
     p = Path()
-    p.influx = Influx(folder)
+    p.influx = influxd_server
+    influxd_server.start()
+    influxd_server.empty()
+    user, password = influxd_server.writer
+    (folder / "password").write_text(password)
+    influx = {
+        "url": influxd_server.url,
+        "database": influxd_server.database,
+        "username": user,
+        "password_file": str(folder / "password"),
+    }
     p.clock_port = free_port(socket.SOCK_DGRAM)
     p.a = Emulator(rate=RATE, ppm=40, log=folder / "sent-a")
     p.b = Emulator(rate=RATE, ppm=-25, log=folder / "sent-b")
     p.powerd = Powerd(
         folder,
-        configuration(folder, p.influx.url, [meter("a", p.a.driver), meter("b", p.b.driver)], p.clock_port),
+        configuration(folder, influx, [meter("a", p.a.driver), meter("b", p.b.driver)], p.clock_port),
     )
     try:
         p.powerd.wait_state("a", "streaming", 10)
@@ -71,7 +88,6 @@ def path(tmp_path_factory):
     finally:
         if p.powerd.process.poll() is None:
             p.powerd.stop()
-        p.influx.stop()
         for emulator in (p.a, p.b):
             with emulator:
                 pass
@@ -107,7 +123,7 @@ def first_sample(points, emulator, rail):
 def test_joules_are_exact_for_the_samples_that_they_count(path, name, rail, number):
     settled(path, 3)
     emulator = getattr(path, name)
-    points = path.influx.points(name, rail)
+    points = path.points(name, rail)
     first = first_sample(points, emulator, number)
     before = emulated_hmo.true_joules(number, first, RATE)
     for p in points[1:]:
@@ -119,15 +135,15 @@ def test_joules_are_exact_for_the_samples_that_they_count(path, name, rail, numb
 def steady(path, name, seconds):
     """A session's points from 1.5 s to `seconds`, how late each is, the least it can be, and its spread.
 
-    How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10 s it puts a
-    line of the declared rate under the arrivals, lowering it as better ones come. So no point is earlier than the
-    sample could have come; and lateness varies by no more than the best arrival of the first second lies above
-    the line, which the residual (the root mean square of that over the seconds so far) bounds, and by the
+    How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10 s it puts
+    a line of the declared rate under the arrivals, lowering it as better ones come. So no point is earlier than
+    the sample could have come; and lateness varies by no more than the best arrival of the first second lies
+    above the line, which the residual (the root mean square of that over the seconds so far) bounds, and by the
     crystal's drift. All in seconds.
     """
     settled(path, seconds)
     emulator = getattr(path, name)
-    points = path.influx.points(name, "12v")
+    points = path.points(name, "12v")
     first = first_sample(points, emulator, 1)
     points = [p for p in points if 1.5 <= p["samples"] / RATE <= seconds]
     assert points[-1]["samples"] > (seconds - 0.5) * RATE
@@ -163,7 +179,7 @@ def test_times_rise_and_are_late_by_the_least_delay_of_the_arrivals(path, name):
 
 def test_points_carry_means_extremes_and_the_session(path):
     settled(path, 3)
-    points = path.influx.points("a", "5v")[1:]
+    points = path.points("a", "5v")[1:]
     assert {p["session"] for p in points} == {path.powerd.status()["session"]}
     assert {(p["host"], p["drive"]) for p in points} == {("vhost1", "d 1")}
     for p in points:
@@ -175,7 +191,7 @@ def test_points_carry_means_extremes_and_the_session(path):
 
 def test_points_reach_influxdb_soon(path):
     settled(path, 3)
-    newest = path.influx.query("SELECT last(joules) FROM power WHERE meter='b' AND rail='12v'")[0]["time"]
+    newest = path.influx.rows("SELECT last(joules) FROM power WHERE meter='b' AND rail='12v'")[0]["time"]
     assert time.time_ns() - newest < 1_000_000_000
 
 
@@ -216,18 +232,18 @@ def test_an_instrument_that_dies_and_returns_leaves_a_gap_and_no_points_in_it(pa
     time.sleep(1.5)
     assert path.powerd.meter("b")["state"] == "streaming"
     assert path.powerd.meter("a")["gap_seconds"] > 1.5
-    assert path.influx.points("a", "12v", f"AND time > {killed + 20_000_000}") == []
+    assert path.points("a", "12v", f"AND time > {killed + 20_000_000}") == []
 
     returned = time.time_ns()
     path.a = Emulator(port=path.a.port, rate=RATE, ppm=40)
     path.powerd.wait_state("a", "streaming", 12)
     wait_for(
-        lambda: len(path.influx.points("a", "12v", f"AND time > {returned}")) > 100,
+        lambda: len(path.points("a", "12v", f"AND time > {returned}")) > 100,
         10,
         "points after the return",
     )
 
-    points = path.influx.points("a", "12v")
+    points = path.points("a", "12v")
     at = next(i for i, p in enumerate(points) if p["time"] > returned)
     last, origin, after = points[at - 1], points[at], points[-1]
     assert last["time"] <= killed + 20_000_000
@@ -266,7 +282,7 @@ def test_sigterm_stops_srcap_and_flushes(path):
     for pid in children:
         assert subprocess.run(["ps", "-p", pid], capture_output=True).returncode != 0
     for name in ("a", "b"):
-        newest = path.influx.query(f"SELECT last(joules) FROM power WHERE meter='{name}' AND rail='12v'")[0][
+        newest = path.influx.rows(f"SELECT last(joules) FROM power WHERE meter='{name}' AND rail='12v'")[0][
             "time"
         ]
         assert newest > asked - 100_000_000
@@ -276,7 +292,7 @@ def test_sigterm_stops_srcap_and_flushes(path):
 
 def test_samples_lost_inside_the_instrument_are_found(tmp_path):
     with Emulator(rate=RATE, lose_at=2.5, lose=400) as emulator:
-        config = configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver)])
+        config = configuration(tmp_path, NOWHERE, [meter("a", emulator.driver)])
         powerd = Powerd(tmp_path, config)
         try:
             powerd.wait_state("a", "streaming", 10)
@@ -301,7 +317,7 @@ def check_fails(tmp_path, config, *words):
 
 def test_bad_configurations_are_refused_in_one_line(tmp_path):
     def base():
-        return configuration(tmp_path, "http://127.0.0.1:9", [meter("a", "demo")])
+        return configuration(tmp_path, dict(NOWHERE), [meter("a", "demo")])
 
     c = base()
     c["points_per_secnd"] = 100
@@ -334,7 +350,7 @@ def test_a_rate_that_is_not_the_instruments_is_refused_not_integrated(tmp_path):
     with Emulator(rate=RATE) as emulator:
         powerd = Powerd(
             tmp_path,
-            configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, sample_rate_hz=2000)]),
+            configuration(tmp_path, NOWHERE, [meter("a", emulator.driver, sample_rate_hz=2000)]),
         )
         try:
             m = powerd.wait_state("a", "failed", 10)
@@ -350,7 +366,7 @@ def test_volts_and_amps_that_are_swapped_are_refused(tmp_path):
         rails = [{"rail": "12v", "host": "h", "drive": "d", "volts": "CH2", "amps": "CH1"}]
         powerd = Powerd(
             tmp_path,
-            configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, rails=rails)]),
+            configuration(tmp_path, NOWHERE, [meter("a", emulator.driver, rails=rails)]),
         )
         try:
             m = powerd.wait_state("a", "failed", 10)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from twins import RAIL_12V, Twin
+from twins import RAIL_12V, Stream, Twin
 
 MIB = 1 << 20
 
@@ -19,29 +19,6 @@ MIB = 1 << 20
 def twin(tmp_path):
     with Twin(tmp_path) as running:
         yield running
-
-
-class Stream:
-    """Reads `stream W` of a twin in a thread, as rows of numbers."""
-
-    def __init__(self, twin, window_ns):
-        self.rows = []
-        self.connection = twin.connect()
-        self.connection.sendall(f"stream {window_ns}\n".encode())
-        self.thread = threading.Thread(target=self.read, daemon=True)
-        self.thread.start()
-
-    def read(self):
-        with self.connection.makefile() as lines:
-            for line in lines:
-                number, *values = line.split()
-                self.rows.append((int(number), *map(float, values)))
-
-    def stop(self):
-        self.connection.shutdown(2)
-        self.thread.join(10)
-        self.connection.close()
-        return self.rows
 
 
 def test_offers_the_drive_that_was_asked_for(twin):
@@ -361,16 +338,10 @@ def test_takes_its_socket_away_when_it_ends(tmp_path):
     assert not twin.truth.exists()
 
 
-def kill(twin):
-    twin.process.kill()
-    twin.process.wait()
-    twin.process.stderr.close()
-
-
 def test_what_was_written_outlives_a_killed_twin(tmp_path):
     twin = Twin(tmp_path).start()
     twin.io("write -P 0x5a 1M 1M", "flush", "write -P 0x5b 2M 1M")
-    kill(twin)
+    twin.kill()
     with twin:
         output = twin.io("read -P 0x5a 1M 1M", "read -P 0x5b 2M 1M")
     assert "Pattern verification failed" not in output
@@ -378,7 +349,7 @@ def test_what_was_written_outlives_a_killed_twin(tmp_path):
 
 def test_the_truth_socket_of_a_killed_twin_is_replaced(tmp_path):
     twin = Twin(tmp_path).start()
-    kill(twin)
+    twin.kill()
     assert twin.truth.exists()
     twin.nbd.unlink()
     with twin:
@@ -387,7 +358,7 @@ def test_the_truth_socket_of_a_killed_twin_is_replaced(tmp_path):
 
 def test_the_nbd_socket_of_a_killed_twin_is_named(tmp_path):
     twin = Twin(tmp_path).start()
-    kill(twin)
+    twin.kill()
     error = refusal_to_serve(twin)
     assert str(twin.nbd) in error
     assert "in use" in error
