@@ -110,7 +110,10 @@ class PlannedRun:
 def filesystems() -> dict[str, FileSystem]:
     """The file systems that a campaign can name."""
     source = Path(__file__).parent / "filesystems.yml"
-    return {name: validate(FileSystem, entry, source.name, name) for name, entry in yaml.safe_load(source.read_text()).items()}
+    return {
+        name: validate(FileSystem, entry, source.name, name)
+        for name, entry in yaml.safe_load(source.read_text()).items()
+    }
 
 
 def workloads() -> dict[str, Path]:
@@ -119,7 +122,10 @@ def workloads() -> dict[str, Path]:
 
 
 def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
-    """The campaign that `mapping` (of the playbook `source`) describes, checked against the lab. Raises UserError."""
+    """The campaign that `mapping` (of the playbook `source`) describes, checked against the lab.
+
+    Raises UserError.
+    """
     campaign = validate(Campaign, mapping, source, "campaign")
     _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems())
     _known(source, "factors.workload", campaign.factors.workload, workloads())
@@ -129,7 +135,9 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
         for host in _drives(lab)[name]:
             for _, _, rail in lab.rails_of(host, name):
                 if rail.meter not in measured:
-                    raise UserError(f"{source}: campaign.drives: {name!r}: meter {rail.meter!r} is not declared")
+                    raise UserError(
+                        f"{source}: campaign.drives: {name!r}: meter {rail.meter!r} is not declared"
+                    )
     return campaign
 
 
@@ -151,8 +159,8 @@ def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any])
 def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     """Every run in order of execution: blocks of one replicate of every cell, each in its own random order.
 
-    Randomised blocks keep a drift of the rig from looking like an effect of a factor. The order depends on the
-    campaign's seed alone.
+    Randomised blocks keep a drift of the rig from looking like an effect of a factor. The order depends on
+    the campaign's seed alone.
     """
     cells = [
         (host, drive, {"filesystem": filesystem, "scheduler": scheduler, "workload": workload})
@@ -169,7 +177,9 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
         for host, drive, levels in cells:
             excluded = [e.reason for e in campaign.exclude if e.matches({"drive": drive, **levels})]
             block.append(
-                PlannedRun(replicate, replicate, host, drive, levels, f"excluded: {excluded[0]}" if excluded else "")
+                PlannedRun(
+                    replicate, replicate, host, drive, levels, f"excluded: {excluded[0]}" if excluded else ""
+                )
             )
         if campaign.order == "random":
             generator.shuffle(block)
@@ -185,7 +195,7 @@ OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan will take, at most; `wiped` are (host, drive, serial) of every drive that loses its content."""
+    """What a plan will take, at most; `wiped`: (host, drive, serial) of every drive that loses its content."""
 
     runs: int
     not_run: int

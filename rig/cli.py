@@ -15,12 +15,16 @@ from rich.table import Table
 
 from rig.errors import UserError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule."
+)
 lab_app = typer.Typer(no_args_is_help=True, help="The virtual lab: test hosts in QEMU, twins, power taps.")
 app.add_typer(lab_app, name="lab")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
-CampaignOption = Annotated[str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id; the newest by default.")]
+CampaignOption = Annotated[
+    str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id; the newest by default.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -87,7 +91,7 @@ def lab_ssh(context: typer.Context, host: Annotated[str | None, typer.Argument()
 
 @app.command()
 def up() -> None:
-    """Start everything: the virtual lab if the inventory has one, InfluxDB, powerd, the dashboard; provision."""
+    """Start the virtual lab if the inventory has one, InfluxDB, powerd and the dashboard; provision."""
     from rig import controller, paths, playbook
     from rig.virtuallab import lab as virtuallab
 
@@ -129,9 +133,17 @@ def plan(playbook: Path) -> None:
     for number, run in enumerate(runs, start=1):
         table.add_row(str(number), str(run.block), run.host, run.drive, *run.levels.values(), run.not_run)
     out.print(table)
-    out.print(f"runs: {cost.runs} to do, {cost.not_run} excluded; blocks of {len(runs) // campaign.replicates}, order {campaign.order}, seed {campaign.seed}")
-    out.print(f"time: about {cost.hours:.2f} h (phases and {campaigns.OVERHEAD_SECONDS:.0f} s a run for the rest)")
-    out.print(f"written: at most {cost.terabytes_written:.3f} TB; energy of the drives: at most {cost.kilowatt_hours:.4f} kWh")
+    out.print(
+        f"runs: {cost.runs} to do, {cost.not_run} excluded; blocks of {len(runs) // campaign.replicates},"
+        f" order {campaign.order}, seed {campaign.seed}"
+    )
+    out.print(
+        f"time: about {cost.hours:.2f} h (phases and {campaigns.OVERHEAD_SECONDS:.0f} s a run for the rest)"
+    )
+    out.print(
+        f"written: at most {cost.terabytes_written:.3f} TB;"
+        f" energy of the drives: at most {cost.kilowatt_hours:.4f} kWh"
+    )
     out.print("[bold]these drives will be wiped:[/]")
     for host, drive, serial in cost.wiped:
         out.print(f"  {host}  {drive}  serial {serial}")
@@ -173,7 +185,11 @@ def status(as_json: JsonOption = False) -> None:
     campaign = None
     try:
         opened = journal.Journal(journal.latest(paths.results()))
-        campaign = {"id": opened.campaign["id"], "finished": opened.campaign["finished_ns"] is not None, "runs": opened.counts()}
+        campaign = {
+            "id": opened.campaign["id"],
+            "finished": opened.campaign["finished_ns"] is not None,
+            "runs": opened.counts(),
+        }
         campaign["current"] = [r["cell"] for r in opened.runs() if r["status"] == "running"]
     except UserError:
         pass
@@ -184,10 +200,16 @@ def status(as_json: JsonOption = False) -> None:
         out.print(f"{name:32} {state.lower()}")
     for meter in meters:
         lost = 100 * meter["lost"] / meter["expected"] if meter["expected"] else 0.0
-        out.print(f"meter {meter['name']:26} {meter['state']}, {meter['samples']} samples, {lost:.3f} % lost, {meter['gap_seconds']:.3f} s of gaps")
+        out.print(
+            f"meter {meter['name']:26} {meter['state']}, {meter['samples']} samples, {lost:.3f} % lost,"
+            f" {meter['gap_seconds']:.3f} s of gaps"
+        )
     if campaign:
         counts = ", ".join(f"{count} {name}" for name, count in campaign["runs"].items())
-        out.print(f"campaign {campaign['id']}: {counts}" + (f"; now {', '.join(campaign['current'])}" if campaign["current"] else ""))
+        out.print(
+            f"campaign {campaign['id']}: {counts}"
+            + (f"; now {', '.join(campaign['current'])}" if campaign["current"] else "")
+        )
     if not states:
         out.print("nothing is running; 'rig up' starts everything")
     elif "dashboard" in states:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's own services: InfluxDB, the power daemon, the dashboard; and what test hosts are told of them."""
+"""The controller's own services: InfluxDB, powerd, the dashboard; and what test hosts are told of them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def powerd_status() -> dict:
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
             return client.get("http://powerd/status", timeout=5).json()
     except (httpx.HTTPError, ValueError) as error:
-        raise UserError(f"powerd does not answer ({paths.short(path)}): {error}; 'rig up' starts it") from None
+        raise UserError(
+            f"powerd does not answer ({paths.short(path)}): {error}; 'rig up' starts it"
+        ) from None
 
 
 def clock_listen(lab: Lab) -> str:
@@ -58,14 +60,20 @@ def dashboard_url() -> str:
 
 
 def deployment(lab: Lab, host: str) -> dict:
-    """What provisioning puts on a test host: the agent's configuration and password, the controller's clock."""
+    """What provisioning puts on a test host: the agent's configuration and password, the lab's clock."""
     spec = lab.hosts[host]
     if not spec.controller_address:
-        raise UserError(f"host_vars/{host}.yml: controller_address: missing; the address under which {host} sees the controller")
+        raise UserError(
+            f"host_vars/{host}.yml: controller_address: missing; the address under which {host} sees the controller"
+        )
     writer = influxdb.access(lab, "iod")
     drives: list[dict[str, str]] = []
     for name, drive in spec.drives.items():
-        drives.append({"name": name, "pmem": "pmem0"} if drive.interface == "nvdimm" else {"name": name, "serial": drive.serial})
+        drives.append(
+            {"name": name, "pmem": "pmem0"}
+            if drive.interface == "nvdimm"
+            else {"name": name, "serial": drive.serial}
+        )
     drives += [{"name": name, "md": name} for name in spec.arrays]
     return {
         "rig_build": str(paths.BUILD),

@@ -15,13 +15,12 @@ from analysis.influx import InfluxError
 from rig import campaign as campaigns
 from rig import controller, files, fio_report, measure, paths, provenance
 from rig import journal as journals
-from rig.errors import UserError
 from rig.journal import Journal
 from rig.lab import Lab
 
 
 def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
-    """Validate, plan and journal a campaign; nothing is left behind when any of it fails. Raises UserError."""
+    """Validate, plan and journal a campaign; nothing is left behind when that fails. Raises UserError."""
     campaign = campaigns.parse(mapping, lab, source)
     controller.check(lab)
     planned = campaigns.plan(campaign, lab)
@@ -51,9 +50,13 @@ def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
             "question": campaign.question,
             "created_ns": created,
             "definition": campaign.model_dump_json(),
-            "lab": lab.model_dump_json(exclude={"inventory": True, "controller": {"influxdb": {"token_file"}}}),
+            "lab": lab.model_dump_json(
+                exclude={"inventory": True, "controller": {"influxdb": {"token_file"}}}
+            ),
             "virtual": int(lab.virtual),
-            "provenance": json.dumps({"controller": provenance.controller(lab), "seed": campaign.seed, "playbook": source}),
+            "provenance": json.dumps(
+                {"controller": provenance.controller(lab), "seed": campaign.seed, "playbook": source}
+            ),
         },
         rows,
     )
@@ -83,7 +86,10 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "drive": run["drive"],
         "array": array is not None,
         "members": [
-            {"name": name, **host.drives[name].model_dump(include={"interface", "serial", "wwn", "size_bytes"})}
+            {
+                "name": name,
+                **host.drives[name].model_dump(include={"interface", "serial", "wwn", "size_bytes"}),
+            }
             for name in members
         ],
         "filesystem": {"name": run["filesystem"], **filesystem.model_dump()},
@@ -97,7 +103,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
 
 
 def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], lab: Lab) -> str:
-    """Keep what a host's module call gave for `run`: files, phases, performance, energy, AI. Gives its status.
+    """Keep what a host's module call gave for `run`: files, phases, performance, energy, AI. Gives the status.
 
     The workload's own work stands even where energy is missing: the run is then partial.
     """
@@ -158,10 +164,14 @@ def _result(rows: list[dict[str, Any]], done: Mapping[str, Any], seconds: float)
     }
 
 
-def _io(run: Mapping[str, Any], answer: Mapping[str, Any], load: measure.Phase, database) -> list[dict[str, Any]]:
+def _io(
+    run: Mapping[str, Any], answer: Mapping[str, Any], load: measure.Phase, database
+) -> list[dict[str, Any]]:
     rows = [{"source": "host", **answer["counters"]}] if answer.get("counters") else []
     offset = load.clock_offset_ns
-    agent = measure.agent_io(database, run["host"], run["drive"], load.start_ns - offset, load.end_ns - offset)
+    agent = measure.agent_io(
+        database, run["host"], run["drive"], load.start_ns - offset, load.end_ns - offset
+    )
     return rows + ([agent] if agent else [])
 
 
@@ -172,13 +182,16 @@ def _losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
         if row["phase"] == "workload" and row["expected"]:
             percent = 100 * row["lost"] / row["expected"]
             if percent > limit_percent:
-                found.append(f"meter {row['meter']} lost {percent:.2f} % of {row['rail']}; {limit_percent:g} % is allowed")
+                limit = f"{limit_percent:g} % is allowed"
+                found.append(f"meter {row['meter']} lost {percent:.2f} % of {row['rail']}; {limit}")
     return found
 
 
 def _keep_files(place: Path, answer: Mapping[str, Any]) -> None:
     parts = {
-        "result.json": {key: value for key, value in answer.items() if key not in ("report", "settings", "health")},
+        "result.json": {
+            key: value for key, value in answer.items() if key not in ("report", "settings", "health")
+        },
         "fio.json": answer.get("report"),
         "settings.json": answer.get("settings"),
         "smart_before.json": (answer.get("health") or {}).get("before"),
@@ -187,4 +200,3 @@ def _keep_files(place: Path, answer: Mapping[str, Any]) -> None:
     for name, content in parts.items():
         if content:
             files.replace(place / name, json.dumps(content, indent=1))
-

@@ -32,7 +32,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validate(model: type[Model], data: Any, source: Path | str, key: str = "") -> Model:
-    """`data` as a `model`; raises UserError naming `source`, the key below `key`, the value, what is allowed."""
+    """`data` as a `model`; raises UserError: `source`, the key below `key`, the value, what is allowed."""
     try:
         return model.model_validate(data)
     except ValidationError as error:

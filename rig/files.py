@@ -16,7 +16,7 @@ from rig import paths
 
 
 def replace(path: Path, text: str, mode: int = 0o644) -> None:
-    """Put `text` at `path` so that a reader sees the old or the new content, never a part; survives a crash."""
+    """Put `text` at `path`: a reader, or a crash, sees the old or the new content, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
@@ -32,7 +32,7 @@ def replace(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def secret(name: str) -> Path:
-    """The file of the secret `name`, made with a random content at its first use; only the user can read it."""
+    """The file of the secret `name`, random, made at its first use; only the user can read it."""
     path = paths.var() / "secrets" / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

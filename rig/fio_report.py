@@ -24,7 +24,9 @@ def performance(report: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     if syncs:
         histograms = [job.get("sync", {}).get("lat_ns", {}).get("bins", {}) for job in jobs]
     else:
-        histograms = [job[way].get("clat_ns", {}).get("bins", {}) for job in jobs for way in ("read", "write")]
+        histograms = [
+            job[way].get("clat_ns", {}).get("bins", {}) for job in jobs for way in ("read", "write")
+        ]
     p50, p99 = quantiles(histograms, (0.50, 0.99))
     return {
         "seconds": seconds,

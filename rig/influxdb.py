@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""InfluxDB for the lab: Debian's influxd as the user's own process, or an existing server by URL and token."""
+"""InfluxDB for the lab: Debian's influxd as the user's own process, or an existing server by URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rig import files, paths, services
 from rig.errors import UserError
 from rig.lab import Lab, TestHost
 
-# Who uses the rig's own server, with what privilege: a test host's secret cannot read, a reader's cannot write.
+# Who uses the rig's own server, and how: a test host's secret cannot read, a reader's cannot write.
 PRIVILEGES = {"powerd": "WRITE", "iod": "WRITE", "reader": "READ"}
 
 
@@ -31,7 +31,9 @@ class Access:
         try:
             return self.password_file.read_text().strip()
         except OSError as error:
-            raise UserError(f"{self.password_file}: {error.strerror}; it should hold InfluxDB's token") from None
+            raise UserError(
+                f"{self.password_file}: {error.strerror}; it should hold InfluxDB's token"
+            ) from None
 
     def as_config(self) -> dict[str, str]:
         """As powerd, iod and the dashboard take it (docs/interfaces.md)."""
@@ -59,7 +61,9 @@ def url_from_host(lab: Lab, host: str, spec: TestHost) -> str:
     if influx.url:
         return influx.url
     if not spec.controller_address:
-        raise UserError(f"host_vars/{host}.yml: controller_address: missing; the address under which {host} sees the controller")
+        raise UserError(
+            f"host_vars/{host}.yml: controller_address: missing; the address under which {host} sees the controller"
+        )
     return f"http://{spec.controller_address}:{files.kept_port('influxdb')}"
 
 
@@ -116,7 +120,11 @@ def start(lab: Lab) -> None:
             return False
 
     services.start(
-        [services.Program("influxd", ["influxd", "-config", str(empty)], ready, priority=10, environment=environment)]
+        [
+            services.Program(
+                "influxd", ["influxd", "-config", str(empty)], ready, priority=10, environment=environment
+            )
+        ]
     )
     _make_users(lab.controller.influxdb.database)
     check(lab)
@@ -128,7 +136,8 @@ def _own_url() -> str:
 
 def _make_users(database: str) -> None:
     admin = files.secret("influxdb-admin").read_text()
-    _administer(f"CREATE USER admin WITH PASSWORD '{admin}' WITH ALL PRIVILEGES", None)  # only the first user needs none
+    # The first user needs no password; later this is refused, which is all right.
+    _administer(f"CREATE USER admin WITH PASSWORD '{admin}' WITH ALL PRIVILEGES", None)
     _administer(f'CREATE DATABASE "{database}"', admin)
     for user, privilege in PRIVILEGES.items():
         password = files.secret(user).read_text()
@@ -146,4 +155,3 @@ def _administer(statement: str, password: str | None) -> None:
     if password and (answer.status_code != 200 or "error" in answer.text):
         what = " ".join(statement.split()[:3])
         raise UserError(f"InfluxDB at {_own_url()}: {what}: HTTP {answer.status_code}: {answer.text.strip()}")
-

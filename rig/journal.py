@@ -42,7 +42,9 @@ class Journal:
         self._db.execute("PRAGMA foreign_keys = ON")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
-            raise UserError(f"{paths.short(path)}: journal version {version}; this Joulerig reads version {VERSION}")
+            raise UserError(
+                f"{paths.short(path)}: journal version {version}; this Joulerig reads version {VERSION}"
+            )
 
     @classmethod
     def create(cls, folder: Path, campaign: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> Journal:
@@ -97,8 +99,10 @@ class Journal:
             self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (time.time_ns(), row["id"]))
         return {**dict(row), "factors": json.loads(row["factors"])}
 
-    def finish(self, run: str, status: str, reason: str, tables: Mapping[str, list[Mapping[str, Any]]]) -> None:
-        """End a run with all that came of it: `tables` has the rows of phase, performance, energy, result, io."""
+    def finish(
+        self, run: str, status: str, reason: str, tables: Mapping[str, list[Mapping[str, Any]]]
+    ) -> None:
+        """End a run with all that came of it: `tables` has rows of phase, performance, energy, result, io."""
         with self._transaction():
             for table, rows in tables.items():
                 for row in rows:
@@ -109,9 +113,11 @@ class Journal:
             )
 
     def give_back(self) -> list[str]:
-        """Plan again what was interrupted (running) or lost, when a campaign is resumed; gives those runs' ids."""
+        """Plan again what was interrupted (running) or lost; for a campaign resumed. Gives those runs' ids."""
         with self._transaction():
-            rows = self._db.execute("SELECT id, status FROM run WHERE status IN ('running', 'lost')").fetchall()
+            rows = self._db.execute(
+                "SELECT id, status FROM run WHERE status IN ('running', 'lost')"
+            ).fetchall()
             for row in rows:
                 for table in ("phase", "performance", "energy", "result", "io"):
                     self._db.execute(f"DELETE FROM {table} WHERE run = ?", (row["id"],))
@@ -140,7 +146,9 @@ class Journal:
         """How many runs have each status."""
         return {
             row["status"]: row["n"]
-            for row in self._db.execute("SELECT status, count(*) AS n FROM run GROUP BY status ORDER BY status")
+            for row in self._db.execute(
+                "SELECT status, count(*) AS n FROM run GROUP BY status ORDER BY status"
+            )
         }
 
     def _set_status(self, run: str, status: str, reason: str) -> None:

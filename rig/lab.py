@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab: test hosts, drives, meters and the controller, as `inventory.ini` and `host_vars/` describe them."""
+"""The lab: test hosts, drives, meters and controller, as `inventory.ini` and `host_vars/` describe them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,9 @@ class Influx(Strict):
     @model_validator(mode="after")
     def _token_with_url(self) -> Influx:
         if self.url and not self.token_file:
-            raise ValueError("token_file: missing; with 'url' it names the file that holds the token or password")
+            raise ValueError(
+                "token_file: missing; with 'url' it names the file that holds the token or password"
+            )
         return self
 
 
@@ -182,16 +184,26 @@ def load(inventory: Path | None = None) -> Lab:
         groups = manager.get_groups_dict()
         for group in ("controller", "test_hosts"):
             if not groups.get(group):
-                raise UserError(f"{paths.short(inventory)}: group [{group}] has no host; it needs at least one")
+                raise UserError(
+                    f"{paths.short(inventory)}: group [{group}] has no host; it needs at least one"
+                )
         if len(groups["controller"]) != 1:
-            raise UserError(f"{paths.short(inventory)}: group [controller]: {groups['controller']}: one host is allowed")
+            raise UserError(
+                f"{paths.short(inventory)}: group [controller]: {groups['controller']}: one host is allowed"
+            )
         controller_name = groups["controller"][0]
-        of = {name: variables.get_vars(host=manager.get_host(name)) for name in [controller_name, *groups["test_hosts"]]}
+        of = {
+            name: variables.get_vars(host=manager.get_host(name))
+            for name in [controller_name, *groups["test_hosts"]]
+        }
     except AnsibleError as error:
         raise UserError(f"{paths.short(inventory)}: {' '.join(str(error).split())}") from None
-    controller = validate(Controller, _ours(of[controller_name], Controller), _file(inventory, controller_name))
+    controller = validate(
+        Controller, _ours(of[controller_name], Controller), _file(inventory, controller_name)
+    )
     hosts = {
-        name: validate(TestHost, _ours(of[name], TestHost), _file(inventory, name)) for name in groups["test_hosts"]
+        name: validate(TestHost, _ours(of[name], TestHost), _file(inventory, name))
+        for name in groups["test_hosts"]
     }
     lab = Lab(inventory=inventory, controller=controller, hosts=hosts)
     _check_meters(lab)
@@ -199,7 +211,7 @@ def load(inventory: Path | None = None) -> Lab:
 
 
 def _ours(variables: dict[str, Any], model: type[Strict]) -> dict[str, Any]:
-    """The variables of a host that are the lab's, as plain data: the rest belongs to Ansible and to the user."""
+    """Those variables of a host that are the lab's, as plain data: the rest is Ansible's and the user's."""
     import json
 
     from ansible.parsing.ajson import AnsibleJSONEncoder
@@ -224,10 +236,16 @@ def _check_meters(lab: Lab) -> None:
                 where = f"{_file(lab.inventory, host)}: drives.{drive}.rails.{rail}"
                 if wiring.meter not in lab.controller.meters:
                     allowed = ", ".join(lab.controller.meters) or "none is declared"
-                    raise UserError(f"{where}.meter: {wiring.meter!r} is no meter of the controller; allowed: {allowed}")
+                    raise UserError(
+                        f"{where}.meter: {wiring.meter!r} is no meter of the controller; allowed: {allowed}"
+                    )
                 for channel in (wiring.volts, wiring.amps):
                     first = taken.setdefault((wiring.meter, channel), f"{host}/{drive}/{rail}")
                     if first != f"{host}/{drive}/{rail}":
-                        raise UserError(f"{where}: channel {channel} of {wiring.meter} already measures {first}")
+                        raise UserError(
+                            f"{where}: channel {channel} of {wiring.meter} already measures {first}"
+                        )
                 if wiring.volts == wiring.amps:
-                    raise UserError(f"{where}.amps: {wiring.amps!r} is the volts channel too; they must differ")
+                    raise UserError(
+                        f"{where}.amps: {wiring.amps!r} is the volts channel too; they must differ"
+                    )

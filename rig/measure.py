@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run's energy and I/O, from InfluxDB over its phases; on the virtual lab also what the twins say is true."""
+"""A run's energy and I/O, from InfluxDB over its phases; on the virtual lab also the twins' truth."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Phase:
     clock_error_ns: int
 
 
-def on_controller_time(phases: Sequence[Mapping[str, Any]], clock: Sequence[Mapping[str, int]]) -> list[Phase]:
+def on_controller_time(
+    phases: Sequence[Mapping[str, Any]], clock: Sequence[Mapping[str, int]]
+) -> list[Phase]:
     """Phases in the host's clock, moved onto the controller's axis.
 
     `clock` holds the offset measured before and after the run; between them it is interpolated. The error is
@@ -100,7 +102,9 @@ def energies(
             found = measured.get((member, rail.meter, name), energy.IntervalEnergy(None, "no points"))
             if found.joules is None and phase.phase == "workload":
                 why = silent.get(rail.meter)
-                missing.append(f"no energy of {member} {name}: {f'meter {rail.meter} is {why}' if why else found.reason}")
+                missing.append(
+                    f"no energy of {member} {name}: {f'meter {rail.meter} is {why}' if why else found.reason}"
+                )
             rows.append(
                 {
                     "phase": phase.phase,

@@ -15,7 +15,14 @@ from typing import Any
 
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from rig import paths
 from rig.errors import UserError
@@ -37,8 +44,10 @@ def mapping(playbook: Path) -> Any:
     raise UserError(f"{playbook}: no play of it imports campaign.yml with a campaign: mapping under vars:")
 
 
-def ansible(playbook: Path, inventory: Path, extra: dict[str, str] | None = None, log: Path | None = None) -> int:
-    """Run ansible-playbook with the checkout's configuration; gives its exit code. Output goes to `log` if given."""
+def ansible(
+    playbook: Path, inventory: Path, extra: dict[str, str] | None = None, log: Path | None = None
+) -> int:
+    """Run ansible-playbook with the checkout's configuration, its output into `log` if given. Its exit code."""
     command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(inventory), str(playbook)]
     for key, value in (extra or {}).items():
         command += ["-e", f"{key}={value}"]
@@ -47,11 +56,15 @@ def ansible(playbook: Path, inventory: Path, extra: dict[str, str] | None = None
         return subprocess.run(command, cwd=paths.ROOT, env=environment).returncode
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as output:
-        done = subprocess.run(command, cwd=paths.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        done = subprocess.run(
+            command, cwd=paths.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
     return done.returncode
 
 
-def campaign(playbook: Path, inventory: Path, resume: str | None, console: Console) -> tuple[int, Path | None]:
+def campaign(
+    playbook: Path, inventory: Path, resume: str | None, console: Console
+) -> tuple[int, Path | None]:
     """Run a campaign's playbook and show its progress; gives Ansible's exit code and the campaign's folder.
 
     What Ansible says goes to var/log/campaign.log; what matters of it is shown.
@@ -127,7 +140,9 @@ def _follow(folder: Path, process: subprocess.Popen, console: Console) -> None:
                 if run["status"] in FINAL and run["id"] not in told:
                     told.add(run["id"])
                     progress.console.print(_line(run, journal), highlight=False)
-            current = ", ".join(f"{run['cell']} {phase_of(run)}".strip() for run in runs if run["status"] == "running")
+            current = ", ".join(
+                f"{run['cell']} {phase_of(run)}".strip() for run in runs if run["status"] == "running"
+            )
             done = len(told) - already
             left = len(runs) - len(told)
             eta = f"{(time.monotonic() - start) / done * left / 60:.1f} min to go" if done and left else ""

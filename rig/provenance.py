@@ -24,7 +24,9 @@ def controller(lab: Lab) -> dict[str, str | None]:
     """Name and version of everything on the controller that had a part in the numbers."""
     found: dict[str, str | None] = {
         "joulerig": __version__,
-        "revision": _first_line(["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty", "--abbrev=12"]),
+        "revision": _first_line(
+            ["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+        ),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "ansible-core": importlib.metadata.version("ansible-core"),
@@ -39,7 +41,9 @@ def controller(lab: Lab) -> dict[str, str | None]:
 
 def _influxdb(lab: Lab) -> str | None:
     try:
-        return httpx.get(f"{influxdb.access(lab, 'reader').url}/ping", timeout=5).headers.get("X-Influxdb-Version")
+        return httpx.get(f"{influxdb.access(lab, 'reader').url}/ping", timeout=5).headers.get(
+            "X-Influxdb-Version"
+        )
     except httpx.HTTPError:
         return None
 

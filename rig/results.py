@@ -19,7 +19,8 @@ def not_ok(journal: Journal) -> list[dict[str, Any]]:
     return [
         run
         for run in journal.runs()
-        if run["status"] != "ok" and not (run["status"] == "not-run" and run["reason"].startswith("excluded:"))
+        if run["status"] != "ok"
+        and not (run["status"] == "not-run" and run["reason"].startswith("excluded:"))
     ]
 
 
@@ -82,14 +83,24 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         best = of_both["ai_ops_per_joule"].max()
         for filesystem in _in_order(campaign.definition["factors"]["filesystem"], of_both["filesystem"]):
             row = of_both.filter(pl.col("filesystem") == filesystem)
-            table.add_row(filesystem, *(_cell(row.filter(pl.col("scheduler") == s), best) for s in schedulers))
+            table.add_row(
+                filesystem, *(_cell(row.filter(pl.col("scheduler") == s), best) for s in schedulers)
+            )
         console.print(table)
     runs = tables.runs(campaign)
     errors = runs["error_percent"].drop_nulls()
     if len(errors):
-        console.print(f"measured against true joules, {len(errors)} runs: worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %")
-    counts = ", ".join(f"{count} {status}" for status, count in runs["status"].value_counts(sort=True).iter_rows())
-    console.print(f"{campaign.id}: {counts}; * is the best of its table" + (" (one run a cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else ""))
+        console.print(
+            f"measured against true joules, {len(errors)} runs:"
+            f" worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %"
+        )
+    counts = ", ".join(
+        f"{count} {status}" for status, count in runs["status"].value_counts(sort=True).iter_rows()
+    )
+    console.print(
+        f"{campaign.id}: {counts}; * is the best of its table"
+        + (" (one run a cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else "")
+    )
     return console.export_text().rstrip()
 
 

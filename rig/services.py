@@ -20,7 +20,7 @@ from rig.errors import UserError
 
 @dataclass(frozen=True)
 class Program:
-    """A process to keep: `ready` says when it serves; `priority` orders start (low first) and stop (high first)."""
+    """A process to keep: `ready` says when it serves; `priority` orders start (low first) and stop."""
 
     name: str
     command: list[str]
@@ -37,7 +37,7 @@ def log_of(name: str) -> Path:
 
 
 def start(programs: Iterable[Program]) -> None:
-    """Have these run as given: starts what is missing, restarts what changed or died, leaves alone what is right.
+    """Have these run as given: start what is missing, restart what changed or died, leave the rest alone.
 
     Raises UserError with the last line of its log when one does not come up.
     """
@@ -110,7 +110,9 @@ def last_words(name: str) -> str:
         lines = [line for line in log_of(name).read_text(errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
-    return f"{lines[-1].strip()} ({paths.short(log_of(name))})" if lines else f"it said nothing ({log_of(name)})"
+    return (
+        f"{lines[-1].strip()} ({paths.short(log_of(name))})" if lines else f"it said nothing ({log_of(name)})"
+    )
 
 
 def _folder() -> Path:
@@ -122,7 +124,11 @@ def _config_of(name: str) -> Path:
 
 
 def _priority(name: str) -> int:
-    match = re.search(r"^priority=(\d+)", _config_of(name).read_text(), re.M) if _config_of(name).exists() else None
+    match = (
+        re.search(r"^priority=(\d+)", _config_of(name).read_text(), re.M)
+        if _config_of(name).exists()
+        else None
+    )
     return int(match[1]) if match else 0
 
 
@@ -202,5 +208,7 @@ files = {folder}/programs/*.conf
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     api = wait.until(_connect, 10)
     if api is None:
-        raise UserError(f"supervisord: did not come up: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
+        raise UserError(
+            f"supervisord: did not come up: {(done.stderr or done.stdout).strip().splitlines()[-1:]}"
+        )
     return api

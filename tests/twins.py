@@ -4,11 +4,12 @@
 import json
 import socket
 import subprocess
-import time
+import threading
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PLUGIN = ROOT / "build" / "nbdkit-twin-plugin.so"
+from programs import built, end, wait_for
+
+PLUGIN = built("nbdkit-twin-plugin.so")
 RAIL_12V = "12v,12,0.05,1.5,1.0e-9,2.5e-9,4e-6,2e-4"
 RAIL_3V3 = "3v3,3.3,0.03,0.25,0.2e-9,0.4e-9,1e-6,2e-5"
 
@@ -24,7 +25,7 @@ class Twin:
         self.file = self.folder / "drive.img"
         self.uri = f"nbd+unix:///?socket={self.nbd}"
         self.command = [
-            "nbdkit", "-f", "--exit-with-parent", "-U", str(self.nbd), str(PLUGIN),
+            "nbdkit", "-f", "--exit-with-parent", "-U", str(self.nbd), PLUGIN,
             f"file={self.file}", f"size={size}", f"serial={serial}", f"truth={self.truth}",
             *(f"rail={rail}" for rail in rails), *options,
         ]  # fmt: skip
@@ -33,25 +34,25 @@ class Twin:
     def start(self):
         self.nbd.unlink(missing_ok=True)
         self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 10
-        while not (self.nbd.exists() and self.truth.exists()):
-            if self.process.poll() is not None:
-                raise RuntimeError(self.process.stderr.read())
-            if time.monotonic() > deadline:
-                raise TimeoutError("the twin did not start")
-            time.sleep(0.01)
+        try:
+            wait_for(self.is_up, 10, "the twin listens")
+        except BaseException:
+            self.stop()
+            raise
         return self
 
+    def is_up(self):
+        assert self.process.poll() is None, self.process.stderr.read()
+        return self.nbd.exists() and self.truth.exists()
+
     def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(10)
-            finally:
-                self.process.kill()
-                self.process.wait()
         if self.process:
-            self.process.stderr.close()
+            end(self.process)
+
+    def kill(self):
+        """Without a chance to clean up."""
+        self.process.kill()
+        end(self.process)
 
     def __enter__(self):
         return self.start()
@@ -88,3 +89,26 @@ class Twin:
         done = subprocess.run([*arguments, self.uri], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+
+class Stream:
+    """The windows that a twin tells from now on, read in a thread: (number, volts, amps of each rail ...)."""
+
+    def __init__(self, twin, window_ns):
+        self.rows = []
+        self.connection = twin.connect()
+        self.connection.sendall(f"stream {window_ns}\n".encode())
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        with self.connection.makefile() as lines:
+            for line in lines:
+                number, *values = line.split()
+                self.rows.append((int(number), *map(float, values)))
+
+    def stop(self):
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10)
+        self.connection.close()
+        return self.rows

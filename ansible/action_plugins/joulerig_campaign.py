@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Execute a campaign on one test host: pull the next run, execute it as one module call, store what came back.
+"""Execute a campaign on one test host: pull the next run, execute it as one module call, store its result.
 
-Ansible runs this once for each host, in a process of its own: hosts never wait for each other, and no run pays
-for Ansible's start-up.
+Ansible runs this once for each host, in a process of its own: hosts never wait for each other, and no run
+pays for Ansible's start-up.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class ActionModule(ActionBase):
             began, failures, done = time.monotonic(), 0, 0
             while True:
                 if failures >= stop["failures_in_a_row"]:
-                    raise UserError(f"{host}: stopped after {failures} failed runs in a row; the rest stays planned")
+                    raise UserError(
+                        f"{host}: stopped after {failures} failed runs in a row; the rest stays planned"
+                    )
                 if stop["hours"] and time.monotonic() - began > stop["hours"] * 3600:
                     raise UserError(f"{host}: stopped after {stop['hours']:g} hours; the rest stays planned")
                 if (run := journal.take(host)) is None:
@@ -62,7 +64,11 @@ class ActionModule(ActionBase):
             self._await_return(run["host"], task_vars)
             return "lost"
         if "status" not in answer:  # the module itself broke
-            answer = {"status": "failed", "reason": _one_line(answer.get("msg", "the module call failed")), "phases": []}
+            answer = {
+                "status": "failed",
+                "reason": _one_line(answer.get("msg", "the module call failed")),
+                "phases": [],
+            }
         try:
             status = engine.settle(journal, run, answer, described)
         except Exception as error:
@@ -80,7 +86,9 @@ class ActionModule(ActionBase):
                 return
             except AnsibleConnectionFailure:
                 time.sleep(5)
-        raise UserError(f"{host}: gone for {RETURN_SECONDS} s; its other runs stay planned, resume the campaign to do them")
+        raise UserError(
+            f"{host}: gone for {RETURN_SECONDS} s; its other runs stay planned; resume the campaign"
+        )
 
     def _say(self, run, total, status, reason):
         mark = {"ok": "green", "partial": "yellow"}.get(status, "red")

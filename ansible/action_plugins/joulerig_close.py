@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Conclude a campaign: write its tables, print its AI table, fail when a run that was to be done is not ok."""
+"""Conclude a campaign: write its tables, print its AI table, fail when a run that was due is not ok."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class ActionModule(ActionBase):
         folder = paths.short(Path(self._task.args["folder"]))
         if not_ok:
             first = not_ok[0]
-            message = f"{folder}: {len(not_ok)} runs are not ok; the first: {first['id']}: {first['status']}: {first['reason']}"
+            what = f"{first['id']}: {first['status']}: {first['reason']}"
+            message = f"{folder}: {len(not_ok)} runs are not ok; the first: {what}"
             return {**result, "failed": True, "msg": message}
         return {**result, "changed": False, "msg": f"{folder}: every run is ok"}

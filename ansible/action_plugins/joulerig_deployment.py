@@ -22,8 +22,6 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         try:
             described = lab.load(Path(task_vars["inventory_file"]))
-            # CHECK
-            #controller.check(described)
             facts = controller.deployment(described, task_vars["inventory_hostname"])
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None

@@ -21,6 +21,7 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.joulerig import drive
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
@@ -33,7 +34,9 @@ def existing(name, members):
         return None
     slaves = set(os.listdir(f"/sys/block/{kernel_name}/slaves"))
     if slaves != {drive.find(spec) for spec in members}:
-        raise Refused(f"{name}: /dev/{kernel_name} has other members than the inventory: {', '.join(sorted(slaves))}")
+        raise Refused(
+            f"{name}: /dev/{kernel_name} has other members than the inventory: {', '.join(sorted(slaves))}"
+        )
     return kernel_name
 
 
@@ -69,11 +72,15 @@ def main():
     p = module.params
     try:
         if missing := [name for name in p["members"] if name not in p["drives"]]:
-            raise Refused(f"{p['name']}: member {missing[0]!r} is no declared drive; allowed: {', '.join(p['drives'])}")
+            raise Refused(
+                f"{p['name']}: member {missing[0]!r} is no declared drive; allowed: {', '.join(p['drives'])}"
+            )
         members = [{**p["drives"][name], "name": name} for name in p["members"]]
         kernel_name = existing(p["name"], members)
         if kernel_name and level_of(kernel_name) != p["level"]:
-            raise Refused(f"{p['name']}: /dev/{kernel_name} is {level_of(kernel_name)}, the inventory says {p['level']}")
+            raise Refused(
+                f"{p['name']}: /dev/{kernel_name} is {level_of(kernel_name)}, the inventory says {p['level']}"
+            )
         changed = kernel_name is None
         if changed and not module.check_mode:
             create(p["name"], p["level"], p["chunk_kib"], members)

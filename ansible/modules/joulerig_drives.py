@@ -12,10 +12,14 @@ author: [Joulerig]
 """
 
 RETURN = r"""
-found: {description: "By name: device, model, firmware, serial, wwn, size_bytes.", type: dict, returned: always}
+found:
+  description: "By name: device, model, firmware, serial, wwn, size_bytes."
+  type: dict
+  returned: always
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.joulerig import drive, provenance
 from ansible.module_utils.joulerig.tools import Refused, run_json
 

@@ -12,12 +12,15 @@ author: [Joulerig]
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.joulerig import drive
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 
 def main():
-    module = AnsibleModule(argument_spec={"nvdimm": {"type": "dict", "required": True}}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={"nvdimm": {"type": "dict", "required": True}}, supports_check_mode=True
+    )
     spec = module.params["nvdimm"]
     try:
         region = drive.nvdimm_region(spec)
@@ -28,9 +31,15 @@ def main():
             if namespace.get("blockdev"):
                 drive.check_unused(spec["name"], namespace["blockdev"], drive.Host())
         if len(namespaces) > 1:
-            raise Refused(f"{spec['name']}: {region['dev']} has {len(namespaces)} namespaces; one or none is expected")
+            raise Refused(
+                f"{spec['name']}: {region['dev']} has {len(namespaces)} namespaces; one or none is expected"
+            )
         if not module.check_mode:
-            which = [f"--reconfig={namespaces[0]['dev']}", "--force"] if namespaces else [f"--region={region['dev']}"]
+            which = (
+                [f"--reconfig={namespaces[0]['dev']}", "--force"]
+                if namespaces
+                else [f"--region={region['dev']}"]
+            )
             run(["ndctl", "create-namespace", "--mode=fsdax", *which])
     except (Refused, Failed) as error:
         module.fail_json(msg=str(error))

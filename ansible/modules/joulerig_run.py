@@ -45,6 +45,7 @@ import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.joulerig import blockqueue, clock, drive, filesystem, fio, phases, provenance
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
@@ -74,13 +75,20 @@ def execute(p, result):
             result["settings"]["host"] = provenance.host()
             result["settings"]["drive"] = provenance.drive(name, interface)
             result["health"]["before"] = provenance.health(name, interface)
-            result["settings"]["queue"] = blockqueue.apply(undo, name, p["scheduler"], p["write_cache"] or None)
+            result["settings"]["queue"] = blockqueue.apply(
+                undo, name, p["scheduler"], p["write_cache"] or None
+            )
             result["changed"] = True
             result["settings"]["mkfs"] = filesystem.make(lease, p["filesystem"])
             result["settings"]["mount_options"] = filesystem.mount(undo, device, p["filesystem"], MOUNT_POINT)
 
         load = fio.Workload(
-            p["workload"]["name"], p["workload"]["job"], f"{MOUNT_POINT}/load", p["phases"]["workload"], p["seed"], scratch
+            p["workload"]["name"],
+            p["workload"]["job"],
+            f"{MOUNT_POINT}/load",
+            p["phases"]["workload"],
+            p["seed"],
+            scratch,
         )
         with recorder.phase("precondition"):
             load.lay_out()
@@ -94,7 +102,9 @@ def execute(p, result):
         recorder.add("workload", start, end)
         result["counters"] = {key: after[key] - before[key] for key in before}
         if blockqueue.get(name, "scheduler") != p["scheduler"]:
-            raise Failed(f"/dev/{name}: the scheduler changed during the run to {blockqueue.get(name, 'scheduler')!r}")
+            raise Failed(
+                f"/dev/{name}: the scheduler changed during the run to {blockqueue.get(name, 'scheduler')!r}"
+            )
         with recorder.phase("tail"):
             os.sync()
             time.sleep(p["phases"]["tail"])

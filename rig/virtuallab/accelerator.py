@@ -17,7 +17,7 @@ PROBE_SECONDS = 20.0
 
 
 def choose(image: Image) -> str:
-    """"kvm" where the image's kernel is seen to come up under it within PROBE_SECONDS, else "tcg".
+    """The accelerator: "kvm" where the image's kernel comes up under it within PROBE_SECONDS, else "tcg".
 
     The answer is remembered for this machine and boot.
     """
@@ -41,11 +41,13 @@ def _kernel_speaks(image: Image) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         console = Path(folder) / "console"
         command = [
-            "qemu-system-x86_64", "-accel", "kvm", "-machine", "q35", "-cpu", "host", "-m", "512", "-nodefaults",
-            "-display", "none", "-no-reboot", "-serial", f"file:{console}", "-kernel", str(image.kernel),
+            "qemu-system-x86_64", "-accel", "kvm", "-machine", "q35", "-cpu", "host", "-m", "512",
+            "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}", "-kernel", str(image.kernel),
             "-initrd", str(image.initrd), "-append", "console=ttyS0 break=top",
         ]  # fmt: skip
-        guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        guest = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         try:
 
             def decided() -> bool:

@@ -89,7 +89,12 @@ def cached() -> Image | None:
     manifest = folder() / "manifest.json"
     if not manifest.is_file():
         return None
-    return Image(folder() / "root.ext4", folder() / "vmlinuz", folder() / "initrd", json.loads(manifest.read_text())["release"])
+    return Image(
+        folder() / "root.ext4",
+        folder() / "vmlinuz",
+        folder() / "initrd",
+        json.loads(manifest.read_text())["release"],
+    )
 
 
 def build(report=print) -> Image:
@@ -119,16 +124,21 @@ def build(report=print) -> Image:
         )  # fmt: skip
         root = work / "root.ext4"
         # No lazy initialisation: a virtual host must not write to its own disk while a drive is measured.
-        _run([*sudo, "mke2fs", "-q", "-t", "ext4", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-L", "root",
-              "-d", str(tree), str(root), SIZE], log)  # fmt: skip
+        eager = ["-E", "lazy_itable_init=0,lazy_journal_init=0"]
+        _run(
+            [*sudo, "mke2fs", "-q", "-t", "ext4", *eager, "-L", "root", "-d", str(tree), str(root), SIZE], log
+        )
         kernel = max((tree / "boot").glob("vmlinuz-*"))
         release = kernel.name.removeprefix("vmlinuz-")
         for source, name in ((kernel, "vmlinuz"), (tree / "boot" / f"initrd.img-{release}", "initrd")):
             _run([*sudo, "cp", str(source), str(work / name)], log)
         if sudo:
-            _run([*sudo, "chown", "-R", f"{os.getuid()}:{os.getgid()}", str(root), str(work / "vmlinuz"), str(work / "initrd")], log)
+            made = [str(root), str(work / "vmlinuz"), str(work / "initrd")]
+            _run([*sudo, "chown", "-R", f"{os.getuid()}:{os.getgid()}", *made], log)
         _run([*sudo, "rm", "-rf", str(tree)], log)
-        (work / "manifest.json").write_text(json.dumps({"suite": SUITE, "release": release, "packages": PACKAGES}))
+        (work / "manifest.json").write_text(
+            json.dumps({"suite": SUITE, "release": release, "packages": PACKAGES})
+        )
         work.chmod(0o755)
         shutil.rmtree(target, ignore_errors=True)
         work.rename(target)
@@ -143,4 +153,6 @@ def _run(command: list[str], log: Path) -> None:
     with log.open("a") as output:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     if done.returncode:
-        raise UserError(f"{command[0]}: building the guest image failed (exit {done.returncode}); its output: {log}")
+        raise UserError(
+            f"{command[0]}: building the guest image failed (exit {done.returncode}); its output: {log}"
+        )

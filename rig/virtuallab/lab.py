@@ -38,7 +38,9 @@ def nbd_socket(host: str, drive: str) -> Path:
 
 def twinned(host: TestHost) -> dict[str, Drive]:
     """The drives of a virtual host that have a twin (an NVDIMM is memory and has none)."""
-    return {name: drive for name, drive in host.drives.items() if drive.interface != "nvdimm"} if host.virtual else {}
+    if not host.virtual:
+        return {}
+    return {name: drive for name, drive in host.drives.items() if drive.interface != "nvdimm"}
 
 
 def tap_ports(lab: Lab) -> dict[str, dict[str, int]]:
@@ -68,7 +70,9 @@ def up(lab: Lab, report=print) -> None:
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
     guest = image.build(report)
     _make_keys()
-    services.start(_twin(name, key, drive) for name, host in hosts.items() for key, drive in twinned(host).items())
+    services.start(
+        _twin(name, key, drive) for name, host in hosts.items() for key, drive in twinned(host).items()
+    )
     services.start(_tap(lab, tap) for tap in tap_ports(lab))
     how = accelerator.choose(guest)
     booting = [name for name in hosts if services.states().get(f"host-{name}") != "RUNNING"]
@@ -86,7 +90,11 @@ def down() -> list[str]:
     Hosts are shut down, not cut: what was provisioned must be on their disks. One that does not end within
     SHUTDOWN_SECONDS is cut.
     """
-    running = [n.removeprefix("host-") for n, s in services.states().items() if n.startswith("host-") and s == "RUNNING"]
+    running = [
+        n.removeprefix("host-")
+        for n, s in services.states().items()
+        if n.startswith("host-") and s == "RUNNING"
+    ]
     for host in running:
         command = [*ssh_command(host), "-o", "ConnectTimeout=5", "-o", "BatchMode=yes", "systemctl poweroff"]
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
@@ -150,14 +158,19 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
     ]
     truth_path, nbd = truth_socket(host, key), nbd_socket(host, key)
     command = [
-        "nbdkit", "--foreground", "--exit-with-parent", "--unix", str(nbd), str(paths.program("nbdkit-twin-plugin.so")),
-        f"file={backing}", f"size={drive.size_bytes}", f"serial={drive.serial}", f"truth={truth_path}", *rails,
+        "nbdkit", "--foreground", "--exit-with-parent", "--unix", str(nbd),
+        str(paths.program("nbdkit-twin-plugin.so")), f"file={backing}", f"size={drive.size_bytes}",
+        f"serial={drive.serial}", f"truth={truth_path}", *rails,
     ]  # fmt: skip
     if services.states().get(twin_name(host, key)) not in ("RUNNING", "STARTING"):
         nbd.unlink(missing_ok=True)  # of a twin that was killed: nbdkit refuses an existing socket
         truth_path.unlink(missing_ok=True)
     return services.Program(
-        twin_name(host, key), command, ready=lambda: truth_path.exists() and nbd.exists(), priority=100, restart=False
+        twin_name(host, key),
+        command,
+        ready=lambda: truth_path.exists() and nbd.exists(),
+        priority=100,
+        restart=False,
     )
 
 
@@ -167,7 +180,9 @@ def _tap(lab: Lab, tap: str) -> services.Program:
     words = [str(paths.program("power_tap")), "--listen", f"127.0.0.1:{ports['a']},127.0.0.1:{ports['b']}"]
     rates = {m.sample_rate_hz for m in lab.controller.meters.values() if m.virtual and m.virtual.tap == tap}
     if len(rates) != 1:
-        raise UserError(f"host_vars: meters of the virtual tap {tap}: sample_rate_hz: {sorted(rates)}: must be equal")
+        raise UserError(
+            f"host_vars: meters of the virtual tap {tap}: sample_rate_hz: {sorted(rates)}: must be equal"
+        )
     words += ["--rate", f"{rates.pop():g}"]
     for host, spec in lab.hosts.items():
         for drive in twinned(spec):
@@ -190,7 +205,9 @@ def _tap(lab: Lab, tap: str) -> services.Program:
 def _rail_of_channels(where: str, rail) -> int:
     pairs = [("CH1", "CH2"), ("CH3", "CH4")]
     if (rail.volts, rail.amps) not in pairs:
-        raise UserError(f"{where}: channels {rail.volts}, {rail.amps}: a virtual tap has CH1, CH2 or CH3, CH4")
+        raise UserError(
+            f"{where}: channels {rail.volts}, {rail.amps}: a virtual tap has CH1, CH2 or CH3, CH4"
+        )
     return pairs.index((rail.volts, rail.amps))
 
 
@@ -204,7 +221,8 @@ def _host(name: str, host: TestHost, guest: image.Image, how: str) -> services.P
     marker = place / "image"
     if not overlay.exists() or not marker.exists() or marker.read_text() != str(guest.root):
         overlay.unlink(missing_ok=True)
-        command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(guest.root), str(overlay)]
+        backing = ["-b", str(guest.root), "-F", "raw"]
+        command = ["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(overlay)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise UserError(f"qemu-img: {done.stderr.strip()}")
@@ -224,7 +242,8 @@ def _make_keys() -> None:
         path = folder() / "ssh" / key
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "joulerig virtual lab", "-f", str(path)]
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "joulerig virtual lab"]
+            command += ["-f", str(path)]
             subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
 
@@ -257,6 +276,7 @@ def _await_ssh(host: str) -> None:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
 
     if not wait.until(answers, BOOT_SECONDS, 0.5):
-        raise UserError(f"{host}: does not answer over SSH after {BOOT_SECONDS:.0f} s; its console: {folder()}/{host}/console.log")
-
-
+        raise UserError(
+            f"{host}: does not answer over SSH after {BOOT_SECONDS:.0f} s;"
+            f" its console: {folder()}/{host}/console.log"
+        )

@@ -9,7 +9,8 @@ from rig.lab import Drive, TestHost
 from rig.virtuallab import profile
 from rig.virtuallab.image import Image
 
-NVDIMM_LABEL_BYTES = 128 * 1024  # of the DIMM; the region that the host sees, and the inventory declares, is the rest
+# Of the DIMM; the region that the host sees, and the inventory declares, is the rest.
+NVDIMM_LABEL_BYTES = 128 * 1024
 KERNEL_ARGUMENTS = "root=/dev/vda ro console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on"
 
 
@@ -25,8 +26,8 @@ def command(
 ) -> list[str]:
     """The command line that runs `host`.
 
-    `folder` holds its overlay disk, console and identity files; `sockets` are the NBD sockets of its drives by
-    name; the guest's SSH port appears as 127.0.0.1:`ssh_port`.
+    `folder` holds its overlay disk, console and identity files; `sockets` are the NBD sockets of its drives
+    by name; the guest's SSH port appears as 127.0.0.1:`ssh_port`.
     """
     nvdimms = {key: drive for key, drive in host.drives.items() if drive.interface == "nvdimm"}
     memory = f"{host.virtual.memory_mb}M"
@@ -79,8 +80,12 @@ def _device(key: str, drive: Drive, index: int, sata_ports) -> str:
         words.append(f"wwn=0x{drive.wwn.removeprefix('naa.')}")
     model = profile.load(drive.profile).model
     if drive.interface == "sata-ssd":
-        return ",".join(["ide-hd", f"bus=ide.{next(sata_ports)}", *words, f"model={model}", "rotation_rate=1"])
-    return ",".join(["scsi-hd", "bus=scsi.0", *words, "vendor=JOULERIG", f"product={model[:16]}", "rotation_rate=7200"])
+        return ",".join(
+            ["ide-hd", f"bus=ide.{next(sata_ports)}", *words, f"model={model}", "rotation_rate=1"]
+        )
+    return ",".join(
+        ["scsi-hd", "bus=scsi.0", *words, "vendor=JOULERIG", f"product={model[:16]}", "rotation_rate=7200"]
+    )
 
 
 def nvdimm_bytes(drive: Drive) -> int:

@@ -194,14 +194,14 @@ def test_a_syntax_error_names_url_and_query(influxd, client):
 
 def test_a_wrong_password_is_unauthorised_and_not_repeated_in_the_message(influxd):
     with pytest.raises(Unauthorised) as error:
-        Client(influxd.url, influxd.database, "analysis", "wr0ng-pass").query("SELECT joules FROM power")
-    one_line(error, influxd.url, "'analysis'", "HTTP 401")
+        Client(influxd.url, influxd.database, "reader", "wr0ng-pass").query("SELECT joules FROM power")
+    one_line(error, influxd.url, "'reader'", "HTTP 401")
     assert "wr0ng-pass" not in str(error.value)
 
 
 def test_a_user_without_the_right_to_read_is_unauthorised(influxd):
     with pytest.raises(Unauthorised) as error:
-        Client(influxd.url, influxd.database, "stranger", "stranger").query("SELECT joules FROM power")
+        Client(influxd.url, influxd.database, *influxd.stranger).query("SELECT joules FROM power")
     one_line(error, influxd.url, influxd.database, "HTTP 403")
 
 

@@ -6,6 +6,8 @@ for the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretche
 knows the true joules at any time.
 
 Run as a program it prints one line of JSON when it is ready: port, start_monotonic_ns, start_realtime_ns.
+With --log it notes each block of samples just before it sends it: channel, number of the sample after its
+last, CLOCK_MONOTONIC ns. Nobody can have had the block earlier.
 """
 
 import argparse
@@ -84,13 +86,22 @@ ANSWERS = [
 ]
 
 
+def both_clocks():
+    """CLOCK_MONOTONIC and CLOCK_REALTIME of one moment (a process may lose its processor between)."""
+    brackets = []
+    for _ in range(100):
+        before, real, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        brackets.append((after - before, (before + after) // 2, real))
+    return min(brackets)[1:]
+
+
 class Instrument:
-    def __init__(self, rate, ppm, lose_at=None, lose=0):
+    def __init__(self, rate, ppm, lose_at=None, lose=0, log=None):
         self.rate = rate
         self.stretch = 1 + ppm * 1e-6
         self.lose_at, self.lose = lose_at, lose
-        self.start_monotonic_ns = time.monotonic_ns()
-        self.start_realtime_ns = time.time_ns()
+        self.log = log
+        self.start_monotonic_ns, self.start_realtime_ns = both_clocks()
 
     def produced(self):
         return int((time.monotonic_ns() - self.start_monotonic_ns) / 1e9 / self.stretch * self.rate)
@@ -128,6 +139,8 @@ class Instrument:
                     begin = max(begin, end - int(self.rate * RING_SECONDS))
                 payload = window(channel, begin, end)
                 length = str(len(payload)).encode()
+                if self.log:
+                    self.log.write(f"{channel} {end} {time.monotonic_ns()}\n")
                 connection.sendall(b"#%d%s" % (len(length), length) + payload)
 
     def answer(self, command):
@@ -152,8 +165,9 @@ def main():
         help="seconds after the start at which samples are lost inside the instrument",
     )
     parser.add_argument("--lose", type=int, default=0, help="how many samples are lost then")
+    parser.add_argument("--log", type=argparse.FileType("w", bufsize=1), help="file for the sending times")
     arguments = parser.parse_args()
-    instrument = Instrument(arguments.rate, arguments.ppm, arguments.lose_at, arguments.lose)
+    instrument = Instrument(arguments.rate, arguments.ppm, arguments.lose_at, arguments.lose, arguments.log)
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", arguments.port))

@@ -3,49 +3,23 @@
 
 import http.client
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.parse
-import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-SRCAP = str(ROOT / "build" / "srcap")
-POWERD = str(ROOT / "build" / "powerd")
+from programs import built, end, wait_for
 
-for _program in (SRCAP, POWERD):
-    if not os.access(_program, os.X_OK):
-        raise RuntimeError(
-            f"{_program} is not built: make -C collectors/srcap && "
-            "CGO_ENABLED=0 go build -o build/powerd ./collectors/powerd"
-        )
-
-
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_for(condition, seconds, what):
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"after {seconds} s still not: {what}"
-        time.sleep(0.02)
+SRCAP = built("srcap")
+POWERD = built("powerd")
 
 
 class Emulator:
     """emulated_hmo.py in a process, so that it can be killed like an instrument that loses its power."""
 
-    def __init__(self, port=0, rate=1000, ppm=0.0, lose_at=None, lose=0):
-        self.rate, self.ppm = rate, ppm
+    def __init__(self, port=0, rate=1000, ppm=0.0, lose_at=None, lose=0, log=None):
+        self.rate, self.ppm, self.log = rate, ppm, log
         command = [
             sys.executable,
             str(Path(__file__).with_name("emulated_hmo.py")),
@@ -55,9 +29,12 @@ class Emulator:
         ]
         if lose_at is not None:
             command += [f"--lose-at={lose_at}", f"--lose={lose}"]
+        if log is not None:
+            command += [f"--log={log}"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         ready = json.loads(self.process.stdout.readline())
         self.port = ready["port"]
+        self.start_monotonic_ns = ready["start_monotonic_ns"]
         self.start_realtime_ns = ready["start_realtime_ns"]
 
     @property
@@ -70,6 +47,10 @@ class Emulator:
 
     def time_of(self, samples):
         return self.start_realtime_ns + samples / self.rate * (1 + self.ppm * 1e-6) * 1e9
+
+    def sent(self):
+        """Of each block, before it was sent: channel, number of the sample after its last, monotonic ns."""
+        return [tuple(map(int, line.split())) for line in self.log.read_text().splitlines()]
 
     def freeze(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -85,60 +66,6 @@ class Emulator:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.kill()
-
-
-class Influx:
-    """A real influxd with its own folder."""
-
-    def __init__(self, folder, database="power"):
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.database = database
-        config = folder / "influxdb.conf"
-        config.write_text("")
-        env = dict(
-            os.environ,
-            INFLUXDB_META_DIR=str(folder / "meta"),
-            INFLUXDB_DATA_DIR=str(folder / "data"),
-            INFLUXDB_DATA_WAL_DIR=str(folder / "wal"),
-            INFLUXDB_HTTP_BIND_ADDRESS=f"127.0.0.1:{self.port}",
-            INFLUXDB_BIND_ADDRESS=f"127.0.0.1:{free_port()}",
-            INFLUXDB_REPORTING_DISABLED="true",
-            INFLUXDB_HTTP_LOG_ENABLED="false",
-        )
-        self.log = (folder / "influxd.log").open("w")
-        self.process = subprocess.Popen(
-            ["influxd", "-config", str(config)], env=env, stdout=self.log, stderr=self.log
-        )
-        wait_for(self.answers, 20, "influxd answers")
-        self.query(f"CREATE DATABASE {database}", method="POST")
-
-    def answers(self):
-        try:
-            with urllib.request.urlopen(self.url + "/ping", timeout=2):
-                return True
-        except OSError:
-            return False
-
-    def query(self, q, method="GET"):
-        """Rows of the first series as dicts."""
-        arguments = urllib.parse.urlencode({"db": self.database, "q": q, "epoch": "ns"})
-        request = urllib.request.Request(f"{self.url}/query?{arguments}", method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            series = json.load(answer)["results"][0].get("series")
-        if not series:
-            return []
-        return [dict(zip(series[0]["columns"], row, strict=True)) for row in series[0]["values"]]
-
-    def points(self, meter, rail, where=""):
-        return self.query(
-            f"SELECT * FROM power WHERE meter='{meter}' AND rail='{rail}' {where} ORDER BY time"
-        )
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(timeout=20)
-        self.log.close()
 
 
 class Powerd:
@@ -173,7 +100,5 @@ class Powerd:
         return wait_for(reached, seconds, f"meter {name} is {state} (see {self.log_path})")
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=15)
         self.log.close()
-        return code
+        return end(self.process, 15)

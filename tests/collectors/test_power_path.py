@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import math
 import socket
 import struct
 import subprocess
@@ -10,18 +11,21 @@ import time
 
 import emulated_hmo
 import pytest
-from power_processes import POWERD, SRCAP, Emulator, Influx, Powerd, free_port, wait_for
+from power_processes import POWERD, SRCAP, Emulator, Powerd
+from programs import free_port, wait_for
 
 RATE = 1000
+NOWHERE = {"url": "http://127.0.0.1:9", "database": "power"}
+CLOCK_READING = 20e-6  # reading CLOCK_REALTIME and CLOCK_MONOTONIC one after the other, seconds
 
 
-def configuration(folder, influx_url, meters, clock_port=None):
+def configuration(folder, influx, meters, clock_port=None):
     config = {
         "state_dir": str(folder / "powerd"),
         "srcap": SRCAP,
         "status_socket": str(folder / "status.sock"),
         "points_per_second": 100,
-        "influx": {"url": influx_url, "database": "power"},
+        "influx": influx,
         "meters": meters,
     }
     if clock_port:
@@ -48,17 +52,33 @@ def meter(name, emulator_driver, **more):
 class Path:
     """Two instruments, powerd and InfluxDB, running."""
 
+    def points(self, meter, rail, where=""):
+        return self.influx.rows(
+            f"SELECT * FROM power WHERE meter='{meter}' AND rail='{rail}' {where} ORDER BY time"
+        )
+
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
+def path(tmp_path_factory, influxd_server):
     folder = tmp_path_factory.mktemp("power")
     p = Path()
-    p.influx = Influx(folder)
+    p.influx = influxd_server
+    influxd_server.start()
+    influxd_server.empty()
+    user, password = influxd_server.writer
+    (folder / "password").write_text(password)
+    influx = {
+        "url": influxd_server.url,
+        "database": influxd_server.database,
+        "username": user,
+        "password_file": str(folder / "password"),
+    }
     p.clock_port = free_port(socket.SOCK_DGRAM)
-    p.a, p.b = Emulator(rate=RATE, ppm=40), Emulator(rate=RATE, ppm=-25)
+    p.a = Emulator(rate=RATE, ppm=40, log=folder / "sent-a")
+    p.b = Emulator(rate=RATE, ppm=-25, log=folder / "sent-b")
     p.powerd = Powerd(
         folder,
-        configuration(folder, p.influx.url, [meter("a", p.a.driver), meter("b", p.b.driver)], p.clock_port),
+        configuration(folder, influx, [meter("a", p.a.driver), meter("b", p.b.driver)], p.clock_port),
     )
     try:
         p.powerd.wait_state("a", "streaming", 10)
@@ -68,7 +88,6 @@ def path(tmp_path_factory):
     finally:
         if p.powerd.process.poll() is None:
             p.powerd.stop()
-        p.influx.stop()
         for emulator in (p.a, p.b):
             with emulator:
                 pass
@@ -104,7 +123,7 @@ def first_sample(points, emulator, rail):
 def test_joules_are_exact_for_the_samples_that_they_count(path, name, rail, number):
     settled(path, 3)
     emulator = getattr(path, name)
-    points = path.influx.points(name, rail)
+    points = path.points(name, rail)
     first = first_sample(points, emulator, number)
     before = emulated_hmo.true_joules(number, first, RATE)
     for p in points[1:]:
@@ -113,37 +132,54 @@ def test_joules_are_exact_for_the_samples_that_they_count(path, name, rail, numb
     assert [p["samples"] for p in points] == list(range(points[0]["samples"], points[-1]["samples"] + 1, 10))
 
 
-@pytest.mark.parametrize("name", ["a", "b"])
-def test_joules_of_an_interval_of_utc_are_the_true_ones_within_a_thousandth(path, name):
-    settled(path, 7)
-    emulator = getattr(path, name)
-    points = [p for p in path.influx.points(name, "12v") if p["time"] > path.began + 1_000_000_000]
-    begin, end = points[0], points[-1]
-    assert end["time"] - begin["time"] > 4.5e9
-    truth = [emulated_hmo.true_joules(1, emulator.samples_at(p["time"]), RATE) for p in (begin, end)]
-    assert end["joules"] - begin["joules"] == pytest.approx(truth[1] - truth[0], rel=1e-3)
+def steady(path, name, seconds):
+    """A session's points from 1.5 s to `seconds`, how late each is, the least it can be, and its spread.
 
-
-@pytest.mark.parametrize("name", ["a", "b"])
-def test_times_are_those_of_the_ends_of_the_samples_and_rise(path, name):
-    settled(path, 3)
+    How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10 s it puts
+    a line of the declared rate under the arrivals, lowering it as better ones come. So no point is earlier than
+    the sample could have come; and lateness varies by no more than the best arrival of the first second lies
+    above the line, which the residual (the root mean square of that over the seconds so far) bounds, and by the
+    crystal's drift. All in seconds.
+    """
+    settled(path, seconds)
     emulator = getattr(path, name)
-    points = path.influx.points(name, "12v")
+    points = path.points(name, "12v")
     first = first_sample(points, emulator, 1)
-    times = [p["time"] for p in points]
-    assert all(a < b for a, b in itertools.pairwise(times))
-    off = sorted(
-        abs(p["time"] - emulator.time_of(first + p["samples"])) / 1e9
-        for p in points
-        if p["time"] > path.began + 500_000_000
+    points = [p for p in points if 1.5 <= p["samples"] / RATE <= seconds]
+    assert points[-1]["samples"] > (seconds - 0.5) * RATE
+    late = [(p["time"] - emulator.time_of(first + p["samples"])) / 1e9 for p in points]
+    drift = abs(emulator.ppm) * 1e-6 * seconds
+    varies = points[-1]["clock_residual_seconds"] * math.sqrt(seconds + 1) + drift + CLOCK_READING
+    soonest = min(
+        sent - emulator.start_monotonic_ns - end / RATE * (1 + emulator.ppm * 1e-6) * 1e9
+        for _, end, sent in emulator.sent()
     )
-    assert off[len(off) // 2] < 0.002, off
-    assert off[-1] < 0.010, off[-20:]
+    return points, late, soonest / 1e9 - drift - CLOCK_READING, varies
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_joules_of_an_interval_of_utc_are_the_true_ones_as_far_as_its_ends_are_known(path, name):
+    points, _, _, varies = steady(path, name, 7)
+    emulator = getattr(path, name)
+    # Whole periods of the waveform, so that being late at both ends alike does not matter.
+    begin, end = points[0], points[500]
+    assert end["samples"] - begin["samples"] == 5 * emulated_hmo.PERIOD
+    truth = [emulated_hmo.true_joules(1, emulator.samples_at(p["time"]), RATE) for p in (begin, end)]
+    most_watts = max(p["watts_max"] for p in points)
+    assert end["joules"] - begin["joules"] == pytest.approx(truth[1] - truth[0], abs=most_watts * varies)
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_times_rise_and_are_late_by_the_least_delay_of_the_arrivals(path, name):
+    points, late, soonest, varies = steady(path, name, 7)
+    assert all(a["time"] < b["time"] for a, b in itertools.pairwise(points))
+    assert min(late) >= soonest
+    assert max(late) - min(late) <= varies
 
 
 def test_points_carry_means_extremes_and_the_session(path):
     settled(path, 3)
-    points = path.influx.points("a", "5v")[1:]
+    points = path.points("a", "5v")[1:]
     assert {p["session"] for p in points} == {path.powerd.status()["session"]}
     assert {(p["host"], p["drive"]) for p in points} == {("vhost1", "d 1")}
     for p in points:
@@ -155,7 +191,7 @@ def test_points_carry_means_extremes_and_the_session(path):
 
 def test_points_reach_influxdb_soon(path):
     settled(path, 3)
-    newest = path.influx.query("SELECT last(joules) FROM power WHERE meter='b' AND rail='12v'")[0]["time"]
+    newest = path.influx.rows("SELECT last(joules) FROM power WHERE meter='b' AND rail='12v'")[0]["time"]
     assert time.time_ns() - newest < 1_000_000_000
 
 
@@ -196,18 +232,18 @@ def test_an_instrument_that_dies_and_returns_leaves_a_gap_and_no_points_in_it(pa
     time.sleep(1.5)
     assert path.powerd.meter("b")["state"] == "streaming"
     assert path.powerd.meter("a")["gap_seconds"] > 1.5
-    assert path.influx.points("a", "12v", f"AND time > {killed + 20_000_000}") == []
+    assert path.points("a", "12v", f"AND time > {killed + 20_000_000}") == []
 
     returned = time.time_ns()
     path.a = Emulator(port=path.a.port, rate=RATE, ppm=40)
     path.powerd.wait_state("a", "streaming", 12)
     wait_for(
-        lambda: len(path.influx.points("a", "12v", f"AND time > {returned}")) > 100,
+        lambda: len(path.points("a", "12v", f"AND time > {returned}")) > 100,
         10,
         "points after the return",
     )
 
-    points = path.influx.points("a", "12v")
+    points = path.points("a", "12v")
     at = next(i for i, p in enumerate(points) if p["time"] > returned)
     last, origin, after = points[at - 1], points[at], points[-1]
     assert last["time"] <= killed + 20_000_000
@@ -246,7 +282,7 @@ def test_sigterm_stops_srcap_and_flushes(path):
     for pid in children:
         assert subprocess.run(["ps", "-p", pid], capture_output=True).returncode != 0
     for name in ("a", "b"):
-        newest = path.influx.query(f"SELECT last(joules) FROM power WHERE meter='{name}' AND rail='12v'")[0][
+        newest = path.influx.rows(f"SELECT last(joules) FROM power WHERE meter='{name}' AND rail='12v'")[0][
             "time"
         ]
         assert newest > asked - 100_000_000
@@ -256,7 +292,7 @@ def test_sigterm_stops_srcap_and_flushes(path):
 
 def test_samples_lost_inside_the_instrument_are_found(tmp_path):
     with Emulator(rate=RATE, lose_at=2.5, lose=400) as emulator:
-        config = configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver)])
+        config = configuration(tmp_path, NOWHERE, [meter("a", emulator.driver)])
         powerd = Powerd(tmp_path, config)
         try:
             powerd.wait_state("a", "streaming", 10)
@@ -281,7 +317,7 @@ def check_fails(tmp_path, config, *words):
 
 def test_bad_configurations_are_refused_in_one_line(tmp_path):
     def base():
-        return configuration(tmp_path, "http://127.0.0.1:9", [meter("a", "demo")])
+        return configuration(tmp_path, dict(NOWHERE), [meter("a", "demo")])
 
     c = base()
     c["points_per_secnd"] = 100
@@ -314,7 +350,7 @@ def test_a_rate_that_is_not_the_instruments_is_refused_not_integrated(tmp_path):
     with Emulator(rate=RATE) as emulator:
         powerd = Powerd(
             tmp_path,
-            configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, sample_rate_hz=2000)]),
+            configuration(tmp_path, NOWHERE, [meter("a", emulator.driver, sample_rate_hz=2000)]),
         )
         try:
             m = powerd.wait_state("a", "failed", 10)
@@ -330,7 +366,7 @@ def test_volts_and_amps_that_are_swapped_are_refused(tmp_path):
         rails = [{"rail": "12v", "host": "h", "drive": "d", "volts": "CH2", "amps": "CH1"}]
         powerd = Powerd(
             tmp_path,
-            configuration(tmp_path, "http://127.0.0.1:9", [meter("a", emulator.driver, rails=rails)]),
+            configuration(tmp_path, NOWHERE, [meter("a", emulator.driver, rails=rails)]),
         )
         try:
             m = powerd.wait_state("a", "failed", 10)

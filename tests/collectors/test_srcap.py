@@ -148,6 +148,22 @@ def test_hmo_frames_are_the_instruments_own_samples_and_do_not_end():
     assert len(phases) == 1
 
 
+def test_samples_are_stamped_between_their_sending_and_the_next_request(tmp_path):
+    """So a stamp is late by the way to srcap alone, however busy the machine is."""
+    with Emulator(log=tmp_path / "sent") as instrument:
+        code, frames, _ = stopped(
+            srcap("--driver", instrument.driver, "--channels", "CH1,CH2,CH3,CH4"), after=1.0
+        )
+        sent = instrument.sent()
+    assert code == 0
+    stamps = [(f.channel + 1, f.first + f.n, f.monotonic_ns) for f in frames if f.type == ANALOG]
+    assert len(stamps) > 100
+    origin = sent[0][1] - stamps[0][1]
+    for stamp, block, answer_to_the_next in zip(stamps, sent, sent[1:], strict=False):
+        assert (stamp[0], stamp[1] + origin) == block[:2]
+        assert block[2] <= stamp[2] <= answer_to_the_next[2]
+
+
 def test_an_instrument_that_is_killed_is_noticed_without_burning_cpu():
     with Emulator() as instrument:
         process = srcap("--driver", instrument.driver, "--channels", "CH1,CH2", "--silence-seconds", "3")

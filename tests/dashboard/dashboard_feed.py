@@ -30,12 +30,12 @@ IO_NS = SECOND // 10
 
 
 class Feed:
-    """`write` gets batches of lines. `loaded`: the drives at work, `silent`: the meters that say nothing;
+    """`write` gets lines, some at a time. `loaded`: the drives at work, `silent`: the meters that say nothing;
     without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly.
     """
 
     def __init__(
-        self, write: Callable[[list[str]], None], *, noise: bool = True, writes_per_second: int = 1000
+        self, write: Callable[..., None], *, noise: bool = True, writes_per_second: int = 1000
     ) -> None:
         self._write = write
         self.noise = noise
@@ -82,7 +82,7 @@ class Feed:
             lines, self._waiting = self._waiting, []
             try:
                 for i in range(0, len(lines), 5000):
-                    self._write(lines[i : i + 5000])
+                    self._write(*lines[i : i + 5000])
             except Exception:
                 # Spool as powerd and iod do: nothing is lost while InfluxDB is away.
                 self.failures += 1

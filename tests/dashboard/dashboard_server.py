@@ -8,9 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dashboard_influxd import DATABASE, READER
-
-ROOT = Path(__file__).parents[2]
+from influxd import Influxd
+from programs import ROOT, end
 
 
 class Dashboard:
@@ -21,14 +20,14 @@ class Dashboard:
         self.socket = folder / "status.sock"
         self.config = folder / "dashboard.json"
         secret = folder / "password"
-        secret.write_text(READER[1] + "\n")
+        secret.write_text(Influxd.reader[1] + "\n")
         self.settings = {
             "listen": listen,
             "results_dir": str(self.results),
             "influx": {
                 "url": influx_url,
-                "database": DATABASE,
-                "username": READER[0],
+                "database": Influxd.database,
+                "username": Influxd.reader[0],
                 "password_file": str(secret),
             },
             "powerd_status_socket": str(self.socket),
@@ -59,10 +58,7 @@ class Dashboard:
 
     def stop(self) -> None:
         if self._process:
-            self._process.terminate()
-            self._process.wait(10)
-            assert self._process.stdout
-            self._process.stdout.close()
+            end(self._process)
             self._process = None
 
     def log(self) -> str:

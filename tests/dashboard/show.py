@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from dashboard_feed import RAILS, Feed
-from dashboard_influxd import Influxd
 from dashboard_journal import WritableJournal
 from dashboard_page import launch, wait_for
 from dashboard_powerd import Powerd, meter
 from dashboard_server import Dashboard
+from influxd import Influxd
 
 SECOND = 1_000_000_000
 PHASES = {"prepare": 2.0, "precondition": 5.0, "idle": 6.0, "workload": 12.0, "tail": 4.0}
@@ -149,12 +152,10 @@ def main() -> None:
     settings = {"DATA_CACHE_SNAPSHOT_MEMORY_SIZE": options.influx_cache} if options.influx_cache else {}
     with tempfile.TemporaryDirectory(prefix="dashboard-") as name:
         folder = Path(name)
-        influxd = Influxd(folder / "influxd", **settings)
+        influxd = Influxd(folder / "influxd", **settings).__enter__()
         dashboard = Dashboard(folder, influxd.url)
         stop = threading.Event()
         try:
-            influxd.start()
-            influxd.prepare()
             feed = Feed(influxd.write, writes_per_second=1400)
             feed.backfill(70)
             names = sorted({rail[2] for rail in RAILS})

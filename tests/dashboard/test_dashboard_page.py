@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from dashboard_feed import RAILS, Feed
-from dashboard_influxd import Influxd
 from dashboard_journal import QUESTION, WritableJournal
 from dashboard_page import launch, wait_for
 from dashboard_powerd import Powerd, meter
 from dashboard_server import Dashboard
+from influxd import Influxd
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 SECOND = 1_000_000_000

@@ -14,20 +14,18 @@ from pathlib import Path
 import httpx
 import pytest
 import websockets
-from dashboard_server import ROOT, Dashboard
+from dashboard_server import Dashboard
+from programs import ROOT, free_port
 
 from rig.dashboard import VERSION
 
 
 @pytest.fixture
 def dashboard(tmp_path: Path) -> Iterator[Dashboard]:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        influx_url = f"http://127.0.0.1:{closed.getsockname()[1]}"  # nobody listens there
-        dashboard = Dashboard(tmp_path, influx_url)
-        dashboard.start()
-        yield dashboard
-        dashboard.stop()
+    dashboard = Dashboard(tmp_path, f"http://127.0.0.1:{free_port()}")  # nobody listens there
+    dashboard.start()
+    yield dashboard
+    dashboard.stop()
 
 
 def test_healthz_answers_though_influxdb_is_away(dashboard: Dashboard):

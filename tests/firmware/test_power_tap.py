@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from twins import RAIL_3V3, RAIL_12V, ROOT, Twin
+from programs import built, end
+from twins import RAIL_3V3, RAIL_12V, Stream, Twin
 
-PROGRAM = ROOT / "build" / "power_tap"
+PROGRAM = built("power_tap")
 RATE_HZ = 1000
 WINDOW_NS = 1_000_000_000 // RATE_HZ
 
@@ -24,7 +25,7 @@ class Tap:
     """A running power tap; `rails` are its --rail values."""
 
     def __init__(self, *rails, rate_hz=RATE_HZ):
-        self.command = [str(PROGRAM), "--listen", "127.0.0.1:0,127.0.0.1:0", "--rate", str(rate_hz)]
+        self.command = [PROGRAM, "--listen", "127.0.0.1:0,127.0.0.1:0", "--rate", str(rate_hz)]
         for rail in rails:
             self.command += ["--rail", rail]
 
@@ -37,14 +38,7 @@ class Tap:
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGCONT)
-        self.process.terminate()
-        try:
-            self.process.wait(5)
-        finally:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-        self.process.stderr.close()
+        end(self.process, 5)
 
     def client(self, instrument=0):
         return Client(self.ports[instrument])
@@ -110,28 +104,10 @@ class Load:
         self.thread.join(30)
 
 
-class Truth:
-    """The windows that a twin streams while the test runs, by number."""
-
-    def __init__(self, twin):
-        self.connection = twin.connect()
-        self.connection.sendall(f"stream {WINDOW_NS}\n".encode())
-        self.windows = []
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        with self.connection.makefile() as lines:
-            for line in lines:
-                number, *values = line.split()
-                self.windows.append((int(number), [float(value) for value in values]))
-
-    def stop(self):
-        """First window's number, and float32 rows (windows, volts and amps of each rail)."""
-        self.connection.shutdown(socket.SHUT_RDWR)
-        self.thread.join(10)
-        self.connection.close()
-        return self.windows[0][0], np.array([values for _, values in self.windows], "<f4")
+def windows_of(stream):
+    """First window's number, and float32 rows (windows, volts and amps of each rail)."""
+    rows = stream.stop()
+    return rows[0][0], np.array([values for _, *values in rows], "<f4")
 
 
 def sigrok(port, *arguments, seconds=None):
@@ -195,12 +171,12 @@ def test_sigrok_shows_volts_and_amps_with_their_units(tap):
 
 
 def test_energy_through_sigrok_is_the_true_energy(twin, tap):
-    truth = Truth(twin)
+    truth = Stream(twin, WINDOW_NS)
     with Load(twin):
         output = sigrok(tap.ports[0], "-C", "CH1,CH2,CH3,CH4", "--frames", "100000000", "--samples",
                         "1000000000", "-O", "wav", seconds=5)  # fmt: skip
     rows = samples_of_wav(output)
-    first_window, windows = truth.stop()
+    first_window, windows = windows_of(truth)
     assert len(rows) > 4 * RATE_HZ
 
     # Sample for sample the twin's own windows, so nothing is lost, repeated or swapped.
@@ -290,7 +266,7 @@ def test_a_tap_without_any_source_keeps_its_rate(tmp_path):
 
 
 def test_a_stalled_source_is_waited_for_and_loses_nothing(twin, tap):
-    truth = Truth(twin)
+    truth = Stream(twin, WINDOW_NS)
     with Load(twin), tap.client() as client:
         before = client.seconds(0.3)
         twin.process.send_signal(signal.SIGSTOP)
@@ -301,7 +277,7 @@ def test_a_stalled_source_is_waited_for_and_loses_nothing(twin, tap):
         waited = time.monotonic() - began
         after = client.seconds(0.5)
         restart.join()
-    _, windows = truth.stop()
+    _, windows = windows_of(truth)
     assert waited > 0.9
     rows = np.concatenate([before, during, after])
     assert len(rows) > 1500, "the stalled time's windows come after the stall"

@@ -7,9 +7,10 @@ import os
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from twins import RAIL_12V, Twin
+from twins import RAIL_12V, Stream, Twin
 
 MIB = 1 << 20
 
@@ -18,29 +19,6 @@ MIB = 1 << 20
 def twin(tmp_path):
     with Twin(tmp_path) as running:
         yield running
-
-
-class Stream:
-    """Reads `stream W` of a twin in a thread, as rows of numbers."""
-
-    def __init__(self, twin, window_ns):
-        self.rows = []
-        self.connection = twin.connect()
-        self.connection.sendall(f"stream {window_ns}\n".encode())
-        self.thread = threading.Thread(target=self.read, daemon=True)
-        self.thread.start()
-
-    def read(self):
-        with self.connection.makefile() as lines:
-            for line in lines:
-                number, *values = line.split()
-                self.rows.append((int(number), *map(float, values)))
-
-    def stop(self):
-        self.connection.shutdown(2)
-        self.thread.join(10)
-        self.connection.close()
-        return self.rows
 
 
 def test_offers_the_drive_that_was_asked_for(twin):
@@ -248,6 +226,39 @@ def test_history_agrees_with_state(twin):
             assert joules == pytest.approx(state["rails"][index]["joules"], abs=6e-3)
 
 
+def test_history_has_the_counters_at_each_time(twin):
+    asked, expected = [], []
+    for commands in ["write -P 1 0 1M"], ["flush", "read 0 64k"], ["discard 2M 1M", "write -f -P 2 0 4k"], []:
+        if commands:
+            twin.io(*commands)
+        state = twin.state()
+        asked.append(state["realtime_ns"] + 2_000_000)  # after the cell of 1 ms that the last operation is in
+        expected.append(state["counters"])
+        time.sleep(0.01)
+    truth = twin.ask("history " + " ".join(map(str, asked)))
+    assert [{name: values[n] for name, values in truth["counters"].items()} for n in range(4)] == expected
+    assert expected[0]["writes"] == 1
+    assert expected[3]["fua_writes"] == 1
+
+
+def test_counters_of_history_under_load_lag_by_less_than_a_millisecond(twin):
+    load = threading.Thread(target=twin.io, args=["write -P 3 0 4k"] * 3000)
+    load.start()
+    states = []
+    while load.is_alive():
+        states.append(twin.state())
+        time.sleep(0.02)
+    load.join()
+    for state in states:
+        at = state["realtime_ns"]
+        truth = twin.ask(f"history {at - 1_000_000} {at}")["counters"]["writes"]
+        # The cell begins at most a millisecond before; 10 us: the two clocks' offset, read again.
+        earlier = twin.ask(f"history {at - 1_010_000}")["counters"]["writes"][0]
+        assert earlier <= truth[1] <= state["counters"]["writes"]
+        assert truth[0] <= truth[1]
+    assert len({state["counters"]["writes"] for state in states}) > 3
+
+
 def test_history_refuses_the_future_and_what_was_before(twin):
     now = time.time_ns()
     for asked in (now + 10_000_000_000, now - 3600_000_000_000):
@@ -285,11 +296,133 @@ def test_serves_several_requests_of_one_connection_and_several_connections(twin)
     assert "error" in answers[2]
 
 
+def test_readers_that_vanish_in_mid_stream_cost_the_others_nothing(twin):
+    descriptors = Path(f"/proc/{twin.process.pid}/fd")
+    steady = Stream(twin, 1_000_000)
+    twin.state()
+    before = len(list(descriptors.iterdir()))
+    for _ in range(3):
+        readers = [twin.connect() for _ in range(20)]
+        for reader in readers:
+            reader.sendall(b"stream 1000000\n")
+        readers[0].recv(10)
+        half_a_request = twin.connect()
+        half_a_request.sendall(b"histo")
+        time.sleep(0.05)  # so that there are lines that nobody has read
+        for connection in (*readers, half_a_request):
+            connection.close()
+    deadline = time.monotonic() + 5
+    while len(list(descriptors.iterdir())) > before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(list(descriptors.iterdir())) == before
+    twin.io("write -P 1 0 4k")
+    assert twin.counters()["writes"] == 1
+    numbers = [row[0] for row in steady.stop()]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def test_one_reader_more_than_there_is_room_for_is_closed_and_the_others_stay(twin):
+    readers = [twin.connect() for _ in range(32)]
+    assert readers[-1].send(b"state\n") == 6
+    assert readers[-1].recv(1) == b"{"
+    with twin.connect() as one_more:
+        assert one_more.recv(1) == b""
+    for reader in readers:
+        reader.close()
+
+
 def test_takes_its_socket_away_when_it_ends(tmp_path):
     twin = Twin(tmp_path)
     with twin:
         pass
     assert not twin.truth.exists()
+
+
+def test_what_was_written_outlives_a_killed_twin(tmp_path):
+    twin = Twin(tmp_path).start()
+    twin.io("write -P 0x5a 1M 1M", "flush", "write -P 0x5b 2M 1M")
+    twin.kill()
+    with twin:
+        output = twin.io("read -P 0x5a 1M 1M", "read -P 0x5b 2M 1M")
+    assert "Pattern verification failed" not in output
+
+
+def test_the_truth_socket_of_a_killed_twin_is_replaced(tmp_path):
+    twin = Twin(tmp_path).start()
+    twin.kill()
+    assert twin.truth.exists()
+    twin.nbd.unlink()
+    with twin:
+        assert twin.counters()["writes"] == 0
+
+
+def test_the_nbd_socket_of_a_killed_twin_is_named(tmp_path):
+    twin = Twin(tmp_path).start()
+    twin.kill()
+    error = refusal_to_serve(twin)
+    assert str(twin.nbd) in error
+    assert "in use" in error
+
+
+def refusal_to_serve(twin):
+    done = subprocess.run(twin.command, capture_output=True, text=True, timeout=10)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def test_a_truth_socket_that_another_twin_listens_on_is_refused(tmp_path, twin):
+    other = Twin(tmp_path / "other")
+    other.command = [
+        f"truth={twin.truth}" if argument.startswith("truth=") else argument for argument in other.command
+    ]
+    assert f"truth={twin.truth}: another twin listens there" in refusal(other)
+    assert twin.state()["serial"] == "JRTEST0001"
+
+
+def test_a_truth_path_that_is_a_file_is_left_alone(tmp_path):
+    twin = Twin(tmp_path)
+    twin.truth.write_text("precious")
+    assert f"truth={twin.truth}: exists and is not a socket" in refusal(twin)
+    assert twin.truth.read_text() == "precious"
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """How to run a command that sees a file system of 1 MiB at the folder given beside it."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = f'mount -t tmpfs -o size=1m none {folder} && exec "$@"'
+    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh"]
+    if os.geteuid() == 0:
+        inside = ["unshare", "--mount", "sh", "-c", mount, "sh"]
+    probe = subprocess.run([*inside, "true"], capture_output=True, text=True)
+    if probe.returncode:
+        pytest.skip(f"no small file system can be made here: {probe.stderr.strip()}")
+    return folder, inside
+
+
+def test_a_full_disk_is_told_to_the_client_and_counted_in_nothing(tmp_path, full_disk):
+    folder, inside = full_disk
+    twin = Twin(tmp_path / "twin")
+    twin.command = inside + [
+        f"file={folder / 'drive.img'}" if argument.startswith("file=") else argument
+        for argument in twin.command
+    ]
+    with twin:
+        twin.io("write -P 1 0 512k")
+        failed = subprocess.run(
+            ["qemu-io", "-f", "raw", "-t", "none", "-c", "write 1M 2M", "-c", "write -f 4M 2M", twin.uri],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        counters = twin.counters()
+        assert failed.stdout.count("No space left on device") == 2
+        assert (counters["writes"], counters["write_bytes"], counters["fua_writes"]) == (1, 512 << 10, 0)
+        # The drive is not broken by it: what is there reads back, and space that is given back is written.
+        output = twin.io("read -P 1 0 512k", "discard 1M 8M", "write -P 4 1M 256k", "read -P 4 1M 256k")
+        assert "Pattern verification failed" not in output
+        assert twin.counters()["writes"] == 2
 
 
 def refusal(twin):

@@ -35,7 +35,9 @@ def put(name, key, value):
         with open(_path(name, key), "w") as file:
             file.write(value)
     except OSError as error:
-        raise Failed(f"/dev/{name}: queue/{key}: {value!r} was refused by the kernel: {error.strerror}") from None
+        raise Failed(
+            f"/dev/{name}: queue/{key}: {value!r} was refused by the kernel: {error.strerror}"
+        ) from None
     if (now := get(name, key)) != value:
         raise Failed(f"/dev/{name}: queue/{key}: set to {value!r}, reads back as {now!r}")
 
@@ -46,7 +48,9 @@ def apply(undo, name, scheduler, write_cache):
     Gives the settings {key: {"before", "in_effect"}}. A scheduler the kernel lacks raises Refused.
     """
     if scheduler not in schedulers(name):
-        raise Refused(f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {', '.join(schedulers(name))}")
+        raise Refused(
+            f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {', '.join(schedulers(name))}"
+        )
     settings = {}
     for key, value in (("scheduler", scheduler), ("write_cache", write_cache)):
         before = get(name, key)

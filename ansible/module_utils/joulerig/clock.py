@@ -55,4 +55,9 @@ def measure(server, exchanges=24, timeout=1.0):
                 best = (offset, round_trip)
     if best is None:
         raise Failed(f"clock: {server} (UDP) does not answer; is powerd running on the controller?")
-    return {"at_ns": time.time_ns(), "offset_ns": best[0], "error_ns": max(best[1], 0) // 2 + 1, "exchanges": answered}
+    return {
+        "at_ns": time.time_ns(),
+        "offset_ns": best[0],
+        "error_ns": max(best[1], 0) // 2 + 1,
+        "exchanges": answered,
+    }

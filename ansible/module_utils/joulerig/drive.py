@@ -12,7 +12,15 @@ import stat
 from ansible.module_utils.joulerig.tools import Failed, Refused, run_json
 
 # What blkid finds on a member of something bigger: wiping one would tear that apart.
-MEMBER_TYPES = ("linux_raid_member", "LVM2_member", "zfs_member", "bcache", "drbd", "ceph_bluestore", "crypto_LUKS")
+MEMBER_TYPES = (
+    "linux_raid_member",
+    "LVM2_member",
+    "zfs_member",
+    "bcache",
+    "drbd",
+    "ceph_bluestore",
+    "crypto_LUKS",
+)
 
 
 class Host:
@@ -108,12 +116,18 @@ def find(spec, host=None):
     matches = [name for name, serial in serials.items() if serial == spec["serial"]]
     if not matches:
         present = ", ".join(sorted(s for s in serials.values() if s)) or "none"
-        raise Refused(f"{spec['name']}: no drive with serial {spec['serial']!r} on this host; present: {present}")
+        raise Refused(
+            f"{spec['name']}: no drive with serial {spec['serial']!r} on this host; present: {present}"
+        )
     if len(matches) > 1:
-        raise Refused(f"{spec['name']}: serial {spec['serial']!r} is that of several devices: {', '.join(matches)}")
+        raise Refused(
+            f"{spec['name']}: serial {spec['serial']!r} is that of several devices: {', '.join(matches)}"
+        )
     name = matches[0]
     if spec.get("wwn") and _digits(host.wwn(name)) != _digits(spec["wwn"]):
-        raise Refused(f"{spec['name']}: /dev/{name} has WWN {host.wwn(name)!r}, the inventory says {spec['wwn']!r}")
+        raise Refused(
+            f"{spec['name']}: /dev/{name} has WWN {host.wwn(name)!r}, the inventory says {spec['wwn']!r}"
+        )
     if host.size_bytes(name) != spec["size_bytes"]:
         raise Refused(
             f"{spec['name']}: /dev/{name} has {host.size_bytes(name)} bytes, the inventory says {spec['size_bytes']}"
@@ -128,7 +142,9 @@ def nvdimm_region(spec):
     dimms = {dimm.get("id"): dimm.get("dev") for dimm in listing.get("dimms", [])}
     if spec["serial"] not in dimms:
         present = ", ".join(sorted(filter(None, dimms))) or "none"
-        raise Refused(f"{spec['name']}: no NVDIMM with id {spec['serial']!r} on this host; present: {present}")
+        raise Refused(
+            f"{spec['name']}: no NVDIMM with id {spec['serial']!r} on this host; present: {present}"
+        )
     for region in listing.get("regions", []):
         if [mapping.get("dimm") for mapping in region.get("mappings", [])] != [dimms[spec["serial"]]]:
             continue
@@ -144,7 +160,9 @@ def _find_nvdimm(spec):
     for namespace in nvdimm_region(spec).get("namespaces", []):
         if namespace.get("blockdev"):
             return namespace["blockdev"]
-    raise Refused(f"{spec['name']}: the NVDIMM has no namespace with a block device; playbooks/provision.yml makes it")
+    raise Refused(
+        f"{spec['name']}: the NVDIMM has no namespace with a block device; playbooks/provision.yml makes it"
+    )
 
 
 def find_array(name, host=None):

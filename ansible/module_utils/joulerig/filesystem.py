@@ -22,7 +22,10 @@ def known_to_kernel(fstype):
 
 
 def check(definition):
-    """Refuse a file system that this host cannot make or mount. `definition`: {name, type, mkfs, mount_options}."""
+    """Refuse a file system that this host cannot make or mount.
+
+    `definition`: {name, type, mkfs, mount_options}.
+    """
     if not known_to_kernel(definition["type"]):
         raise Refused(f"{definition['name']}: this kernel has no file system {definition['type']!r}")
     if not shutil.which(definition["mkfs"][0]):

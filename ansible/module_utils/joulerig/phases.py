@@ -39,8 +39,14 @@ class Phases:
 
     def _announce(self, name, start, end):
         offset = self._clock["offset_ns"]
-        tags = "".join(f",{key}={_tag(value)}" for key, value in sorted({**self._tags, "phase": name}.items()))
-        fields = [f"start_ns={start + offset}i", f"clock_offset_ns={offset}i", f"clock_error_ns={self._clock['error_ns']}i"]
+        tags = "".join(
+            f",{key}={_tag(value)}" for key, value in sorted({**self._tags, "phase": name}.items())
+        )
+        fields = [
+            f"start_ns={start + offset}i",
+            f"clock_offset_ns={offset}i",
+            f"clock_error_ns={self._clock['error_ns']}i",
+        ]
         if end is not None:
             fields.append(f"end_ns={end + offset}i")
         line = f"phase{tags} {','.join(fields)} {start + offset}\n"

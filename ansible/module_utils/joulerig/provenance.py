@@ -18,7 +18,11 @@ TOOLS = {
 def host():
     """Kernel, its command line, tools and processor of this host."""
     system = Host()
-    model = [line.split(":", 1)[1].strip() for line in (system.read("/proc/cpuinfo") or "").splitlines() if line.startswith("model name")]
+    model = [
+        line.split(":", 1)[1].strip()
+        for line in (system.read("/proc/cpuinfo") or "").splitlines()
+        if line.startswith("model name")
+    ]
     return {
         "kernel": platform.release(),
         "kernel_build": platform.version(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a tool of the trade: its exit code is honoured, its last words become the reason."""
+"""Run a tool of the trade: its exit code is honoured, what it says becomes the reason."""
 
 import json
 import subprocess
@@ -14,10 +14,16 @@ class Failed(Exception):
 
 
 def run(command, timeout=600, env=None, cwd=None):
-    """Standard output of `command` (a list). Raises Failed with its last line when it does not exit with 0."""
+    """Standard output of `command` (a list). Raises Failed with its first line when its exit code is not 0."""
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, env=env, cwd=cwd
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=env,
+            cwd=cwd,
         )
     except FileNotFoundError:
         raise Failed(f"{command[0]}: not found on this host; playbooks/provision.yml installs it") from None
@@ -25,14 +31,18 @@ def run(command, timeout=600, env=None, cwd=None):
         raise Failed(f"{command[0]}: still running after {timeout:.0f} s") from None
     if done.returncode:
         words = [line for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
-        raise Failed(f"{command[0]}: exit {done.returncode}: {words[0].strip() if words else 'it said nothing'}")
+        raise Failed(
+            f"{command[0]}: exit {done.returncode}: {words[0].strip() if words else 'it said nothing'}"
+        )
     return done.stdout
 
 
 def run_json(command, timeout=60):
     """A tool's JSON output; None where it gave none (a query that some devices do not answer)."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
+        )
         return json.loads(done.stdout) if done.stdout.strip() else None
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None

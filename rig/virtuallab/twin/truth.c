@@ -22,7 +22,7 @@
 #define MAX_CLIENTS 32
 #define MAX_LINE 65536
 /* Room for the answer to the longest `history` line with all rails. */
-#define OUT_SIZE (1 << 20)
+#define OUT_SIZE (1 << 21)
 #define STREAM_LINE_MAX (24 + POWER_MAX_RAILS * 2 * 24)
 #define BATCH_NS 10000000
 #define IDLE_NS (NS_PER_SECOND / 2)
@@ -154,7 +154,7 @@ static void client_printf(struct client *client, const char *format, ...)
 static void answer_state(struct truth *truth, struct client *client)
 {
 	struct drive *drive = truth->drive;
-	struct drive_counters counters;
+	uint64_t counters[COUNTERS];
 	struct {
 		double volts, amps, joules;
 	} rails[POWER_MAX_RAILS];
@@ -165,7 +165,7 @@ static void answer_state(struct truth *truth, struct client *client)
 	pthread_mutex_lock(&drive->lock);
 	power_advance(drive->power, drive_monotonic_ns());
 	settled_ns = power_settled_ns(drive->power);
-	counters = drive->counters;
+	counters_now(drive->counters, counters);
 	for (unsigned r = 0; r < rail_count; r++) {
 		power_now(drive->power, r, &rails[r].volts, &rails[r].amps);
 		rails[r].joules = power_joules(drive->power, r);
@@ -182,15 +182,10 @@ static void answer_state(struct truth *truth, struct client *client)
 		client_printf(client, "%s{\"name\":\"%s\",\"volts\":%.9g,\"amps\":%.9g,\"joules\":%.9f}",
 			      r ? "," : "", power_rail_name(drive->power, r), rails[r].volts,
 			      rails[r].amps, rails[r].joules);
-	client_printf(client,
-		      "],\"counters\":{\"reads\":%" PRIu64 ",\"read_bytes\":%" PRIu64
-		      ",\"writes\":%" PRIu64 ",\"write_bytes\":%" PRIu64 ",\"zeroes\":%" PRIu64
-		      ",\"zero_bytes\":%" PRIu64 ",\"flushes\":%" PRIu64 ",\"fua_writes\":%" PRIu64
-		      ",\"discards\":%" PRIu64 ",\"discard_bytes\":%" PRIu64
-		      ",\"throttled_ns\":%" PRIu64 "}}\n",
-		      counters.reads, counters.read_bytes, counters.writes, counters.write_bytes,
-		      counters.zeroes, counters.zero_bytes, counters.flushes, counters.fua_writes,
-		      counters.discards, counters.discard_bytes, counters.throttled_ns);
+	client_printf(client, "],\"counters\":{");
+	for (enum counter c = 0; c < COUNTERS; c++)
+		client_printf(client, "%s\"%s\":%" PRIu64, c ? "," : "", counter_name(c), counters[c]);
+	client_printf(client, "}}\n");
 }
 
 static bool parse_ns(const char **text, int64_t *value)
@@ -210,15 +205,17 @@ static bool parse_ns(const char **text, int64_t *value)
 	return true;
 }
 
-/* A time has at most 20 characters, a joule figure 24: the answer must fit. */
+/* A time or a count has at most 20 characters, a joule figure 24: the answer must fit. */
 #define MAX_TIMES 4096
-_Static_assert(MAX_TIMES * (20 + 1 + POWER_MAX_RAILS * 25) + 4096 < OUT_SIZE, "answer fits");
+_Static_assert(MAX_TIMES * (21 + POWER_MAX_RAILS * 25 + COUNTERS * 21) + 4096 < OUT_SIZE, "answer fits");
 
 static void answer_history(struct truth *truth, struct client *client, const char *arguments)
 {
 	static int64_t times[MAX_TIMES];
 	static double joules[MAX_TIMES][POWER_MAX_RAILS];
-	struct power *power = truth->drive->power;
+	static uint64_t counters[MAX_TIMES][COUNTERS];
+	struct drive *drive = truth->drive;
+	struct power *power = drive->power;
 	unsigned count = 0;
 	int64_t oldest_ns, newest_ns, offset_ns;
 	bool held = true;
@@ -238,13 +235,23 @@ static void answer_history(struct truth *truth, struct client *client, const cha
 		client_printf(client, "{\"error\":\"history: no time given\"}\n");
 		return;
 	}
-	pthread_mutex_lock(&truth->drive->lock);
-	power_advance(power, drive_monotonic_ns());
-	for (unsigned n = 0; n < count && held; n++)
-		held = power_history(power, real_to_monotonic(truth, times[n]), joules[n]);
-	power_history_range(power, &oldest_ns, &newest_ns);
-	pthread_mutex_unlock(&truth->drive->lock);
+	for (unsigned n = 0; n < count && held; n++) {
+		int64_t time_ns = real_to_monotonic(truth, times[n]);
+
+		/* A look-up at a time, so that operations wait for one at most. */
+		pthread_mutex_lock(&drive->lock);
+		if (n == 0)
+			power_advance(power, drive_monotonic_ns());
+		held = power_history(power, time_ns, joules[n]) &&
+		       counters_at(drive->counters, time_ns, counters[n]);
+		pthread_mutex_unlock(&drive->lock);
+	}
 	if (!held) {
+		pthread_mutex_lock(&drive->lock);
+		power_history_range(power, &oldest_ns, &newest_ns);
+		if (oldest_ns < counters_oldest_ns(drive->counters))
+			oldest_ns = counters_oldest_ns(drive->counters);
+		pthread_mutex_unlock(&drive->lock);
 		offset_ns = read_offset().offset_ns;
 		client_printf(client,
 			      "{\"error\":\"history: held are %" PRId64 " to %" PRId64 "\"}\n",
@@ -262,7 +269,14 @@ static void answer_history(struct truth *truth, struct client *client, const cha
 			client_printf(client, "%s%.9f", n ? "," : "", joules[n][r]);
 		client_printf(client, "]}");
 	}
-	client_printf(client, "]}\n");
+	client_printf(client, "],\"counters\":{");
+	for (enum counter c = 0; c < COUNTERS; c++) {
+		client_printf(client, "%s\"%s\":[", c ? "," : "", counter_name(c));
+		for (unsigned n = 0; n < count; n++)
+			client_printf(client, "%s%" PRIu64, n ? "," : "", counters[n][c]);
+		client_printf(client, "]");
+	}
+	client_printf(client, "}}\n");
 }
 
 static void begin_stream(struct truth *truth, struct client *client, const char *arguments)

@@ -7,7 +7,8 @@
  * counters and the power model stand behind drive.lock, which is held for the
  * arithmetic of one operation only. The energy of an operation is put into the
  * model before its I/O begins, in one call under that lock, so none is lost or
- * counted twice however operations interleave.
+ * counted twice however operations interleave; an operation is counted, likewise
+ * in one call, when it has succeeded.
  */
 #define _GNU_SOURCE
 #define NBDKIT_API_VERSION 2
@@ -207,6 +208,12 @@ static int twin_after_fork(void)
 		nbdkit_error("no memory for the power model");
 		return -1;
 	}
+	drive.counters = counters_new(power_settled_ns(drive.power), power_history_step_ns(drive.power),
+				      (int64_t)POWER_HISTORY_SECONDS * NS_PER_SECOND);
+	if (!drive.counters) {
+		nbdkit_error("no memory for the counters");
+		return -1;
+	}
 	failure = truth_start(truth, &drive);
 	if (failure) {
 		nbdkit_error("starting the truth thread: %s", strerror(failure));
@@ -221,6 +228,8 @@ static void twin_cleanup(void)
 	truth = NULL;
 	power_free(drive.power);
 	drive.power = NULL;
+	counters_free(drive.counters);
+	drive.counters = NULL;
 	if (backing >= 0)
 		close(backing);
 	backing = -1;
@@ -250,24 +259,32 @@ static int twin_can_fua(void *handle)
 	return NBDKIT_FUA_NATIVE;
 }
 
-static int64_t try_to_begin(enum power_operation operation, uint32_t count, bool fua)
+static int64_t try_to_begin(enum power_operation operation, uint32_t bytes, bool fua)
 {
 	int64_t retry_ns;
 
 	pthread_mutex_lock(&drive.lock);
-	retry_ns = power_submit(drive.power, drive_monotonic_ns(), operation, count, fua);
+	retry_ns = power_submit(drive.power, drive_monotonic_ns(), operation, bytes, fua);
 	pthread_mutex_unlock(&drive.lock);
 	return retry_ns;
 }
 
+/* The time is taken under the lock, so that the record's times never fall. */
+static void tally(const uint64_t amounts[COUNTERS])
+{
+	pthread_mutex_lock(&drive.lock);
+	counters_add(drive.counters, drive_monotonic_ns(), amounts);
+	pthread_mutex_unlock(&drive.lock);
+}
+
 /* Gives the operation's energy to the model; waits while the drive is at its
  * power limit. */
-static void begin(enum power_operation operation, uint32_t count, bool fua)
+static void begin(enum power_operation operation, uint32_t bytes, bool fua)
 {
 	int64_t began_ns = 0, retry_ns;
 
 	pthread_mutex_lock(&admission);
-	while ((retry_ns = try_to_begin(operation, count, fua)) != 0) {
+	while ((retry_ns = try_to_begin(operation, bytes, fua)) != 0) {
 		struct timespec until = { .tv_sec = retry_ns / NS_PER_SECOND,
 					  .tv_nsec = retry_ns % NS_PER_SECOND };
 
@@ -276,31 +293,9 @@ static void begin(enum power_operation operation, uint32_t count, bool fua)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 	}
 	pthread_mutex_unlock(&admission);
-	if (began_ns) {
-		pthread_mutex_lock(&drive.lock);
-		drive.counters.throttled_ns += (uint64_t)(drive_monotonic_ns() - began_ns);
-		pthread_mutex_unlock(&drive.lock);
-	}
-}
-
-static void count_one(uint64_t *operations, uint64_t *bytes, uint32_t count, bool fua)
-{
-	pthread_mutex_lock(&drive.lock);
-	(*operations)++;
-	if (bytes)
-		*bytes += count;
-	if (fua)
-		drive.counters.fua_writes++;
-	pthread_mutex_unlock(&drive.lock);
-}
-
-static int sync_backing(void)
-{
-	if (fdatasync(backing) < 0) {
-		nbdkit_error("flush: %m");
-		return -1;
-	}
-	return 0;
+	if (began_ns)
+		tally((uint64_t[COUNTERS]){
+			[COUNTER_THROTTLED_NS] = (uint64_t)(drive_monotonic_ns() - began_ns) });
 }
 
 static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
@@ -324,7 +319,7 @@ static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offse
 		}
 		done += (uint32_t)got;
 	}
-	count_one(&drive.counters.reads, &drive.counters.read_bytes, count, false);
+	tally((uint64_t[COUNTERS]){ [COUNTER_READS] = 1, [COUNTER_READ_BYTES] = count });
 	return 0;
 }
 
@@ -348,20 +343,20 @@ static int twin_pwrite(void *handle, const void *buffer, uint32_t count, uint64_
 		}
 		done += (uint32_t)put;
 	}
-	if (fua && sync_backing() < 0)
-		return -1;
-	count_one(&drive.counters.writes, &drive.counters.write_bytes, count, fua);
+	tally((uint64_t[COUNTERS]){
+		[COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count, [COUNTER_FUA_WRITES] = fua });
 	return 0;
 }
 
+/* An event for the books and the power model only. What was written is in the
+ * kernel's hands and outlives this process; that it should also outlive a power
+ * cut of the machine under it would cost the time of that machine's disk. */
 static int twin_flush(void *handle, uint32_t flags)
 {
 	(void)handle;
 	(void)flags;
 	begin(POWER_FLUSH, 0, false);
-	if (sync_backing() < 0)
-		return -1;
-	count_one(&drive.counters.flushes, NULL, 0, false);
+	tally((uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
 	return 0;
 }
 
@@ -382,9 +377,7 @@ static int twin_trim(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 		nbdkit_error("discard of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
 		return -1;
 	}
-	if (fua && sync_backing() < 0)
-		return -1;
-	count_one(&drive.counters.discards, &drive.counters.discard_bytes, count, false);
+	tally((uint64_t[COUNTERS]){ [COUNTER_DISCARDS] = 1, [COUNTER_DISCARD_BYTES] = count });
 	return 0;
 }
 
@@ -424,10 +417,9 @@ static int twin_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 		nbdkit_error("zeroing of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
 		return -1;
 	}
-	if (fua && sync_backing() < 0)
-		return -1;
-	count_one(&drive.counters.zeroes, &drive.counters.zero_bytes, count, false);
-	count_one(&drive.counters.writes, &drive.counters.write_bytes, count, fua);
+	tally((uint64_t[COUNTERS]){ [COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count,
+				    [COUNTER_ZEROES] = 1, [COUNTER_ZERO_BYTES] = count,
+				    [COUNTER_FUA_WRITES] = fua });
 	return 0;
 }
 

@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "check.h"
 #include "power.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MS 1000000LL
 #define US 1000LL
 #define START (7 * 1000 * MS + 123 * US) /* on no grid */
-
-static unsigned failures;
-
-#define CHECK(condition) \
-	do { \
-		if (!(condition)) { \
-			printf("%s:%d: %s: failed: %s\n", __FILE__, __LINE__, __func__, #condition); \
-			failures++; \
-		} \
-	} while (0)
 
 static void check_near(const char *what, double found, double expected, double relative)
 {
@@ -371,6 +361,5 @@ int main(void)
 	means_that_are_no_longer_held_are_refused();
 	a_window_that_began_before_the_twin_is_not_given();
 	bad_rails_are_refused_with_the_reason();
-	printf("power: %s\n", failures ? "FAILED" : "ok");
-	return failures ? 1 : 0;
+	return report("power");
 }

@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
