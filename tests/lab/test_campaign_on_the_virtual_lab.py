@@ -8,9 +8,9 @@ import sqlite3
 
 import httpx
 import pytest
+from lab_driver import FACTORS, Lab
 
 from analysis.influx import Client
-from tests.lab.conftest import FACTORS, Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
@@ -41,7 +41,9 @@ def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
 def test_ai_is_work_over_energy(campaign):
     for run in executed(campaign):
         assert run["ai_ops_per_joule"] == pytest.approx(run["performance"]["ops"] / run["joules"])
-        assert run["ai_mb_per_joule"] == pytest.approx(run["performance"]["write_bytes"] / 1e6 / run["joules"])
+        assert run["ai_mb_per_joule"] == pytest.approx(
+            run["performance"]["write_bytes"] / 1e6 / run["joules"]
+        )
 
 
 def test_phases_follow_each_other_and_the_load_has_its_length(campaign):
@@ -58,17 +60,20 @@ def test_the_agents_counters_agree_with_fio_and_with_the_kernels(campaign):
     """iod, the module's own reading of the block layer, and fio count the same load."""
     for run in executed(campaign):
         counted = {io["source"]: io for io in run["io"]}
-        assert counted["iod"]["write_bytes"] == pytest.approx(counted["host"]["write_bytes"], rel=0.02)
-        assert counted["iod"]["flushes"] == pytest.approx(counted["host"]["flushes"], rel=0.02)
+        for key in ("writes", "write_bytes", "flushes"):
+            assert counted["iod"][key] == pytest.approx(counted["host"][key], rel=0.01), (run["id"], key)
         # A file system writes what fio writes and its own metadata, never less.
         assert counted["iod"]["write_bytes"] >= 0.99 * run["performance"]["write_bytes"]
 
 
-def test_the_agents_counters_agree_with_the_twins(lab: Lab, campaign):
+def test_the_agents_counters_agree_with_the_twins(campaign):
     for run in executed(campaign):
         counted = {io["source"]: io for io in run["io"]}
-        for key in ("writes", "write_bytes", "flushes"):
-            assert counted["twin"][key] == pytest.approx(counted["iod"][key], rel=0.02), (run["id"], key)
+        agent, twin = counted["iod"], counted["twin"]
+        for key in ("write_bytes", "flushes"):
+            assert twin[key] == pytest.approx(agent[key], rel=0.01), (run["id"], key)
+        # Linux counts an empty flush request among the writes too; the drive does not.
+        assert twin["writes"] <= agent["writes"] <= twin["writes"] + twin["flushes"], run["id"]
 
 
 def test_influxdb_holds_every_measurement_that_has_a_source_here(lab: Lab, campaign):
@@ -79,9 +84,13 @@ def test_influxdb_holds_every_measurement_that_has_a_source_here(lab: Lab, campa
             "power", "blockio", "fsjournal", "drive_health", "hostload", "phase",
         }  # fmt: skip
         run = executed(campaign)[0]
-        phases = database.query(f"SELECT start_ns, end_ns FROM phase WHERE run = '{run['id']}' GROUP BY phase")
+        phases = database.query(
+            f"SELECT start_ns, end_ns FROM phase WHERE run = '{run['id']}' GROUP BY phase"
+        )
         assert set(phases["phase"]) == {"prepare", "precondition", "idle", "workload", "tail"}
-        health = database.query("SELECT last(data_units_written_bytes) FROM drive_health WHERE drive = 'nvme-consumer'")
+        health = database.query(
+            "SELECT last(data_units_written_bytes) FROM drive_health WHERE drive = 'nvme-consumer'"
+        )
         assert health["last"][0] > 0
 
 
@@ -136,7 +145,9 @@ def test_the_report_and_the_tables_are_written(lab: Lab, campaign):
     ("filesystem", "kibibytes_per_op", "flushes_per_op"),
     [("ext4", 16.0, 2.0), ("f2fs", 8.0, 1.0)],
 )
-def test_an_fsync_writes_what_it_was_measured_to_write(lab: Lab, filesystem, kibibytes_per_op, flushes_per_op):
+def test_an_fsync_writes_what_it_was_measured_to_write(
+    lab: Lab, filesystem, kibibytes_per_op, flushes_per_op
+):
     """4 KiB overwrite + fsync, at least one tick apart, on a drive without FUA: the I/O path is real.
 
     The figures are those measured on Debian 12's kernel with a loop device, which has no FUA either.

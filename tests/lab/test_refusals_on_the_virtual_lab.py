@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
+from lab_driver import FACTORS, Lab
 
 from rig import services
-from tests.lab.conftest import FACTORS, Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -39,7 +39,13 @@ def test_a_drive_that_differs_from_the_inventory_is_refused_and_untouched(lab: L
 
 
 def test_a_mounted_drive_is_refused_and_untouched(lab: Lab):
-    lab.ssh("mkfs.ext4 -q -F /dev/disk/by-id/*JRSSP0001 && mkdir -p /mnt && mount /dev/disk/by-id/*JRSSP0001 /mnt && echo precious > /mnt/file && sync")
+    device = "/dev/disk/by-id/*JRSSP0001"
+    lab.ssh(
+        f"mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 {device}; mkdir -p /mnt; mount {device} /mnt"
+    )
+    lab.ssh(
+        "echo precious > /mnt/file; sync; mount -o remount,ro /mnt"
+    )  # read-only: nothing else writes to it
     try:
         before = written(lab, "sata-plp")
         done = lab.rig("run", str(lab.playbook(name="mounted", drives=["sata-plp"], factors=FACTORS)))
@@ -98,16 +104,23 @@ def test_a_bad_campaign_is_one_clear_line_and_leaves_nothing(lab: Lab, changes, 
 
 def test_a_missing_meter_is_one_clear_line_and_leaves_nothing(lab: Lab):
     before = lab.campaigns()
-    inventory = lab.inventory_with("nvme-consumer", rails={"3v3": {"meter": "tap9", "volts": "CH3", "amps": "CH4"}})
+    inventory = lab.inventory_with(
+        "nvme-consumer", rails={"3v3": {"meter": "tap9", "volts": "CH3", "amps": "CH4"}}
+    )
     done = lab.rig("run", str(lab.playbook(name="meterless", factors=FACTORS)), inventory=inventory)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
-    assert "drives.nvme-consumer.rails.3v3.meter: 'tap9' is no meter of the controller; allowed: tap1a" in done.stderr
+    assert (
+        "drives.nvme-consumer.rails.3v3.meter: 'tap9' is no meter of the controller; allowed: tap1a"
+        in done.stderr
+    )
     assert lab.campaigns() == before
 
 
 @pytest.mark.parametrize("launcher", ["rig", "ansible"])
-def test_an_influxdb_that_is_down_at_the_start_is_one_clear_line_and_leaves_nothing(lab: Lab, launcher, monkeypatch):
+def test_an_influxdb_that_is_down_at_the_start_is_one_clear_line_and_leaves_nothing(
+    lab: Lab, launcher, monkeypatch
+):
     monkeypatch.setenv("JOULERIG_VAR", lab.environment["JOULERIG_VAR"])
     before, untouched = lab.campaigns(), written(lab, "nvme-consumer")
     playbook = lab.playbook(name="no-influx", factors=FACTORS)
