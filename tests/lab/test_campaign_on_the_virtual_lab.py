@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 
@@ -52,7 +53,7 @@ def test_phases_follow_each_other_and_the_load_has_its_length(campaign):
         assert names == ["prepare", "precondition", "idle", "workload", "tail"]
         ends = [(phase["start_ns"], phase["end_ns"]) for phase in run["phases"]]
         assert all(start < end for start, end in ends)
-        assert all(before[1] <= after[0] for before, after in zip(ends, ends[1:], strict=False))
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(ends))
         assert 4.0 <= run["phases"][3]["seconds"] < 5.5
 
 

@@ -40,9 +40,8 @@ def test_a_drive_that_differs_from_the_inventory_is_refused_and_untouched(lab: L
 
 def test_a_mounted_drive_is_refused_and_untouched(lab: Lab):
     device = "/dev/disk/by-id/*JRSSP0001"
-    lab.ssh(
-        f"mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 {device}; mkdir -p /mnt; mount {device} /mnt"
-    )
+    lab.ssh(f"mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 {device}")
+    lab.ssh(f"mkdir -p /mnt && mount {device} /mnt")
     lab.ssh(
         "echo precious > /mnt/file; sync; mount -o remount,ro /mnt"
     )  # read-only: nothing else writes to it
