@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A virtual lab of the tests' own: real file systems in a real kernel, real libsigrok, real InfluxDB, real Ansible."""
+"""A virtual lab of the tests' own: a real kernel, real libsigrok, real InfluxDB, real Ansible over SSH."""
 
 from __future__ import annotations
 
