@@ -11,14 +11,22 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from rig import paths
 from rig.errors import Strict, UserError, validate
 from rig.lab import Lab, Name
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
+FACTORS = ("drive", "filesystem", "scheduler", "workload")
 Level = Annotated[str, Field(min_length=1)]
+
+
+def _each_once(levels: list[str]) -> list[str]:
+    for level in levels:
+        if levels.count(level) > 1:
+            raise ValueError(f"{level!r} is there twice; each level is allowed once")
+    return levels
 
 
 class FileSystem(Strict):
@@ -36,13 +44,7 @@ class Factors(Strict):
     scheduler: Annotated[list[Literal[SCHEDULERS]], Field(min_length=1)]
     workload: Annotated[list[Level], Field(min_length=1)]
 
-    @field_validator("*")
-    @classmethod
-    def _each_once(cls, levels: list[str]) -> list[str]:
-        for level in levels:
-            if levels.count(level) > 1:
-                raise ValueError(f"{level!r} is there twice; each level is allowed once")
-        return levels
+    _levels_once = field_validator("*")(_each_once)
 
 
 class Exclusion(Strict):
@@ -54,9 +56,19 @@ class Exclusion(Strict):
     workload: Level | None = None
     reason: Annotated[str, Field(min_length=3)]
 
+    @model_validator(mode="after")
+    def _names_a_factor(self) -> Exclusion:
+        if not self._named():
+            raise ValueError(
+                "names no factor, which would exclude every cell; allowed: " + ", ".join(FACTORS)
+            )
+        return self
+
+    def _named(self) -> dict[str, str]:
+        return {key: level for key in FACTORS if (level := getattr(self, key)) is not None}
+
     def matches(self, levels: Mapping[str, str]) -> bool:
-        named = {key: getattr(self, key) for key in ("drive", "filesystem", "scheduler", "workload")}
-        return all(level is None or levels[key] == level for key, level in named.items())
+        return all(levels[key] == level for key, level in self._named().items())
 
 
 class Phases(Strict):
@@ -89,6 +101,8 @@ class Campaign(Strict):
     phases: Phases = Phases()
     loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
     stop: StopRule = StopRule()
+
+    _drives_once = field_validator("drives")(_each_once)
 
 
 @dataclass(frozen=True)
@@ -130,14 +144,23 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
     _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems())
     _known(source, "factors.workload", campaign.factors.workload, workloads())
     _known(source, "drives", campaign.drives, _drives(lab))
-    measured = set(lab.controller.meters)
     for name in campaign.drives:
         for host in _drives(lab)[name]:
-            for _, _, rail in lab.rails_of(host, name):
-                if rail.meter not in measured:
+            for array, spec in lab.hosts[host].arrays.items():
+                if name in spec.members:
                     raise UserError(
-                        f"{source}: campaign.drives: {name!r}: meter {rail.meter!r} is not declared"
+                        f"{source}: campaign.drives: {name!r} is a member of {host}'s array {array!r};"
+                        " allowed: the array itself, or drives outside it"
                     )
+    levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
+    for number, exclusion in enumerate(campaign.exclude):
+        for factor, allowed in levels.items():
+            level = getattr(exclusion, factor)
+            if level is not None and level not in allowed:
+                raise UserError(
+                    f"{source}: campaign.exclude.{number}.{factor}: {level!r} is no level of this campaign;"
+                    f" allowed: {', '.join(allowed)}"
+                )
     return campaign
 
 
@@ -187,15 +210,16 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     return runs
 
 
-# What a plan assumes where nothing has been measured yet; each is an upper bound of its class of drives.
-MOST_BYTES_PER_SECOND = {"nvme": 7.0e9, "sata-ssd": 0.6e9, "hdd": 0.3e9, "nvdimm": 10e9}
+# What a plan assumes where nothing has been measured yet; each is an upper bound of its class of drives: what
+# PCIe 5.0 x4 and SATA carry.
+MOST_BYTES_PER_SECOND = {"nvme": 15.8e9, "sata-ssd": 0.6e9, "hdd": 0.6e9, "nvdimm": 20e9}
 MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0}
 OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan will take, at most; `wiped`: (host, drive, serial) of every drive that loses its content."""
+    """What a plan will take, at most; `wiped`: (host, drive, serial) of drives that lose their content."""
 
     runs: int
     not_run: int
@@ -215,7 +239,7 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     for run in executed:
         by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run
         host = lab.hosts[run.host]
-        for member in host.arrays[run.drive].members if run.drive in host.arrays else [run.drive]:
+        for member in lab.members_of(run.host, run.drive):
             drive = host.drives[member]
             wiped[(run.host, member, drive.serial)] = None
             bytes_written += MOST_BYTES_PER_SECOND[drive.interface] * campaign.phases.workload_seconds

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from rig.errors import UserError
@@ -128,10 +129,12 @@ def plan(playbook: Path) -> None:
     campaign = campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook))
     runs = campaigns.plan(campaign, described)
     cost = campaigns.cost(campaign, described, runs)
-    out.print(f"[bold]{campaign.name}[/]: {campaign.question}")
+    out.print(f"[bold]{campaign.name}[/]: {escape(campaign.question)}")
     table = Table("#", "block", "host", "drive", "file system", "scheduler", "workload", "")
     for number, run in enumerate(runs, start=1):
-        table.add_row(str(number), str(run.block), run.host, run.drive, *run.levels.values(), run.not_run)
+        table.add_row(
+            str(number), str(run.block), run.host, run.drive, *run.levels.values(), escape(run.not_run)
+        )
     out.print(table)
     out.print(
         f"runs: {cost.runs} to do, {cost.not_run} excluded; blocks of {len(runs) // campaign.replicates},"

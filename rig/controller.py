@@ -62,10 +62,6 @@ def dashboard_url() -> str:
 def deployment(lab: Lab, host: str) -> dict:
     """What provisioning puts on a test host: the agent's configuration and password, the lab's clock."""
     spec = lab.hosts[host]
-    if not spec.controller_address:
-        raise UserError(
-            f"host_vars/{host}.yml: controller_address: missing; the address under which {host} sees the controller"
-        )
     writer = influxdb.access(lab, "iod")
     drives: list[dict[str, str]] = []
     for name, drive in spec.drives.items():
@@ -88,7 +84,7 @@ def deployment(lab: Lab, host: str) -> dict:
                 "socket": "/run/joulerig/iod.sock",
                 "influx": {
                     **writer.as_config(),
-                    "url": influxdb.url_from_host(lab, host, spec),
+                    "url": influxdb.url_from_host(lab, spec),
                     "password_file": "/etc/joulerig/influx-password",
                 },
                 "drives": drives,
@@ -119,6 +115,8 @@ def _powerd(lab: Lab) -> services.Program:
             "sample_rate_hz": meter.sample_rate_hz,
             "samples": meter.samples,
             "rails": rails[name],
+            **({"silence_seconds": meter.silence_seconds} if meter.silence_seconds else {}),
+            **({"set": meter.set} if meter.set else {}),
         }
         for name, meter in lab.controller.meters.items()
         if rails[name]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from analysis.influx import InfluxError
 from rig import campaign as campaigns
 from rig import controller, files, fio_report, measure, paths, provenance
 from rig import journal as journals
+from rig.errors import UserError
 from rig.journal import Journal
 from rig.lab import Lab
 
@@ -66,8 +68,26 @@ def resume_campaign(name: str, lab: Lab) -> Journal:
     """An earlier campaign, what was interrupted or lost planned again. Raises UserError."""
     controller.check(lab)
     journal = Journal(journals.find(paths.results(), name))
-    journal.give_back()
+    for run in journal.runs():
+        if run["status"] in ("planned", "running", "lost"):
+            _check_still_there(run, lab, journal.campaign["id"])
+    for run in journal.give_back():
+        shutil.rmtree(journal.folder / "runs" / run, ignore_errors=True)  # of the attempt that was cut off
     return journal
+
+
+def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
+    host = lab.hosts.get(run["host"])
+    there = {
+        "host": lab.hosts,
+        "drive": [*host.drives, *host.arrays] if host else [],
+        "filesystem": campaigns.filesystems(),
+        "workload": campaigns.workloads(),
+    }
+    for factor, known in there.items():
+        if run[factor] not in known:
+            allowed = ", ".join(known)
+            raise UserError(f"{source}: {factor}: {run[factor]!r} is gone since; there are: {allowed}")
 
 
 def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, Any]:
@@ -75,8 +95,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
     campaign = journal.campaign
     definition = campaign["definition"]
     host = lab.hosts[run["host"]]
-    array = host.arrays.get(run["drive"])
-    members = array.members if array else [run["drive"]]
+    members = lab.members_of(run["host"], run["drive"])
     filesystem = campaigns.filesystems()[run["filesystem"]]
     phases = definition["phases"]
     return {
@@ -84,7 +103,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "campaign": campaign["id"],
         "host": run["host"],
         "drive": run["drive"],
-        "array": array is not None,
+        "array": run["drive"] in host.arrays,
         "members": [
             {
                 "name": name,
@@ -103,13 +122,13 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
 
 
 def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], lab: Lab) -> str:
-    """Keep what a host's module call gave for `run`: files, phases, performance, energy, AI. Gives the status.
+    """Keep what a host's module call gave for `run`: files, phases, performance, energy, AI. Its status.
 
     The workload's own work stands even where energy is missing: the run is then partial.
     """
     place = journal.folder / "runs" / run["id"]
     _keep_files(place, answer)
-    status, reasons = answer["status"], [answer["reason"]] if answer["reason"] else []
+    status, reasons = answer["status"], [answer["reason"]] if answer.get("reason") else []
     tables: dict[str, list[dict[str, Any]]] = {}
     if answer.get("phases") and answer.get("clock"):
         phases = measure.on_controller_time(answer["phases"], answer["clock"])
@@ -117,33 +136,56 @@ def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], 
         load = next((phase for phase in phases if phase.phase == "workload"), None)
         if load and answer.get("report"):
             seconds = (load.end_ns - load.start_ns) / 1e9
-            done = fio_report.performance(answer["report"], seconds)
-            tables["performance"] = [done]
             try:
-                with measure.client(lab) as database:
-                    rows, missing = measure.energies(
-                        lab, database, run["host"], run["drive"], phases, place / "power.csv"
-                    )
-                    truth = measure.truths(lab, run["host"], run["drive"], phases)
-                    measure.add_truth(rows, phases, truth)
-                    tables["energy"] = rows
-                    tables["result"] = [_result(rows, done, seconds)]
-                    tables["io"] = _io(run, answer, load, database)
-                    members = len({member for member, _, _ in lab.rails_of(run["host"], run["drive"])})
-                    if twin := measure.twin_io(phases, truth, members):
-                        tables["io"].append(twin)
-                reasons += missing + _losses(rows, journal.campaign["definition"]["loss_limit_percent"])
-            except InfluxError as error:
-                reasons.append(f"no energy: {error}")
-            if status == "ok" and reasons:
-                status = "partial"
-        elif status == "ok":
-            status, reasons = "failed", ["the load left no report"]
+                done = fio_report.performance(answer["report"], seconds)
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                status = "failed"
+                reasons.append(f"the load's report cannot be read: {type(error).__name__}: {error}")
+            else:
+                tables["performance"] = [done]
+                found, missing = _measured(run, answer, phases, load, done, lab, place)
+                tables.update(found)
+                limit = journal.campaign["definition"]["loss_limit_percent"]
+                reasons += missing + _losses(found.get("energy", []), limit)
+    if status == "ok" and "performance" not in tables:
+        status, reasons = "failed", ["the load left no report"]
+    if status == "ok" and reasons:
+        status = "partial"
     journal.finish(run["id"], status, "; ".join(reasons), tables)
     return status
 
 
-def _result(rows: list[dict[str, Any]], done: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def _measured(
+    run: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    phases: list[measure.Phase],
+    load: measure.Phase,
+    done: Mapping[str, Any],
+    lab: Lab,
+    place: Path,
+) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+    """What only InfluxDB knows of a run: rows of energy, result and io; and why energy is missing."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    host, drive = run["host"], run["drive"]
+    try:
+        with measure.client(lab) as database:
+            rows, missing = measure.energies(lab, database, host, drive, phases, place / "power.csv")
+            truth = measure.truths(lab, host, drive, phases)
+            measure.add_truth(rows, phases, truth)
+            tables["energy"] = rows
+            members = lab.members_of(host, drive)
+            whole = {row["drive"] for row in rows} == set(members)
+            tables["result"] = [_result(rows if whole else [], done)]
+            tables["io"] = _io(run, answer, load, database)
+            if twin := measure.twin_io(phases, truth, len(members)):
+                tables["io"].append(twin)
+    except (InfluxError, UserError) as error:
+        return tables, [f"no energy: {error}" if "energy" not in tables else f"no I/O counters: {error}"]
+    return tables, missing
+
+
+def _result(rows: list[dict[str, Any]], done: Mapping[str, Any]) -> dict[str, Any]:
+    """The journal's `result` row; `rows`: all rails of the drive, or none, as a part would pass for all."""
     load = [row for row in rows if row["phase"] == "workload"]
 
     def total(key: str) -> float | None:
@@ -152,7 +194,10 @@ def _result(rows: list[dict[str, Any]], done: Mapping[str, Any], seconds: float)
 
     joules, true = total("joules"), total("true_joules")
     ai = indicator.of_run(
-        ops=done["ops"], bytes_moved=done["read_bytes"] + done["write_bytes"], seconds=seconds, joules=joules
+        ops=done["ops"],
+        bytes_moved=done["read_bytes"] + done["write_bytes"],
+        seconds=done["seconds"],
+        joules=joules,
     )
     return {
         "joules": joules,

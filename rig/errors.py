@@ -16,7 +16,7 @@ class UserError(Exception):
 class Strict(BaseModel):
     """A mapping that a user writes: unknown keys are refused with the allowed ones."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

@@ -7,12 +7,18 @@ import fcntl
 import hashlib
 import json
 import os
+import random
 import secrets
 import socket
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rig import paths
+from rig.errors import UserError
+
+KEPT_PORTS = range(20000, 32768)
 
 
 def replace(path: Path, text: str, mode: int = 0o644) -> None:
@@ -34,32 +40,48 @@ def replace(path: Path, text: str, mode: int = 0o644) -> None:
 def secret(name: str) -> Path:
     """The file of the secret `name`, random, made at its first use; only the user can read it."""
     path = paths.var() / "secrets" / name
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace(path, secrets.token_urlsafe(24), mode=0o600)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _lock(paths.var() / "secrets.lock"):  # two that ask at once get the same one
+        if not path.exists():
+            replace(path, secrets.token_urlsafe(24), mode=0o600)
     return path
 
 
 def kept_port(name: str) -> int:
-    """A local TCP and UDP port for `name`: free when first asked for, the same ever after (what is deployed
-    on test hosts names it)."""
+    """A local TCP and UDP port for `name`: free when first asked for, the same ever after.
+
+    What is deployed on test hosts names it. It is below the ports that the system gives to outgoing
+    connections, or one of these could have it when its owner starts again.
+    """
     path = paths.var() / "ports.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _lock(path.with_suffix(".lock")):
         ports: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
-        while name not in ports:
-            with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-                tcp.bind(("127.0.0.1", 0))
-                port = tcp.getsockname()[1]
-                try:
-                    udp.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-                if port not in ports.values():
-                    ports[name] = port
-        replace(path, json.dumps(ports, indent=1))
+        if name not in ports:
+            candidates = random.sample(KEPT_PORTS, len(KEPT_PORTS))
+            found = next((p for p in candidates if p not in ports.values() and _free(p)), None)
+            if found is None:
+                raise UserError(f"{paths.short(path)}: no port is free for {name}")
+            ports[name] = found
+            replace(path, json.dumps(ports, indent=1))
         return ports[name]
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        try:
+            tcp.bind(("", port))
+            udp.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with open(path, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def digest(path: Path) -> str:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,11 @@ class Journal:
         self.folder = folder
         self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
         self._db.row_factory = sqlite3.Row
-        self._db.execute("PRAGMA foreign_keys = ON")
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        try:
+            self._db.execute("PRAGMA foreign_keys = ON")
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise UserError(f"{paths.short(path)}: cannot be read: {error}") from None
         if version != VERSION:
             raise UserError(
                 f"{paths.short(path)}: journal version {version}; this Joulerig reads version {VERSION}"
@@ -48,26 +53,28 @@ class Journal:
 
     @classmethod
     def create(cls, folder: Path, campaign: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> Journal:
-        """Begin a campaign: the folder appears with its journal whole, or not at all. Raises UserError if it exists."""
+        """Begin a campaign: its journal appears whole, or nothing is left. Raises UserError if it exists."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
             folder.mkdir()
         except FileExistsError:
             raise UserError(f"{paths.short(folder)}: exists already") from None
         unfinished = folder / "journal.sqlite.new"
-        db = sqlite3.connect(unfinished, isolation_level=None)
-        db.executescript("BEGIN; " + SCHEMA.read_text() + " COMMIT;")
-        db.execute("BEGIN")
-        _insert(db, "campaign", campaign)
-        for run in runs:
-            _insert(db, "run", run)
-        _event(db, None, "created", {"runs": len(runs)})
-        db.execute("COMMIT")
-        db.close()
-        unfinished.rename(folder / "journal.sqlite")
-        journal = cls(folder)
-        journal._db.execute("PRAGMA journal_mode = WAL")
-        return journal
+        try:
+            with closing(sqlite3.connect(unfinished, isolation_level=None)) as db:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.executescript("BEGIN; " + SCHEMA.read_text() + " COMMIT;")
+                db.execute("BEGIN")
+                _insert(db, "campaign", campaign)
+                for run in runs:
+                    _insert(db, "run", run)
+                _event(db, None, "created", {"runs": len(runs)})
+                db.execute("COMMIT")
+            unfinished.rename(folder / "journal.sqlite")
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return cls(folder)
 
     def close(self) -> None:
         self._db.close()
@@ -97,7 +104,23 @@ class Journal:
                 return None
             self._set_status(row["id"], "running", "")
             self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (time.time_ns(), row["id"]))
+            row = self._db.execute("SELECT * FROM run WHERE id = ?", (row["id"],)).fetchone()
         return {**dict(row), "factors": json.loads(row["factors"])}
+
+    @contextmanager
+    def executing(self) -> Iterator[None]:
+        """Held by whoever executes runs of this campaign, so that nobody takes them for interrupted."""
+        with self._lock(fcntl.LOCK_SH):
+            yield
+
+    @contextmanager
+    def _lock(self, kind: int) -> Iterator[None]:
+        with open(self.folder / ".lock", "a") as lock:
+            try:
+                fcntl.flock(lock, kind | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(f"{paths.short(self.folder)}: is being executed; let it end first") from None
+            yield
 
     def finish(
         self, run: str, status: str, reason: str, tables: Mapping[str, list[Mapping[str, Any]]]
@@ -113,8 +136,11 @@ class Journal:
             )
 
     def give_back(self) -> list[str]:
-        """Plan again what was interrupted (running) or lost; for a campaign resumed. Gives those runs' ids."""
-        with self._transaction():
+        """Plan again what was interrupted (running) or lost, for a resumption. Gives those runs' ids.
+
+        Raises UserError while the campaign is being executed.
+        """
+        with self._lock(fcntl.LOCK_EX), self._transaction():
             rows = self._db.execute(
                 "SELECT id, status FROM run WHERE status IN ('running', 'lost')"
             ).fetchall()
@@ -170,11 +196,22 @@ class Journal:
 
 
 def latest(results: Path) -> Path:
-    """The folder of the newest campaign. Raises UserError when there is none."""
-    found = [path.parent for path in results.glob("*/journal.sqlite")]
-    if not found:
-        raise UserError(f"{paths.short(results)}: no campaign yet; 'rig run playbooks/demo.yml' launches one")
-    return max(found, key=_created)
+    """The folder of the newest campaign that this Joulerig reads. Raises UserError when there is none."""
+    created: dict[int, Path] = {}
+    unreadable = None
+    for path in sorted(results.glob("*/journal.sqlite")):
+        try:
+            journal = Journal(path.parent)
+        except UserError as error:
+            unreadable = error
+            continue
+        created[journal.campaign["created_ns"]] = path.parent
+        journal.close()
+    if created:
+        return created[max(created)]
+    raise unreadable or UserError(
+        f"{paths.short(results)}: no campaign yet; 'rig run playbooks/demo.yml' launches one"
+    )
 
 
 def find(results: Path, name: str | None) -> Path:
@@ -186,14 +223,6 @@ def find(results: Path, name: str | None) -> Path:
             return folder
     known = ", ".join(sorted(path.parent.name for path in results.glob("*/journal.sqlite"))[-5:]) or "none"
     raise UserError(f"{paths.short(results)}: no campaign {name!r}; the newest: {known}")
-
-
-def _created(folder: Path) -> int:
-    journal = Journal(folder)
-    try:
-        return journal.campaign["created_ns"]
-    finally:
-        journal.close()
 
 
 def _insert(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:

@@ -94,6 +94,6 @@ CREATE TABLE event (               -- append-only: what happened, in order
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   time_ns INTEGER NOT NULL,
   run TEXT,
-  event TEXT NOT NULL,             -- created, status, phase, finished, note
+  event TEXT NOT NULL,             -- created, status, resumed, finished, note
   detail TEXT NOT NULL             -- JSON
 );

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,10 @@ from rig import paths
 from rig.errors import Strict, UserError, validate
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
-SOLID_STATE = ("nvme", "sata-ssd")
+LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
+
+
+Url = Annotated[str, Field(pattern=r"^https?://[^/\s:]+(:\d+)?(/\S*)?$")]
 
 
 class Rail(Strict):
@@ -52,14 +56,19 @@ class VirtualHost(Strict):
 
 
 class TestHost(Strict):
-    """A machine under test: its drives and arrays. `virtual` is set for a host of the virtual lab."""
+    """A machine under test: its drives and arrays.
+
+    `virtual` is set for a host of the virtual lab; `controller_address` is the controller as this host
+    sees it; `nvdimm_memmap` (size!start) has the kernel give ordinary memory as an NVDIMM.
+    """
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
     drives: dict[Name, Drive]
     arrays: dict[Name, Array] = {}
     virtual: VirtualHost | None = None
-    controller_address: str | None = None
+    controller_address: Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")]
+    nvdimm_memmap: Annotated[str, Field(pattern=r"^\d+[KMGT]?!\d+[KMGT]?$")] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> TestHost:
@@ -73,6 +82,7 @@ class TestHost(Strict):
             serials[drive.serial] = name
             if self.virtual and drive.interface != "nvdimm" and not drive.profile:
                 raise ValueError(f"drives.{name}.profile: missing; a virtual host's drive needs a profile")
+        member_of: dict[str, str] = {}
         for name, array in self.arrays.items():
             for member in array.members:
                 if member not in self.drives:
@@ -80,9 +90,38 @@ class TestHost(Strict):
                         f"arrays.{name}.members: {member!r} is no drive of this host;"
                         f" allowed: {', '.join(self.drives)}"
                     )
+                if self.drives[member].interface == "nvdimm":
+                    raise ValueError(f"arrays.{name}.members: {member!r} is an NVDIMM; allowed: other drives")
+                if member in member_of:
+                    raise ValueError(
+                        f"arrays.{name}.members: {member!r} is already a member of {member_of[member]};"
+                        " a drive belongs to one array, once"
+                    )
+                member_of[member] = name
+            if len(array.members) < LEAST_MEMBERS[array.level]:
+                raise ValueError(
+                    f"arrays.{name}.members: {len(array.members)} drives;"
+                    f" {array.level} needs at least {LEAST_MEMBERS[array.level]}"
+                )
+        nvdimms = [name for name, drive in self.drives.items() if drive.interface == "nvdimm"]
+        if len(nvdimms) > 1:
+            raise ValueError(f"drives: {', '.join(nvdimms)}: NVDIMMs; one of them is allowed on a host")
+        if self.nvdimm_memmap:
+            size, start = (_memory(part) for part in self.nvdimm_memmap.split("!"))
+            made = {(d.serial, d.size_bytes) for d in self.drives.values() if d.interface == "nvdimm"}
+            if made != {(f"e820-{start:#x}", size)}:
+                raise ValueError(
+                    f"nvdimm_memmap: {self.nvdimm_memmap!r} makes an NVDIMM that no drive declares;"
+                    f" its serial is e820-{start:#x}, its size_bytes {size}"
+                )
         if shared := set(self.arrays) & set(self.drives):
             raise ValueError(f"arrays.{min(shared)}: the name is already that of a drive")
         return self
+
+
+def _memory(text: str) -> int:
+    """Bytes of a size as the kernel's command line writes it: 4G, 512M, 65536."""
+    return int(text.rstrip("KMGT")) * 1024 ** " KMGT".find(text[-1] if text[-1] in "KMGT" else " ")
 
 
 class VirtualPort(Strict):
@@ -93,28 +132,42 @@ class VirtualPort(Strict):
 
 
 class Meter(Strict):
-    """A sigrok device. Exactly one of `connection` (libsigrok's conn) and `virtual`."""
+    """A sigrok device. Exactly one of `connection` (libsigrok's conn) and `virtual`.
+
+    `driver` is the one whose figures this rig has been checked with: other instruments come with their tests.
+    `set`: settings by libsigrok's key, made before the capture.
+    """
 
     driver: Literal["hameg-hmo"]
-    connection: str | None = None
-    serialcomm: str | None = None
+    # libsigrok separates options by colons, so a value cannot hold one.
+    connection: Annotated[str, Field(pattern=r"^[^:\s]+$")] | None = None
+    serialcomm: Annotated[str, Field(pattern=r"^\d+/[5-8][neo][12](/[^:\s]*)?$")] | None = None
     virtual: VirtualPort | None = None
     sample_rate_hz: PositiveFloat
     samples: Literal["window-mean", "point"] = "window-mean"
+    silence_seconds: PositiveFloat | None = None
+    set: dict[str, str] = {}
     description: str = ""
 
     @model_validator(mode="after")
     def _one_way_to_reach_it(self) -> Meter:
         if (self.connection is None) == (self.virtual is None):
             raise ValueError("needs exactly one of 'connection' and 'virtual'")
+        if self.connection and self.connection.startswith("/dev/") and self.connection.count("/") > 2:
+            raise ValueError(
+                f"connection: {self.connection!r} is a link, which libserialport does not follow;"
+                " allowed: the kernel's own name, such as /dev/ttyACM0"
+            )
+        if self.serialcomm and self.connection and self.connection.startswith("tcp"):
+            raise ValueError("serialcomm: is of serial lines; 'connection' is not one")
         return self
 
 
 class Influx(Strict):
     """InfluxDB. Without `url` the rig starts Debian's influxd as the user's own process."""
 
-    url: Annotated[str, Field(pattern=r"^https?://")] | None = None
-    url_from_hosts: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    url: Url | None = None
+    url_from_hosts: Url | None = None
     database: Name = "joulerig"
     username: str = "joulerig"
     token_file: Path | None = None
@@ -158,10 +211,15 @@ class Lab(Strict):
 
     def rails_of(self, host: str, drive: str) -> list[tuple[str, str, Rail]]:
         """(drive, rail name, rail) of a drive, or of all members of an array."""
-        members = [drive]
-        if drive in self.hosts[host].arrays:
-            members = self.hosts[host].arrays[drive].members
-        return [(m, name, rail) for m in members for name, rail in self.hosts[host].drives[m].rails.items()]
+        drives = self.hosts[host].drives
+        return [
+            (m, name, rail) for m in self.members_of(host, drive) for name, rail in drives[m].rails.items()
+        ]
+
+    def members_of(self, host: str, drive: str) -> list[str]:
+        """The drives that `drive` is made of: itself, or an array's members."""
+        arrays = self.hosts[host].arrays
+        return arrays[drive].members if drive in arrays else [drive]
 
 
 def load(inventory: Path | None = None) -> Lab:
@@ -199,7 +257,8 @@ def load(inventory: Path | None = None) -> Lab:
             for name in [controller_name, *groups["test_hosts"]]
         }
     except AnsibleError as error:
-        raise UserError(f"{paths.short(inventory)}: {' '.join(str(error).split())}") from None
+        where = _origin(error) or paths.short(inventory)
+        raise UserError(f"{where}: {' '.join(str(error).split())}") from None
     controller = validate(
         Controller, _ours(of[controller_name], Controller), _file(inventory, controller_name)
     )
@@ -209,13 +268,25 @@ def load(inventory: Path | None = None) -> Lab:
     }
     lab = Lab(inventory=inventory, controller=controller, hosts=hosts)
     _check_meters(lab)
+    _check_serials(lab)
+    _check_clock(lab, _file(inventory, controller_name))
     return lab
+
+
+def _origin(error: BaseException) -> str:
+    """FILE:LINE that Ansible complains of, as far as it says; it may say so in the error below its error."""
+    from ansible._internal._datatag._tags import Origin
+
+    for one in (error, error.__context__):
+        found = getattr(one, "obj", None)
+        origin = found if isinstance(found, Origin) else Origin.get_tag(found)
+        if origin and origin.path:
+            return f"{paths.short(Path(origin.path))}:{origin.line_num}"
+    return ""
 
 
 def _ours(variables: dict[str, Any], model: type[Strict]) -> dict[str, Any]:
     """Those variables of a host that are the lab's, as plain data: the rest is Ansible's and the user's."""
-    import json
-
     from ansible.parsing.ajson import AnsibleJSONEncoder
 
     ours = {key: value for key, value in variables.items() if key in model.model_fields}
@@ -228,6 +299,29 @@ def _file(inventory: Path, host: str) -> str:
         if path.is_file():
             return paths.short(path)
     return f"{paths.short(inventory)}: {host}"
+
+
+def _check_serials(lab: Lab) -> None:
+    """A drive is in one host at a time. (An NVDIMM's id numbers its slot: equal hosts have equal ones.)"""
+    seen: dict[str, str] = {}
+    for host, model in lab.hosts.items():
+        for name, drive in model.drives.items():
+            if drive.interface == "nvdimm":
+                continue
+            if drive.serial in seen:
+                where = f"{_file(lab.inventory, host)}: drives.{name}.serial"
+                raise UserError(f"{where}: {drive.serial!r} is already that of {seen[drive.serial]}")
+            seen[drive.serial] = f"{host}/{name}"
+
+
+def _check_clock(lab: Lab, source: str) -> None:
+    physical = [name for name, host in lab.hosts.items() if not host.virtual]
+    listen = lab.controller.clock_listen
+    if physical and listen.startswith(("127.", "localhost:", "[::1]:")):
+        raise UserError(
+            f"{source}: clock_listen: {listen!r}: the physical host {physical[0]} cannot reach it;"
+            " allowed: an address of the lab's network, or 0.0.0.0, and a port"
+        )
 
 
 def _check_meters(lab: Lab) -> None:

@@ -75,11 +75,13 @@ def energies(
     """The journal's `energy` rows of a run, and why joules are missing where they are.
 
     Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail without
-    points has a row without joules: energy is never invented.
+    points has a row without joules, a drive without rails has none: energy is never invented.
     """
     rails = lab.rails_of(host, drive)
+    unmeasured = sorted(set(lab.members_of(host, drive)) - {member for member, _, _ in rails})
+    missing = [f"no energy of {member}: the inventory gives it no rails" for member in unmeasured]
     if not rails or not phases:
-        return [], []
+        return [], missing
     start, end = min(p.start_ns for p in phases), max(p.end_ns for p in phases)
     members = sorted({member for member, _, _ in rails})
     silent = _silent_meters({rail.meter for _, _, rail in rails})
@@ -95,7 +97,7 @@ def energies(
         frame = power.points(database, host, members, start, end)
     if frame.height:
         power.write(frame, trace)
-    rows, missing = [], []
+    rows = []
     for phase in phases:
         measured = power.energy_by_rail(frame, phase.start_ns, phase.end_ns) if frame.height else {}
         for member, name, rail in rails:

@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -28,6 +30,8 @@ from rig import paths
 from rig.errors import UserError
 from rig.journal import FINAL, Journal
 
+_WRAPPERS = re.compile(r"^((Task|Action) failed: )+")  # what Ansible puts before a message of ours
+
 
 def mapping(playbook: Path) -> Any:
     """What a campaign's playbook says under `campaign:`. Raises UserError."""
@@ -36,7 +40,7 @@ def mapping(playbook: Path) -> Any:
         raise UserError(f"{playbook}: no such playbook; there are: {known}")
     try:
         plays = yaml.safe_load(playbook.read_text())
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{playbook}: {' '.join(str(error).split())}") from None
     for play in plays if isinstance(plays, list) else []:
         if isinstance(play, dict) and isinstance(play.get("vars"), dict) and "campaign" in play["vars"]:
@@ -47,8 +51,13 @@ def mapping(playbook: Path) -> Any:
 def ansible(
     playbook: Path, inventory: Path, extra: dict[str, str] | None = None, log: Path | None = None
 ) -> int:
-    """Run ansible-playbook with the checkout's configuration, its output into `log` if given. Its exit code."""
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(inventory), str(playbook)]
+    """Run ansible-playbook with the checkout's configuration, output into `log` if given. Its exit code."""
+    command = [
+        str(Path(sys.executable).parent / "ansible-playbook"),
+        "-i",
+        str(inventory),
+        str(playbook.absolute()),
+    ]
     for key, value in (extra or {}).items():
         command += ["-e", f"{key}={value}"]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg")}
@@ -72,7 +81,12 @@ def campaign(
     before = set(_journals())
     log = paths.var() / "log" / "campaign.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(inventory), str(playbook)]
+    command = [
+        str(Path(sys.executable).parent / "ansible-playbook"),
+        "-i",
+        str(inventory),
+        str(playbook.absolute()),
+    ]
     command += ["-e", f"resume={resume}"] if resume else []
     environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
     with log.open("w") as output:
@@ -86,7 +100,7 @@ def campaign(
                 folder = _opened(before, resume)
             folder = folder or _opened(before, resume)
             if folder:
-                _follow(folder, process, console)
+                _follow(folder, process, console, inventory)
             process.wait()
         except KeyboardInterrupt:
             process.terminate()  # Ansible has had the signal too; this is for one that had not
@@ -96,20 +110,27 @@ def campaign(
 
 
 def failure(log: Path) -> str:
-    """The one line of Ansible's output that says why it failed."""
+    """The one line of Ansible's output that says why it failed: of the first task that did."""
     lines = log.read_text(errors="replace").splitlines()
-    for index, line in enumerate(lines):
-        if line.strip().startswith("msg: "):
-            text = line.strip().removeprefix("msg: ").strip().removeprefix("|-").removeprefix(">-").strip()
-            indent = len(line) - len(line.lstrip())
-            for more in lines[index + 1 :]:
-                if not more.strip() or len(more) - len(more.lstrip()) <= indent:
-                    break
-                text += " " + more.strip()
-            text = text.strip().strip("'\"").replace("''", "'")
-            return re.sub(r"^(Task failed: |Action failed: )+", "", text)
+    for number, line in enumerate(lines):
+        if line.startswith(("fatal:", "failed:")):
+            result = itertools.takewhile(lambda more: more.startswith(" "), lines[number + 1 :])
+            if text := _message("\n".join(result)):
+                return text
     errors = [line.removeprefix("[ERROR]: ") for line in lines if line.startswith("[ERROR]: ")]
     return errors[0] if errors else (lines[-1] if lines else "it said nothing")
+
+
+def _message(result: str) -> str:
+    """A failed task's message on one line, from its result as the playbook's output shows it (YAML)."""
+    try:
+        shown = yaml.safe_load(result)
+        message = str(shown["msg"])
+    except (yaml.YAMLError, LookupError, TypeError):
+        return ""
+    if isinstance(shown.get("stderr"), str) and shown["stderr"].strip():  # a command's message says only that
+        message += ": " + shown["stderr"].strip().splitlines()[-1]
+    return _WRAPPERS.sub("", " ".join(message.split()))
 
 
 def _journals() -> Iterator[Path]:
@@ -124,10 +145,10 @@ def _opened(before: set[Path], resume: str | None) -> Path | None:
     return new[0].parent if new else None
 
 
-def _follow(folder: Path, process: subprocess.Popen, console: Console) -> None:
+def _follow(folder: Path, process: subprocess.Popen, console: Console, inventory: Path) -> None:
     """Show done/total, the current run with its phase, and the time to go, until the process ends."""
     journal = Journal(folder)
-    phase_of = _current_phase(journal)
+    phase_of = _current_phase(inventory)
     told: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINAL}
     with _bar(console) as progress:
         runs = journal.runs()
@@ -153,13 +174,13 @@ def _follow(folder: Path, process: subprocess.Popen, console: Console) -> None:
     journal.close()
 
 
-def _current_phase(journal: Journal):
+def _current_phase(inventory: Path) -> Callable[[dict[str, Any]], str]:
     """A function that tells the phase a running run is in, from the announcements in InfluxDB."""
     from analysis.influx import InfluxError, quote_string
     from rig import lab, measure
 
     try:
-        database = measure.client(lab.load())
+        database = measure.client(lab.load(inventory))
     except UserError:
         return lambda run: ""
 
@@ -181,10 +202,11 @@ def _line(run: dict[str, Any], journal: Journal) -> str:
     results = journal.rows("result", run["id"])
     if results and results[0]["joules"] is not None:
         row = results[0]
-        text += f"  {row['ai_ops_per_joule']:.1f} ops/J  {row['joules']:.3f} J"
+        ai = row["ai_ops_per_joule"]
+        text += (f"  {ai:.1f} ops/J" if ai is not None else "") + f"  {row['joules']:.3f} J"
         if row["error_percent"] is not None:
             text += f" ({row['error_percent']:+.3f} % of true)"
-    return text + (f"  {run['reason']}" if run["reason"] else "")
+    return text + (f"  {escape(run['reason'])}" if run["reason"] else "")
 
 
 @contextmanager

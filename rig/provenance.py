@@ -41,9 +41,8 @@ def controller(lab: Lab) -> dict[str, str | None]:
 
 def _influxdb(lab: Lab) -> str | None:
     try:
-        return httpx.get(f"{influxdb.access(lab, 'reader').url}/ping", timeout=5).headers.get(
-            "X-Influxdb-Version"
-        )
+        url = f"{influxdb.access(lab, 'reader').url}/ping"
+        return httpx.get(url, timeout=5, trust_env=False).headers.get("X-Influxdb-Version")
     except httpx.HTTPError:
         return None
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     """The AI table of a campaign: a file system a row, a scheduler a column, for each drive and workload."""
     campaign = results.load(folder)
     cells = tables.cells(campaign)
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))
+    console = Console(width=width, record=True, file=io.StringIO())
     mark = " · VIRTUAL LAB" if campaign.virtual else ""
     for (drive, workload), of_both in cells.group_by("drive", "workload", maintain_order=True):
         schedulers = _in_order(campaign.definition["factors"]["scheduler"], of_both["scheduler"])

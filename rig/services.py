@@ -52,6 +52,8 @@ def start(programs: Iterable[Program]) -> None:
         if program.name not in states:
             api.supervisor.reloadConfig()
             api.supervisor.addProcessGroup(program.name)
+        if _states(api)[program.name] == "BACKOFF":  # counts as running: it could not be started
+            api.supervisor.stopProcess(program.name)
         if _states(api)[program.name] not in ("RUNNING", "STARTING"):
             api.supervisor.startProcess(program.name, False)
 
@@ -60,7 +62,10 @@ def start(programs: Iterable[Program]) -> None:
 
         wait.until(up, program.ready_seconds)
         if _states(api)[program.name] not in ("RUNNING", "STARTING") or not program.ready():
-            raise UserError(f"{program.name}: did not come up: {last_words(program.name)}")
+            words = last_words(program.name)
+            if _states(api)[program.name] in ("RUNNING", "STARTING", "BACKOFF"):
+                api.supervisor.stopProcess(program.name)
+            raise UserError(f"{program.name}: did not come up: {words}")
 
 
 def stop(select: Callable[[str], bool]) -> list[str]:
@@ -124,24 +129,21 @@ def _config_of(name: str) -> Path:
 
 
 def _priority(name: str) -> int:
-    match = (
-        re.search(r"^priority=(\d+)", _config_of(name).read_text(), re.M)
-        if _config_of(name).exists()
-        else None
-    )
+    path = _config_of(name)
+    match = re.search(r"^priority=(\d+)", path.read_text(), re.M) if path.exists() else None
     return int(match[1]) if match else 0
 
 
 def _configure(program: Program) -> bool:
     """Write the program's section; True when that changed anything."""
     log_of(program.name).parent.mkdir(parents=True, exist_ok=True)
-    quoted = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in program.command)
+    quoted = " ".join(map(_quoted, program.command))
     environment = ",".join(f'{key}="{value}"' for key, value in sorted(program.environment.items()))
     text = "\n".join(
         [
             f"[program:{program.name}]",
             f"command={quoted}".replace("%", "%%"),
-            f"directory={paths.ROOT}",
+            f"directory={paths.ROOT}".replace("%", "%%"),
             f"environment={environment}".replace("%", "%%"),
             f"priority={program.priority}",
             f"autorestart={'true' if program.restart else 'false'}",
@@ -162,6 +164,14 @@ def _configure(program: Program) -> bool:
         return False
     files.replace(path, text)
     return True
+
+
+def _quoted(word: str) -> str:
+    """A word of a command for supervisor's configuration, where ; and # after a space begin a comment."""
+    text = word.replace("\\", "\\\\").replace('"', '\\"')
+    for mark in ";#":
+        text = text.replace(mark, f'""{mark}""')
+    return f'"{text}"'
 
 
 def _states(api: xmlrpc.client.ServerProxy) -> dict[str, str]:
@@ -188,9 +198,7 @@ def _supervisor() -> xmlrpc.client.ServerProxy:
     for old in (folder / "programs").glob("*.conf"):
         old.unlink()  # of a supervisor that is gone; each program is configured anew by who starts it
     config = folder / "supervisord.conf"
-    files.replace(
-        config,
-        f"""[unix_http_server]
+    text = f"""[unix_http_server]
 file={paths.run()}/supervisor.sock
 chmod=0700
 [supervisord]
@@ -201,14 +209,13 @@ directory={paths.ROOT}
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 [include]
-files = {folder}/programs/*.conf
-""",
-    )
+files = programs/*.conf
+"""
+    files.replace(config, text.replace("%", "%%"))
     command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(config)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     api = wait.until(_connect, 10)
     if api is None:
-        raise UserError(
-            f"supervisord: did not come up: {(done.stderr or done.stdout).strip().splitlines()[-1:]}"
-        )
+        words = (done.stderr or done.stdout).strip().splitlines()
+        raise UserError(f"supervisord: did not come up: {words[-1] if words else 'it said nothing'}")
     return api

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def until(what: Callable[[], T], seconds: float, interval: float = 0.1) -> T:
-    """Call `what` until it gives something but None or False, or `seconds` are over; gives its last answer."""
+    """Call `what` until it gives something but None or False, or `seconds` are over. Its last answer."""
     end = time.monotonic() + seconds
     while True:
         answer = what()

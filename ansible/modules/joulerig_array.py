@@ -1,6 +1,6 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Assemble or create an md array of declared drives; each member is wiped under a wipe lease only."""
+"""Create an md array of declared drives; each member is wiped under a wipe lease only."""
 
 DOCUMENTATION = r"""
 module: joulerig_array
@@ -26,30 +26,30 @@ from ansible.module_utils.joulerig import drive
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 
-def existing(name, members):
-    """Kernel name of the array if it runs with these members, None if there is none. Raises Refused."""
+def existing(name, level, chunk_kib, members, host):
+    """Whether the array is there, as declared. Raises Refused where it is there and differs."""
     try:
-        kernel_name = drive.find_array(name)
+        kernel_name = drive.find_array(name, host)
     except Refused:
-        return None
-    slaves = set(os.listdir(f"/sys/block/{kernel_name}/slaves"))
-    if slaves != {drive.find(spec) for spec in members}:
-        raise Refused(
-            f"{name}: /dev/{kernel_name} has other members than the inventory: {', '.join(sorted(slaves))}"
-        )
-    return kernel_name
-
-
-def level_of(kernel_name):
-    with open(f"/sys/block/{kernel_name}/md/level") as file:
-        return file.read().strip()
+        return False
+    base = f"{host.sys}/block/{kernel_name}"
+    slaves = set(os.listdir(f"{base}/slaves"))
+    if slaves != {drive.find(spec, host) for spec in members}:
+        others = ", ".join(sorted(slaves))
+        raise Refused(f"{name}: /dev/{kernel_name} has other members than the inventory: {others}")
+    if (found := host.read(f"{base}/md/level")) != level:
+        raise Refused(f"{name}: /dev/{kernel_name} is {found}, the inventory says {level}")
+    if (found := int(host.read(f"{base}/md/chunk_size", "0")) // 1024) != chunk_kib:
+        raise Refused(f"{name}: /dev/{kernel_name} has chunks of {found} KiB, the inventory says {chunk_kib}")
+    return True
 
 
 def create(name, level, chunk_kib, members):
     leases = [drive.lease(spec) for spec in members]
     run(
-        ["mdadm", "--create", f"/dev/md/{name}", "--run", "--homehost=any", f"--name={name}", f"--level={level}",
-         f"--chunk={chunk_kib}", f"--raid-devices={len(members)}", *(lease.device() for lease in leases)]
+        ["mdadm", "--create", f"/dev/md/{name}", "--run", "--homehost=any", f"--name={name}",
+         f"--level={level}", f"--chunk={chunk_kib}", f"--raid-devices={len(members)}",
+         *(lease.device() for lease in leases)]
     )  # fmt: skip
     for _ in range(50):  # udev makes the link
         if os.path.exists(f"/dev/md/{name}"):
@@ -72,16 +72,10 @@ def main():
     p = module.params
     try:
         if missing := [name for name in p["members"] if name not in p["drives"]]:
-            raise Refused(
-                f"{p['name']}: member {missing[0]!r} is no declared drive; allowed: {', '.join(p['drives'])}"
-            )
+            allowed = ", ".join(p["drives"])
+            raise Refused(f"{p['name']}: member {missing[0]!r} is no declared drive; allowed: {allowed}")
         members = [{**p["drives"][name], "name": name} for name in p["members"]]
-        kernel_name = existing(p["name"], members)
-        if kernel_name and level_of(kernel_name) != p["level"]:
-            raise Refused(
-                f"{p['name']}: /dev/{kernel_name} is {level_of(kernel_name)}, the inventory says {p['level']}"
-            )
-        changed = kernel_name is None
+        changed = not existing(p["name"], p["level"], p["chunk_kib"], members, drive.Host())
         if changed and not module.check_mode:
             create(p["name"], p["level"], p["chunk_kib"], members)
     except (Refused, Failed) as error:

@@ -28,8 +28,10 @@ def main():
         if [n.get("mode") for n in namespaces] == ["fsdax"] and namespaces[0].get("blockdev"):
             module.exit_json(changed=False, blockdev=namespaces[0]["blockdev"])
         for namespace in namespaces:
-            if namespace.get("blockdev"):
-                drive.check_unused(spec["name"], namespace["blockdev"], drive.Host())
+            if not namespace.get("blockdev"):
+                what = f"{region['dev']} has a namespace in mode {namespace.get('mode')!r}"
+                raise Refused(f"{spec['name']}: {what}; whether it is in use cannot be told")
+            drive.check_unused(spec["name"], namespace["blockdev"], drive.Host())
         if len(namespaces) > 1:
             raise Refused(
                 f"{spec['name']}: {region['dev']} has {len(namespaces)} namespaces; one or none is expected"

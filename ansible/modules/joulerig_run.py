@@ -14,11 +14,15 @@ options:
   campaign: {description: "Id of the campaign.", type: str, required: true}
   host: {description: "Name of this host in the inventory.", type: str, required: true}
   drive: {description: "Name of the drive or array.", type: str, required: true}
-  members: {description: "Declared drives: the drive itself, or the members of the array.", type: list, elements: dict, required: true}
+  members:
+    description: "Declared drives: the drive itself, or the members of the array."
+    type: list
+    elements: dict
+    required: true
   array: {description: "Whether the drive is an array.", type: bool, default: false}
   filesystem: {description: "Definition: name, type, mkfs, mount_options.", type: dict, required: true}
   scheduler: {description: "I/O scheduler.", type: str, required: true}
-  write_cache: {description: "write back, write through, or empty for the drive's own.", type: str, default: ""}
+  write_cache: {description: "write back, write through, or empty: as it is.", type: str, default: ""}
   workload: {description: "name and job (text of a fio job file).", type: dict, required: true}
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
   seed: {description: "Seed of the load.", type: int, required: true}
@@ -33,9 +37,15 @@ reason: {description: "Why it is not ok.", type: str, returned: always}
 phases: {description: "phase, start_ns, end_ns in the host's clock.", type: list, returned: always}
 clock: {description: "Offset to the controller's clock before and after.", type: list, returned: always}
 report: {description: "The load's own report.", type: dict, returned: when there was a load}
-counters: {description: "Block-layer counters over the workload phase.", type: dict, returned: when there was a load}
-settings: {description: "Settings in effect.", type: dict, returned: always}
-health: {description: "The drive's health before and after.", type: dict, returned: always}
+counters:
+  description: "Block-layer counters over the workload phase."
+  type: dict
+  returned: when there was a load
+settings: {description: "Settings in effect; of an array, by member.", type: dict, returned: always}
+health:
+  description: "The drive's health before and after; of an array, by member."
+  type: dict
+  returned: always
 """
 
 import contextlib
@@ -50,12 +60,13 @@ from ansible.module_utils.joulerig import blockqueue, clock, drive, filesystem, 
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 MOUNT_POINT = "/run/joulerig/mnt"
+SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take beside its phases
 
 
 def execute(p, result):
     """The run; fills `result` as it goes, so that an error leaves what was known by then."""
     with contextlib.ExitStack() as undo:
-        undo.enter_context(drive.HostLock())
+        undo.enter_context(drive.HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
         filesystem.check(p["filesystem"])
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
@@ -71,14 +82,21 @@ def execute(p, result):
                 lease = drive.lease(p["members"][0])
             device = lease.device()
             name = os.path.basename(device)
-            interface = p["members"][0]["interface"]
+            # I/O is scheduled and cached by the drives: an md device has a queue in name only.
+            drives = {member["name"]: (drive.find(member), member["interface"]) for member in p["members"]}
+
+            def of_each(what):
+                found = {member: what(*where) for member, where in drives.items()}
+                return found if p["array"] else found[p["members"][0]["name"]]
+
+            def set_queue(kernel_name, _):
+                return blockqueue.apply(undo, kernel_name, p["scheduler"], p["write_cache"] or None)
+
             result["settings"]["host"] = provenance.host()
-            result["settings"]["drive"] = provenance.drive(name, interface)
-            result["health"]["before"] = provenance.health(name, interface)
-            result["settings"]["queue"] = blockqueue.apply(
-                undo, name, p["scheduler"], p["write_cache"] or None
-            )
+            result["settings"]["drive"] = of_each(provenance.drive)
+            result["health"]["before"] = of_each(provenance.health)
             result["changed"] = True
+            result["settings"]["queue"] = of_each(set_queue)
             result["settings"]["mkfs"] = filesystem.make(lease, p["filesystem"])
             result["settings"]["mount_options"] = filesystem.mount(undo, device, p["filesystem"], MOUNT_POINT)
 
@@ -101,15 +119,23 @@ def execute(p, result):
         after = blockqueue.stat(name)
         recorder.add("workload", start, end)
         result["counters"] = {key: after[key] - before[key] for key in before}
-        if blockqueue.get(name, "scheduler") != p["scheduler"]:
-            raise Failed(
-                f"/dev/{name}: the scheduler changed during the run to {blockqueue.get(name, 'scheduler')!r}"
-            )
+        for kernel_name, _ in drives.values():
+            if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
+                raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")
         with recorder.phase("tail"):
             os.sync()
             time.sleep(p["phases"]["tail"])
-        result["health"]["after"] = provenance.health(name, interface)
+        result["health"]["after"] = of_each(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
+
+
+def chain(error):
+    """An error and, where putting things back failed too, the one that it came upon; the first one first."""
+    found = [error]
+    while error.__context__ is not None and not error.__suppress_context__:
+        error = error.__context__
+        found.insert(0, error)
+    return found
 
 
 def main():
@@ -130,15 +156,17 @@ def main():
         "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
-    result = {
-        "changed": False, "status": "ok", "reason": "", "phases": [], "clock": [], "settings": {}, "health": {},
-    }  # fmt: skip
+    result = {"changed": False, "status": "ok", "reason": "", "phases": [], "clock": []}
+    result.update(settings={}, health={})
     try:
         execute(module.params, result)
-    except Refused as refusal:
-        result.update(status="not-run", reason=f"refused: {refusal}")
-    except (Failed, OSError) as error:
-        result.update(status="failed", reason=str(error))
+    except (Refused, Failed, OSError) as error:
+        errors = chain(error)
+        reason = "; then: ".join(str(e) for e in errors)
+        if all(isinstance(e, Refused) for e in errors):
+            result.update(status="not-run", reason=f"refused: {reason}")
+        else:
+            result.update(status="failed", reason=reason)
     module.exit_json(**result)
 
 

@@ -42,7 +42,8 @@ def _kernel_speaks(image: Image) -> bool:
         console = Path(folder) / "console"
         command = [
             "qemu-system-x86_64", "-accel", "kvm", "-machine", "q35", "-cpu", "host", "-m", "512",
-            "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{console}", "-kernel", str(image.kernel),
+            "-nodefaults", "-display", "none", "-no-reboot",
+            "-serial", f"file:{console}", "-kernel", str(image.kernel),
             "-initrd", str(image.initrd), "-append", "console=ttyS0 break=top",
         ]  # fmt: skip
         guest = subprocess.Popen(

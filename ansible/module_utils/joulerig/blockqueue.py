@@ -1,69 +1,106 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A block device's queue settings: set, read back, restored; and its own I/O statistics."""
+"""A drive's scheduler and write cache: set, read back, restored; and the block layer's own statistics."""
 
-from ansible.module_utils.joulerig.tools import Failed, Refused
+import glob
+import re
+
+from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 # Fields of /sys/block/X/stat (Documentation/block/stat.rst).
 STAT_FIELDS = (
-    "reads reads_merged read_sectors read_ms writes writes_merged write_sectors write_ms in_flight busy_ms queue_ms"
-    " discards discards_merged discard_sectors discard_ms flushes flush_ms"
+    "reads reads_merged read_sectors read_ms writes writes_merged write_sectors write_ms in_flight busy_ms"
+    " queue_ms discards discards_merged discard_sectors discard_ms flushes flush_ms"
 ).split()
 
 
-def _path(name, key):
-    return f"/sys/block/{name}/queue/{key}"
+SYS = "/sys"
 
 
-def get(name, key):
+def _path(name, key, sys=SYS):
+    return f"{sys}/block/{name}/queue/{key}"
+
+
+def get(name, key, sys=SYS):
     """A queue attribute; for the scheduler the one in effect."""
-    with open(_path(name, key)) as file:
+    with open(_path(name, key, sys)) as file:
         text = file.read().strip()
     if key == "scheduler" and "[" in text:
         return text[text.index("[") + 1 : text.index("]")]
     return text
 
 
-def schedulers(name):
+def schedulers(name, sys=SYS):
     """Names of the I/O schedulers that this device can have now."""
-    with open(_path(name, "scheduler")) as file:
+    with open(_path(name, "scheduler", sys)) as file:
         return file.read().replace("[", " ").replace("]", " ").split()
 
 
-def put(name, key, value):
+def put(name, key, value, sys=SYS):
     """Set a queue attribute and read it back. Raises Failed when it did not take."""
     try:
-        with open(_path(name, key), "w") as file:
+        with open(_path(name, key, sys), "w") as file:
             file.write(value)
     except OSError as error:
         raise Failed(
             f"/dev/{name}: queue/{key}: {value!r} was refused by the kernel: {error.strerror}"
         ) from None
-    if (now := get(name, key)) != value:
+    if (now := get(name, key, sys)) != value:
         raise Failed(f"/dev/{name}: queue/{key}: set to {value!r}, reads back as {now!r}")
 
 
-def apply(undo, name, scheduler, write_cache):
+def put_write_cache(name, value, sys=SYS):
+    """Set the drive's own write cache, and the kernel's view of it, to "write back" or "write through".
+
+    Writing queue/write_cache alone would keep the cache and stop the flushes: durability would be a lie.
+    Raises Failed when it did not take, Refused where a drive's cache cannot be set.
+    """
+    pages = glob.glob(f"{sys}/block/{name}/device/scsi_disk/*/cache_type")
+    if pages:
+        try:
+            with open(pages[0], "w") as file:
+                file.write(value)
+        except OSError as error:
+            raise Failed(f"/dev/{name}: cache_type: {value!r} was refused: {error.strerror}") from None
+        with open(pages[0]) as file:
+            now = file.read().strip()
+    elif name.startswith("nvme"):
+        feature = [f"/dev/{name}", "--feature-id=0x06"]
+        run(["nvme", "set-feature", *feature, f"--value={int(value == 'write back')}"])
+        told = re.search(r"value:\s*(0x[0-9a-f]+|\d+)", run(["nvme", "get-feature", *feature]))
+        now = {0: "write through", 1: "write back"}.get(int(told[1], 0) & 1) if told else "unknown"
+    else:
+        raise Refused(f"/dev/{name}: has no write cache that can be set; leave write_cache out")
+    if now != value:
+        raise Failed(f"/dev/{name}: write cache: set to {value!r}, the drive says {now!r}")
+    if get(name, "write_cache", sys) != value:
+        put(name, "write_cache", value, sys)
+
+
+def apply(undo, name, scheduler, write_cache, sys=SYS):
     """Set scheduler and write cache (None: as it is) of a device; `undo` (an ExitStack) puts them back.
 
     Gives the settings {key: {"before", "in_effect"}}. A scheduler the kernel lacks raises Refused.
     """
-    if scheduler not in schedulers(name):
-        raise Refused(
-            f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {', '.join(schedulers(name))}"
-        )
+    if scheduler not in (available := schedulers(name, sys)):
+        allowed = ", ".join(available)
+        raise Refused(f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {allowed}")
     settings = {}
-    for key, value in (("scheduler", scheduler), ("write_cache", write_cache)):
-        before = get(name, key)
+    setters = {
+        "scheduler": (scheduler, lambda value: put(name, "scheduler", value, sys)),
+        "write_cache": (write_cache, lambda value: put_write_cache(name, value, sys)),
+    }
+    for key, (value, setter) in setters.items():
+        before = get(name, key, sys)
         if value is not None and value != before:
-            undo.callback(put, name, key, before)
-            put(name, key, value)
-        settings[key] = {"before": before, "in_effect": get(name, key)}
+            undo.callback(setter, before)
+            setter(value)
+        settings[key] = {"before": before, "in_effect": get(name, key, sys)}
     return settings
 
 
-def stat(name):
+def stat(name, sys=SYS):
     """Counters since boot: {reads, read_bytes, writes, write_bytes, flushes, discards}."""
-    with open(f"/sys/block/{name}/stat") as file:
+    with open(f"{sys}/block/{name}/stat") as file:
         values = dict(zip(STAT_FIELDS, map(int, file.read().split()), strict=False))
     return {
         "reads": values["reads"],

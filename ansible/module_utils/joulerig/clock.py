@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Offset between this host's clock and the controller's: SNTP exchanges (RFC 5905), the least round trip counts."""
+"""Offset between this host's clock and the controller's: SNTP (RFC 5905), the least round trip counts."""
 
 import socket
 import struct
@@ -32,9 +32,9 @@ def exchange(sock):
 
 
 def measure(server, exchanges=24, timeout=1.0):
-    """{"at_ns", "offset_ns", "error_ns", "exchanges"}: when (host's clock), controller minus host, half the least
-    round trip.
+    """{"at_ns", "offset_ns", "error_ns", "exchanges"} of the exchange with the least round trip.
 
+    When (host's clock), controller minus host, half the round trip, and how many exchanges were answered.
     `server` is "address:port" (UDP). Raises Failed when nothing answers.
     """
     address, _, port = server.rpartition(":")
@@ -42,22 +42,26 @@ def measure(server, exchanges=24, timeout=1.0):
     answered = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(timeout)
-        sock.connect((address, int(port)))
+        try:
+            sock.connect((address, int(port)))
+        except (OSError, ValueError) as error:
+            raise Failed(f"clock: {server!r} cannot be reached: {error}") from None
         for attempt in range(exchanges):
             try:
                 offset, round_trip = exchange(sock)
             except OSError:
-                if not answered and attempt >= 4:
+                if not answered and attempt >= 3:
                     break
                 continue
             answered += 1
             if best is None or round_trip < best[1]:
-                best = (offset, round_trip)
+                best = (offset, round_trip, time.time_ns())
     if best is None:
         raise Failed(f"clock: {server} (UDP) does not answer; is powerd running on the controller?")
+    offset, round_trip, at = best
     return {
-        "at_ns": time.time_ns(),
-        "offset_ns": best[0],
-        "error_ns": max(best[1], 0) // 2 + 1,
+        "at_ns": at,
+        "offset_ns": offset,
+        "error_ns": max(round_trip, 0) // 2 + 1,
         "exchanges": answered,
     }

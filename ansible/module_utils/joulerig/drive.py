@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which kernel device a declared drive is, and the wipe lease: the only way to a destructive step.
 
-A drive is found by its serial (and WWN where it has one) and its size, never by a /dev name. A Lease is given for
-one drive and one boot after every check passed; mkfs and the like take a Lease and check it again as they begin.
+A drive is found by its serial (and WWN where it has one) and its size, never by a /dev name. A Lease is given
+for one drive and one boot after every check passed; mkfs and the like take a Lease, which checks all of it
+again as they begin.
 """
 
 import fcntl
 import os
 import stat
+import time
 
-from ansible.module_utils.joulerig.tools import Failed, Refused, run_json
+from ansible.module_utils.joulerig.tools import Failed, Refused, run, run_json
 
-# What blkid finds on a member of something bigger: wiping one would tear that apart.
-MEMBER_TYPES = (
-    "linux_raid_member",
-    "LVM2_member",
-    "zfs_member",
-    "bcache",
-    "drbd",
-    "ceph_bluestore",
-    "crypto_LUKS",
-)
+# Signatures of a part of something bigger: wiping one would tear that apart. Vendors' RAIDs end so, too.
+MEMBER_ENDINGS = ("_member", "_LUKS", "BitLocker", "bcache", "drbd", "bluestore", "cow", "stratis")
+# Serial of an emulated NVDIMM that the kernel's memmap= made: where in memory it starts.
+E820 = "e820-"
 
 
 class Host:
@@ -37,9 +33,13 @@ class Host:
             return default
 
     def block_devices(self):
-        """Whole disks: no partitions, no loop, RAM, md or device-mapper devices."""
+        """Whole disks: no partitions, no loop, RAM, md or device-mapper devices.
+
+        The single paths of a multipath NVMe drive are hidden disks with the serial of the real one.
+        """
         for name in sorted(os.listdir(f"{self.sys}/block")):
-            if os.path.exists(f"{self.sys}/block/{name}/device"):
+            base = f"{self.sys}/block/{name}"
+            if os.path.exists(f"{base}/device") and self.read(f"{base}/hidden", "0") == "0":
                 yield name
 
     def serial(self, name):
@@ -89,7 +89,7 @@ class Host:
         return [line.split()[0] for line in lines]
 
     def ancestors(self, number):
-        """Names of all devices below `number` (major:minor): its disk, and the slaves of dm and md devices."""
+        """Names of all devices below `number` (major:minor): its disk, the slaves of dm and md devices."""
         path = os.path.realpath(f"{self.sys}/dev/block/{number}")
         if not os.path.isdir(path):
             return set()
@@ -108,52 +108,53 @@ def _digits(wwn):
 
 
 def find(spec, host=None):
-    """Kernel name of the drive that `spec` {name, interface, serial, wwn, size_bytes} declares. Raises Refused."""
+    """Kernel name of the drive that `spec` {name, interface, serial, wwn, size_bytes} declares.
+
+    Raises Refused.
+    """
     host = host or Host()
+    what = spec["name"]
     if spec["interface"] == "nvdimm":
-        return _find_nvdimm(spec)
+        return _find_emulated(spec, host) if spec["serial"].startswith(E820) else _find_nvdimm(spec)
     serials = {name: host.serial(name) for name in host.block_devices()}
     matches = [name for name, serial in serials.items() if serial == spec["serial"]]
     if not matches:
         present = ", ".join(sorted(s for s in serials.values() if s)) or "none"
-        raise Refused(
-            f"{spec['name']}: no drive with serial {spec['serial']!r} on this host; present: {present}"
-        )
+        raise Refused(f"{what}: no drive with serial {spec['serial']!r} on this host; present: {present}")
     if len(matches) > 1:
-        raise Refused(
-            f"{spec['name']}: serial {spec['serial']!r} is that of several devices: {', '.join(matches)}"
-        )
+        raise Refused(f"{what}: serial {spec['serial']!r} is that of several devices: {', '.join(matches)}")
     name = matches[0]
     if spec.get("wwn") and _digits(host.wwn(name)) != _digits(spec["wwn"]):
-        raise Refused(
-            f"{spec['name']}: /dev/{name} has WWN {host.wwn(name)!r}, the inventory says {spec['wwn']!r}"
-        )
-    if host.size_bytes(name) != spec["size_bytes"]:
-        raise Refused(
-            f"{spec['name']}: /dev/{name} has {host.size_bytes(name)} bytes, the inventory says {spec['size_bytes']}"
-        )
+        raise Refused(f"{what}: /dev/{name} has WWN {host.wwn(name)!r}, the inventory says {spec['wwn']!r}")
+    _check_size(spec, f"/dev/{name}", host.size_bytes(name))
     return name
 
 
+def _check_size(spec, device, size_bytes):
+    if size_bytes != spec["size_bytes"]:
+        raise Refused(
+            f"{spec['name']}: {device} has {size_bytes} bytes, the inventory says {spec['size_bytes']}"
+        )
+
+
 def nvdimm_region(spec):
-    """ndctl's record of the region that lies on the declared NVDIMM alone: {dev, size, namespaces}. Raises Refused."""
+    """ndctl's record of the region that lies on the declared NVDIMM alone: {dev, size, namespaces}.
+
+    Raises Refused.
+    """
+    what = spec["name"]
     listing = run_json(["ndctl", "list", "-D", "-R", "-N"])
     listing = listing if isinstance(listing, dict) else {}
     dimms = {dimm.get("id"): dimm.get("dev") for dimm in listing.get("dimms", [])}
     if spec["serial"] not in dimms:
         present = ", ".join(sorted(filter(None, dimms))) or "none"
-        raise Refused(
-            f"{spec['name']}: no NVDIMM with id {spec['serial']!r} on this host; present: {present}"
-        )
+        raise Refused(f"{what}: no NVDIMM with id {spec['serial']!r} on this host; present: {present}")
     for region in listing.get("regions", []):
         if [mapping.get("dimm") for mapping in region.get("mappings", [])] != [dimms[spec["serial"]]]:
             continue
-        if region["size"] != spec["size_bytes"]:
-            raise Refused(
-                f"{spec['name']}: {region['dev']} has {region['size']} bytes, the inventory says {spec['size_bytes']}"
-            )
+        _check_size(spec, region["dev"], region["size"])
         return region
-    raise Refused(f"{spec['name']}: no region lies on the NVDIMM {spec['serial']!r} alone")
+    raise Refused(f"{what}: no region lies on the NVDIMM {spec['serial']!r} alone")
 
 
 def _find_nvdimm(spec):
@@ -165,6 +166,27 @@ def _find_nvdimm(spec):
     )
 
 
+def _find_emulated(spec, host):
+    """An NVDIMM that memmap= made is a region of the bus `e820`, known by where in memory it starts."""
+    base = f"{host.sys}/bus/nd/devices"
+    starts = {}
+    for region in sorted(os.listdir(base)) if os.path.isdir(base) else ():
+        place = os.path.realpath(f"{base}/{region}")
+        if region.startswith("region") and host.read(f"{os.path.dirname(place)}/provider") == "e820":
+            starts[E820 + host.read(f"{place}/resource", "?")] = region
+    region = starts.get(spec["serial"])
+    if region is None:
+        present = ", ".join(sorted(starts)) or "none"
+        raise Refused(
+            f"{spec['name']}: no emulated NVDIMM {spec['serial']!r} on this host; present: {present}"
+        )
+    _check_size(spec, region, int(host.read(f"{base}/{region}/size", "0")))
+    for name in sorted(os.listdir(f"{host.sys}/block")):
+        if f"/{region}/" in os.path.realpath(f"{host.sys}/block/{name}"):
+            return name
+    raise Refused(f"{spec['name']}: {region} has no block device")
+
+
 def find_array(name, host=None):
     """Kernel name of the md array `name`. Raises Refused."""
     host = host or Host()
@@ -174,47 +196,71 @@ def find_array(name, host=None):
     return os.path.basename(os.path.realpath(path))
 
 
-class Lease:
-    """Permission to destroy the content of one device, bound to its identity and to this boot."""
+def check_array(name, members, host=None):
+    """Kernel name of the md array `name`, made of exactly the declared drives `members`, whole and at rest.
 
-    def __init__(self, what, name, number, boot_id, host):
-        self._what, self._name, self._number, self._boot_id, self._host = what, name, number, boot_id, host
+    Raises Refused.
+    """
+    host = host or Host()
+    kernel_name = find_array(name, host)
+    base = f"{host.sys}/block/{kernel_name}"
+    declared = {find(spec, host) for spec in members}
+    slaves = set(os.listdir(f"{base}/slaves"))
+    if slaves != declared:
+        raise Refused(
+            f"{name}: /dev/{kernel_name} is made of {', '.join(sorted(slaves)) or 'nothing'},"
+            f" the inventory's members are {', '.join(sorted(declared))}"
+        )
+    if (missing := host.read(f"{base}/md/degraded", "0")) != "0":
+        raise Refused(f"{name}: /dev/{kernel_name} is degraded: {missing} of its members are missing")
+    if (action := host.read(f"{base}/md/sync_action", "idle")) != "idle":
+        raise Refused(f"{name}: /dev/{kernel_name} is busy with {action!r}: its drives would draw for that")
+    return kernel_name
+
+
+class Lease:
+    """Permission to destroy the content of one device, bound to its identity and to this boot.
+
+    `identify` gives the device's kernel name, or raises Refused. Made by `lease` and `lease_array`.
+    """
+
+    def __init__(self, what, identify, host):
+        self._what, self._identify, self._host = what, identify, host
+        self._name = identify()
+        check_unused(what, self._name, host)
+        self._boot_and_number = self._now()
+
+    def _now(self):
+        host = self._host
+        return (
+            host.read(f"{host.proc}/sys/kernel/random/boot_id"),
+            host.read(f"{host.sys}/block/{self._name}/dev"),
+        )
 
     def device(self):
-        """The device's path, after the checks were made once more. Raises Refused."""
-        host = self._host
-        if host.read(f"{host.proc}/sys/kernel/random/boot_id") != self._boot_id:
+        """The device's path, after every check was made once more. Raises Refused."""
+        boot_id, number = self._boot_and_number
+        if self._now()[0] != boot_id:
             raise Refused(f"{self._what}: the host has been rebooted since the wipe lease was given")
-        if host.read(f"{host.sys}/block/{self._name}/dev") != self._number:
+        if self._identify() != self._name or self._now()[1] != number:
             raise Refused(f"{self._what}: /dev/{self._name} is not the device the wipe lease was given for")
-        check_unused(self._what, self._name, host)
-        return f"{host.dev}/{self._name}"
+        check_unused(self._what, self._name, self._host)
+        return f"{self._host.dev}/{self._name}"
 
 
 def lease(spec, host=None):
     """A wipe lease for the declared drive `spec`. Raises Refused, and nothing is touched."""
     host = host or Host()
-    return _lease(spec["name"], find(spec, host), host)
+    return Lease(spec["name"], lambda: find(spec, host), host)
 
 
 def lease_array(name, members, host=None):
-    """A wipe lease for an md array whose members are exactly the declared drives `members`. Raises Refused."""
+    """A wipe lease for an md array whose members are exactly the declared drives `members`.
+
+    Raises Refused, and nothing is touched.
+    """
     host = host or Host()
-    kernel_name = find_array(name, host)
-    declared = {find(spec, host) for spec in members}
-    slaves = set(os.listdir(f"{host.sys}/block/{kernel_name}/slaves"))
-    if slaves != declared:
-        raise Refused(
-            f"{name}: /dev/{kernel_name} is made of {', '.join(sorted(slaves))},"
-            f" the inventory's members are {', '.join(sorted(declared))}"
-        )
-    return _lease(name, kernel_name, host)
-
-
-def _lease(what, name, host):
-    check_unused(what, name, host)
-    number = host.read(f"{host.sys}/block/{name}/dev")
-    return Lease(what, name, number, host.read(f"{host.proc}/sys/kernel/random/boot_id"), host)
+    return Lease(name, lambda: check_array(name, members, host), host)
 
 
 def check_unused(what, name, host):
@@ -234,21 +280,19 @@ def check_unused(what, name, host):
     if parts:
         raise Refused(f"{what}: /dev/{name} has partitions ({', '.join(parts)}); a drive under test has none")
     device = f"{host.dev}/{name}"
-    if (member := _signature(device)) in MEMBER_TYPES:
-        raise Refused(f"{what}: {device} is marked as {member}")
+    for signature in _signatures(what, device):
+        if signature.endswith(MEMBER_ENDINGS):
+            raise Refused(f"{what}: {device} is marked as {signature}")
     _check_exclusive(what, device)
 
 
-def _signature(device):
-    """Type of what blkid finds on a device, or None."""
-    import subprocess
-
-    command = ["blkid", "--probe", "--output", "value", "--match-tag", "TYPE", device]
+def _signatures(what, device):
+    """Types of all signatures on a device. blkid would do but for this: where it finds two, it tells none."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    except FileNotFoundError:
-        raise Failed("blkid: not found on this host") from None
-    return done.stdout.strip() or None
+        listing = run(["wipefs", "--no-act", "--noheadings", "--output", "TYPE", device], timeout=60)
+    except Failed as error:
+        raise Refused(f"{what}: {device} cannot be probed: {error}") from None
+    return listing.split()
 
 
 def _check_exclusive(what, device):
@@ -267,16 +311,22 @@ def _check_exclusive(what, device):
 class HostLock:
     """One run at a time on a host; a run whose controller went away is waited for, not overrun."""
 
-    def __init__(self, path="/run/joulerig/run.lock"):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._file = open(path, "a+")
+    def __init__(self, patience_seconds=0.0, path="/run/joulerig/run.lock"):
+        self._patience_seconds, self._path = patience_seconds, path
 
     def __enter__(self):
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused("another run is in progress on this host") from None
-        return self
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        self._file = open(self._path, "a+")  # it stays open as long as the lock is held
+        end = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return self
+            except OSError:
+                if time.monotonic() >= end:
+                    self._file.close()
+                    raise Refused("another run is in progress on this host") from None
+            time.sleep(0.2)
 
     def __exit__(self, *_):
         self._file.close()

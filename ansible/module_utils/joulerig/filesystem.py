@@ -42,6 +42,8 @@ def make(lease, definition):
 def mount(undo, device, definition, place):
     """Mount; `undo` (an ExitStack) unmounts. Gives the mount options in effect."""
     os.makedirs(place, exist_ok=True)
+    if os.path.ismount(place):  # of a run that was killed: a second mount would hide it, and its drive
+        raise Refused(f"{place}: something is mounted there already; umount it")
     command = ["mount", "-t", definition["type"]]
     if definition["mount_options"]:
         command += ["-o", ",".join(definition["mount_options"])]

@@ -14,7 +14,7 @@ class Failed(Exception):
 
 
 def run(command, timeout=600, env=None, cwd=None):
-    """Standard output of `command` (a list). Raises Failed with its first line when its exit code is not 0."""
+    """Standard output of `command` (a list). Raises Failed, with its first line, unless it exits with 0."""
     try:
         done = subprocess.run(
             command,

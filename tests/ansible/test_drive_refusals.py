@@ -1,0 +1,489 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A drive is wiped only when it is the declared one and nothing on the host uses it: mostly, what must be refused."""
+
+import errno
+import os
+import struct
+import zlib
+
+import pytest
+
+from ansible.module_utils.joulerig import drive
+from ansible.module_utils.joulerig.tools import Refused
+
+GIB = 1 << 30
+SPEC = {"name": "fast", "interface": "nvme", "serial": "SERIAL-A", "wwn": None, "size_bytes": GIB}
+
+
+@pytest.fixture(autouse=True)
+def exclusive(monkeypatch):
+    """Files stand for devices here: what only a block device can answer is taken as given."""
+    monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
+
+
+@pytest.fixture
+def host(fake):
+    """A host with the declared drive, a system disk with root on a partition, and a spare."""
+    fake.disk("nvme0n1", "SERIAL-A", wwn="eui.0025385b71b00001")
+    fake.disk("sda", "SYSTEM-1", vpd=True, wwn="naa.5000c500a0000001")
+    fake.partition("sda", "sda1")
+    fake.mount("/dev/sda1", "/", fake.number("sda1"))
+    fake.disk("sdb", "SPARE-1", vpd=True, wwn="naa.5000c500a0000002")
+    return fake
+
+
+def refused(call, *parts):
+    with pytest.raises(Refused) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+# --- what is found
+
+
+def test_found_by_serial(host):
+    assert drive.find(SPEC, host.system()) == "nvme0n1"
+
+
+def test_found_by_serial_on_a_scsi_page(host):
+    spec = {"name": "s", "interface": "sata-ssd", "serial": "SPARE-1", "size_bytes": GIB}
+    assert drive.find(spec, host.system()) == "sdb"
+
+
+@pytest.mark.parametrize("wwn", ["eui.0025385b71b00001", "eui.0025385B71B00001"])
+def test_found_with_its_wwn(host, wwn):
+    assert drive.find({**SPEC, "wwn": wwn}, host.system()) == "nvme0n1"
+
+
+@pytest.mark.parametrize("told", ["naa.5000c500a0000002", "0x5000c500a0000002", "naa.5000C500A0000002"])
+def test_a_wwn_is_its_digits_however_it_is_written(fake, told):
+    fake.disk("sdb", "SPARE-1", vpd=True, wwn=told)
+    spec = {
+        "name": "s",
+        "interface": "hdd",
+        "serial": "SPARE-1",
+        "wwn": "naa.5000c500a0000002",
+        "size_bytes": GIB,
+    }
+    assert drive.find(spec, fake.system()) == "sdb"
+
+
+def test_the_paths_of_a_multipath_drive_are_not_drives(host):
+    path = host.disk("nvme0c0n1", "SERIAL-A")
+    host.put(path / "hidden", "1\n")
+    assert drive.find(SPEC, host.system()) == "nvme0n1"
+
+
+def test_lease_of_an_unused_drive_gives_its_device(host):
+    assert drive.lease(SPEC, host.system()).device() == str(host.dev / "nvme0n1")
+
+
+def test_a_file_system_that_is_not_mounted_may_be_wiped(host, tool):
+    tool("wipefs", "echo ext4")
+    assert drive.lease(SPEC, host.system()).device()
+
+
+# --- identity
+
+
+def test_absent_serial(host):
+    refused(
+        lambda: drive.lease({**SPEC, "serial": "SERIAL-B"}, host.system()), "SERIAL-B", "SERIAL-A", "SPARE-1"
+    )
+
+
+@pytest.mark.parametrize("serial", ["SERIAL", "SERIAL-AA", "serial-a", "SERIAL-A x"])
+def test_a_serial_that_is_only_alike(host, serial):
+    refused(lambda: drive.lease({**SPEC, "serial": serial}, host.system()), repr(serial))
+
+
+def test_a_host_without_drives(fake):
+    refused(lambda: drive.lease(SPEC, fake.system()), "present: none")
+
+
+def test_two_devices_of_one_serial(host):
+    host.disk("nvme0n2", "SERIAL-A")
+    refused(lambda: drive.lease(SPEC, host.system()), "several devices", "nvme0n1, nvme0n2")
+
+
+@pytest.mark.parametrize("size_bytes", [GIB - 512, GIB + 512, 2 * GIB])
+def test_wrong_size(host, size_bytes):
+    refused(lambda: drive.lease({**SPEC, "size_bytes": size_bytes}, host.system()), str(GIB), str(size_bytes))
+
+
+def test_wrong_wwn(host):
+    refused(
+        lambda: drive.lease({**SPEC, "wwn": "eui.0025385b71b00002"}, host.system()), "eui.0025385b71b00002"
+    )
+
+
+def test_a_drive_without_the_wwn_that_is_declared(fake):
+    fake.disk("nvme0n1", "SERIAL-A")
+    refused(lambda: drive.lease({**SPEC, "wwn": "eui.0025385b71b00001"}, fake.system()), "None")
+
+
+@pytest.mark.parametrize("name", ["loop0", "ram0", "md0", "dm-0"])
+def test_what_is_no_drive_is_never_found(fake, name):
+    fake.device(name)
+    refused(lambda: drive.lease({**SPEC, "serial": "None"}, fake.system()), "present: none")
+
+
+# --- use
+
+
+def test_mounted_whole(host):
+    host.mount("/dev/nvme0n1", "/mnt", host.number("nvme0n1"))
+    refused(lambda: drive.lease(SPEC, host.system()), "nvme0n1 is mounted at /mnt")
+
+
+def test_mounted_partition(host):
+    host.partition("nvme0n1", "nvme0n1p1")
+    host.mount("/dev/nvme0n1p1", "/mnt", host.number("nvme0n1p1"))
+    refused(lambda: drive.lease(SPEC, host.system()), "mounted at /mnt")
+
+
+def test_mounted_by_another_name(host):
+    link = host.dev / "disk/by-id/nvme-fast"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(host.dev / "nvme0n1")
+    host.mount(str(link), "/mnt", fstype="btrfs")  # btrfs: an anonymous device number
+    refused(lambda: drive.lease(SPEC, host.system()), "mounted at /mnt")
+
+
+def test_swap(host):
+    host.swap(str(host.dev / "nvme0n1"))
+    refused(lambda: drive.lease(SPEC, host.system()), "swap")
+
+
+def test_swap_on_a_partition(host):
+    host.partition("nvme0n1", "nvme0n1p2")
+    host.swap(str(host.dev / "nvme0n1p2"))
+    refused(lambda: drive.lease(SPEC, host.system()), "swap")
+
+
+@pytest.mark.parametrize("holder", ["md127", "dm-0", "bcache0"])
+def test_held(host, holder):
+    host.device(holder)
+    host.hold(holder, "nvme0n1")
+    refused(lambda: drive.lease(SPEC, host.system()), f"{holder} holds nvme0n1")
+
+
+def test_a_partition_is_held(host):
+    host.partition("nvme0n1", "nvme0n1p1")
+    host.device("dm-0")
+    host.hold("dm-0", "nvme0n1p1")
+    refused(lambda: drive.lease(SPEC, host.system()), "dm-0 holds nvme0n1p1")
+
+
+def test_partitions_present(host):
+    host.partition("nvme0n1", "nvme0n1p1")
+    refused(lambda: drive.lease(SPEC, host.system()), "has partitions (nvme0n1p1)")
+
+
+def system_disk():
+    return {"name": "sys", "interface": "sata-ssd", "serial": "SYSTEM-1", "size_bytes": GIB}
+
+
+def test_the_disk_of_the_root_file_system(host):
+    refused(lambda: drive.lease(system_disk(), host.system()), "sda")
+
+
+@pytest.mark.parametrize("point", ["/", "/boot", "/usr", "/var", "/home"])
+def test_the_disk_under_dm_under_the_system(fake, point):
+    """The holder links are gone, as after a forced removal: what stands upon it still counts."""
+    fake.disk("sda", "SYSTEM-1", vpd=True)
+    fake.device("dm-0")
+    fake.device("dm-1")
+    fake.hold("dm-1", "dm-0")
+    fake.hold("dm-0", "sda")
+    (fake.sys / "class/block/sda/holders/dm-0").rmdir()
+    fake.mount("/dev/mapper/root", point, fake.number("dm-1"))
+    refused(lambda: drive.lease(system_disk(), fake.system()), f"sda carries {point}")
+
+
+@pytest.mark.parametrize(
+    "signature",
+    ["linux_raid_member", "LVM2_member", "zfs_member", "isw_raid_member", "ddf_raid_member", "VMFS_volume_member",
+     "crypto_LUKS", "bcache", "drbd", "ceph_bluestore", "BitLocker", "stratis", "DM_snapshot_cow"],
+)  # fmt: skip
+def test_marked_as_a_part_of_something_bigger(host, tool, signature):
+    tool("wipefs", f"echo {signature}")
+    refused(lambda: drive.lease(SPEC, host.system()), f"is marked as {signature}")
+
+
+def test_a_member_hidden_behind_another_signature(host, tool):
+    tool("wipefs", "echo ext4; echo linux_raid_member")
+    refused(lambda: drive.lease(SPEC, host.system()), "is marked as linux_raid_member")
+
+
+def test_a_drive_that_cannot_be_probed(host, tool):
+    tool("wipefs", "echo 'wipefs: error: probing initialization failed: Input/output error' >&2; exit 1")
+    refused(lambda: drive.lease(SPEC, host.system()), "cannot be probed", "Input/output error")
+
+
+def test_a_host_without_the_prober(host, tool, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    refused(lambda: drive.lease(SPEC, host.system()), "cannot be probed", "not found on this host")
+
+
+def luks():
+    return b"LUKS\xba\xbe" + struct.pack(">H", 1) + b"aes".ljust(32, b"\0") + bytes(560)
+
+
+def lvm():
+    label = b"LABELONE" + struct.pack("<QIIQ", 1, 0, 32, 0)[:-8] + b"LVM2 001" + b"u" * 32 + bytes(440)
+    crc = zlib_crc(label[20:512])
+    return bytes(512) + label[:16] + struct.pack("<I", crc) + label[20:512]
+
+
+def zlib_crc(data):
+    """LVM's CRC: zlib's polynomial, its own start, no final inversion."""
+    return zlib.crc32(data, 0xF597A6CF ^ 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+
+@pytest.mark.parametrize(("image", "signature"), [(luks(), "crypto_LUKS"), (lvm(), "LVM2_member")])
+def test_signatures_as_the_real_prober_finds_them(host, image, signature):
+    (host.dev / "nvme0n1").write_bytes(image + bytes(8 << 20))
+    refused(lambda: drive.lease(SPEC, host.system()), f"is marked as {signature}")
+
+
+def test_real_prober_on_an_empty_drive(host):
+    (host.dev / "nvme0n1").write_bytes(bytes(8 << 20))
+    assert drive.lease(SPEC, host.system()).device()
+
+
+# --- the kernel's own word
+
+
+def test_exclusive_open_that_fails(monkeypatch, tmp_path):
+    monkeypatch.undo()
+
+    def busy(path, flags):
+        assert flags & os.O_EXCL
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(drive.os, "open", busy)
+    refused(lambda: drive._check_exclusive("fast", "/dev/nvme0n1"), "cannot be opened exclusively", "busy")
+
+
+def test_what_is_no_block_device(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    (tmp_path / "file").touch()
+    refused(lambda: drive._check_exclusive("fast", str(tmp_path / "file")), "is no block device")
+
+
+# --- the lease is bound to a device and a boot
+
+
+@pytest.fixture
+def lease(host):
+    return drive.lease(SPEC, host.system())
+
+
+def test_lease_after_a_reboot(host, lease):
+    host.put(host.proc / "sys/kernel/random/boot_id", "boot-2\n")
+    refused(lease.device, "rebooted")
+
+
+def test_lease_after_the_device_got_another_number(host, lease):
+    host.put((host.sys / "block/nvme0n1").resolve() / "dev", "259:99\n")
+    refused(lease.device, "is not the device the wipe lease was given for")
+
+
+def test_lease_after_the_drive_moved_to_another_name(host, lease):
+    host.put((host.sys / "block/nvme0n1").resolve() / "device/serial", "SERIAL-Z\n")
+    host.disk("nvme1n1", "SERIAL-A")
+    refused(lease.device, "is not the device the wipe lease was given for")
+
+
+def test_lease_after_another_drive_came_in_its_place(host, lease):
+    """Hot plug: same name, same number, another drive."""
+    host.put((host.sys / "block/nvme0n1").resolve() / "device/serial", "SERIAL-Z\n")
+    refused(lease.device, "no drive with serial 'SERIAL-A'")
+
+
+def test_lease_after_somebody_mounted_it(host, lease):
+    host.mount("/dev/nvme0n1", "/mnt", host.number("nvme0n1"))
+    refused(lease.device, "mounted at /mnt")
+
+
+def test_lease_after_somebody_partitioned_it(host, lease):
+    host.partition("nvme0n1", "nvme0n1p1")
+    refused(lease.device, "has partitions")
+
+
+# --- arrays
+
+MEMBERS = [
+    {"name": f"hdd-{n}", "interface": "hdd", "serial": f"HDD-{n}", "wwn": None, "size_bytes": GIB}
+    for n in (1, 2)
+]
+
+
+@pytest.fixture
+def raid(fake):
+    fake.disk("sda", "HDD-1", vpd=True)
+    fake.disk("sdb", "HDD-2", vpd=True)
+    fake.disk("sdc", "HDD-3", vpd=True)
+    return fake
+
+
+def test_lease_of_an_array_of_the_declared_drives(raid):
+    raid.array("pair", "md127", ["sda", "sdb"])
+    assert drive.lease_array("pair", MEMBERS, raid.system()).device() == str(raid.dev / "md127")
+
+
+def test_absent_array(raid):
+    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "no such array")
+
+
+@pytest.mark.parametrize("members", [["sda", "sdc"], ["sda"], ["sda", "sdb", "sdc"], []])
+def test_array_with_other_members(raid, members):
+    raid.array("pair", "md127", members)
+    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "the inventory's members are sda, sdb")
+
+
+def test_array_with_a_member_of_another_size(raid):
+    raid.array("pair", "md127", ["sda", "sdb"])
+    members = [MEMBERS[0], {**MEMBERS[1], "size_bytes": 2 * GIB}]
+    refused(lambda: drive.lease_array("pair", members, raid.system()), "hdd-2", str(2 * GIB))
+
+
+def test_array_that_is_mounted(raid):
+    raid.array("pair", "md127", ["sda", "sdb"])
+    raid.mount("/dev/md127", "/srv", raid.number("md127"))
+    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "mounted at /srv")
+
+
+def test_array_that_is_degraded(raid):
+    raid.array("pair", "md127", ["sda", "sdb"], degraded="1")
+    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "degraded")
+
+
+@pytest.mark.parametrize("action", ["resync", "recover", "check", "reshape"])
+def test_array_that_works_for_itself(raid, action):
+    raid.array("pair", "md127", ["sda", "sdb"], sync_action=action)
+    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), f"busy with '{action}'")
+
+
+def test_a_name_that_leads_to_no_array(raid):
+    (raid.dev / "md" / "pair").symlink_to(raid.dev / "sdc")
+    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "is made of nothing")
+
+
+def test_a_member_of_an_array_has_no_lease_of_its_own(raid):
+    raid.array("pair", "md127", ["sda", "sdb"])
+    refused(lambda: drive.lease(MEMBERS[0], raid.system()), "md127 holds sda")
+
+
+def test_lease_of_an_array_after_a_member_was_replaced(raid):
+    raid.array("pair", "md127", ["sda", "sdb"])
+    lease = drive.lease_array("pair", MEMBERS, raid.system())
+    raid.put((raid.sys / "block/sdb").resolve() / "device/vpd_pg80", b"\x00\x80\x00\x05OTHER")
+    refused(lease.device, "no drive with serial 'HDD-2'")
+
+
+# --- NVDIMMs
+
+NVDIMM = {"name": "nvdimm", "interface": "nvdimm", "serial": "8680-56341200", "size_bytes": GIB}
+LISTING = """{"dimms":[{"dev":"nmem0","id":"8680-56341200"},{"dev":"nmem1","id":"8680-56341201"}],
+"regions":[{"dev":"region0","size":%d,"mappings":[%s],"namespaces":[%s]}]}"""
+ONE = '{"dimm":"nmem0","position":0}'
+TWO = ONE + ',{"dimm":"nmem1","position":1}'
+FSDAX = '{"dev":"namespace0.0","mode":"fsdax","blockdev":"pmem0"}'
+
+
+def ndctl(tool, size=GIB, mappings=ONE, namespaces=FSDAX):
+    tool("ndctl", f"cat <<'EOF'\n{LISTING % (size, mappings, namespaces)}\nEOF")
+
+
+def test_nvdimm_is_found_by_its_dimm_and_the_size_of_its_region(fake, tool):
+    ndctl(tool)
+    assert drive.find(NVDIMM, fake.system()) == "pmem0"
+
+
+def test_nvdimm_with_another_id(fake, tool):
+    ndctl(tool)
+    refused(
+        lambda: drive.find({**NVDIMM, "serial": "8680-1"}, fake.system()), "8680-1", "present: 8680-56341200"
+    )
+
+
+def test_nvdimm_of_another_size(fake, tool):
+    ndctl(tool, size=2 * GIB)
+    refused(lambda: drive.find(NVDIMM, fake.system()), str(2 * GIB), str(GIB))
+
+
+def test_region_that_is_interleaved_over_another_dimm(fake, tool):
+    ndctl(tool, mappings=TWO)
+    refused(lambda: drive.find(NVDIMM, fake.system()), "alone")
+
+
+def test_nvdimm_without_a_namespace(fake, tool):
+    ndctl(tool, namespaces="")
+    refused(lambda: drive.find(NVDIMM, fake.system()), "provision.yml makes it")
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo", "echo nonsense", "echo []"])
+def test_a_host_without_nvdimms(fake, tool, script):
+    tool("ndctl", script)
+    refused(lambda: drive.find(NVDIMM, fake.system()), "present: none")
+
+
+EMULATED = {"name": "nvdimm", "interface": "nvdimm", "serial": "e820-0x300000000", "size_bytes": GIB}
+
+
+def memmap(fake, *, start="0x300000000", bytes_=GIB, provider="e820"):
+    bus = fake.sys / "devices/platform/e820_pmem/ndbus0"
+    fake.put(bus / "provider", provider + "\n")
+    fake.put(bus / "region0/resource", start + "\n")
+    fake.put(bus / "region0/size", f"{bytes_}\n")
+    (fake.sys / "bus/nd/devices").mkdir(parents=True)
+    (fake.sys / "bus/nd/devices/region0").symlink_to(bus / "region0")
+    fake.device(
+        "pmem0", bytes_=bytes_, place="devices/platform/e820_pmem/ndbus0/region0/namespace0.0/block/pmem0"
+    )
+
+
+def test_emulated_nvdimm_is_found_by_where_it_lies_in_memory(fake):
+    memmap(fake)
+    assert drive.lease(EMULATED, fake.system()).device() == str(fake.dev / "pmem0")
+
+
+@pytest.mark.parametrize("other", [{"start": "0x400000000"}, {"bytes_": 2 * GIB}, {"provider": "ACPI.NFIT"}])
+def test_emulated_nvdimm_that_is_another_one(fake, other):
+    memmap(fake, **other)
+    refused(lambda: drive.lease(EMULATED, fake.system()), "nvdimm: ")
+
+
+def test_emulated_nvdimm_before_the_reboot(fake):
+    refused(lambda: drive.lease(EMULATED, fake.system()), "no emulated NVDIMM", "present: none")
+
+
+# --- one run at a time
+
+
+def test_a_second_run_is_refused(tmp_path):
+    path = str(tmp_path / "lock" / "run.lock")
+    with drive.HostLock(path=path):
+        refused(lambda: drive.HostLock(path=path).__enter__(), "another run is in progress")
+
+
+def test_a_run_whose_controller_went_away_is_waited_for(tmp_path):
+    import threading
+
+    path = str(tmp_path / "run.lock")
+    first = drive.HostLock(path=path).__enter__()
+    threading.Timer(0.3, first.__exit__).start()
+    with drive.HostLock(patience_seconds=20, path=path):
+        pass
+
+
+def test_the_lock_is_free_afterwards(tmp_path):
+    path = str(tmp_path / "run.lock")
+    for _ in range(2):
+        with drive.HostLock(path=path):
+            pass

@@ -1,0 +1,533 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run is made of on a test host: clock, queue settings, fio, phases, file systems, tools."""
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+from ansible.module_utils.joulerig import blockqueue, clock, filesystem, fio, phases, tools
+from ansible.module_utils.joulerig.tools import Failed, Refused
+
+MS = 1_000_000
+
+
+# --- the offset between two clocks
+
+
+class Sntp(threading.Thread):
+    """A server whose clock is `ahead_ns` ahead; it waits before it takes the time and after it."""
+
+    def __init__(self, ahead_ns=0, before=0.0, after=0.0, first=lambda sock, peer, answer: None, drop=0):
+        super().__init__(daemon=True)
+        self.ahead_ns, self.before, self.after, self.first, self.drop = ahead_ns, before, after, first, drop
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.sock.getsockname()[1]}"
+        self.requests = 0
+        self.start()
+
+    def stamp(self):
+        seconds, rest = divmod(time.time_ns() + self.ahead_ns, 1_000_000_000)
+        return struct.pack("!II", seconds + clock.NTP_EPOCH_SECONDS, (rest << 32) // 1_000_000_000)
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                request, peer = self.sock.recvfrom(256)
+                self.requests += 1
+                if self.requests <= self.drop:
+                    continue
+                time.sleep(self.before)
+                stamp = self.stamp()
+                answer = struct.pack("!B23x", 0x24) + request[40:48] + stamp + stamp
+                self.first(self.sock, peer, answer)
+                time.sleep(self.after)
+                self.sock.sendto(answer, peer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+
+@pytest.mark.parametrize("ahead_seconds", [0, 1.25, -3600])
+def test_offset_is_server_minus_host(ahead_seconds):
+    with Sntp(ahead_ns=int(ahead_seconds * 1e9)) as server:
+        found = clock.measure(server.address, exchanges=8)
+    assert abs(found["offset_ns"] - ahead_seconds * 1e9) <= found["error_ns"]
+    assert found["exchanges"] == 8
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.02, 0.0), (0.0, 0.02)])
+def test_the_error_covers_a_delay_of_one_way(before, after):
+    """All of a round trip on one way shifts the offset by half of it: that is what the error says."""
+    with Sntp(ahead_ns=500 * MS, before=before, after=after) as server:
+        found = clock.measure(server.address, exchanges=3)
+    assert abs(found["offset_ns"] - 500 * MS) <= found["error_ns"]
+    assert found["error_ns"] >= 10 * MS
+
+
+def test_the_least_round_trip_counts():
+    delays = iter([0.03, 0.0, 0.03, 0.03])
+    with Sntp(first=lambda *_: time.sleep(next(delays))) as server:
+        found = clock.measure(server.address, exchanges=4)
+    assert found["error_ns"] < 10 * MS
+
+
+def test_the_time_is_that_of_the_exchange_that_counts():
+    delays = iter([0.0, 0.05, 0.05, 0.05])
+    begin = time.time_ns()
+    with Sntp(first=lambda *_: time.sleep(next(delays))) as server:
+        found = clock.measure(server.address, exchanges=4)
+    assert found["at_ns"] - begin < 50 * MS
+
+
+def stale(sock, peer, answer):
+    """Before its answer the server sends what looks like one to an earlier question, and a broken one."""
+    sock.sendto(answer[:24] + bytes(8) + answer[32:], peer)
+    sock.sendto(answer[:20], peer)
+    sock.sendto(b"\x23" + answer[1:], peer)
+
+
+def test_a_late_answer_to_an_earlier_question_is_not_taken():
+    with (
+        Sntp(ahead_ns=7 * MS, first=stale) as server,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock,
+    ):
+        sock.settimeout(2)
+        host, port = server.address.split(":")
+        sock.connect((host, int(port)))
+        offset, round_trip = clock.exchange(sock)
+    assert abs(offset - 7 * MS) <= round_trip / 2 + 1
+
+
+def test_lost_packets_are_borne():
+    with Sntp(drop=2) as server:
+        found = clock.measure(server.address, exchanges=5, timeout=0.1)
+    assert found["exchanges"] == 3
+
+
+def test_a_silent_server_is_told_on_one_line():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(Failed, match=rf"^clock: {address} \(UDP\) does not answer; is powerd running"):
+            clock.measure(address, timeout=0.05)
+
+
+@pytest.mark.parametrize("address", ["no.such.host.invalid:123", "127.0.0.1:clock", "127.0.0.1"])
+def test_an_address_that_leads_nowhere(address):
+    with pytest.raises(Failed, match=r"^clock: "):
+        clock.measure(address, timeout=0.05)
+
+
+# --- scheduler and write cache
+
+
+@pytest.fixture
+def sda(fake):
+    """A disk's queue, as it reads before a run."""
+    fake.disk("sda", "HDD-1", vpd=True)
+    fake.put(fake.sys / "block/sda/queue/scheduler", "none [mq-deadline] bfq\n")
+    fake.put(fake.sys / "block/sda/queue/write_cache", "write back\n")
+    return fake.sys / "block/sda/queue"
+
+
+def read(path):
+    return path.read_text().strip()
+
+
+def test_settings_are_put_back(fake, sda):
+    """A plain file keeps what was written, where the kernel would mark it among the others."""
+    (sda / "scheduler").write_text("mq-deadline\n")
+    with contextlib.ExitStack() as undo:
+        blockqueue.put("sda", "scheduler", "bfq", str(fake.sys))
+        undo.callback(blockqueue.put, "sda", "scheduler", "mq-deadline", str(fake.sys))
+        assert read(sda / "scheduler") == "bfq"
+    assert read(sda / "scheduler") == "mq-deadline"
+
+
+def test_settings_are_put_back_after_an_error(fake, sda):
+    def cut_off():
+        with contextlib.ExitStack() as undo:
+            settings = blockqueue.apply(undo, "sda", "bfq", None, str(fake.sys))
+            assert settings["scheduler"] == {"before": "mq-deadline", "in_effect": "bfq"}
+            assert settings["write_cache"] == {"before": "write back", "in_effect": "write back"}
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        cut_off()
+    assert read(sda / "scheduler") == "mq-deadline"
+
+
+def test_what_is_so_already_is_not_written(fake, sda):
+    before = read(sda / "scheduler")
+    with contextlib.ExitStack() as undo:
+        settings = blockqueue.apply(undo, "sda", "mq-deadline", "write back", str(fake.sys))
+    assert settings["scheduler"] == {"before": "mq-deadline", "in_effect": "mq-deadline"}
+    assert read(sda / "scheduler") == before
+
+
+def test_a_scheduler_the_kernel_lacks_is_refused_with_those_it_has(fake, sda):
+    undo = contextlib.ExitStack()
+    with pytest.raises(Refused, match="'kyber' is not available; allowed: none, mq-deadline, bfq"):
+        blockqueue.apply(undo, "sda", "kyber", None, str(fake.sys))
+    assert read(sda / "scheduler") == "none [mq-deadline] bfq"
+
+
+def test_a_setting_that_does_not_take_is_an_error(fake, sda, monkeypatch):
+    monkeypatch.setattr(blockqueue, "get", lambda *_: "mq-deadline")
+    with pytest.raises(Failed, match="scheduler: set to 'bfq', reads back as 'mq-deadline'"):
+        blockqueue.put("sda", "scheduler", "bfq", str(fake.sys))
+
+
+def test_a_setting_the_kernel_refuses_is_an_error(fake):
+    with pytest.raises(Failed, match=r"queue/scheduler: 'bfq' was refused by the kernel"):
+        blockqueue.put("sdz", "scheduler", "bfq", str(fake.sys))
+
+
+def test_the_scheduler_is_put_back_where_the_cache_cannot_be_set(fake, sda):
+    with pytest.raises(Refused, match="no write cache that can be set"), contextlib.ExitStack() as undo:
+        blockqueue.apply(undo, "sda", "bfq", "write through", str(fake.sys))
+    assert read(sda / "scheduler") == "mq-deadline"
+    assert read(sda / "write_cache") == "write back"
+
+
+def test_a_scsi_drives_own_cache_is_set_with_the_kernels_view(fake, sda):
+    page = (fake.sys / "block/sda").resolve() / "device/scsi_disk/0:0:0:0/cache_type"
+    fake.put(page, "write back\n")
+    with contextlib.ExitStack() as undo:
+        settings = blockqueue.apply(undo, "sda", "mq-deadline", "write through", str(fake.sys))
+        assert (read(page), read(sda / "write_cache")) == ("write through", "write through")
+    assert settings["write_cache"] == {"before": "write back", "in_effect": "write through"}
+    assert (read(page), read(sda / "write_cache")) == ("write back", "write back")
+
+
+def nvme_queue(fake):
+    fake.disk("nvme0n1", "SERIAL-A")
+    fake.put(fake.sys / "block/nvme0n1/queue/scheduler", "[none]\n")
+    fake.put(fake.sys / "block/nvme0n1/queue/write_cache", "write back\n")
+    return fake.sys / "block/nvme0n1/queue/write_cache"
+
+
+def test_an_nvme_drives_own_cache_is_set_with_the_kernels_view(fake, tool, tmp_path):
+    cache = nvme_queue(fake)
+    calls = tool(
+        "nvme",
+        f"""case "$1" in
+  set-feature) echo "$4" | cut -d= -f2 > {tmp_path}/vwc ;;
+  get-feature) echo "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000$(cat {tmp_path}/vwc)" ;;
+esac""",
+    )
+    with contextlib.ExitStack() as undo:
+        blockqueue.apply(undo, "nvme0n1", "none", "write through", str(fake.sys))
+        assert read(tmp_path / "vwc") == "0"
+        assert read(cache) == "write through"
+    assert (read(tmp_path / "vwc"), read(cache)) == ("1", "write back")
+    assert "set-feature /dev/nvme0n1 --feature-id=0x06 --value=0" in calls.read_text()
+
+
+def test_an_nvme_drive_that_keeps_its_cache_is_an_error(fake, tool):
+    cache = nvme_queue(fake)
+    tool("nvme", 'echo "get-feature:0x06 (Volatile Write Cache), Current value:0x00000001"')
+    with pytest.raises(Failed, match="set to 'write through', the drive says 'write back'"):
+        blockqueue.put_write_cache("nvme0n1", "write through", str(fake.sys))
+    assert read(cache) == "write back"
+
+
+def test_an_nvme_drive_without_a_cache_is_an_error(fake, tool):
+    nvme_queue(fake)
+    tool("nvme", 'echo "NVMe status: Invalid Field in Command(0x2)" >&2; exit 2')
+    with pytest.raises(Failed, match="Invalid Field"):
+        blockqueue.put_write_cache("nvme0n1", "write through", str(fake.sys))
+
+
+def test_counters_of_the_block_layer(fake, sda):
+    stat = "   100  1  800  5  200  2  1600  6  0  7  8  9  0  72  1  30  4\n"
+    fake.put(fake.sys / "block/sda/stat", stat)
+    assert blockqueue.stat("sda", str(fake.sys)) == {
+        "reads": 100, "read_bytes": 800 * 512, "writes": 200, "write_bytes": 1600 * 512,
+        "flushes": 30, "discards": 9,
+    }  # fmt: skip
+
+
+def test_counters_of_a_kernel_that_counts_no_flushes(fake, sda):
+    fake.put(fake.sys / "block/sda/stat", "100 1 800 5 200 2 1600 6 0 7 8\n")
+    assert blockqueue.stat("sda", str(fake.sys))["flushes"] == 0
+
+
+# --- fio
+
+REPORT = {"fio version": "fio-3.33", "jobs": [{"jobname": "j", "error": 0}]}
+JOB = "[j]\ndirectory=${JOULERIG_DIRECTORY}\nrandseed=${JOULERIG_SEED}\nruntime=${JOULERIG_SECONDS}\n"
+
+
+@pytest.fixture
+def load(tmp_path, tool):
+    """With the tools of the test's PATH: a workload takes the environment as it is when it is made."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return fio.Workload("job", JOB, str(tmp_path / "load"), 6, 42, str(scratch))
+
+
+def fake_fio(tool, report=REPORT, before="", stamps=True, code=0):
+    """fio as seen from outside: reads a job file, writes a report, runs the stamps' commands."""
+    text = before + (report if isinstance(report, str) else json.dumps(report))
+    run = """for way in prerun postrun; do
+  sed -n "s/^exec_$way=//p" "$job" | sh > /dev/null
+done"""
+    return tool(
+        "fio",
+        f"""for word in "$@"; do case "$word" in --output=*) output=${{word#--output=}} ;; *) job=$word ;; esac; done
+{run if stamps else ""}
+cat > "$output" <<'EOF'
+{text}
+EOF
+echo "$JOULERIG_SECONDS $JOULERIG_SEED $JOULERIG_DIRECTORY" >&2
+exit {code}""",
+    )
+
+
+def test_load_gives_fios_report_and_the_times_of_its_io(load, tool):
+    fake_fio(tool)
+    before = time.time_ns()
+    start, end, report = load.load()
+    assert before <= start <= end <= time.time_ns()
+    assert report == REPORT
+
+
+def test_jobs_learn_their_surroundings_from_the_environment(load, tool, tmp_path):
+    fake_fio(tool, code=1)
+    with pytest.raises(Failed, match=f"6 42 {tmp_path}/load"):
+        load.load()
+
+
+def test_laying_out_makes_no_load(load, tool):
+    calls = fake_fio(tool, stamps=False)
+    load.lay_out()
+    job = calls.read_text().split()[-1]
+    with open(job) as file:
+        assert file.read() == "[global]\ncreate_only=1\n" + JOB
+
+
+def test_fios_exit_code_is_honoured_even_with_a_report(load, tool):
+    fake_fio(tool, code=3)
+    with pytest.raises(Failed, match=r"^fio: exit 3"):
+        load.load()
+
+
+def test_warnings_before_the_report_are_passed_over(load, tool):
+    fake_fio(tool, before="fio: this platform does not support something\nnote: both iodepth...\n")
+    assert load.load()[2] == REPORT
+
+
+@pytest.mark.parametrize("text", ["", "no braces here", "{ half of a rep"])
+def test_output_that_is_no_report(load, tool, text):
+    fake_fio(tool, report=text)
+    with pytest.raises(Failed, match=r"^fio: job: its output is not JSON"):
+        load.load()
+
+
+def test_a_job_that_failed_within_a_good_exit(load, tool):
+    fake_fio(tool, report={"jobs": [{"jobname": "a", "error": 0}, {"jobname": "b", "error": 28}]})
+    with pytest.raises(Failed, match="job b: No space left on device"):
+        load.load()
+
+
+def test_a_report_without_a_job(load, tool):
+    fake_fio(tool, report={"jobs": []})
+    with pytest.raises(Failed, match="its report has no job"):
+        load.load()
+
+
+def test_no_time_stamps(load, tool):
+    fake_fio(tool, stamps=False)
+    with pytest.raises(Failed, match=r"^fio: left no time stamp of its load"):
+        load.load()
+
+
+def test_no_fio(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    load = fio.Workload("job", JOB, str(tmp_path / "load"), 6, 42, str(tmp_path))
+    with pytest.raises(Failed, match=r"^fio: not found on this host"):
+        load.load()
+
+
+def test_real_fio_stamps_its_io(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    job = "[j]\ndirectory=${JOULERIG_DIRECTORY}\nioengine=psync\nrw=write\nbs=4k\nsize=64k\n"
+    workload = fio.Workload("job", job, str(tmp_path / "load"), 1, 42, str(scratch))
+    workload.lay_out()
+    assert (tmp_path / "load" / "j.0.0").stat().st_size == 65536
+    before = time.time_ns()
+    start, end, report = workload.load()
+    assert before < start < end < time.time_ns()
+    assert report["jobs"][0]["write"]["io_bytes"] == 65536
+
+
+# --- phases
+
+
+@pytest.fixture
+def agent(tmp_path):
+    """The host agent's socket; gives (path, received lines)."""
+    path = str(tmp_path / "iod.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(path)
+        sock.settimeout(2)
+        yield path, lambda count: [sock.recv(65536).decode() for _ in range(count)]
+
+
+CLOCK = {"offset_ns": 1000, "error_ns": 7}
+
+
+def parse(line):
+    head, fields, at = line.rstrip("\n").rsplit(" ", 2)
+    return head, dict(field.split("=") for field in fields.split(",")), int(at)
+
+
+def test_a_phase_is_announced_and_completed_in_controller_time(agent):
+    path, received = agent
+    recorder = phases.Phases(path, {"run": "r1", "host": "h1"}, CLOCK)
+    with recorder.phase("idle"):
+        pass
+    [first, second] = map(parse, received(2))
+    [own] = recorder.recorded
+    assert first[0] == second[0] == "phase,host=h1,phase=idle,run=r1"
+    assert first[1] == {
+        "start_ns": f"{own['start_ns'] + 1000}i", "clock_offset_ns": "1000i", "clock_error_ns": "7i"
+    }  # fmt: skip
+    assert second[1] == {**first[1], "end_ns": f"{own['end_ns'] + 1000}i"}
+
+
+def test_the_end_completes_the_point_of_the_beginning(agent):
+    """Same tags and same time: one point, though the exact start is known only at the end."""
+    path, received = agent
+    recorder = phases.Phases(path, {"run": "r1"}, CLOCK)
+    began = recorder.begin("workload")
+    recorder.add("workload", began + 5000, began + 9000)
+    [first, second] = map(parse, received(2))
+    assert first[2] == second[2] == began + 1000
+    assert second[1]["start_ns"] == f"{began + 6000}i"
+    assert recorder.recorded == [{"phase": "workload", "start_ns": began + 5000, "end_ns": began + 9000}]
+
+
+def test_a_phase_that_fails_is_recorded_all_the_same(agent):
+    recorder = phases.Phases(agent[0], {}, CLOCK)
+    with pytest.raises(Failed), recorder.phase("prepare"):
+        raise Failed("mkfs")
+    assert [phase["phase"] for phase in recorder.recorded] == ["prepare"]
+
+
+def test_tags_are_escaped(agent):
+    path, received = agent
+    phases.Phases(path, {"run": "a b,c=d"}, CLOCK).begin("idle")
+    assert received(1)[0].startswith("phase,phase=idle,run=a\\ b\\,c\\=d start_ns=")
+
+
+def test_escaped_tags_read_back_as_they_were(agent, influxd):
+    path, received = agent
+    odd = "a b,c=d\\e'\"ü"
+    phases.Phases(path, {"run": odd}, CLOCK).begin("idle")
+    influxd.write(received(1)[0].rstrip("\n"))
+    import httpx
+
+    query = {"db": influxd.database, "q": "SHOW TAG VALUES FROM phase WITH KEY = run"}
+    answer = httpx.get(f"{influxd.url}/query", params=query, auth=influxd.admin, trust_env=False).json()
+    assert answer["results"][0]["series"][0]["values"] == [["run", odd]]
+
+
+def test_without_an_agent_a_run_goes_on(tmp_path):
+    recorder = phases.Phases(str(tmp_path / "nobody.sock"), {}, CLOCK)
+    with recorder.phase("idle"):
+        pass
+    assert len(recorder.recorded) == 1
+
+
+def test_an_agent_that_does_not_read_holds_nobody_up(agent):
+    recorder = phases.Phases(agent[0], {}, CLOCK)
+    for _ in range(2000):
+        recorder.begin("idle")
+
+
+# --- file systems and tools
+
+
+def test_a_file_system_the_kernel_lacks_is_refused(tool):
+    tool("modprobe", "exit 1")
+    with pytest.raises(Refused, match=r"^odd: this kernel has no file system 'nofs'"):
+        filesystem.check({"name": "odd", "type": "nofs", "mkfs": ["mkfs.nofs"]})
+
+
+def test_a_file_system_whose_mkfs_is_not_there_is_refused():
+    with pytest.raises(Refused, match=r"mkfs\.nothing: not found on this host"):
+        filesystem.check({"name": "odd", "type": "proc", "mkfs": ["mkfs.nothing"]})
+
+
+def test_mkfs_gets_the_leased_device_last(tool, tmp_path):
+    calls = tool("mkfs.odd", "")
+
+    class Lease:
+        def device(self):
+            return "/dev/leased"
+
+    command = filesystem.make(Lease(), {"mkfs": ["mkfs.odd", "-q"]})
+    assert command == ["mkfs.odd", "-q", "/dev/leased"]
+    assert calls.read_text() == "-q /dev/leased\n"
+
+
+def test_mkfs_does_nothing_without_a_lease_that_holds(tool):
+    calls = tool("mkfs.odd", "")
+
+    class Lease:
+        def device(self):
+            raise Refused("mounted")
+
+    with pytest.raises(Refused):
+        filesystem.make(Lease(), {"mkfs": ["mkfs.odd"]})
+    assert not calls.exists()
+
+
+def test_nothing_is_mounted_over_another_mount():
+    with (
+        contextlib.ExitStack() as undo,
+        pytest.raises(Refused, match="/proc: something is mounted there already"),
+    ):
+        filesystem.mount(undo, "/dev/null", {"type": "ext4", "mount_options": []}, "/proc")
+
+
+def test_a_tools_error_is_its_first_line(tool):
+    tool("odd", "echo first >&2; echo second >&2; exit 4")
+    with pytest.raises(Failed, match=r"^odd: exit 4: first$"):
+        tools.run(["odd"])
+
+
+def test_a_tool_that_says_nothing(tool):
+    tool("odd", "exit 1")
+    with pytest.raises(Failed, match=r"^odd: exit 1: it said nothing$"):
+        tools.run(["odd"])
+
+
+def test_a_tool_that_does_not_end(tool):
+    tool("odd", "exec sleep 30")
+    with pytest.raises(Failed, match=r"^odd: still running after 0 s$"):
+        tools.run(["odd"], timeout=0.2)
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo not json", "echo"])
+def test_a_query_that_gets_no_json(tool, script):
+    tool("odd", script)
+    assert tools.run_json(["odd"]) is None
+
+
+def test_the_json_of_a_tool_that_complains_is_kept(tool):
+    """smartctl's exit code has bits for the drive's state: its report counts all the same."""
+    tool("smartctl", "echo '{\"a\": 1}'; exit 64")
+    assert tools.run_json(["smartctl"]) == {"a": 1}

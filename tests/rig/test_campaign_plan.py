@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign's mapping and the plan that follows from it."""
+
+import copy
+from collections import Counter
+
+import pytest
+
+from rig import campaign as campaigns
+from rig import lab, paths, playbook
+from rig.errors import UserError
+
+
+def refusal(mapping, bench):
+    with pytest.raises(UserError) as caught:
+        campaigns.parse(mapping, bench, "playbooks/study.yml")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith("playbooks/study.yml: campaign")
+    return message
+
+
+def planned(mapping, bench):
+    return campaigns.plan(campaigns.parse(mapping, bench, "playbooks/study.yml"), bench)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (("repeats",), 3, ["unknown key 'repeats'", "allowed:", "replicates"]),
+        (("factors", "kernel"), ["6.1"], ["campaign.factors", "unknown key 'kernel'", "filesystem"]),
+        (("factors", "filesystem"), ["ext5"], ["campaign.factors.filesystem", "'ext5'", "allowed: ext2, ext3, ext4"]),
+        (("factors", "scheduler"), ["cfq"], ["campaign.factors.scheduler.0", "'cfq'", "'mq-deadline'", "'kyber'"]),
+        (("factors", "scheduler"), [None], ["campaign.factors.scheduler.0", "None"]),
+        (("factors", "workload"), ["webserver"], ["campaign.factors.workload", "'webserver'", "randwrite-fsync"]),
+        (("factors", "workload"), [], ["campaign.factors.workload", "at least 1"]),
+        (("factors", "filesystem"), ["xfs", "xfs"], ["campaign.factors.filesystem", "'xfs' is there twice"]),
+        (("drives",), ["slow"], ["campaign.drives", "'slow'", "allowed: fast, hdd-1, hdd-2, bare, pair"]),
+        (("drives",), ["fast", "fast"], ["campaign.drives", "'fast' is there twice"]),
+        (("drives",), ["hdd-1"], ["campaign.drives", "'hdd-1'", "member of bench1's array 'pair'"]),
+        (("name",), "My Study", ["campaign.name", "'My Study'"]),
+        (("question",), "Why", ["campaign.question", "'Why'"]),
+        (("replicates",), 0, ["campaign.replicates", "0"]),
+        (("order",), "sorted", ["campaign.order", "'sorted'", "'random'", "'as-written'"]),
+        (("seed",), -1, ["campaign.seed", "-1"]),
+        (("write_cache",), "off", ["campaign.write_cache", "'off'", "'write through'"]),
+        (("phases",), {"workload_seconds": 0}, ["campaign.phases.workload_seconds", "0"]),
+        (("phases",), {"warmup_seconds": 5}, ["campaign.phases", "unknown key 'warmup_seconds'", "tail_seconds"]),
+        (("loss_limit_percent",), 101, ["campaign.loss_limit_percent", "101"]),
+        (("stop",), {"hours": 0}, ["campaign.stop.hours", "0"]),
+        (("exclude",), [{"filesystem": "xfs"}], ["campaign.exclude.0.reason", "required"]),
+        (("exclude",), [{"reason": "because"}], ["campaign.exclude.0", "names no factor", "scheduler"]),
+        (("exclude",), [{"filesystem": "jfs", "reason": "slow"}], ["campaign.exclude.0.filesystem", "'jfs'", "f2fs"]),
+        (("exclude",), [{"drive": "hdd-1", "reason": "slow"}], ["campaign.exclude.0.drive", "'hdd-1'", "allowed: fast"]),
+    ],
+)  # fmt: skip
+def test_mistake_in_a_campaign(mapping, bench, path, value, told):
+    place = mapping
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    message = refusal(mapping, bench)
+    for part in told:
+        assert part in message
+
+
+@pytest.mark.parametrize("missing", ["name", "question", "drives", "factors"])
+def test_what_a_campaign_cannot_do_without(mapping, bench, missing):
+    del mapping[missing]
+    assert f"campaign.{missing}: " in refusal(mapping, bench)
+
+
+@pytest.mark.parametrize("mapping", [None, "demo", ["demo"]])
+def test_a_campaign_that_is_no_mapping(mapping, bench):
+    assert "dictionary" in refusal(mapping, bench)
+
+
+def test_every_shipped_workload_and_file_system_can_be_named():
+    assert {"randread", "randwrite-fsync", "seqwrite"} <= set(campaigns.workloads())
+    assert set(campaigns.filesystems()) == {
+        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "nilfs2", "reiserfs", "jfs"
+    }  # fmt: skip
+
+
+def test_every_cell_is_in_each_block_once(mapping, bench):
+    runs = planned(mapping, bench)
+    assert len(runs) == 3 * 2 * 2 * 2
+    for block in (1, 2):
+        assert set(Counter(run.cell for run in runs if run.block == block).values()) == {1}
+    assert {run.cell for run in runs if run.block == 1} == {run.cell for run in runs if run.block == 2}
+
+
+def test_blocks_follow_one_another(mapping, bench):
+    assert [run.block for run in planned(mapping, bench)] == [1] * 12 + [2] * 12
+
+
+def test_a_cell_names_drive_and_levels(mapping, bench):
+    assert "fast/ext4/none/randread" in {run.cell for run in planned(mapping, bench)}
+
+
+def test_the_order_depends_on_the_seed_alone(mapping, bench):
+    def order(seed):
+        return [run.cell for run in planned({**mapping, "seed": seed}, bench)]
+
+    assert order(7) == order(7)
+    assert order(7) != order(8)
+    assert sorted(order(7)) == sorted(order(8))
+
+
+def test_blocks_have_orders_of_their_own(mapping, bench):
+    runs = planned(mapping, bench)
+    assert [r.cell for r in runs[:12]] != [r.cell for r in runs[12:]]
+
+
+def test_as_written_keeps_the_order_of_the_levels(mapping, bench):
+    runs = planned({**mapping, "order": "as-written"}, bench)
+    assert [run.cell for run in runs[:5]] == [
+        "fast/ext4/none/randread",
+        "fast/ext4/none/seqwrite",
+        "fast/ext4/bfq/randread",
+        "fast/ext4/bfq/seqwrite",
+        "fast/xfs/none/randread",
+    ]
+
+
+def test_excluded_cells_stay_in_the_plan_with_their_reason(mapping, bench):
+    mapping["exclude"] = [{"filesystem": "f2fs", "scheduler": "bfq", "reason": "known to hang"}]
+    runs = planned(mapping, bench)
+    excluded = [run for run in runs if run.not_run]
+    assert len(runs) == 24
+    assert {run.not_run for run in excluded} == {"excluded: known to hang"}
+    assert {run.cell for run in excluded} == {"fast/f2fs/bfq/randread", "fast/f2fs/bfq/seqwrite"}
+
+
+def test_an_exclusion_does_not_change_the_order_of_the_rest(mapping, bench):
+    with_all = [run.cell for run in planned(mapping, bench)]
+    mapping["exclude"] = [{"filesystem": "xfs", "reason": "not now"}]
+    assert [run.cell for run in planned(mapping, bench)] == with_all
+
+
+def test_a_drive_that_two_hosts_have_is_run_on_both(mapping, lab_files):
+    lab_files.inventory_text += "bench2\n"
+    second = {**copy.deepcopy(lab_files.drives["bare"]), "serial": "SERIAL-Z"}
+    lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"bare": second}}
+    runs = planned({**mapping, "drives": ["bare"]}, lab_files.load())
+    assert Counter(run.host for run in runs) == {"bench1": 24, "bench2": 24}
+
+
+def cost_of(mapping, bench):
+    campaign = campaigns.parse(mapping, bench, "playbooks/study.yml")
+    return campaigns.cost(campaign, bench, campaigns.plan(campaign, bench))
+
+
+def test_cost_tells_the_serials_that_will_be_wiped(mapping, bench):
+    assert cost_of(mapping, bench).wiped == [("bench1", "fast", "SERIAL-A")]
+
+
+def test_cost_of_an_array_wipes_all_its_members(mapping, bench):
+    wiped = cost_of({**mapping, "drives": ["pair"]}, bench).wiped
+    assert wiped == [("bench1", "hdd-1", "SERIAL-B"), ("bench1", "hdd-2", "SERIAL-C")]
+
+
+def test_cost_counts_what_is_excluded_apart(mapping, bench):
+    mapping["exclude"] = [{"filesystem": "xfs", "reason": "not now"}]
+    cost = cost_of(mapping, bench)
+    assert (cost.runs, cost.not_run) == (16, 8)
+
+
+def test_a_drive_whose_cells_are_all_excluded_is_not_wiped(mapping, bench):
+    mapping["drives"] = ["fast", "bare"]
+    mapping["exclude"] = [{"drive": "bare", "reason": "holds data"}]
+    assert [drive for _, drive, _ in cost_of(mapping, bench).wiped] == ["fast"]
+
+
+def test_cost_grows_with_the_phases(mapping, bench):
+    short = cost_of({**mapping, "phases": {"workload_seconds": 10}}, bench)
+    long = cost_of({**mapping, "phases": {"workload_seconds": 20}}, bench)
+    assert long.terabytes_written == pytest.approx(2 * short.terabytes_written)
+    assert long.hours - short.hours == pytest.approx(24 * 10 / 3600)
+    assert long.kilowatt_hours > short.kilowatt_hours
+
+
+def test_the_demo_is_eighteen_runs_on_two_drives():
+    shipped = lab.load(paths.ROOT / "inventory.ini")
+    demo = campaigns.parse(playbook.mapping(paths.ROOT / "playbooks" / "demo.yml"), shipped, "demo.yml")
+    runs = campaigns.plan(demo, shipped)
+    assert len(runs) == 18
+    assert Counter(run.drive for run in runs) == {"nvme-consumer": 9, "nvme-plp": 9}

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The example of a physical lab: a file like the shipped one, with other values."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rig import campaign, controller, lab, paths, playbook
+
+INVENTORY = paths.ROOT / "inventory.example-bench.ini"
+
+
+@pytest.fixture(scope="module")
+def example():
+    return lab.load(INVENTORY)
+
+
+def test_it_is_a_physical_lab(example):
+    assert not example.virtual
+    assert all(meter.connection for meter in example.controller.meters.values())
+
+
+def test_it_has_a_drive_of_each_kind(example):
+    drives = example.hosts["bench1"].drives.values()
+    kinds = sorted((drive.interface, drive.plp) for drive in drives)
+    assert kinds == sorted(
+        [("nvme", True), ("nvme", False), ("sata-ssd", True), ("sata-ssd", False), ("nvdimm", True)]
+        + 3 * [("hdd", False)]
+    )
+    assert example.hosts["bench1"].arrays["hdd-array"].level == "raid5"
+
+
+def test_every_drive_but_the_nvdimm_is_measured(example):
+    unmeasured = [name for name, drive in example.hosts["bench1"].drives.items() if not drive.rails]
+    assert unmeasured == ["nvdimm"]
+
+
+def test_every_shipped_campaign_can_be_planned_on_it(example):
+    demo = campaign.parse(playbook.mapping(paths.ROOT / "playbooks/demo.yml"), example, "playbooks/demo.yml")
+    assert {run.host for run in campaign.plan(demo, example)} == {"bench1"}
+
+
+def test_rig_plan_names_its_serials(state):
+    done = subprocess.run(
+        [sys.executable, "-m", "rig.cli", "plan", "playbooks/demo.yml"],
+        cwd=paths.ROOT, env={**os.environ, "JOULERIG_INVENTORY": str(INVENTORY)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    drives = lab.load(INVENTORY).hosts["bench1"].drives
+    assert drives["nvme-plp"].serial in done.stdout
+    assert drives["nvme-consumer"].serial in done.stdout
+    assert drives["hdd-1"].serial not in done.stdout
+
+
+def test_ansible_reads_it():
+    program = Path(sys.executable).parent / "ansible-inventory"
+    done = subprocess.run(
+        [program, "-i", INVENTORY, "--list"], cwd=paths.ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    listing = json.loads(done.stdout)
+    assert listing["test_hosts"]["hosts"] == ["bench1"]
+    assert listing["controller"]["hosts"] == ["bench-controller"]
+    variables = listing["_meta"]["hostvars"]["bench1"]
+    assert variables["ansible_user"] == "lab"
+    assert "profile" not in json.dumps(variables)
+
+
+def test_the_power_daemon_can_be_told_of_it(state, example, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("secret")
+    influx = example.controller.influxdb.model_copy(update={"token_file": token})
+    own = example.model_copy(
+        update={"controller": example.controller.model_copy(update={"influxdb": influx})}
+    )
+    controller._powerd(own)
+    config = json.loads((state / "var/powerd/config.json").read_text())
+    assert sum(len(meter["rails"]) for meter in config["meters"]) == 10
+    assert config["influx"] == {
+        "url": "http://192.168.40.2:8086", "database": "joulerig", "username": "joulerig", "password_file": str(token)
+    }  # fmt: skip
+    agent = controller.deployment(own, "bench1")["rig_agent"]["config"]
+    assert agent["influx"]["url"] == "http://192.168.40.2:8086"

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab's description: what is read, and how each mistake in it is told on one line."""
+
+import copy
+
+import pytest
+
+from rig import lab, paths
+from rig.errors import UserError
+
+
+def refusal(lab_files):
+    with pytest.raises(UserError) as caught:
+        lab_files.load()
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_shipped_inventory_describes_the_virtual_lab():
+    shipped = lab.load(paths.ROOT / "inventory.ini")
+    drives = shipped.hosts["vhost1"].drives
+    assert shipped.virtual
+    assert sorted({d.interface for d in drives.values()}) == ["hdd", "nvdimm", "nvme", "sata-ssd"]
+    assert {name for name, d in drives.items() if d.plp} == {"nvme-plp", "sata-plp", "nvdimm"}
+    assert shipped.hosts["vhost1"].arrays["hdd-array"].members == ["hdd-1", "hdd-2", "hdd-3"]
+
+
+def test_a_lab_without_virtual_hosts_is_physical(bench):
+    assert not bench.virtual
+
+
+def test_rails_of_a_drive(bench):
+    [(member, name, rail)] = bench.rails_of("bench1", "fast")
+    assert (member, name, rail.meter, rail.volts, rail.amps) == ("fast", "12v", "tap1", "CH1", "CH2")
+
+
+def test_rails_of_an_array_are_those_of_its_members(bench):
+    assert [member for member, _, _ in bench.rails_of("bench1", "pair")] == ["hdd-1", "hdd-2"]
+
+
+def test_variables_that_are_ansibles_or_the_users_own_are_left_alone(lab_files):
+    lab_files.host["ansible_host"] = "192.0.2.9"
+    lab_files.host["rack"] = {"row": 3}
+    assert "bench1" in lab_files.load().hosts
+
+
+def test_variables_of_groups_count_as_those_of_hosts(lab_files):
+    lab_files.host.pop("controller_address")
+    lab_files.inventory_text += "\n[test_hosts:vars]\ncontroller_address=192.0.2.77\n"
+    assert lab_files.load().hosts["bench1"].controller_address == "192.0.2.77"
+
+
+def test_missing_inventory(tmp_path):
+    with pytest.raises(UserError, match=r"nowhere\.ini: no such inventory; JOULERIG_INVENTORY"):
+        lab.load(tmp_path / "nowhere.ini")
+
+
+@pytest.mark.parametrize("group", ["controller", "test_hosts"])
+def test_missing_group(lab_files, group):
+    lab_files.inventory_text = lab_files.inventory_text.replace(f"[{group}]", "[others]")
+    assert f"group [{group}] has no host" in refusal(lab_files)
+
+
+def test_two_controllers(lab_files):
+    lab_files.inventory_text = lab_files.inventory_text.replace("boss\n", "boss\nboss2\n")
+    message = refusal(lab_files)
+    assert "group [controller]" in message
+    assert "boss2" in message
+
+
+def test_host_vars_that_are_not_yaml(lab_files):
+    lab_files.write()
+    (lab_files.folder / "host_vars" / "bench1.yml").write_text("drives: [unclosed\n")
+    with pytest.raises(UserError) as caught:
+        lab.load(lab_files.inventory)
+    assert "\n" not in str(caught.value)
+    assert "bench1.yml" in str(caught.value)
+
+
+def test_host_without_drives(lab_files):
+    del lab_files.host["drives"]
+    message = refusal(lab_files)
+    assert "host_vars/bench1.yml: drives:" in message
+    assert "required" in message
+
+
+def test_host_that_does_not_say_how_it_sees_the_controller(lab_files):
+    del lab_files.host["controller_address"]
+    assert "host_vars/bench1.yml: controller_address:" in refusal(lab_files)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (("drives", "fast", "colour"), "red", ["drives.fast", "unknown key 'colour'", "allowed:", "serial"]),
+        (("drives", "fast", "interface"), "scsi", ["drives.fast.interface", "'scsi'", "'nvme'", "'hdd'"]),
+        (("drives", "fast", "serial"), 12345678, ["drives.fast.serial", "12345678", "string"]),
+        (("drives", "fast", "serial"), "abc", ["drives.fast.serial", "'abc'", "at least 4"]),
+        (("drives", "fast", "serial"), " LEADING", ["drives.fast.serial", "' LEADING'"]),
+        (("drives", "fast", "wwn"), "5000c500a0000001", ["drives.fast.wwn", "'5000c500a0000001'", "naa"]),
+        (("drives", "fast", "size_bytes"), "1TB", ["drives.fast.size_bytes", "'1TB'", "integer"]),
+        (("drives", "fast", "size_bytes"), 0, ["drives.fast.size_bytes", "0", "greater than 0"]),
+        (("drives", "fast", "rails", "12v", "meter"), "tap9", ["drives.fast.rails.12v.meter", "'tap9'", "tap1, tap2"]),
+        (("drives", "fast", "rails", "12v", "amps"), "CH1", ["drives.fast.rails.12v.amps", "'CH1'", "differ"]),
+        (("drives", "fast", "rails", "12v", "amps"), "CH4", ["CH4", "tap1", "already measures bench1/fast/12v"]),
+        (("drives", "fast", "rails", "12v", "ohms"), 1, ["drives.fast.rails.12v", "unknown key 'ohms'", "volts"]),
+        (("drives", "Fast SSD"), {}, ["drives.Fast SSD"]),
+        (("drives", "hdd-1", "serial"), "SERIAL-A", ["drives.hdd-1.serial", "'SERIAL-A'", "'fast'"]),
+        (("arrays", "pair", "members"), ["hdd-1", "hdd-9"], ["arrays.pair.members", "'hdd-9'", "allowed: fast"]),
+        (("arrays", "pair", "members"), ["hdd-1"], ["arrays.pair.members", "at least 2"]),
+        (("arrays", "pair", "members"), ["hdd-1", "hdd-1"], ["arrays.pair.members", "'hdd-1'", "once"]),
+        (("arrays", "pair", "level"), "raid1", ["arrays.pair.level", "'raid1'", "'raid0'"]),
+        (("arrays", "pair", "level"), "raid5", ["arrays.pair.members", "2 drives", "raid5 needs at least 3"]),
+        (("arrays", "bare"), {"level": "raid0", "members": ["hdd-1", "hdd-2"]}, ["hdd-1", "already a member of pair"]),
+        (("arrays",), {"bare": {"level": "raid0", "members": ["hdd-1", "hdd-2"]}}, ["arrays.bare", "drive"]),
+        (("virtual",), {"cpus": 2}, ["drives.fast.profile: missing"]),
+        (("virtual",), {"memory_mb": 64}, ["virtual.memory_mb", "64", "512"]),
+        (("nvdimm_memmap",), "4G", ["nvdimm_memmap", "'4G'"]),
+        (("nvdimm_memmap",), "4G!12G", ["nvdimm_memmap", "e820-0x300000000", "4294967296"]),
+    ],
+)  # fmt: skip
+def test_mistake_in_a_test_host(lab_files, path, value, told):
+    place = lab_files.host
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    message = refusal(lab_files)
+    assert "host_vars/bench1.yml" in message
+    for part in told:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (("meters", "tap1", "driver"), "demo", ["meters.tap1.driver", "'demo'", "'hameg-hmo'"]),
+        (("meters", "tap1", "rate"), 5, ["meters.tap1", "unknown key 'rate'", "sample_rate_hz"]),
+        (("meters", "tap1", "sample_rate_hz"), -1, ["meters.tap1.sample_rate_hz", "-1"]),
+        (("meters", "tap1", "sample_rate_hz"), float("inf"), ["meters.tap1.sample_rate_hz", "finite"]),
+        (("meters", "tap1", "samples"), "mean", ["meters.tap1.samples", "'mean'", "'window-mean'", "'point'"]),
+        (("meters", "tap1", "virtual"), {"tap": "t", "port": "a"}, ["meters.tap1", "connection", "virtual"]),
+        (("meters", "tap1", "connection"), None, ["meters.tap1", "connection", "virtual"]),
+        (("meters", "tap1", "connection"), "/dev/serial/by-path/pci-0000:00", ["meters.tap1.connection", "0000:00"]),
+        (("meters", "tap1", "serialcomm"), "115200/8n1", ["meters.tap1", "serialcomm"]),
+        (("meters", "tap1", "connection"), "/dev/serial/by-id/usb-tap", ["meters.tap1", "by-id", "/dev/ttyACM0"]),
+        (("points_per_second",), 5000, ["points_per_second", "5000", "1000"]),
+        (("clock_listen",), "here", ["clock_listen", "'here'", "ADDRESS:PORT"]),
+        (("clock_listen",), "127.0.0.1:0", ["clock_listen", "'127.0.0.1:0'", "bench1 cannot reach"]),
+        (("influxdb",), {"url": "http://db:8086"}, ["influxdb", "token_file: missing"]),
+        (("influxdb",), {"url": "db:8086", "token_file": "t"}, ["influxdb.url", "'db:8086'"]),
+        (("influxdb",), {"url": "http://", "token_file": "t"}, ["influxdb.url", "'http://'"]),
+        (("influxdb",), {"databse": "x"}, ["influxdb", "unknown key 'databse'", "database"]),
+    ],
+)  # fmt: skip
+def test_mistake_in_the_controller(lab_files, path, value, told):
+    place = lab_files.controller
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    message = refusal(lab_files)
+    assert "host_vars/boss.yml" in message
+    for part in told:
+        assert part in message
+
+
+def test_rails_without_any_meter(lab_files):
+    lab_files.controller["meters"] = {}
+    assert "'tap1' is no meter of the controller; allowed: none is declared" in refusal(lab_files)
+
+
+def test_a_serial_is_in_one_host_only(lab_files):
+    lab_files.inventory_text += "bench2\n"
+    other = copy.deepcopy(lab_files.host["drives"]["bare"])
+    lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"mine": other}}
+    message = refusal(lab_files)
+    assert "host_vars/bench2.yml: drives.mine.serial: 'SERIAL-D' is already that of bench1/bare" in message
+
+
+def test_a_channel_measures_one_rail_only_across_hosts(lab_files):
+    lab_files.inventory_text += "bench2\n"
+    other = {**copy.deepcopy(lab_files.host["drives"]["fast"]), "serial": "SERIAL-X"}
+    lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"mine": other}}
+    message = refusal(lab_files)
+    assert (
+        "host_vars/bench2.yml: drives.mine.rails.12v: channel CH1 of tap1 already measures bench1/fast"
+        in message
+    )
+
+
+def test_emulated_nvdimm_as_the_kernel_will_give_it(lab_files):
+    lab_files.host["nvdimm_memmap"] = "4G!12G"
+    lab_files.drives["nvdimm"] = {"interface": "nvdimm", "serial": "e820-0x300000000", "size_bytes": 4 << 30}
+    assert lab_files.load().hosts["bench1"].drives["nvdimm"].serial == "e820-0x300000000"
+
+
+def test_one_nvdimm_a_host(lab_files):
+    for name in ("one", "two"):
+        lab_files.drives[name] = {"interface": "nvdimm", "serial": f"8680-{name}", "size_bytes": 4 << 30}
+    assert "one, two: NVDIMMs" in refusal(lab_files)
+
+
+def test_an_nvdimm_is_no_member_of_an_array(lab_files):
+    lab_files.drives["nvdimm"] = {"interface": "nvdimm", "serial": "8680-1", "size_bytes": 4 << 30}
+    lab_files.host["arrays"]["pair"]["members"] = ["hdd-1", "nvdimm"]
+    assert "arrays.pair.members: 'nvdimm' is an NVDIMM" in refusal(lab_files)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Host times on the controller's axis, and energy of phases from a real InfluxDB: never a guess."""
+
+import pytest
+
+from analysis.influx import Client
+from rig import measure
+from rig.errors import UserError
+
+S = 1_000_000_000
+
+
+def host_phase(start, end, phase="workload"):
+    return {"phase": phase, "start_ns": start, "end_ns": end}
+
+
+def clock(at, offset, error=10):
+    return {"at_ns": at, "offset_ns": offset, "error_ns": error}
+
+
+# --- one time axis
+
+
+def test_the_offset_is_added_to_the_hosts_time():
+    [phase] = measure.on_controller_time([host_phase(100, 200)], [clock(0, 1000), clock(1000, 1000)])
+    assert (phase.start_ns, phase.end_ns, phase.clock_offset_ns, phase.clock_error_ns) == (
+        1100,
+        1200,
+        1000,
+        10,
+    )
+
+
+def test_between_two_measurements_the_offset_is_interpolated():
+    [phase] = measure.on_controller_time([host_phase(250, 750)], [clock(0, 1000), clock(1000, 2000)])
+    assert (phase.start_ns, phase.end_ns) == (250 + 1250, 750 + 1750)
+
+
+def test_the_error_has_half_of_what_the_offset_moved_by():
+    [phase] = measure.on_controller_time([host_phase(1, 2)], [clock(0, 1000, 30), clock(1000, 900, 50)])
+    assert phase.clock_error_ns == 50 + 50
+
+
+def test_one_measurement_is_used_as_it_is():
+    [phase] = measure.on_controller_time([host_phase(100, 200)], [clock(50, -70, 5)])
+    assert (phase.start_ns, phase.end_ns, phase.clock_error_ns) == (30, 130, 5)
+
+
+def test_real_times_lose_no_nanosecond():
+    now = 1_790_000_000_123_456_789
+    [phase] = measure.on_controller_time([host_phase(now, now + 1)], [clock(now, 3), clock(now + S, 3)])
+    assert (phase.start_ns, phase.end_ns) == (now + 3, now + 4)
+
+
+def test_without_a_measurement_there_is_no_time_axis():
+    with pytest.raises(ValueError, match="no clock offset"):
+        measure.on_controller_time([host_phase(1, 2)], [])
+
+
+# --- energy
+
+BEGIN = 1_700_000_000 * S
+PHASES = [
+    measure.Phase("idle", BEGIN + 2 * S, BEGIN + 4 * S, 0, 0),
+    measure.Phase("workload", BEGIN + 4 * S, BEGIN + 8 * S, 0, 0),
+]
+
+
+@pytest.fixture
+def database(influxd):
+    return Client(influxd.url, influxd.database, *influxd.reader)
+
+
+def write_rail(
+    server, drive, meter, watts, *, rail="12v", host="bench1", seconds=range(0, 1001), session="s1"
+):
+    """A counter at 100 points a second from BEGIN, of a rail that draws `watts`."""
+    lines = []
+    for n in seconds:
+        lines.append(
+            f"power,meter={meter},rail={rail},host={host},drive={drive} volts=12,amps={watts / 12},watts={watts},"
+            f"watts_min={watts},watts_max={watts},joules={watts * n / 100},samples={n * 10}i,expected={n * 10}i,lost=0i,"
+            f'repeated=0i,gap_seconds=0,clock_residual_seconds=0,session="{session}" {BEGIN + n * S // 100}'
+        )
+    server.write(*lines)
+
+
+@pytest.fixture
+def streaming(monkeypatch):
+    """powerd's word that all meters stream."""
+    meters = [{"name": name, "state": "streaming"} for name in ("tap1", "tap2")]
+    monkeypatch.setattr(measure.controller, "powerd_status", lambda: {"meters": meters})
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.3)
+
+
+def workload(rows):
+    return {row["drive"]: row["joules"] for row in rows if row["phase"] == "workload"}
+
+
+def test_energy_of_each_phase_and_rail(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 5.0)
+    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    assert missing == []
+    assert {row["phase"]: row["joules"] for row in rows} == {
+        "idle": pytest.approx(10.0),
+        "workload": pytest.approx(20.0),
+    }
+    assert rows[1]["samples"] == rows[1]["expected"] == 4000
+    assert rows[1]["true_joules"] is None
+
+
+def test_the_trace_is_kept_beside_the_run(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 5.0)
+    measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    assert (tmp_path / "power.csv").read_text().startswith("time_ns,rail,watts")
+
+
+def test_an_arrays_energy_is_that_of_all_its_members(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "hdd-1", "tap1", 6.0)
+    write_rail(influxd, "hdd-2", "tap2", 7.0)
+    rows, missing = measure.energies(bench, database, "bench1", "pair", PHASES, tmp_path / "power.csv")
+    assert missing == []
+    assert workload(rows) == {"hdd-1": pytest.approx(24.0), "hdd-2": pytest.approx(28.0)}
+
+
+def test_a_rail_without_points_has_no_joules_and_the_reason(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "hdd-1", "tap1", 6.0)
+    rows, missing = measure.energies(bench, database, "bench1", "pair", PHASES, tmp_path / "power.csv")
+    assert workload(rows) == {"hdd-1": pytest.approx(24.0), "hdd-2": None}
+    assert missing == ["no energy of hdd-2 12v: no points"]
+
+
+def test_points_of_another_host_or_meter_are_nobodys(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 5.0, host="bench2")
+    write_rail(influxd, "fast", "tap2", 5.0)
+    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    assert workload(rows) == {"fast": None}
+    assert missing == ["no energy of fast 12v: no points"]
+
+
+def test_points_that_end_too_early_give_no_joules(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(0, 500))
+    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    assert [row["joules"] for row in rows] == [pytest.approx(10.0), None]
+    assert len(missing) == 1
+
+
+def test_a_new_session_within_a_phase_gives_no_joules(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(0, 600))
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600, 1001), session="s2")
+    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    assert workload(rows) == {"fast": None}
+    assert len(missing) == 1
+
+
+def test_a_silent_meter_is_named_and_not_waited_for(influxd, database, bench, monkeypatch, tmp_path):
+    meters = [{"name": "tap1", "state": "silent"}]
+    monkeypatch.setattr(measure.controller, "powerd_status", lambda: {"meters": meters})
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 600)
+    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    assert workload(rows) == {"fast": None}
+    assert missing == ["no energy of fast 12v: meter tap1 is silent"]
+
+
+def test_a_power_daemon_that_is_down_is_named(influxd, database, bench, monkeypatch, tmp_path):
+    def down():
+        raise UserError("powerd does not answer")
+
+    monkeypatch.setattr(measure.controller, "powerd_status", down)
+    _, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    assert missing == ["no energy of fast 12v: meter tap1 is unknown: powerd is not running"]
+
+
+def test_a_drive_without_rails_has_no_energy_and_the_reason(database, bench, streaming, tmp_path):
+    rows, missing = measure.energies(bench, database, "bench1", "bare", PHASES, tmp_path / "power.csv")
+    assert rows == []
+    assert missing == ["no energy of bare: the inventory gives it no rails"]
+
+
+def test_an_array_with_a_member_that_is_not_measured_says_so(
+    influxd, database, lab_files, streaming, tmp_path
+):
+    lab_files.drives["hdd-2"]["rails"] = {}
+    write_rail(influxd, "hdd-1", "tap1", 6.0)
+    _, missing = measure.energies(
+        lab_files.load(), database, "bench1", "pair", PHASES, tmp_path / "power.csv"
+    )
+    assert missing == ["no energy of hdd-2: the inventory gives it no rails"]
+
+
+# --- what the agent counted
+
+
+def write_io(server, *points):
+    server.write(
+        *(
+            f"blockio,host=bench1,drive=fast reads={n}i,read_bytes={n * 4096}i,writes={2 * n}i,write_bytes={n * 8192}i,"
+            f"flushes={n}i,discards=0i {at}"
+            for at, n in points
+        )
+    )
+
+
+def test_agents_io_is_the_rise_between_the_points_that_enclose(influxd, database):
+    write_io(influxd, (BEGIN, 100), (BEGIN + S, 110), (BEGIN + 2 * S, 150), (BEGIN + 3 * S, 400))
+    found = measure.agent_io(database, "bench1", "fast", BEGIN + S, BEGIN + 2 * S)
+    assert (found["source"], found["reads"], found["write_bytes"], found["flushes"]) == (
+        "iod",
+        40,
+        40 * 8192,
+        40,
+    )
+
+
+def test_agents_io_that_does_not_enclose_is_none(influxd, database, monkeypatch):
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.1)
+    write_io(influxd, (BEGIN, 100), (BEGIN + S, 110))
+    assert measure.agent_io(database, "bench1", "fast", BEGIN, BEGIN + 2 * S) is None

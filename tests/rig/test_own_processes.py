@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's processes under a real supervisord; files, secrets and ports."""
+
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rig import files, paths, services
+from rig.errors import UserError
+
+
+@pytest.fixture
+def supervised(state):
+    yield state
+    services.stop(lambda name: True)
+
+
+def sleeper(name="nap", seconds=1000, **more):
+    return services.Program(name, ["sleep", str(seconds)], **more)
+
+
+def pid_of(name):
+    api = services._connect()
+    return api.supervisor.getProcessInfo(name)["pid"]
+
+
+def test_start_and_stop(supervised):
+    services.start([sleeper()])
+    assert services.states() == {"nap": "RUNNING"} or services.states() == {"nap": "STARTING"}
+    pid = pid_of("nap")
+    assert services.stop(lambda name: True) == ["nap"]
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_the_last_program_takes_the_supervisor_with_it(supervised):
+    services.start([sleeper("one"), sleeper("two")])
+    supervisor = int((supervised / "var/supervisor/supervisord.pid").read_text())
+    assert services.stop(lambda name: name == "one") == ["one"]
+    assert os.path.exists(f"/proc/{supervisor}")
+    assert services.stop(lambda name: name == "two") == ["two"]
+    assert services.wait.until(lambda: not os.path.exists(f"/proc/{supervisor}"), 10)
+    assert services.states() == {}
+
+
+def test_what_runs_as_it_should_is_left_alone(supervised):
+    services.start([sleeper()])
+    before = pid_of("nap")
+    services.start([sleeper()])
+    assert pid_of("nap") == before
+
+
+@pytest.mark.parametrize("change", [{"seconds": 999}, {"environment": {"JOULERIG_CONFIG": "other"}}])
+def test_what_changed_is_restarted(supervised, change):
+    services.start([sleeper()])
+    before = pid_of("nap")
+    services.start([sleeper(**change)])
+    assert pid_of("nap") != before
+
+
+def test_what_died_is_started_again(supervised):
+    services.start([sleeper(restart=False)])
+    before = pid_of("nap")
+    os.kill(before, 9)
+    assert services.wait.until(lambda: services.states()["nap"] == "EXITED", 10)
+    services.start([sleeper(restart=False)])
+    assert pid_of("nap") != before
+
+
+def test_a_program_that_ends_at_once_is_told_with_its_last_words(supervised):
+    program = services.Program(
+        "bad", ["sh", "-c", "echo first; echo 'bad: cannot listen' >&2; exit 3"], lambda: False
+    )
+    with pytest.raises(UserError, match=r"^bad: did not come up: bad: cannot listen \(.*log/bad\.log\)$"):
+        services.start([program])
+
+
+def test_a_program_that_ends_at_once_can_be_started_again(supervised):
+    """While the supervisor would still be trying on its own."""
+    for _ in range(2):
+        with pytest.raises(UserError, match="bad: did not come up"):
+            services.start([services.Program("bad", ["sh", "-c", "echo no; exit 3"], lambda: False)])
+    services.start([services.Program("bad", ["sleep", "1000"])])
+    assert services.states()["bad"] in ("STARTING", "RUNNING")
+
+
+def test_a_program_that_never_serves_is_told_and_not_left_behind(supervised):
+    program = sleeper(ready=lambda: False, ready_seconds=0.5)
+    with pytest.raises(UserError, match="nap: did not come up: it said nothing"):
+        services.start([program])
+    assert services.states()["nap"] == "STOPPED"
+
+
+def test_programs_are_started_by_priority(supervised):
+    order = []
+    programs = [
+        sleeper(name, ready=lambda name=name: order.append(name) or True, priority=priority)
+        for name, priority in (("last", 900), ("first", 10), ("middle", 500))
+    ]
+    services.start(programs)
+    assert list(dict.fromkeys(order)) == ["first", "middle", "last"]
+    assert services.stop(lambda name: True) == ["last", "middle", "first"]
+
+
+def test_words_with_odd_characters_reach_a_program_as_they_are(supervised):
+    words = ["a b", "100%", 'say "x"', "back\\slash", "semi ; colon", "no # comment", "it's"]
+    script = "import sys, time; print(repr(sys.argv[1:]), flush=True); time.sleep(1000)"
+    program = services.Program(
+        "echo", [sys.executable, "-c", script, *words], lambda: bool(services.log_of("echo").read_text())
+    )
+    services.start([program])
+    assert services.log_of("echo").read_text().strip() == repr(words)
+
+
+def test_a_place_with_odd_characters(tmp_path, monkeypatch):
+    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "a place, with spaces"))
+    services.start([sleeper()])
+    try:
+        assert services.states()["nap"] in ("STARTING", "RUNNING")
+    finally:
+        services.stop(lambda name: True)
+        shutil.rmtree(paths.run())
+
+
+def test_halt_and_restart(supervised):
+    services.start([sleeper()])
+    services.halt("nap")
+    assert services.states()["nap"] == "STOPPED"
+    services.restart("nap")
+    assert services.states()["nap"] in ("STARTING", "RUNNING")
+
+
+@pytest.mark.parametrize("what", [services.halt, services.restart])
+def test_what_is_not_there_cannot_be_halted_or_restarted(supervised, what):
+    with pytest.raises(UserError, match="nap: is not running"):
+        what("nap")
+
+
+def test_nothing_to_stop(state):
+    assert services.stop(lambda name: True) == []
+    assert services.states() == {}
+
+
+# --- files
+
+
+def test_replace_leaves_the_old_content_when_it_fails(tmp_path):
+    path = tmp_path / "file"
+    files.replace(path, "old")
+    with pytest.raises(UnicodeEncodeError):
+        files.replace(path, "new \udc80")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_reader_never_sees_a_part(tmp_path):
+    path = tmp_path / "file"
+    contents = ["a" * 200_000, "b" * 200_000]
+    files.replace(path, contents[0])
+    done = threading.Event()
+
+    def write():
+        for n in range(40):
+            files.replace(path, contents[n % 2])
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not done.is_set():
+        assert path.read_text() in contents
+    writer.join()
+
+
+def test_replace_makes_the_folder_and_sets_the_mode(tmp_path):
+    files.replace(tmp_path / "new" / "file", "x", mode=0o640)
+    assert stat.S_IMODE((tmp_path / "new" / "file").stat().st_mode) == 0o640
+
+
+def test_a_secret_is_the_users_alone_and_stays(state):
+    path = files.secret("powerd")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert len(path.read_text()) >= 32
+    assert files.secret("powerd").read_text() == path.read_text()
+    assert files.secret("iod").read_text() != path.read_text()
+
+
+ASK = "import sys; from rig import files; {}"
+
+
+def ask_at_once(expression):
+    """What several processes get that ask at the same time."""
+    command = [sys.executable, "-c", ASK.format(expression)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    return {process.communicate(timeout=30)[0] for process in processes}
+
+
+def test_all_who_ask_first_get_the_same_secret(state):
+    assert len(ask_at_once("print(files.secret('x').read_text())")) == 1
+
+
+def test_all_who_ask_first_get_the_same_port(state):
+    assert len(ask_at_once("print(files.kept_port('x'))")) == 1
+
+
+def test_a_kept_port_stays_and_is_nobody_elses(state):
+    first, second = files.kept_port("one"), files.kept_port("two")
+    assert first != second
+    assert files.kept_port("one") == first
+    assert json.loads((state / "var/ports.json").read_text()) == {"one": first, "two": second}
+
+
+def test_a_kept_port_is_free_for_tcp_and_udp(state):
+    port = files.kept_port("one")
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(type=kind) as probe:
+            probe.bind(("", port))
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_port_in_use_is_not_kept(state, monkeypatch, kind):
+    with socket.socket(type=kind) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(files, "KEPT_PORTS", [port])
+        with pytest.raises(UserError, match="no port is free"):
+            files.kept_port("one")
+
+
+def test_a_kept_port_is_not_one_of_those_for_outgoing_connections(state):
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        low, high = map(int, file.read().split())
+    assert not low <= files.kept_port("one") <= high
+
+
+def test_sockets_have_a_short_place(tmp_path, monkeypatch):
+    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / ("long" * 30)))
+    place = paths.run()
+    try:
+        assert len(str(place / "vhost1-nvme-consumer.truth")) < 108
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    finally:
+        place.rmdir()

@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal: what is in it survives the controller, whatever moment it dies at."""
+
+import json
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from rig import journal as journals
+from rig.errors import UserError
+from rig.journal import ALLOWED, FINAL, Journal
+
+CAMPAIGN = {
+    "id": "study-1",
+    "name": "study",
+    "question": "Which?",
+    "created_ns": 1,
+    "definition": json.dumps({"seed": 1}),
+    "lab": json.dumps({}),
+    "virtual": 1,
+    "provenance": json.dumps({}),
+}
+
+
+def row(ordinal, host="h1", status="planned"):
+    return {
+        "id": f"study-1-{ordinal:04d}", "ordinal": ordinal, "block": 1, "replicate": 1, "host": host,
+        "drive": "fast", "filesystem": "ext4", "scheduler": "none", "workload": "seqwrite",
+        "cell": "fast/ext4/none/seqwrite", "factors": "{}", "status": status, "reason": "",
+    }  # fmt: skip
+
+
+PHASE = {"phase": "workload", "start_ns": 1, "end_ns": 2, "clock_offset_ns": 0, "clock_error_ns": 0}
+RESULT = {"joules": 1.5, "true_joules": None, "error_percent": None, "mean_watts": 1.0}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rows = [row(1), row(2, "h2"), row(3), row(4, "h2"), row(5)]
+    Journal.create(tmp_path / "study-1", CAMPAIGN, rows).close()
+    return tmp_path / "study-1"
+
+
+@pytest.fixture
+def journal(folder):
+    opened = Journal(folder)
+    yield opened
+    opened.close()
+
+
+def status_of(journal, run):
+    return next(r["status"] for r in journal.runs() if r["id"] == run)
+
+
+def events(folder):
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        return [(run, event) for run, event in db.execute("SELECT run, event FROM event ORDER BY seq")]
+
+
+# --- creating and opening
+
+
+def test_a_created_journal_holds_campaign_and_plan(journal):
+    assert journal.campaign["name"] == "study"
+    assert journal.campaign["definition"] == {"seed": 1}
+    assert [run["ordinal"] for run in journal.runs()] == [1, 2, 3, 4, 5]
+    assert journal.counts() == {"planned": 5}
+
+
+def test_the_journal_is_in_wal_mode_so_that_readers_never_wait(folder):
+    with sqlite3.connect(f"file:{folder}/journal.sqlite?mode=ro", uri=True) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+
+
+def test_creating_leaves_the_journal_alone_in_its_folder(folder):
+    assert {path.name for path in folder.iterdir()} <= {
+        "journal.sqlite",
+        "journal.sqlite-wal",
+        "journal.sqlite-shm",
+    }
+
+
+def test_a_campaign_that_exists_is_not_overwritten(folder):
+    with pytest.raises(UserError, match="exists already"):
+        Journal.create(folder, CAMPAIGN, [])
+    assert len(Journal(folder).runs()) == 5
+
+
+def test_a_plan_that_cannot_be_journalled_leaves_nothing(tmp_path):
+    with pytest.raises(sqlite3.IntegrityError):
+        Journal.create(tmp_path / "study-1", CAMPAIGN, [row(1), row(1)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_journal(tmp_path):
+    with pytest.raises(UserError, match=r"no campaign there \(no journal.sqlite\)"):
+        Journal(tmp_path)
+
+
+def test_a_journal_of_another_version_is_refused(folder):
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        db.execute("PRAGMA user_version = 2")
+    with pytest.raises(UserError, match=r"journal version 2; this Joulerig reads version 1"):
+        Journal(folder)
+
+
+def test_a_file_that_is_no_journal_is_refused_on_one_line(tmp_path):
+    (tmp_path / "journal.sqlite").write_text(
+        "this is not a database at all, but long enough to look like one" * 9
+    )
+    with pytest.raises(UserError) as caught:
+        Journal(tmp_path)
+    assert "journal.sqlite: cannot be read" in str(caught.value)
+
+
+# --- taking runs
+
+
+def test_take_gives_the_runs_of_a_host_in_order(journal):
+    assert [journal.take("h1")["ordinal"] for _ in range(3)] == [1, 3, 5]
+    assert journal.take("h1") is None
+    assert journal.take("h2")["ordinal"] == 2
+
+
+def test_a_taken_run_is_running(journal):
+    taken = journal.take("h1")
+    assert taken["status"] == "running"
+    assert taken["started_ns"] > 0
+    assert status_of(journal, taken["id"]) == "running"
+
+
+def test_what_is_not_planned_is_not_taken(tmp_path):
+    journal = Journal.create(tmp_path / "study-1", CAMPAIGN, [row(1, status="not-run"), row(2)])
+    assert journal.take("h1")["ordinal"] == 2
+
+
+def _take_all(folder, start, taken):
+    journal = Journal(folder)
+    start.wait()
+    while (run := journal.take("h1")) is not None:
+        taken.put(run["ordinal"])
+    journal.close()
+
+
+def test_two_processes_never_take_the_same_run(tmp_path):
+    Journal.create(tmp_path / "study-1", CAMPAIGN, [row(n) for n in range(1, 41)]).close()
+    context = multiprocessing.get_context("spawn")
+    start, taken = context.Event(), context.Queue()
+    workers = [context.Process(target=_take_all, args=(tmp_path / "study-1", start, taken)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    start.set()
+    ordinals = sorted(taken.get(timeout=30) for _ in range(40))
+    for worker in workers:
+        worker.join(30)
+    assert ordinals == list(range(1, 41))
+    assert taken.empty()
+
+
+# --- a status only worsens
+
+
+@pytest.mark.parametrize("after", FINAL)
+def test_a_running_run_can_end_in_any_way(journal, after):
+    run = journal.take("h1")["id"]
+    journal.finish(run, after, "why", {})
+    assert status_of(journal, run) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("failed", "ok"),
+        ("failed", "partial"),
+        ("partial", "ok"),
+        ("lost", "ok"),
+        ("not-run", "ok"),
+        ("ok", "lost"),
+    ],
+)
+def test_a_status_never_gets_better(journal, before, after):
+    run = journal.take("h1")["id"]
+    journal.finish(run, before, "why", {})
+    with pytest.raises(ValueError, match="a status only worsens"):
+        journal.finish(run, after, "", {})
+    assert status_of(journal, run) == before
+
+
+def test_the_rules_name_every_status():
+    assert set(ALLOWED) == {"planned", "running", *FINAL}
+
+
+def test_a_run_that_was_not_taken_cannot_end(journal):
+    with pytest.raises(ValueError, match="planned cannot become ok"):
+        journal.finish("study-1-0001", "ok", "", {})
+
+
+# --- finishing is one transaction
+
+
+def test_finish_keeps_what_came_of_a_run(journal):
+    run = journal.take("h1")["id"]
+    journal.finish(run, "ok", "", {"phase": [PHASE], "result": [RESULT]})
+    assert journal.rows("phase", run) == [{"run": run, **PHASE}]
+    assert journal.rows("result", run)[0]["joules"] == 1.5
+
+
+def test_a_row_that_does_not_fit_leaves_no_trace_of_the_whole(journal):
+    run = journal.take("h1")["id"]
+    with pytest.raises(sqlite3.Error):
+        journal.finish(run, "ok", "", {"result": [RESULT], "phase": [PHASE, PHASE]})
+    assert status_of(journal, run) == "running"
+    assert journal.rows("result", run) == []
+    assert journal.rows("phase", run) == []
+
+
+def test_a_refused_status_keeps_no_rows(journal):
+    run = journal.take("h1")["id"]
+    journal.finish(run, "failed", "why", {})
+    with pytest.raises(ValueError, match="only worsens"):
+        journal.finish(run, "ok", "", {"phase": [PHASE]})
+    assert journal.rows("phase", run) == []
+
+
+# --- the disk equals the memory
+
+
+def test_the_disk_has_each_event_as_it_happens(folder, journal):
+    def on_disk():
+        other = Journal(folder)
+        try:
+            return [(r["id"], r["status"], r["reason"]) for r in other.runs()], other.counts()
+        finally:
+            other.close()
+
+    def in_memory():
+        return [(r["id"], r["status"], r["reason"]) for r in journal.runs()], journal.counts()
+
+    steps = [
+        lambda: journal.take("h1"),
+        lambda: journal.finish("study-1-0001", "ok", "", {"phase": [PHASE]}),
+        lambda: journal.take("h2"),
+        lambda: journal.finish("study-1-0002", "lost", "host gone", {}),
+        lambda: journal.take("h1"),
+        lambda: journal.give_back(),
+        lambda: journal.note(None, {"what": "a note"}),
+        lambda: journal.conclude(),
+    ]
+    seen = []
+    for step in steps:
+        step()
+        assert on_disk() == in_memory()
+        seen.append(on_disk()[1])
+    assert seen[0] == {"planned": 4, "running": 1}
+    assert seen[-1] == {"ok": 1, "planned": 4}
+
+
+def test_events_are_kept_in_order(folder, journal):
+    run = journal.take("h1")["id"]
+    journal.finish(run, "ok", "", {})
+    journal.note(run, {"what": "odd"})
+    journal.conclude()
+    assert events(folder) == [
+        (None, "created"),
+        (run, "status"),
+        (run, "status"),
+        (run, "note"),
+        (None, "finished"),
+    ]
+
+
+def test_status_events_tell_from_what_to_what_and_why(folder, journal):
+    run = journal.take("h1")["id"]
+    journal.finish(run, "partial", "meter tap1 is silent", {})
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        details = [
+            json.loads(d)
+            for (d,) in db.execute("SELECT detail FROM event WHERE event = 'status' ORDER BY seq")
+        ]
+    assert details[1] == {"from": "running", "to": "partial", "reason": "meter tap1 is silent"}
+
+
+# --- resuming
+
+
+def test_what_was_interrupted_or_lost_is_planned_again(journal):
+    first = journal.take("h1")["id"]
+    journal.finish(first, "ok", "", {})
+    lost = journal.take("h1")["id"]
+    journal.finish(lost, "lost", "host gone", {"phase": [PHASE]})
+    running = journal.take("h2")["id"]
+    assert sorted(journal.give_back()) == sorted([lost, running])
+    assert status_of(journal, first) == "ok"
+    assert status_of(journal, lost) == status_of(journal, running) == "planned"
+    assert journal.rows("phase", lost) == []
+    assert journal.take("h1")["id"] == lost
+
+
+def test_failed_and_not_run_stay_as_they_are(journal):
+    for status in ("failed", "not-run"):
+        journal.finish(journal.take("h1")["id"], status, "why", {})
+    assert journal.give_back() == []
+    assert journal.counts() == {"failed": 1, "not-run": 1, "planned": 3}
+
+
+def test_a_resumed_campaign_is_not_finished(journal):
+    journal.finish(journal.take("h1")["id"], "lost", "host gone", {})
+    journal.conclude()
+    assert journal.campaign["finished_ns"] is not None
+    journal.give_back()
+    assert journal.campaign["finished_ns"] is None
+
+
+def test_runs_are_not_taken_from_a_controller_that_is_at_work(folder, journal):
+    run = journal.take("h1")["id"]
+    with Journal(folder).executing(), pytest.raises(UserError, match="is being executed"):
+        journal.give_back()
+    assert status_of(journal, run) == "running"
+    assert journal.give_back() == [run]
+
+
+def test_hosts_are_executed_at_the_same_time(folder, journal):
+    with journal.executing(), Journal(folder).executing():
+        pass
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from rig.journal import Journal
+journal = Journal(Path(sys.argv[1]))
+with journal.executing():
+    print("ready", flush=True)
+    while (run := journal.take("h1")) is not None:
+        journal.finish(run["id"], "ok", "", {"phase": [
+            {"phase": str(n), "start_ns": n, "end_ns": n, "clock_offset_ns": 0, "clock_error_ns": 0} for n in range(20)]})
+"""
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 3, 10, 30])
+def test_a_controller_killed_at_any_point_leaves_a_plan_that_goes_on(tmp_path, milliseconds):
+    folder = tmp_path / "study-1"
+    Journal.create(folder, CAMPAIGN, [row(n) for n in range(1, 401)]).close()
+    controller = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE)
+    assert controller.stdout.readline() == b"ready\n"
+    time.sleep(milliseconds / 1e3)
+    os.kill(controller.pid, signal.SIGKILL)
+    controller.wait()
+    controller.stdout.close()
+
+    journal = Journal(folder)
+    before = journal.runs()
+    assert [run["ordinal"] for run in before] == list(range(1, 401))
+    done = [run["id"] for run in before if run["status"] == "ok"]
+    assert [run["status"] for run in before[: len(done)]] == ["ok"] * len(done)
+    assert sum(run["status"] == "running" for run in before) <= 1
+    for run in before:
+        assert len(journal.rows("phase", run["id"])) == (20 if run["status"] == "ok" else 0)
+    journal.give_back()
+    assert journal.counts().get("planned", 0) == 400 - len(done)
+    if len(done) < 400:
+        assert journal.take("h1")["ordinal"] == len(done) + 1
+
+
+# --- finding campaigns
+
+
+def make(results, name, created_ns):
+    Journal.create(results / name, {**CAMPAIGN, "id": name, "created_ns": created_ns}, []).close()
+    return results / name
+
+
+def test_latest_goes_by_creation_not_by_name(tmp_path):
+    newest = make(tmp_path, "aaa", 200)
+    make(tmp_path, "zzz", 100)
+    assert journals.latest(tmp_path) == newest
+    assert journals.find(tmp_path, None) == newest
+
+
+def test_latest_passes_over_a_campaign_of_another_version(tmp_path):
+    readable = make(tmp_path, "old", 100)
+    with sqlite3.connect(make(tmp_path, "newer", 200) / "journal.sqlite") as db:
+        db.execute("PRAGMA user_version = 9")
+    assert journals.latest(tmp_path) == readable
+
+
+def test_latest_tells_why_where_none_can_be_read(tmp_path):
+    with sqlite3.connect(make(tmp_path, "newer", 200) / "journal.sqlite") as db:
+        db.execute("PRAGMA user_version = 9")
+    with pytest.raises(UserError, match="journal version 9"):
+        journals.latest(tmp_path)
+
+
+def test_no_campaign_yet(tmp_path):
+    with pytest.raises(UserError, match="no campaign yet; 'rig run"):
+        journals.latest(tmp_path)
+
+
+def test_find_by_id(tmp_path):
+    wanted = make(tmp_path, "one", 1)
+    make(tmp_path, "two", 2)
+    assert journals.find(tmp_path, "one") == wanted
+
+
+def test_find_by_folder(tmp_path):
+    wanted = make(tmp_path / "elsewhere", "one", 1)
+    assert journals.find(tmp_path, str(wanted)) == wanted
+
+
+def test_find_an_unknown_one_names_those_that_there_are(tmp_path):
+    make(tmp_path, "one", 1)
+    with pytest.raises(UserError, match=r"no campaign 'six'; the newest: one"):
+        journals.find(tmp_path, "six")

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the virtual lab is made of: the machine's devices as the inventory has them, drive profiles, the image."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rig import lab, paths
+from rig.errors import UserError
+from rig.virtuallab import image, machine, profile
+from rig.virtuallab import lab as virtuallab
+
+IMAGE = image.Image(Path("/image/root.ext4"), Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return lab.load(paths.ROOT / "inventory.ini")
+
+
+@pytest.fixture(scope="module")
+def vhost(shipped):
+    return shipped.hosts["vhost1"]
+
+
+@pytest.fixture(scope="module")
+def command(vhost):
+    sockets = {name: Path(f"/run/{name}.nbd") for name in virtuallab.twinned(vhost)}
+    return machine.command(
+        "vhost1", vhost, IMAGE, "tcg", Path("/lab/vhost1"), sockets, 20022, Path("/run/qmp")
+    )
+
+
+def options(command, flag):
+    """The arguments of each `flag`, as (first word, {key: value})."""
+    found = []
+    for word, argument in itertools.pairwise(command):
+        if word == flag:
+            first, *rest = argument.split(",")
+            found.append((first, dict(part.split("=", 1) for part in rest if "=" in part)))
+    return found
+
+
+def device_of(command, drive):
+    [(kind, keys)] = [d for d in options(command, "-device") if d[1].get("drive") == drive]
+    return kind, keys
+
+
+@pytest.mark.parametrize(
+    ("drive", "kind"),
+    [("nvme-plp", "nvme"), ("nvme-consumer", "nvme"), ("sata-plp", "ide-hd"), ("hdd-1", "scsi-hd")],
+)
+def test_each_drive_is_a_device_of_its_interface_with_its_serial(command, vhost, drive, kind):
+    found, keys = device_of(command, drive)
+    assert found == kind
+    assert keys["serial"] == vhost.drives[drive].serial
+
+
+def test_wwns_are_those_of_the_inventory(command, vhost):
+    declared = {name: d.wwn.removeprefix("naa.") for name, d in vhost.drives.items() if d.wwn}
+    assert {name: device_of(command, name)[1]["wwn"].removeprefix("0x") for name in declared} == declared
+
+
+def test_each_drive_is_attached_to_its_own_twin(command, vhost):
+    nodes = {
+        keys["node-name"]: keys for first, keys in options(command, "-blockdev") if first == "driver=nbd"
+    }
+    assert {name: keys["server.path"] for name, keys in nodes.items()} == {
+        name: f"/run/{name}.nbd" for name in virtuallab.twinned(vhost)
+    }
+    assert all(keys["cache.direct"] == "on" and keys["discard"] == "unmap" for keys in nodes.values())
+
+
+def test_ssds_do_not_rotate_and_hard_disks_do(command):
+    assert device_of(command, "sata-plp")[1]["rotation_rate"] == "1"
+    assert device_of(command, "hdd-1")[1]["rotation_rate"] == "7200"
+
+
+def test_device_ids_and_sata_ports_are_used_once(command):
+    devices = options(command, "-device")
+    ids = [keys["id"] for _, keys in devices if "id" in keys]
+    ports = [keys["bus"] for kind, keys in devices if kind == "ide-hd"]
+    assert len(ids) == len(set(ids))
+    assert len(ports) == len(set(ports)) == 2
+
+
+def test_the_nvdimms_region_is_of_the_declared_size(command, vhost):
+    [(_, memory)] = [o for o in options(command, "-object") if o[0] == "memory-backend-file"]
+    [(_, device)] = [d for d in options(command, "-device") if d[0] == "nvdimm"]
+    assert int(memory["size"]) - int(device["label-size"]) == vhost.drives["nvdimm"].size_bytes
+    assert device["memdev"] == memory["id"]
+    assert options(command, "-machine")[0][1]["nvdimm"] == "on"
+    assert options(command, "-m")[0][1]["slots"] == "1"
+
+
+def test_ssh_is_reachable_from_this_machine_only(command):
+    [(_, net)] = options(command, "-netdev")
+    assert net["hostfwd"] == "tcp:127.0.0.1:20022-:22"
+
+
+@pytest.mark.parametrize(("how", "told"), [("kvm", "kvm"), ("tcg", "tcg")])
+def test_the_accelerator_is_the_chosen_one(vhost, how, told):
+    sockets = {name: Path(f"/run/{name}.nbd") for name in virtuallab.twinned(vhost)}
+    command = machine.command("vhost1", vhost, IMAGE, how, Path("/lab"), sockets, 1, Path("/run/qmp"))
+    assert options(command, "-accel")[0][0] == told
+
+
+def test_a_host_without_nvdimm_has_no_slots_for_one(vhost):
+    drives = {name: d for name, d in vhost.drives.items() if d.interface != "nvdimm"}
+    host = vhost.model_copy(update={"drives": drives})
+    sockets = {name: Path(f"/run/{name}.nbd") for name in drives}
+    command = machine.command("v", host, IMAGE, "tcg", Path("/lab"), sockets, 1, Path("/run/qmp"))
+    assert "nvdimm" not in " ".join(command)
+
+
+def test_the_root_disk_is_no_drive_under_test(command, vhost):
+    """It is virtio, which has no serial in its device folder: no declared serial can ever be found there."""
+    [(kind, keys)] = [d for d in options(command, "-device") if d[1].get("drive") == "root"]
+    assert kind == "virtio-blk-pci"
+    assert "serial" not in keys
+
+
+# --- twins and taps
+
+
+def test_a_twin_is_given_the_profile_of_its_drive(state, vhost):
+    program = virtuallab._twin("vhost1", "hdd-1", vhost.drives["hdd-1"])
+    words = dict(
+        word.split("=", 1) for word in program.command if "=" in word and not word.startswith("rail=")
+    )
+    assert words["serial"] == vhost.drives["hdd-1"].serial
+    assert int(words["size"]) == vhost.drives["hdd-1"].size_bytes
+    model = profile.load("hdd-7200")
+    rails = [word.removeprefix("rail=").split(",") for word in program.command if word.startswith("rail=")]
+    assert [rail[0] for rail in rails] == list(model.rails)
+    for rail in rails:
+        of = model.rails[rail[0]]
+        assert list(map(float, rail[1:])) == [
+            of.volts, of.source_ohms, of.idle_watts, of.read_joules_per_byte, of.write_joules_per_byte,
+            of.command_joules, of.flush_joules,
+        ]  # fmt: skip
+
+
+def test_every_rail_of_the_shipped_lab_is_measured_by_its_tap(state, shipped, vhost):
+    """Each twin's rail goes to the rail of the tap whose port and channels the inventory names."""
+    for tap in ("tap1", "tap2", "tap3"):
+        command = virtuallab._tap(shipped, tap).command
+        wired = dict(w.split("=", 1) for flag, w in itertools.pairwise(command) if flag == "--rail")
+        expected = {}
+        for drive, spec in virtuallab.twinned(vhost).items():
+            for name, rail in spec.rails.items():
+                port = shipped.controller.meters[rail.meter].virtual
+                if port.tap == tap:
+                    number = {"a": 1, "b": 3}[port.port] + (rail.volts == "CH3")
+                    expected[str(number)] = f"{virtuallab.truth_socket('vhost1', drive)}:{name}"
+        assert wired == expected
+
+
+def test_a_rail_that_the_profile_lacks(state, vhost):
+    drive = vhost.drives["nvme-plp"].model_copy(update={"profile": "nvme-consumer"})
+    with pytest.raises(
+        UserError, match=r"drives.nvme-plp.rails: profile 'nvme-consumer' has no rail '12v'; allowed: 3v3"
+    ):
+        virtuallab._twin("vhost1", "nvme-plp", drive)
+
+
+def test_channels_that_a_virtual_tap_does_not_have(state, lab_files):
+    lab_files.controller["meters"]["tap1"] = {
+        "driver": "hameg-hmo", "virtual": {"tap": "t", "port": "a"}, "sample_rate_hz": 1000
+    }  # fmt: skip
+    lab_files.host["virtual"] = {}
+    for drive in lab_files.drives.values():
+        drive["profile"] = "hdd-7200"
+    lab_files.drives["fast"]["rails"]["12v"] = {"meter": "tap1", "volts": "CH2", "amps": "CH1"}
+    with pytest.raises(UserError, match="channels CH2, CH1: a virtual tap has CH1, CH2 or CH3, CH4"):
+        virtuallab._tap(lab_files.load(), "t")
+
+
+# --- profiles
+
+
+@pytest.mark.parametrize("name", profile.names())
+def test_each_shipped_profile_loads_and_names_its_sources(name):
+    model = profile.load(name)
+    assert model.sources
+    assert all(len(source) > 20 for source in model.sources)
+
+
+def test_the_shipped_drives_rails_are_those_of_their_profiles(vhost):
+    for drive in virtuallab.twinned(vhost).values():
+        assert set(drive.rails) == set(profile.load(drive.profile).rails)
+
+
+def test_every_shipped_profile_is_used(vhost):
+    assert {drive.profile for drive in virtuallab.twinned(vhost).values()} == set(profile.names())
+
+
+def test_models_fit_what_the_interfaces_carry():
+    assert all(len(profile.load(name).model) <= 40 for name in profile.names())
+
+
+def test_an_unknown_profile_is_told_with_those_that_there_are():
+    with pytest.raises(
+        UserError, match=r"^here: 'floppy' is no drive profile; allowed: hdd-7200, nvme-consumer"
+    ):
+        profile.load("floppy", "here")
+
+
+def test_a_mistake_in_a_profile_is_told_with_its_key(tmp_path, monkeypatch):
+    content = yaml.safe_load((profile.FOLDER / "hdd-7200.yml").read_text())
+    content["rails"]["5v"]["idle_watts"] = -1
+    (tmp_path / "odd.yml").write_text(yaml.safe_dump(content))
+    monkeypatch.setattr(profile, "FOLDER", tmp_path)
+    with pytest.raises(UserError, match=r"^odd\.yml: rails\.5v\.idle_watts: -1: "):
+        profile.load("odd")
+
+
+# --- image
+
+
+def test_the_images_hash_is_that_of_its_definition(monkeypatch):
+    before = image.definition_hash()
+    assert re.fullmatch(r"[0-9a-f]{16}", before)
+    assert image.definition_hash() == before
+    for name, value in (("SUITE", "trixie"), ("SIZE", "5G"), ("PACKAGES", ["fio"]), ("CUSTOMISE", "true")):
+        with monkeypatch.context() as other:
+            other.setattr(image, name, value)
+            assert image.definition_hash() != before
+    assert image.definition_hash() == before
+
+
+def test_the_image_has_what_provisioning_installs():
+    """A virtual host has no network: its packages come with the image."""
+    defaults = yaml.safe_load((paths.ROOT / "ansible/roles/packages/defaults/main.yml").read_text())
+    assert set(defaults["packages_wanted"]) <= set(image.PACKAGES)
+
+
+def test_no_image_is_cached_until_it_is_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    image.folder().mkdir(parents=True)
+    (image.folder() / "root.ext4").touch()
+    assert image.cached() is None
+    (image.folder() / "manifest.json").write_text('{"release": "6.1.0-1"}')
+    assert image.cached().release == "6.1.0-1"
