@@ -137,9 +137,9 @@ def steady(path, name, seconds):
 
     How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10 s it puts
     a line of the declared rate under the arrivals, lowering it as better ones come. So no point is earlier
-    than the sample could have come; and lateness varies by no more than the best arrival of the first second lies
-    above the line, which the residual bounds (the root mean square of that over the seconds so far), and by
-    the crystal's drift. All in seconds.
+    than the sample could have come; and lateness varies by no more than the best arrival of the first second
+    lies above the line, which the residual bounds (the root mean square of that over the seconds so far), and
+    by the crystal's drift. All in seconds.
     """
     settled(path, seconds)
     emulator = getattr(path, name)
