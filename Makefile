@@ -21,10 +21,11 @@ setup: ## Everything both commands need: packages, Python environment, programs,
 build: $(BUILD)/.stamp ## Compile the C and Go parts
 
 $(BUILD)/.stamp: $(SOURCES)
+	@echo "compiling the C and Go parts"
 	@mkdir -p $(BUILD)
-	@$(MAKE) --no-print-directory -C rig/virtuallab/twin all BUILD=$(BUILD)
-	@$(MAKE) --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
-	@$(MAKE) --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
+	@$(MAKE) -s --no-print-directory -C rig/virtuallab/twin all BUILD=$(BUILD)
+	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
+	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
 	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd ./collectors/iod
 	@touch $@
 
@@ -45,8 +46,8 @@ lint: ## Style and static checks
 	tools/go vet ./...
 
 test-c: build ## C unit tests, under sanitizers
-	@$(MAKE) --no-print-directory -C rig/virtuallab/twin test BUILD=$(BUILD)
-	@$(MAKE) --no-print-directory -C firmware/power_tap test BUILD=$(BUILD)
+	@$(MAKE) -s --no-print-directory -C rig/virtuallab/twin test BUILD=$(BUILD)
+	@$(MAKE) -s --no-print-directory -C firmware/power_tap test BUILD=$(BUILD)
 
 test-go: ## Go tests
 	tools/go test ./...

@@ -124,10 +124,14 @@ def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], 
                     rows, missing = measure.energies(
                         lab, database, run["host"], run["drive"], phases, place / "power.csv"
                     )
-                    measure.add_truth(lab, run["host"], rows, phases)
+                    truth = measure.truths(lab, run["host"], run["drive"], phases)
+                    measure.add_truth(rows, phases, truth)
                     tables["energy"] = rows
                     tables["result"] = [_result(rows, done, seconds)]
                     tables["io"] = _io(run, answer, load, database)
+                    members = len({member for member, _, _ in lab.rails_of(run["host"], run["drive"])})
+                    if twin := measure.twin_io(phases, truth, members):
+                        tables["io"].append(twin)
                 reasons += missing + _losses(rows, journal.campaign["definition"]["loss_limit_percent"])
             except InfluxError as error:
                 reasons.append(f"no energy: {error}")

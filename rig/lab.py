@@ -179,6 +179,8 @@ def load(inventory: Path | None = None) -> Lab:
         raise UserError(f"{inventory}: no such inventory; JOULERIG_INVENTORY or --inventory names one")
     try:
         loader = DataLoader()
+        # Else host_vars/ of the working directory would overrule those beside the inventory.
+        loader.set_basedir(str(inventory.parent))
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
         variables = VariableManager(loader=loader, inventory=manager)
         groups = manager.get_groups_dict()

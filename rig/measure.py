@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,22 +122,48 @@ def energies(
     return rows, missing
 
 
-def add_truth(lab: Lab, host: str, rows: list[dict[str, Any]], phases: Sequence[Phase]) -> None:
-    """Fill in `true_joules` from the twins, on a virtual host."""
+def truths(lab: Lab, host: str, drive: str, phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
+    """What the twins of a drive (or of an array's members) say of the ends of each phase, by drive.
+
+    Each answer is docs/interfaces.md's `history`, its lists with two entries a phase. A twin that was restarted
+    has forgotten and is left out: no truth, and none is made up. Empty on a physical host.
+    """
     if not lab.hosts[host].virtual:
-        return
-    edges = [edge for phase in phases for edge in (phase.start_ns, phase.end_ns)]
-    for member in sorted({row["drive"] for row in rows}):
-        try:
-            answer = virtuallab.truth(host, member, "history " + " ".join(map(str, edges)))
-        except UserError:
-            continue  # a twin that was restarted has forgotten: no truth, and none is made up
-        for index, phase in enumerate(phases):
-            for rail in answer["rails"]:
-                joules = rail["joules"][2 * index + 1] - rail["joules"][2 * index]
-                for row in rows:
-                    if (row["phase"], row["drive"], row["rail"]) == (phase.phase, member, rail["name"]):
-                        row["true_joules"] = joules
+        return {}
+    edges = " ".join(str(edge) for phase in phases for edge in (phase.start_ns, phase.end_ns))
+    found = {}
+    for member in sorted({member for member, _, _ in lab.rails_of(host, drive)}):
+        with contextlib.suppress(UserError):
+            found[member] = virtuallab.truth(host, member, f"history {edges}")
+    return found
+
+
+def add_truth(rows: list[dict[str, Any]], phases: Sequence[Phase], truth: Mapping[str, Mapping[str, Any]]) -> None:
+    """Fill in `true_joules` of the `energy` rows."""
+    of = {
+        (phase.phase, member, rail["name"]): rail["joules"][2 * index + 1] - rail["joules"][2 * index]
+        for member, answer in truth.items()
+        for index, phase in enumerate(phases)
+        for rail in answer["rails"]
+    }
+    for row in rows:
+        row["true_joules"] = of.get((row["phase"], row["drive"], row["rail"]))
+
+
+def twin_io(phases: Sequence[Phase], truth: Mapping[str, Mapping[str, Any]], members: int) -> dict[str, Any] | None:
+    """The journal's `io` row of the workload phase as the twins counted, summed over an array's members.
+
+    None unless every one of the `members` has an answer.
+    """
+    if not truth or len(truth) != members:
+        return None
+    index = [phase.phase for phase in phases].index("workload")
+    counters = ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards", "fua_writes")
+    rise = {
+        name: sum(a["counters"][name][2 * index + 1] - a["counters"][name][2 * index] for a in truth.values())
+        for name in counters
+    }
+    return {"source": "twin", **rise}
 
 
 def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:

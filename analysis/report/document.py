@@ -369,8 +369,8 @@ def _commands(campaign: Campaign) -> list[tuple[str, str]]:
     )
     commands = [(f"git checkout {shlex.quote(revision)}", "the code that ran")] if revision else []
     commands.append(("make setup", "packages, programs, Python environment"))
-    if campaign.virtual:
-        commands.append(("rig lab up", "the virtual lab"))
+    lab = "the virtual lab and " if campaign.virtual else ""
+    commands.append(("rig up", f"{lab}the controller's services; provisions the test hosts"))
     commands.append((f"rig plan {shlex.quote(playbook)}", "what it will do and which drives it wipes"))
     commands.append((f"rig run {shlex.quote(playbook)}", "a new campaign with the definition below"))
     commands.append(

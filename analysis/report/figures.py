@@ -175,13 +175,15 @@ def power_trace(points: pl.DataFrame, phases: Sequence[Phase], *, virtual: bool)
             shade = "#e4e9ef" if phase.phase == "workload" else ("#f3f3f3", "#fafafa")[index % 2]
             axes.axvspan(start, end, facecolor=shade, edgecolor="#bbbbbb", linewidth=0.5, zorder=0)
         lowest = float(points["watts"].min())
-        axes.set_ylim(min(0.0, 1.1 * lowest), 1.06 * top if top > 0 else 1.0)
+        axes.set_ylim(min(0.0, 1.1 * lowest), 1.2 * top if top > 0 else 1.0)  # the legend's room
         axes.set_xlim(*_limits(points, phases, origin))
         _label_phases(axes, phases, origin)
         axes.set_xlabel("seconds since the start of the run's first phase", labelpad=3)
         axes.set_ylabel("power (W)")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(loc="upper left", frameon=False, fontsize=8.5, handlelength=1.4, borderaxespad=0.2)
+        axes.legend(
+            loc="upper left", frameon=False, fontsize=8.5, handlelength=1.4, borderaxespad=0.2, ncols=len(rails)
+        )
         return _svg(figure, virtual)
 
 

@@ -181,7 +181,7 @@ def test_how_to_repeat_it_is_given_as_commands_and_definition(demo_page):
     found = words(demo_page)
     for part in (
         "git checkout 0f3c9d2e7a1b",
-        "rig lab up",
+        "rig up",
         "rig run playbooks/demo.yml",
         "replicates: 1",
         "seed: 1",
@@ -227,7 +227,7 @@ def test_a_physical_lab_is_never_called_virtual(replicated):
     assert all("<!-- virtual lab -->" not in svg for svg in svgs(source))
     assert all("virtual" not in page.lower() for page in pdf_pages(replicated))
     assert "true joules" not in words(source)
-    assert "rig lab up" not in words(source)
+    assert "the virtual lab and" not in words(source)
 
 
 # It stands alone

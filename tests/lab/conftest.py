@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A virtual lab of the tests' own: a real kernel, real libsigrok, real InfluxDB, real Ansible over SSH."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from lab_driver import Lab
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    running = Lab(tmp_path_factory.mktemp("lab"))
+    try:
+        done = running.rig("up", timeout=1500)
+        assert done.returncode == 0, done.stderr
+        yield running
+    finally:
+        running.rig("down")
+
+
+@pytest.fixture(scope="session")
+def campaign(lab: Lab) -> dict[str, Any]:
+    """A small campaign over two drives of different kinds, launched by `rig run`."""
+    before = lab.twins()
+    playbook = lab.playbook(
+        name="small",
+        drives=["nvme-consumer", "sata-consumer"],
+        factors={
+            "filesystem": ["ext4", "f2fs"],
+            "scheduler": ["none", "bfq"],
+            "workload": ["randwrite-fsync"],
+        },
+        exclude=[{"drive": "sata-consumer", "scheduler": "bfq", "reason": "one scheduler is enough here"}],
+    )
+    done = lab.rig("run", str(playbook))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {"playbook": playbook, "output": done.stdout, "twins_before": before, **lab.results_of()}

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The main job, end to end: a campaign's joules come out of libsigrok and agree with what the twins drew."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sqlite3
+
+import httpx
+import pytest
+from lab_driver import FACTORS, Lab
+
+from analysis.influx import Client
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
+
+
+def executed(campaign):
+    return [run for run in campaign["runs"] if run["status"] != "not-run"]
+
+
+def test_a_second_provisioning_changes_nothing(lab: Lab):
+    done = lab.ansible("playbooks/provision.yml")
+    assert done.returncode == 0, done.stdout
+    assert "changed=0" in done.stdout.splitlines()[-2], done.stdout
+
+
+def test_every_run_is_ok_and_excluded_cells_say_why(campaign):
+    assert [run["status"] for run in executed(campaign)] == ["ok"] * 6
+    excluded = [run for run in campaign["runs"] if run["status"] == "not-run"]
+    assert {run["reason"] for run in excluded} == {"excluded: one scheduler is enough here"}
+    assert len(excluded) == 2
+
+
+def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
+    for run in executed(campaign):
+        assert run["true_joules"] > 0
+        assert abs(run["joules"] - run["true_joules"]) <= 0.01 * run["true_joules"], run["id"]
+
+
+def test_ai_is_work_over_energy(campaign):
+    for run in executed(campaign):
+        assert run["ai_ops_per_joule"] == pytest.approx(run["performance"]["ops"] / run["joules"])
+        assert run["ai_mb_per_joule"] == pytest.approx(
+            run["performance"]["write_bytes"] / 1e6 / run["joules"]
+        )
+
+
+def test_phases_follow_each_other_and_the_load_has_its_length(campaign):
+    for run in executed(campaign):
+        names = [phase["phase"] for phase in run["phases"]]
+        assert names == ["prepare", "precondition", "idle", "workload", "tail"]
+        ends = [(phase["start_ns"], phase["end_ns"]) for phase in run["phases"]]
+        assert all(start < end for start, end in ends)
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(ends))
+        assert 4.0 <= run["phases"][3]["seconds"] < 5.5
+
+
+def test_the_agents_counters_agree_with_fio_and_with_the_kernels(campaign):
+    """iod, the module's own reading of the block layer, and fio count the same load."""
+    for run in executed(campaign):
+        counted = {io["source"]: io for io in run["io"]}
+        for key in ("writes", "write_bytes", "flushes"):
+            assert counted["iod"][key] == pytest.approx(counted["host"][key], rel=0.01), (run["id"], key)
+        # A file system writes what fio writes and its own metadata, never less.
+        assert counted["iod"]["write_bytes"] >= 0.99 * run["performance"]["write_bytes"]
+
+
+def test_the_agents_counters_agree_with_the_twins(campaign):
+    for run in executed(campaign):
+        counted = {io["source"]: io for io in run["io"]}
+        agent, twin = counted["iod"], counted["twin"]
+        for key in ("write_bytes", "flushes"):
+            assert twin[key] == pytest.approx(agent[key], rel=0.01), (run["id"], key)
+        # Linux counts an empty flush request among the writes too; the drive does not.
+        assert twin["writes"] <= agent["writes"] <= twin["writes"] + twin["flushes"], run["id"]
+
+
+def test_influxdb_holds_every_measurement_that_has_a_source_here(lab: Lab, campaign):
+    port = json.loads((lab.folder / "var" / "ports.json").read_text())["influxdb"]
+    password = (lab.folder / "var" / "secrets" / "reader").read_text()
+    with Client(f"http://127.0.0.1:{port}", "joulerig", "reader", password) as database:
+        assert set(database.query("SHOW MEASUREMENTS")["name"]) >= {
+            "power", "blockio", "fsjournal", "drive_health", "hostload", "phase",
+        }  # fmt: skip
+        run = executed(campaign)[0]
+        phases = database.query(
+            f"SELECT start_ns, end_ns FROM phase WHERE run = '{run['id']}' GROUP BY phase"
+        )
+        assert set(phases["phase"]) == {"prepare", "precondition", "idle", "workload", "tail"}
+        health = database.query(
+            "SELECT last(data_units_written_bytes) FROM drive_health WHERE drive = 'nvme-consumer'"
+        )
+        assert health["last"][0] > 0
+
+
+def test_influxdb_refuses_who_has_no_password(lab: Lab):
+    port = json.loads((lab.folder / "var" / "ports.json").read_text())["influxdb"]
+    answer = httpx.get(f"http://127.0.0.1:{port}/query", params={"db": "joulerig", "q": "SHOW MEASUREMENTS"})
+    assert answer.status_code == 401
+    secrets = lab.folder / "var" / "secrets"
+    assert all(path.stat().st_mode & 0o077 == 0 for path in secrets.iterdir())
+
+
+def test_plain_ansible_gives_the_same_campaign_as_rig_run(lab: Lab, campaign):
+    done = lab.ansible(campaign["playbook"])
+    assert done.returncode == 0, done.stdout
+    again = lab.results_of()
+    assert again["campaign"] != campaign["campaign"]
+    keys = ("cell", "host", "replicate", "status", "reason")
+    assert [[r[k] for k in keys] for r in again["runs"]] == [[r[k] for k in keys] for r in campaign["runs"]]
+    definitions = []
+    for name in (campaign["campaign"], again["campaign"]):
+        with sqlite3.connect(lab.results / name / "journal.sqlite") as journal:
+            definitions.append(journal.execute("SELECT definition FROM campaign").fetchone())
+    assert definitions[0] == definitions[1]
+    for run in executed(again):
+        assert abs(run["error_percent"]) <= 1.0
+
+
+def test_settings_are_put_back_after_a_run(lab: Lab, campaign):
+    schedulers = lab.ssh("grep -H . /sys/block/nvme*n1/queue/scheduler /sys/block/sd*/queue/scheduler")
+    settings = [
+        json.loads((lab.results / campaign["campaign"] / "runs" / run["id"] / "settings.json").read_text())
+        for run in executed(campaign)
+    ]
+    assert {s["queue"]["scheduler"]["in_effect"] for s in settings} == {"none", "bfq"}
+    for line in schedulers.splitlines():
+        assert "[bfq]" not in line, line
+    assert "/run/joulerig/mnt" not in lab.ssh("cat /proc/mounts")
+
+
+def test_the_report_and_the_tables_are_written(lab: Lab, campaign):
+    done = lab.rig("report", campaign["campaign"])
+    assert done.returncode == 0, done.stderr
+    report = lab.results / campaign["campaign"] / "report"
+    assert "VIRTUAL LAB" in (report / "report.html").read_text().upper()
+    assert (report / "report.pdf").read_bytes().startswith(b"%PDF")
+    assert len((report / "runs.csv").read_text().splitlines()) == 1 + len(campaign["runs"])
+    assert "AI in ops/J" in campaign["output"]
+    assert "VIRTUAL LAB" in campaign["output"]
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "kibibytes_per_op", "flushes_per_op"),
+    [("ext4", 16.0, 2.0), ("f2fs", 8.0, 1.0)],
+)
+def test_an_fsync_writes_what_it_was_measured_to_write(
+    lab: Lab, filesystem, kibibytes_per_op, flushes_per_op
+):
+    """4 KiB overwrite + fsync, at least one tick apart, on a drive without FUA: the I/O path is real.
+
+    The figures are those measured on Debian 12's kernel with a loop device, which has no FUA either.
+    """
+    playbook = lab.playbook(
+        name=f"fsync-{filesystem}",
+        drives=["sata-consumer"],
+        factors={"filesystem": [filesystem], "scheduler": ["none"], "workload": ["randwrite-fsync-paced"]},
+        phases={"idle_seconds": 1, "workload_seconds": 8, "tail_seconds": 1},
+    )
+    done = lab.rig("run", str(playbook))
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = lab.results_of()["runs"][0]
+    counted = {io["source"]: io for io in run["io"]}["host"]
+    ops = run["performance"]["ops"]
+    assert ops > 100
+    assert counted["write_bytes"] / 1024 / ops == pytest.approx(kibibytes_per_op, rel=0.1)
+    assert counted["flushes"] / ops == pytest.approx(flushes_per_op, rel=0.1)
+
+
+def test_without_its_meter_a_run_is_partial_and_has_no_joules(lab: Lab):
+    from rig import services
+
+    playbook = lab.playbook(name="no-tap", factors=FACTORS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JOULERIG_VAR", lab.environment["JOULERIG_VAR"])
+        services.halt("tap-tap1")
+        try:
+            done = lab.rig("run", str(playbook))
+        finally:
+            services.restart("tap-tap1")
+    run = lab.results_of()["runs"][0]
+    assert done.returncode != 0
+    assert run["status"] == "partial"
+    assert "tap1a" in run["reason"]
+    assert run["joules"] is None
+    assert run["ai_ops_per_joule"] is None
+    assert run["performance"]["ops"] > 0
+
+
+def test_energy_comes_back_with_the_meter(lab: Lab):
+    done = lab.rig("run", str(lab.playbook(name="tap-again", factors=FACTORS)))
+    run = lab.results_of()["runs"][0]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert abs(run["error_percent"]) <= 1.0

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What must not happen: a drive that is not the declared one, or that is in use, is refused and untouched."""
+
+from __future__ import annotations
+
+import pytest
+from lab_driver import FACTORS, Lab
+
+from rig import services
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+
+def written(lab: Lab, drive: str) -> tuple[int, int, int]:
+    counters = lab.twins()[drive]["counters"]
+    return counters["writes"], counters["discards"], counters["flushes"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"size_bytes": 4294967296 + 512}, "has 4294967296 bytes, the inventory says 4294967808"),
+        ({"serial": "JRSSC9999"}, "no drive with serial 'JRSSC9999'"),
+        ({"wwn": "naa.5000c500a00000ff"}, "has WWN"),
+    ],
+    ids=["size", "serial", "wwn"],
+)
+def test_a_drive_that_differs_from_the_inventory_is_refused_and_untouched(lab: Lab, changes, words):
+    inventory = lab.inventory_with("sata-consumer", **changes)
+    before = written(lab, "sata-consumer")
+    playbook = lab.playbook(name="differs", drives=["sata-consumer"], factors=FACTORS)
+    done = lab.rig("run", str(playbook), inventory=inventory)
+    run = lab.results_of()["runs"][0]
+    assert done.returncode != 0
+    assert run["status"] == "not-run"
+    assert run["reason"].startswith("refused: ")
+    assert words in run["reason"]
+    assert written(lab, "sata-consumer") == before
+
+
+def test_a_mounted_drive_is_refused_and_untouched(lab: Lab):
+    device = "/dev/disk/by-id/*JRSSP0001"
+    lab.ssh(f"mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 {device}")
+    lab.ssh(f"mkdir -p /mnt && mount {device} /mnt")
+    lab.ssh(
+        "echo precious > /mnt/file; sync; mount -o remount,ro /mnt"
+    )  # read-only: nothing else writes to it
+    try:
+        before = written(lab, "sata-plp")
+        done = lab.rig("run", str(lab.playbook(name="mounted", drives=["sata-plp"], factors=FACTORS)))
+        run = lab.results_of()["runs"][0]
+        assert done.returncode != 0
+        assert (run["status"], "is mounted at /mnt" in run["reason"]) == ("not-run", True), run["reason"]
+        assert written(lab, "sata-plp") == before
+        assert lab.ssh("cat /mnt/file") == "precious\n"
+    finally:
+        lab.ssh("umount /mnt")
+
+
+def test_a_member_of_an_array_is_refused_and_untouched(lab: Lab):
+    before = written(lab, "hdd-1")
+    done = lab.rig("run", str(lab.playbook(name="member", drives=["hdd-1"], factors=FACTORS)))
+    run = lab.results_of()["runs"][0]
+    assert done.returncode != 0
+    assert run["status"] == "not-run"
+    assert "in use: md" in run["reason"]
+    assert written(lab, "hdd-1")[:2] == before[:2]
+
+
+def test_an_array_is_measured_as_the_sum_of_its_members_rails(lab: Lab):
+    done = lab.rig("run", str(lab.playbook(name="array", drives=["hdd-array"], factors=FACTORS)))
+    run = lab.results_of()["runs"][0]
+    assert done.returncode == 0, done.stdout + done.stderr
+    rails = {(e["drive"], e["rail"]) for e in run["energy"] if e["phase"] == "workload"}
+    assert rails == {(f"hdd-{n}", rail) for n in (1, 2, 3) for rail in ("5v", "12v")}
+    assert abs(run["error_percent"]) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"replicats": 2}, "unknown key 'replicats'; allowed: "),
+        ({"factors": {**FACTORS, "filesystem": ["ext5"]}}, "'ext5' is unknown; allowed: ext2, ext3, ext4"),
+        ({"factors": {**FACTORS, "workload": ["varmale"]}}, "'varmale' is unknown; allowed: "),
+        ({"factors": {**FACTORS, "scheduler": ["cfq"]}}, "'none', 'mq-deadline', 'bfq' or 'kyber'"),
+        ({"drives": ["nvme-lost"]}, "'nvme-lost' is unknown; allowed: "),
+    ],
+    ids=["key", "file-system", "workload", "scheduler", "drive"],
+)
+@pytest.mark.parametrize("launcher", ["rig", "ansible"])
+def test_a_bad_campaign_is_one_clear_line_and_leaves_nothing(lab: Lab, changes, words, launcher):
+    before = lab.campaigns()
+    playbook = lab.playbook(**{"name": "bad", "factors": FACTORS, **changes})
+    done = lab.rig("run", str(playbook)) if launcher == "rig" else lab.ansible(playbook)
+    assert done.returncode != 0
+    if launcher == "rig":
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    said = " ".join((done.stdout + done.stderr).split()).replace("''", "'")
+    assert words in said
+    assert "Traceback" not in said
+    assert lab.campaigns() == before
+
+
+def test_a_missing_meter_is_one_clear_line_and_leaves_nothing(lab: Lab):
+    before = lab.campaigns()
+    inventory = lab.inventory_with(
+        "nvme-consumer", rails={"3v3": {"meter": "tap9", "volts": "CH3", "amps": "CH4"}}
+    )
+    done = lab.rig("run", str(lab.playbook(name="meterless", factors=FACTORS)), inventory=inventory)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert (
+        "drives.nvme-consumer.rails.3v3.meter: 'tap9' is no meter of the controller; allowed: tap1a"
+        in done.stderr
+    )
+    assert lab.campaigns() == before
+
+
+@pytest.mark.parametrize("launcher", ["rig", "ansible"])
+def test_an_influxdb_that_is_down_at_the_start_is_one_clear_line_and_leaves_nothing(
+    lab: Lab, launcher, monkeypatch
+):
+    monkeypatch.setenv("JOULERIG_VAR", lab.environment["JOULERIG_VAR"])
+    before, untouched = lab.campaigns(), written(lab, "nvme-consumer")
+    playbook = lab.playbook(name="no-influx", factors=FACTORS)
+    services.halt("influxd")
+    try:
+        done = lab.rig("run", str(playbook)) if launcher == "rig" else lab.ansible(playbook)
+    finally:
+        services.restart("influxd")
+    assert done.returncode != 0
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "does not answer" in said
+    assert "InfluxDB at http://127.0.0.1:" in said
+    if launcher == "rig":
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert lab.campaigns() == before
+    assert written(lab, "nvme-consumer") == untouched
