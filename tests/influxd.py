@@ -75,7 +75,7 @@ class Influxd:
         return self._process.pid
 
     def start(self) -> None:
-        """At the first time and after stop(), on the same port with the same data; running already, it goes on."""
+        """For the first time or after stop(): on the same port with the same data. Running, it goes on."""
         if self._process:
             return
         command = [installed("influxd", "influxdb"), "-config", str(self.folder / "empty.conf")]

@@ -26,7 +26,7 @@ def built(name: str) -> str:
 
 
 def installed(name: str, package: str) -> str:
-    """The path of a program of the system's; where it is not there, the test fails and names its Debian package."""
+    """The path of a program of the system's; where it is not there, the test fails and names its package."""
     path = shutil.which(name)
     if path is None:
         pytest.fail(f"{name} is not installed: apt-get install -y {package}", pytrace=False)
@@ -52,7 +52,7 @@ def wait_for(condition: Callable[[], T], seconds: float, what: str) -> T:
 
 
 def end(process: subprocess.Popen[Any], seconds: float = 10) -> int:
-    """Ends a process by SIGTERM, one that does not hear it by SIGKILL, and closes its pipes. Its exit code."""
+    """Ends a process by SIGTERM, fails if only SIGKILL helps, and closes its pipes. Its exit code."""
     try:
         process.terminate()
         process.wait(seconds)

@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 from programs import built, end, wait_for
@@ -95,6 +96,7 @@ class Stream:
     """The windows that a twin tells from now on, read in a thread: (number, volts, amps of each rail ...)."""
 
     def __init__(self, twin, window_ns):
+        self.window_ns = window_ns
         self.rows = []
         self.connection = twin.connect()
         self.connection.sendall(f"stream {window_ns}\n".encode())
@@ -108,6 +110,13 @@ class Stream:
                 self.rows.append((int(number), *map(float, values)))
 
     def stop(self):
+        """The windows up to now, also those that the twin has not sent yet."""
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // self.window_ns
+        wait_for(
+            lambda: (self.rows and self.rows[-1][0] >= now - 1) or not self.thread.is_alive(),
+            10,
+            "the stream has come to the present",
+        )
         self.connection.shutdown(socket.SHUT_RDWR)
         self.thread.join(10)
         self.connection.close()

@@ -16,6 +16,7 @@ from programs import free_port, wait_for
 
 RATE = 1000
 NOWHERE = {"url": "http://127.0.0.1:9", "database": "power"}
+NOT_IN_AN_ORIGIN = {"volts", "amps", "watts", "watts_min", "watts_max"}
 CLOCK_READING = 20e-6  # reading CLOCK_REALTIME and CLOCK_MONOTONIC one after the other, seconds
 
 
@@ -53,9 +54,15 @@ class Path:
     """Two instruments, powerd and InfluxDB, running."""
 
     def points(self, meter, rail, where=""):
-        return self.influx.rows(
-            f"SELECT * FROM power WHERE meter='{meter}' AND rail='{rail}' {where} ORDER BY time"
-        )
+        query = f"SELECT * FROM power WHERE meter='{meter}' AND rail='{rail}' {where} ORDER BY time"
+
+        def whole():
+            # InfluxDB 1.x shows a batch that it is just writing field by field.
+            rows = self.influx.rows(query)
+            missing = [{field for field, value in row.items() if value is None} for row in rows]
+            return all(fields in (set(), NOT_IN_AN_ORIGIN) for fields in missing) and (rows,)
+
+        return wait_for(whole, 10, "all fields of the points")[0]
 
 
 @pytest.fixture(scope="module")
@@ -136,17 +143,19 @@ def steady(path, name, seconds):
     """A session's points from 1.5 s to `seconds`, how late each is, the least it can be, and its spread.
 
     How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10 s it puts
-    a line of the declared rate under the arrivals, lowering it as better ones come. So no point is earlier than
-    the sample could have come; and lateness varies by no more than the best arrival of the first second lies
-    above the line, which the residual (the root mean square of that over the seconds so far) bounds, and by the
-    crystal's drift. All in seconds.
+    a line of the declared rate under the arrivals, lowering it as better ones come. So no point is earlier
+    than the sample could have come; and lateness varies by no more than the best arrival of the first second
+    lies above the line, which the residual bounds (the root mean square of that over the seconds so far), and
+    by the crystal's drift. All in seconds.
     """
-    settled(path, seconds)
     emulator = getattr(path, name)
-    points = path.points(name, "12v")
+    points = wait_for(
+        lambda: (found := path.points(name, "12v")) and found[-1]["samples"] >= seconds * RATE and found,
+        30,
+        f"{seconds} s of points",
+    )
     first = first_sample(points, emulator, 1)
     points = [p for p in points if 1.5 <= p["samples"] / RATE <= seconds]
-    assert points[-1]["samples"] > (seconds - 0.5) * RATE
     late = [(p["time"] - emulator.time_of(first + p["samples"])) / 1e9 for p in points]
     drift = abs(emulator.ppm) * 1e-6 * seconds
     varies = points[-1]["clock_residual_seconds"] * math.sqrt(seconds + 1) + drift + CLOCK_READING

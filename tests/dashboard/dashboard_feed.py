@@ -30,7 +30,7 @@ IO_NS = SECOND // 10
 
 
 class Feed:
-    """`write` gets lines, some at a time. `loaded`: the drives at work, `silent`: the meters that say nothing;
+    """`write` gets lines. `loaded`: the drives at work, `silent`: the meters that say nothing;
     without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly.
     """
 
