@@ -182,7 +182,12 @@ def power_trace(points: pl.DataFrame, phases: Sequence[Phase], *, virtual: bool)
         axes.set_ylabel("power (W)")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(
-            loc="upper left", frameon=False, fontsize=8.5, handlelength=1.4, borderaxespad=0.2, ncols=len(rails)
+            loc="upper left",
+            frameon=False,
+            fontsize=8.5,
+            handlelength=1.4,
+            borderaxespad=0.2,
+            ncols=len(rails),
         )
         return _svg(figure, virtual)
 

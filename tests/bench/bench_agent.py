@@ -92,9 +92,18 @@ def make_host(root: Path) -> tuple[list[str], str]:
         source = f"/proc/diskstats of this machine, {len(listed)} devices"
     else:
         names = [f"nvme{i}n1" for i in range(DRIVES)]
-        counts = "96590 24348 7321002 31360 154568 104621 16640592 48181 0 18972 82489 27662 23 4648688 1840 34382 1107"
-        write(root / "proc" / "diskstats", "".join(
-            f" 259 {2 * i + p:7d} {name}{'p1' * p} {counts}\n" for i, name in enumerate(names) for p in (0, 1)))
+        counts = (
+            "96590 24348 7321002 31360 154568 104621 16640592 48181 0"
+            " 18972 82489 27662 23 4648688 1840 34382 1107"
+        )
+        write(
+            root / "proc" / "diskstats",
+            "".join(
+                f" 259 {2 * i + p:7d} {name}{'p1' * p} {counts}\n"
+                for i, name in enumerate(names)
+                for p in (0, 1)
+            ),
+        )
         source = f"made up, {2 * DRIVES} devices"
     serials = []
     for i, name in enumerate(names):
@@ -117,14 +126,22 @@ class Influxd:
         self.url = f"http://127.0.0.1:{port}"
         write(directory / "influxd.conf", "")
         env = os.environ | {
-            "INFLUXDB_META_DIR": f"{directory}/meta", "INFLUXDB_DATA_DIR": f"{directory}/data",
-            "INFLUXDB_DATA_WAL_DIR": f"{directory}/wal", "INFLUXDB_DATA_INDEX_VERSION": "tsi1",
-            "INFLUXDB_HTTP_BIND_ADDRESS": f"127.0.0.1:{port}", "INFLUXDB_BIND_ADDRESS": "127.0.0.1:0",
-            "INFLUXDB_REPORTING_DISABLED": "true", "INFLUXDB_MONITOR_STORE_ENABLED": "false",
+            "INFLUXDB_META_DIR": f"{directory}/meta",
+            "INFLUXDB_DATA_DIR": f"{directory}/data",
+            "INFLUXDB_DATA_WAL_DIR": f"{directory}/wal",
+            "INFLUXDB_DATA_INDEX_VERSION": "tsi1",
+            "INFLUXDB_HTTP_BIND_ADDRESS": f"127.0.0.1:{port}",
+            "INFLUXDB_BIND_ADDRESS": "127.0.0.1:0",
+            "INFLUXDB_REPORTING_DISABLED": "true",
+            "INFLUXDB_MONITOR_STORE_ENABLED": "false",
         }
         with open(directory / "influxd.log", "wb") as log:
-            self.process = subprocess.Popen(["influxd", "run", "-config", str(directory / "influxd.conf")],
-                                            env=env, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                ["influxd", "run", "-config", str(directory / "influxd.conf")],
+                env=env,
+                stdout=log,
+                stderr=log,
+            )
         deadline = time.monotonic() + 15
         while True:
             try:
@@ -153,13 +170,21 @@ class Iod:
     def __init__(self, program: str, directory: Path, influxd: Influxd, serials: list[str]):
         directory.mkdir()
         config = directory / "iod.json"
-        config.write_text(json.dumps({
-            "host": "bench", "interval_seconds": 1 / INTERVAL_HZ, "health_interval_seconds": 0,
-            "spool_dir": str(directory / "spool"), "socket": str(directory / "iod.sock"),
-            "proc_root": str(directory.parent / "host/proc"), "sys_root": str(directory.parent / "host/sys"),
-            "influx": {"url": influxd.url, "database": "bench"},
-            "drives": [{"name": f"drive{i}", "serial": serial} for i, serial in enumerate(serials)],
-        }))
+        config.write_text(
+            json.dumps(
+                {
+                    "host": "bench",
+                    "interval_seconds": 1 / INTERVAL_HZ,
+                    "health_interval_seconds": 0,
+                    "spool_dir": str(directory / "spool"),
+                    "socket": str(directory / "iod.sock"),
+                    "proc_root": str(directory.parent / "host/proc"),
+                    "sys_root": str(directory.parent / "host/sys"),
+                    "influx": {"url": influxd.url, "database": "bench"},
+                    "drives": [{"name": f"drive{i}", "serial": serial} for i, serial in enumerate(serials)],
+                }
+            )
+        )
         self.log = directory / "stderr"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([program, "--config", str(config)], stderr=log)
@@ -172,7 +197,9 @@ class Iod:
 
 def cpu_seconds(pid: int) -> float:
     """Run time of all threads of a process, from the scheduler's ns."""
-    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    return (
+        sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    )
 
 
 def high_water_megabytes(pid: int) -> float:
@@ -195,27 +222,50 @@ def measure_cost(iod: Iod, influxd: Influxd, seconds: float) -> dict:
     rss = high_water_megabytes(pid)
     iod.stop()
     points = {}
-    for measurement, field in (("blockio", "reads"), ("fsjournal", "transactions"), ("hostload", "agent_cpu_seconds")):
+    for measurement, field in (
+        ("blockio", "reads"),
+        ("fsjournal", "transactions"),
+        ("hostload", "agent_cpu_seconds"),
+    ):
         series = influxd.query(f"SELECT count({field}) FROM {measurement}").get("series")
         points[measurement] = series[0]["values"][0][1] if series else 0
     # A cheap agent that writes nothing would be no result.
     expected = DRIVES * INTERVAL_HZ * (elapsed + WARM_UP_SECONDS)
     for measurement in ("blockio", "fsjournal"):
         if not 0.95 * expected <= points[measurement] <= 1.1 * expected:
-            raise CannotRun(f"{points[measurement]} {measurement} points in InfluxDB, about {expected:.0f} expected")
-    return {"seconds": round(elapsed, 1), "cpu_percent_of_one_core": round(100 * used / elapsed, 4),
-            "rss_megabytes": round(rss, 2), "points": points,
-            "influxd_cpu_percent_of_one_core": round(100 * influxd_used / elapsed, 3)}
+            raise CannotRun(
+                f"{points[measurement]} {measurement} points in InfluxDB, about {expected:.0f} expected"
+            )
+    return {
+        "seconds": round(elapsed, 1),
+        "cpu_percent_of_one_core": round(100 * used / elapsed, 4),
+        "rss_megabytes": round(rss, 2),
+        "points": points,
+        "influxd_cpu_percent_of_one_core": round(100 * influxd_used / elapsed, 3),
+    }
 
 
 def fio_iops(directory: Path, seconds: float) -> float:
-    job = ["fio", "--name=load", f"--directory={directory}", "--ioengine=psync", "--rw=randwrite", "--bs=4k", "--size=16m",
-           "--fsync=1", f"--numjobs={os.cpu_count()}", "--time_based", f"--runtime={seconds}", "--group_reporting",
-           "--randrepeat=1", "--output-format=json"]
+    job = [
+        "fio",
+        "--name=load",
+        f"--directory={directory}",
+        "--ioengine=psync",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--size=16m",
+        "--fsync=1",
+        f"--numjobs={os.cpu_count()}",
+        "--time_based",
+        f"--runtime={seconds}",
+        "--group_reporting",
+        "--randrepeat=1",
+        "--output-format=json",
+    ]
     done = subprocess.run(job, capture_output=True, text=True)
     if done.returncode != 0:
         raise CannotRun(f"fio ended with code {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
-    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]["write"]["iops"]
+    return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["write"]["iops"]
 
 
 def median_interval(values: list[float]) -> tuple[float, float]:
@@ -230,8 +280,15 @@ def median_interval(values: list[float]) -> tuple[float, float]:
     return ordered[rank - 1], ordered[n - rank]
 
 
-def measure_load(program: str, work: Path, load_directory: Path, influxd: Influxd, serials: list[str],
-                 rounds: int, seconds: float) -> dict:
+def measure_load(
+    program: str,
+    work: Path,
+    load_directory: Path,
+    influxd: Influxd,
+    serials: list[str],
+    rounds: int,
+    seconds: float,
+) -> dict:
     ratios, controls = [], []
     fio_iops(load_directory, 1)  # lays the files out
     for i in range(rounds):
@@ -245,16 +302,23 @@ def measure_load(program: str, work: Path, load_directory: Path, influxd: Influx
         after = fio_iops(load_directory, seconds)
         ratios.append(beside / ((before + after) / 2))
         controls.append(after / before)
-        print(f"  round {i + 1}/{rounds}: {before:.0f} IOPS without, {beside:.0f} with, {after:.0f} without: "
-              f"ratio {ratios[-1]:.4f}, control {controls[-1]:.4f}")
+        print(
+            f"  round {i + 1}/{rounds}: {before:.0f} IOPS without, {beside:.0f} with, {after:.0f} without: "
+            f"ratio {ratios[-1]:.4f}, control {controls[-1]:.4f}"
+        )
     low, high = median_interval(ratios)
-    return {"pairs": rounds, "load_ratio_ci95": [round(low, 4), round(high, 4)],
-            "load_ratio_median": round(statistics.median(ratios), 4),
-            "load_ratio_min": round(min(ratios), 4), "load_ratio_max": round(max(ratios), 4),
-            "control_ratio_median": round(statistics.median(controls), 4),
-            "control_ratio_min": round(min(controls), 4), "control_ratio_max": round(max(controls), 4),
-            "load": f"fio randwrite 4k, fsync each, {os.cpu_count()} jobs, {seconds:g} s",
-            "load_directory_is_tmpfs": is_tmpfs(load_directory)}
+    return {
+        "pairs": rounds,
+        "load_ratio_ci95": [round(low, 4), round(high, 4)],
+        "load_ratio_median": round(statistics.median(ratios), 4),
+        "load_ratio_min": round(min(ratios), 4),
+        "load_ratio_max": round(max(ratios), 4),
+        "control_ratio_median": round(statistics.median(controls), 4),
+        "control_ratio_min": round(min(controls), 4),
+        "control_ratio_max": round(max(controls), 4),
+        "load": f"fio randwrite 4k, fsync each, {os.cpu_count()} jobs, {seconds:g} s",
+        "load_directory_is_tmpfs": is_tmpfs(load_directory),
+    }
 
 
 def is_tmpfs(path: Path) -> bool:
@@ -267,14 +331,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure what iod costs the host that it watches.")
     parser.add_argument("--iod", default=str(here / "build/iod"), help="the agent (build/iod)")
     parser.add_argument("--seconds", type=float, default=30, help="of measuring CPU and memory")
-    parser.add_argument("--pairs", type=int, default=12, help="rounds of the load without, with, without; at least 6")
+    parser.add_argument(
+        "--pairs", type=int, default=12, help="rounds of the load without, with, without; at least 6"
+    )
     parser.add_argument("--fio-seconds", type=float, default=2, help="of one run of the load")
-    parser.add_argument("--directory", default="/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir(),
-                        help="where the load's files are made")
+    parser.add_argument(
+        "--directory",
+        default="/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir(),
+        help="where the load's files are made",
+    )
     parser.add_argument("--output", default=str(here / "results/bench/agent.json"))
     args = parser.parse_args()
     if args.pairs < 6:
-        print(f"bench_agent: --pairs {args.pairs}: too few for a 95 % interval: expected at least 6", file=sys.stderr)
+        print(
+            f"bench_agent: --pairs {args.pairs}: too few for a 95 % interval: expected at least 6",
+            file=sys.stderr,
+        )
         return 2
     for program in (args.iod, "influxd", "fio"):
         if shutil.which(program) is None:
@@ -295,8 +367,10 @@ def main() -> int:
         finally:
             iod.process.kill()
             iod.process.wait()
-        print(f"  {result['cpu_percent_of_one_core']} % of one core (at most {CPU_BAR_PERCENT}), "
-              f"{result['rss_megabytes']} MB (at most {RSS_BAR_MEGABYTES:g})")
+        print(
+            f"  {result['cpu_percent_of_one_core']} % of one core (at most {CPU_BAR_PERCENT}), "
+            f"{result['rss_megabytes']} MB (at most {RSS_BAR_MEGABYTES:g})"
+        )
         result |= measure_load(args.iod, work, load_directory, influxd, serials, args.pairs, args.fio_seconds)
     except CannotRun as error:
         print(f"bench_agent: {error}", file=sys.stderr)
@@ -316,7 +390,8 @@ def main() -> int:
         f"memory <= {RSS_BAR_MEGABYTES:g} MB": result["rss_megabytes"] <= RSS_BAR_MEGABYTES,
         f"load not slower: the median ratio's interval {low} to {high} reaches 1": high >= 1,
         f"load measured well enough: {low} to {high} does not reach below {RESOLUTION_BAR} "
-        f"(the machine by itself: {result['control_ratio_min']} to {result['control_ratio_max']})": low >= RESOLUTION_BAR,
+        f"(the machine by itself: {result['control_ratio_min']} to {result['control_ratio_max']})": low
+        >= RESOLUTION_BAR,
     }
     for what, holds in verdicts.items():
         print(f"{'holds' if holds else 'NOT SHOWN'}: {what}")
