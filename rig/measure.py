@@ -127,8 +127,8 @@ def energies(
 def truths(lab: Lab, host: str, drive: str, phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
     """What the twins of a drive (or of an array's members) say of the ends of each phase, by drive.
 
-    Each answer is docs/interfaces.md's `history`, its lists with two entries a phase. A twin that was restarted
-    has forgotten and is left out: no truth, and none is made up. Empty on a physical host.
+    Each answer is docs/interfaces.md's `history`, its lists with two entries a phase. A twin that was
+    restarted has forgotten and is left out: no truth, and none is made up. Empty on a physical host.
     """
     if not lab.hosts[host].virtual:
         return {}
@@ -140,7 +140,9 @@ def truths(lab: Lab, host: str, drive: str, phases: Sequence[Phase]) -> dict[str
     return found
 
 
-def add_truth(rows: list[dict[str, Any]], phases: Sequence[Phase], truth: Mapping[str, Mapping[str, Any]]) -> None:
+def add_truth(
+    rows: list[dict[str, Any]], phases: Sequence[Phase], truth: Mapping[str, Mapping[str, Any]]
+) -> None:
     """Fill in `true_joules` of the `energy` rows."""
     of = {
         (phase.phase, member, rail["name"]): rail["joules"][2 * index + 1] - rail["joules"][2 * index]
@@ -152,7 +154,9 @@ def add_truth(rows: list[dict[str, Any]], phases: Sequence[Phase], truth: Mappin
         row["true_joules"] = of.get((row["phase"], row["drive"], row["rail"]))
 
 
-def twin_io(phases: Sequence[Phase], truth: Mapping[str, Mapping[str, Any]], members: int) -> dict[str, Any] | None:
+def twin_io(
+    phases: Sequence[Phase], truth: Mapping[str, Mapping[str, Any]], members: int
+) -> dict[str, Any] | None:
     """The journal's `io` row of the workload phase as the twins counted, summed over an array's members.
 
     None unless every one of the `members` has an answer.

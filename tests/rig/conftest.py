@@ -14,7 +14,6 @@ import yaml
 
 from rig import lab, paths
 
-
 CONTROLLER: dict[str, Any] = {
     "meters": {
         "tap1": {"driver": "hameg-hmo", "connection": "tcp-raw/192.0.2.7/5025", "sample_rate_hz": 1000},
