@@ -45,6 +45,7 @@ lint: ## Style and static checks
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	tools/go vet ./...
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/ansible-lint -q playbooks ansible/roles
 
 test-c: build ## C unit tests, under sanitizers
 	@$(MAKE) -s --no-print-directory -C rig/virtuallab/twin test BUILD=$(BUILD)

@@ -144,14 +144,6 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
     _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems())
     _known(source, "factors.workload", campaign.factors.workload, workloads())
     _known(source, "drives", campaign.drives, _drives(lab))
-    for name in campaign.drives:
-        for host in _drives(lab)[name]:
-            for array, spec in lab.hosts[host].arrays.items():
-                if name in spec.members:
-                    raise UserError(
-                        f"{source}: campaign.drives: {name!r} is a member of {host}'s array {array!r};"
-                        " allowed: the array itself, or drives outside it"
-                    )
     levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
     for number, exclusion in enumerate(campaign.exclude):
         for factor, allowed in levels.items():

@@ -37,7 +37,6 @@ def planned(mapping, bench):
         (("factors", "filesystem"), ["xfs", "xfs"], ["campaign.factors.filesystem", "'xfs' is there twice"]),
         (("drives",), ["slow"], ["campaign.drives", "'slow'", "allowed: fast, hdd-1, hdd-2, bare, pair"]),
         (("drives",), ["fast", "fast"], ["campaign.drives", "'fast' is there twice"]),
-        (("drives",), ["hdd-1"], ["campaign.drives", "'hdd-1'", "member of bench1's array 'pair'"]),
         (("name",), "My Study", ["campaign.name", "'My Study'"]),
         (("question",), "Why", ["campaign.question", "'Why'"]),
         (("replicates",), 0, ["campaign.replicates", "0"]),

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -22,13 +23,21 @@ def supervised(state):
     services.stop(lambda name: True)
 
 
-def sleeper(name="nap", seconds=1000, **more):
-    return services.Program(name, ["sleep", str(seconds)], **more)
-
-
 def pid_of(name):
     api = services._connect()
     return api.supervisor.getProcessInfo(name)["pid"]
+
+
+def asleep(name):
+    """Whether a program has become `sleep`: a signal that comes before that is lost, and its end waited for."""
+    try:
+        return Path(f"/proc/{pid_of(name)}/cmdline").read_bytes().startswith(b"sleep\0")
+    except OSError:
+        return False
+
+
+def sleeper(name="nap", seconds=1000, **more):
+    return services.Program(name, ["sleep", str(seconds)], **{"ready": lambda: asleep(name), **more})
 
 
 def test_start_and_stop(supervised):
@@ -86,12 +95,12 @@ def test_a_program_that_ends_at_once_can_be_started_again(supervised):
     for _ in range(2):
         with pytest.raises(UserError, match="bad: did not come up"):
             services.start([services.Program("bad", ["sh", "-c", "echo no; exit 3"], lambda: False)])
-    services.start([services.Program("bad", ["sleep", "1000"])])
+    services.start([sleeper("bad")])
     assert services.states()["bad"] in ("STARTING", "RUNNING")
 
 
 def test_a_program_that_never_serves_is_told_and_not_left_behind(supervised):
-    program = sleeper(ready=lambda: False, ready_seconds=0.5)
+    program = sleeper(ready=lambda: asleep("nap") and False, ready_seconds=2)
     with pytest.raises(UserError, match="nap: did not come up: it said nothing"):
         services.start([program])
     assert services.states()["nap"] == "STOPPED"
@@ -100,7 +109,7 @@ def test_a_program_that_never_serves_is_told_and_not_left_behind(supervised):
 def test_programs_are_started_by_priority(supervised):
     order = []
     programs = [
-        sleeper(name, ready=lambda name=name: order.append(name) or True, priority=priority)
+        sleeper(name, ready=lambda name=name: order.append(name) or asleep(name), priority=priority)
         for name, priority in (("last", 900), ("first", 10), ("middle", 500))
     ]
     services.start(programs)
@@ -133,7 +142,7 @@ def test_halt_and_restart(supervised):
     services.halt("nap")
     assert services.states()["nap"] == "STOPPED"
     services.restart("nap")
-    assert services.states()["nap"] in ("STARTING", "RUNNING")
+    assert services.wait.until(lambda: asleep("nap"), 10)
 
 
 @pytest.mark.parametrize("what", [services.halt, services.restart])
