@@ -9,8 +9,11 @@ import tempfile
 from pathlib import Path
 
 
-def write(path: Path, content: bytes) -> Path:
-    """Replace `path` by `content`; its folder is made where it is missing. Returns `path`. Raises OSError."""
+def write(path: Path, content: bytes, mode: int | None = None) -> Path:
+    """Replace `path` by `content`; its folder is made where it is missing. Returns `path`. Raises OSError.
+
+    `mode`: the file's permissions; those of any new file by default.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -18,9 +21,11 @@ def write(path: Path, content: bytes) -> Path:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp gives 0600; a report is to be read as any other file
+        if mode is None:  # mkstemp gives 0600; a report is to be read as any other file
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask
+        os.chmod(name, mode)
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

@@ -6,15 +6,14 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import random
 import secrets
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from analysis import atomic
 from rig import paths
 from rig.errors import UserError
 
@@ -23,18 +22,7 @@ KEPT_PORTS = range(20000, 32768)
 
 def replace(path: Path, text: str, mode: int = 0o644) -> None:
     """Put `text` at `path`: a reader, or a crash, sees the old or the new content, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    atomic.write(path, text.encode(), mode)
 
 
 def secret(name: str) -> Path:
