@@ -153,6 +153,11 @@ def test_mounted_by_another_name(host):
     refused(lambda: drive.lease(SPEC, host.system()), "mounted at /mnt")
 
 
+def test_mounted_by_a_name_that_leads_nowhere(host):
+    host.mount("/dev/root", "/mnt", host.number("nvme0n1"))
+    refused(lambda: drive.lease(SPEC, host.system()), "mounted at /mnt")
+
+
 def test_swap(host):
     host.swap(str(host.dev / "nvme0n1"))
     refused(lambda: drive.lease(SPEC, host.system()), "swap")
