@@ -117,7 +117,6 @@ class Run:
     reason: str
     started_ns: int | None
     ended_ns: int | None
-    current_phase: str | None
     folder: Path
     phases: dict[str, Phase]
     performance: Performance | None

@@ -131,9 +131,7 @@ class Journal:
                 for row in rows:
                     _insert(self._db, table, {"run": run, **row})
             self._set_status(run, status, reason)
-            self._db.execute(
-                "UPDATE run SET ended_ns = ?, current_phase = NULL WHERE id = ?", (time.time_ns(), run)
-            )
+            self._db.execute("UPDATE run SET ended_ns = ? WHERE id = ?", (time.time_ns(), run))
 
     def give_back(self) -> list[str]:
         """Plan again what was interrupted (running) or lost, for a resumption. Gives those runs' ids.
@@ -148,8 +146,8 @@ class Journal:
                 for table in ("phase", "performance", "energy", "result", "io"):
                     self._db.execute(f"DELETE FROM {table} WHERE run = ?", (row["id"],))
                 self._db.execute(
-                    "UPDATE run SET status = 'planned', reason = '', started_ns = NULL, ended_ns = NULL,"
-                    " current_phase = NULL WHERE id = ?",
+                    "UPDATE run SET status = 'planned', reason = '', started_ns = NULL, ended_ns = NULL"
+                    " WHERE id = ?",
                     (row["id"],),
                 )
                 _event(self._db, row["id"], "resumed", {"was": row["status"]})

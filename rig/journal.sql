@@ -29,8 +29,7 @@ CREATE TABLE run (
   status TEXT NOT NULL CHECK (status IN ('planned','running','ok','partial','failed','lost','not-run')),
   reason TEXT NOT NULL DEFAULT '', -- why it is not ok; empty when ok
   started_ns INTEGER,
-  ended_ns INTEGER,
-  current_phase TEXT               -- of a running run, as last heard
+  ended_ns INTEGER
 );
 
 CREATE TABLE phase (

@@ -11,15 +11,11 @@ from typing import Any
 CAMPAIGN_COLUMNS = "id, name, question, created_ns, finished_ns, lab, virtual"
 RUN_COLUMNS = (
     "id, ordinal, replicate, host, drive, filesystem, scheduler, workload, cell, factors, status, reason,"
-    " started_ns, ended_ns, current_phase"
+    " started_ns, ended_ns"
 )
 RESULTS = (
     "SELECT result.run, joules, mean_watts, error_percent, ai_ops_per_joule, ai_mb_per_joule, ops,"
     " (read_bytes + write_bytes) / 1e6 AS megabytes FROM result JOIN performance USING (run)"
-)
-PHASES_BEGUN = (
-    "SELECT event.run, max(event.time_ns) AS time_ns FROM event JOIN run ON run.id = event.run"
-    " WHERE event.event = 'phase' AND run.status = 'running' GROUP BY event.run"
 )
 
 
@@ -62,7 +58,6 @@ class Journal:
                 "campaign": campaign,
                 "runs": self._all(f"SELECT {RUN_COLUMNS} FROM run ORDER BY ordinal"),
                 "results": {row["run"]: row for row in self._all(RESULTS)},
-                "phase_started_ns": {row["run"]: row["time_ns"] for row in self._all(PHASES_BEGUN)},
                 "last_event_ns": self._database.execute("SELECT max(time_ns) FROM event").fetchone()[0],
             }
         finally:

@@ -47,9 +47,7 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
         "done": sum(counts[status] for status in OVER),
         "counts": {status: counts[status] for status in ("running", "planned", *OVER)},
         "eta_ns": None if left is None else now_ns + int(left * 1e9),
-        "hosts": [
-            _host(host, runs, journal["phase_started_ns"]) for host in sorted({run["host"] for run in runs})
-        ],
+        "hosts": [_host(host, runs) for host in sorted({run["host"] for run in runs})],
         "phases": PHASES,
         "arrays": array_members(row["lab"]),
         "runs": [{name: run[name] for name in RUN_FIELDS} | _figures(results.get(run["id"])) for run in runs],
@@ -76,7 +74,7 @@ def _state(row: dict[str, Any], counts: Counter[str]) -> str:
     return "planned" if counts["planned"] else "finishing"
 
 
-def _host(host: str, runs: list[dict[str, Any]], phase_started_ns: dict[str, int]) -> dict[str, Any]:
+def _host(host: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     mine = [run for run in runs if run["host"] == host]
     running = next((run for run in mine if run["status"] == "running"), None)
     return {
@@ -91,8 +89,6 @@ def _host(host: str, runs: list[dict[str, Any]], phase_started_ns: dict[str, int
             "replicate": running["replicate"],
             "drive": running["drive"],
             "started_ns": running["started_ns"],
-            "phase": running["current_phase"],
-            "phase_started_ns": phase_started_ns.get(running["id"]),
         },
     }
 

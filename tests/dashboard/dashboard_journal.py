@@ -98,12 +98,6 @@ class WritableJournal:
         )
         self.event("status", time_ns, run, status="running")
 
-    def phase(self, run: str, phase: str, time_ns: int) -> None:
-        with self.database:
-            self.database.execute("BEGIN")
-            self.database.execute("UPDATE run SET current_phase = ? WHERE id = ?", (phase, run))
-            self.event("phase", time_ns, run, phase=phase)
-
     def end(
         self,
         run: str,
@@ -117,7 +111,7 @@ class WritableJournal:
         with self.database:
             self.database.execute("BEGIN")
             self.database.execute(
-                "UPDATE run SET status = ?, reason = ?, ended_ns = ?, current_phase = NULL WHERE id = ?",
+                "UPDATE run SET status = ?, reason = ?, ended_ns = ? WHERE id = ?",
                 (status, reason, time_ns, run),
             )
             if ops:

@@ -66,7 +66,6 @@ def campaign(journal: WritableJournal, feed: Feed, stop: threading.Event) -> Non
         at = now - into
         for phase, seconds in PHASES.items():
             end = at + int(seconds * SECOND)
-            journal.phase(run, phase, at)
             feed.phase(run, drive, phase, at)
             if phase in ("precondition", "workload"):
                 feed.loaded.add(drive)

@@ -50,9 +50,7 @@ function update(element, host) {
   setText(clock, run.started_ns ? duration(now() - run.started_ns / 1e9) : "");
   setText(element.querySelector(".run-id"), `run ${run.id} · replicate ${run.replicate} · ${host.done + 1} of ${host.total}`);
   const seen = new Map(phases.ofRun(run.id).map((band) => [band.phase, band]));
-  // The journal and InfluxDB each hear of a phase in their own time: the later one is right.
-  const heard = [run.phase, ...seen.keys()].filter((phase) => order.includes(phase));
-  const current = heard.reduce((best, phase) => Math.max(best, order.indexOf(phase)), -1);
+  const current = [...seen.keys()].reduce((best, phase) => Math.max(best, order.indexOf(phase)), -1);
   keyed(
     element.querySelector(".phases"),
     order,
@@ -64,15 +62,14 @@ function update(element, host) {
       item.className = `phase-${phase} ${state}`;
       if (state === "current") item.setAttribute("aria-current", "step");
       else item.removeAttribute("aria-current");
-      setText(item.lastElementChild, elapsed(phase, state, seen.get(phase), run));
+      setText(item.lastElementChild, elapsed(state, seen.get(phase)));
     },
   );
 }
 
-function elapsed(phase, state, band, run) {
+function elapsed(state, band) {
   if (state === "ahead") return "";
-  let start = band?.start_ns;
-  if (!start && state === "current" && run.phase === phase) start = run.phase_started_ns;
+  const start = band?.start_ns;
   if (!start) return state === "past" ? "✓" : "";
   const seconds = (band?.end_ns ? band.end_ns / 1e9 : state === "current" ? now() : start / 1e9) - start / 1e9;
   if (state === "past" && !band?.end_ns) return "✓";
