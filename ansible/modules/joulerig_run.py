@@ -118,6 +118,7 @@ def execute(p, result):
         start, end, result["report"] = load.load()
         after = blockqueue.stat(name)
         recorder.add("workload", start, end)
+        recorder.work(fio.counts(result["report"]), end)
         result["counters"] = {key: after[key] - before[key] for key in before}
         for kernel_name, _ in drives.values():
             if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:

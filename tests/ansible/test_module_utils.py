@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -537,3 +538,22 @@ def test_the_json_of_a_tool_that_complains_is_kept(tool):
     """smartctl's exit code has bits for the drive's state: its report counts all the same."""
     tool("smartctl", "echo '{\"a\": 1}'; exit 64")
     assert tools.run_json(["smartctl"]) == {"a": 1}
+
+
+def test_the_work_of_a_load_is_announced_at_its_end_in_controller_time(agent):
+    path, received = agent
+    recorder = phases.Phases(path, {"campaign": "c1", "run": "r1", "host": "h1", "drive": "d1"}, CLOCK)
+    recorder.work({"ops": 7, "read_bytes": 0, "write_bytes": 28672}, 5000)
+    assert received(1) == ["workload,drive=d1,host=h1,run=r1 ops=7i,read_bytes=0i,write_bytes=28672i 6000\n"]
+
+
+def test_the_work_of_a_load_is_that_of_all_its_jobs():
+    report = json.loads(
+        (Path(__file__).parents[1] / "rig" / "fixtures" / "fio-fsync-two-jobs.json").read_text()
+    )
+    one, two = (job["write"] for job in report["jobs"])
+    assert fio.counts(report) == {
+        "ops": one["total_ios"] + two["total_ios"],
+        "read_bytes": 0,
+        "write_bytes": one["io_bytes"] + two["io_bytes"],
+    }

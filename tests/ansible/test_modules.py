@@ -264,7 +264,8 @@ def fio(tool, end="exit 0"):
         """[ "$1" != --version ] || exit 0
 for word in "$@"; do case "$word" in --output=*) output=${word#--output=} ;; *) job=$word ;; esac; done
 for way in prerun postrun; do sed -n "s/^exec_$way=//p" "$job" | sh > /dev/null; done
-echo '{"jobs": [{"jobname": "j", "error": 0}]}' > "$output"
+echo '{"jobs": [{"jobname": "j", "error": 0, "read": {"total_ios": 0, "io_bytes": 0},' > "$output"
+echo '"write": {"total_ios": 5, "io_bytes": 20480}}]}' >> "$output"
 """
         + end,
     )

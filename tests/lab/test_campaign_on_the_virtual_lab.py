@@ -82,13 +82,16 @@ def test_influxdb_holds_every_measurement_that_has_a_source_here(lab: Lab, campa
     password = (lab.folder / "var" / "secrets" / "reader").read_text()
     with Client(f"http://127.0.0.1:{port}", "joulerig", "reader", password) as database:
         assert set(database.query("SHOW MEASUREMENTS")["name"]) >= {
-            "power", "blockio", "fsjournal", "drive_health", "hostload", "phase",
+            "power", "blockio", "fsjournal", "drive_health", "hostload", "workload", "phase",
         }  # fmt: skip
         run = executed(campaign)[0]
         phases = database.query(
             f"SELECT start_ns, end_ns FROM phase WHERE run = '{run['id']}' GROUP BY phase"
         )
         assert set(phases["phase"]) == {"prepare", "precondition", "idle", "workload", "tail"}
+        work = database.query(f"SELECT ops, write_bytes FROM workload WHERE run = '{run['id']}'")
+        assert work["ops"].to_list() == [run["performance"]["ops"]]
+        assert work["write_bytes"].to_list() == [run["performance"]["write_bytes"]]
         health = database.query(
             "SELECT last(data_units_written_bytes) FROM drive_health WHERE drive = 'nvme-consumer'"
         )

@@ -67,6 +67,16 @@ class Workload:
         return min(_stamps(stamps + ".begin")), max(_stamps(stamps + ".end")), report
 
 
+def counts(report):
+    """{ops, read_bytes, write_bytes} of a report, over all of its jobs."""
+    ways = [job[way] for job in report["jobs"] for way in ("read", "write")]
+    return {
+        "ops": sum(way["total_ios"] for way in ways),
+        "read_bytes": sum(job["read"]["io_bytes"] for job in report["jobs"]),
+        "write_bytes": sum(job["write"]["io_bytes"] for job in report["jobs"]),
+    }
+
+
 def _stamps(path):
     try:
         with open(path) as file:

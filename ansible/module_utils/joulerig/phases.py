@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Phases of a run: recorded for the result, and announced to the host's agent as they begin and end."""
+"""Phases of a run and its work: recorded for the result, and announced to the host's agent as they come."""
 
 import contextlib
 import socket
@@ -48,8 +48,15 @@ class Phases:
             "clock_error_ns": self._clock["error_ns"],
         }
         # Time and tags are a point's identity: the end must carry those of the beginning to complete it.
-        at = self._announced.get(name, start) + offset
-        line = "phase" + "".join(f",{key}={_tag(value)}" for key, value in tags) + " "
+        self._send("phase", tags, fields, self._announced.get(name, start) + offset)
+
+    def work(self, counts, end):
+        """Announce what the load did by its `end` (host's clock): integer `counts`, a `workload` point."""
+        tags = sorted((key, self._tags[key]) for key in ("run", "host", "drive"))
+        self._send("workload", tags, counts, end + self._clock["offset_ns"])
+
+    def _send(self, measurement, tags, fields, at):
+        line = measurement + "".join(f",{key}={_tag(value)}" for key, value in tags) + " "
         line += ",".join(f"{key}={value}i" for key, value in fields.items() if value is not None)
         # The agent may be down: the run's own record of its phases is what counts.
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
