@@ -34,7 +34,7 @@ demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, liv
 	@$(RIG) up
 	@$(RIG) run playbooks/demo.yml
 	@$(RIG) report
-	@$(RIG) status | grep '^dashboard'
+	@$(RIG) status | grep '^dashboard:'
 
 down: ## End what `make demo` started
 	@if [ -x $(RIG) ]; then $(RIG) down; else echo "nothing was set up"; fi
