@@ -11,7 +11,8 @@ reads at each tick:
   partition each;
 - the journal statistics of 8 mounted ext4 file systems: made-up files, since
   eight mounts cannot be had everywhere (a plain file costs a little less than
-  one of /proc);
+  one of /proc). iod asks a drive's journal while the drive writes and a second
+  longer, so what it costs depends on how many of this machine's devices write;
 - the drives' serials (every 10 s): a made-up sysfs.
 
 Not in it: the NVMe health log, which needs real drives (one command a drive
