@@ -14,6 +14,10 @@ import (
 )
 
 // config is the file that --config names.
+// defaultFlushIntervalSeconds is longer than the writer's own: each sending
+// costs the measured host CPU time, and only a live view is in a hurry.
+const defaultFlushIntervalSeconds = 2
+
 type config struct {
 	Host            string  `json:"host"`             // tag of every point
 	IntervalSeconds float64 `json:"interval_seconds"` // block layer and journals
@@ -83,6 +87,9 @@ func (c *config) check() error {
 		c.Influx.SpoolDir = c.SpoolDir
 	case c.SpoolDir != "":
 		return errors.New("influx.spool_dir: given beside spool_dir: expected one of the two")
+	}
+	if c.Influx.FlushIntervalSeconds == 0 {
+		c.Influx.FlushIntervalSeconds = defaultFlushIntervalSeconds
 	}
 	if c.Influx.SpoolDir == "" {
 		return errors.New("spool_dir: empty: expected a directory")
