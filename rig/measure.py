@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import polars as pl
 
 from analysis import energy, power
 from analysis.influx import Client, quote_string
+from analysis.results import Phase
 from rig import controller, influxdb, wait
 from rig.errors import UserError
 from rig.lab import Lab
@@ -20,17 +20,6 @@ from rig.virtuallab import lab as virtuallab
 
 Truth = Mapping[str, Mapping[str, Any]]
 ARRIVAL_SECONDS = 5.0  # how long points may be on their way to InfluxDB
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A phase on the controller's time axis, and how well the host's clock is tied to it."""
-
-    phase: str
-    start_ns: int
-    end_ns: int
-    clock_offset_ns: int
-    clock_error_ns: int
 
 
 def on_controller_time(

@@ -48,16 +48,16 @@ def mapping(playbook: Path) -> Any:
     raise UserError(f"{playbook}: no play of it imports campaign.yml with a campaign: mapping under vars:")
 
 
+def _command(playbook: Path, inventory: Path) -> list[str]:
+    program = Path(sys.executable).parent / "ansible-playbook"
+    return [str(program), "-i", str(inventory), str(playbook.absolute())]
+
+
 def ansible(
     playbook: Path, inventory: Path, extra: dict[str, str] | None = None, log: Path | None = None
 ) -> int:
     """Run ansible-playbook with the checkout's configuration, output into `log` if given. Its exit code."""
-    command = [
-        str(Path(sys.executable).parent / "ansible-playbook"),
-        "-i",
-        str(inventory),
-        str(playbook.absolute()),
-    ]
+    command = _command(playbook, inventory)
     for key, value in (extra or {}).items():
         command += ["-e", f"{key}={value}"]
     environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg")}
@@ -81,12 +81,7 @@ def campaign(
     before = set(_journals())
     log = paths.var() / "log" / "campaign.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        str(Path(sys.executable).parent / "ansible-playbook"),
-        "-i",
-        str(inventory),
-        str(playbook.absolute()),
-    ]
+    command = _command(playbook, inventory)
     command += ["-e", f"resume={resume}"] if resume else []
     environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
     with log.open("w") as output:
