@@ -9,7 +9,7 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
-.PHONY: test-unit test-c test-go test-python test-lab lint bench-agent
+.PHONY: test-unit test-c test-go test-python test-lab lint bench-agent bench-power
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -60,6 +60,9 @@ test-python: build ## Python tests: units, real servers, and a campaign on a vir
 
 bench-agent: build ## What the host agent costs: results/bench/agent.json
 	.venv/bin/python tests/bench/bench_agent.py
+
+bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/power.json
+	.venv/bin/python tests/bench/bench_power.py
 
 clean: ## Remove what was compiled
 	rm -rf $(BUILD)

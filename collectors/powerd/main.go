@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -52,6 +53,8 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "powerd: %v\n", err)
 		return exitUsage
 	}
+	// All meters together are a few percent of one processor: more threads would only wake each other up.
+	runtime.GOMAXPROCS(1)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	code, err := serve(ctx, config, stderr)
@@ -102,7 +105,10 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 		logf := func(format string, args ...any) { logger.Printf("%s: %s", mc.Name, fmt.Sprintf(format, args...)) }
 		meters = append(meters, newMeter(mc, config.PointsPerSecond, writer, logf))
 	}
-	session := openState(meters, stateDir(config), newSession())
+	session, err := openState(meters, stateDir(config), newSession())
+	if err != nil {
+		return exitUsage, err
+	}
 
 	server := &http.Server{
 		Handler:           statusHandler(func() Status { return collectStatus(session, meters, writer.Stats) }),

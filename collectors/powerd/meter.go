@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ const (
 
 const (
 	// How long lines may wait for more before they are handed to the writer.
-	lingerNS    = 400e6
+	lingerNS    = 1000e6
 	lingerBytes = 64 << 10
 )
 
@@ -42,7 +43,8 @@ type Meter struct {
 	session   string
 	sink      sink
 	logf      func(format string, args ...any)
-	statePath string // "" where nothing is kept
+	stateFile *os.File // nil where nothing is kept
+	stateTurn uint64
 
 	mu         sync.Mutex
 	state      State
