@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	"joulerig/collectors/internal/clockfit"
 	"joulerig/collectors/internal/energy"
@@ -39,6 +40,8 @@ type streamedRail struct {
 	surplus     uint64 // samples still to throw away
 	energy      *energy.Rail
 	print       fingerprint
+	gapEnd      uint64 // index after the last gap that indices tell of
+	gapSeconds  float64
 	stampedEnd  uint64 // index of the last point of this stream
 	base        books  // the counters at the beginning of this stream
 }
@@ -92,6 +95,7 @@ func (s *streamed) begin() {
 	}
 	for _, r := range s.rails {
 		r.next, r.surplus, r.stampedEnd = 0, 0, 0
+		r.gapEnd, r.gapSeconds = 0, 0
 		r.print.reset()
 		r.base = r.books
 	}
@@ -131,7 +135,7 @@ func (s *streamed) missing(n int64, at uint64) {
 	if n > 0 {
 		s.m.logf("%d samples are missing from the stream before sample %d", n, at)
 		for _, r := range s.rails {
-			r.lost(n, s.period())
+			r.books.unknown(r.books.Missing(n, s.period()))
 		}
 		return
 	}
@@ -146,8 +150,16 @@ func (s *streamed) missing(n int64, at uint64) {
 	}
 }
 
-func (r *streamedRail) lost(n int64, period float64) {
-	r.books.unknown(r.books.Missing(n, period))
+// lost books n samples that did not come, or were no numbers, from index `first` on. What follows on is the same gap.
+func (r *streamedRail) lost(first uint64, n int64, period float64) {
+	seconds := r.books.Missing(n, period)
+	r.books.unknown(seconds)
+	if first != r.gapEnd {
+		r.gapSeconds = 0
+	}
+	r.gapEnd = first + uint64(n)
+	r.gapSeconds += seconds
+	r.books.WorstGapSeconds = math.Max(r.books.WorstGapSeconds, r.gapSeconds)
 }
 
 // pair integrates what both channels of the rail have by now.
@@ -159,7 +171,7 @@ func (s *streamed) pair(r *streamedRail) {
 			return
 		}
 		if lo > r.next {
-			r.lost(int64(lo-r.next), s.period())
+			r.lost(r.next, int64(lo-r.next), s.period())
 		}
 		if drop := min(r.surplus, n); drop > 0 {
 			r.energy.Break()
@@ -173,7 +185,7 @@ func (s *streamed) pair(r *streamedRail) {
 			r.energy.Break()
 			r.books.unknown(r.books.Again(int64(n), s.period()))
 		} else {
-			r.energy.Add(lo, volts, amps, func(n int64) { r.lost(n, s.period()) })
+			r.energy.Add(lo, volts, amps, func(first uint64, n int64) { r.lost(first, n, s.period()) })
 		}
 		r.next = lo + n
 	}
