@@ -71,6 +71,7 @@ type Writer struct {
 	buf      []byte // the sender's own
 	limit    int    // the sender's own: most bytes of a batch at present
 	calm     int    // the sender's own: batches in time since limit was changed
+	progress bool   // the sender's own: something was acknowledged since drain began
 
 	mu     sync.Mutex
 	stats  Stats
@@ -207,9 +208,12 @@ func (w *Writer) run() {
 			last = true
 		}
 		for {
+			w.progress = false
 			err := w.drain()
-			if err == nil {
+			if err == nil || w.progress {
 				backoff = minBackoff
+			}
+			if err == nil {
 				break
 			}
 			w.fail(err)
@@ -284,6 +288,7 @@ func (w *Writer) drain() error {
 			}
 		}
 		err = w.spool.acknowledge(int64(len(b.bytes)))
+		w.progress = true
 		w.succeed(&result)
 		if err != nil {
 			w.fail(err)
