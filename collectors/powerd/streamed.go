@@ -27,6 +27,8 @@ type streamed struct {
 	rails    []*streamedRail
 	maxWait  int
 
+	recording *recording // nil where none was asked for
+
 	// Of the stream under way.
 	observed uint64 // samples delivered, as the fit has been told
 	began    bool
@@ -35,6 +37,7 @@ type streamed struct {
 
 type streamedRail struct {
 	*rail
+	number      int // among the meter's rails
 	volts, amps *channel
 	next        uint64 // index after the last sample that was paired
 	surplus     uint64 // samples still to throw away
@@ -66,8 +69,8 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 		s.channels = append(s.channels, byName[c.name])
 	}
 	perPoint := samplesPerPoint(config.SampleRateHz, pointsPerSecond)
-	for _, base := range m.rails {
-		r := &streamedRail{rail: base}
+	for number, base := range m.rails {
+		r := &streamedRail{rail: base, number: number}
 		scale := energy.NoScale
 		if watts := base.config.Watts; watts != "" {
 			// A power is volts times amps of 1.
@@ -90,6 +93,9 @@ func (s *streamed) begin() {
 	s.fit.Restart()
 	s.observed, s.began = 0, false
 	s.pending = s.pending[:0]
+	if s.recording != nil {
+		s.recording.Stream()
+	}
 	for _, c := range s.channels {
 		c.reset()
 	}
@@ -185,6 +191,9 @@ func (s *streamed) pair(r *streamedRail) {
 			r.energy.Break()
 			r.books.unknown(r.books.Again(int64(n), s.period()))
 		} else {
+			if s.recording != nil {
+				s.recording.take(r.number, lo, volts, amps, &s.m.config)
+			}
 			r.energy.Add(lo, volts, amps, func(first uint64, n int64) { r.lost(first, n, s.period()) })
 		}
 		r.next = lo + n
@@ -232,6 +241,10 @@ func (s *streamed) publish() {
 	}
 	// The device's seconds are as long as its crystal makes them; the joules are of true ones.
 	second := 1 + s.fit.Drift()
+	if n := len(s.pending); s.recording != nil && n > 0 {
+		end := s.pending[n-1].point.End
+		s.recording.Clock(end, s.fit.At(end)+s.m.offset, s.fit.Residual())
+	}
 	for i := range s.pending {
 		p := &s.pending[i]
 		r := p.rail
