@@ -53,7 +53,12 @@ def measure(folder, seconds, bare):
         secret = folder / "password"
         secret.write_text(password)
         secret.chmod(0o600)
-        access = {"url": influx.url, "database": influx.database, "username": user, "password_file": str(secret)}
+        access = {
+            "url": influx.url,
+            "database": influx.database,
+            "username": user,
+            "password_file": str(secret),
+        }
         config = {
             "state_dir": str(folder / "powerd"),
             "srcap": SRCAP,
@@ -72,7 +77,9 @@ def measure(folder, seconds, bare):
                 }
             ],
         }
-        client = subprocess.Popen([bare, f"tcp-raw/127.0.0.1/{theirs.port}", str(seconds)], stdout=subprocess.PIPE)
+        client = subprocess.Popen(
+            [bare, f"tcp-raw/127.0.0.1/{theirs.port}", str(seconds)], stdout=subprocess.PIPE
+        )
         powerd = Powerd(folder, config)
         time.sleep(seconds)
         status = powerd.meter("bench")
@@ -88,7 +95,9 @@ def measure(folder, seconds, bare):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "bench" / "power.json")
     arguments = parser.parse_args()
@@ -96,7 +105,10 @@ def main():
         folder = Path(folder)
         bare = folder / "bare_sigrok"
         flags = subprocess.run(
-            ["pkg-config", "--cflags", "--libs", "libsigrok", "glib-2.0"], capture_output=True, text=True, check=True
+            ["pkg-config", "--cflags", "--libs", "libsigrok", "glib-2.0"],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.split()
         subprocess.run(
             ["cc", "-O2", "-o", bare, Path(__file__).with_name("bare_sigrok.c"), *flags], check=True
@@ -130,7 +142,9 @@ def main():
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"ours: srcap + powerd  {our_cpu:7.3f} s of CPU in {seconds:.1f} s, {status['samples']} samples a channel")
+    print(
+        f"ours: srcap + powerd  {our_cpu:7.3f} s of CPU in {seconds:.1f} s, {status['samples']} samples a channel"
+    )
     print(f"bare libsigrok client {bare_cpu:7.3f} s of CPU, {min(counted)} samples a channel")
     print(f"ratio {result['cpu_ratio']} (bar {BAR}); lost {lost} samples; joules off by {worst:.2e}")
     holds = lost == 0 and result["cpu_ratio"] <= BAR and seconds >= 0.97 * arguments.seconds - 2
