@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the power path costs at four channels of 1 MS/s, and whether it loses anything.
 
-Two instances of the emulated instrument (tests/collectors/emulated_hmo.py, 20 ms windows over TCP) run side by
-side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd; the other feeds
+Two instances of the emulated instrument (tests/collectors/emulated_hmo.py, 20 ms windows over TCP) run side
+by side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd; the other feeds
 bare_sigrok.c, the least that a libsigrok client can do: it counts the samples and throws them away. Both run
 over the same seconds, so whatever else the machine does falls on both. CPU is the kernel's account of each
 process at its end (user and system time, powerd's with srcap's), from its start to its end.
 
-Lost are the samples that the instrument had made by the time of the last point and that are not in the joules,
-counted from the first one delivered; the joules are compared with those of the instrument's waveform.
+Lost are the samples that the instrument had made by the time of the last point and that are not in the
+joules, counted from the first one delivered; the joules are compared with those of the instrument's waveform.
 
 Exit code: 0 if nothing was lost and the ratio is within the bar, 1 if not, 2 if the bench could not run.
 """
@@ -91,7 +91,7 @@ def measure(folder, seconds, bare):
             rail: influx.rows(f"SELECT * FROM power WHERE rail='{rail}' ORDER BY time")
             for rail in ("12v", "5v")
         }
-        return ours, status, our_cpu, bare_cpu, counted, ends, powerd.log_path.read_text()
+        return status, our_cpu, bare_cpu, counted, ends, powerd.log_path.read_text()
 
 
 def main():
@@ -113,7 +113,7 @@ def main():
         subprocess.run(
             ["cc", "-O2", "-o", bare, Path(__file__).with_name("bare_sigrok.c"), *flags], check=True
         )
-        ours, status, our_cpu, bare_cpu, counted, ends, log = measure(folder, arguments.seconds, bare)
+        status, our_cpu, bare_cpu, counted, ends, log = measure(folder, arguments.seconds, bare)
     if status is None or not counted or min(counted) == 0:
         print(f"bench-power: nothing was measured\n{log}", file=sys.stderr)
         return 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sample clock of a 20 kS/s instrument while every processor of the controller is busy with something else."""
+"""The sample clock of a 20 kS/s instrument while all processors of the controller are busy."""
 
 import os
 import subprocess

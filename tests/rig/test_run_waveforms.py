@@ -5,6 +5,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+
 from rig import controller, waveforms
 from rig.errors import UserError
 
