@@ -3,7 +3,7 @@
 """What the power path costs at four channels of 1 MS/s, and whether it loses anything.
 
 Two instances of the emulated instrument (tests/collectors/emulated_hmo.py, 20 ms windows over TCP) run side
-by side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd; the other feeds
+by side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd; the other
 bare_sigrok.c, the least that a libsigrok client can do: it counts the samples and throws them away. Both run
 over the same seconds, so whatever else the machine does falls on both. CPU is the kernel's account of each
 process at its end (user and system time, powerd's with srcap's), from its start to its end.
@@ -143,7 +143,8 @@ def main():
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
     print(
-        f"ours: srcap + powerd  {our_cpu:7.3f} s of CPU in {seconds:.1f} s, {status['samples']} samples a channel"
+        f"ours: srcap + powerd  {our_cpu:7.3f} s of CPU in {seconds:.1f} s,"
+        f" {status['samples']} samples a channel"
     )
     print(f"bare libsigrok client {bare_cpu:7.3f} s of CPU, {min(counted)} samples a channel")
     print(f"ratio {result['cpu_ratio']} (bar {BAR}); lost {lost} samples; joules off by {worst:.2e}")
