@@ -79,15 +79,18 @@ uint32_t sampler_read(struct sampler_reader *reader, const struct sampler *sampl
 {
 	uint64_t written = sampler_written(sampler);
 	uint64_t first, oldest;
-	uint32_t count, lost;
+	uint32_t count, lost, slot;
 
 	skip_overwritten(reader, sampler, written);
 	first = reader->next;
 	count = (uint32_t)(written - first);
 	if (count > most)
 		count = most;
-	for (uint32_t n = 0; n < count; n++)
-		samples[n] = sampler->ring[(first + n) % sampler->capacity];
+	slot = (uint32_t)(first % sampler->capacity);
+	for (uint32_t n = 0; n < count; n++) {
+		samples[n] = sampler->ring[slot];
+		slot = slot + 1 == sampler->capacity ? 0 : slot + 1;
+	}
 
 	/* The writer may have come round while this was copying: what it may
 	 * have touched is thrown away, never passed on. */
