@@ -13,10 +13,12 @@
 
 #define SAMPLER_RAILS 4
 
-/* One conversion of all rails over the same window: means, in volts and amps. */
+/* One conversion of all rails over the same window: means, in volts and amps, and
+ * the marker inputs as they were in it. */
 struct sample {
 	float volts[SAMPLER_RAILS];
 	float amps[SAMPLER_RAILS];
+	uint8_t markers;
 };
 
 struct sampler {

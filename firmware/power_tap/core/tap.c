@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tap.h"
 
-void tap_init(struct tap *tap, uint32_t rate_hz, const char *serial)
+void tap_init(struct tap *tap, uint32_t rate_hz, const char *serial, const struct board *board)
 {
 	sampler_init(&tap->sampler, tap->ring, TAP_RING_SAMPLES);
 	tap->rate_hz = rate_hz;
 	tap->serial = serial;
+	tap->board = board;
 	for (unsigned n = 0; n < TAP_INSTRUMENTS; n++)
 		tap->overruns[n] = 0;
+	for (unsigned r = 0; r < TAP_RAILS; r++)
+		atomic_init(&tap->converter_errors[r], 0);
 }
 
 void tap_sample(struct tap *tap, const struct sample *sample)
 {
-	sampler_write(&tap->sampler, sample);
+	struct sample stored = *sample;
+
+	if (tap->board && tap->board->markers)
+		stored.markers = tap->board->markers(tap->board->context);
+	stored.markers &= TAP_MARKERS_MASK;
+	sampler_write(&tap->sampler, &stored);
+}
+
+void tap_converter_error(struct tap *tap, unsigned rail)
+{
+	if (rail < TAP_RAILS)
+		atomic_fetch_add_explicit(&tap->converter_errors[rail], 1, memory_order_relaxed);
 }
 
 uint64_t tap_samples(const struct tap *tap)

@@ -8,6 +8,7 @@
 #ifndef JOULERIG_TAP_H
 #define JOULERIG_TAP_H
 
+#include "board.h"
 #include "sampler.h"
 
 #include <stdbool.h>
@@ -19,6 +20,8 @@
 /* Channels of an instrument: volts and amps of its first rail, then of its
  * second. */
 #define TAP_CHANNELS (2 * TAP_RAILS_PER_INSTRUMENT)
+
+#define TAP_MARKERS_MASK 3 /* two inputs: bits 0 and 1 */
 
 /* The ring has to cover the longest time that a client's host may stall. */
 #ifndef TAP_RING_SAMPLES
@@ -34,8 +37,10 @@ struct tap {
 	struct sample ring[TAP_RING_SAMPLES];
 	uint32_t rate_hz;
 	const char *serial;
+	const struct board *board;
 	/* Samples that clients of each instrument came too late for. */
 	uint64_t overruns[TAP_INSTRUMENTS];
+	_Atomic uint32_t converter_errors[TAP_RAILS];
 };
 
 /* One client's place in the samples of one instrument. */
@@ -48,8 +53,17 @@ struct tap_view {
 	uint32_t window_samples;
 };
 
-void tap_init(struct tap *tap, uint32_t rate_hz, const char *serial);
+/* The serial and the board (NULL: none) stay the caller's and must outlive the tap. */
+void tap_init(struct tap *tap, uint32_t rate_hz, const char *serial, const struct board *board);
+
+/* Puts in one sample of raw converted volts and amps; to be called at the tap's
+ * rate, in an interrupt or in the loop that runs sessions. A rail that could not
+ * be read is NaN. */
 void tap_sample(struct tap *tap, const struct sample *sample);
+
+/* Counts a failure to read a rail's converter (I2C, SPI). */
+void tap_converter_error(struct tap *tap, unsigned rail);
+
 uint64_t tap_samples(const struct tap *tap);
 
 void tap_view_open(struct tap_view *view, struct tap *tap, unsigned instrument);

@@ -13,7 +13,7 @@ static float next_value;
 
 static void begin(uint32_t rate_hz, unsigned instrument)
 {
-	tap_init(&tap, rate_hz, "S1");
+	tap_init(&tap, rate_hz, "S1", NULL);
 	session_open(&session, &tap, instrument);
 	next_value = 0;
 }
@@ -22,7 +22,7 @@ static void begin(uint32_t rate_hz, unsigned instrument)
 static void sample(unsigned count)
 {
 	for (unsigned n = 0; n < count; n++) {
-		struct sample one;
+		struct sample one = { .markers = 0 };
 
 		for (unsigned r = 0; r < TAP_RAILS; r++) {
 			one.volts[r] = next_value + 0.125f * (float)r;

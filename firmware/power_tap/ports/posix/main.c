@@ -383,7 +383,7 @@ int main(int argc, char **argv)
 	if (signals < 0)
 		refuse("no descriptor for signals");
 
-	tap_init(&tap, rate_hz, "virtual");
+	tap_init(&tap, rate_hz, "virtual", NULL);
 	align_init(&align);
 	say_where();
 	serve(signals);
