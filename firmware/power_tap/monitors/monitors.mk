@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The monitor chips' unit tests: part of the firmware's Makefile.
+MONITORS = monitors/adm127x.c monitors/ina22x.c
+
+$(BUILD)/test_tap_monitors: monitors/tests/test_monitors.c $(MONITORS) $(wildcard monitors/*.h) ../../tests/check.h Makefile
+	@mkdir -p $(BUILD)
+	$(CC) $(STRICT) $(SANITIZE) -Imonitors -I../../tests -o $@ $< $(MONITORS) -lm
