@@ -2,8 +2,9 @@
 /*
  * The part of the command set of a Rohde & Schwarz RTA4004 that libsigrok's
  * hameg-hmo driver uses, so that the tap works with the driver as it is shipped.
- * The tap is no oscilloscope: what it has not (vertical scale, trigger, digital
- * lines) is answered with a fixed value that the driver accepts.
+ * The tap is no oscilloscope: what it has not (vertical scale, trigger) is
+ * answered with a fixed value that the driver accepts. Its two marker inputs are
+ * the first two digital lines.
  */
 #include "session.h"
 
@@ -42,6 +43,7 @@ static enum scpi_outcome reset(struct scpi *scpi, const struct scpi_call *call)
 	(void)scpi;
 	session->channels_enabled = (1u << TAP_CHANNELS) - 1;
 	session->channels_served = 0;
+	session->lines_enabled = 0;
 	session->format_is_real = true;
 	return SCPI_DONE;
 }
@@ -65,8 +67,10 @@ static enum scpi_outcome next_error(struct scpi *scpi, const struct scpi_call *c
 		{ SCPI_HEADER_SUFFIX_OUT_OF_RANGE, "-114,\"Header suffix out of range\"" },
 		{ SCPI_SETTINGS_CONFLICT, "-221,\"Settings conflict\"" },
 		{ SCPI_RESPONSE_TOO_LONG, "-223,\"Too much data\"" },
+		{ SCPI_DATA_OUT_OF_RANGE, "-222,\"Data out of range\"" },
 		{ SCPI_ILLEGAL_PARAMETER, "-224,\"Illegal parameter value\"" },
 		{ SCPI_HARDWARE_MISSING, "-241,\"Hardware missing\"" },
+		{ SCPI_MEMORY_ERROR, "-311,\"Memory error\"" },
 		{ SCPI_QUEUE_OVERFLOW, "-350,\"Queue overflow\"" },
 		{ SCPI_INPUT_OVERRUN, "-363,\"Input buffer overrun\"" },
 	};
@@ -84,6 +88,12 @@ static enum scpi_outcome nothing(struct scpi *scpi, const struct scpi_call *call
 	(void)scpi;
 	(void)call;
 	return SCPI_DONE;
+}
+
+/* Another set of channels begins a round of its own. */
+static void forget_round(struct session *session)
+{
+	session->channels_served = UINT8_MAX;
 }
 
 static enum scpi_outcome channel_state(struct scpi *scpi, const struct scpi_call *call)
@@ -112,8 +122,7 @@ static enum scpi_outcome set_channel_state(struct scpi *scpi, const struct scpi_
 		session->channels_enabled |= (uint8_t)(1u << channel);
 	else
 		session->channels_enabled &= (uint8_t)~(1u << channel);
-	/* Another set of channels begins a round of its own. */
-	session->channels_served = (1u << TAP_CHANNELS) - 1;
+	forget_round(session);
 	return SCPI_DONE;
 }
 
@@ -180,7 +189,8 @@ static void put_float(uint8_t *place, float value)
 /* A round of requests reads the channels of one window: the first enabled
  * channel takes the samples since the last round, the others give the same. A
  * channel that the window has already given also begins a round, for a client
- * need not have told which channels it will ask for. */
+ * need not have told which channels it will ask for. The driver asks for pods
+ * last, so a pod begins a round only by that. */
 static bool begins_round(const struct session *session, unsigned channel)
 {
 	unsigned first = 0;
@@ -189,7 +199,33 @@ static bool begins_round(const struct session *session, unsigned channel)
 		return true;
 	while (first < TAP_CHANNELS && !(session->channels_enabled >> first & 1))
 		first++;
-	return channel == first;
+	return first < TAP_CHANNELS && channel == first;
+}
+
+/* Takes the window that a request for the channel is to be answered from. False
+ * when the request has to wait. */
+static bool take_window(struct session *session, unsigned channel, int64_t waiting_ns)
+{
+	struct tap_view *view = &session->view;
+
+	if (begins_round(session, channel)) {
+		uint32_t wanted = view->tap->rate_hz / FRAMES_PER_SECOND;
+		uint32_t available = tap_view_available(view);
+
+		if (wanted < 1)
+			wanted = 1;
+		if (wanted > TAP_WINDOW_SAMPLES)
+			wanted = TAP_WINDOW_SAMPLES;
+		session->samples_wanted = available < wanted ? wanted - available : 1;
+		/* An empty block crashes the driver: never without a sample. */
+		if (available == 0 || (available < wanted && waiting_ns < LONGEST_WAIT_NS))
+			return false;
+		if (tap_view_latch(view) == 0)
+			return false;
+		session->channels_served = 0;
+	}
+	session->channels_served |= (uint8_t)(1u << channel);
+	return true;
 }
 
 static enum scpi_outcome channel_data(struct scpi *scpi, const struct scpi_call *call)
@@ -205,25 +241,78 @@ static enum scpi_outcome channel_data(struct scpi *scpi, const struct scpi_call 
 		scpi_push_error(scpi, SCPI_SETTINGS_CONFLICT);
 		return SCPI_DONE;
 	}
-	if (begins_round(session, channel)) {
-		uint32_t wanted = view->tap->rate_hz / FRAMES_PER_SECOND;
-		uint32_t available = tap_view_available(view);
-
-		if (wanted < 1)
-			wanted = 1;
-		if (wanted > TAP_WINDOW_SAMPLES)
-			wanted = TAP_WINDOW_SAMPLES;
-		/* An empty block crashes the driver: never without a sample. */
-		if (available == 0 || (available < wanted && call->waiting_ns < LONGEST_WAIT_NS))
-			return SCPI_LATER;
-		if (tap_view_latch(view) == 0)
-			return SCPI_LATER;
-		session->channels_served = 0;
-	}
+	if (!take_window(session, channel, call->waiting_ns))
+		return SCPI_LATER;
 	place = scpi_write_block(scpi, (size_t)view->window_samples * 4);
 	for (uint32_t n = 0; place && n < view->window_samples; n++)
 		put_float(place + 4 * n, tap_view_value(view, channel, n));
-	session->channels_served |= (uint8_t)(1u << channel);
+	return SCPI_DONE;
+}
+
+/* Pod 1 has the markers as its lines 0 and 1; nothing is connected to its other
+ * lines and to pod 2, which read 0. */
+static enum scpi_outcome pod_data(struct scpi *scpi, const struct scpi_call *call)
+{
+	struct session *session = call->instrument;
+	struct tap_view *view = &session->view;
+	uint32_t pod = call->suffix[0];
+	uint8_t *place;
+
+	if (pod < 1 || pod > SESSION_PODS) {
+		scpi_push_error(scpi, SCPI_HEADER_SUFFIX_OUT_OF_RANGE);
+		return SCPI_DONE;
+	}
+	if (session->format_is_real) {
+		scpi_push_error(scpi, SCPI_SETTINGS_CONFLICT);
+		return SCPI_DONE;
+	}
+	if (!take_window(session, TAP_CHANNELS + pod - 1, call->waiting_ns))
+		return SCPI_LATER;
+	place = scpi_write_block(scpi, view->window_samples);
+	for (uint32_t n = 0; place && n < view->window_samples; n++)
+		place[n] = pod == 1 ? tap_view_markers(view, n) : 0;
+	return SCPI_DONE;
+}
+
+/* The driver names the digital lines (0 to 15) and the pods (1 and 2) by the same
+ * command, so that 1 and 2 are both; their state is kept for it, and does no more. */
+static bool line_of(struct scpi *scpi, const struct scpi_call *call, unsigned *line)
+{
+	if (call->suffix[0] >= 8 * SESSION_PODS) {
+		scpi_push_error(scpi, SCPI_HEADER_SUFFIX_OUT_OF_RANGE);
+		return false;
+	}
+	*line = call->suffix[0];
+	return true;
+}
+
+static enum scpi_outcome line_state(struct scpi *scpi, const struct scpi_call *call)
+{
+	const struct session *session = call->instrument;
+	unsigned line;
+
+	if (line_of(scpi, call, &line))
+		scpi_write_text(scpi, session->lines_enabled >> line & 1 ? "1" : "0");
+	return SCPI_DONE;
+}
+
+static enum scpi_outcome set_line_state(struct scpi *scpi, const struct scpi_call *call)
+{
+	struct session *session = call->instrument;
+	unsigned line;
+	bool enabled;
+
+	if (!line_of(scpi, call, &line))
+		return SCPI_DONE;
+	if (!scpi_parse_bool(call->parameter, &enabled)) {
+		scpi_push_error(scpi, SCPI_DATA_TYPE_ERROR);
+		return SCPI_DONE;
+	}
+	if (enabled)
+		session->lines_enabled |= (uint16_t)(1u << line);
+	else
+		session->lines_enabled &= (uint16_t)~(1u << line);
+	forget_round(session);
 	return SCPI_DONE;
 }
 
@@ -232,13 +321,6 @@ static enum scpi_outcome sample_rate(struct scpi *scpi, const struct scpi_call *
 	const struct session *session = call->instrument;
 
 	scpi_write_unsigned(scpi, session->view.tap->rate_hz);
-	return SCPI_DONE;
-}
-
-static enum scpi_outcome no_digital_lines(struct scpi *scpi, const struct scpi_call *call)
-{
-	(void)call;
-	scpi_push_error(scpi, SCPI_HARDWARE_MISSING);
 	return SCPI_DONE;
 }
 
@@ -261,7 +343,8 @@ FIXED(trigger_slope, "POS")
 FIXED(trigger_pattern, "\"0\"")
 
 const struct scpi_command rta4004_commands[] = {
-	{ "CHANnel#:DATA?", channel_data }, /* first: the one that has to be fast */
+	{ "CHANnel#:DATA?", channel_data }, /* first: what has to be fast */
+	{ "LOGic#:DATA?", pod_data },
 	{ "FORMat:BORDer", set_byte_order },
 	{ "FORMat", set_format },
 	{ "*IDN?", identify },
@@ -277,9 +360,8 @@ const struct scpi_command rta4004_commands[] = {
 	{ "CHANnel#:POSition?", vertical_position },
 	{ "CHANnel#:COUPling?", coupling },
 	{ "PROBe#:SETup:ATTenuation:UNIT?", probe_unit },
-	{ "LOGic#:STATe?", zero },
-	{ "LOGic#:STATe", no_digital_lines },
-	{ "LOGic#:DATA?", no_digital_lines },
+	{ "LOGic#:STATe?", line_state },
+	{ "LOGic#:STATe", set_line_state },
 	{ "DIGital#:TECHnology?", threshold },
 	{ "TIMebase:SCALe?", time_scale },
 	{ "TIMebase:DIVisions?", time_divisions },

@@ -49,15 +49,20 @@ static uint64_t oldest_safe(const struct sampler *sampler, uint64_t written)
 	return written >= sampler->capacity ? written - sampler->capacity + 1 : 0;
 }
 
-static void skip_overwritten(struct sampler_reader *reader, const struct sampler *sampler,
-			     uint64_t written)
+static uint64_t skip_overwritten(struct sampler_reader *reader, const struct sampler *sampler,
+				 uint64_t written)
 {
 	uint64_t oldest = oldest_safe(sampler, written);
+	uint64_t lost = reader->next < oldest ? oldest - reader->next : 0;
 
-	if (reader->next < oldest) {
-		reader->overruns += oldest - reader->next;
-		reader->next = oldest;
-	}
+	reader->overruns += lost;
+	reader->next += lost;
+	return lost;
+}
+
+uint64_t sampler_skip(struct sampler_reader *reader, const struct sampler *sampler)
+{
+	return skip_overwritten(reader, sampler, sampler_written(sampler));
 }
 
 uint32_t sampler_available(const struct sampler_reader *reader, const struct sampler *sampler)
@@ -97,4 +102,17 @@ uint32_t sampler_read(struct sampler_reader *reader, const struct sampler *sampl
 	}
 	reader->next = first + count;
 	return count;
+}
+
+bool sampler_newest(const struct sampler *sampler, struct sample *sample)
+{
+	struct sampler_reader reader = { 0 };
+
+	do {
+		sampler_join(&reader, sampler);
+		if (reader.next == 0)
+			return false;
+		reader.next--;
+	} while (sampler_read(&reader, sampler, sample, 1) == 0);
+	return true;
 }

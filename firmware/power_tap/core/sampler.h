@@ -9,6 +9,7 @@
 #define JOULERIG_SAMPLER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SAMPLER_RAILS 4
@@ -48,9 +49,16 @@ void sampler_join(struct sampler_reader *reader, const struct sampler *sampler);
 /* Samples that the reader can have now. */
 uint32_t sampler_available(const struct sampler_reader *reader, const struct sampler *sampler);
 
+/* Passes over what was overwritten before the reader had it. Returns how many
+ * samples that are; they are counted as overruns. */
+uint64_t sampler_skip(struct sampler_reader *reader, const struct sampler *sampler);
+
 /* Copies up to `most` samples in order, without gap between them; what was
  * overwritten before the first is counted as overruns. Returns how many. */
 uint32_t sampler_read(struct sampler_reader *reader, const struct sampler *sampler,
 		      struct sample *samples, uint32_t most);
+
+/* The newest sample; false when there is none. */
+bool sampler_newest(const struct sampler *sampler, struct sample *sample);
 
 #endif

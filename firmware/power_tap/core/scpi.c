@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "scpi.h"
 
+#include "number.h"
+
 #include <string.h>
 
 static char upper(char c)
@@ -80,6 +82,13 @@ void scpi_write_unsigned(struct scpi *scpi, uint64_t value)
 		value /= 10;
 	} while (value);
 	scpi_write_text(scpi, digits + start);
+}
+
+void scpi_write_float(struct scpi *scpi, float value)
+{
+	char text[NUMBER_SIZE];
+
+	scpi_write_text(scpi, number_format(value, text));
 }
 
 uint8_t *scpi_write_block(struct scpi *scpi, size_t length)
@@ -175,6 +184,11 @@ bool scpi_equal(const char *text, const char *pattern)
 	uint32_t suffix = 1;
 
 	return match_node(&pattern, &text, &suffix) && *text == '\0' && *pattern == '\0';
+}
+
+bool scpi_parse_float(const char *text, float *value)
+{
+	return number_parse(&text, value) && *text == '\0';
 }
 
 bool scpi_parse_bool(const char *text, bool *value)

@@ -25,9 +25,11 @@ enum scpi_error {
 	SCPI_HEADER_SUFFIX_OUT_OF_RANGE = -114,
 	SCPI_INPUT_OVERRUN = -363,
 	SCPI_SETTINGS_CONFLICT = -221,
+	SCPI_DATA_OUT_OF_RANGE = -222,
 	SCPI_ILLEGAL_PARAMETER = -224,
 	SCPI_HARDWARE_MISSING = -241,
 	SCPI_RESPONSE_TOO_LONG = -223,
+	SCPI_MEMORY_ERROR = -311,
 	SCPI_QUEUE_OVERFLOW = -350,
 };
 
@@ -92,11 +94,14 @@ bool scpi_is_waiting(const struct scpi *scpi);
 /* For handlers. */
 void scpi_write_text(struct scpi *scpi, const char *text);
 void scpi_write_unsigned(struct scpi *scpi, uint64_t value);
+void scpi_write_float(struct scpi *scpi, float value); /* number_format's */
 /* Begins a definite-length block of length bytes, which must be above 0; its
  * content is written to the returned place. NULL when it does not fit. */
 uint8_t *scpi_write_block(struct scpi *scpi, size_t length);
 void scpi_push_error(struct scpi *scpi, enum scpi_error error);
 enum scpi_error scpi_pop_error(struct scpi *scpi);
+/* The whole of text is a number (number_parse). */
+bool scpi_parse_float(const char *text, float *value);
 bool scpi_parse_bool(const char *text, bool *value);
 bool scpi_equal(const char *text, const char *pattern);
 

@@ -11,11 +11,90 @@ static struct session session;
 static float samples[TAP_WINDOW_SAMPLES];
 static float next_value;
 
+/* A board of which every part can be seen, and made to fail. */
+static struct {
+	bool on[TAP_RAILS];
+	uint8_t lines;
+	uint8_t memory[256];
+	size_t stored; /* bytes in the memory */
+	bool fails;
+} hardware;
+
+static void set_rail(void *context, unsigned rail, bool on)
+{
+	CHECK(context == &hardware);
+	hardware.on[rail] = on;
+}
+
+static bool rail_is_on(void *context, unsigned rail)
+{
+	CHECK(context == &hardware);
+	return hardware.on[rail];
+}
+
+static uint8_t lines(void *context)
+{
+	CHECK(context == &hardware);
+	return hardware.lines;
+}
+
+static bool store(void *context, const void *data, size_t length)
+{
+	CHECK(context == &hardware && length <= sizeof hardware.memory);
+	if (hardware.fails)
+		return false;
+	memcpy(hardware.memory, data, length);
+	hardware.stored = length;
+	return true;
+}
+
+static bool load(void *context, void *data, size_t length)
+{
+	CHECK(context == &hardware && length <= sizeof hardware.memory);
+	if (hardware.stored < length)
+		return false;
+	memcpy(data, hardware.memory, length);
+	return true;
+}
+
+static const struct board board = { .context = &hardware,
+				    .set_rail = set_rail,
+				    .rail_is_on = rail_is_on,
+				    .markers = lines,
+				    .store = store,
+				    .load = load,
+				    .name = "bench" };
+
 static void begin(uint32_t rate_hz, unsigned instrument)
 {
 	tap_init(&tap, rate_hz, "S1", NULL);
 	session_open(&session, &tap, instrument);
 	next_value = 0;
+}
+
+/* As after power-on: the memory keeps what it has. */
+static void begin_on_board(uint32_t rate_hz, unsigned instrument)
+{
+	for (unsigned r = 0; r < TAP_RAILS; r++)
+		hardware.on[r] = true;
+	hardware.lines = 0;
+	hardware.fails = false;
+	tap_init(&tap, rate_hz, "S1", &board);
+	session_open(&session, &tap, instrument);
+	next_value = 0;
+}
+
+static void begin_with_empty_memory(uint32_t rate_hz, unsigned instrument)
+{
+	hardware.stored = 0;
+	begin_on_board(rate_hz, instrument);
+}
+
+static void sample_volts(float volts)
+{
+	struct sample one = { .volts = { volts, volts, volts, volts } };
+
+	tap_sample(&tap, &one);
 }
 
 /* Sample n has volts n + rail / 10 and amps -(n + rail / 10). */
@@ -55,8 +134,11 @@ static const char *reply(const char *line)
 	return text;
 }
 
-/* Samples in the block that is the reply, into samples[]; 0 for no reply. */
-static unsigned take_block(int64_t now_ns)
+static uint8_t pod_bytes[TAP_WINDOW_SAMPLES * 4];
+static unsigned pod_samples;
+
+/* Bytes in the block that is the reply, into pod_bytes[]; 0 for no reply. */
+static unsigned take_bytes(int64_t now_ns)
 {
 	size_t length;
 	const uint8_t *bytes = scpi_run(&session.scpi, now_ns, &length);
@@ -69,9 +151,19 @@ static unsigned take_block(int64_t now_ns)
 	for (unsigned n = 0; n < digits; n++)
 		bytes_in_block = bytes_in_block * 10 + (unsigned)(bytes[2 + n] - '0');
 	CHECK(length == 2 + digits + bytes_in_block);
-	CHECK(bytes_in_block > 0 && bytes_in_block % 4 == 0);
-	memcpy(samples, bytes + 2 + digits, bytes_in_block);
-	return bytes_in_block / 4;
+	CHECK(bytes_in_block > 0 && bytes_in_block <= sizeof pod_bytes);
+	memcpy(pod_bytes, bytes + 2 + digits, bytes_in_block);
+	return bytes_in_block;
+}
+
+/* Samples in the block that is the reply, into samples[]; 0 for no reply. */
+static unsigned take_block(int64_t now_ns)
+{
+	unsigned length = take_bytes(now_ns);
+
+	CHECK(length % 4 == 0);
+	memcpy(samples, pod_bytes, length);
+	return length / 4;
 }
 
 static unsigned ask(unsigned channel, int64_t now_ns)
@@ -112,7 +204,7 @@ static void answers_the_native_commands(void)
 {
 	begin(2000, 0);
 	sample(3);
-	CHECK_TEXT(reply("TAP:IDN?\n"), "Joulerig,power tap,S1,1\n");
+	CHECK_TEXT(reply("TAP:IDN?\n"), "Joulerig,power tap,S1,2,0.2.0,unknown\n");
 	CHECK_TEXT(reply("TAP:RATE?\n"), "2000\n");
 	CHECK_TEXT(reply("TAP:COUNT?\n"), "3,0\n");
 	CHECK_TEXT(reply("TAP:COUN?\n"), "3,0\n");
@@ -258,17 +350,324 @@ static void a_client_that_fell_behind_catches_up_then_counts_its_loss(void)
 	sample(TAP_RING_SAMPLES + 99);
 	CHECK(ask(1, 0) == TAP_WINDOW_SAMPLES);
 	CHECK(tap.overruns[0] == 100); /* the slot being written is never read */
-	CHECK(samples[0] == expected + 100);
+	for (unsigned n = 0; n < 100; n++)
+		CHECK(samples[n] != samples[n]);
+	CHECK(samples[100] == expected + 100);
 	CHECK(tap.overruns[1] == 0);
+}
+
+/* What a client that counts samples must be able to rely on: sample number n has
+ * the value n, or is told as lost. */
+static void lost_samples_keep_the_number_of_the_others(void)
+{
+	unsigned number = 20, told = 0, count, stalls = 0;
+
+	begin(1000, 0);
+	join();
+	while (number < 16 * TAP_RING_SAMPLES) {
+		if (stalls < 3 && number > (stalls + 1) * 4 * TAP_RING_SAMPLES) {
+			stalls++;
+			sample(TAP_RING_SAMPLES + 700);
+		} else {
+			sample(20);
+		}
+		count = ask(1, 0);
+		CHECK(count > 0);
+		for (unsigned n = 0; n < count; n++, number++) {
+			told += samples[n] != samples[n];
+			CHECK(samples[n] != samples[n] || samples[n] == (float)number);
+		}
+		CHECK(ask(2, 0) == count);
+	}
+	CHECK(stalls == 3);
+	CHECK(told > 3 * 700 && told == tap.overruns[0]);
+}
+
+static void of_a_loss_a_second_at_most_is_told(void)
+{
+	unsigned told = 0, count;
+
+	begin(200, 0);
+	CHECK(ask(1, 0) == 0);
+	sample(4);
+	CHECK(take_block(0) == 4);
+	sample(TAP_RING_SAMPLES - 1 + 1000);
+	CHECK(tap.overruns[0] == 0);
+	do {
+		count = ask(1, 0);
+		for (unsigned n = 0; n < count; n++)
+			told += samples[n] != samples[n];
+	} while (count == TAP_WINDOW_SAMPLES && samples[count - 1] != samples[count - 1]);
+	CHECK(tap.overruns[0] == 1000);
+	CHECK(told == 200);
+	CHECK(samples[count - 1] == (float)(4 + 1000 + TAP_WINDOW_SAMPLES - 200 % TAP_WINDOW_SAMPLES - 1));
+}
+
+static void ask_pod(unsigned pod, int64_t now_ns)
+{
+	char line[] = ":FORM UINT,8;:LOG1:DATA?\r\n";
+
+	*strchr(line, '1') = (char)('0' + pod);
+	put(line);
+	pod_samples = take_bytes(now_ns);
+}
+
+static void markers_are_of_the_same_window_as_volts_and_amps(void)
+{
+	begin_with_empty_memory(1000, 0);
+	CHECK(ask(1, 0) == 0);
+	sample(20);
+	CHECK(take_block(0) == 20);
+	for (unsigned n = 0; n < 30; n++) {
+		hardware.lines = (uint8_t)(n % 4 | 0xf0); /* lines that the tap has not */
+		sample(1);
+	}
+	CHECK(ask(1, 0) == 30 && samples[0] == 20);
+	hardware.lines = 3;
+	sample(25); /* belongs to the next window */
+	CHECK(ask(2, 0) == 30);
+	CHECK(ask(4, 0) == 30);
+	ask_pod(1, 0);
+	CHECK(pod_samples == 30);
+	for (unsigned n = 0; n < 30; n++)
+		CHECK(pod_bytes[n] == n % 4);
+	ask_pod(2, 0);
+	CHECK(pod_samples == 30 && pod_bytes[3] == 0); /* nothing is connected there */
+	CHECK(ask(1, 0) == 25 && samples[0] == 50);
+	CHECK_TEXT(reply("TAP:MARK?\n"), "3\n");
+}
+
+static void a_pod_alone_makes_rounds(void)
+{
+	begin_with_empty_memory(1000, 0);
+	for (unsigned channel = 1; channel <= TAP_CHANNELS; channel++) {
+		char line[] = ":CHAN1:STAT 0\n";
+
+		*strchr(line, '1') = (char)('0' + channel);
+		CHECK_TEXT(reply(line), "");
+	}
+	ask_pod(1, 0);
+	CHECK(pod_samples == 0); /* it waits, as a channel does */
+	sample(20);
+	CHECK(take_bytes(0) == 20);
+	sample(21);
+	ask_pod(1, 0);
+	CHECK(pod_samples == 21);
+}
+
+static void markers_of_lost_samples_are_0(void)
+{
+	begin_with_empty_memory(1000, 0);
+	CHECK(ask(1, 0) == 0);
+	sample(20);
+	CHECK(take_block(0) == 20);
+	hardware.lines = 3;
+	sample(TAP_RING_SAMPLES - 1 + 10);
+	CHECK(ask(1, 0) == TAP_WINDOW_SAMPLES);
+	ask_pod(1, 0);
+	CHECK(pod_samples == TAP_WINDOW_SAMPLES);
+	CHECK(pod_bytes[9] == 0 && pod_bytes[10] == 3);
+}
+
+static void digital_lines_keep_the_state_that_the_driver_sets(void)
+{
+	begin(1000, 0);
+	CHECK_TEXT(reply(":LOG0:STAT?\n"), "0\n");
+	CHECK_TEXT(reply(":LOG0:STAT 1;:LOG15:STAT ON\n"), "");
+	CHECK_TEXT(reply(":LOG0:STAT?;:LOG15:STAT?;:LOG1:STAT?\n"), "1;1;0\n");
+	CHECK_TEXT(reply(":LOG0:STAT 0\n"), "");
+	CHECK_TEXT(reply(":LOG0:STAT?\n"), "0\n");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "0,\"No error\"\n");
+	CHECK_TEXT(reply(":LOG16:STAT?\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "-114,\"Header suffix out of range\"\n");
+}
+
+static void switches_a_rail_and_tells_the_sample_of_it(void)
+{
+	begin_with_empty_memory(1000, 1); /* any rail from any instrument */
+	sample(7);
+	CHECK_TEXT(reply("TAP:OUTP1?\n"), "1\n");
+	CHECK_TEXT(reply("TAP:OUTP1:CUT?\n"), "NONE\n");
+	CHECK_TEXT(reply("TAP:OUTP1 OFF\n"), "");
+	CHECK(!hardware.on[0] && hardware.on[1] && hardware.on[2] && hardware.on[3]);
+	sample(5);
+	CHECK_TEXT(reply("TAP:OUTPut1?;:TAP:OUTPut1:CUT?\n"), "0;7\n");
+	CHECK_TEXT(reply("TAP:OUTP1 OFF\n"), ""); /* it is: no cut of its own */
+	CHECK_TEXT(reply("TAP:OUTP1:CUT?\n"), "7\n");
+	CHECK_TEXT(reply("TAP:OUTP1 1\n"), "");
+	CHECK(hardware.on[0]);
+	CHECK_TEXT(reply("TAP:OUTP1:CUT?\n"), "12\n");
+	CHECK_TEXT(reply("TAP:OUTP4 OFF;:TAP:OUTP4?\n"), "0\n");
+	CHECK_TEXT(reply("TAP:OUTP5 OFF\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "-114,\"Header suffix out of range\"\n");
+	CHECK_TEXT(reply("TAP:OUTP2 AUS\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "-104,\"Data type error\"\n");
+	CHECK(hardware.on[1]);
+}
+
+static void all_off_is_for_the_rails_of_the_instrument(void)
+{
+	begin_with_empty_memory(1000, 1);
+	CHECK_TEXT(reply("TAP:OUTP:ALL OFF\n"), "");
+	CHECK(hardware.on[0] && hardware.on[1] && !hardware.on[2] && !hardware.on[3]);
+	CHECK_TEXT(reply("TAP:OUTP:ALL ON\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "-224,\"Illegal parameter value\"\n");
+	CHECK(!hardware.on[2] && !hardware.on[3]);
+}
+
+static void hold_up_is_from_the_cut_to_the_threshold(void)
+{
+	begin_with_empty_memory(1000, 0);
+	CHECK_TEXT(reply("TAP:HOLD1?\n"), "NONE\n");
+	for (unsigned n = 0; n < 10; n++)
+		sample_volts(12);
+	CHECK_TEXT(reply("TAP:OUTP1 OFF\n"), "");
+	sample_volts(11);
+	sample_volts(__builtin_nanf("")); /* a sample that could not be read ends nothing */
+	sample_volts(7);
+	CHECK_TEXT(reply("TAP:HOLD1?\n"), "RUNNING,0.003000000,1.20000000E+01,6.00000000E+00\n");
+	sample_volts(6);
+	sample_volts(1);
+	CHECK_TEXT(reply("TAP:HOLD1?\n"), "DONE,0.003000000,1.20000000E+01,6.00000000E+00\n");
+	CHECK_TEXT(reply("TAP:HOLD2?\n"), "NONE\n");
+	CHECK_TEXT(reply("TAP:OUTP1 ON\n"), "");
+	CHECK_TEXT(reply("TAP:HOLD1?\n"), "NONE\n");
+
+	CHECK_TEXT(reply("TAP:HOLD1:THR 10.8;:TAP:HOLD1:THR?\n"), "1.08000002E+01\n");
+	sample_volts(12);
+	CHECK_TEXT(reply("TAP:OUTP1 OFF\n"), "");
+	sample_volts(11.5f);
+	sample_volts(10.5f);
+	CHECK_TEXT(reply("TAP:HOLD1?\n"), "DONE,0.001000000,1.20000000E+01,1.08000002E+01\n");
+	CHECK_TEXT(reply("TAP:HOLD1:THR -1\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "-222,\"Data out of range\"\n");
+	CHECK_TEXT(reply("TAP:HOLD1:THR x\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "-104,\"Data type error\"\n");
+}
+
+static void calibration_corrects_what_comes_after_it(void)
+{
+	begin_with_empty_memory(1000, 0);
+	CHECK_TEXT(reply("TAP:CAL1?;:TAP:CAL:STAT?\n"), "1.00000000E+00,0.00000000E+00;NONE\n");
+	CHECK(ask(1, 0) == 0);
+	sample(10);
+	CHECK_TEXT(reply(""), "");
+	CHECK(take_block(50 * MS) == 10 && samples[9] == 9);
+	CHECK_TEXT(reply("TAP:CAL1 1.5, -0.25;:TAP:CAL4 0.5,1\n"), "");
+	sample(20);
+	CHECK(ask(1, 0) == 20);
+	CHECK(samples[0] == 1.5f * 10 - 0.25f);
+	CHECK(ask(2, 0) == 20 && samples[0] == -10);
+	CHECK(ask(3, 0) == 20 && samples[0] == 10.125f);
+	CHECK(ask(4, 0) == 20 && samples[0] == 0.5f * -10.125f + 1);
+	CHECK_TEXT(reply("TAP:CAL1?\n"), "1.50000000E+00,-2.50000000E-01\n");
+	CHECK_TEXT(reply("TAP:CAL:STAT?\n"), "CHANGED\n");
+}
+
+static void calibration_outside_what_it_is_for_is_refused(void)
+{
+	static const struct {
+		const char *line, *error;
+	} wrong[] = {
+		{ "TAP:CAL1 0,0\n", "-222,\"Data out of range\"\n" },
+		{ "TAP:CAL1 2.1,0\n", "-222,\"Data out of range\"\n" },
+		{ "TAP:CAL1 1,-11\n", "-222,\"Data out of range\"\n" },
+		{ "TAP:CAL1 1\n", "-104,\"Data type error\"\n" },
+		{ "TAP:CAL1 1,\n", "-104,\"Data type error\"\n" },
+		{ "TAP:CAL1 1,0,0\n", "-104,\"Data type error\"\n" },
+		{ "TAP:CAL1 nan,0\n", "-104,\"Data type error\"\n" },
+		{ "TAP:CAL9 1,0\n", "-114,\"Header suffix out of range\"\n" },
+		{ "TAP:CAL0?\n", "-114,\"Header suffix out of range\"\n" },
+		{ "TAP:CAL:DATE 2026\n", "-224,\"Illegal parameter value\"\n" },
+		{ "TAP:CAL:DATE \"\n", "-224,\"Illegal parameter value\"\n" },
+		{ "TAP:CAL:DATE \"12345678901234567890123456789012\"\n", "-224,\"Illegal parameter value\"\n" },
+	};
+
+	begin_with_empty_memory(1000, 0);
+	for (unsigned n = 0; n < sizeof wrong / sizeof *wrong; n++) {
+		CHECK_TEXT(reply(wrong[n].line), "");
+		CHECK_TEXT(reply("SYST:ERR?\n"), wrong[n].error);
+	}
+	CHECK_TEXT(reply("TAP:CAL1?;:TAP:CAL:STAT?\n"), "1.00000000E+00,0.00000000E+00;NONE\n");
+}
+
+static void calibration_outlives_the_power(void)
+{
+	begin_with_empty_memory(1000, 0);
+	reply("TAP:CAL8 1.0125,-0.001;:TAP:CAL:DATE \"2026-11-21 lab 3\"\n");
+	begin_on_board(1000, 0);
+	CHECK_TEXT(reply("TAP:CAL8?\n"), "1.00000000E+00,0.00000000E+00\n"); /* it was not saved */
+	reply("TAP:CAL8 1.0125,-0.001;:TAP:CAL:DATE \"2026-11-21 lab 3\";:TAP:CAL:SAVE\n");
+	CHECK_TEXT(reply("SYST:ERR?;:TAP:CAL:STAT?\n"), "0,\"No error\";STORED\n");
+	begin_on_board(1000, 0);
+	CHECK_TEXT(reply("TAP:CAL8?;:TAP:CAL:STAT?\n"), "1.01250005E+00,-1.00000005E-03;STORED\n");
+	CHECK_TEXT(reply("TAP:CAL:DATE?\n"), "\"2026-11-21 lab 3\"\n");
+}
+
+static void a_damaged_calibration_is_none_and_is_told(void)
+{
+	begin_with_empty_memory(1000, 0);
+	reply("TAP:CAL1 1.5,0;:TAP:CAL:SAVE\n");
+	for (size_t n = 0; n < hardware.stored; n++) {
+		hardware.memory[n] ^= 0x10;
+		begin_on_board(1000, 0);
+		CHECK_TEXT(reply("TAP:CAL1?\n"), "1.00000000E+00,0.00000000E+00\n");
+		CHECK_TEXT(reply("TAP:CAL:STAT?\n"), "CORRUPT\n");
+		hardware.memory[n] ^= 0x10;
+	}
+	begin_on_board(1000, 0);
+	CHECK_TEXT(reply("TAP:CAL1?\n"), "1.50000000E+00,0.00000000E+00\n");
+	memset(hardware.memory, 0xff, sizeof hardware.memory); /* erased, so not damaged */
+	begin_on_board(1000, 0);
+	CHECK_TEXT(reply("TAP:CAL:STAT?\n"), "NONE\n");
+}
+
+static void a_memory_that_fails_is_told(void)
+{
+	begin_with_empty_memory(1000, 0);
+	hardware.fails = true;
+	CHECK_TEXT(reply("TAP:CAL1 1.5,0;:TAP:CAL:SAVE\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?;:TAP:CAL:STAT?\n"), "-311,\"Memory error\";CHANGED\n");
+}
+
+static void a_board_without_a_part_says_so(void)
+{
+	static const char *const commands[] = { "TAP:OUTP1 OFF\n", "TAP:OUTP:ALL OFF\n", "TAP:CAL:SAVE\n" };
+
+	begin(1000, 0);
+	for (unsigned n = 0; n < sizeof commands / sizeof *commands; n++) {
+		CHECK_TEXT(reply(commands[n]), "");
+		CHECK_TEXT(reply("SYST:ERR?\n"), "-241,\"Hardware missing\"\n");
+	}
+	CHECK_TEXT(reply("TAP:OUTP1?\n"), "1\n");
+	CHECK_TEXT(reply("TAP:OUTP1:CUT?\n"), "NONE\n");
+}
+
+static void counts_what_the_port_reports(void)
+{
+	begin_with_empty_memory(4, 0);
+	sample(11);
+	tap_converter_error(&tap, 1);
+	tap_converter_error(&tap, 3);
+	tap_converter_error(&tap, 3);
+	tap_converter_error(&tap, TAP_RAILS);
+	CHECK_TEXT(reply("TAP:ERR?\n"), "0,1,0,2\n");
+	CHECK_TEXT(reply("TAP:UPT?\n"), "2.750000000\n");
+	CHECK_TEXT(reply("TAP:COUN?\n"), "11,0\n");
+	tap_missed(&tap, 5);
+	CHECK_TEXT(reply("TAP:COUN?\n"), "11,0,5\n");
+	CHECK_TEXT(reply("TAP:IDN?\n"), "Joulerig,power tap,S1,2,0.2.0,bench\n");
 }
 
 static void data_the_tap_has_not_are_not_made_up(void)
 {
 	begin(1000, 0);
 	sample(20);
-	CHECK_TEXT(reply(":FORM UINT,8;:LOG1:DATA?\n"), "");
-	CHECK_TEXT(reply("SYST:ERR?\n"), "-241,\"Hardware missing\"\n");
+	CHECK_TEXT(reply(":FORM UINT,8;:LOG3:DATA?\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "-114,\"Header suffix out of range\"\n");
 	CHECK_TEXT(reply(":CHAN1:DATA?\n"), "");
+	CHECK_TEXT(reply("SYST:ERR?\n"), "-221,\"Settings conflict\"\n");
+	CHECK_TEXT(reply(":FORM REAL,32;:LOG1:DATA?\n"), "");
 	CHECK_TEXT(reply("SYST:ERR?\n"), "-221,\"Settings conflict\"\n");
 	CHECK_TEXT(reply(":FORM ASC\n"), "");
 	CHECK_TEXT(reply("SYST:ERR?\n"), "-224,\"Illegal parameter value\"\n");
@@ -291,5 +690,21 @@ int main(void)
 	a_client_starts_at_the_newest_sample();
 	a_client_that_fell_behind_catches_up_then_counts_its_loss();
 	data_the_tap_has_not_are_not_made_up();
+	lost_samples_keep_the_number_of_the_others();
+	of_a_loss_a_second_at_most_is_told();
+	markers_are_of_the_same_window_as_volts_and_amps();
+	a_pod_alone_makes_rounds();
+	markers_of_lost_samples_are_0();
+	digital_lines_keep_the_state_that_the_driver_sets();
+	switches_a_rail_and_tells_the_sample_of_it();
+	all_off_is_for_the_rails_of_the_instrument();
+	hold_up_is_from_the_cut_to_the_threshold();
+	calibration_corrects_what_comes_after_it();
+	calibration_outside_what_it_is_for_is_refused();
+	calibration_outlives_the_power();
+	a_damaged_calibration_is_none_and_is_told();
+	a_memory_that_fails_is_told();
+	a_board_without_a_part_says_so();
+	counts_what_the_port_reports();
 	return report("session");
 }
