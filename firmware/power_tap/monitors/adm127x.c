@@ -13,6 +13,8 @@
 #define PMON_CONFIG 0xd4
 #define DEVICE_CONFIG 0xd8
 
+#define LONGEST_BLOCK 10 /* MFR_MODEL of the ADM1272: "ADM1272-A1" */
+
 #define OPERATION_ON 0x80
 #define PMON_CONTROL_CONVERT 0x01
 
@@ -80,13 +82,15 @@ static enum monitor_status read_word(struct adm127x *chip, uint8_t command, uint
 	return MONITOR_OK;
 }
 
-/* An SMBus block read: a length, then that many characters. */
-static enum monitor_status block_is(struct adm127x *chip, uint8_t command, const char *expected)
+/* An SMBus block read: a length, then that many characters, of which `most` are
+ * read. What was not read, an emulated chip may give as the next answer. */
+static enum monitor_status block_is(struct adm127x *chip, uint8_t command, const char *expected,
+				    size_t most)
 {
-	uint8_t answer[16];
+	uint8_t answer[1 + LONGEST_BLOCK];
 	size_t length = strlen(expected);
 
-	if (!chip->bus->write_read(chip->bus->context, chip->address, &command, 1, answer, length + 1))
+	if (!chip->bus->write_read(chip->bus->context, chip->address, &command, 1, answer, 1 + most))
 		return MONITOR_NO_ANSWER;
 	/* A model may go on behind its name, with package and revision. */
 	return answer[0] >= length && memcmp(answer + 1, expected, length) == 0 ? MONITOR_OK :
@@ -180,9 +184,9 @@ enum monitor_status adm127x_start(struct adm127x *chip, const struct i2c_bus *bu
 	solve(volts, 1, &chip->volts_step, &chip->volts_zero);
 	solve(amps, 1000 * settings->shunt_ohms, &chip->amps_step, &chip->amps_zero);
 
-	status = block_is(chip, MFR_ID, "ADI");
+	status = block_is(chip, MFR_ID, "ADI", 3);
 	if (status == MONITOR_OK)
-		status = block_is(chip, MFR_MODEL, model->name);
+		status = block_is(chip, MFR_MODEL, model->name, LONGEST_BLOCK);
 	/* Ranges must not change under a conversion. */
 	if (status == MONITOR_OK)
 		status = write_bytes(chip, stop, sizeof stop);

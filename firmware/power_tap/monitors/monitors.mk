@@ -5,3 +5,12 @@ MONITORS = monitors/adm127x.c monitors/ina22x.c
 $(BUILD)/test_tap_monitors: monitors/tests/test_monitors.c $(MONITORS) $(wildcard monitors/*.h) ../../tests/check.h Makefile
 	@mkdir -p $(BUILD)
 	$(CC) $(STRICT) $(SANITIZE) -Imonitors -I../../tests -o $@ $< $(MONITORS) -lm
+
+.PHONY: test-monitors clean-monitors
+test-monitors: $(BUILD)/test_tap_monitors
+	@$<
+test: test-monitors
+
+clean-monitors:
+	rm -f $(BUILD)/test_tap_monitors
+clean: clean-monitors

@@ -8,11 +8,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A chip on a bus: registers of up to 8 bytes, in the order in which they go
+/* A chip on a bus: registers of up to 12 bytes, in the order in which they go
  * over the wire, and a log of what was written. */
 struct chip {
 	uint8_t address;
-	uint8_t registers[256][8];
+	uint8_t registers[256][12];
 	unsigned refuse_after; /* transfers; 0: never */
 	unsigned transfers;
 	char log[512];

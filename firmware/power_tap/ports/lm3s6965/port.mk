@@ -19,3 +19,11 @@ $(BUILD)/power_tap_lm3s6965.elf: $(CORE) $(MONITORS) $(LM3S_SOURCES) $(HEADERS) 
 	$(LM3S_CC) $(STRICT) $(LM3S_FLAGS) $(LM3S_DEFINES) -Icore -Imonitors -I$(LM3S) \
 		-nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--fatal-warnings -T $(LM3S)/lm3s6965.ld \
 		-o $@ $(LM3S_SOURCES) $(MONITORS) $(CORE)
+
+# With the tests, and not with `all`: who uses a virtual lab needs no toolchain.
+test: lm3s6965
+
+.PHONY: clean-lm3s6965
+clean-lm3s6965:
+	rm -f $(BUILD)/power_tap_lm3s6965.elf
+clean: clean-lm3s6965
