@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The power tap's Cortex-M image, with the real libsigrok, against rails whose volts and amps are known."""
+
+import math
+import re
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from cortex_m import (
+    AMPS_STEP,
+    RAILS,
+    RATE_HZ,
+    VOLTS_STEP,
+    Board,
+    amps_of,
+    pty_environment,
+    volts_of,
+)
+from programs import built, wait_for
+from srcap_frames import ANALOG, LOGIC, read_frames
+
+SINGLE_PRECISION = 1e-6
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    return pty_environment(tmp_path_factory.mktemp("shim"))
+
+
+@pytest.fixture
+def board():
+    with Board() as running:
+        yield running
+
+
+def driver(line):
+    return f"hameg-hmo:conn={line.path}:serialcomm=921600/8n1"
+
+
+class Capture:
+    """srcap on a line of the board, from the first sample on until its results are asked for."""
+
+    def __init__(self, line, environment, channels="CH1,CH2,CH3,CH4"):
+        self.channels = channels.split(",")
+        self.process = subprocess.Popen(
+            [built("srcap"), "--driver", driver(line), "--channels", channels],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+        )  # fmt: skip
+        self.frames = []
+        self.began = threading.Event()
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+        assert self.began.wait(10), "no sample in 10 s"
+
+    def read(self):
+        for frame in read_frames(self.process.stdout):
+            self.frames.append(frame)
+            if frame.type == LOGIC or (frame.type == ANALOG and frame.channel == len(self.channels) - 1):
+                self.began.set()  # a whole round
+
+    def end(self):
+        """The samples as an array (samples, channels), lines last. That none is missing is checked."""
+        self.process.stdin.write(b"stop\n")
+        self.process.stdin.flush()
+        assert self.process.wait(10) == 0
+        self.thread.join(10)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+        columns = []
+        for n, name in enumerate(self.channels):
+            logic = name.startswith("D")
+            mine = [f for f in self.frames if f.type == (LOGIC if logic else ANALOG)]
+            mine = [f for f in mine if logic or f.channel == n]
+            starts = np.cumsum([0] + [f.n for f in mine])
+            assert [f.first for f in mine] == list(starts[:-1]), f"{name} has a hole"
+            if logic:
+                bits = np.concatenate(
+                    [np.frombuffer(f.payload, "u1").reshape(f.n, f.unit)[:, 0] for f in mine]
+                )
+                columns.append(bits >> int(name[1:]) & 1)
+            else:
+                columns.append(np.concatenate([f.samples() for f in mine]).astype(float))
+        whole = min(map(len, columns))  # the last round may have been cut off
+        assert max(map(len, columns)) - whole <= 64
+        return np.stack([column[:whole] for column in columns], axis=1)
+
+
+@dataclass
+class Steps:
+    """What the rails were set to, from which tick on. Each entry: {rail: (millivolts, milliamps)}."""
+
+    board: Board
+    ticks: list = field(default_factory=list)
+    settings: list = field(default_factory=list)
+
+    def set(self, **rails):
+        """Sets rails, all of them between two samples: set(r1=(12000, 500), ...)."""
+        now = {**(self.settings[-1] if self.settings else {}), **{int(r[1:]): v for r, v in rails.items()}}
+        with self.board.stopped() as ticks:
+            for rail, (millivolts, milliamps) in now.items():
+                self.board.set_rail(rail, millivolts, milliamps)
+        self.ticks.append(ticks)
+        self.settings.append(now)
+
+    def truth(self, rail, first, count):
+        """Volts and amps as set, of the device's samples from number `first` on."""
+        which = np.searchsorted(self.ticks, np.arange(first, first + count), side="right") - 1
+        assert which.min() >= 0, "before the first setting"
+        values = np.array([setting[rail] for setting in self.settings]) / 1000
+        return values[which, 0], values[which, 1]
+
+    def sure(self, first, count):
+        """False where a sample may be of either side of a step: it was under way when the board stopped."""
+        return ~np.isin(np.arange(first, first + count), np.array(self.ticks) - 1)
+
+    def first_of(self, rows, rails):
+        """The number, counted by the device, of a capture's first sample: under which all samples fit."""
+        fits = []
+        for first in range(self.ticks[0], self.ticks[1]):
+            sure = self.sure(first, len(rows))
+            fine = True
+            for n, rail in enumerate(rails):
+                truth = self.truth(rail, first, len(rows))
+                for k, step in enumerate((VOLTS_STEP, AMPS_STEP)):
+                    column = rows[:, 2 * n + k]
+                    known = sure & ~np.isnan(column)
+                    low = truth[k][known] - column[known]
+                    fine = fine and bool(((low > -SINGLE_PRECISION * 30) & (low < step * 1.001)).all())
+            if fine:
+                fits.append(first)
+        # A step may lie in a sample that was under way, or that the board missed, so two numbers may fit.
+        assert 1 <= len(fits) <= 3, f"first samples that fit: {fits}"
+        return fits
+
+
+def test_sigrok_finds_both_instruments(board, environment):
+    for line, letter in zip(board.lines, "AB", strict=True):
+        done = subprocess.run(
+            ["sigrok-cli", "-d", driver(line), "--scan"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            env=environment,
+        )
+        assert "hameg-hmo - Rohde&Schwarz RTA4004" in done.stdout
+        assert f"-{letter}]" in done.stdout
+
+
+def test_sigrok_cli_shows_volts_and_amps(board, environment):
+    board.set_rail(1, 12000, 1500)
+    board.set_rail(2, 3300, 2000)
+    done = subprocess.run(
+        ["sigrok-cli", "-d", driver(board.lines[0]), "-C", "CH1,CH2,CH3,CH4", "--frames", "5",
+         "--samples", "1000000000", "-O", "analog"],
+        capture_output=True, text=True, timeout=20, env=environment,
+    )  # fmt: skip
+    readings = {
+        (name, unit): float(value) for name, value, unit in re.findall(r"(CH\d): ([\d.]+) (\S+)", done.stdout)
+    }
+    assert set(readings) == {("CH1", "V"), ("CH2", "A"), ("CH3", "V"), ("CH4", "A")}
+    assert readings["CH1", "V"] == pytest.approx(12.0, abs=0.03)
+    assert readings["CH2", "A"] == pytest.approx(1.5, abs=0.06)
+    assert readings["CH3", "V"] == pytest.approx(3.3, abs=0.03)
+    assert readings["CH4", "A"] == pytest.approx(2.0, abs=0.06)
+
+
+def test_says_what_it_is(board):
+    for line in board.lines:
+        maker, what, _, protocol, firmware, name = line.ask("TAP:IDN?").split(",")
+        assert (maker, what, name) == ("Joulerig", "power tap", "lm3s6965")
+        assert protocol.isdigit()
+        assert re.fullmatch(r"\d+\.\d+\.\d+", firmware)
+        assert line.ask("TAP:RATE?") == str(RATE_HZ)
+
+
+@pytest.mark.parametrize("rail", [1, 2, 3, 4])
+def test_volts_and_amps_are_those_that_were_set_to_the_chips_resolution(board, environment, rail):
+    """Between the value set and one step of the DIRECT format below it, for the chip rounds down."""
+    levels = [(0, 0), (25, 51), (3300, 1), (5000, 2345), (12000, 6000), (19999, 15999)]
+    capture = Capture(board.lines[(rail - 1) // 2], environment)
+    read = []
+    for millivolts, milliamps in levels:
+        board.set_rail(rail, millivolts, milliamps)
+        time.sleep(0.2)
+        seen = capture.frames[-1].first  # whatever comes later was converted with these values
+        wait_for(lambda seen=seen: capture.frames[-1].first > seen + 2 * RATE_HZ // 10, 10, "samples")
+    rows = capture.end()
+    volts, amps = rows[:, (rail - 1) % 2 * 2], rows[:, (rail - 1) % 2 * 2 + 1]
+    for millivolts, milliamps in levels:
+        close = np.isclose(volts, volts_of(millivolts), atol=1e-5) & np.isclose(
+            amps, amps_of(milliamps), atol=1e-5
+        )
+        read.append(int(close.sum()))
+        assert close.sum() > RATE_HZ // 10, (
+            f"{millivolts} mV, {milliamps} mA: {{*zip(volts, amps, strict=True)}}"
+        )
+        assert 0 <= millivolts / 1000 - volts_of(millivolts) < VOLTS_STEP
+        assert 0 <= milliamps / 1000 - amps_of(milliamps) < AMPS_STEP + 1e-9
+    valid = int((~np.isnan(volts)).sum())
+    # Between two settings made one after the other, a sample may have one of each.
+    assert valid - sum(read) - int((volts == volts_of(11989)).sum()) <= 4 * len(levels)
+
+
+def test_streams_both_instruments_without_a_gap(board, environment):
+    """All samples come, in order: steps lie where the device's own clock says, to the end."""
+    steps = Steps(board)
+    steps.set(r1=(12000, 0), r2=(3300, 0), r3=(5000, 0), r4=(12000, 0))
+    errors = board.conversion_errors()
+    before = board.samples()
+    captures = [Capture(line, environment) for line in board.lines[:1]]
+    for n in range(1, 7):
+        time.sleep(1)
+        steps.set(r1=(12000, 700 * n), r2=(3300, 900 * n), r3=(5000, 500 * n), r4=(12000 - 100 * n, 300 * n))
+    time.sleep(0.5)
+    rows = captures[0].end()
+    after = board.samples()
+    errors = np.array(board.conversion_errors()) - errors
+
+    firsts = steps.first_of(rows, [1, 2])
+    print(f"{len(rows)} samples of 4 channels, {int(np.isnan(rows[:, 0]).sum())} of them NaN, first {firsts}")
+    assert len(rows) > 5 * RATE_HZ
+    assert before <= firsts[-1]
+    assert firsts[0] + len(rows) <= after
+    # What was not converted is told, as NaN in the stream and by the counters, and nothing else is NaN.
+    for rail in (1, 2):
+        missing = np.isnan(rows[:, 2 * rail - 2])
+        assert (missing == np.isnan(rows[:, 2 * rail - 1])).all()
+        assert missing.sum() <= errors[rail - 1]
+    assert np.isnan(rows).mean() < 0.5
+
+
+def test_all_four_rails_are_of_the_same_samples(board, environment):
+    steps = Steps(board)
+    steps.set(r1=(12000, 0), r2=(3300, 0), r3=(5000, 0), r4=(11000, 0))
+    capture = Capture(board.lines[1], environment)
+    for n in range(1, 4):
+        time.sleep(0.5)
+        steps.set(r1=(12000, 1000 * n), r2=(3300, 1000 * n), r3=(5000, 1000 * n), r4=(11000, 2000 * n))
+    time.sleep(0.3)
+    rows = capture.end()
+    steps.first_of(rows, [3, 4])
+
+
+def test_energy_of_a_measurement_is_the_true_energy(board, environment):
+    """Known volts and amps, in steps, against joules from libsigrok.
+
+    Truth: the sum over the device's samples of the volts times amps that were set, over the rate. What is
+    measured may be less, by what the chip rounds down: one step of volts times the amps, and one of amps
+    times the volts; never more. Against what the chip's codes stand for it is exact, to single precision. A
+    sample that was under way while the board was stopped for a step may be of either side: left out of both.
+    """
+    levels = [
+        (12000, 0),
+        (12000, 2000),
+        (11900, 4500),
+        (11700, 9000),
+        (12000, 500),
+        (11800, 7000),
+        (12000, 0),
+    ]
+    steps = Steps(board)
+    for n, (millivolts, milliamps) in enumerate(levels):
+        steps.set(r1=(millivolts, milliamps), r2=(millivolts * 275 // 1000, milliamps // 2))
+        if n == 0:
+            capture = Capture(board.lines[0], environment)
+        time.sleep(0.9)
+    rows = capture.end()
+    first = steps.first_of(rows, [1, 2])[0]
+    for n, rail in enumerate((1, 2)):
+        used = steps.sure(first, len(rows)) & ~np.isnan(rows[:, 2 * n])
+        volts, amps = (values[used] for values in steps.truth(rail, first, len(rows)))
+        measured = float((rows[used, 2 * n] * rows[used, 2 * n + 1]).sum()) / RATE_HZ
+        true = float((volts * amps).sum()) / RATE_HZ
+        rounding = float((VOLTS_STEP * amps + AMPS_STEP * volts).sum()) / RATE_HZ
+        millis = zip(np.round(volts * 1000).astype(int), np.round(amps * 1000).astype(int), strict=True)
+        coded = sum(volts_of(v) * amps_of(a) for v, a in millis) / RATE_HZ
+        print(
+            f"rail {rail}: measured {measured:.5f} J, by the chip's codes {coded:.5f} J, true {true:.5f} J, "
+            f"rounded down by at most {rounding:.5f} J; {used.mean():.1%} of the samples"
+        )
+        assert measured == pytest.approx(coded, rel=SINGLE_PRECISION)
+        assert true - rounding <= measured <= true
+        assert true > 20
+
+
+def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_told(board, environment):
+    board.set_rail(1, 12000, 3000)
+    board.set_rail(2, 3300, 1000)
+    a, b = board.lines
+    cut_pins = 0x40007000 + (0xF0 << 2)  # port D, pins 4 to 7
+    assert [b.ask(f"TAP:OUTPUT{rail}?") for rail in range(1, RAILS + 1)] == ["1"] * RAILS
+    assert board.word(cut_pins) == 0
+    assert b.ask("TAP:HOLDUP1?") == "NONE"
+
+    capture = Capture(a, environment)
+    time.sleep(0.3)
+    b.tell("TAP:OUTPUT1 OFF")
+    assert [b.ask(f"TAP:OUTPUT{rail}?") for rail in (1, 2)] == ["0", "1"]
+    assert board.word(cut_pins) == 0x10
+    state, seconds, volts, threshold = wait_for(
+        lambda: (text := b.ask("TAP:HOLDUP1?")).startswith("DONE") and text.split(","),
+        5,
+        "the hold-up is measured",
+    )
+    # QEMU's chip has no capacitor behind its switch: its volts fall at once.
+    assert state == "DONE"
+    assert float(volts) == pytest.approx(volts_of(12000), rel=1e-5)
+    assert float(threshold) == pytest.approx(volts_of(12000) / 2, rel=1e-5)
+    cut = int(b.ask("TAP:OUTPUT1:CUT?"))
+    # Its code of amps falls to 0 too, which is the negative end: what a bench would have is set.
+    board.set_rail(1, 0, 0)
+    time.sleep(0.3)
+    b.tell("TAP:OUTPUT1 ON")
+    assert b.ask("TAP:OUTPUT1?") == "1"
+    assert board.word(cut_pins) == 0
+    board.set_rail(1, 12000, 3000)  # what the load does on a bench
+    time.sleep(0.3)
+    rows = capture.end()
+
+    valid = rows[~np.isnan(rows[:, 0])]
+    off = np.isclose(valid[:, 0], 0)
+    changes = np.flatnonzero(np.diff(off.astype(int)))
+    assert len(changes) == 2, "on, off, on"
+    assert changes[1] - changes[0] > 0.2 * RATE_HZ
+    assert np.median(valid[off, 1]) == 0
+    assert np.allclose(valid[:, 2], volts_of(3300)), "the other rail stays as it was"
+    # As long as it took until the volts were seen to be gone, in samples that the board did make.
+    assert 0 <= float(seconds) < 1
+    assert cut < board.samples()
+
+
+def test_markers_are_sampled_with_volts_and_amps(board, environment):
+    """A marker's edges lie in the samples during which it was moved, by the board's count of them."""
+    steps = Steps(board)
+    steps.set(r1=(12000, 0), r2=(3300, 0))
+    assert board.lines[1].ask("TAP:MARKERS?") == "0"
+    capture = Capture(board.lines[0], environment, "CH1,CH2,CH4,D0,D1")
+    edges = {0: [], 1: []}
+    for n in range(3):
+        for marker, key in enumerate(("up", "down")):
+            for down in (True, False):
+                time.sleep(0.15)
+                before = board.ticks()
+                board.press(key, down)
+                edges[marker].append((before, board.ticks()))
+        steps.set(r1=(12000, 1000 * (n + 1)))
+    assert board.lines[1].ask("TAP:MARKERS?") == "0"
+    time.sleep(0.2)
+    rows = capture.end()
+
+    # The first volts and amps are rail 1's; its columns alone give the number of the first sample.
+    firsts = steps.first_of(rows[:, :2], [1])
+    for marker in (0, 1):
+        line = rows[:, 3 + marker]
+        changes = np.flatnonzero(np.diff(line)) + 1
+        assert len(changes) == len(edges[marker])
+        assert (line[changes] == [1, 0] * 3).all()
+        for change, (before, after) in zip(changes, edges[marker], strict=True):
+            assert before - 1 <= firsts[-1] + change
+            assert firsts[0] + change <= after + 1
+
+
+def test_a_rail_without_a_chip_has_no_values_and_says_so(environment):
+    with Board(rails=3) as board:
+        board.set_rail(3, 5000, 1000)
+        capture = Capture(board.lines[1], environment)
+        time.sleep(0.5)
+        rows = capture.end()
+        errors = board.conversion_errors(board.lines[0])
+        assert np.isnan(rows[:, 2:]).all()
+        assert (~np.isnan(rows[:, :2])).mean() > 0.5
+        assert errors[3] > errors[2] + 100
+
+
+def test_the_next_client_of_a_line_is_not_handed_what_the_one_before_left(board, environment):
+    board.set_rail(1, 12000, 1000)
+    Capture(board.lines[0], environment).end()
+    time.sleep(1)
+    board.set_rail(1, 5000, 2000)
+    time.sleep(0.1)
+    rows = Capture(board.lines[0], environment).end()
+    valid = rows[~np.isnan(rows[:, 0])]
+    assert np.allclose(valid[:, 0], volts_of(5000))
+
+
+def test_what_is_not_known_is_refused(board):
+    line = board.lines[0]
+    line.tell("TAP:OUTPUT9 OFF;NONSENSE;TAP:CALIBRATION:SAVE")
+    errors = [int(line.ask("SYST:ERR?").split(",")[0]) for _ in range(4)]
+    assert errors == [-114, -113, -241, 0]
+    line.tell("X" * 2000)
+    assert int(line.ask("SYST:ERR?").split(",")[0]) == -363
+    assert line.ask("*OPC?") == "1"
+    assert not math.isnan(board.samples())
