@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The power tap's Cortex-M image on an emulated board: a monitor chip per rail, a pty per instrument, QMP.
 
-What the emulation is not: its I2C takes no time, and it stops whenever its host has no processor for it. The
-tap counts the ticks that pass meanwhile and gives NaN for their samples, so tests count the device's samples,
-and have NaN among them.
+What the emulation is not: its I2C takes no time, and its time is not ours. By default it counts instructions,
+which is exact but faster or slower than the clock on the wall: wait for samples, never for seconds.
 """
 
 from __future__ import annotations
@@ -66,6 +65,11 @@ class Line:
     def tell(self, command: str) -> None:
         os.write(self.fd, command.encode() + b"\n")
 
+    def settle(self) -> None:
+        """Drops what a client that has ended had still asked for."""
+        while select.select([self.fd], [], [], 0.2)[0]:
+            os.read(self.fd, 4096)
+
     def ask(self, command: str, seconds: float = 5) -> str:
         self.tell(command)
         reply = b""
@@ -78,11 +82,15 @@ class Line:
 
 
 class Board:
-    """The board in QEMU. `lines` are its UARTs: instrument A with rails 1 and 2, B with 3 and 4."""
+    """The board in QEMU. `lines` are its UARTs: instrument A with rails 1 and 2, B with 3 and 4.
 
-    def __init__(self, rails: int = RAILS) -> None:
+    With `exact`, its time is the instructions that it has executed, 2 ns each. Without, it is the host's, and
+    stops for the board whenever the host has no processor for it.
+    """
+
+    def __init__(self, rails: int = RAILS, exact: bool = True) -> None:
         self.image = built("power_tap_lm3s6965.elf")
-        self.rails = rails
+        self.rails, self.exact = rails, exact
         self.ticks_address: int | None = None
 
     def __enter__(self) -> Board:
@@ -97,6 +105,8 @@ class Board:
         ]
         command += ["-display", "none", "-monitor", "none", "-nic", "none"]
         command += ["-qmp", f"unix:{monitor},server=on,wait=off"]
+        if self.exact:
+            command += ["-icount", "shift=1"]
         for n in range(2):
             command += ["-chardev", f"pty,id=line{n}", "-serial", f"chardev:line{n}"]
         for n in range(self.rails):
@@ -165,6 +175,11 @@ class Board:
             self.ticks_address = self.symbol("ticks_low")
         return self.word(self.ticks_address)
 
+    def run(self, seconds: float) -> None:
+        """Waits until the board has made the samples of so many seconds of its time."""
+        ticks = self.ticks() + round(seconds * RATE_HZ)
+        wait_for(lambda: self.ticks() >= ticks, 60, f"{seconds} s of samples")
+
     @contextlib.contextmanager
     def stopped(self) -> Iterator[int]:
         """Time stands still for the board meanwhile. Gives the ticks of the sample clock so far.
@@ -177,10 +192,10 @@ class Board:
         finally:
             self.qmp("cont")
 
-    # Asked on the line that no capture uses.
     def samples(self) -> int:
+        """Asked on line 1, which no capture must be using."""
         return int(self.lines[1].ask("TAP:COUNT?").split(",")[0])
 
-    def conversion_errors(self, line: Line | None = None) -> list[int]:
-        """Per rail: conversions that failed, and ticks that passed without one."""
-        return [int(text) for text in (line or self.lines[1]).ask("TAP:ERRORS?").split(",")]
+    def conversion_errors(self) -> list[int]:
+        """Per rail: conversions that failed, and ticks that passed without one. Asked on line 1."""
+        return [int(text) for text in self.lines[1].ask("TAP:ERRORS?").split(",")]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The power tap's Cortex-M image, with the real libsigrok, against rails whose volts and amps are known."""
 
-import math
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -42,10 +42,12 @@ def driver(line):
 
 
 class Capture:
-    """srcap on a line of the board, from the first sample on until its results are asked for."""
+    """srcap on a line of the board, until its results are asked for."""
 
-    def __init__(self, line, environment, channels="CH1,CH2,CH3,CH4"):
-        self.channels = channels.split(",")
+    def __init__(self, board, instrument, environment, channels="CH1,CH2,CH3,CH4"):
+        line = board.lines[instrument]
+        self.board, self.line, self.channels = board, line, channels.split(",")
+        self.ticks_before = board.ticks()
         self.process = subprocess.Popen(
             [built("srcap"), "--driver", driver(line), "--channels", channels],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
@@ -63,13 +65,16 @@ class Capture:
                 self.began.set()  # a whole round
 
     def end(self):
-        """The samples as an array (samples, channels), lines last. That none is missing is checked."""
+        """The samples up to now as an array (samples, channels). That none is missing is checked."""
+        now = self.board.ticks()
+        wait_for(lambda: self.ticks_before + self.frames[-1].first >= now, 60, "the samples up to now")
         self.process.stdin.write(b"stop\n")
         self.process.stdin.flush()
         assert self.process.wait(10) == 0
         self.thread.join(10)
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             pipe.close()
+        self.line.settle()
         columns = []
         for n, name in enumerate(self.channels):
             logic = name.startswith("D")
@@ -85,7 +90,7 @@ class Capture:
             else:
                 columns.append(np.concatenate([f.samples() for f in mine]).astype(float))
         whole = min(map(len, columns))  # the last round may have been cut off
-        assert max(map(len, columns)) - whole <= 64
+        assert max(map(len, columns)) - whole <= 128
         return np.stack([column[:whole] for column in columns], axis=1)
 
 
@@ -127,13 +132,12 @@ class Steps:
                 truth = self.truth(rail, first, len(rows))
                 for k, step in enumerate((VOLTS_STEP, AMPS_STEP)):
                     column = rows[:, 2 * n + k]
-                    known = sure & ~np.isnan(column)
-                    low = truth[k][known] - column[known]
+                    low = truth[k][sure] - column[sure]
                     fine = fine and bool(((low > -SINGLE_PRECISION * 30) & (low < step * 1.001)).all())
             if fine:
                 fits.append(first)
-        # A step may lie in a sample that was under way, or that the board missed, so two numbers may fit.
-        assert 1 <= len(fits) <= 3, f"first samples that fit: {fits}"
+        # Where each step met a sample under way, and each on the same side, two numbers fit.
+        assert 1 <= len(fits) <= 2, f"first samples that fit: {fits}"
         return fits
 
 
@@ -181,68 +185,75 @@ def test_says_what_it_is(board):
 def test_volts_and_amps_are_those_that_were_set_to_the_chips_resolution(board, environment, rail):
     """Between the value set and one step of the DIRECT format below it, for the chip rounds down."""
     levels = [(0, 0), (25, 51), (3300, 1), (5000, 2345), (12000, 6000), (19999, 15999)]
-    capture = Capture(board.lines[(rail - 1) // 2], environment)
-    read = []
+    capture = Capture(board, (rail - 1) // 2, environment)
     for millivolts, milliamps in levels:
         board.set_rail(rail, millivolts, milliamps)
-        time.sleep(0.2)
-        seen = capture.frames[-1].first  # whatever comes later was converted with these values
-        wait_for(lambda seen=seen: capture.frames[-1].first > seen + 2 * RATE_HZ // 10, 10, "samples")
+        board.run(0.2)
     rows = capture.end()
     volts, amps = rows[:, (rail - 1) % 2 * 2], rows[:, (rail - 1) % 2 * 2 + 1]
+    expected = []
     for millivolts, milliamps in levels:
-        close = np.isclose(volts, volts_of(millivolts), atol=1e-5) & np.isclose(
-            amps, amps_of(milliamps), atol=1e-5
-        )
-        read.append(int(close.sum()))
-        assert close.sum() > RATE_HZ // 10, (
-            f"{millivolts} mV, {milliamps} mA: {{*zip(volts, amps, strict=True)}}"
-        )
         assert 0 <= millivolts / 1000 - volts_of(millivolts) < VOLTS_STEP
-        assert 0 <= milliamps / 1000 - amps_of(milliamps) < AMPS_STEP + 1e-9
-    valid = int((~np.isnan(volts)).sum())
-    # Between two settings made one after the other, a sample may have one of each.
-    assert valid - sum(read) - int((volts == volts_of(11989)).sum()) <= 4 * len(levels)
+        assert 0 <= milliamps / 1000 - amps_of(milliamps) < AMPS_STEP
+        found = np.isclose(volts, volts_of(millivolts), rtol=SINGLE_PRECISION) & np.isclose(
+            amps, amps_of(milliamps), rtol=SINGLE_PRECISION, atol=1e-5
+        )
+        assert found.sum() > 0.15 * RATE_HZ, f"{millivolts} mV, {milliamps} mA"
+        expected.append(int(found.sum()))
+    # All others: before the first setting, and the few between setting volts and setting amps.
+    first = int(np.flatnonzero(np.isclose(volts, 0))[0])
+    assert len(rows) - first - sum(expected) < 0.1 * RATE_HZ
 
 
 def test_streams_both_instruments_without_a_gap(board, environment):
-    """All samples come, in order: steps lie where the device's own clock says, to the end."""
+    """Eight channels at once: every sample comes, once and in order, to the end.
+
+    That is seen by the rails' steps: under one number for a capture's first sample, all of them lie where the
+    board's own sample clock says.
+    """
     steps = Steps(board)
     steps.set(r1=(12000, 0), r2=(3300, 0), r3=(5000, 0), r4=(12000, 0))
-    errors = board.conversion_errors()
-    before = board.samples()
-    captures = [Capture(line, environment) for line in board.lines[:1]]
-    for n in range(1, 7):
-        time.sleep(1)
+    captures = [Capture(board, n, environment) for n in range(2)]
+    for n in range(1, 9):
+        board.run(1)
         steps.set(r1=(12000, 700 * n), r2=(3300, 900 * n), r3=(5000, 500 * n), r4=(12000 - 100 * n, 300 * n))
-    time.sleep(0.5)
-    rows = captures[0].end()
-    after = board.samples()
-    errors = np.array(board.conversion_errors()) - errors
-
-    firsts = steps.first_of(rows, [1, 2])
-    print(f"{len(rows)} samples of 4 channels, {int(np.isnan(rows[:, 0]).sum())} of them NaN, first {firsts}")
-    assert len(rows) > 5 * RATE_HZ
-    assert before <= firsts[-1]
-    assert firsts[0] + len(rows) <= after
-    # What was not converted is told, as NaN in the stream and by the counters, and nothing else is NaN.
-    for rail in (1, 2):
-        missing = np.isnan(rows[:, 2 * rail - 2])
-        assert (missing == np.isnan(rows[:, 2 * rail - 1])).all()
-        assert missing.sum() <= errors[rail - 1]
-    assert np.isnan(rows).mean() < 0.5
+    board.run(0.5)
+    for capture, rails in zip(captures, ((1, 2), (3, 4)), strict=True):
+        rows = capture.end()
+        first = steps.first_of(rows, rails)
+        print(f"rails {rails}: {len(rows)} samples of 4 channels, the first is the board's {first}")
+        assert len(rows) > 8 * RATE_HZ
+        assert not np.isnan(rows).any()
+    assert board.conversion_errors() == [0] * RAILS
+    assert [line.ask("TAP:COUNT?").split(",")[1] for line in board.lines] == ["0", "0"]
 
 
-def test_all_four_rails_are_of_the_same_samples(board, environment):
-    steps = Steps(board)
-    steps.set(r1=(12000, 0), r2=(3300, 0), r3=(5000, 0), r4=(11000, 0))
-    capture = Capture(board.lines[1], environment)
-    for n in range(1, 4):
-        time.sleep(0.5)
-        steps.set(r1=(12000, 1000 * n), r2=(3300, 1000 * n), r3=(5000, 1000 * n), r4=(11000, 2000 * n))
-    time.sleep(0.3)
-    rows = capture.end()
-    steps.first_of(rows, [3, 4])
+def test_a_moment_without_a_conversion_is_a_sample_of_nan_and_is_counted(environment):
+    """So that a sample's number stays the time: here the board stands still for a while, by its clock too."""
+    with Board(exact=False) as board:
+        board.set_rail(1, 12000, 1000)
+        capture = Capture(board, 0, environment)
+        before, ticks = time.monotonic(), board.ticks()
+        for _ in range(8):
+            board.run(0.2)
+            board.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.15)
+            board.process.send_signal(signal.SIGCONT)
+        board.run(0.2)
+        made = (board.ticks() - ticks) / RATE_HZ
+        # It may be late by what its host makes it, which is far less than the 1.2 s of standing still.
+        assert made == pytest.approx(time.monotonic() - before, abs=0.6)
+        rows = capture.end()
+        errors = board.conversion_errors()
+    missed = np.isnan(rows[:, 0])
+    assert (np.isnan(rows) == missed[:, None]).all()
+    ends = np.flatnonzero(np.diff(np.concatenate([[0], missed, [0]])))
+    longest = sorted(ends[1::2] - ends[::2])[-8:]
+    print(f"{missed.sum()} of {len(rows)} samples missed, the longest in a row {longest}, counted {errors}")
+    assert longest[0] > 0.1 * RATE_HZ
+    # Before the capture began, and after it ended, the board may have missed more.
+    assert missed.sum() <= errors[0]
+    assert errors == [errors[0]] * RAILS
 
 
 def test_energy_of_a_measurement_is_the_true_energy(board, environment):
@@ -266,12 +277,13 @@ def test_energy_of_a_measurement_is_the_true_energy(board, environment):
     for n, (millivolts, milliamps) in enumerate(levels):
         steps.set(r1=(millivolts, milliamps), r2=(millivolts * 275 // 1000, milliamps // 2))
         if n == 0:
-            capture = Capture(board.lines[0], environment)
-        time.sleep(0.9)
+            capture = Capture(board, 0, environment)
+        board.run(0.9)
     rows = capture.end()
+    assert not np.isnan(rows).any()
     first = steps.first_of(rows, [1, 2])[0]
     for n, rail in enumerate((1, 2)):
-        used = steps.sure(first, len(rows)) & ~np.isnan(rows[:, 2 * n])
+        used = steps.sure(first, len(rows))
         volts, amps = (values[used] for values in steps.truth(rail, first, len(rows)))
         measured = float((rows[used, 2 * n] * rows[used, 2 * n + 1]).sum()) / RATE_HZ
         true = float((volts * amps).sum()) / RATE_HZ
@@ -280,7 +292,7 @@ def test_energy_of_a_measurement_is_the_true_energy(board, environment):
         coded = sum(volts_of(v) * amps_of(a) for v, a in millis) / RATE_HZ
         print(
             f"rail {rail}: measured {measured:.5f} J, by the chip's codes {coded:.5f} J, true {true:.5f} J, "
-            f"rounded down by at most {rounding:.5f} J; {used.mean():.1%} of the samples"
+            f"rounded down by at most {rounding:.5f} J; {used.sum()} samples"
         )
         assert measured == pytest.approx(coded, rel=SINGLE_PRECISION)
         assert true - rounding <= measured <= true
@@ -288,16 +300,18 @@ def test_energy_of_a_measurement_is_the_true_energy(board, environment):
 
 
 def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_told(board, environment):
-    board.set_rail(1, 12000, 3000)
-    board.set_rail(2, 3300, 1000)
-    a, b = board.lines
+    steps = Steps(board)
+    steps.set(r1=(12000, 2000), r2=(3300, 1000))
+    b = board.lines[1]
     cut_pins = 0x40007000 + (0xF0 << 2)  # port D, pins 4 to 7
     assert [b.ask(f"TAP:OUTPUT{rail}?") for rail in range(1, RAILS + 1)] == ["1"] * RAILS
     assert board.word(cut_pins) == 0
     assert b.ask("TAP:HOLDUP1?") == "NONE"
 
-    capture = Capture(a, environment)
-    time.sleep(0.3)
+    capture = Capture(board, 0, environment)
+    board.run(0.3)
+    steps.set(r1=(12000, 3000))
+    board.run(0.3)
     b.tell("TAP:OUTPUT1 OFF")
     assert [b.ask(f"TAP:OUTPUT{rail}?") for rail in (1, 2)] == ["0", "1"]
     assert board.word(cut_pins) == 0x10
@@ -313,24 +327,25 @@ def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_told(board, envi
     cut = int(b.ask("TAP:OUTPUT1:CUT?"))
     # Its code of amps falls to 0 too, which is the negative end: what a bench would have is set.
     board.set_rail(1, 0, 0)
-    time.sleep(0.3)
+    board.run(0.3)
     b.tell("TAP:OUTPUT1 ON")
     assert b.ask("TAP:OUTPUT1?") == "1"
     assert board.word(cut_pins) == 0
     board.set_rail(1, 12000, 3000)  # what the load does on a bench
-    time.sleep(0.3)
+    board.run(0.3)
     rows = capture.end()
 
-    valid = rows[~np.isnan(rows[:, 0])]
-    off = np.isclose(valid[:, 0], 0)
+    assert not np.isnan(rows).any()
+    off = np.isclose(rows[:, 0], 0)
     changes = np.flatnonzero(np.diff(off.astype(int)))
     assert len(changes) == 2, "on, off, on"
     assert changes[1] - changes[0] > 0.2 * RATE_HZ
-    assert np.median(valid[off, 1]) == 0
-    assert np.allclose(valid[:, 2], volts_of(3300)), "the other rail stays as it was"
-    # As long as it took until the volts were seen to be gone, in samples that the board did make.
-    assert 0 <= float(seconds) < 1
-    assert cut < board.samples()
+    assert np.median(rows[off, 1]) == 0
+    assert np.allclose(rows[:, 2], volts_of(3300)), "the other rail stays as it was"
+    assert 0 <= float(seconds) <= 2 / RATE_HZ
+    firsts = steps.first_of(rows[: changes[0]], [1, 2])
+    assert cut - 2 <= firsts[-1] + changes[0] + 1
+    assert firsts[0] + changes[0] + 1 <= cut + 2
 
 
 def test_markers_are_sampled_with_volts_and_amps(board, environment):
@@ -338,18 +353,18 @@ def test_markers_are_sampled_with_volts_and_amps(board, environment):
     steps = Steps(board)
     steps.set(r1=(12000, 0), r2=(3300, 0))
     assert board.lines[1].ask("TAP:MARKERS?") == "0"
-    capture = Capture(board.lines[0], environment, "CH1,CH2,CH4,D0,D1")
+    capture = Capture(board, 0, environment, "CH1,CH2,CH4,D0,D1")
     edges = {0: [], 1: []}
     for n in range(3):
         for marker, key in enumerate(("up", "down")):
             for down in (True, False):
-                time.sleep(0.15)
+                board.run(0.15)
                 before = board.ticks()
                 board.press(key, down)
                 edges[marker].append((before, board.ticks()))
         steps.set(r1=(12000, 1000 * (n + 1)))
+    board.run(0.2)
     assert board.lines[1].ask("TAP:MARKERS?") == "0"
-    time.sleep(0.2)
     rows = capture.end()
 
     # The first volts and amps are rail 1's; its columns alone give the number of the first sample.
@@ -367,24 +382,24 @@ def test_markers_are_sampled_with_volts_and_amps(board, environment):
 def test_a_rail_without_a_chip_has_no_values_and_says_so(environment):
     with Board(rails=3) as board:
         board.set_rail(3, 5000, 1000)
-        capture = Capture(board.lines[1], environment)
-        time.sleep(0.5)
+        capture = Capture(board, 1, environment)
+        board.run(0.5)
         rows = capture.end()
-        errors = board.conversion_errors(board.lines[0])
         assert np.isnan(rows[:, 2:]).all()
-        assert (~np.isnan(rows[:, :2])).mean() > 0.5
-        assert errors[3] > errors[2] + 100
+        assert not np.isnan(rows[:, :2]).any()
+        *others, fourth = board.conversion_errors()
+        assert others == [0, 0, 0]
+        assert len(rows) <= fourth <= board.samples()
 
 
 def test_the_next_client_of_a_line_is_not_handed_what_the_one_before_left(board, environment):
     board.set_rail(1, 12000, 1000)
-    Capture(board.lines[0], environment).end()
-    time.sleep(1)
+    Capture(board, 0, environment).end()
+    board.run(1)
     board.set_rail(1, 5000, 2000)
-    time.sleep(0.1)
-    rows = Capture(board.lines[0], environment).end()
-    valid = rows[~np.isnan(rows[:, 0])]
-    assert np.allclose(valid[:, 0], volts_of(5000))
+    board.run(0.1)
+    rows = Capture(board, 0, environment).end()
+    assert np.allclose(rows[:, 0], volts_of(5000))
 
 
 def test_what_is_not_known_is_refused(board):
@@ -395,4 +410,3 @@ def test_what_is_not_known_is_refused(board):
     line.tell("X" * 2000)
     assert int(line.ask("SYST:ERR?").split(",")[0]) == -363
     assert line.ask("*OPC?") == "1"
-    assert not math.isnan(board.samples())

@@ -15,7 +15,6 @@
 #define UART_BAUD 921600
 void uart_start(unsigned n);
 bool uart_get(unsigned n, uint8_t *byte);
-bool uart_has_input(void); /* of either */
 /* Hands over as many bytes as there is room for without waiting; returns how many. */
 size_t uart_put(unsigned n, const uint8_t *bytes, size_t length);
 

@@ -6,7 +6,7 @@ LM3S_SOURCES = $(LM3S)/startup.c $(LM3S)/main.c $(LM3S)/clock.c $(LM3S)/uart.c $
 # Samples per second. The conversions of four rails take 1 ms of a 400 kHz bus.
 LM3S_RATE_HZ ?= 500
 # What 64 KiB of RAM hold: two seconds of samples at 500 Hz.
-LM3S_DEFINES = -DTAP_RATE_HZ=$(LM3S_RATE_HZ) -DTAP_RING_SAMPLES=1024 -DTAP_WINDOW_SAMPLES=64
+LM3S_DEFINES = -DTAP_RATE_HZ=$(LM3S_RATE_HZ) -DTAP_RING_SAMPLES=1024 -DTAP_WINDOW_SAMPLES=128
 LM3S_CC ?= arm-none-eabi-gcc
 LM3S_FLAGS = -mcpu=cortex-m3 -mthumb -Os -g -ffunction-sections -fdata-sections -ffreestanding
 
