@@ -47,22 +47,46 @@ class Capture:
     def __init__(self, board, instrument, environment, channels="CH1,CH2,CH3,CH4"):
         line = board.lines[instrument]
         self.board, self.line, self.channels = board, line, channels.split(",")
-        self.ticks_before = board.ticks()
+        self.driver = driver(line)
+        self.environment = environment
+        # On a busy machine the emulated board may be slower than libsigrok's patience with a scan.
+        for _ in range(3):
+            if self.start():
+                return
+        pytest.fail(f"srcap ended by itself: {self.error}")
+
+    def start(self):
+        """Whether a whole round of samples came."""
+        self.ticks_before = self.board.ticks()
         self.process = subprocess.Popen(
-            [built("srcap"), "--driver", driver(line), "--channels", channels],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+            [built("srcap"), "--driver", self.driver, "--channels", ",".join(self.channels),
+             "--silence-seconds", "20"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,
         )  # fmt: skip
         self.frames = []
         self.began = threading.Event()
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
-        assert self.began.wait(10), "no sample in 10 s"
+        wait_for(
+            lambda: self.began.is_set() or self.process.poll() is not None, 30, "samples, or srcap's end"
+        )
+        if self.began.is_set():
+            return True
+        self.error = self.process.stderr.read().decode()
+        self.close()
+        return False
 
     def read(self):
         for frame in read_frames(self.process.stdout):
             self.frames.append(frame)
             if frame.type == LOGIC or (frame.type == ANALOG and frame.channel == len(self.channels) - 1):
                 self.began.set()  # a whole round
+
+    def close(self):
+        self.thread.join(10)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
+        self.line.settle()
 
     def end(self):
         """The samples up to now as an array (samples, channels). That none is missing is checked."""
@@ -71,10 +95,7 @@ class Capture:
         self.process.stdin.write(b"stop\n")
         self.process.stdin.flush()
         assert self.process.wait(10) == 0
-        self.thread.join(10)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            pipe.close()
-        self.line.settle()
+        self.close()
         columns = []
         for n, name in enumerate(self.channels):
             logic = name.startswith("D")
@@ -247,10 +268,8 @@ def test_a_moment_without_a_conversion_is_a_sample_of_nan_and_is_counted(environ
         errors = board.conversion_errors()
     missed = np.isnan(rows[:, 0])
     assert (np.isnan(rows) == missed[:, None]).all()
-    ends = np.flatnonzero(np.diff(np.concatenate([[0], missed, [0]])))
-    longest = sorted(ends[1::2] - ends[::2])[-8:]
-    print(f"{missed.sum()} of {len(rows)} samples missed, the longest in a row {longest}, counted {errors}")
-    assert longest[0] > 0.1 * RATE_HZ
+    print(f"{missed.sum()} of {len(rows)} samples missed, counted {errors}")
+    assert missed.sum() > 0.9 * 1.2 * RATE_HZ
     # Before the capture began, and after it ended, the board may have missed more.
     assert missed.sum() <= errors[0]
     assert errors == [errors[0]] * RAILS
