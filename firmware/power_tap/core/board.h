@@ -14,8 +14,8 @@
 
 struct board {
 	void *context;
-	/* The load switch of a rail (0 .. TAP_RAILS - 1). Returns when the switch
-	 * has been told. */
+	/* The load switch of a rail (0 .. TAP_RAILS - 1), with rail_is_on: both or
+	 * neither. Returns when the switch has been told. */
 	void (*set_rail)(void *context, unsigned rail, bool on);
 	/* As the hardware reports it; where it cannot, as commanded. */
 	bool (*rail_is_on)(void *context, unsigned rail);

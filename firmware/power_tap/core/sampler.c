@@ -49,20 +49,14 @@ static uint64_t oldest_safe(const struct sampler *sampler, uint64_t written)
 	return written >= sampler->capacity ? written - sampler->capacity + 1 : 0;
 }
 
-static uint64_t skip_overwritten(struct sampler_reader *reader, const struct sampler *sampler,
-				 uint64_t written)
+uint64_t sampler_skip(struct sampler_reader *reader, const struct sampler *sampler)
 {
-	uint64_t oldest = oldest_safe(sampler, written);
+	uint64_t oldest = oldest_safe(sampler, sampler_written(sampler));
 	uint64_t lost = reader->next < oldest ? oldest - reader->next : 0;
 
 	reader->overruns += lost;
 	reader->next += lost;
 	return lost;
-}
-
-uint64_t sampler_skip(struct sampler_reader *reader, const struct sampler *sampler)
-{
-	return skip_overwritten(reader, sampler, sampler_written(sampler));
 }
 
 uint32_t sampler_available(const struct sampler_reader *reader, const struct sampler *sampler)
@@ -74,20 +68,20 @@ uint32_t sampler_available(const struct sampler_reader *reader, const struct sam
 	return (uint32_t)(written - from);
 }
 
-uint32_t sampler_read(struct sampler_reader *reader, const struct sampler *sampler,
+uint32_t sampler_copy(struct sampler_reader *reader, const struct sampler *sampler,
 		      struct sample *samples, uint32_t most)
 {
-	uint64_t written = sampler_written(sampler);
-	uint64_t first, oldest;
-	uint32_t count, lost;
+	uint64_t first = reader->next;
+	uint64_t there = sampler_written(sampler) - first;
+	uint32_t count = there < most ? (uint32_t)there : most;
+	uint64_t oldest;
+	uint32_t lost, slot;
 
-	skip_overwritten(reader, sampler, written);
-	first = reader->next;
-	count = (uint32_t)(written - first);
-	if (count > most)
-		count = most;
-	for (uint32_t n = 0; n < count; n++)
-		samples[n] = sampler->ring[(first + n) % sampler->capacity];
+	slot = (uint32_t)(first % sampler->capacity);
+	for (uint32_t n = 0; n < count; n++) {
+		samples[n] = sampler->ring[slot];
+		slot = slot + 1 == sampler->capacity ? 0 : slot + 1;
+	}
 
 	/* The writer may have come round while this was copying: what it may
 	 * have touched is thrown away, never passed on. */
@@ -102,6 +96,13 @@ uint32_t sampler_read(struct sampler_reader *reader, const struct sampler *sampl
 	}
 	reader->next = first + count;
 	return count;
+}
+
+uint32_t sampler_read(struct sampler_reader *reader, const struct sampler *sampler,
+		      struct sample *samples, uint32_t most)
+{
+	sampler_skip(reader, sampler);
+	return sampler_copy(reader, sampler, samples, most);
 }
 
 bool sampler_newest(const struct sampler *sampler, struct sample *sample)

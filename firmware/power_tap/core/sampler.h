@@ -53,7 +53,13 @@ uint32_t sampler_available(const struct sampler_reader *reader, const struct sam
  * samples that are; they are counted as overruns. */
 uint64_t sampler_skip(struct sampler_reader *reader, const struct sampler *sampler);
 
-/* Copies up to `most` samples in order, without gap between them; what was
+/* Copies up to `most` samples in order, for a reader that has just skipped; of
+ * what is overwritten meanwhile, it counts at most those that it would have given.
+ * Returns how many it copied. */
+uint32_t sampler_copy(struct sampler_reader *reader, const struct sampler *sampler,
+		      struct sample *samples, uint32_t most);
+
+/* Skips and copies up to `most` samples in order, without gap between them; what was
  * overwritten before the first is counted as overruns. Returns how many. */
 uint32_t sampler_read(struct sampler_reader *reader, const struct sampler *sampler,
 		      struct sample *samples, uint32_t most);

@@ -192,7 +192,7 @@ static uint32_t tell(struct tap_view *view, uint32_t most)
 uint32_t tap_view_latch(struct tap_view *view)
 {
 	const struct sampler *sampler = &view->tap->sampler;
-	uint64_t overruns_before, lost;
+	uint64_t overruns_before;
 	uint32_t count, told;
 
 	if (tap_view_available(view) == 0)
@@ -200,15 +200,10 @@ uint32_t tap_view_latch(struct tap_view *view)
 	lose(view, sampler_skip(&view->reader, sampler));
 	told = tell(view, TAP_WINDOW_SAMPLES);
 	overruns_before = view->reader.overruns;
-	count = sampler_read(&view->reader, sampler, view->window, TAP_WINDOW_SAMPLES - told);
-	lost = view->reader.overruns - overruns_before;
-	/* What was lost while this was copying comes before what was copied. Where
-	 * there is no room for both, the samples are left for the next window. */
-	if (lost > TAP_WINDOW_SAMPLES - told - count) {
-		view->reader.next -= count;
-		count = 0;
-	}
-	lose(view, lost);
+	count = sampler_copy(&view->reader, sampler, view->window, TAP_WINDOW_SAMPLES - told);
+	/* What was overwritten while this copied stood before what it got, and is
+	 * told before it: the window has room, as it was to have those samples. */
+	lose(view, view->reader.overruns - overruns_before);
 	told += tell(view, TAP_WINDOW_SAMPLES - told - count);
 	view->window_lost = told;
 	view->window_samples = told + count;

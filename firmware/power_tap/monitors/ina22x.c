@@ -42,7 +42,7 @@ static bool read_register(const struct ina22x *chip, uint8_t address, uint8_t *b
 {
 	uint8_t out[4] = { (uint8_t)(address << SPI_ADDRESS_SHIFT | SPI_READ) }, in[4];
 
-	if (chip->i2c)
+	if (!chip->is_spi)
 		return chip->i2c->write_read(chip->i2c->context, chip->address, &address, 1, bytes,
 					     length);
 	if (!chip->spi->transfer(chip->spi->context, chip->address, out, in, length + 1))
@@ -78,7 +78,7 @@ static bool write_word(const struct ina22x *chip, uint8_t address, unsigned word
 {
 	uint8_t bytes[3] = { address, (uint8_t)(word >> 8), (uint8_t)word }, ignored[3];
 
-	if (chip->i2c)
+	if (!chip->is_spi)
 		return chip->i2c->write(chip->i2c->context, chip->address, bytes, 3);
 	bytes[0] = (uint8_t)(address << SPI_ADDRESS_SHIFT);
 	return chip->spi->transfer(chip->spi->context, chip->address, bytes, ignored, 3);
@@ -133,15 +133,15 @@ static enum monitor_status start(struct ina22x *chip, const struct ina22x_settin
 enum monitor_status ina228_start(struct ina22x *chip, const struct i2c_bus *bus,
 				 const struct ina22x_settings *settings)
 {
+	chip->is_spi = false;
 	chip->i2c = bus;
-	chip->spi = NULL;
 	return start(chip, settings, 0x228);
 }
 
 enum monitor_status ina229_start(struct ina22x *chip, const struct spi_bus *bus,
 				 const struct ina22x_settings *settings)
 {
-	chip->i2c = NULL;
+	chip->is_spi = true;
 	chip->spi = bus;
 	return start(chip, settings, 0x229);
 }

@@ -24,7 +24,8 @@ struct ina22x_settings {
 
 struct ina22x {
 	struct monitor monitor;
-	const struct i2c_bus *i2c; /* one of the two */
+	bool is_spi;
+	const struct i2c_bus *i2c;
 	const struct spi_bus *spi;
 	uint8_t address;
 	float amps_step;

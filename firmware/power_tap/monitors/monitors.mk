@@ -14,3 +14,9 @@ test: test-monitors
 clean-monitors:
 	rm -f $(BUILD)/test_tap_monitors
 clean: clean-monitors
+
+.PHONY: check-monitors
+check-monitors:
+	@cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 -Imonitors $(MONITORS)
+	@for file in $(MONITORS); do $(CC) $(STRICT) -O1 -fanalyzer -Imonitors -c -o /dev/null $$file || exit 1; done
+check: check-monitors

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A client's session on the tap, spoken as libsigrok's hameg-hmo driver speaks. */
+#define _GNU_SOURCE
 #include "session.h"
 
 #include "check.h"
+
+#include <pthread.h>
+#include <sched.h>
 
 #define MS 1000000LL
 
@@ -416,6 +420,52 @@ static void of_a_loss_a_second_at_most_is_told(void)
 	CHECK(samples[count - 1] == (float)(4 + 1000 + TAP_WINDOW_SAMPLES - 200 % TAP_WINDOW_SAMPLES - 1));
 }
 
+static atomic_bool stop;
+
+static void *sample_for_ever(void *unused)
+{
+	unsigned n = 0;
+
+	(void)unused;
+	while (!atomic_load(&stop)) {
+		sample_volts((float)(n++ % 1000000));
+		if (n % 512 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Also where the interrupt that samples overtakes the client while its window is
+ * being copied. */
+static void numbers_stay_true_while_samples_come(void)
+{
+	uint64_t number = 0, lost = 0;
+	pthread_t thread;
+	bool is_true = true;
+
+	begin(UINT32_MAX, 0); /* so that all of a loss is told */
+	session.view.joined = true;
+	atomic_store(&stop, false);
+	CHECK(pthread_create(&thread, NULL, sample_for_ever, NULL) == 0);
+	while (number < 3000000) {
+		uint32_t count = tap_view_latch(&session.view);
+
+		for (uint32_t n = 0; n < count; n++, number++) {
+			float volts = tap_view_value(&session.view, 0, n);
+
+			lost += volts != volts;
+			is_true = is_true && (volts != volts || volts == (float)(number % 1000000));
+		}
+		if (number / TAP_RING_SAMPLES % 3 == 0)
+			sched_yield();
+	}
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	CHECK(is_true);
+	CHECK(lost > 0 && lost < number);
+	CHECK(lost + session.view.untold == tap.overruns[0]);
+}
+
 static void ask_pod(unsigned pod, int64_t now_ns)
 {
 	char line[] = ":FORM UINT,8;:LOG1:DATA?\r\n";
@@ -706,6 +756,7 @@ int main(void)
 	data_the_tap_has_not_are_not_made_up();
 	lost_samples_keep_the_number_of_the_others();
 	of_a_loss_a_second_at_most_is_told();
+	numbers_stay_true_while_samples_come();
 	markers_are_of_the_same_window_as_volts_and_amps();
 	a_pod_alone_makes_rounds();
 	markers_of_lost_samples_are_0();

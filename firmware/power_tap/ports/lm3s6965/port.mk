@@ -27,3 +27,9 @@ test: lm3s6965
 clean-lm3s6965:
 	rm -f $(BUILD)/power_tap_lm3s6965.elf
 clean: clean-lm3s6965
+
+.PHONY: check-lm3s6965
+check-lm3s6965:
+	@cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
+		$(LM3S_DEFINES) -Icore -Imonitors -I$(LM3S) $(LM3S_SOURCES)
+check: check-lm3s6965

@@ -29,11 +29,11 @@
 #define SYSCTL_RCGC2_GPIO(port) (1u << (port))
 
 /* GPIO: chapter 8. Bits 9:2 of the data register's address are its mask. */
-#define GPIO_A 0
-#define GPIO_B 1
-#define GPIO_D 3
-#define GPIO_E 4
-#define GPIO_BASE(port) ((port) < 4 ? 0x40004000u + 0x1000u * (port) : 0x40024000u + 0x1000u * ((port) - 4))
+#define GPIO_A 0u
+#define GPIO_B 1u
+#define GPIO_D 3u
+#define GPIO_E 4u
+#define GPIO_BASE(port) (0x40004000u + 0x1000u * (port) + ((port) < 4u ? 0u : 0x1c000u))
 #define GPIO_DATA(port, mask) REGISTER(GPIO_BASE(port) + ((mask) << 2))
 #define GPIO_DIRECTION(port) REGISTER(GPIO_BASE(port) + 0x400)
 #define GPIO_ALTERNATE(port) REGISTER(GPIO_BASE(port) + 0x420)

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-extern uint8_t data_begin[], data_end[], data_image[], bss_begin[], bss_end[], stack_top[];
+/* From the linker script; the sizes are values in the guise of addresses. */
+extern uint8_t data_begin[], data_image[], data_size[], bss_begin[], bss_size[], stack_top[];
 
 int main(void);
 void reset(void);
@@ -57,8 +58,8 @@ static void start_core_clock(void)
 
 void reset(void)
 {
-	memcpy(data_begin, data_image, (size_t)(data_end - data_begin));
-	memset(bss_begin, 0, (size_t)(bss_end - bss_begin));
+	memcpy(data_begin, data_image, (size_t)data_size);
+	memset(bss_begin, 0, (size_t)bss_size);
 	start_core_clock();
 	main();
 	halt();

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The power tap on a POSIX host: the firmware's core between twins' truth
- * sockets, which stand for its converters, and TCP, which stands for its USB
- * ports. One thread; CLOCK_MONOTONIC is the sample clock.
+ * sockets, or a synthetic source, which stand for its converters, and TCP, which
+ * stands for its USB ports. One thread; CLOCK_MONOTONIC is the sample clock.
  */
 #define _GNU_SOURCE
 #include "align.h"
+#include "loss.h"
 #include "session.h"
 #include "source.h"
+#include "synthetic.h"
 #include "tap.h"
+#include "virtual_board.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,7 +30,8 @@
 #include <unistd.h>
 
 #define NS_PER_SECOND 1000000000LL
-#define MAX_RATE_HZ 100000
+#define MAX_RATE_HZ 1000000
+#define BLOCKS_PER_SECOND 50 /* of what --drop-blocks drops */
 #define MAX_CLIENTS 8
 #define INPUT_SIZE 1024
 /* While no source gives the pace, the clock does, this far behind now: a source
@@ -45,6 +49,7 @@ struct client {
 };
 
 static struct tap tap;
+static struct virtual_board board;
 static struct align align;
 static struct source sources[SAMPLER_RAILS];
 static unsigned source_count;
@@ -52,6 +57,11 @@ static int listeners[TAP_INSTRUMENTS];
 static struct client clients[MAX_CLIENTS];
 static unsigned client_count;
 static int64_t window_ns;
+static bool synthetic;
+static struct loss loss;
+/* Windows of CLOCK_MONOTONIC: the first sample's, and the next one's. */
+static bool begun;
+static int64_t first_window, next_window;
 
 static int64_t now_ns(void)
 {
@@ -64,10 +74,15 @@ static int64_t now_ns(void)
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: power_tap --listen ADDRESS:PORT,ADDRESS:PORT --rate HZ --rail N=SOCKET:RAIL ...\n"
-		"  --listen  IPv4 addresses of the instruments of rails 1, 2 and of rails 3, 4; port 0: any free\n"
-		"  --rate    samples per second and rail, a divisor of 1000000000, at most %d\n"
-		"  --rail    rail N (1 to %d) is the rail RAIL of the twin whose truth socket is SOCKET\n",
+		"usage: power_tap --listen ADDRESS:PORT,ADDRESS:PORT --rate HZ [--rail N=SOCKET:RAIL ... | --synthetic]\n"
+		"  --listen       IPv4 addresses of the instruments of rails 1, 2 and of rails 3, 4; port 0: any free\n"
+		"  --rate         samples per second and rail, a divisor of 1000000000, at most %d\n"
+		"  --rail         rail N (1 to %d) is the rail RAIL of the twin whose truth socket is SOCKET\n"
+		"  --synthetic    volts and amps that are known functions of the sample's number (docs/power_tap.md)\n"
+		"  --markers      UNIX datagram socket; the two lowest bits of a byte sent there are the marker inputs\n"
+		"  --memory       file that keeps the calibration\n"
+		"  --drop-blocks  part (0 to 1) of all 20 ms blocks of samples to lose, as broken hardware would\n"
+		"  --seed         which blocks those are; 0 where it is not given\n",
 		MAX_RATE_HZ, SAMPLER_RAILS);
 }
 
@@ -128,8 +143,31 @@ static uint32_t parse_rate(const char *value)
 
 	if (*value < '0' || *value > '9' || *end != '\0' || rate < 1 || rate > MAX_RATE_HZ ||
 	    NS_PER_SECOND % (long long)rate != 0)
-		refuse_value("--rate", value, "a divisor of 1000000000 from 1 to 100000");
+		refuse_value("--rate", value, "a divisor of 1000000000 from 1 to 1000000");
 	return (uint32_t)rate;
+}
+
+static double parse_fraction(const char *option, const char *value)
+{
+	char *end;
+	double fraction = strtod(value, &end);
+
+	if (((*value < '0' || *value > '9') && *value != '.') || *end != '\0' ||
+	    !(fraction >= 0 && fraction <= 1))
+		refuse_value(option, value, "a number from 0 to 1");
+	return fraction;
+}
+
+static uint64_t parse_seed(const char *option, const char *value)
+{
+	char *end;
+	unsigned long long seed;
+
+	errno = 0;
+	seed = strtoull(value, &end, 10);
+	if (*value < '0' || *value > '9' || *end != '\0' || errno)
+		refuse_value(option, value, "a whole number from 0 to 18446744073709551615");
+	return seed;
 }
 
 /* N=SOCKET:RAIL; a socket path may have colons, a rail's name has none. */
@@ -241,7 +279,45 @@ static bool read_client(struct client *client)
 	return true;
 }
 
-static void take_samples(void)
+/* What the board's converters see of a window goes into the tap, or is lost. */
+static void put_window(int64_t window, struct sample *sample)
+{
+	static int64_t block = -1;
+	static bool dropped;
+	uint32_t block_samples = tap.rate_hz / BLOCKS_PER_SECOND;
+
+	if (!begun)
+		first_window = window;
+	begun = true;
+	next_window = window + 1;
+	/* Behind a twin a switch only hides it: it goes on drawing, and has no
+	 * capacitors that could be seen. */
+	virtual_board_apply(&board, window, synthetic ? tap.rate_hz / 50 : 0, sample);
+	if ((window - first_window) / (block_samples ? block_samples : 1) != block) {
+		block = (window - first_window) / (block_samples ? block_samples : 1);
+		dropped = loss_drops(&loss, (uint64_t)block);
+	}
+	if (dropped)
+		tap_missed(&tap, 1);
+	else
+		tap_sample(&tap, sample);
+}
+
+static void take_synthetic(void)
+{
+	int64_t end = now_ns() / window_ns;
+	struct sample sample;
+
+	if (!begun)
+		next_window = first_window = end;
+	begun = true;
+	while (next_window < end) {
+		synthetic_sample((uint64_t)(next_window - first_window), &sample);
+		put_window(next_window, &sample);
+	}
+}
+
+static void take_from_sources(void)
 {
 	char error[512];
 	struct sample sample;
@@ -258,7 +334,7 @@ static void take_samples(void)
 				refuse(error);
 		}
 		while (align_take(&align, (now - CLOCK_LAG_NS) / window_ns, &sample)) {
-			tap_sample(&tap, &sample);
+			put_window(align.next_window - 1, &sample);
 			took = true;
 		}
 	} while (took);
@@ -281,25 +357,48 @@ static void say_where(void)
 	fflush(stdout);
 }
 
+/* How long nothing has to be done, unless a descriptor says so. A synthetic
+ * sample is there when its window ends, so a client is answered at that moment. */
+static int64_t longest_wait_ns(bool tick, int64_t now)
+{
+	int64_t wait_ns = tick ? TICK_NS : NS_PER_SECOND;
+
+	for (unsigned n = 0; synthetic && n < client_count; n++) {
+		const struct session *session = clients[n].session;
+		int64_t due;
+
+		if (!scpi_is_waiting(&session->scpi))
+			continue;
+		due = (next_window + session->samples_wanted) * window_ns - now;
+		if (due < wait_ns)
+			wait_ns = due > 0 ? due : 0;
+	}
+	return wait_ns;
+}
+
+enum { SIGNALS, MARKERS, LISTENERS, SOURCES = LISTENERS + TAP_INSTRUMENTS };
+
 static void serve(int signals)
 {
 	for (;;) {
-		struct pollfd polled[1 + TAP_INSTRUMENTS + SAMPLER_RAILS + MAX_CLIENTS];
-		unsigned first_source = 1 + TAP_INSTRUMENTS;
-		unsigned first_client = first_source + source_count;
+		struct pollfd polled[SOURCES + SAMPLER_RAILS + MAX_CLIENTS];
+		unsigned first_client = SOURCES + source_count;
 		unsigned polled_clients = client_count;
 		bool tick = source_count == 0;
-		int64_t now;
+		struct timespec timeout = { 0 };
+		int64_t now = now_ns(), wait_ns;
 
-		polled[0] = (struct pollfd){ .fd = signals, .events = POLLIN };
+		polled[SIGNALS] = (struct pollfd){ .fd = signals, .events = POLLIN };
+		polled[MARKERS] = (struct pollfd){ .events = POLLIN };
+		polled[MARKERS].fd = board.change_count < MARKER_QUEUE ? board.markers_fd : -1;
 		for (unsigned n = 0; n < TAP_INSTRUMENTS; n++)
-			polled[1 + n] = (struct pollfd){ .fd = listeners[n], .events = POLLIN };
+			polled[LISTENERS + n] = (struct pollfd){ .fd = listeners[n], .events = POLLIN };
 		for (unsigned n = 0; n < source_count; n++) {
 			bool read = source_wants_read(&sources[n], &align);
 
 			/* Without an event to wait for, its descriptor must not
 			 * report a hang-up over and over. */
-			polled[first_source + n] =
+			polled[SOURCES + n] =
 				(struct pollfd){ .fd = read ? sources[n].fd : -1, .events = POLLIN };
 			tick = tick || sources[n].state == SOURCE_ABSENT || !read;
 		}
@@ -314,14 +413,20 @@ static void serve(int signals)
 			tick = tick || scpi_is_waiting(&client->session->scpi);
 			polled[first_client + n] = (struct pollfd){ .fd = client->fd, .events = events };
 		}
-		if (poll(polled, first_client + polled_clients, tick ? (int)(TICK_NS / 1000000) : 1000) <
-			    0 &&
-		    errno != EINTR)
+		wait_ns = longest_wait_ns(tick, now);
+		timeout.tv_sec = wait_ns / NS_PER_SECOND;
+		timeout.tv_nsec = wait_ns % NS_PER_SECOND;
+		if (ppoll(polled, first_client + polled_clients, &timeout, NULL) < 0 && errno != EINTR)
 			break;
-		if (polled[0].revents)
+		if (polled[SIGNALS].revents)
 			break;
 
-		take_samples();
+		if (polled[MARKERS].revents)
+			virtual_board_read_markers(&board, now_ns() / window_ns);
+		if (synthetic)
+			take_synthetic();
+		else
+			take_from_sources();
 		now = now_ns();
 		for (unsigned n = polled_clients; n-- > 0;) {
 			struct client *client = &clients[n];
@@ -336,44 +441,82 @@ static void serve(int signals)
 				close_client(n);
 		}
 		for (unsigned n = 0; n < TAP_INSTRUMENTS; n++)
-			if (polled[1 + n].revents)
+			if (polled[LISTENERS + n].revents)
 				accept_client(n);
 	}
 	while (client_count)
 		close_client(0);
 }
 
+static const char *const options[] = { "--listen",  "--rate",	     "--rail", "--synthetic", "--markers",
+				       "--memory", "--drop-blocks", "--seed", "--help" };
+
+static void refuse_option(const char *name)
+{
+	fprintf(stderr, "power_tap: %s: allowed are", name);
+	for (unsigned n = 0; n < sizeof options / sizeof *options; n++)
+		fprintf(stderr, "%s %s", n ? "," : "", options[n]);
+	fprintf(stderr, "\n");
+	exit(2);
+}
+
 int main(int argc, char **argv)
 {
-	const char *listen_value = NULL, *rate_value = NULL;
+	const char *listen_value = NULL, *rate_value = NULL, *markers_path = NULL, *memory_path = NULL;
 	uint32_t rate_hz;
+	char error[512];
 	sigset_t ending;
 	int signals;
 
 	for (int n = 1; n < argc; n++) {
-		if (strcmp(argv[n], "--help") == 0) {
+		const char *name = argv[n];
+		char *value;
+		unsigned known = 0;
+
+		while (known < sizeof options / sizeof *options && strcmp(name, options[known]) != 0)
+			known++;
+		if (known == sizeof options / sizeof *options)
+			refuse_option(name);
+		if (strcmp(name, "--help") == 0) {
 			usage(stdout);
 			return 0;
 		}
-		if (n + 1 == argc || (strcmp(argv[n], "--listen") != 0 && strcmp(argv[n], "--rate") != 0 &&
-				      strcmp(argv[n], "--rail") != 0)) {
-			fprintf(stderr, "power_tap: %s: %s\n", argv[n],
-				n + 1 == argc ? "a value must follow, or it is no option" :
-						"allowed are --listen, --rate, --rail, --help");
+		if (strcmp(name, "--synthetic") == 0) {
+			synthetic = true;
+			continue;
+		}
+		value = argv[++n];
+		if (!value) {
+			fprintf(stderr, "power_tap: %s: a value must follow\n", name);
 			return 2;
 		}
-		if (strcmp(argv[n], "--listen") == 0)
-			listen_value = argv[++n];
-		else if (strcmp(argv[n], "--rate") == 0)
-			rate_value = argv[++n];
+		if (strcmp(name, "--listen") == 0)
+			listen_value = value;
+		else if (strcmp(name, "--rate") == 0)
+			rate_value = value;
+		else if (strcmp(name, "--markers") == 0)
+			markers_path = value;
+		else if (strcmp(name, "--memory") == 0)
+			memory_path = value;
+		else if (strcmp(name, "--drop-blocks") == 0)
+			loss.fraction = parse_fraction(name, value);
+		else if (strcmp(name, "--seed") == 0)
+			loss.seed = parse_seed(name, value);
 		else
-			parse_rail(argv[++n]);
+			parse_rail(value);
 	}
 	if (!listen_value || !rate_value)
 		refuse(listen_value ? "--rate is missing" : "--listen is missing");
+	if (synthetic && source_count)
+		refuse("--synthetic: allowed without --rail only");
 	rate_hz = parse_rate(rate_value);
+	if (loss.fraction > 0 && rate_hz < BLOCKS_PER_SECOND)
+		refuse_value("--rate", rate_value, "50 or more with --drop-blocks");
 	parse_listen(listen_value);
 	window_ns = NS_PER_SECOND / rate_hz;
+	virtual_board_init(&board, memory_path);
+	if (markers_path && !virtual_board_listen(&board, markers_path, error, sizeof error))
+		refuse(error);
 
 	sigemptyset(&ending);
 	sigaddset(&ending, SIGTERM);
@@ -383,9 +526,11 @@ int main(int argc, char **argv)
 	if (signals < 0)
 		refuse("no descriptor for signals");
 
-	tap_init(&tap, rate_hz, "virtual", NULL);
+	tap_init(&tap, rate_hz, "virtual", &board.board);
 	align_init(&align);
 	say_where();
 	serve(signals);
+	if (markers_path)
+		unlink(markers_path);
 	return 0;
 }

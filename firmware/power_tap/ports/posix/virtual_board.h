@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What stands for the board's other parts on a host: switches that act on the
+ * samples, marker inputs that a UNIX datagram socket sets, and a file as the
+ * calibration memory. A window is one period of CLOCK_MONOTONIC, as in align.h.
+ */
+#ifndef JOULERIG_VIRTUAL_BOARD_H
+#define JOULERIG_VIRTUAL_BOARD_H
+
+#include "board.h"
+#include "sampler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MARKER_QUEUE 4096
+
+struct virtual_board {
+	struct board board; /* for tap_init; its context is this */
+	struct {
+		bool on;
+		uint64_t samples_since_cut;
+	} rails[SAMPLER_RAILS];
+	const char *memory_path; /* NULL: no memory */
+	int markers_fd;		 /* -1: no socket; the lines are low */
+	uint8_t lines;
+	/* Changes of the lines that samples have not come to yet. */
+	struct {
+		int64_t window;
+		uint8_t lines;
+	} changes[MARKER_QUEUE];
+	uint32_t first_change, change_count;
+};
+
+void virtual_board_init(struct virtual_board *board, const char *memory_path);
+
+/* Binds the datagram socket, in place of one that nobody listens on. False: one
+ * line in error. */
+bool virtual_board_listen(struct virtual_board *board, const char *path, char *error,
+			  size_t error_size);
+
+/* Takes what came on the socket; it is of the window that is running now. */
+void virtual_board_read_markers(struct virtual_board *board, int64_t now_window);
+
+/* Makes of the sources' sample of a window what the board's converters see: the
+ * lines as they were at the end of the window, and rails that are switched off.
+ * Such a rail draws nothing; its volts are those of the source times the part
+ * that is left: 1 falling to 0 in a straight line over decay_samples, at once for
+ * 0. */
+void virtual_board_apply(struct virtual_board *board, int64_t window, uint32_t decay_samples,
+			 struct sample *sample);
+
+#endif
