@@ -6,10 +6,10 @@ SHELL := /bin/bash
 BUILD := $(CURDIR)/build
 RIG := .venv/bin/rig
 PYTEST := .venv/bin/python -m pytest
-SOURCES := $(shell git ls-files '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null)
+SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
-.PHONY: test-unit test-c test-go test-python test-lab lint bench-agent
+.PHONY: test-unit test-c test-go test-python test-lab lint bench-agent bench-power
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -27,7 +27,8 @@ $(BUILD)/.stamp: $(SOURCES)
 	@$(MAKE) -s --no-print-directory -C rig/virtuallab/twin all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
-	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd ./collectors/iod
+	@CGO_ENABLED=1 tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
+	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod
 	@touch $@
 
 demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
@@ -53,7 +54,7 @@ test-c: build ## C unit tests, under sanitizers
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap test BUILD=$(BUILD)
 
 test-go: ## Go tests
-	tools/go test ./...
+	CGO_ENABLED=1 tools/go test ./...
 
 test-python: build ## Python tests: units, real servers, and a campaign on a virtual lab
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap lm3s6965 BUILD=$(BUILD)
@@ -61,6 +62,9 @@ test-python: build ## Python tests: units, real servers, and a campaign on a vir
 
 bench-agent: build ## What the host agent costs: results/bench/agent.json
 	.venv/bin/python tests/bench/bench_agent.py
+
+bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/power.json
+	.venv/bin/python tests/bench/bench_power.py
 
 clean: ## Remove what was compiled
 	rm -rf $(BUILD)

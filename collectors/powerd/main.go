@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -52,6 +53,8 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "powerd: %v\n", err)
 		return exitUsage
 	}
+	// All meters together are a few percent of one processor: more threads would only wake each other up.
+	runtime.GOMAXPROCS(1)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	code, err := serve(ctx, config, stderr)
@@ -71,6 +74,9 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 		return exitUsage, fmt.Errorf("srcap: %w (allowed: the path of the srcap program)", err)
 	}
 	if err := os.MkdirAll(config.StateDir, 0o755); err != nil {
+		return exitUsage, fmt.Errorf("state_dir: %w", err)
+	}
+	if err := os.MkdirAll(stateDir(config), 0o755); err != nil {
 		return exitUsage, fmt.Errorf("state_dir: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(config.StatusSocket), 0o755); err != nil {
@@ -94,11 +100,14 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	}
 
 	logger := log.New(stderr, "powerd: ", 0)
-	session := newSession()
 	var meters []*Meter
 	for _, mc := range config.Meters {
 		logf := func(format string, args ...any) { logger.Printf("%s: %s", mc.Name, fmt.Sprintf(format, args...)) }
-		meters = append(meters, newMeter(mc, config.PointsPerSecond, session, writer, logf))
+		meters = append(meters, newMeter(mc, config.PointsPerSecond, writer, logf))
+	}
+	session, err := openState(meters, stateDir(config), newSession())
+	if err != nil {
+		return exitUsage, err
 	}
 
 	server := &http.Server{
@@ -135,7 +144,7 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	return 0, nil
 }
 
-// newSession names a run of powerd: joules are counted from 0 within it.
+// newSession names what joules are counted from 0 within.
 func newSession() string {
 	var b [6]byte
 	if _, err := rand.Read(b[:]); err != nil {

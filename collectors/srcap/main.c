@@ -3,9 +3,11 @@
 #include "capture.h"
 #include "device.h"
 #include "frame.h"
+#include "ring.h"
 #include "watchdog.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,9 +17,9 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set key=value ...] [--silence-seconds S]\n"
+	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set key=value ...] [--silence-seconds S] [--ring FD]\n"
 	"\n"
-	"Writes the instrument's samples on stdout as frames (frames.md) until told to stop. Takes commands on stdin, one a line:\n"
+	"Writes the instrument's samples on stdout, or into shared memory, as frames (frames.md) until told to stop. Takes commands on stdin, one a line:\n"
 	"  set KEY VALUE   change an option of the instrument\n"
 	"  stop            end with code 0\n"
 	"Exit codes: 0 stopped, 2 bad arguments, 3 no such instrument, 4 the instrument fell silent, 5 libsigrok failed.\n";
@@ -131,6 +133,7 @@ int main(int argc, char **argv)
 		{ "channels", required_argument, NULL, 'c' },
 		{ "set", required_argument, NULL, 's' },
 		{ "silence-seconds", required_argument, NULL, 'q' },
+		{ "ring", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -158,6 +161,16 @@ int main(int argc, char **argv)
 			if (!*optarg || *end || !(silence > 0 && silence < 1e6))
 				bad_usage("--silence-seconds: not a number above 0");
 			break;
+		case 'r': {
+			long fd = strtol(optarg, &end, 10);
+			const char *problem = !*optarg || *end || fd < 0 || fd > INT_MAX ? "not a file descriptor" : ring_open((int)fd);
+
+			if (problem) {
+				fprintf(stderr, "srcap: --ring %s: %s\n", optarg, problem);
+				exit(EXIT_USAGE);
+			}
+			break;
+		}
 		case 'h':
 			fputs(usage, stdout);
 			return 0;

@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_NS 50000000
+/* How often to look: often enough for the silence to be kept to a quarter, rarely enough to cost nothing. */
+#define MOST_TICK_NS 250000000
+#define TICKS_OF_SILENCE 4
 /* How long libsigrok may take to end an acquisition that waits inside a driver. */
 #define STOP_NS INT64_C(1000000000)
 /* No packet for this long while burning CPU: a driver that spins on a closed connection. */
@@ -47,10 +49,15 @@ static void *watch(void *unused)
 	int64_t packet_seen = atomic_load(&last_packet);
 
 	(void)unused;
+	int64_t tick_ns = silence_ns / TICKS_OF_SILENCE;
+
+	if (tick_ns > MOST_TICK_NS)
+		tick_ns = MOST_TICK_NS;
 	for (;;) {
-		struct timespec tick = { 0, TICK_NS };
+		struct timespec tick = { 0, (long)tick_ns };
 
 		nanosleep(&tick, NULL);
+		frame_flush_due();
 		int64_t now = now_ns(CLOCK_MONOTONIC);
 		int64_t cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 		int64_t asked = atomic_load(&stop_asked);
