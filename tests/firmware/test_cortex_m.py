@@ -6,7 +6,6 @@ import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -14,16 +13,16 @@ from cortex_m import (
     AMPS_STEP,
     RAILS,
     RATE_HZ,
+    SINGLE_PRECISION,
     VOLTS_STEP,
     Board,
+    Steps,
     amps_of,
     pty_environment,
     volts_of,
 )
 from programs import built, wait_for
 from srcap_frames import ANALOG, LOGIC, read_frames
-
-SINGLE_PRECISION = 1e-6
 
 
 @pytest.fixture(scope="module")
@@ -37,17 +36,13 @@ def board():
         yield running
 
 
-def driver(line):
-    return f"hameg-hmo:conn={line.path}:serialcomm=921600/8n1"
-
-
 class Capture:
     """srcap on a line of the board, until its results are asked for."""
 
     def __init__(self, board, instrument, environment, channels="CH1,CH2,CH3,CH4"):
         line = board.lines[instrument]
         self.board, self.line, self.channels = board, line, channels.split(",")
-        self.driver = driver(line)
+        self.driver = line.driver
         self.environment = environment
         # On a busy machine the emulated board may be slower than libsigrok's patience with a scan.
         for _ in range(3):
@@ -115,57 +110,10 @@ class Capture:
         return np.stack([column[:whole] for column in columns], axis=1)
 
 
-@dataclass
-class Steps:
-    """What the rails were set to, from which tick on. Each entry: {rail: (millivolts, milliamps)}."""
-
-    board: Board
-    ticks: list = field(default_factory=list)
-    settings: list = field(default_factory=list)
-
-    def set(self, **rails):
-        """Sets rails, all of them between two samples: set(r1=(12000, 500), ...)."""
-        now = {**(self.settings[-1] if self.settings else {}), **{int(r[1:]): v for r, v in rails.items()}}
-        with self.board.stopped() as ticks:
-            for rail, (millivolts, milliamps) in now.items():
-                self.board.set_rail(rail, millivolts, milliamps)
-        self.ticks.append(ticks)
-        self.settings.append(now)
-
-    def truth(self, rail, first, count):
-        """Volts and amps as set, of the device's samples from number `first` on."""
-        which = np.searchsorted(self.ticks, np.arange(first, first + count), side="right") - 1
-        assert which.min() >= 0, "before the first setting"
-        values = np.array([setting[rail] for setting in self.settings]) / 1000
-        return values[which, 0], values[which, 1]
-
-    def sure(self, first, count):
-        """False where a sample may be of either side of a step: it was under way when the board stopped."""
-        return ~np.isin(np.arange(first, first + count), np.array(self.ticks) - 1)
-
-    def first_of(self, rows, rails):
-        """The number, counted by the device, of a capture's first sample: under which all samples fit."""
-        fits = []
-        for first in range(self.ticks[0], self.ticks[1]):
-            sure = self.sure(first, len(rows))
-            fine = True
-            for n, rail in enumerate(rails):
-                truth = self.truth(rail, first, len(rows))
-                for k, step in enumerate((VOLTS_STEP, AMPS_STEP)):
-                    column = rows[:, 2 * n + k]
-                    low = truth[k][sure] - column[sure]
-                    fine = fine and bool(((low > -SINGLE_PRECISION * 30) & (low < step * 1.001)).all())
-            if fine:
-                fits.append(first)
-        # Where each step met a sample under way, and each on the same side, two numbers fit.
-        assert 1 <= len(fits) <= 2, f"first samples that fit: {fits}"
-        return fits
-
-
 def test_sigrok_finds_both_instruments(board, environment):
     for line, letter in zip(board.lines, "AB", strict=True):
         done = subprocess.run(
-            ["sigrok-cli", "-d", driver(line), "--scan"],
+            ["sigrok-cli", "-d", line.driver, "--scan"],
             capture_output=True,
             text=True,
             timeout=20,
@@ -179,7 +127,7 @@ def test_sigrok_cli_shows_volts_and_amps(board, environment):
     board.set_rail(1, 12000, 1500)
     board.set_rail(2, 3300, 2000)
     done = subprocess.run(
-        ["sigrok-cli", "-d", driver(board.lines[0]), "-C", "CH1,CH2,CH3,CH4", "--frames", "5",
+        ["sigrok-cli", "-d", board.lines[0].driver, "-C", "CH1,CH2,CH3,CH4", "--frames", "5",
          "--samples", "1000000000", "-O", "analog"],
         capture_output=True, text=True, timeout=20, env=environment,
     )  # fmt: skip

@@ -34,8 +34,9 @@ void on_conversion(void)
 	}
 }
 
-/* Feeds input and sends replies until there is nothing to be done but wait. */
-static void work(unsigned n)
+/* Feeds input and sends replies until there is nothing to be done but wait. True
+ * when that is for room in the UART, of which no interrupt tells. */
+static bool work(unsigned n)
 {
 	struct line *line = &lines[n];
 	struct scpi *scpi = &line->session.scpi;
@@ -47,18 +48,18 @@ static void work(unsigned n)
 			line->reply += put;
 			line->reply_length -= put;
 			if (line->reply_length)
-				return;
+				return true;
 		}
 		line->reply = scpi_run(scpi, clock_now_ns(), &line->reply_length);
 		if (line->reply)
 			continue;
 		line->reply_length = 0;
 		if (scpi_is_waiting(scpi))
-			return;
+			return false;
 		if (!line->has_byte)
 			line->has_byte = uart_get(n, &line->byte);
 		if (!line->has_byte)
-			return;
+			return false;
 		line->has_byte = !scpi_put(scpi, line->byte);
 	}
 }
@@ -90,9 +91,17 @@ int main(void)
 		uart_start(n);
 	}
 	clock_start();
-	/* It never sleeps: the port that it hangs on gives it more than it needs,
-	 * and an emulator that counts instructions for time then keeps exact time. */
-	for (;;)
+	for (;;) {
+		uint32_t ticks = clock_ticks();
+		bool busy = rails_stay_awake();
+
 		for (unsigned n = 0; n < TAP_INSTRUMENTS; n++)
-			work(n);
+			busy = work(n) || busy;
+		/* With interrupts held back, one that comes after this test still
+		 * ends the sleep. */
+		__asm__ volatile("cpsid i" : : : "memory");
+		if (!busy && ticks == clock_ticks() && !uart_has_input())
+			__asm__ volatile("wfi" : : : "memory");
+		__asm__ volatile("cpsie i" : : : "memory");
+	}
 }

@@ -15,6 +15,7 @@
 #define UART_BAUD 921600
 void uart_start(unsigned n);
 bool uart_get(unsigned n, uint8_t *byte);
+bool uart_has_input(void); /* of either */
 /* Hands over as many bytes as there is room for without waiting; returns how many. */
 size_t uart_put(unsigned n, const uint8_t *bytes, size_t length);
 
@@ -34,6 +35,9 @@ void clock_release_conversions(void);
 
 /* rails.c: the monitors of the four rails, their switches, the marker inputs. */
 void rails_start(void);
+/* Whether the core is told not to sleep, for debuggers, which lose sight of one
+ * that does, and for emulators that take instructions for time. */
+bool rails_stay_awake(void);
 /* A conversion of all rails, into the tap, with the marker lines as they are.
  * Where a rail's monitor gives no value, the sample has NaN and the tap is told. */
 void rails_convert(struct tap *tap);

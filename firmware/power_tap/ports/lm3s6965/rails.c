@@ -11,6 +11,7 @@
 /* Port E: low is set, so that an open-collector output can drive it. */
 #define MARKER_PORT GPIO_E
 #define MARKER_PINS 0x03u
+#define AWAKE_PIN 0x04u
 
 /* A controller that does not answer is looked for five times a second. */
 #define RETRY_SAMPLES (TAP_RATE_HZ / 5 + 1)
@@ -66,10 +67,15 @@ void rails_start(void)
 	SYSCTL_RCGC2 |= SYSCTL_RCGC2_GPIO(CUT_PORT) | SYSCTL_RCGC2_GPIO(MARKER_PORT);
 	GPIO_DIRECTION(CUT_PORT) |= ALL_CUT_PINS;
 	GPIO_DIGITAL(CUT_PORT) |= ALL_CUT_PINS;
-	GPIO_PULL_UP(MARKER_PORT) |= MARKER_PINS;
-	GPIO_DIGITAL(MARKER_PORT) |= MARKER_PINS;
+	GPIO_PULL_UP(MARKER_PORT) |= MARKER_PINS | AWAKE_PIN;
+	GPIO_DIGITAL(MARKER_PORT) |= MARKER_PINS | AWAKE_PIN;
 	for (unsigned n = 0; n < TAP_RAILS; n++)
 		rails[n].started = adm127x_start(&rails[n].chip, &i2c0, &settings[n]) == MONITOR_OK;
+}
+
+bool rails_stay_awake(void)
+{
+	return !GPIO_DATA(MARKER_PORT, AWAKE_PIN);
 }
 
 static uint8_t markers(void)

@@ -80,6 +80,11 @@ bool uart_get(unsigned n, uint8_t *byte)
 	return true;
 }
 
+bool uart_has_input(void)
+{
+	return rings[0].put != rings[0].got || rings[1].put != rings[1].got;
+}
+
 size_t uart_put(unsigned n, const uint8_t *bytes, size_t length)
 {
 	size_t put = 0;

@@ -19,9 +19,11 @@ import tempfile
 import time
 import tty
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from programs import ROOT, built, end, installed, wait_for
 
 RATE_HZ = 500
@@ -29,6 +31,7 @@ RAILS = 4
 # QEMU's adm1272 converts by these coefficients of the data sheet's DIRECT format, whatever it is set to:
 # those of the 100 V and 30 mV ranges, and for its shunt of 300 uOhm, 663 * 0.3 rounded down.
 VOLTS_M, AMPS_M, AMPS_B = 4062, 198, 20480
+SINGLE_PRECISION = 1e-6
 VOLTS_STEP, AMPS_STEP = 100 / VOLTS_M, 10 / AMPS_M
 
 
@@ -58,6 +61,11 @@ class Line:
         # Held open as long as the board runs: QEMU takes a pty that nobody has open for unplugged.
         self.fd = os.open(path, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.fd)
+
+    @property
+    def driver(self) -> str:
+        """What libsigrok is told to find the instrument."""
+        return f"hameg-hmo:conn={self.path}:serialcomm=921600/8n1"
 
     def close(self) -> None:
         os.close(self.fd)
@@ -123,8 +131,9 @@ class Board:
             for device in sorted(self.qmp("query-chardev"), key=lambda d: d["label"]):
                 if device["label"].startswith("line"):
                     self.lines.append(Line(device["filename"].removeprefix("pty:")))
-            # QEMU's buttons read as pressed until they were.
-            for key in ("up", "down"):
+            # The buttons read as pressed until they were. "Left" stays so where time is instructions: a core
+            # that sleeps executes none.
+            for key in ("up", "down") if self.exact else ("up", "down", "left"):
                 self.press(key, True)
                 self.press(key, False)
             wait_for(lambda: self.lines[0].ask("*OPC?") == "1", 5, "the tap answers")
@@ -199,3 +208,50 @@ class Board:
     def conversion_errors(self) -> list[int]:
         """Per rail: conversions that failed, and ticks that passed without one. Asked on line 1."""
         return [int(text) for text in self.lines[1].ask("TAP:ERRORS?").split(",")]
+
+
+@dataclass
+class Steps:
+    """What the rails were set to, from which tick on. Each entry: {rail: (millivolts, milliamps)}."""
+
+    board: Board
+    ticks: list = field(default_factory=list)
+    settings: list = field(default_factory=list)
+
+    def set(self, **rails):
+        """Sets rails, all of them between two samples: set(r1=(12000, 500), ...)."""
+        now = {**(self.settings[-1] if self.settings else {}), **{int(r[1:]): v for r, v in rails.items()}}
+        with self.board.stopped() as ticks:
+            for rail, (millivolts, milliamps) in now.items():
+                self.board.set_rail(rail, millivolts, milliamps)
+        self.ticks.append(ticks)
+        self.settings.append(now)
+
+    def truth(self, rail, first, count):
+        """Volts and amps as set, of the device's samples from number `first` on."""
+        which = np.searchsorted(self.ticks, np.arange(first, first + count), side="right") - 1
+        assert which.min() >= 0, "before the first setting"
+        values = np.array([setting[rail] for setting in self.settings]) / 1000
+        return values[which, 0], values[which, 1]
+
+    def sure(self, first, count):
+        """False where a sample may be of either side of a step: it was under way when the board stopped."""
+        return ~np.isin(np.arange(first, first + count), np.array(self.ticks) - 1)
+
+    def first_of(self, rows, rails):
+        """The number, counted by the device, of a capture's first sample: under which all samples fit."""
+        fits = []
+        for first in range(self.ticks[0], self.ticks[1]):
+            sure = self.sure(first, len(rows))
+            fine = True
+            for n, rail in enumerate(rails):
+                truth = self.truth(rail, first, len(rows))
+                for k, step in enumerate((VOLTS_STEP, AMPS_STEP)):
+                    column = rows[:, 2 * n + k]
+                    low = truth[k][sure] - column[sure]
+                    fine = fine and bool(((low > -SINGLE_PRECISION * 30) & (low < step * 1.001)).all())
+            if fine:
+                fits.append(first)
+        # Where each step met a sample under way, and each on the same side, two numbers fit.
+        assert 1 <= len(fits) <= 2, f"first samples that fit: {fits}"
+        return fits
