@@ -57,6 +57,7 @@ test-go: ## Go tests
 	CGO_ENABLED=1 tools/go test ./...
 
 test-python: build ## Python tests: units, real servers, and a campaign on a virtual lab
+	@$(MAKE) -s --no-print-directory -C firmware/power_tap lm3s6965 BUILD=$(BUILD)
 	$(PYTEST)
 
 bench-agent: build ## What the host agent costs: results/bench/agent.json

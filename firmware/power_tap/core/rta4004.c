@@ -28,8 +28,12 @@ static bool channel_of(struct scpi *scpi, const struct scpi_call *call, unsigned
 
 static enum scpi_outcome identify(struct scpi *scpi, const struct scpi_call *call)
 {
-	const struct session *session = call->instrument;
+	struct session *session = call->instrument;
 
+	/* libsigrok asks this first of all. On a line without connections nothing
+	 * else tells that the client is a new one, whose stream begins anew. */
+	tap_view_open(&session->view, session->view.tap, session->view.instrument);
+	session->channels_served = 0;
 	scpi_write_text(scpi, "Rohde&Schwarz,RTA4004,");
 	scpi_write_text(scpi, session->view.tap->serial);
 	scpi_write_text(scpi, session->view.instrument ? "-B,01.600" : "-A,01.600");

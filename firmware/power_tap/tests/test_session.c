@@ -334,6 +334,19 @@ static void a_client_starts_at_the_newest_sample(void)
 	CHECK(samples[0] == 500);
 }
 
+/* A serial line has no connections, so that is how a client begins there. */
+static void who_asks_for_the_identity_starts_at_the_newest_sample(void)
+{
+	begin(1000, 0);
+	join();
+	sample(100); /* which the client before left */
+	CHECK(strlen(reply("*IDN?\n")) > 0);
+	CHECK(ask(1, 0) == 0);
+	sample(20);
+	CHECK(take_block(0) == 20);
+	CHECK(samples[0] == 120);
+}
+
 static void a_client_that_fell_behind_catches_up_then_counts_its_loss(void)
 {
 	float expected = 20;
@@ -738,6 +751,7 @@ int main(void)
 	a_reply_without_samples_waits_for_ever();
 	slow_rates_give_single_samples();
 	a_client_starts_at_the_newest_sample();
+	who_asks_for_the_identity_starts_at_the_newest_sample();
 	a_client_that_fell_behind_catches_up_then_counts_its_loss();
 	data_the_tap_has_not_are_not_made_up();
 	lost_samples_keep_the_number_of_the_others();
