@@ -118,8 +118,11 @@ def energy_by_rail(
 
 
 def write(frame: pl.DataFrame, path: Path) -> Path:
-    """Keep `frame` as a run's power.csv (atomic). Floats are written so that they read back the same."""
-    return atomic.write(path, frame.select(list(COLUMNS)).write_csv().encode())
+    """Keep `frame` as a run's power.csv (atomic). Floats are written so that they read back the same.
+
+    Columns that it lacks are written as nulls.
+    """
+    return atomic.write(path, _conform(frame).write_csv().encode())
 
 
 def read(path: Path) -> pl.DataFrame | None:

@@ -65,8 +65,8 @@ def test_a_gap_longer_than_the_margin_still_has_points_on_both_sides(influxd, cl
         measured = k * 0.01 - gap
         influxd.write(
             f"power,meter=m1,rail=5v,host=h,drive=d2 watts=2,watts_min=1,watts_max=3,joules={2 * measured!r},"
-            f"joules_low={2 * measured + gap!r},joules_high={2 * measured + 3 * gap!r},lost={int(gap * 1000)}i,"
-            f'gap_seconds={gap},session="0001" {T0 + k * 10 * MS}'
+            f"joules_low={2 * measured + gap!r},joules_high={2 * measured + 3 * gap!r},"
+            f'lost={int(gap * 1000)}i,gap_seconds={gap},session="0001" {T0 + k * 10 * MS}'
         )
     interval = (T0 + 4000 * MS, T0 + 8000 * MS)
     (energy,) = power.energy_by_rail(power.points(client, "h", ["d2"], *interval), *interval).values()
