@@ -14,6 +14,7 @@ from analysis import uncertainty
 from analysis.uncertainty import MeterBudget
 
 Plain = Mapping[str, Any]
+EXPIRED = "†"  # beside each figure that rests on a calibration past its date
 
 # Sample times come from arrivals, the least late of which count as not late at all: the least delay of the
 # path from instrument to controller stays unseen. USB frames of a millisecond, a request and its reply.
@@ -41,6 +42,39 @@ def channels(lab: Plain, host: str, drive: str, rail: str) -> dict[str, str]:
 def calibration(provenance: Plain, meter: str) -> dict[str, Any]:
     """The calibration that was in force, as `rig meters calibrate` left it; empty where none was recorded."""
     return at(provenance, "calibration", meter)
+
+
+def expired(provenance: Plain, meter: str, at_ns: int | None = None) -> bool:
+    """Whether figures of the meter at that instant rest on a calibration that is past its date."""
+    return uncertainty.calibration_state(calibration(provenance, meter), at_ns) == "expired"
+
+
+def standing(lab: Plain, provenance: Plain, meter: str, at_ns: int | None = None) -> str:
+    """What vouches for a meter, in words: its calibration, or else its class."""
+    record = calibration(provenance, meter)
+    state = uncertainty.calibration_state(record, at_ns)
+    if state in ("valid", "expired"):
+        certificate = f", certificate {record['certificate']}" if record.get("certificate") else ""
+        dated = f" of {record['date']}" if record.get("date") else ""
+        until = record.get("expires", "an unknown date")
+        if state == "expired":
+            return f"{EXPIRED} CALIBRATION{dated} EXPIRED {until}{certificate}"
+        return f"calibration{dated} valid to {until}{certificate}"
+    stated = at(declared(lab, meter), "accuracy")
+    class_ = f"class {_class_text(stated)}" if _class_text(stated) else "meter class not stated"
+    return f"{'no calibration' if state == 'none' else 'no calibration on record'}, {class_}"
+
+
+def _class_text(accuracy: Plain) -> str:
+    units = {"volts": "V", "amps": "A", "watts": "W", "watt_hours": "J"}
+    parts = []
+    for kind, unit in units.items():
+        limits = at(accuracy, kind)
+        sums = [f"{limits['gain_percent']:g} %"] if limits.get("gain_percent") else []
+        sums += [f"{limits['offset']:g} {unit}"] if limits.get("offset") else []
+        if sums:
+            parts.append(f"{kind.replace('_', '-')} ±({' + '.join(sums)})")
+    return ", ".join(parts)
 
 
 def edge_error_ns(lab: Plain, meter: str) -> int:
