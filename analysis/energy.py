@@ -109,8 +109,9 @@ class EnergyBudget:
     """What the interval around an energy is made of, in joules; None: that part is not known.
 
     `gap_low`, `gap_high`: what the gaps drew at least and at most, to be added to the value, which has none
-    of it. The others go both ways: `interpolation` (the power between the points around the two ends),
-    `alignment` (the ends' own instants), `meter` (expanded uncertainty, k = 2, of analysis.uncertainty).
+    of it. `product`: how much of the value can be too much, as it is the product of mean volts and mean amps.
+    The others go both ways: `interpolation` (the power between the points around the two ends), `alignment`
+    (the ends' own instants), `meter` (expanded uncertainty, k = 2, of analysis.uncertainty).
     """
 
     gap_low: float | None = None
@@ -118,6 +119,7 @@ class EnergyBudget:
     interpolation: float | None = None
     alignment: float | None = None
     meter: float | None = None
+    product: float | None = None
 
     def shares(self) -> dict[str, float]:
         """Each known part's share of the interval's width; empty where there is no width."""
@@ -125,6 +127,7 @@ class EnergyBudget:
             "gaps": None if self.gap_low is None else (self.gap_high - self.gap_low) / 2,
             "interpolation": self.interpolation,
             "alignment": self.alignment,
+            "product": None if self.product is None else self.product / 2,
             "meter": self.meter,
         }
         known = {name: half for name, half in halves.items() if half is not None}
@@ -172,9 +175,10 @@ class IntervalEnergy:
 
     def _moved(self, sign: int, gap: float | None) -> float | None:
         parts = self.budget
-        if None in (self.joules, gap, parts.interpolation, parts.alignment):
+        if None in (self.joules, gap, parts.interpolation, parts.alignment, parts.product):
             return None
-        return self.joules + gap + sign * (parts.interpolation + parts.alignment + (parts.meter or 0.0))
+        either_way = parts.interpolation + parts.alignment + (parts.meter or 0.0)
+        return self.joules + gap + sign * either_way - (parts.product if sign < 0 else 0.0)
 
     def with_meter(self, expanded_joules: float | None) -> IntervalEnergy:
         """The same with the meter's expanded uncertainty in its budget."""
@@ -188,6 +192,7 @@ def of_interval(
     *,
     max_gap_ns: int = DEFAULT_MAX_GAP_NS,
     edge_error_ns: int = 0,
+    mean_products: bool = False,
 ) -> IntervalEnergy:
     """Energy between two instants.
 
@@ -207,6 +212,8 @@ def of_interval(
         How far each of the two instants may be from the points' axis, the fit of the points' own times
         (`clock_residual_seconds`, added here) left out: the host's clock, the path from instrument to
         controller.
+    mean_products : bool
+        The counter was made of mean volts times mean amps of each sample's window.
 
     Returns
     -------
@@ -249,6 +256,12 @@ def of_interval(
 
     *Alignment.* An end moved by e changes the energy by at most e times the greatest magnitude of power
     around it: of the points within e, of the enclosing ones at least. Both ends count, each with its own.
+
+    *Product of means.* Where a rail droops by R I within a window, the mean of V I is the product of the
+    means less R var(I). With I from l to h and mean i, var(I) is at most (i - l) (h - i) (Bhatia and Davis, A
+    better bound on the variance, American Mathematical Monthly 107(4), 2000, 353-357). R is the slope of
+    volts over amps from point to point, l and h are what the points' extremes of power and volts make of the
+    amps; a peak within a window that no sample shows is not in them.
     """
     if end_ns < start_ns:
         raise ValueError(f"end_ns {end_ns} is before start_ns {start_ns}")
@@ -277,7 +290,13 @@ def of_interval(
     joules = _at(points.joules, time_ns, end_ns) - _at(points.joules, time_ns, start_ns)
     gap_low, gap_high, interpolation = _unmeasured(points, start_ns, end_ns, max_gap_ns)
     ends = [_alignment(points, instant, edge_error_ns) for instant in (start_ns, end_ns)]
-    budget = EnergyBudget(gap_low, gap_high, interpolation, None if None in ends else sum(ends))
+    budget = EnergyBudget(
+        gap_low,
+        gap_high,
+        interpolation,
+        alignment=None if None in ends else sum(ends),
+        product=_product(points, start_ns, end_ns) if mean_products else 0.0,
+    )
     return IntervalEnergy(
         joules,
         "",
@@ -470,6 +489,33 @@ def _alignment(points: CounterPoints, instant: int, edge_error_ns: int) -> float
     if _gap(points, max(first - 1, 0), last) > 0 and (seen := _seen(points, first, last)) is not None:
         known = np.append(known, np.abs(seen))
     return error_ns * 1e-9 * float(known.max()) if len(known) else None
+
+
+def _product(points: CounterPoints, start_ns: int, end_ns: int) -> float | None:
+    """How far products of means can be above the mean of the products over the interval, in joules.
+
+    None where volts, amps or extremes are not known.
+    """
+    if any(values is None for values in (points.volts, points.amps, points.watts_min, points.watts_max)):
+        return None
+    # The interval is of one session, whichever point of it is asked.
+    same = points.session == points.session[int(np.searchsorted(points.time_ns, end_ns))]
+    known = same & np.isfinite(points.volts * points.amps * points.watts_min * points.watts_max)
+    volts, amps = points.volts[known], points.amps[known]
+    if len(volts) < 2 or np.any(volts <= 0):
+        return None
+    spread = np.var(amps)
+    ohms = max(0.0, -float(np.cov(volts, amps, bias=True)[0, 1] / spread)) if spread > 0 else 0.0
+    extremes = np.concatenate(
+        [
+            watts[known] / edge
+            for watts in (points.watts_min, points.watts_max)
+            for edge in (volts.min(), volts.max())
+        ]
+    )
+    least, greatest = extremes.min(), extremes.max()
+    variance = np.clip((points.amps - least) * (greatest - points.amps), 0.0, None)
+    return _integral(points, ohms * variance, start_ns, end_ns) or 0.0
 
 
 def _integral(

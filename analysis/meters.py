@@ -89,6 +89,13 @@ def edge_error_ns(lab: Plain, meter: str) -> int:
     return LATENCY_NS + round(period)
 
 
+def mean_products(lab: Plain, host: str, drive: str, meter: str, rail: str) -> bool:
+    """Whether the rail's power is mean volts times mean amps of each sample's window."""
+    spec = declared(lab, meter)
+    window_mean = spec.get("samples") == "window-mean" and spec.get("timing") != "poll"
+    return window_mean and "volts" in channels(lab, host, drive, rail)
+
+
 def budget(
     lab: Plain,
     provenance: Plain,

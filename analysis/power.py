@@ -5,7 +5,7 @@ either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -98,11 +98,13 @@ def energy_by_rail(
     *,
     max_gap_ns: int = DEFAULT_MAX_GAP_NS,
     edge_error_ns: Mapping[str, int] | None = None,
+    mean_products: Callable[[str, str, str], bool] | None = None,
 ) -> dict[tuple[str, str, str], IntervalEnergy]:
     """Energy of an interval by (drive, meter, rail), from a frame of `points` or `read`.
 
-    `edge_error_ns`: analysis.energy.of_interval's, by meter. Has what the frame has: a rail that ought to be
-    there and is not must be missed by who knows the lab.
+    `edge_error_ns`, `mean_products`: analysis.energy.of_interval's, by meter, and for a drive, meter and
+    rail. Has what the frame has: a rail that ought to be there and is not must be missed by who knows the
+    lab.
     """
     errors = edge_error_ns or {}
     return {
@@ -112,6 +114,7 @@ def energy_by_rail(
             end_ns,
             max_gap_ns=max_gap_ns,
             edge_error_ns=errors.get(key[1], 0),
+            mean_products=bool(mean_products and mean_products(*key)),
         )
         for key, rows in frame.group_by("drive", "meter", "rail", maintain_order=True)
     }

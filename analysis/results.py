@@ -78,6 +78,7 @@ class RailEnergy:
     gap_high_joules: float | None = None
     interpolation_joules: float | None = None
     alignment_joules: float | None = None
+    product_joules: float | None = None
     meter_joules: float | None = None
     volt_seconds: float | None = None
     amp_seconds: float | None = None
@@ -103,6 +104,7 @@ class RailEnergy:
             self.interpolation_joules,
             self.alignment_joules,
             self.meter_joules,
+            self.product_joules,
         )
 
 

@@ -30,6 +30,7 @@ UPGRADES = {
                 "gap_high_joules",
                 "interpolation_joules",
                 "alignment_joules",
+                "product_joules",
                 "meter_joules",
                 "volt_seconds",
                 "amp_seconds",

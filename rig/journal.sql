@@ -68,12 +68,13 @@ CREATE TABLE energy (              -- one row per run, phase and rail that is me
   lost INTEGER NOT NULL,
   gap_seconds REAL NOT NULL,
   -- From here on since version 2; NULL: not known.
-  joules_low REAL,                 -- joules + gap_low_joules - (interpolation + alignment + meter, if known)
-  joules_high REAL,                -- joules + gap_high_joules + (the same)
+  joules_low REAL,                 -- joules + gap_low_joules - product - (interpolation + alignment + meter, if known)
+  joules_high REAL,                -- joules + gap_high_joules + (interpolation + alignment + meter, if known)
   gap_low_joules REAL,             -- what the gaps drew at least
   gap_high_joules REAL,            -- and at most
   interpolation_joules REAL,       -- power between the points around the phase's ends, either way
   alignment_joules REAL,           -- the ends' own instants, either way
+  product_joules REAL,             -- how much too high mean volts times mean amps can be
   meter_joules REAL,               -- expanded uncertainty (k = 2) of the meter; NULL: its class is not stated
   volt_seconds REAL,               -- integrals of what was measured, for the meter's budget
   amp_seconds REAL,

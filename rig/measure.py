@@ -97,13 +97,21 @@ def energies(
     if frame.height:
         power.write(frame, trace)
     rows = []
+
+    def products_of_means(member: str, meter: str, rail: str) -> bool:
+        return meters.mean_products(described, host, member, meter, rail)
+
     for phase in phases:
         errors = {
             rail.meter: phase.clock_error_ns + meters.edge_error_ns(described, rail.meter)
             for _, _, rail in rails
         }
         interval = (phase.start_ns, phase.end_ns)
-        measured = power.energy_by_rail(frame, *interval, edge_error_ns=errors) if frame.height else {}
+        measured = {}
+        if frame.height:
+            measured = power.energy_by_rail(
+                frame, *interval, edge_error_ns=errors, mean_products=products_of_means
+            )
         for member, name, rail in rails:
             found = measured.get((member, rail.meter, name), energy.IntervalEnergy(None, "no points"))
             if found.joules is None and phase.phase == "workload":
@@ -144,6 +152,7 @@ def _row(found: energy.IntervalEnergy) -> dict[str, Any]:
         "gap_high_joules": found.budget.gap_high,
         "interpolation_joules": found.budget.interpolation,
         "alignment_joules": found.budget.alignment,
+        "product_joules": found.budget.product,
         "meter_joules": found.budget.meter,
         "volt_seconds": found.volt_seconds,
         "amp_seconds": found.amp_seconds,

@@ -123,9 +123,10 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
             f"measured against true joules, {len(errors)} runs:"
             f" worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %{inside}",
             markup=False,
+            soft_wrap=True,
         )
     for line in _foundations(campaign):
-        console.print(line, markup=False)
+        console.print(line, markup=False, soft_wrap=True)
     counts = ", ".join(
         f"{count} {status}" for status, count in runs["status"].value_counts(sort=True).iter_rows()
     )
@@ -155,10 +156,10 @@ def baseline_text(folder: Path, width: int = 110) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(f"idle watts, subtracted from nothing · {campaign.id}{_virtual(campaign)}", markup=False)
     table = Table()
-    for name in ("host", "drive", "rail", "meter"):
+    for name in ("host", "drive", "rail (meter)"):
         table.add_column(name)
-    for name in ("W", "±", "[low, high]", "runs", "left out"):
-        table.add_column(name, justify="right")
+    for name in ("W", "±", escape("[low, high]"), "runs"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("when (UTC)")
     for rail in baseline.of_campaign(campaign):
         reach = f"[{rail.low:.4f}, {rail.high:.4f}]" if rail.low is not None else "–"
@@ -168,13 +169,11 @@ def baseline_text(folder: Path, width: int = 110) -> str:
         table.add_row(
             rail.host,
             rail.drive,
-            rail.rail,
-            rail.meter,
+            f"{rail.rail} ({rail.meter})",
             watts,
             f"{rail.standard_deviation:.4f}" if rail.standard_deviation is not None else "–",
             escape(reach),
-            str(rail.n),
-            str(rail.left_out),
+            str(rail.n) + (f" of {rail.n + rail.left_out}" if rail.left_out else ""),
             _when(rail.first_ns, rail.last_ns),
         )
     console.print(table)
@@ -182,7 +181,7 @@ def baseline_text(folder: Path, width: int = 110) -> str:
         console.print("no run has an idle phase with energy")
     for line in _foundations(campaign):
         if EXPIRED in line:
-            console.print(line, markup=False)
+            console.print(line, markup=False, soft_wrap=True)
     return console.export_text().rstrip()
 
 
@@ -190,8 +189,8 @@ def _when(first_ns: int | None, last_ns: int | None) -> str:
     if first_ns is None or last_ns is None:
         return "–"
     first, last = (datetime.fromtimestamp(at // 1_000_000_000, UTC) for at in (first_ns, last_ns))
-    same_day = first.date() == last.date()
-    return f"{first:%Y-%m-%d %H:%M} to {last:{'%H:%M' if same_day else '%Y-%m-%d %H:%M'}}"
+    until = "%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M"
+    return f"{first:%Y-%m-%d %H:%M}–{last:{until}}"
 
 
 def _virtual(campaign: Campaign) -> str:
@@ -213,7 +212,8 @@ def _cell(cell: pl.DataFrame, best: float | None) -> str:
         text += f" ± {row['ai_ops_per_joule_standard_deviation']:.1f}"
     if row["calibration"] == "expired":
         text += EXPIRED
+    text += " *" if row["ai_ops_per_joule"] == best else "  "
     if row["ai_ops_per_joule_energy_low"] is not None:
         low, high = row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"]
-        text += escape(f" [{low:.1f}, {high:.1f}]")
-    return text + (" *" if row["ai_ops_per_joule"] == best else "  ")
+        text += escape(f"\n[{low:.1f}, {high:.1f}]  ")
+    return text

@@ -310,9 +310,11 @@ def _bounds(lab: dict, provenance: dict, row: dict) -> dict:
         volt_seconds=volt_seconds, amp_seconds=amp_seconds, **{key: row[key] for key in ("drive", "rail", "meter")},
     ).expanded  # fmt: skip
     interpolation, alignment = 0.002 * watts, 0.015 * watts
+    product = 0.001 * watts * seconds
     either_way = interpolation + alignment + (meter or 0.0)
     return {
-        "joules_low": row["joules"] + gap_low - either_way, "joules_high": row["joules"] + gap_high + either_way,
+        "joules_low": row["joules"] + gap_low - product - either_way, "product_joules": product,
+        "joules_high": row["joules"] + gap_high + either_way,
         "gap_low_joules": gap_low, "gap_high_joules": gap_high, "interpolation_joules": interpolation,
         "alignment_joules": alignment, "meter_joules": meter, "volt_seconds": volt_seconds,
         "amp_seconds": amp_seconds,

@@ -273,10 +273,26 @@ def test_an_empty_frame_becomes_no_points():
 
 def test_a_drives_energy_is_the_sum_over_its_rails():
     one = IntervalEnergy(
-        1.5, "", 0.1, 10, 11, 1, 0.5, worst_gap_seconds=0.5, budget=EnergyBudget(0.2, 0.4, 0.1, 0.01, 0.02)
+        1.5,
+        "",
+        0.1,
+        10,
+        11,
+        1,
+        0.5,
+        worst_gap_seconds=0.5,
+        budget=EnergyBudget(0.2, 0.4, 0.1, 0.01, 0.02, 0.05),
     )
     other = IntervalEnergy(
-        2.0, "", 0.2, 20, 20, 0, 0.1, worst_gap_seconds=0.1, budget=EnergyBudget(0.0, 0.1, 0.2, 0.03, 0.01)
+        2.0,
+        "",
+        0.2,
+        20,
+        20,
+        0,
+        0.1,
+        worst_gap_seconds=0.1,
+        budget=EnergyBudget(0.0, 0.1, 0.2, 0.03, 0.01, 0.0),
     )
     found = total([one, other])
     assert (found.joules, found.samples, found.expected, found.lost) == (3.5, 30, 31, 1)
@@ -288,8 +304,8 @@ def test_a_drives_energy_is_the_sum_over_its_rails():
 
 def test_a_sum_with_a_rail_whose_meter_has_no_class_has_no_meter_part():
     rails = [
-        IntervalEnergy(1.0, budget=EnergyBudget(0.0, 0.0, 0.0, 0.0, 0.5)),
-        IntervalEnergy(1.0, budget=EnergyBudget(0.0, 0.0, 0.0, 0.0)),
+        IntervalEnergy(1.0, budget=EnergyBudget(0.0, 0.0, 0.0, 0.0, 0.5, 0.0)),
+        IntervalEnergy(1.0, budget=EnergyBudget(0.0, 0.0, 0.0, 0.0, product=0.0)),
     ]
     assert total(rails).budget.meter is None
 
@@ -560,6 +576,7 @@ def test_the_meters_part_widens_both_ways_and_shares_are_of_the_width():
         "gaps": 0.0,
         "interpolation": 0.0,
         "alignment": pytest.approx(0.25),
+        "product": 0.0,
         "meter": pytest.approx(0.75),
     }
     assert "meter" not in energy.budget.shares()
@@ -587,3 +604,57 @@ def test_the_whole_ledger_is_between_the_points_that_enclose():
     assert energy.expected == energy.samples + energy.lost + energy.duplicate + energy.repeated == 30
     assert energy.surplus == 4
     assert energy.worst_gap_seconds == pytest.approx(0.002)
+
+
+# --- the interval: products of means
+
+
+def drooping(rng, ohms: float, *, per_window: int = 50, windows: int = 4000, every: int = 10):
+    """(points, truth there) of a 3.3 V rail with source resistance and bursts shorter than a window."""
+    duty = rng.random(windows)[:, None] * (rng.random(windows) < 0.7)[:, None]
+    amps = np.where(rng.random((windows, per_window)) < duty, 1.5, 0.1)
+    volts = 3.3 - ohms * amps
+    step = MS * 1e-9 / per_window
+    truth = np.concatenate([[0.0], np.cumsum((volts * amps).sum(axis=1) * step)])
+    mean_volts, mean_amps = volts.mean(axis=1), amps.mean(axis=1)
+    watts = mean_volts * mean_amps
+    joules = np.concatenate([[0.0], np.cumsum(watts) * MS * 1e-9])
+
+    def of_points(values, how):
+        return np.concatenate([[np.nan], how(values.reshape(-1, every), axis=1)])
+
+    points = CounterPoints(
+        T0 + every * MS * np.arange(windows // every + 1),
+        joules[::every],
+        np.full(windows // every + 1, "a", dtype=object),
+        watts_min=of_points(watts, np.min),
+        watts_max=of_points(watts, np.max),
+        volts=of_points(mean_volts, np.mean),
+        amps=of_points(mean_amps, np.mean),
+    )
+    return points, truth[::every]
+
+
+@pytest.mark.parametrize("ohms", [0.01, 0.05, 0.2])
+def test_mean_volts_times_mean_amps_is_too_much_by_no_more_than_its_part(ohms):
+    points, truth = drooping(np.random.default_rng(4), ohms)
+    first, last = 50, 350
+    start, end = int(points.time_ns[first]), int(points.time_ns[last])
+    true = truth[last] - truth[first]
+    plain = of_interval(points, start, end)
+    energy = of_interval(points, start, end, mean_products=True)
+    assert plain.budget.product == 0
+    assert plain.joules_low > true  # without the part the truth would lie outside
+    assert energy.joules_low <= true <= energy.joules_high
+    assert energy.budget.product < 5 * (energy.joules - true)  # and it is not just anything
+
+
+def test_a_rail_that_does_not_droop_has_no_such_part():
+    points, _ = drooping(np.random.default_rng(4), 0.0)
+    energy = of_interval(points, int(points.time_ns[50]), int(points.time_ns[350]), mean_products=True)
+    assert energy.budget.product == pytest.approx(0, abs=1e-9)
+
+
+def test_products_of_means_without_volts_and_amps_have_no_bound():
+    energy = of_interval(gapped(), T0 + 100 * MS, T0 + 900 * MS, mean_products=True)
+    assert (energy.budget.product, energy.joules_low, energy.joules_high) == (None, None, None)

@@ -104,6 +104,9 @@ def cell(scheduler: str, mean: float, low: float | None, high: float | None, n: 
         "ai_ops_per_joule_standard_deviation": 1.0 if n > 1 else None,
         "ai_ops_per_joule_min": low,
         "ai_ops_per_joule_max": high,
+        "ai_ops_per_joule_energy_low": None,
+        "ai_ops_per_joule_energy_high": None,
+        "calibration": None,
     }
 
 
