@@ -658,3 +658,27 @@ def test_a_rail_that_does_not_droop_has_no_such_part():
 def test_products_of_means_without_volts_and_amps_have_no_bound():
     energy = of_interval(gapped(), T0 + 100 * MS, T0 + 900 * MS, mean_products=True)
     assert (energy.budget.product, energy.joules_low, energy.joules_high) == (None, None, None)
+
+
+# --- traps that others fell into
+
+
+def test_a_gap_is_not_interpolated_away():
+    """The line between the powers around it would give 4 J of the second that nobody measured."""
+    energy = of_interval(gapped(before=2.0, after=6.0), T0, T0 + 3000 * MS)
+    assert energy.joules == pytest.approx(2.0 + 6.0)
+    assert energy.joules_high - energy.joules_low == pytest.approx(7.0 - 1.0)
+
+
+def test_the_sign_of_power_that_flows_back_is_not_dropped():
+    extremes = np.concatenate([[np.nan], np.full(20, -3.0)])
+    points = counter(np.full(20, -3.0), watts_min=extremes, watts_max=extremes)
+    energy = of_interval(points, T0, T0 + 200 * MS)
+    assert (energy.joules_low, energy.joules_high) == (pytest.approx(-0.6), pytest.approx(-0.6))
+
+
+def test_a_meter_that_stopped_is_not_a_rail_that_drew_nothing():
+    """A counter that stands still through a gap says nothing; one that stands still through samples says 0 J."""
+    silent, idle = gapped(before=0.0, after=0.0), counter(np.zeros(300), samples=10 * np.arange(301))
+    assert of_interval(silent, T0 + 1100 * MS, T0 + 1900 * MS).joules is None
+    assert of_interval(idle, T0 + 1100 * MS, T0 + 1900 * MS).joules == 0.0
