@@ -678,7 +678,7 @@ def test_the_sign_of_power_that_flows_back_is_not_dropped():
 
 
 def test_a_meter_that_stopped_is_not_a_rail_that_drew_nothing():
-    """A counter that stands still through a gap says nothing; one that stands still through samples says 0 J."""
+    """A counter that stands still through a gap says nothing; through samples it says 0 J."""
     silent, idle = gapped(before=0.0, after=0.0), counter(np.zeros(300), samples=10 * np.arange(301))
     assert of_interval(silent, T0 + 1100 * MS, T0 + 1900 * MS).joules is None
     assert of_interval(idle, T0 + 1100 * MS, T0 + 1900 * MS).joules == 0.0
