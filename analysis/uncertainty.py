@@ -69,8 +69,8 @@ def of_energy(
         The meter's class from its data sheet, in SI units (watt_hours: offset and resolution in J): the error
         of a reading is at most gain_percent of it plus offset, anything within being equally likely, so
         u = limit / sqrt(3) (JCGM 100:2008, 4.3.7). A reading is one of steps of `resolution`: u = resolution
-        / sqrt(12) (the same with half a step as limit). What is left out is 0, but for a class that has
-        neither gain_percent nor offset: that is not stated.
+        / sqrt(12) (the same with half a step as limit). What is left out is 0, but a class of neither
+        gain_percent nor offset is not stated: no meter is perfect.
     calibration : mapping
         `channels`: by channel name {gain, offset, u_gain, u_offset, cov}, corrected = gain * reading +
         offset, standard uncertainties of gain and offset and their covariance. A channel that is in it needs
@@ -159,7 +159,7 @@ def _class(accuracy: Mapping[str, Mapping[str, float]] | None, kind: str, second
 
 
 def _states_limits(limits: Mapping[str, float]) -> bool:
-    return "gain_percent" in limits or "offset" in limits
+    return limits.get("gain_percent", 0) > 0 or limits.get("offset", 0) > 0
 
 
 def _calibration(fitted: Mapping[str, float], joules: float, weight: float, kind: str) -> float:

@@ -60,17 +60,16 @@ def test_a_constant_error_does_not_average_out_over_time():
 
 
 def test_a_pure_gain_class_is_that_percentage_of_the_energy():
-    accuracy = {"volts": {"gain_percent": 1.0}, "amps": {"gain_percent": 0.0}}
+    accuracy = {"volts": {"gain_percent": 1.0}, "amps": {"gain_percent": 1e-9}}
     assert of_power(5.0, 2.0, 10, accuracy=accuracy).standard == pytest.approx(1.0 / math.sqrt(3))
 
 
 def test_an_offset_of_amps_weighs_with_the_volts_and_of_volts_with_the_amps():
-    assert of_power(5.0, 2.0, accuracy={"volts": {"offset": 0.1}, "amps": {"offset": 0}}).standard == (
-        pytest.approx(0.2 / math.sqrt(3))
-    )
-    assert of_power(5.0, 2.0, accuracy={"volts": {"offset": 0}, "amps": {"offset": 0.1}}).standard == (
-        pytest.approx(0.5 / math.sqrt(3))
-    )
+    found = standards(of_power(5.0, 2.0, accuracy={"volts": {"offset": 0.1}, "amps": {"offset": 0.3}}))
+    assert found == {
+        "volts class": pytest.approx(0.2 / math.sqrt(3)),
+        "amps class": pytest.approx(1.5 / math.sqrt(3)),
+    }
 
 
 def test_power_that_flows_back_is_as_uncertain():
@@ -177,8 +176,9 @@ def test_half_a_class_is_none():
     assert of_power(12.0, 0.5, accuracy={"volts": CLASS["volts"]}).unknown == "meter class not stated (amps)"
 
 
-def test_steps_alone_are_no_class():
-    accuracy = {"volts": {"resolution": 0.001}, "amps": {"resolution": 0.001}}
+@pytest.mark.parametrize("limits", [{}, {"gain_percent": 0.0, "offset": 0.0}])
+def test_steps_alone_are_no_class_and_no_meter_is_perfect(limits):
+    accuracy = {quantity: {"resolution": 0.001, **limits} for quantity in ("volts", "amps")}
     assert of_power(12.0, 0.5, accuracy=accuracy).expanded is None
 
 
