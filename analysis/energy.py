@@ -248,7 +248,8 @@ def of_interval(
     over a window knows nothing finer than that window.
 
     *Gaps.* A gap of g seconds adds from g times the least to g times the greatest power that the rail was
-    seen to draw: by the counters joules_low and joules_high, and by the points at hand where these saw more
+    seen to draw: by the counters joules_low and joules_high (which for an instrument that is asked for each
+    reading also have what may lie between two readings), and by the points at hand where these saw more
     (or the counters are not there). Where an end lies in a step of length d with a gap of g, of which L is
     inside, J counted, and every power within [l, h] (in the gap within [k, m]), the part inside is at least
     ``max(L l, J + g k - (d - L) h)`` and at most ``min(L h, J + g m - (d - L) l)``: what is not inside is
@@ -409,12 +410,23 @@ def _unmeasured(
                 parts.append(_holed_step(points, before, after, inside))
             else:
                 bound = _line_bound(points, before, after, instant)
-                parts.append(None if bound is None else (0.0, 0.0, bound))
+                parts.append(None if bound is None else (*_unseen(points, before, after), bound))
         if end[0] > start[1]:
             parts.append(_whole_gaps(points, start[1], end[0]))
     if None in parts:
         return None, None, None
     return tuple(float(sum(part[index] for part in parts)) for index in range(3))
+
+
+def _unseen(points: CounterPoints, before: int, after: int) -> tuple[float, float]:
+    """What the counters' own low and high add in a step without a gap: between readings nobody looked.
+
+    All of it, whatever part of the step is inside: nothing tells where in the step it lies.
+    """
+    if points.joules_low is None or points.joules_high is None:
+        return 0.0, 0.0
+    low, high = points.joules_low - points.joules, points.joules_high - points.joules
+    return min(0.0, float(low[after] - low[before])), max(0.0, float(high[after] - high[before]))
 
 
 def _holed(points: CounterPoints, before: int, after: int, max_gap_ns: int) -> bool:

@@ -392,6 +392,26 @@ def test_a_gap_of_a_rail_whose_power_nobody_saw_has_no_bounds():
     assert (energy.joules_low, energy.joules_high) == (None, None)
 
 
+def test_what_may_lie_between_readings_is_in_the_counters_and_at_the_ends_wholly():
+    """A polled meter: each step of 10 ms holds 2 mJ less to 3 mJ more than the line between its readings."""
+    rise = np.arange(101)
+    joules = 2.0 * 0.01 * rise
+    watts = np.full(101, 2.0)
+    points = CounterPoints(
+        T0 + 10 * MS * rise,
+        joules,
+        np.full(101, "a", dtype=object),
+        gap_seconds=np.zeros(101),
+        joules_low=joules - 2e-3 * rise,
+        joules_high=joules + 3e-3 * rise,
+        watts_min=watts,
+        watts_max=watts,
+    )
+    energy = of_interval(points, T0 + 105 * MS, T0 + 505 * MS)
+    assert energy.budget.gap_low == pytest.approx(-2e-3 * 41)
+    assert energy.budget.gap_high == pytest.approx(3e-3 * 41)
+
+
 def test_an_end_in_a_gap_is_measured_up_to_it_and_bounded_from_there():
     energy = of_interval(gapped(), T0, T0 + 1300 * MS)
     assert energy.joules == pytest.approx(2.0)
