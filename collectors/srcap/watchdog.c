@@ -20,7 +20,7 @@
 static atomic_llong last_packet;
 static atomic_llong stop_asked;
 static atomic_int packets_seen;
-static int64_t silence_ns;
+static atomic_llong silence_ns;
 
 static int64_t now_ns(clockid_t id)
 {
@@ -69,7 +69,7 @@ static void *watch(void *unused)
 		}
 		int64_t quiet = now - last;
 
-		if (quiet > silence_ns)
+		if (quiet > atomic_load(&silence_ns))
 			leave_silent((double)quiet / 1e9, "no samples");
 		else if (atomic_load(&packets_seen) && quiet > SPIN_NS && cpu - cpu_at_packet > quiet / 2)
 			leave_silent((double)quiet / 1e9, "the driver spins without samples");
@@ -77,12 +77,17 @@ static void *watch(void *unused)
 	return NULL;
 }
 
-void watchdog_start(double silence_seconds)
+void watchdog_acquiring(double silence_seconds)
+{
+	atomic_store(&last_packet, now_ns(CLOCK_MONOTONIC));
+	atomic_store(&silence_ns, (int64_t)(silence_seconds * 1e9));
+}
+
+void watchdog_start(double open_seconds)
 {
 	pthread_t thread;
 
-	silence_ns = (int64_t)(silence_seconds * 1e9);
-	atomic_store(&last_packet, now_ns(CLOCK_MONOTONIC));
+	watchdog_acquiring(open_seconds);
 	if (pthread_create(&thread, NULL, watch, NULL) != 0) {
 		fprintf(stderr, "srcap: cannot start the watchdog\n");
 		exit(5);
