@@ -24,7 +24,8 @@ Url = Annotated[str, Field(pattern=r"^https?://[^/\s:]+(:\d+)?(/\S*)?$")]
 
 
 class Rail(Strict):
-    """One supply line of a drive, as channels of a meter: exactly one of volts with amps, watts, and watt_hours.
+    """One supply line of a drive, as channels of a meter: exactly one of volts with amps, watts, and
+    watt_hours.
 
     `watts`: a channel of power alone; `watt_hours`: a register that the instrument itself counts up.
     """
@@ -164,18 +165,21 @@ class VirtualPort(Strict):
 class Meter(Strict):
     """A sigrok device. `connection` is libsigrok's conn; a port of a virtual tap has `virtual` instead.
 
-    `driver`: libsigrok's name; rig/meters has a file for each that this rig has been checked with, whose values
-    stand for what is left out here. `options`: more of the driver's scan options; `set`: settings by libsigrok's
-    key, made before the capture. `timing`: "stream" has a sample clock of its own, "poll" only times of arrival.
-    `sample_rate_hz`: samples, or of "poll" readings, of each channel per second. `serial`: the instrument's, where
-    it does not tell. `accuracy`: its class, by quantity, or the name of a published one.
+    `driver`: libsigrok's name; rig/meters has a file for each that this rig has been checked with, whose
+    values stand for what is left out here. `options`: more of the driver's scan options; `set`: settings by
+    libsigrok's key, made before the capture. `timing`: "stream" has a sample clock of its own, "poll" only
+    times of arrival.
+    `sample_rate_hz`: samples, or of "poll" readings, of each channel per second. `serial`: the instrument's,
+    where it does not tell. `accuracy`: its class, by quantity, or the name of a published one.
     """
 
     driver: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     # libsigrok separates options by colons, so a value cannot hold one.
     connection: Annotated[str, Field(pattern=r"^[^:\s]+$")] | None = None
     serialcomm: Annotated[str, Field(pattern=r"^\d+/[5-8][neo][12](/[^:\s]*)?$")] | None = None
-    options: dict[Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[str, Field(pattern=r"^[^:\s]+$")]] = {}
+    options: dict[
+        Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[str, Field(pattern=r"^[^:\s]+$")]
+    ] = {}
     virtual: VirtualPort | None = None
     timing: Timing | None = None
     sample_rate_hz: PositiveFloat | None = None
@@ -204,22 +208,23 @@ class Meter(Strict):
             there = meters.other.drivers()
             if there and self.driver not in there:
                 raise ValueError(
-                    f"driver: {self.driver!r} is no driver of this libsigrok; allowed: {', '.join(meters.FAMILIES)},"
-                    " or another that 'sigrok-cli -L' lists"
+                    f"driver: {self.driver!r} is no driver of this libsigrok;"
+                    f" allowed: {', '.join(meters.FAMILIES)}, or another that 'sigrok-cli -L' lists"
                 )
             for key in ("timing", "sample_rate_hz"):
                 if getattr(self, key) is None:
-                    raise ValueError(f"{key}: missing; driver {self.driver!r} is not one that the rig knows it of")
+                    raise ValueError(
+                        f"{key}: missing; driver {self.driver!r} is not one that the rig knows it of"
+                    )
         if self.virtual and self.driver != "hameg-hmo":
             raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks hameg-hmo; allowed: hameg-hmo")
         if self.timing == "stream" and family.timing == "poll":
-            raise ValueError(
-                f"timing: 'stream': {self.driver} has no sample clock that libsigrok could tell of; allowed: 'poll'"
-            )
+            raise ValueError(f"timing: 'stream': {self.driver} tells of no sample clock; allowed: 'poll'")
         if isinstance(self.accuracy, str) and self.accuracy not in meters.ACCURACY:
             allowed = ", ".join(meters.ACCURACY)
             raise ValueError(
-                f"accuracy: {self.accuracy!r} is unknown; allowed: {allowed}, or a mapping by volts, amps, watts"
+                f"accuracy: {self.accuracy!r} is unknown; allowed: {allowed},"
+                " or a mapping by volts, amps, watts"
             )
         return self
 
@@ -228,7 +233,9 @@ class Meter(Strict):
         allowed = meters.family(self.driver).transports
         if not allowed:
             if self.connection or self.virtual:
-                raise ValueError(f"connection: {self.connection!r}: driver {self.driver} has none; leave it out")
+                raise ValueError(
+                    f"connection: {self.connection!r}: driver {self.driver} has none; leave it out"
+                )
         elif (self.connection is None) == (self.virtual is None):
             raise ValueError("needs exactly one of 'connection' and 'virtual'")
         if self.connection and self.connection.startswith("/dev/") and self.connection.count("/") > 2:
@@ -240,7 +247,8 @@ class Meter(Strict):
             ways = {"serial": "/dev/ttyUSB0", "usbtmc": "usbtmc/BUS.ADDRESS"}
             examples = ", ".join(ways.get(way, f"{way}/HOST/PORT") for way in allowed)
             raise ValueError(
-                f"connection: {self.connection!r}: driver {self.driver} is not reached that way; allowed: {examples}"
+                f"connection: {self.connection!r}: driver {self.driver} is not reached that way;"
+                f" allowed: {examples}"
             )
         if self.serialcomm and self.connection and self.connection.startswith("tcp"):
             raise ValueError("serialcomm: is of serial lines; 'connection' is not one")
@@ -306,7 +314,7 @@ class Lab(Strict):
         ]
 
     def channels_of(self, meter: str) -> dict[str, str]:
-        """Quantity ("volts", "amps", "watts", "watt_hours") of each channel of `meter` that measures a rail."""
+        """Quantity (volts, amps, watts, watt_hours) of each channel of `meter` that measures a rail."""
         rails = (
             r for host in self.hosts.values() for drive in host.drives.values() for r in drive.rails.values()
         )
@@ -460,7 +468,9 @@ def _with_rates(lab: Lab, source: str) -> Lab:
     for name, meter in lab.controller.meters.items():
         where = f"{source}: meters.{name}"
         if meter.connection and (first := reached.setdefault(meter.connection, name)) != name:
-            raise UserError(f"{where}.connection: {meter.connection!r} is that of {first} too; they must differ")
+            raise UserError(
+                f"{where}.connection: {meter.connection!r} is that of {first} too; they must differ"
+            )
         family = meters.family(meter.driver)
         channels = max(1, len(lab.channels_of(name)))
         changes: dict[str, Any] = {}

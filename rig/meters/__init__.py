@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Meters: the families of instruments that the rig knows, and what a person at the bench does with them.
 
-One small file a family, with its inventory config in the docstring; `other` is for any other libsigrok driver.
+One small file a family, with its inventory config in the docstring; `other` is for any other libsigrok
+driver.
 """
 
 from __future__ import annotations

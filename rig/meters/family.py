@@ -20,7 +20,8 @@ POLL_READINGS_PER_SECOND = 97.0
 
 
 class Accuracy(Strict):
-    """An instrument's class for one quantity, as its data sheet has it: +-(gain_percent of the reading + offset).
+    """An instrument's class for one quantity, as its data sheet has it: +-(gain_percent of the reading +
+    offset).
 
     `offset` and `resolution` (the step between two neighbouring readings) are in volts, amps or watts.
     """
@@ -36,7 +37,8 @@ class Family:
 
     `transports`: ways of libsigrok's `conn` that this driver has ("serial", "tcp-raw", ...); empty: no conn.
     `channels`: a pattern that each channel's name follows; None: not known.
-    `rate(channels, meter)`: default of `sample_rate_hz` for as many channels in use; None: has to be declared.
+    `rate(channels, meter)`: default of `sample_rate_hz` for as many channels in use; None: has to be
+    declared.
     `fastest(channels, meter)`: the rate that the driver cannot exceed; None: the driver sets no limit.
     `serialcomm`: what the driver sets where the inventory says nothing.
     `refuse_rail`: why a rail of this kind ("volts", "watts", "watt_hours") cannot be of this family, or "".

@@ -22,7 +22,9 @@ from rig.meters.family import Family
 
 
 def family(driver: str) -> Family:
-    """The family of a driver that has no file of its own: nothing is known, so nothing is refused or defaulted."""
+    """The family of a driver that has no file of its own: nothing is known, so nothing is refused or
+    defaulted.
+    """
     return Family(
         driver=driver,
         transports=("any",),

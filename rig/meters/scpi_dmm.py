@@ -6,8 +6,8 @@
       connection: tcp-raw/192.168.40.41/5025 # or /dev/ttyUSB0, or usbtmc/1.13
       set: { measured_quantity: voltage } # or current
 
-One channel, P1, one quantity at a time: it cannot measure a rail, which needs volts and amps. It is what other
-meters are calibrated against: rig meters calibrate METER --channel V1 --reference dmm1:P1
+One channel, P1, one quantity at a time: it cannot measure a rail, which needs volts and amps. It is what
+other meters are calibrated against: rig meters calibrate METER --channel V1 --reference dmm1:P1
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ FAMILY = Family(
     channels=re.compile(r"P1"),
     channels_text="P1",
     refuse_rail=lambda kind: (
-        "reads one quantity at a time, so it measures no rail; it can be a reference of 'rig meters calibrate'"
+        "reads one quantity at a time, so it measures no rail; it can be a reference of"
+        " 'rig meters calibrate'"
     ),
 )
