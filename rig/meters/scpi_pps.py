@@ -4,13 +4,12 @@
     psu1:
       driver: scpi-pps
       connection: tcp-raw/192.168.40.31/5555 # or /dev/ttyUSB0, or usbtmc/1.12
-      sample_rate_hz: 20 # readings of each channel in use per second; left out: 40 or 80 shared by them
+      sample_rate_hz: 20 # readings of each channel in use per second; left out: 80 shared by them
       accuracy: rigol-dp832
 
 Channels: V, I and P with the output's name (V1, I1, P1). One channel is read at a time, so volts and amps are
-of different instants, and libsigrok's timer ends at 97 readings a second in all. Over TCP the driver's
-choosing of an output before each reading costs 40 ms (two small packets, Nagle's algorithm) unless the
-instrument acknowledges at once.
+of different instants, and libsigrok's timer ends at 97 readings a second in all.
+A real instrument may be slower than that: `rig meters show` tells the observed rate to declare.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ FAMILY = Family(
     transports=("tcp-raw", "tcp-rigol", "serial", "usbtmc"),
     timing="poll",
     samples="point",
-    rate=lambda channels, meter: (40.0 if meter.connection.startswith("tcp") else 80.0) / channels,
+    rate=lambda channels, meter: 80.0 / channels,
     fastest=shared_polls,
     channels=re.compile(r"[VIPF]\S{1,14}"),
     channels_text="V, I or P and the output's name, such as V1 and I1",

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * send() and recv() in place of the C library's, for libsigrok's SCPI over TCP, which
+ *  - takes what one recv() gives for a whole reply: a reply in two segments is read as two replies, and from then on each
+ *    answer is taken for that of the request after (amps for volts);
+ *  - takes bytes that are left from before for the answer to a new request, with the same effect;
+ *  - leaves Nagle's algorithm on: a command that is followed by a query costs 40 ms.
+ *
+ * Here a reply of text is whole when it ends with a newline, a request is answered by what came after it, and small packets
+ * go out at once. Blocks of data (#...) carry their length, which libsigrok minds, and pass as they are.
+ */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* How long the rest of a reply may take; what is there then is all there is. */
+#define REST_MS 1000
+#define MAX_FD 1024
+
+/* Whether a reply has yet to begin. libsigrok talks to an instrument from one thread. */
+static unsigned char expected[MAX_FD];
+
+ssize_t send(int fd, const void *data, size_t size, int flags)
+{
+	if (fd >= 0 && fd < MAX_FD) {
+		char old[4096];
+		int one = 1;
+
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+		while (recvfrom(fd, old, sizeof old, MSG_DONTWAIT, NULL, NULL) > 0)
+			;
+		expected[fd] = 1;
+	}
+	return sendto(fd, data, size, flags, NULL, 0);
+}
+
+/* Only the last line answers the request: what stands before it is from an earlier one. */
+static size_t last_line(char *text, size_t length)
+{
+	size_t start = length - 1;
+
+	while (start > 0 && text[start - 1] != '\n')
+		start--;
+	if (start == 0 || start == length - 1)
+		return length;
+	memmove(text, text + start, length - start);
+	return length - start;
+}
+
+ssize_t recv(int fd, void *buffer, size_t size, int flags)
+{
+	char *text = buffer;
+	ssize_t got = recvfrom(fd, buffer, size, flags, NULL, NULL);
+
+	if (got <= 0 || fd < 0 || fd >= MAX_FD || !expected[fd])
+		return got;
+	expected[fd] = 0;
+	if (text[0] == '#')
+		return got;
+	size_t length = (size_t)got;
+
+	while (text[length - 1] != '\n' && length < size) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+		if (poll(&wait, 1, REST_MS) <= 0)
+			return (ssize_t)length;
+		got = recvfrom(fd, text + length, size - length, flags, NULL, NULL);
+		if (got <= 0)
+			return (ssize_t)length;
+		length += (size_t)got;
+	}
+	return (ssize_t)(text[length - 1] == '\n' ? last_line(text, length) : length);
+}
