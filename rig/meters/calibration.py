@@ -72,9 +72,9 @@ class Record(Strict):
 
 
 class Channel(Strict):
-    """The calibration in force, and those before it, oldest first."""
+    """The calibration in force, if there is one, and those before it, oldest first."""
 
-    current: Record
+    current: Record | None
     history: Annotated[list[Record], Field(default_factory=list)]
 
 
@@ -84,6 +84,11 @@ class Calibration(Strict):
     version: Literal[1]
     meter: str
     channels: dict[str, Channel]
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """What is in force, by channel."""
+        return {name: channel.current for name, channel in self.channels.items() if channel.current}
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,10 @@ def fit(
     """
     x, y = np.asarray(readings, float), np.asarray(references, float)
     if len(np.unique(x)) < 2:
-        raise ValueError(f"{len(np.unique(x))} distinct readings; a gain and an offset need two or more")
+        distinct = len(np.unique(x))
+        raise ValueError(
+            f"{distinct} distinct reading{'s' if distinct != 1 else ''}; a gain and an offset need two or more"
+        )
     # Around the middle of the points, so that the normal matrix is well conditioned.
     middle = x.mean()
     design = np.column_stack([x - middle, np.ones_like(x)])
@@ -190,7 +198,12 @@ def store(lab: Lab, meter: str, channel: str, record: Record) -> Path:
     before = load(lab, meter)
     channels = dict(before.channels) if before else {}
     old = channels.get(channel)
-    channels[channel] = Channel(current=record, history=[*old.history, old.current] if old else [])
+    for name, other in channels.items():
+        # What is known of another instrument in this one's place is history.
+        if name == channel or (other.current and differs(other.current.instrument, record.instrument)):
+            past = [*other.history, other.current] if other.current else other.history
+            channels[name] = Channel(current=None, history=past)
+    channels[channel] = Channel(current=record, history=channels[channel].history if old else [])
     whole = Calibration(version=VERSION, meter=meter, channels=channels)
     file = path(lab, meter)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -210,9 +223,16 @@ def another_instrument(record: Record, meter: Meter, instrument: dict[str, Any] 
     told = {**(instrument or {})}
     if meter.serial:
         told["serial"] = meter.serial
+    known = {key: str(told.get(key) or "") for key in ("vendor", "model", "serial")}
+    return differs(of, Instrument(driver=meter.driver, **known))
+
+
+def differs(one: Instrument, other: Instrument) -> str:
+    """In what two instruments differ, in words; what only one of them tells is no difference."""
     for key in ("vendor", "model", "serial"):
-        if told.get(key) and getattr(of, key) and told[key] != getattr(of, key):
-            return f"it is of {key} {getattr(of, key)!r}, this instrument's is {told[key]!r}"
+        mine, its = getattr(one, key), getattr(other, key)
+        if mine and its and mine != its:
+            return f"it is of {key} {mine!r}, this instrument's is {its!r}"
     return ""
 
 
@@ -220,7 +240,7 @@ def corrections(lab: Lab, meter: str) -> dict[str, dict[str, float]]:
     """{CHANNEL: {gain, offset}} of the channels in use, as powerd takes it. An expired one still corrects."""
     found = load(lab, meter)
     model = lab.controller.meters[meter]
-    records = {name: channel.current for name, channel in found.channels.items()} if found else {}
+    records = found.records if found else {}
     return {
         channel: {"gain": records[channel].gain, "offset": records[channel].offset}
         for channel in lab.channels_of(meter)
@@ -238,10 +258,10 @@ def summary(
     more, else "none". date is the oldest, expires the earliest of the channels'.
     """
     found = load(lab, meter)
-    if not found or not found.channels:
+    if not found or not found.records:
         return {"state": "none", "reason": "no calibration", "channels": {}}
     model = lab.controller.meters[meter]
-    records = {name: channel.current for name, channel in found.channels.items()}
+    records = found.records
     for record in records.values():
         if why := another_instrument(record, model, instrument):
             return {"state": "none", "reason": f"another instrument's calibration: {why}", "channels": {}}
@@ -278,7 +298,7 @@ def warnings(lab: Lab, today: datetime.date) -> list[str]:
     lines = []
     for meter in lab.controller.meters:
         found = load(lab, meter)
-        for channel, record in ((n, c.current) for n, c in (found.channels if found else {}).items()):
+        for channel, record in (found.records if found else {}).items():
             if why := another_instrument(record, lab.controller.meters[meter]):
                 lines.append(f"meter {meter}: calibration of {channel} is not used: {why}")
             elif record.state(today) == "expired":

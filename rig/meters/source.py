@@ -25,7 +25,7 @@ from rig.meters import family
 HEADER = struct.Struct("<IHHIIIIQqq")
 MAGIC = 0x31465253
 ANALOG, EVENT = 1, 3
-QUANTITIES = {10000: "volts", 10001: "amps"}
+QUANTITIES = {10000: "volts", 10001: "amps", 10010: "watts"}
 # Blocks whose means give the uncertainty of a mean: neighbouring samples are not independent of one another.
 BLOCKS = 10
 SCAN_SECONDS = 5.0
@@ -78,7 +78,7 @@ def scan(specification: str, seconds: float = SCAN_SECONDS) -> list[dict[str, An
 
 @dataclass(frozen=True)
 class Block:
-    """Samples of one channel, as they came; `quantity` is "volts", "amps" or "" for another."""
+    """Samples of one channel, as they came; `quantity` is volts, amps, watts or "" for another."""
 
     channel: str
     quantity: str

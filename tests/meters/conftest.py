@@ -14,7 +14,6 @@ import pytest
 from programs import ROOT, built
 from srcap_frames import ANALOG, read_frames
 
-
 # Emulator (of the tap) and Powerd are there.
 sys.path.append(str(ROOT / "tests" / "collectors"))
 

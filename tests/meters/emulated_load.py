@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Re:load Pro: sends a line of milliamps and millivolts each so many ms once told to, on a pseudo-terminal."""
+"""A Re:load Pro on a pseudo-terminal: once told to, sends milliamps and millivolts each so many ms."""
 
 from instrument import Instrument, PtyLine
 

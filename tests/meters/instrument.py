@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the emulated instruments have in common: a line to the rig that can fail in ways that have names.
 
-An instrument gives `reply(request)`, bytes or None, and says where a request ends. Faults are set while it runs:
+An instrument gives `reply(request)`, bytes or None, and says where a request ends. Faults are set while it
+runs:
     mute        accepts what it is asked and never answers
     fragment    its replies come in two pieces, a moment apart
     stale       bytes of an older reply lie in front of each reply
