@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "device.h"
 #include "frame.h"
+#include "log.h"
 #include "watchdog.h"
 
 #include <getopt.h>
@@ -198,7 +199,7 @@ int main(int argc, char **argv)
 	struct sr_context *ctx;
 	struct sr_session *session;
 
-	sr_log_loglevel_set(SR_LOG_ERR);
+	log_init();
 	if ((rc = sr_init(&ctx)) != SR_OK)
 		sigrok_failed("libsigrok", rc);
 	if (only_scan) {

@@ -4,11 +4,14 @@
  *  - takes what one recv() gives for a whole reply: a reply in two segments is read as two replies, and from then on each
  *    answer is taken for that of the request after (amps for volts);
  *  - takes bytes that are left from before for the answer to a new request, with the same effect;
+ *  - reads a reply that is empty as the number zero;
  *  - leaves Nagle's algorithm on: a command that is followed by a query costs 40 ms.
  *
- * Here a reply of text is whole when it ends with a newline, a request is answered by what came after it, and small packets
- * go out at once. Blocks of data (#...) carry their length, which libsigrok minds, and pass as they are.
+ * Here a reply of text is whole when it ends with a newline, an empty one is made what is no number, a request is answered by
+ * what came after it, and small packets go out at once. Blocks of data (#...) carry their length, which libsigrok minds, and
+ * pass as they are.
  */
+#define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -50,6 +53,13 @@ static size_t last_line(char *text, size_t length)
 	return length - start;
 }
 
+static int is_empty(const char *text, size_t length)
+{
+	while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r'))
+		length--;
+	return length == 0;
+}
+
 ssize_t recv(int fd, void *buffer, size_t size, int flags)
 {
 	char *text = buffer;
@@ -61,7 +71,14 @@ ssize_t recv(int fd, void *buffer, size_t size, int flags)
 	if (text[0] == '#')
 		return got;
 	size_t length = (size_t)got;
+	/* What is left from before may also stand in front of a block. */
+	char *block = memmem(text, length, "\n#", 2);
 
+	if (block) {
+		length -= (size_t)(block + 1 - text);
+		memmove(text, block + 1, length);
+		return (ssize_t)length;
+	}
 	while (text[length - 1] != '\n' && length < size) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
 
@@ -72,5 +89,11 @@ ssize_t recv(int fd, void *buffer, size_t size, int flags)
 			return (ssize_t)length;
 		length += (size_t)got;
 	}
-	return (ssize_t)(text[length - 1] == '\n' ? last_line(text, length) : length);
+	if (text[length - 1] == '\n')
+		length = last_line(text, length);
+	if (size >= 2 && is_empty(text, length)) {
+		memcpy(text, "?\n", 2);
+		length = 2;
+	}
+	return (ssize_t)length;
 }

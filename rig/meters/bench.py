@@ -70,7 +70,7 @@ def a_year_after(day: datetime.date) -> datetime.date:
 
 
 def _quantity(lab: Lab, name: str, channel: str) -> str:
-    """What a channel measures, as far as the inventory says; "" where it measures no rail. Raises UserError."""
+    """What a channel measures by the inventory; "" where it measures no rail. Raises UserError."""
     driver = lab.controller.meters[name].driver
     family = meters.family(driver)
     if family.channels and not family.channels.fullmatch(channel):

@@ -130,9 +130,7 @@ def fit(
     x, y = np.asarray(readings, float), np.asarray(references, float)
     if len(np.unique(x)) < 2:
         distinct = len(np.unique(x))
-        raise ValueError(
-            f"{distinct} distinct reading{'s' if distinct != 1 else ''}; a gain and an offset need two or more"
-        )
+        raise ValueError(f"{distinct} distinct reading(s); a gain and an offset need two or more")
     # Around the middle of the points, so that the normal matrix is well conditioned.
     middle = x.mean()
     design = np.column_stack([x - middle, np.ones_like(x)])

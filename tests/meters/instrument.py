@@ -145,6 +145,7 @@ class PtyLine:
     def _attach(self, master, slave):
         # Its own end stays open: else the terminal would hang up whenever libsigrok closes the other.
         tty.setraw(slave)
+        os.set_blocking(master, False)  # what nobody reads is lost, as on a line
         self.master, self.slave = master, slave
         threading.Thread(target=self._serve, args=(master,), daemon=True).start()
 
@@ -159,11 +160,14 @@ class PtyLine:
                     if self.master != master:
                         return
                     if ready:
-                        send = lambda data: os.write(master, data)  # noqa: E731
-                        buffer = self.instrument.answer(buffer + os.read(master, 4096), send)
+                        buffer = self.instrument.answer(buffer + os.read(master, 4096), self._write)
                     elif pushed is not None and time.monotonic() >= due:
-                        os.write(master, pushed[0])
+                        self._write(pushed[0])
                         due = max(due + pushed[1], time.monotonic())
+
+    def _write(self, data):
+        with contextlib.suppress(BlockingIOError):
+            os.write(self.master, data)
 
     def unplug(self):
         with self.lock:
