@@ -6,7 +6,7 @@ SHELL := /bin/bash
 BUILD := $(CURDIR)/build
 RIG := .venv/bin/rig
 PYTEST := .venv/bin/python -m pytest
-SOURCES := $(shell git ls-files '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null)
+SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
 .PHONY: test-unit test-c test-go test-python test-lab lint bench-agent
@@ -27,7 +27,8 @@ $(BUILD)/.stamp: $(SOURCES)
 	@$(MAKE) -s --no-print-directory -C rig/virtuallab/twin all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
-	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd ./collectors/iod
+	@CGO_ENABLED=1 tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
+	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod
 	@touch $@
 
 demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
@@ -52,7 +53,7 @@ test-c: build ## C unit tests, under sanitizers
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap test BUILD=$(BUILD)
 
 test-go: ## Go tests
-	tools/go test ./...
+	CGO_ENABLED=1 tools/go test ./...
 
 test-python: build ## Python tests: units, real servers, and a campaign on a virtual lab
 	$(PYTEST)

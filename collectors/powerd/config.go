@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"joulerig/collectors/internal/energy"
 	"joulerig/collectors/internal/influx"
+	"joulerig/collectors/internal/srframe"
 	"joulerig/collectors/internal/strictjson"
 )
 
@@ -27,28 +30,87 @@ type Config struct {
 type MeterConfig struct {
 	Name           string            `json:"name"`
 	Driver         string            `json:"driver"`
+	Timing         string            `json:"timing"`
 	SampleRateHz   float64           `json:"sample_rate_hz"`
 	Samples        string            `json:"samples"`
 	SilenceSeconds float64           `json:"silence_seconds"`
 	Set            map[string]string `json:"set"`
 	Rails          []RailConfig      `json:"rails"`
+	// By channel; a channel that has none is read as it is.
+	Calibration map[string]Correction `json:"calibration"`
 
 	sampling energy.Sampling
+	channels []channelConfig
 }
 
-// RailConfig says which channels are the volts and amps of a rail, and whose rail it is.
+// How an instrument's samples come: see docs/interfaces.md.
+const (
+	Stream = "stream"
+	Poll   = "poll"
+)
+
+// Correction makes a channel's readings right: gain x reading + offset, in SI units.
+type Correction struct {
+	Gain   float64 `json:"gain"`
+	Offset float64 `json:"offset"`
+}
+
+// RailConfig says which channels are the volts and amps of a rail, or its power, or its energy register, and whose rail it is.
 type RailConfig struct {
 	Rail  string `json:"rail"`
 	Host  string `json:"host"`
 	Drive string `json:"drive"`
 	Volts string `json:"volts"`
 	Amps  string `json:"amps"`
+	Watts string `json:"watts"`
+	// A register that counts watt hours.
+	WattHours string `json:"watt_hours"`
+}
+
+// quantity is what a channel measures.
+type quantity string
+
+const (
+	volts     quantity = "volts"
+	amps      quantity = "amps"
+	watts     quantity = "watts"
+	wattHours quantity = "watt_hours"
+)
+
+// is says whether a frame is of the quantity. An energy has no number of its own among libsigrok's quantities, only a unit.
+func (q quantity) is(f *srframe.Frame) bool {
+	switch q {
+	case volts:
+		return f.Quantity == srframe.Voltage
+	case amps:
+		return f.Quantity == srframe.Current
+	case watts:
+		return f.Quantity == srframe.Power && f.Unit != srframe.WattHour
+	}
+	return f.Unit == srframe.WattHour
+}
+
+// channelConfig is a channel that the rails need.
+type channelConfig struct {
+	name     string
+	quantity quantity
+}
+
+// by are the rail's channels.
+func (r *RailConfig) by() []channelConfig {
+	var of []channelConfig
+	for _, c := range []channelConfig{{r.Volts, volts}, {r.Amps, amps}, {r.Watts, watts}, {r.WattHours, wattHours}} {
+		if c.name != "" {
+			of = append(of, c)
+		}
+	}
+	return of
 }
 
 const (
 	defaultPointsPerSecond = 100
 	defaultSilenceSeconds  = 2
-	defaultFlushSeconds    = 0.2
+	defaultFlushSeconds    = 0.5
 )
 
 // readConfig reads and checks the file. Errors name file, key, value and what is allowed.
@@ -109,6 +171,15 @@ func (m *MeterConfig) check(at string) error {
 	if !(m.SampleRateHz > 0 && m.SampleRateHz <= 100e6) {
 		return fmt.Errorf("%s.sample_rate_hz: %v (allowed: above 0, up to 1e8)", at, m.SampleRateHz)
 	}
+	if m.Timing == "" {
+		m.Timing = Stream
+	}
+	if m.Timing != Stream && m.Timing != Poll {
+		return fmt.Errorf("%s.timing: %q (allowed: %s, %s)", at, m.Timing, Stream, Poll)
+	}
+	if m.Timing == Poll && m.Samples == "" {
+		m.Samples = "point"
+	}
 	sampling, err := energy.ParseSampling(m.Samples)
 	if err != nil {
 		return fmt.Errorf("%s.samples: %w", at, err)
@@ -129,20 +200,30 @@ func (m *MeterConfig) check(at string) error {
 		key := fmt.Sprintf("%s.rails[%d]", at, i)
 		for _, must := range []struct{ name, value, allowed string }{
 			{"rail", r.Rail, "a name"}, {"host", r.Host, "the name of a test host"}, {"drive", r.Drive, "the name of a drive"},
-			{"volts", r.Volts, "a channel of the meter"}, {"amps", r.Amps, "a channel of the meter"},
 		} {
 			if must.value == "" {
 				return missing(key+"."+must.name, must.allowed)
 			}
 		}
-		if r.Volts == r.Amps {
-			return fmt.Errorf("%s.amps: %q is the volts channel (allowed: another channel)", key, r.Amps)
+		if err := r.checkChannels(key, m.Timing); err != nil {
+			return err
 		}
 		s := series{r.Rail, r.Host, r.Drive}
 		if seen[s] {
 			return fmt.Errorf("%s.rail: %q of %s on %s is there already (allowed: each rail once)", key, r.Rail, r.Drive, r.Host)
 		}
 		seen[s] = true
+	}
+	if m.channels, err = m.needed(at); err != nil {
+		return err
+	}
+	for name, c := range m.Calibration {
+		if !slices.Contains(m.channelNames(), name) {
+			return fmt.Errorf("%s.calibration: %q is no channel of its rails (allowed: %s)", at, name, strings.Join(m.channelNames(), ", "))
+		}
+		if !(c.Gain > 0.5 && c.Gain < 2) || c.Offset-c.Offset != 0 {
+			return fmt.Errorf("%s.calibration.%s: gain %v, offset %v (allowed: a gain from 0.5 to 2, a finite offset)", at, name, c.Gain, c.Offset)
+		}
 	}
 	return nil
 }
@@ -156,17 +237,58 @@ func samplesPerPoint(rateHz, pointsPerSecond float64) int {
 	return max(1, int(math.Round(rateHz/pointsPerSecond)))
 }
 
-// channels are the channels that the rails need, each once, in the order of their first mention.
-func (m *MeterConfig) channels() []string {
-	var names []string
-	seen := map[string]bool{}
-	for _, r := range m.Rails {
-		for _, name := range []string{r.Volts, r.Amps} {
-			if !seen[name] {
-				seen[name] = true
-				names = append(names, name)
+// needed are the channels that the rails need, each once, in the order of their first mention.
+func (m *MeterConfig) needed(at string) ([]channelConfig, error) {
+	var needed []channelConfig
+	seen := map[string]quantity{}
+	for i := range m.Rails {
+		for _, c := range m.Rails[i].by() {
+			before, there := seen[c.name]
+			if there && before != c.quantity {
+				return nil, fmt.Errorf("%s.rails[%d].%s: %q is %s of another rail (allowed: a channel of one quantity)", at, i, c.quantity, c.name, before)
+			}
+			if !there {
+				seen[c.name] = c.quantity
+				needed = append(needed, c)
 			}
 		}
 	}
+	return needed, nil
+}
+
+func (m *MeterConfig) channelNames() []string {
+	names := make([]string, len(m.channels))
+	for i, c := range m.channels {
+		names[i] = c.name
+	}
 	return names
+}
+
+// calibrated is a channel's gain and offset.
+func (m *MeterConfig) calibrated(channel string) (gain, offset float64) {
+	if c, is := m.Calibration[channel]; is {
+		return c.Gain, c.Offset
+	}
+	return 1, 0
+}
+
+func (r *RailConfig) checkChannels(key, timing string) error {
+	const allowed = "volts and amps, or watts, or watt_hours"
+	switch {
+	case r.Watts == "" && r.WattHours == "":
+		if r.Volts == "" {
+			return missing(key+".volts", "a channel of the meter; a rail has "+allowed)
+		}
+		if r.Amps == "" {
+			return missing(key+".amps", "a channel of the meter; a rail has "+allowed)
+		}
+		if r.Volts == r.Amps {
+			return fmt.Errorf("%s.amps: %q is the volts channel (allowed: another channel)", key, r.Amps)
+		}
+	case len(r.by()) > 1:
+		return fmt.Errorf("%s: more than one of %s (allowed: one of them)", key, allowed)
+	case r.WattHours != "" && timing != Poll:
+		return fmt.Errorf("%s.watt_hours: %q (allowed: with timing %q, a register is read now and then)", key, r.WattHours, Poll)
+	}
+	return nil
 }

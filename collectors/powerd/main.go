@@ -73,6 +73,9 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	if err := os.MkdirAll(config.StateDir, 0o755); err != nil {
 		return exitUsage, fmt.Errorf("state_dir: %w", err)
 	}
+	if err := os.MkdirAll(stateDir(config), 0o755); err != nil {
+		return exitUsage, fmt.Errorf("state_dir: %w", err)
+	}
 	if err := os.MkdirAll(filepath.Dir(config.StatusSocket), 0o755); err != nil {
 		return exitUsage, fmt.Errorf("status_socket: %w", err)
 	}
@@ -94,12 +97,12 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	}
 
 	logger := log.New(stderr, "powerd: ", 0)
-	session := newSession()
 	var meters []*Meter
 	for _, mc := range config.Meters {
 		logf := func(format string, args ...any) { logger.Printf("%s: %s", mc.Name, fmt.Sprintf(format, args...)) }
-		meters = append(meters, newMeter(mc, config.PointsPerSecond, session, writer, logf))
+		meters = append(meters, newMeter(mc, config.PointsPerSecond, writer, logf))
 	}
+	session := openState(meters, stateDir(config), newSession())
 
 	server := &http.Server{
 		Handler:           statusHandler(func() Status { return collectStatus(session, meters, writer.Stats) }),
@@ -135,7 +138,7 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	return 0, nil
 }
 
-// newSession names a run of powerd: joules are counted from 0 within it.
+// newSession names what joules are counted from 0 within.
 func newSession() string {
 	var b [6]byte
 	if _, err := rand.Read(b[:]); err != nil {

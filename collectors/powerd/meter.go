@@ -28,99 +28,120 @@ const (
 
 const (
 	// How long lines may wait for more before they are handed to the writer.
-	lingerNS    = 100e6
-	lingerBytes = 32 << 10
-	// Samples without a partner, beyond which the two channels of a rail cannot be of one stream.
-	maxWaitSeconds = 10
-	maxWaitExtra   = 1 << 16
-	// How far the instrument's own word for its rate may be from the configuration's.
-	rateTolerance = 1e-3
+	lingerNS    = 400e6
+	lingerBytes = 64 << 10
 )
 
 // sink takes lines of points.
 type sink interface{ Write(lines []byte) error }
 
 // Meter turns the frames of one instrument into points. A stream is what one run of srcap gives; the rails' joules and ledgers
-// go on from stream to stream.
+// go on from stream to stream, and by the state file from one powerd to the next.
 type Meter struct {
-	config  MeterConfig
-	session string
-	sink    sink
-	logf    func(format string, args ...any)
+	config    MeterConfig
+	session   string
+	sink      sink
+	logf      func(format string, args ...any)
+	statePath string // "" where nothing is kept
 
-	mu       sync.Mutex
-	state    State
-	reason   string
-	starts   int
-	lastSeen time.Time // of the last samples
-	writeErr string
-	dropped  int64
+	mu         sync.Mutex
+	state      State
+	reason     string
+	starts     int
+	lastSeen   time.Time // of the last samples
+	writeErr   string
+	dropped    int64
+	instrument Instrument
 
-	fit      *clockfit.Fit
-	channels []*channel
-	rails    []*rail
-	maxWait  int
-
-	// Of the stream under way.
-	observed uint64 // samples delivered, as the fit has been told
-	began    bool
-	offset   int64 // CLOCK_REALTIME minus CLOCK_MONOTONIC, ns
-	pending  []pendingPoint
+	feed   feed
+	rails  []*rail
+	offset int64 // CLOCK_REALTIME minus CLOCK_MONOTONIC, ns
 
 	lines     influx.Encoder
 	lastWrite int64
 }
 
+// Instrument is what the instrument says of itself.
+type Instrument struct {
+	Vendor  string `json:"vendor"`
+	Model   string `json:"model"`
+	Version string `json:"version"`
+	Serial  string `json:"serial"`
+}
+
+// feed is how samples of a kind of instrument become energy.
+type feed interface {
+	begin()                        // of a stream
+	analog(f *srframe.Frame) error // samples, good only during the call
+	settle()                       // no more frames for now: what frames hold must be kept or done with
+	end()                          // of the stream: publish all there is
+	residual() float64             // uncertainty of the samples' times, s
+	drift() float64                // of the device's clock against the controller's
+	observedRate() float64         // samples a second, 0 while unknown
+}
+
+// rail is one rail's books. All counters are of the session.
 type rail struct {
-	config      RailConfig
-	key         []byte
-	volts, amps *channel
-	next        uint64 // index after the last sample that was paired
-	energy      *energy.Rail
-	ledger      *ledger.Ledger
-	axis        clockfit.Axis
-	stampedEnd  uint64       // index of the last point of this stream
-	base        pendingPoint // the counters at the beginning of this stream
-	endNS       int64        // monotonic end of the last stream's samples
+	config RailConfig
+	key    []byte
+	books  books
+	axis   clockfit.Axis
+	// Of the last point: what `rig meters watch` shows.
+	last  energy.Point
+	endNS int64 // monotonic end of the last stream's samples; 0 before there is one
+	// UTC of the last point of the powerd before this one; 0 where there was none.
+	endUTC int64
 }
 
-// pendingPoint waits for the clock fit to be fit for use.
-type pendingPoint struct {
-	rail  *rail
-	point energy.Point
-	// The ledger as it was when the point was complete.
-	lost, repeated int64
-	gap            float64
+// books are a rail's counters at one moment, as the state file keeps them too.
+type books struct {
+	ledger.Ledger
+	Joules float64 `json:"joules"`
+	// What lies beside the measured joules: a gap's time by the least and the greatest power that the rail was seen to draw.
+	BelowJoules float64 `json:"below_joules"`
+	AboveJoules float64 `json:"above_joules"`
+	LeastWatts  float64 `json:"least_watts"`
+	MostWatts   float64 `json:"most_watts"`
+	Seen        bool    `json:"seen"` // whether the two hold anything
 }
 
-func newMeter(config MeterConfig, pointsPerSecond float64, session string, out sink, logf func(string, ...any)) *Meter {
-	m := &Meter{
-		config:  config,
-		session: session,
-		sink:    out,
-		logf:    logf,
-		state:   Starting,
-		fit:     clockfit.New(config.SampleRateHz),
-		maxWait: int(maxWaitSeconds*config.SampleRateHz) + maxWaitExtra,
+// unknown widens the bounds by a time in which the rail drew nobody knows what.
+func (b *books) unknown(seconds float64) {
+	if b.Seen {
+		b.BelowJoules += seconds * b.LeastWatts
+		b.AboveJoules += seconds * b.MostWatts
 	}
-	byName := map[string]*channel{}
-	for _, name := range config.channels() {
-		c := &channel{name: name, quantity: srframe.Current}
-		byName[name] = c
-		m.channels = append(m.channels, c)
+}
+
+// across books a gap between two streams, by what `seen` saw.
+func (b *books) across(seconds, period float64, seen *books) {
+	b.Gap(seconds, period)
+	if seen.Seen {
+		b.BelowJoules += seconds * seen.LeastWatts
+		b.AboveJoules += seconds * seen.MostWatts
 	}
-	perPoint := samplesPerPoint(config.SampleRateHz, pointsPerSecond)
+}
+
+func (b *books) saw(least, most float64) {
+	if !b.Seen {
+		b.LeastWatts, b.MostWatts, b.Seen = least, most, true
+		return
+	}
+	b.LeastWatts, b.MostWatts = math.Min(b.LeastWatts, least), math.Max(b.MostWatts, most)
+}
+
+func newMeter(config MeterConfig, pointsPerSecond float64, out sink, logf func(string, ...any)) *Meter {
+	m := &Meter{config: config, sink: out, logf: logf, state: Starting}
 	for _, rc := range config.Rails {
-		byName[rc.Volts].quantity = srframe.Voltage
-		r := &rail{
+		m.rails = append(m.rails, &rail{
 			config: rc,
 			key:    influx.AppendKey(nil, "power", "meter", config.Name, "rail", rc.Rail, "host", rc.Host, "drive", rc.Drive),
-			volts:  byName[rc.Volts],
-			amps:   byName[rc.Amps],
-			ledger: ledger.New(config.SampleRateHz),
-		}
-		r.energy = energy.NewRail(config.sampling, config.SampleRateHz, perPoint, func(p energy.Point) { m.complete(r, p) })
-		m.rails = append(m.rails, r)
+		})
+	}
+	if config.Timing == Poll {
+		m.feed = newPolled(m, pointsPerSecond)
+	} else {
+		m.feed = newStreamed(m, pointsPerSecond)
 	}
 	return m
 }
@@ -129,20 +150,11 @@ func newMeter(config MeterConfig, pointsPerSecond float64, session string, out s
 func (m *Meter) beginStream() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fit.Restart()
-	m.observed, m.began = 0, false
-	m.pending = m.pending[:0]
-	for _, c := range m.channels {
-		c.reset()
-	}
-	for _, r := range m.rails {
-		r.next = 0
-		r.base = r.snapshot(energy.Point{Joules: r.energy.Joules(), Total: r.energy.Total()})
-	}
+	m.feed.begin()
 	m.starts++
 }
 
-// frame takes a frame of the stream. An error means that the stream is of no use.
+// frame takes a frame of the stream, whose payload is good until settle. An error means that the stream is of no use.
 func (m *Meter) frame(f *srframe.Frame) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,9 +162,26 @@ func (m *Meter) frame(f *srframe.Frame) error {
 	case srframe.Event:
 		return m.notice(f)
 	case srframe.Analog:
-		return m.analog(f)
+		if int(f.Channel) >= len(m.config.channels) {
+			return fmt.Errorf("frame of channel %d, there are %d", f.Channel, len(m.config.channels))
+		}
+		if f.N == 0 {
+			return nil
+		}
+		if c := m.config.channels[f.Channel]; !c.quantity.is(f) {
+			return fmt.Errorf("channel %s is not %s, as the configuration says (libsigrok's quantity %d, unit %d)", c.name, c.quantity, f.Quantity, f.Unit)
+		}
+		m.offset = f.RealtimeNS - f.MonotonicNS
+		return m.feed.analog(f)
 	}
 	return nil
+}
+
+// settle ends a batch of frames.
+func (m *Meter) settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.feed.settle()
 }
 
 func (m *Meter) notice(f *srframe.Frame) error {
@@ -160,163 +189,70 @@ func (m *Meter) notice(f *srframe.Frame) error {
 	if err != nil {
 		return err
 	}
-	if n.Event == "start" && n.SamplerateHz != 0 && math.Abs(float64(n.SamplerateHz)/m.config.SampleRateHz-1) > rateTolerance {
+	if n.Event != "start" {
+		return nil
+	}
+	m.instrument = Instrument{n.Vendor, n.Model, n.Version, n.Serial}
+	if m.config.Timing == Stream && n.SamplerateHz != 0 && math.Abs(float64(n.SamplerateHz)/m.config.SampleRateHz-1) > rateTolerance {
 		return fmt.Errorf("the instrument samples at %d Hz, sample_rate_hz is %v", n.SamplerateHz, m.config.SampleRateHz)
 	}
 	return nil
 }
 
-func (m *Meter) analog(f *srframe.Frame) error {
-	if int(f.Channel) >= len(m.channels) {
-		return fmt.Errorf("frame of channel %d, there are %d", f.Channel, len(m.channels))
-	}
-	if f.N == 0 {
-		return nil
-	}
-	c := m.channels[f.Channel]
-	if err := c.append(f); err != nil {
-		return err
-	}
-	if len(c.samples) > m.maxWait {
-		return fmt.Errorf("channel %s has %d samples without a partner", c.name, len(c.samples))
-	}
-	m.offset = f.RealtimeNS - f.MonotonicNS
+// seen notes that samples have come.
+func (m *Meter) seen() {
 	m.lastSeen = time.Now()
 	m.state, m.reason = Streaming, ""
-	// Only the channel that comes first tells how late the samples are; the others of the same window follow it.
-	if f.End() > m.observed {
-		m.observed = f.End()
-		if missing := m.fit.Observe(f.End(), f.MonotonicNS); missing != 0 {
-			m.logf("%d samples are missing from the stream before sample %d (negative: too many)", missing, f.End())
-			for _, r := range m.rails {
-				r.ledger.Missing(missing)
-			}
-		}
-	}
-	for _, r := range m.rails {
-		if r.volts == c || r.amps == c {
-			m.pair(r)
-		}
-	}
-	m.trim(c)
-	if m.fit.Ready() {
-		m.publish(f.MonotonicNS)
-	}
-	return nil
 }
 
-// pair integrates what both channels of the rail have by now.
-func (m *Meter) pair(r *rail) {
-	lo, hi := common(r.volts, r.amps, r.next)
-	if hi <= lo {
-		return
-	}
-	if lo > r.next {
-		r.ledger.Missing(int64(lo - r.next))
-	}
-	v := r.volts.samples[lo-r.volts.first : hi-r.volts.first]
-	a := r.amps.samples[lo-r.amps.first : hi-r.amps.first]
-	if unusable := r.energy.Add(lo, v, a); unusable > 0 {
-		r.ledger.Missing(unusable)
-	}
-	r.next = hi
-}
-
-// trim drops the samples that all rails are done with, of the channels that share a rail with c.
-func (m *Meter) trim(c *channel) {
-	for _, r := range m.rails {
-		if r.volts != c && r.amps != c {
-			continue
-		}
-		for _, ch := range []*channel{r.volts, r.amps} {
-			done := uint64(math.MaxUint64)
-			for _, other := range m.rails {
-				if other.volts == ch || other.amps == ch {
-					done = min(done, other.next)
-				}
-			}
-			ch.discard(done)
-		}
-	}
-}
-
-func (m *Meter) complete(r *rail, p energy.Point) {
-	r.ledger.Samples = p.Total
-	m.pending = append(m.pending, r.snapshot(p))
-}
-
-func (r *rail) snapshot(p energy.Point) pendingPoint {
-	return pendingPoint{r, p, r.ledger.Lost, r.ledger.Repeated, r.ledger.GapSeconds}
-}
-
-// publish gives the pending points their times and hands them on when enough have come together.
-func (m *Meter) publish(now int64) {
-	if !m.began {
-		m.began = true
-		m.origin()
-	}
-	for i := range m.pending {
-		m.encode(&m.pending[i])
-	}
-	m.pending = m.pending[:0]
-	if n := len(m.lines.Bytes()); n > 0 && (now-m.lastWrite >= lingerNS || n > lingerBytes) {
-		m.lastWrite = now
-		m.hand()
-	}
-}
-
-// origin writes where each rail's counter stands at the beginning of the stream: a difference taken from there on, or up to
-// there, contains the whole gap before, and nothing of it is spread over the measured time.
-func (m *Meter) origin() {
-	begin := m.fit.At(0)
-	for _, r := range m.rails {
-		gap := r.ledger.Start(begin, r.endNS)
-		lost := int64(math.Round(gap * m.config.SampleRateHz))
-		for i := range m.pending {
-			if p := &m.pending[i]; p.rail == r {
-				p.lost += lost
-				p.gap += gap
-			}
-		}
-		r.base.lost += lost
-		r.base.gap += gap
-		m.lines.BeginKey(r.key)
-		m.ledgerFields(r, r.base, begin)
-		m.lines.End(r.axis.UTC(begin, m.offset, 0))
-		r.stampedEnd = 0
-	}
-}
-
-func (m *Meter) encode(p *pendingPoint) {
-	r := p.rail
-	at := m.fit.At(p.point.End)
-	elapsed := int64(float64(p.point.End-r.stampedEnd) / m.config.SampleRateHz * 1e9)
+// origin writes where a rail's counters stand at the beginning of a stream: a difference taken from there on, or up to there,
+// contains the whole gap before, and nothing of it is spread over the measured time.
+func (m *Meter) origin(r *rail, b *books, begin int64) {
 	m.lines.BeginKey(r.key)
-	m.lines.Float("volts", p.point.Volts)
-	m.lines.Float("amps", p.point.Amps)
-	m.lines.Float("watts", p.point.Watts)
-	m.lines.Float("watts_min", p.point.Min)
-	m.lines.Float("watts_max", p.point.Max)
-	m.ledgerFields(r, *p, at)
-	m.lines.End(r.axis.UTC(at, m.offset, elapsed))
-	r.stampedEnd = p.point.End
+	m.counters(b)
+	m.lines.End(r.axis.UTC(begin, m.offset, 0))
 }
 
-func (m *Meter) ledgerFields(r *rail, p pendingPoint, at int64) {
-	m.lines.Float("joules", p.point.Joules)
-	m.lines.Int("samples", p.point.Total)
-	m.lines.Int("expected", r.ledger.Expected(at))
-	m.lines.Int("lost", p.lost)
-	m.lines.Int("repeated", p.repeated)
-	m.lines.Float("gap_seconds", p.gap)
-	m.lines.Float("clock_residual_seconds", m.fit.Residual())
+// point writes a point; elapsedNS is the device's time since the one before.
+func (m *Meter) point(r *rail, p *energy.Point, b *books, at, elapsedNS int64) {
+	m.lines.BeginKey(r.key)
+	if r.config.Volts != "" {
+		m.lines.Float("volts", p.Volts)
+		m.lines.Float("amps", p.Amps)
+	}
+	m.lines.Float("watts", p.Watts)
+	m.lines.Float("watts_min", p.Min)
+	m.lines.Float("watts_max", p.Max)
+	m.counters(b)
+	m.lines.End(r.axis.UTC(at, m.offset, elapsedNS))
+	r.last = *p
+}
+
+func (m *Meter) counters(b *books) {
+	m.lines.Float("joules", b.Joules)
+	m.lines.Float("joules_low", b.Joules+b.BelowJoules)
+	m.lines.Float("joules_high", b.Joules+b.AboveJoules)
+	m.lines.Int("samples", b.Samples)
+	m.lines.Int("expected", b.Expected())
+	m.lines.Int("lost", b.Lost)
+	m.lines.Int("duplicate", b.Duplicate)
+	m.lines.Int("repeated", b.Repeated)
+	m.lines.Int("surplus", b.Surplus)
+	m.lines.Float("gap_seconds", b.GapSeconds)
+	m.lines.Float("clock_residual_seconds", m.feed.residual())
 	m.lines.String("session", m.session)
 }
 
-func (m *Meter) hand() {
+// hand gives the lines to the writer when enough have come together, or all there are. The state file goes first: a powerd that
+// starts after this one was killed then begins at or after all that was ever published, and no joule is counted twice.
+func (m *Meter) hand(now int64, all bool) {
 	lines := m.lines.Bytes()
-	if len(lines) == 0 {
+	if len(lines) == 0 || (!all && now-m.lastWrite < lingerNS && len(lines) < lingerBytes) {
 		return
+	}
+	m.lastWrite = now
+	if err := m.saveState(); err != nil {
+		m.logf("%v", err)
 	}
 	if err := m.sink.Write(lines); err != nil {
 		// The counters are cumulative: later points hold what these would have said.
@@ -337,21 +273,7 @@ func (m *Meter) endStream(state State, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.state, m.reason = state, reason
-	if m.observed == 0 {
-		return
-	}
-	for _, r := range m.rails {
-		r.energy.Break()
-	}
-	m.publish(math.MaxInt64)
+	m.feed.end()
+	m.hand(0, true)
 	m.lastWrite = 0
-	for _, r := range m.rails {
-		r.endNS = m.fit.At(r.next)
-	}
-}
-
-func (m *Meter) setState(state State, reason string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.state, m.reason = state, reason
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"joulerig/collectors/internal/energy"
 	"joulerig/collectors/internal/influx"
 	"joulerig/collectors/internal/srframe"
 )
@@ -64,13 +63,26 @@ func (l *lines) points(t *testing.T, rail string) (out []linePoint) {
 }
 
 func testConfig() MeterConfig {
-	return MeterConfig{Name: "tap", Driver: "fake", SampleRateHz: 1000, Samples: "window-mean", SilenceSeconds: 1, sampling: energy.WindowMean,
-		Rails: []RailConfig{{"12v", "h", "d", "CH1", "CH2"}, {"5v", "h", "d", "CH3", "CH4"}}}
+	return MeterConfig{Name: "tap", Driver: "fake", SampleRateHz: 1000, Samples: "window-mean", SilenceSeconds: 1,
+		Rails: []RailConfig{
+			{Rail: "12v", Host: "h", Drive: "d", Volts: "CH1", Amps: "CH2"},
+			{Rail: "5v", Host: "h", Drive: "d", Volts: "CH3", Amps: "CH4"},
+		}}
+}
+
+func meterOf(t testing.TB, config MeterConfig, out sink) *Meter {
+	t.Helper()
+	if err := config.check("meters[0]"); err != nil {
+		t.Fatal(err)
+	}
+	m := newMeter(config, 100, out, t.Logf)
+	m.session = "s1"
+	return m
 }
 
 func testMeter(t *testing.T) (*Meter, *lines) {
 	out := &lines{}
-	return newMeter(testConfig(), 100, "s1", out, t.Logf), out
+	return meterOf(t, testConfig(), out), out
 }
 
 const utcOffset = 1_700_000_000_000_000_000
@@ -92,8 +104,8 @@ func constant(n int, v float32) []float32 {
 	return s
 }
 
-// feed sends n samples in frames of 20, sample 0 beginning at monotonic time start: 12 V x 2 A and 5 V x -1 A.
-func feed(t *testing.T, m *Meter, start int64, n int) {
+// play sends n samples in frames of 20, sample 0 beginning at monotonic time start: 12 V x 2 A and 5 V x -1 A.
+func play(t *testing.T, m *Meter, start int64, n int) {
 	t.Helper()
 	m.beginStream()
 	for at := 0; at < n; at += 20 {
@@ -108,7 +120,7 @@ func feed(t *testing.T, m *Meter, start int64, n int) {
 
 func TestPointsHaveTheTimeOfTheEndOfTheirLastSample(t *testing.T) {
 	m, out := testMeter(t)
-	feed(t, m, 50e9, 2000)
+	play(t, m, 50e9, 2000)
 	m.endStream(Silent, "")
 	points := out.points(t, "12v")
 	if len(points) != 201 {
@@ -163,11 +175,11 @@ func TestArrivalTimesDoNotChangeEnergy(t *testing.T) {
 
 func TestARestartIsAGapOfItsLengthAndJoulesGoOn(t *testing.T) {
 	m, out := testMeter(t)
-	feed(t, m, 50e9, 1005) // ends inside a point
+	play(t, m, 50e9, 1005) // ends inside a point
 	m.endStream(Silent, "srcap: no samples")
 	m.beginStream()
 	m.endStream(Silent, "no instrument answers") // an attempt that came to nothing
-	feed(t, m, 60e9, 1000)
+	play(t, m, 60e9, 1000)
 	m.endStream(Silent, "")
 	points := out.points(t, "12v")
 	var origin int
@@ -257,9 +269,9 @@ func TestAStreamThatIsNotWhatTheConfigurationSaysIsRefused(t *testing.T) {
 func TestWhatTheSpoolCannotTakeIsCounted(t *testing.T) {
 	m, out := testMeter(t)
 	out.fail = true
-	feed(t, m, 50e9, 1000)
+	play(t, m, 50e9, 1000)
 	out.fail = false
-	feed(t, m, 60e9, 1000)
+	play(t, m, 60e9, 1000)
 	m.endStream(Silent, "")
 	s := collectStatus("s", []*Meter{m}, func() influx.Stats { return influx.Stats{} })
 	if s.Writer.DroppedLines == 0 {
@@ -274,7 +286,7 @@ func TestWhatTheSpoolCannotTakeIsCounted(t *testing.T) {
 
 func TestLongSessionKeepsPointsAndRailsApart(t *testing.T) {
 	m, out := testMeter(t)
-	feed(t, m, 50e9, 30000)
+	play(t, m, 50e9, 30000)
 	m.endStream(Silent, "")
 	if a, b := len(out.points(t, "12v")), len(out.points(t, "5v")); a != 3001 || b != 3001 {
 		t.Errorf("%d and %d points", a, b)
@@ -291,7 +303,7 @@ func TestLongSessionKeepsPointsAndRailsApart(t *testing.T) {
 func BenchmarkTwoRailsOf20MillisecondsAtAMegahertz(b *testing.B) {
 	config := testConfig()
 	config.SampleRateHz = 1e6
-	m := newMeter(config, 100, "s", &lines{fail: true}, func(string, ...any) {})
+	m := meterOf(b, config, &lines{fail: true})
 	m.beginStream()
 	var frames [4]*srframe.Frame
 	for ch, v := range []float32{12, 2, 5, -1} {

@@ -32,36 +32,52 @@ type WriterStatus struct {
 // the time since the last one.
 type MeterStatus struct {
 	Name                 string       `json:"name"`
+	Driver               string       `json:"driver"`
+	Instrument           Instrument   `json:"instrument"`
+	Timing               string       `json:"timing"`
 	State                State        `json:"state"`
 	Reason               string       `json:"reason"`
 	Samples              int64        `json:"samples"`
 	Expected             int64        `json:"expected"`
 	Lost                 int64        `json:"lost"`
+	Duplicate            int64        `json:"duplicate"`
 	Repeated             int64        `json:"repeated"`
+	Surplus              int64        `json:"surplus"`
 	GapSeconds           float64      `json:"gap_seconds"`
+	WorstGapSeconds      float64      `json:"worst_gap_seconds"`
 	Restarts             int          `json:"restarts"`
 	ClockResidualSeconds float64      `json:"clock_residual_seconds"`
+	ClockDriftPPM        float64      `json:"clock_drift_ppm"`
 	SampleRateHz         float64      `json:"sample_rate_hz"`
 	ObservedRateHz       float64      `json:"observed_rate_hz"`
 	Rails                []RailStatus `json:"rails"`
 }
 
-// RailStatus tells of one rail, up to its last point.
+// RailStatus tells of one rail, up to its last point; volts, amps and watts are that point's means.
 type RailStatus struct {
-	Rail    string  `json:"rail"`
-	Host    string  `json:"host"`
-	Drive   string  `json:"drive"`
-	Joules  float64 `json:"joules"`
-	Samples int64   `json:"samples"`
-	Lost    int64   `json:"lost"`
+	Rail       string  `json:"rail"`
+	Host       string  `json:"host"`
+	Drive      string  `json:"drive"`
+	Volts      float64 `json:"volts"`
+	Amps       float64 `json:"amps"`
+	Watts      float64 `json:"watts"`
+	WattsMin   float64 `json:"watts_min"`
+	WattsMax   float64 `json:"watts_max"`
+	Joules     float64 `json:"joules"`
+	JoulesLow  float64 `json:"joules_low"`
+	JoulesHigh float64 `json:"joules_high"`
+	Samples    int64   `json:"samples"`
+	Lost       int64   `json:"lost"`
 }
 
 func (m *Meter) status() (MeterStatus, int64, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := MeterStatus{
-		Name: m.config.Name, State: m.state, Reason: m.reason, Restarts: max(0, m.starts-1),
-		ClockResidualSeconds: m.fit.Residual(), SampleRateHz: m.config.SampleRateHz, ObservedRateHz: m.fit.ObservedRate(),
+		Name: m.config.Name, Driver: m.config.Driver, Instrument: m.instrument, Timing: m.config.Timing,
+		State: m.state, Reason: m.reason, Restarts: max(0, m.starts-1),
+		ClockResidualSeconds: m.feed.residual(), ClockDriftPPM: m.feed.drift() * 1e6,
+		SampleRateHz: m.config.SampleRateHz, ObservedRateHz: m.feed.observedRate(),
 		Samples: math.MaxInt64,
 	}
 	quiet := time.Since(m.lastSeen)
@@ -76,12 +92,18 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 	}
 	missing := int64(math.Round(ongoing * m.config.SampleRateHz))
 	for _, r := range m.rails {
-		l := r.ledger
-		if l.Samples < s.Samples {
-			s.Samples, s.Expected, s.Lost, s.Repeated = l.Samples, l.Expected(0)+missing, l.Lost+missing, l.Repeated
-			s.GapSeconds = l.GapSeconds + ongoing
+		b := &r.books
+		if b.Samples < s.Samples {
+			s.Samples, s.Expected, s.Lost = b.Samples, b.Expected()+missing, b.Lost+missing
+			s.Duplicate, s.Repeated, s.Surplus = b.Duplicate, b.Repeated, b.Surplus
+			s.GapSeconds, s.WorstGapSeconds = b.GapSeconds+ongoing, math.Max(b.WorstGapSeconds, ongoing)
 		}
-		s.Rails = append(s.Rails, RailStatus{r.config.Rail, r.config.Host, r.config.Drive, r.energy.Joules(), l.Samples, l.Lost})
+		s.Rails = append(s.Rails, RailStatus{
+			Rail: r.config.Rail, Host: r.config.Host, Drive: r.config.Drive,
+			Volts: r.last.Volts, Amps: r.last.Amps, Watts: r.last.Watts, WattsMin: r.last.Min, WattsMax: r.last.Max,
+			Joules: b.Joules, JoulesLow: b.Joules + b.BelowJoules, JoulesHigh: b.Joules + b.AboveJoules,
+			Samples: b.Samples, Lost: b.Lost,
+		})
 	}
 	return s, m.dropped, m.writeErr
 }

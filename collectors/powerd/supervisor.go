@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +34,9 @@ const (
 	goodStream = 5 * time.Second
 	// How long srcap may take to stop when asked.
 	stopGrace = 1500 * time.Millisecond
+	// What a ring holds, and where srcap finds it: the first descriptor after the standard ones.
+	ringSeconds = 1.0
+	ringFD      = 3
 )
 
 // supervise runs srcap for the meter, again and again, until ctx ends.
@@ -57,8 +63,8 @@ func supervise(ctx context.Context, m *Meter, srcap string) {
 }
 
 func srcapArguments(c *MeterConfig) []string {
-	args := []string{"--driver", c.Driver, "--channels", joinComma(c.channels()),
-		"--silence-seconds", strconv.FormatFloat(c.SilenceSeconds, 'g', -1, 64)}
+	args := []string{"--driver", c.Driver, "--channels", strings.Join(c.channelNames(), ","),
+		"--silence-seconds", strconv.FormatFloat(c.SilenceSeconds, 'g', -1, 64), "--ring", strconv.Itoa(ringFD)}
 	keys := make([]string, 0, len(c.Set))
 	for key := range c.Set {
 		keys = append(keys, key)
@@ -70,20 +76,15 @@ func srcapArguments(c *MeterConfig) []string {
 	return args
 }
 
-func joinComma(names []string) string {
-	out := ""
-	for i, n := range names {
-		if i > 0 {
-			out += ","
-		}
-		out += n
-	}
-	return out
-}
-
 // runOnce runs one srcap to its end and says in what state that leaves the meter.
 func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
+	ring, err := srframe.NewRing(ringBytes(&m.config))
+	if err != nil {
+		return Failed, err.Error()
+	}
+	defer ring.Close()
 	cmd := exec.Command(srcap, srcapArguments(&m.config)...)
+	cmd.ExtraFiles = []*os.File{ring.File()}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return Failed, err.Error()
@@ -124,7 +125,7 @@ func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
 	said := make(chan string, 1)
 	go func() { said <- lastLine(stderr, m.logf) }()
 
-	readErr := readFrames(m, stdout)
+	readErr := readFrames(m, stdout, ring)
 	if readErr != nil {
 		kill()
 	}
@@ -134,24 +135,42 @@ func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
 	waitErr := cmd.Wait()
 	close(ended)
 
-	if readErr != nil && !errors.Is(readErr, io.ErrUnexpectedEOF) {
+	if readErr != nil {
 		return Failed, readErr.Error()
 	}
 	return verdict(waitErr, text)
 }
 
-func readFrames(m *Meter, from io.Reader) error {
-	frames := srframe.NewReader(from)
+// ringBytes is room for what a stream brings while powerd is not scheduled.
+func ringBytes(c *MeterConfig) int {
+	samples := c.SampleRateHz * ringSeconds * float64(len(c.channels))
+	return int(math.Min(64<<20, 4*samples)) + 1<<18
+}
+
+// readFrames takes the frames in the ring, each time that srcap says there are some, until it has ended.
+func readFrames(m *Meter, from io.Reader, ring *srframe.Ring) error {
+	kicks := make([]byte, 64)
 	for {
-		f, err := frames.Next()
-		if errors.Is(err, io.EOF) {
+		_, ended := from.Read(kicks)
+		for {
+			f, err := ring.Next()
+			if err != nil {
+				return err
+			}
+			if f == nil {
+				break
+			}
+			if err := m.frame(f); err != nil {
+				return err
+			}
+		}
+		m.settle()
+		ring.Release()
+		if errors.Is(ended, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		if err := m.frame(f); err != nil {
-			return err
+		if ended != nil {
+			return ended
 		}
 	}
 }

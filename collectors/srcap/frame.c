@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "frame.h"
 
+#include "ring.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -62,16 +64,8 @@ static void put(unsigned char *at, uint64_t value, int bytes)
 		at[i] = (unsigned char)(value >> (8 * i));
 }
 
-static void write_locked(const struct frame *f)
+static void fill_header(unsigned char *header, const struct frame *f)
 {
-	unsigned char header[HEADER_BYTES];
-	struct iovec iov[2] = {
-		{ header, sizeof header },
-		{ (void *)(uintptr_t)f->payload, f->length },
-	};
-	struct iovec *v = iov;
-	int count = f->length ? 2 : 1;
-
 	put(header + 0, FRAME_MAGIC, 4);
 	put(header + 4, f->type, 2);
 	put(header + 6, f->channel, 2);
@@ -82,7 +76,30 @@ static void write_locked(const struct frame *f)
 	put(header + 24, f->first, 8);
 	put(header + 32, (uint64_t)f->at.monotonic_ns, 8);
 	put(header + 40, (uint64_t)f->at.realtime_ns, 8);
+}
 
+static void write_to_ring(const struct frame *f)
+{
+	unsigned char *record = ring_reserve(HEADER_BYTES + f->length);
+
+	fill_header(record, f);
+	if (f->length)
+		memcpy(record + HEADER_BYTES, f->payload, f->length);
+	ring_commit();
+	ring_kick(f->at.monotonic_ns, f->type == FRAME_EVENT);
+}
+
+static void write_to_stdout(const struct frame *f)
+{
+	unsigned char header[HEADER_BYTES];
+	struct iovec iov[2] = {
+		{ header, sizeof header },
+		{ (void *)(uintptr_t)f->payload, f->length },
+	};
+	struct iovec *v = iov;
+	int count = f->length ? 2 : 1;
+
+	fill_header(header, f);
 	while (count > 0) {
 		ssize_t done = writev(STDOUT_FILENO, v, count);
 
@@ -104,6 +121,14 @@ static void write_locked(const struct frame *f)
 			v->iov_len -= (size_t)done;
 		}
 	}
+}
+
+static void write_locked(const struct frame *f)
+{
+	if (ring_is_open())
+		write_to_ring(f);
+	else
+		write_to_stdout(f);
 }
 
 void frame_write(const struct frame *f)
@@ -142,6 +167,14 @@ int frame_try_event(const char *json)
 	write_locked(&f);
 	pthread_mutex_unlock(&out_lock);
 	return 1;
+}
+
+void frame_flush_due(void)
+{
+	if (!ring_is_open() || pthread_mutex_trylock(&out_lock) != 0)
+		return;
+	ring_kick(clock_ns(CLOCK_MONOTONIC), 0);
+	pthread_mutex_unlock(&out_lock);
 }
 
 int frame_is_writing(void)

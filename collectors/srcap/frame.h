@@ -42,7 +42,10 @@ void frame_event(const char *json);
 /* As frame_event, but gives up (0) where a frame is being written now. */
 int frame_try_event(const char *json);
 
-/* Whether a write to stdout is under way: the reader is slow, not the instrument. */
+/* Let the reader of a ring know of frames that have waited long enough. */
+void frame_flush_due(void);
+
+/* Whether a write is under way: the reader is slow, not the instrument. */
 int frame_is_writing(void);
 
 /* `text` as a JSON string with its quotes; the caller frees it (g_free). */

@@ -4,9 +4,11 @@
 #include "device.h"
 #include "frame.h"
 #include "log.h"
+#include "ring.h"
 #include "watchdog.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,10 +18,10 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set [GROUP.]key=value ...] [--silence-seconds S]\n"
+	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set [GROUP.]key=value ...] [--silence-seconds S] [--ring FD]\n"
 	"       srcap --scan --driver DRIVER[:key=value...] [--silence-seconds S]\n"
 	"\n"
-	"Writes the instrument's samples on stdout as frames (frames.md) until told to stop. Takes commands on stdin, one a line:\n"
+	"Writes the instrument's samples on stdout, or into shared memory, as frames (frames.md) until told to stop. Takes commands on stdin, one a line:\n"
 	"  set KEY VALUE   change an option of the instrument\n"
 	"  stop            end with code 0\n"
 	"With --scan it writes what answers there on stdout, as JSON, and ends.\n"
@@ -135,6 +137,7 @@ int main(int argc, char **argv)
 		{ "set", required_argument, NULL, 's' },
 		{ "silence-seconds", required_argument, NULL, 'q' },
 		{ "scan", no_argument, NULL, 'f' },
+		{ "ring", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -165,6 +168,16 @@ int main(int argc, char **argv)
 		case 'f':
 			only_scan = 1;
 			break;
+		case 'r': {
+			long fd = strtol(optarg, &end, 10);
+			const char *problem = !*optarg || *end || fd < 0 || fd > INT_MAX ? "not a file descriptor" : ring_open((int)fd);
+
+			if (problem) {
+				fprintf(stderr, "srcap: --ring %s: %s\n", optarg, problem);
+				exit(EXIT_USAGE);
+			}
+			break;
+		}
 		case 'h':
 			fputs(usage, stdout);
 			return 0;

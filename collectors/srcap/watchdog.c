@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_NS 50000000
+#define TICK_NS 100000000
 /* How long libsigrok may take to end an acquisition that waits inside a driver. */
 #define STOP_NS INT64_C(1000000000)
 /* No packet for this long while burning CPU: a driver that spins on a closed connection. */
@@ -51,6 +51,7 @@ static void *watch(void *unused)
 		struct timespec tick = { 0, TICK_NS };
 
 		nanosleep(&tick, NULL);
+		frame_flush_due();
 		int64_t now = now_ns(CLOCK_MONOTONIC);
 		int64_t cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 		int64_t asked = atomic_load(&stop_asked);

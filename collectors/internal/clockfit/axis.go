@@ -11,7 +11,6 @@ const slowest = 0.5
 // set. It moves forward at once, and back by running at half speed until the time is right again.
 type Axis struct {
 	started bool
-	mono    int64
 	utc     int64
 }
 
@@ -23,7 +22,16 @@ func (a *Axis) UTC(mono, offset, elapsedNS int64) int64 {
 		least := a.utc + max(1, int64(math.Ceil(slowest*float64(elapsedNS))))
 		utc = max(utc, least)
 	}
-	a.started = true
-	a.mono, a.utc = mono, utc
+	a.started, a.utc = true, utc
 	return utc
+}
+
+// Last is the latest time given out, 0 before there is one.
+func (a *Axis) Last() int64 { return a.utc }
+
+// Resume takes up an axis that had given out utc.
+func (a *Axis) Resume(utc int64) {
+	if utc != 0 {
+		a.started, a.utc = true, utc
+	}
 }

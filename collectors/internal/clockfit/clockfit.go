@@ -19,12 +19,17 @@ const (
 	// MaxDrift is how far the device's clock may be off the declared rate. Crystals stay below 100 ppm; what is beyond this is
 	// missing or surplus samples, and must come out as such rather than bend the clock.
 	MaxDrift = 500e-6
-	// A shift of the least delay counts as missing samples when it is larger than this and lasts this long. Less than this is
-	// within what a busy controller or a batching instrument shows.
-	shiftSeconds = 0.025
-	shiftPeriods = 3
+	// A shift of the least delay counts as missing samples when it is larger than what a busy controller or a batching instrument
+	// shows, and lasts. What they show is learnt from the last minute: shiftNoise times the least delays' greatest height above
+	// the line, between the two limits; the upper one until there is something to learn from.
+	leastShiftSeconds = 0.002
+	mostShiftSeconds  = 0.025
+	shiftPeriods      = 3
+	shiftNoise        = 2
+	// How long it has to last, and over how many arrivals; they are kept as extremes of slots.
 	holdSeconds  = 2.0
 	holdArrivals = 8
+	slotSeconds  = 0.1
 	// A stream is ready for use after this long; a single arrival says little about the least delay.
 	readySeconds = 0.4
 )
@@ -49,10 +54,14 @@ type Fit struct {
 
 	lastArrival int64
 	lastIndex   uint64
-	lateSince   float64
-	lateLeast   float64
-	lateCount   int
-	lateSign    float64
+	slots       []slot // of the last holdSeconds
+}
+
+// slot holds how far off the line the arrivals of a short time were.
+type slot struct {
+	since       float64 // arrival, s
+	least, most float64 // s, positive: late
+	arrivals    int
 }
 
 // New returns the fit of a device that declares rateHz samples a second.
@@ -85,67 +94,109 @@ func (f *Fit) Observe(index uint64, arrivalNS int64) int64 {
 	x := f.deviceSeconds(index)
 	delay := arrival - x
 
-	if shift := f.watch(arrival, x, delay); shift != 0 {
-		f.offset += shift
-		f.forget(arrival - holdSeconds - 2*bucketSeconds)
+	if len(f.buckets) == 0 {
+		f.add(x, delay, float64(index))
+		return 0
+	}
+	off := delay - f.lineDelay(x)
+	f.note(arrival, off)
+	shift := f.shift(x)
+	if shift != 0 {
+		f.book(shift)
 		x = f.deviceSeconds(index)
 		delay = arrival - x
-		f.add(x, delay, float64(index))
-		return shift
+		off = delay - f.lineDelay(x)
 	}
-	f.add(x, delay, float64(index))
+	// A surplus in the making must not pull the line down before it is known for what it is.
+	if off >= -f.limit() || !f.stands(x) {
+		f.add(x, delay, float64(index))
+	}
+	return shift
+}
+
+// stands says whether the line has stood for long enough that an early arrival means surplus samples rather than a line that was
+// too high: a stream may begin under load, with all its first arrivals late.
+func (f *Fit) stands(x float64) bool {
+	return len(f.buckets) > 0 && x-f.buckets[0].x >= slopeSpanSeconds
+}
+
+func (f *Fit) note(arrival, off float64) {
+	last := len(f.slots) - 1
+	if last < 0 || arrival-f.slots[last].since >= slotSeconds {
+		f.slots = append(f.slots, slot{arrival, off, off, 1})
+	} else {
+		s := &f.slots[last]
+		s.least, s.most, s.arrivals = math.Min(s.least, off), math.Max(s.most, off), s.arrivals+1
+	}
+	// One slot reaches back to holdSeconds ago or further.
+	drop := 0
+	for drop+1 < len(f.slots) && f.slots[drop+1].since <= arrival-holdSeconds {
+		drop++
+	}
+	f.slots = append(f.slots[:0], f.slots[drop:]...)
+}
+
+// shift is by how many samples all arrivals of the last holdSeconds have been off the line, on the same side: that many must be
+// missing (or too many, if negative).
+func (f *Fit) shift(x float64) int64 {
+	newest := f.slots[len(f.slots)-1].since
+	if !f.Ready() || newest-f.slots[0].since < holdSeconds-slotSeconds {
+		return 0
+	}
+	least, most, arrivals := math.Inf(1), math.Inf(-1), 0
+	for _, s := range f.slots {
+		least, most, arrivals = math.Min(least, s.least), math.Max(most, s.most), arrivals+s.arrivals
+	}
+	if arrivals < holdArrivals {
+		return 0
+	}
+	limit := f.limit()
+	switch {
+	case least > limit:
+		return int64(math.Round(least * f.rate))
+	case most < -limit && f.stands(x):
+		return int64(math.Round(most * f.rate))
+	}
 	return 0
 }
 
-// watch follows how long all arrivals have been off the line, on the same side.
-func (f *Fit) watch(arrival, x, delay float64) int64 {
-	if !f.Ready() {
-		return 0
+// book takes note of samples that were missing before all that came in the last holdSeconds: those arrivals were of later device
+// time than they were taken for.
+func (f *Fit) book(shift int64) {
+	f.offset += shift
+	seconds := float64(shift) / f.rate
+	since := f.slots[0].since
+	for i := range f.slots {
+		f.slots[i].least -= seconds
+		f.slots[i].most -= seconds
 	}
-	limit := math.Max(shiftSeconds, shiftPeriods/f.rate)
-	off := delay - f.lineDelay(x)
-	sign := 1.0
-	if off < 0 {
-		// An early arrival lowers the line. Only a line that has stood for a while makes surplus samples the better
-		// explanation: a stream may begin under load, with all its first arrivals late.
-		if x-f.buckets[0].x < slopeSpanSeconds {
-			return 0
+	for i := range f.buckets {
+		if b := &f.buckets[i]; b.x+b.delay >= since {
+			b.x += seconds
+			b.delay -= seconds
 		}
-		sign = -1
 	}
-	if math.Abs(off) <= limit || (f.lateCount > 0 && sign != f.lateSign) {
-		f.lateCount = 0
-		return 0
+	if shift > 0 {
+		f.solve()
 	}
-	if f.lateCount == 0 {
-		f.lateSince, f.lateLeast, f.lateSign = arrival, math.Abs(off), sign
-	}
-	f.lateCount++
-	f.lateLeast = math.Min(f.lateLeast, math.Abs(off))
-	if arrival-f.lateSince < holdSeconds || f.lateCount < holdArrivals {
-		return 0
-	}
-	f.lateCount = 0
-	return int64(math.Round(sign * f.lateLeast * f.rate))
 }
 
-// forget drops what came after `since`: it was booked under indices that have turned out wrong.
-func (f *Fit) forget(since float64) {
-	for len(f.buckets) > 1 {
-		last := f.buckets[len(f.buckets)-1]
-		if last.x+last.delay < since {
-			break
-		}
-		f.buckets = f.buckets[:len(f.buckets)-1]
+// limit is the least shift that counts.
+func (f *Fit) limit() float64 {
+	least := math.Max(leastShiftSeconds, shiftPeriods/f.rate)
+	most := math.Max(mostShiftSeconds, least)
+	known := f.buckets[:max(0, len(f.buckets)-int(holdSeconds/bucketSeconds)-1)]
+	if len(known) == 0 || known[len(known)-1].x-known[0].x < slopeSpanSeconds {
+		return most
 	}
-	f.solve()
+	height := 0.0
+	for _, p := range known {
+		height = math.Max(height, p.delay-f.lineDelay(p.x))
+	}
+	return math.Min(most, math.Max(least, shiftNoise*height))
 }
 
 func (f *Fit) add(x, delay, n float64) {
-	// A surplus in the making must not pull the line down before it is known for what it is.
-	if f.lateCount > 0 && f.lateSign < 0 {
-		return
-	}
 	last := len(f.buckets) - 1
 	if last >= 0 && x-math.Floor(f.buckets[last].x/bucketSeconds)*bucketSeconds < bucketSeconds {
 		if delay >= f.buckets[last].delay {
@@ -209,6 +260,13 @@ func (f *Fit) At(index uint64) int64 {
 	x := f.deviceSeconds(index)
 	return f.base + int64(math.Round((x+f.lineDelay(x))*1e9))
 }
+
+// Drift is how much slower than declared the device's clock is: a second of it takes 1 + Drift seconds of the controller's. 0
+// until there are arrivals enough to tell.
+func (f *Fit) Drift() float64 { return f.drift }
+
+// Missing is how many samples the clock has found missing, less those too many, since the beginning.
+func (f *Fit) Missing() int64 { return f.offset }
 
 // Residual is how ragged the edge is that the line rests on, in seconds: the root mean square height of the buckets' earliest
 // arrivals above the line.

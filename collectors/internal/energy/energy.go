@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package energy integrates the volts and amps of a rail on the device's own time: its sample indices.
+// Package energy integrates the power of a rail on the device's own time.
 //
 // Power is the product of volts and amps of the same sample, never of means over many: mean(V) x mean(I) differs from mean(V x I)
 // by the covariance of both, which for a supply with source resistance R is R var(I). That bias remains within one sample of an
 // instrument that averages over its conversion window; keep windows short.
+//
+// Rail is for instruments that sample volts and amps together at a steady rate, Readings for those that are asked again and again.
 package energy
 
 import (
@@ -42,8 +44,7 @@ type Point struct {
 	Watts   float64
 	Min     float64 // of the samples' watts
 	Max     float64
-	Joules  float64 // of the rail up to End, since New
-	Total   int64   // samples since New
+	Joules  float64 // of this point, in the device's seconds
 }
 
 // Rail integrates one rail. Joules keep their sign: a rail that feeds back counts down.
@@ -51,30 +52,31 @@ type Rail struct {
 	sampling Sampling
 	period   float64
 	perPoint uint64
+	scale    Scale
 	emit     func(Point)
 
-	joules float64
-	total  int64
-
 	// The point under way.
-	n                   int64
-	volts, amps, watts  float64
-	min, max            float64
-	trapezoids          float64 // W, sum of the means of neighbours
-	next                uint64
-	previous            float64 // watts of the sample before
-	hasPrevious, partly bool
+	n           int64
+	sums        sums
+	trapezoids  float64 // W, sum of the means of neighbours
+	next        uint64
+	previous    float64 // watts of the sample before
+	hasPrevious bool
+	partly      bool
 }
 
 // NewRail returns a rail whose device makes rateHz samples a second; emit gets a Point for each perPoint samples, on indices that
 // are multiples of perPoint, and for what a gap leaves unfinished.
-func NewRail(sampling Sampling, rateHz float64, perPoint int, emit func(Point)) *Rail {
-	return &Rail{sampling: sampling, period: 1 / rateHz, perPoint: uint64(perPoint), emit: emit}
+func NewRail(sampling Sampling, rateHz float64, perPoint int, scale Scale, emit func(Point)) *Rail {
+	return &Rail{sampling: sampling, period: 1 / rateHz, perPoint: uint64(perPoint), scale: scale, emit: emit, sums: noSums}
 }
 
+var noSums = sums{min: math.Inf(1), max: math.Inf(-1)}
+
 // Add integrates samples of consecutive indices from first on. volts and amps are of the same length. An index beyond the last
-// one's successor is a gap: nothing is put in its place. It returns how many samples were no numbers; those are gaps too.
-func (r *Rail) Add(first uint64, volts, amps []float32) (unusable int64) {
+// one's successor is a gap: nothing is put in its place. So is a sample that is no number; gap, which may be nil, is called with
+// the length of each stretch of those, in their place between the points.
+func (r *Rail) Add(first uint64, volts, amps []float32, gap func(n int64)) {
 	if r.partly && first != r.next {
 		r.Break()
 	}
@@ -82,70 +84,73 @@ func (r *Rail) Add(first uint64, volts, amps []float32) (unusable int64) {
 	amps = amps[:len(volts)]
 	for len(volts) > 0 {
 		room := int(min(uint64(len(volts)), r.perPoint-r.next%r.perPoint))
-		unusable += r.stretch(volts[:room], amps[:room])
+		r.stretch(volts[:room], amps[:room], gap)
 		r.next += uint64(room)
 		if r.next%r.perPoint == 0 {
 			r.finish()
 		}
 		volts, amps = volts[room:], amps[room:]
 	}
-	return unusable
 }
 
 // stretch adds samples that belong to the same point.
-func (r *Rail) stretch(volts, amps []float32) (unusable int64) {
-	if r.n == 0 {
-		r.min, r.max = math.Inf(1), math.Inf(-1)
+func (r *Rail) stretch(volts, amps []float32, gap func(int64)) {
+	s := sum(volts, amps, &r.scale)
+	if s.watts-s.watts == 0 { // neither NaN nor infinite
+		r.add(volts, amps, s)
+		return
 	}
-	var sv, si, sp, st float64
-	lo, hi := r.min, r.max
-	previous, has := r.previous, r.hasPrevious
-	for k, fv := range volts {
-		v, i := float64(fv), float64(amps[k])
-		p := v * i
-		if p-p != 0 { // NaN or infinite
-			unusable++
-			has = false
+	usable := func(k int) bool {
+		_, _, w := r.scale.product(volts[k], amps[k])
+		return w-w == 0
+	}
+	for k := 0; k < len(volts); {
+		from, good := k, usable(k)
+		for k < len(volts) && usable(k) == good {
+			k++
+		}
+		if good {
+			r.add(volts[from:k], amps[from:k], sum(volts[from:k], amps[from:k], &r.scale))
 			continue
 		}
-		sv += v
-		si += i
-		sp += p
-		if p < lo {
-			lo = p
+		r.hasPrevious = false
+		if gap != nil {
+			gap(int64(k - from))
 		}
-		if p > hi {
-			hi = p
-		}
-		if has {
-			st += (previous + p) / 2
-		}
-		previous, has = p, true
 	}
-	r.volts += sv
-	r.amps += si
-	r.watts += sp
-	r.trapezoids += st
-	r.min, r.max = lo, hi
-	r.n += int64(len(volts)) - unusable
-	r.previous, r.hasPrevious = previous, has
-	return unusable
+}
+
+// add takes over the sums of samples that are all numbers.
+func (r *Rail) add(volts, amps []float32, s sums) {
+	last := len(volts) - 1
+	_, _, first := r.scale.product(volts[0], amps[0])
+	_, _, final := r.scale.product(volts[last], amps[last])
+	// The trapezoids between n neighbours are their sum less half of both ends.
+	r.trapezoids += s.watts - first/2 - final/2
+	if r.hasPrevious {
+		r.trapezoids += (r.previous + first) / 2
+	}
+	r.previous, r.hasPrevious = final, true
+	r.n += int64(len(volts))
+	r.sums.volts += s.volts
+	r.sums.amps += s.amps
+	r.sums.watts += s.watts
+	r.sums.min = math.Min(r.sums.min, s.min)
+	r.sums.max = math.Max(r.sums.max, s.max)
 }
 
 func (r *Rail) finish() {
 	if r.n == 0 {
 		return
 	}
+	n, s := float64(r.n), r.sums
+	p := Point{End: r.next, Samples: r.n, Volts: s.volts / n, Amps: s.amps / n, Watts: s.watts / n, Min: s.min, Max: s.max}
 	if r.sampling == WindowMean {
-		r.joules += r.watts * r.period
+		p.Joules = s.watts * r.period
 	} else {
-		r.joules += r.trapezoids * r.period
+		p.Joules = r.trapezoids * r.period
 	}
-	r.total += r.n
-	n := float64(r.n)
-	p := Point{End: r.next, Samples: r.n, Volts: r.volts / n, Amps: r.amps / n, Watts: r.watts / n, Min: r.min, Max: r.max,
-		Joules: r.joules, Total: r.total}
-	r.n, r.volts, r.amps, r.watts, r.trapezoids = 0, 0, 0, 0, 0
+	r.n, r.sums, r.trapezoids = 0, noSums, 0
 	r.emit(p)
 }
 
@@ -154,9 +159,3 @@ func (r *Rail) Break() {
 	r.finish()
 	r.hasPrevious, r.partly = false, false
 }
-
-// Joules of all finished points.
-func (r *Rail) Joules() float64 { return r.joules }
-
-// Total is the number of samples of all finished points.
-func (r *Rail) Total() int64 { return r.total }

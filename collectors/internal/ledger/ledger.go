@@ -1,62 +1,53 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package ledger keeps account of a rail's samples: what should have come, by the controller's clock, against what came.
+// Package ledger keeps account of a rail's samples. Every slot of the device's clock, from the first sample on, is in one of
+// four books, so that at any time
 //
-//	expected = samples + lost - repeated
+//	expected = samples + lost + duplicate + repeated
 //
-// The left side is independent of the right: expected is the time since the first sample times the declared rate. The two differ
-// by the device's clock error (Drift limits in package clockfit), by what is under way, and by nothing else.
+// to the last sample. Where a slot belongs is not taken from what was received: the controller's clock tells how many slots have
+// passed (package clockfit), and what did not come in them is lost. Surplus is what came beyond the time that passed; it fills
+// no slot, and is thrown away.
 package ledger
 
 import "math"
 
 // Ledger is the account of one rail. All counts are since the first sample.
 type Ledger struct {
-	Samples    int64   // integrated
-	Lost       int64   // should have come and did not
-	Repeated   int64   // of Samples, those too many for the time that passed
-	GapSeconds float64 // the time that Lost stands for
-
-	rate     float64
-	started  bool
-	first    int64 // monotonic ns of the first sample's beginning
-	expected int64
+	Samples         int64   `json:"samples"`           // distinct, and in the joules
+	Lost            int64   `json:"lost"`              // should have come and did not
+	Duplicate       int64   `json:"duplicate"`         // filled by a block that had come before: not in the joules
+	Repeated        int64   `json:"repeated"`          // read again before the instrument had measured anew
+	Surplus         int64   `json:"surplus"`           // too many for the time that passed: in no slot, not in the joules
+	GapSeconds      float64 `json:"gap_seconds"`       // the time of which nothing is known
+	WorstGapSeconds float64 `json:"worst_gap_seconds"` // the longest single one
 }
 
-// New returns an empty ledger of a device that declares rateHz.
-func New(rateHz float64) *Ledger { return &Ledger{rate: rateHz} }
-
-// Start says when a stream's first sample began; endNS is when the stream before ended, if there was one: the time between is a
-// gap. It returns the gap's length in seconds.
-func (l *Ledger) Start(beginNS, endNS int64) float64 {
-	if !l.started {
-		l.started, l.first = true, beginNS
-		return 0
-	}
-	// The two ends come from two fits; where they overlap by their errors there is no gap.
-	gap := math.Max(0, float64(beginNS-endNS)/1e9)
-	l.Lost += int64(math.Round(gap * l.rate))
-	l.GapSeconds += gap
-	return gap
-}
-
-// Missing books n samples that are missing from a stream; negative: n too many.
-func (l *Ledger) Missing(n int64) {
-	if n < 0 {
-		l.Repeated -= n
-		return
-	}
+// Missing books n slots of `period` seconds in which nothing came, one after the other, and returns their length in seconds.
+func (l *Ledger) Missing(n int64, period float64) float64 {
 	l.Lost += n
-	l.GapSeconds += float64(n) / l.rate
+	return l.gap(float64(n) * period)
 }
 
-// Expected is how many samples there should have been by the monotonic time ns. It never falls.
-func (l *Ledger) Expected(ns int64) int64 {
-	if l.started {
-		l.expected = max(l.expected, int64(math.Round(float64(ns-l.first)/1e9*l.rate)))
-	}
-	return l.expected
+// Gap books a stretch of time without samples, and returns its length: 0 where the two ends, which come from two clock fits,
+// overlap by their errors.
+func (l *Ledger) Gap(seconds, period float64) float64 {
+	seconds = math.Max(0, seconds)
+	l.Lost += int64(math.Round(seconds / period))
+	return l.gap(seconds)
 }
 
-// Started says whether there has been a sample.
-func (l *Ledger) Started() bool { return l.started }
+// Again books n slots that a block filled which had come before.
+func (l *Ledger) Again(n int64, period float64) float64 {
+	l.Duplicate += n
+	return l.gap(float64(n) * period)
+}
+
+func (l *Ledger) gap(seconds float64) float64 {
+	l.GapSeconds += seconds
+	l.WorstGapSeconds = math.Max(l.WorstGapSeconds, seconds)
+	return seconds
+}
+
+// Expected is the number of slots that have passed.
+func (l *Ledger) Expected() int64 { return l.Samples + l.Lost + l.Duplicate + l.Repeated }

@@ -4,60 +4,39 @@ package ledger
 
 import "testing"
 
-func TestBalancesAcrossARestart(t *testing.T) {
-	l := New(1000)
-	l.Start(5e9, 0)
-	l.Samples = 10000 // 10 s
-	if gap := l.Start(17.5e9, 15e9); gap != 2.5 {
-		t.Errorf("gap %g s, want 2.5", gap)
-	}
-	l.Samples += 500
-	expected := l.Expected(18e9)
-	if expected != 13000 || l.Samples+l.Lost-l.Repeated != expected {
-		t.Errorf("expected %d, samples %d, lost %d", expected, l.Samples, l.Lost)
-	}
-	if l.GapSeconds != 2.5 {
-		t.Errorf("gap_seconds %g", l.GapSeconds)
-	}
-}
+const period = 1e-3
 
-func TestBalancesWhenSamplesAreMissingOrTooMany(t *testing.T) {
-	l := New(1000)
-	l.Start(0, 0)
-	l.Samples = 950
-	l.Missing(50)
-	l.Samples += 1020
-	l.Missing(-20)
-	if e := l.Expected(2e9); e != 2000 || l.Samples+l.Lost-l.Repeated != e {
+func TestEverySlotIsInOneBook(t *testing.T) {
+	var l Ledger
+	l.Samples = 10000
+	if s := l.Gap(2.5, period); s != 2.5 {
+		t.Errorf("gap of %g s, want 2.5", s)
+	}
+	l.Samples += 480
+	l.Missing(15, period)
+	l.Again(5, period)
+	l.Surplus += 7
+	if e := l.Expected(); e != 10000+2500+500 {
 		t.Errorf("expected %d of %+v", e, l)
 	}
-	if l.GapSeconds != 0.05 {
-		t.Errorf("gap_seconds %g: samples too many are no gap", l.GapSeconds)
+	if l.Lost != 2515 || l.Duplicate != 5 || l.GapSeconds != 2.52 {
+		t.Errorf("%+v", l)
 	}
 }
 
-func TestExpectedDoesNotComeFromWhatWasReceived(t *testing.T) {
-	l := New(1000)
-	l.Start(0, 0)
-	l.Samples = 900 // of the first second
-	if e := l.Expected(1e9); e != 1000 {
-		t.Errorf("expected %d, want 1000", e)
+func TestTheWorstGapIsTheLongestSingleOne(t *testing.T) {
+	var l Ledger
+	l.Missing(30, period)
+	l.Gap(0.2, period)
+	l.Missing(100, period)
+	if l.WorstGapSeconds != 0.2 || l.GapSeconds != 0.33 {
+		t.Errorf("%+v", l)
 	}
 }
 
 func TestOverlapOfTwoFitsIsNoGap(t *testing.T) {
-	l := New(1000)
-	l.Start(0, 0)
-	if gap := l.Start(9.999e9, 10e9); gap != 0 || l.Lost != 0 || l.GapSeconds != 0 {
-		t.Errorf("gap %g, %+v", gap, l)
-	}
-}
-
-func TestExpectedNeverFalls(t *testing.T) {
-	l := New(1000)
-	l.Start(0, 0)
-	l.Expected(2e9)
-	if e := l.Expected(1.99e9); e != 2000 {
-		t.Errorf("fell to %d", e)
+	var l Ledger
+	if s := l.Gap(-0.001, period); s != 0 || l != (Ledger{}) {
+		t.Errorf("gap %g, %+v", s, l)
 	}
 }

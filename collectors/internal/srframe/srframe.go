@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"unsafe"
 )
 
 // Type says what a frame carries.
@@ -30,7 +31,11 @@ const NoChannel = 65535
 const (
 	Voltage = 10000
 	Current = 10001
+	Power   = 10010
 )
+
+// WattHour is a unit, as libsigrok numbers them (sr_unit).
+const WattHour = 10020
 
 const (
 	magic       = 0x31465253
@@ -54,6 +59,21 @@ type Frame struct {
 
 // End is the index after the frame's last sample.
 func (f *Frame) End() uint64 { return f.First + uint64(f.N) }
+
+// Samples are the samples of an analog frame, where they lie: good for as long as Payload is. They are converted only where the
+// machine's own floats are other than the payload's, or do not lie as it wants them.
+func (f *Frame) Samples() []float32 {
+	if f.N == 0 {
+		return nil
+	}
+	at := unsafe.Pointer(unsafe.SliceData(f.Payload))
+	if littleEndian && uintptr(at)%4 == 0 {
+		return unsafe.Slice((*float32)(at), f.N)
+	}
+	return f.AppendSamples(nil)
+}
+
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // AppendSamples appends the samples of an analog frame to dst.
 func (f *Frame) AppendSamples(dst []float32) []float32 {
@@ -117,16 +137,34 @@ func (r *Reader) Next() (*Frame, error) {
 	if _, err := io.ReadFull(r.in, r.header[:]); err != nil {
 		return nil, err
 	}
-	h := r.header[:]
+	f := &r.frame
+	length, err := f.header(r.header[:])
+	if err != nil {
+		return nil, err
+	}
+	if cap(r.payload) < length {
+		r.payload = make([]byte, length)
+	}
+	f.Payload = r.payload[:length]
+	if _, err := io.ReadFull(r.in, f.Payload); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+// header takes over what the first bytes of h say of a frame, and returns the length of its payload.
+func (f *Frame) header(h []byte) (int, error) {
 	le := binary.LittleEndian
 	if m := le.Uint32(h); m != magic {
-		return nil, fmt.Errorf("not a frame of srcap: magic %#08x", m)
+		return 0, fmt.Errorf("not a frame of srcap: magic %#08x", m)
 	}
 	length := le.Uint32(h[20:])
 	if length > maxPayload {
-		return nil, fmt.Errorf("frame of %d bytes, at most %d are allowed", length, maxPayload)
+		return 0, fmt.Errorf("frame of %d bytes, at most %d are allowed", length, maxPayload)
 	}
-	f := &r.frame
 	*f = Frame{
 		Type:        Type(le.Uint16(h[4:])),
 		Channel:     le.Uint16(h[6:]),
@@ -138,19 +176,9 @@ func (r *Reader) Next() (*Frame, error) {
 		RealtimeNS:  int64(le.Uint64(h[40:])),
 	}
 	if f.Type == Analog && uint64(length) != 4*uint64(f.N) {
-		return nil, fmt.Errorf("analog frame of %d samples has %d bytes", f.N, length)
+		return 0, fmt.Errorf("analog frame of %d samples has %d bytes", f.N, length)
 	}
-	if cap(r.payload) < int(length) {
-		r.payload = make([]byte, length)
-	}
-	f.Payload = r.payload[:length]
-	if _, err := io.ReadFull(r.in, f.Payload); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
-	}
-	return f, nil
+	return int(length), nil
 }
 
 // Append appends f, encoded, to dst: what srcap does in C, for tests and replays.

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"math"
+
+	"joulerig/collectors/internal/energy"
+	"joulerig/collectors/internal/srframe"
+)
+
+const (
+	// A pause between readings is a gap when it is longer than so many of the declared intervals.
+	gapIntervals = 3
+	// How much the newest interval counts in the mean.
+	intervalWeight = 0.05
+)
+
+// polled is for instruments that are asked for each reading: it has the time at which it arrived, and volts and amps are read one
+// after the other. What the rail did between two readings nobody saw, so joules_low and joules_high take the lesser and the
+// greater of both for the time between them.
+type polled struct {
+	m       *Meter
+	limitNS int64
+	pointNS int64
+	rails   []*polledRail
+	any     bool // readings in this stream
+}
+
+type polledRail struct {
+	*rail
+	owner       *polled
+	pairs       *energy.Pairs
+	has         bool // a reading in this stream
+	before      energy.Reading
+	registerNow float64 // J, of a watt-hour register
+	hasRegister bool
+	interval    float64 // s, mean between readings
+
+	// The point under way.
+	n           int64
+	since       int64
+	volts, amps float64
+	joules      float64
+	least, most float64
+}
+
+func newPolled(m *Meter, pointsPerSecond float64) *polled {
+	p := &polled{m: m, limitNS: int64(gapIntervals / m.config.SampleRateHz * 1e9), pointNS: int64(1e9 / pointsPerSecond)}
+	for _, base := range m.rails {
+		r := &polledRail{rail: base, owner: p, interval: 1 / m.config.SampleRateHz}
+		r.pairs = energy.NewPairs(p.limitNS, r.reading)
+		p.rails = append(p.rails, r)
+	}
+	return p
+}
+
+func (p *polled) period() float64 { return 1 / p.m.config.SampleRateHz }
+
+func (p *polled) begin() {
+	p.any = false
+	for _, r := range p.rails {
+		r.pairs.Break()
+		r.has = false
+		r.clearPoint(0)
+	}
+}
+
+func (p *polled) analog(f *srframe.Frame) error {
+	name := p.m.config.channels[f.Channel].name
+	gain, offset := p.m.config.calibrated(name)
+	for _, sample := range f.Samples() {
+		value := gain*float64(sample) + offset
+		if value-value != 0 {
+			continue // no number: as good as no reading
+		}
+		p.any = true
+		p.m.seen()
+		for _, r := range p.rails {
+			switch name {
+			case r.config.Volts:
+				r.pairs.Volts(f.MonotonicNS, value)
+			case r.config.Amps:
+				r.pairs.Amps(f.MonotonicNS, value)
+			case r.config.Watts:
+				r.reading(energy.Reading{NS: f.MonotonicNS, Watts: value, Again: r.has && r.before.Watts == value})
+			case r.config.WattHours:
+				r.register(f.MonotonicNS, value*energy.JoulesPerWattHour)
+			}
+		}
+	}
+	p.m.hand(f.MonotonicNS, false)
+	return nil
+}
+
+// reading takes the power of an instant.
+func (r *polledRail) reading(now energy.Reading) {
+	m := r.owner.m
+	if !r.has {
+		r.start(now)
+		return
+	}
+	span := energy.Between(r.before, now)
+	missed := r.slots(span.Seconds) - 1
+	if now.NS-r.before.NS > r.owner.limitNS {
+		r.finish(r.before.NS)
+		gap := span.Seconds
+		r.books.unknown(gap)
+		r.books.Gap(gap, r.owner.period())
+		r.books.Lost += missed - int64(math.Round(gap/r.owner.period())) // this reading fills the last of its slots
+		r.count(now)
+		m.origin(r.rail, &r.books, now.NS)
+		r.before = now
+		r.clearPoint(now.NS)
+		return
+	}
+	// Readings that did not come are lost, though the time between their neighbours is measured by those.
+	r.books.Lost += missed
+	r.count(now)
+	r.books.Joules += span.Joules
+	r.books.BelowJoules += span.Low - span.Joules
+	r.books.AboveJoules += span.High - span.Joules
+	r.add(now, span)
+}
+
+// register takes a reading of an energy counter: what passed between two of them is known however far they are apart.
+func (r *polledRail) register(ns int64, joules float64) {
+	before, had := r.registerNow, r.hasRegister
+	r.registerNow, r.hasRegister = joules, true
+	now := energy.Reading{NS: ns, Again: had && joules == before}
+	if !r.has {
+		if had && joules >= before {
+			// The instrument went on counting while nobody asked.
+			r.books.Joules += joules - before
+			r.endNS = 0
+		}
+		r.start(now)
+		return
+	}
+	seconds := float64(ns-r.before.NS) / 1e9
+	if joules < before {
+		r.owner.m.logf("rail %s: its energy register fell from %g to %g J; it was reset", r.config.Rail, before, joules)
+		r.finish(r.before.NS)
+		r.books.unknown(seconds)
+		r.books.Gap(seconds, r.owner.period())
+		r.books.Lost--
+		r.count(now)
+		r.owner.m.origin(r.rail, &r.books, ns)
+		r.before = now
+		r.clearPoint(ns)
+		return
+	}
+	r.books.Lost += r.slots(seconds) - 1
+	r.count(now)
+	r.books.Joules += joules - before
+	if seconds > 0 {
+		now.Watts = (joules - before) / seconds
+	}
+	r.add(now, energy.Span{Seconds: seconds, Joules: joules - before})
+}
+
+// slots is how many readings there should be in a time, at least the one that ended it.
+func (r *polledRail) slots(seconds float64) int64 {
+	return max(1, int64(math.Round(seconds/r.owner.period())))
+}
+
+func (r *polledRail) count(now energy.Reading) {
+	if now.Again {
+		r.books.Repeated++
+	} else {
+		r.books.Samples++
+	}
+}
+
+// start begins a stream: the gap before it, and where the counters stand.
+func (r *polledRail) start(now energy.Reading) {
+	if gap := r.gapBefore(now.NS, r.owner.m.offset); gap > 0 {
+		r.books.across(gap, r.owner.period(), &r.books)
+	}
+	r.count(now)
+	r.has, r.before = true, now
+	r.owner.m.origin(r.rail, &r.books, now.NS)
+	r.clearPoint(now.NS)
+}
+
+func (r *polledRail) add(now energy.Reading, span energy.Span) {
+	r.interval += intervalWeight * (span.Seconds - r.interval)
+	if r.n == 0 {
+		r.least, r.most = math.Inf(1), math.Inf(-1)
+	}
+	r.n++
+	r.volts += now.Volts
+	r.amps += now.Amps
+	r.joules += span.Joules
+	r.least, r.most = math.Min(r.least, now.Watts), math.Max(r.most, now.Watts)
+	r.books.saw(now.Watts, now.Watts)
+	r.before = now
+	if now.NS-r.since >= r.owner.pointNS {
+		r.finish(now.NS)
+	}
+}
+
+func (r *polledRail) finish(ns int64) {
+	if r.n == 0 {
+		return
+	}
+	n := float64(r.n)
+	point := energy.Point{Samples: r.n, Volts: r.volts / n, Amps: r.amps / n, Min: r.least, Max: r.most, Joules: r.joules}
+	if ns > r.since {
+		point.Watts = r.joules / (float64(ns-r.since) / 1e9)
+	}
+	r.owner.m.point(r.rail, &point, &r.books, ns, ns-r.since)
+	r.clearPoint(ns)
+}
+
+func (r *polledRail) clearPoint(ns int64) {
+	r.n, r.since, r.volts, r.amps, r.joules = 0, ns, 0, 0, 0
+}
+
+func (p *polled) settle() {}
+
+func (p *polled) end() {
+	for _, r := range p.rails {
+		if r.has {
+			r.finish(r.before.NS)
+			r.endNS = r.before.NS
+		}
+	}
+}
+
+// residual is how uncertain a reading's time is: it was made at some time after the one before it arrived.
+func (p *polled) residual() float64 {
+	worst := 0.0
+	for _, r := range p.rails {
+		worst = math.Max(worst, r.interval)
+	}
+	return worst
+}
+
+func (p *polled) drift() float64 { return 0 }
+
+func (p *polled) observedRate() float64 {
+	if !p.any {
+		return 0
+	}
+	return 1 / p.residual()
+}

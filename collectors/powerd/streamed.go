@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"fmt"
+
+	"joulerig/collectors/internal/clockfit"
+	"joulerig/collectors/internal/energy"
+	"joulerig/collectors/internal/srframe"
+)
+
+const (
+	// Samples without a partner, beyond which the two channels of a rail cannot be of one stream.
+	maxWaitSeconds = 10
+	maxWaitExtra   = 1 << 16
+	// How far the instrument's own word for its rate may be from the configuration's.
+	rateTolerance = 1e-3
+)
+
+// streamed is for instruments that sample at a steady rate of their own: a sample's index is its time.
+type streamed struct {
+	m        *Meter
+	fit      *clockfit.Fit
+	channels []*channel
+	rails    []*streamedRail
+	maxWait  int
+
+	// Of the stream under way.
+	observed uint64 // samples delivered, as the fit has been told
+	began    bool
+	pending  []pendingPoint
+}
+
+type streamedRail struct {
+	*rail
+	volts, amps *channel
+	next        uint64 // index after the last sample that was paired
+	surplus     uint64 // samples still to throw away
+	energy      *energy.Rail
+	print       fingerprint
+	stampedEnd  uint64 // index of the last point of this stream
+	base        books  // the counters at the beginning of this stream
+}
+
+// pendingPoint waits for the clock fit to be fit for use.
+type pendingPoint struct {
+	rail  *streamedRail
+	point energy.Point
+	books books // as they were when the point was complete, but for the joules, which follow when it is published
+}
+
+func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
+	config := &m.config
+	s := &streamed{
+		m:       m,
+		fit:     clockfit.New(config.SampleRateHz),
+		maxWait: int(maxWaitSeconds*config.SampleRateHz) + maxWaitExtra,
+	}
+	byName := map[string]*channel{}
+	for _, c := range config.channels {
+		byName[c.name] = &channel{name: c.name}
+		s.channels = append(s.channels, byName[c.name])
+	}
+	perPoint := samplesPerPoint(config.SampleRateHz, pointsPerSecond)
+	for _, base := range m.rails {
+		r := &streamedRail{rail: base}
+		scale := energy.NoScale
+		if watts := base.config.Watts; watts != "" {
+			// A power is volts times amps of 1.
+			r.volts = byName[watts]
+			scale.VoltsGain, scale.VoltsOffset = config.calibrated(watts)
+		} else {
+			r.volts, r.amps = byName[base.config.Volts], byName[base.config.Amps]
+			scale.VoltsGain, scale.VoltsOffset = config.calibrated(base.config.Volts)
+			scale.AmpsGain, scale.AmpsOffset = config.calibrated(base.config.Amps)
+		}
+		r.energy = energy.NewRail(config.sampling, config.SampleRateHz, perPoint, scale, func(p energy.Point) { s.complete(r, p) })
+		s.rails = append(s.rails, r)
+	}
+	return s
+}
+
+func (s *streamed) period() float64 { return 1 / s.m.config.SampleRateHz }
+
+func (s *streamed) begin() {
+	s.fit.Restart()
+	s.observed, s.began = 0, false
+	s.pending = s.pending[:0]
+	for _, c := range s.channels {
+		c.reset()
+	}
+	for _, r := range s.rails {
+		r.next, r.surplus, r.stampedEnd = 0, 0, 0
+		r.print.reset()
+		r.base = r.books
+	}
+}
+
+func (s *streamed) analog(f *srframe.Frame) error {
+	c := s.channels[f.Channel]
+	if err := c.append(f.First, f.Samples()); err != nil {
+		return err
+	}
+	if c.waiting() > s.maxWait {
+		return fmt.Errorf("channel %s has %d samples without a partner", c.name, c.waiting())
+	}
+	s.m.seen()
+	// Only the channel that comes first tells how late the samples are; the others of the same window follow it.
+	if f.End() > s.observed {
+		s.observed = f.End()
+		if missing := s.fit.Observe(f.End(), f.MonotonicNS); missing != 0 {
+			s.missing(missing, f.End())
+		}
+	}
+	for _, r := range s.rails {
+		if r.volts == c || r.amps == c {
+			s.pair(r)
+		}
+	}
+	s.trim(c)
+	if s.fit.Ready() {
+		s.publish()
+		s.m.hand(f.MonotonicNS, false)
+	}
+	return nil
+}
+
+// missing books what the clock has found.
+func (s *streamed) missing(n int64, at uint64) {
+	if n > 0 {
+		s.m.logf("%d samples are missing from the stream before sample %d", n, at)
+		for _, r := range s.rails {
+			r.lost(n, s.period())
+		}
+		return
+	}
+	// Nobody can tell which of them were too many: as many of those to come are thrown away, and the time is right again.
+	s.m.logf("%d samples too many in the stream before sample %d", -n, at)
+	for _, r := range s.rails {
+		r.surplus += uint64(-n)
+		r.books.Surplus -= n
+		swapped := float64(-n) * s.period() * (r.books.MostWatts - r.books.LeastWatts)
+		r.books.BelowJoules -= swapped
+		r.books.AboveJoules += swapped
+	}
+}
+
+func (r *streamedRail) lost(n int64, period float64) {
+	r.books.unknown(r.books.Missing(n, period))
+}
+
+// pair integrates what both channels of the rail have by now.
+func (s *streamed) pair(r *streamedRail) {
+	for {
+		lo, volts, amps := together(r.volts, r.amps, r.next)
+		n := uint64(len(volts))
+		if n == 0 {
+			return
+		}
+		if lo > r.next {
+			r.lost(int64(lo-r.next), s.period())
+		}
+		if drop := min(r.surplus, n); drop > 0 {
+			r.energy.Break()
+			r.surplus -= drop
+			r.next = lo + drop
+			continue
+		}
+		if r.print.again(volts, amps) {
+			// An instrument, or what lies between, has sent a window twice: what the rail did in its slots nobody knows.
+			s.m.logf("rail %s: the %d samples from %d on are the ones before again", r.config.Rail, n, lo)
+			r.energy.Break()
+			r.books.unknown(r.books.Again(int64(n), s.period()))
+		} else {
+			r.energy.Add(lo, volts, amps, func(n int64) { r.lost(n, s.period()) })
+		}
+		r.next = lo + n
+	}
+}
+
+// trim lets go of the samples that all rails are done with, of the channels that share a rail with c.
+func (s *streamed) trim(c *channel) {
+	for _, r := range s.rails {
+		if r.volts != c && r.amps != c {
+			continue
+		}
+		for _, ch := range []*channel{r.volts, r.amps} {
+			if ch == nil {
+				continue
+			}
+			done := s.observed
+			for _, other := range s.rails {
+				if other.volts == ch || other.amps == ch {
+					done = min(done, other.next)
+				}
+			}
+			ch.discard(done)
+		}
+	}
+}
+
+func (s *streamed) settle() {
+	for _, c := range s.channels {
+		c.keep()
+	}
+}
+
+func (s *streamed) complete(r *streamedRail, p energy.Point) {
+	r.books.Samples += p.Samples
+	r.books.saw(p.Min, p.Max)
+	s.pending = append(s.pending, pendingPoint{r, p, r.books})
+}
+
+// publish gives the pending points their times.
+func (s *streamed) publish() {
+	if !s.began {
+		s.began = true
+		s.origin()
+	}
+	// The device's seconds are as long as its crystal makes them; the joules are of true ones.
+	second := 1 + s.fit.Drift()
+	for i := range s.pending {
+		p := &s.pending[i]
+		r := p.rail
+		r.books.Joules += p.point.Joules * second
+		p.books.Joules = r.books.Joules
+		elapsed := int64(float64(p.point.End-r.stampedEnd) * s.period() * 1e9)
+		s.m.point(r.rail, &p.point, &p.books, s.fit.At(p.point.End), elapsed)
+		r.stampedEnd = p.point.End
+	}
+	s.pending = s.pending[:0]
+}
+
+// origin books the gap before the stream, and says where the counters stand at its beginning.
+func (s *streamed) origin() {
+	begin := s.fit.At(0)
+	for _, r := range s.rails {
+		if gap := r.gapBefore(begin, s.m.offset); gap > 0 {
+			r.books.across(gap, s.period(), &r.base)
+			r.base.across(gap, s.period(), &r.base)
+			for i := range s.pending {
+				if p := &s.pending[i]; p.rail == r {
+					p.books.across(gap, s.period(), &r.base)
+				}
+			}
+		}
+		s.m.origin(r.rail, &r.base, begin)
+	}
+}
+
+func (s *streamed) end() {
+	if s.observed == 0 {
+		return
+	}
+	for _, r := range s.rails {
+		r.energy.Break()
+	}
+	s.publish()
+	for _, r := range s.rails {
+		r.endNS = s.fit.At(r.next)
+	}
+}
+
+func (s *streamed) residual() float64     { return s.fit.Residual() }
+func (s *streamed) drift() float64        { return s.fit.Drift() }
+func (s *streamed) observedRate() float64 { return s.fit.ObservedRate() }
