@@ -20,6 +20,7 @@
 static atomic_llong last_packet;
 static atomic_llong stop_asked;
 static atomic_int packets_seen;
+static atomic_int connection_lost;
 static atomic_llong silence_ns;
 
 static int64_t now_ns(clockid_t id)
@@ -72,6 +73,8 @@ static void *watch(void *unused)
 
 		if (quiet > atomic_load(&silence_ns))
 			leave_silent((double)quiet / 1e9, "no samples");
+		else if (atomic_load(&connection_lost))
+			leave_silent((double)quiet / 1e9, "the connection was closed: no samples");
 		else if (atomic_load(&packets_seen) && quiet > SPIN_NS && cpu - cpu_at_packet > quiet / 2)
 			leave_silent((double)quiet / 1e9, "the driver spins without samples");
 	}
@@ -100,6 +103,13 @@ void watchdog_packet(void)
 {
 	atomic_store(&last_packet, now_ns(CLOCK_MONOTONIC));
 	atomic_store(&packets_seen, 1);
+}
+
+int watchdog_connection_lost(void)
+{
+	if (atomic_load(&packets_seen))
+		atomic_store(&connection_lost, 1);
+	return atomic_load(&connection_lost);
 }
 
 void watchdog_stop_requested(void)

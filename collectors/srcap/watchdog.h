@@ -15,6 +15,9 @@ void watchdog_acquiring(double silence_seconds);
 /* A packet with samples came. */
 void watchdog_packet(void);
 
+/* The other end has closed the connection. Nonzero once there were packets: then there will be none, and the process ends soon. */
+int watchdog_connection_lost(void);
+
 /* An end was asked for: leave with code 0 even where libsigrok cannot be stopped. */
 void watchdog_stop_requested(void);
 int watchdog_is_stopping(void);

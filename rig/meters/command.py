@@ -53,6 +53,12 @@ def _running() -> dict[str, dict[str, Any]]:
         return {}
 
 
+def _identity(status: dict[str, Any]) -> dict[str, str] | None:
+    """Who the instrument says it is, as powerd heard it; None where it has not said."""
+    told = status.get("instrument") or {}
+    return told if any(told.values()) else None
+
+
 def _free(name: str, why: str) -> None:
     """Raise UserError where powerd has the meter: two readers would take one another's answers."""
     if name in _running():
@@ -103,7 +109,7 @@ def list_(as_json: JsonOption = False) -> None:
                 "rails": _rails(described, name),
                 "state": status.get("state", "not running"),
                 "reason": status.get("reason", ""),
-                "calibration": calibration.summary(described, name, _today(), status.get("instrument")),
+                "calibration": calibration.summary(described, name, _today(), _identity(status)),
             }
         )
     if as_json:
@@ -187,23 +193,18 @@ def scan(
         raise UserError(found[0]["problem"])
 
 
-def _stored(described, name: str) -> list[dict[str, Any]]:
-    """The newest volts, amps, watts, joules of each rail in InfluxDB, of the last seconds; [] where it has
-    none.
-    """
-    from analysis.influx import Client, InfluxError
-    from rig import influxdb
-
-    reader = influxdb.access(described, "reader")
-    try:
-        client = Client(reader.url, reader.database, reader.username, reader.password)
-        frame = client.query(
-            "SELECT last(volts) AS volts, last(amps) AS amps, last(watts) AS watts, last(joules) AS joules"
-            f" FROM power WHERE meter = '{name}' AND time > now() - 10s GROUP BY host, drive, rail"
+def _measured(described, name: str, status: dict[str, Any]) -> list[dict[str, Any]]:
+    """The newest volts, amps, watts and joules of each rail, as powerd has them."""
+    wired = {(r["host"], r["drive"], r["rail"]): r["channels"] for r in _rails(described, name)}
+    rows = []
+    for rail in status["rails"]:
+        key = (rail["host"], rail["drive"], rail["rail"])
+        has = {"watts", *wired.get(key, {})}
+        figures = {quantity: rail.get(quantity) if quantity in has else None for quantity in UNITS}
+        rows.append(
+            {**dict(zip(("host", "drive", "rail"), key, strict=True)), **figures, "joules": rail["joules"]}
         )
-    except (InfluxError, UserError):
-        return []
-    return [{k: v for k, v in row.items() if k != "time"} for row in frame.to_dicts()]
+    return rows
 
 
 def _corrected(values: Any, held: dict[str, Any] | None) -> Any:
@@ -211,7 +212,7 @@ def _corrected(values: Any, held: dict[str, Any] | None) -> Any:
 
 
 def _of_samples(described, name: str, samples: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows as `_stored` gives them, from uncorrected samples (n,) of channels."""
+    """Rows as `_measured` gives them, from uncorrected samples (n,) of channels."""
     import numpy as np
 
     from rig.meters import calibration
@@ -275,7 +276,17 @@ def _budgets(
     return rows
 
 
-LEDGER = ("expected", "samples", "lost", "duplicate", "repeated", "surplus", "gap_seconds", "restarts")
+LEDGER = (
+    "expected",
+    "samples",
+    "lost",
+    "duplicate",
+    "repeated",
+    "surplus",
+    "gap_seconds",
+    "worst_gap_seconds",
+    "restarts",
+)
 
 
 @app.command()
@@ -287,8 +298,8 @@ def show(name: MeterArgument, as_json: JsonOption = False) -> None:
     meter = described.controller.meters[name]
     status = _running().get(name, {})
     problem = ""
-    instrument = status.get("instrument")
-    readings = _stored(described, name) if status else []
+    instrument = _identity(status)
+    readings = _measured(described, name, status) if status else []
     if not status:
         try:
             channels = list(described.channels_of(name))
@@ -384,7 +395,7 @@ def watch(
     count: Annotated[int, typer.Option(min=0, help="End after so many; 0: never.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show live volts, amps and watts of a meter's rails: from powerd's points, or else from the meter
+    """Show live volts, amps and watts of a meter's rails: as powerd has them, or else from the meter
     itself.
     """
     described = _lab(name)
@@ -410,18 +421,7 @@ def _powerd_rows(described, name: str, interval: float) -> Iterator[list[dict[st
         status = _running().get(name)
         if status is None:
             raise UserError(f"meter {name}: powerd has ended; 'rig up' starts it")
-        rows = _stored(described, name)
-        if not rows:
-            rows = [
-                {
-                    **{k: r[k] for k in ("host", "drive", "rail", "joules")},
-                    "volts": None,
-                    "amps": None,
-                    "watts": None,
-                }
-                for r in status["rails"]
-            ]
-        yield rows
+        yield _measured(described, name, status)
         time.sleep(interval)
 
 
@@ -513,7 +513,7 @@ def calibrate(
         if any(reading is None for _, reading in typed):
             _free(name, "so its reading cannot be averaged now; give REFERENCE=READING")
         status = _running().get(name)
-        known = (status or {}).get("instrument")
+        known = _identity(status or {})
         taken = bench.from_points(described, name, channel, typed, seconds, _ask, known, ask=status is None)
     record = bench.record(
         described, name, channel, taken, offset_uncertainty, gain_uncertainty,
