@@ -27,6 +27,7 @@ class Module(Instrument):
         super().__init__()
         self.volts, self.amps = 12.34, 0.567
         self.empty = False
+        self.noise = 0.0  # a last digit that changes from reading to reading
 
     def take(self, buffer):
         while buffer and buffer[0] != ADDRESS:
@@ -39,8 +40,9 @@ class Module(Instrument):
         return buffer[:size], buffer[size:]
 
     def registers(self):
+        self.noise = -self.noise
         held = dict.fromkeys(range(0x60), 0)
-        held[2] = round(self.volts * 100)
+        held[2] = round((self.volts + self.noise) * 100)
         held[3] = round(self.amps * 1000)
         held[4] = round(self.volts * self.amps * 100)
         held[9] = 1

@@ -16,6 +16,7 @@ class Supply(Instrument):
         self.outputs = dict(OUTPUTS)
         self.selected = 1
         self.empty = False
+        self.noise = 0.0  # a last digit that changes from reading to reading
 
     def reply(self, request):
         command = request.decode().strip()
@@ -24,6 +25,9 @@ class Supply(Instrument):
         if not command.endswith("?"):
             return None
         volts, amps = self.outputs[self.selected]
+        if command.startswith(":MEAS"):
+            self.noise = -self.noise
+            volts, amps = volts + self.noise, amps + self.noise / 10
         answers = {
             "*IDN?": self.identity,
             "*OPC?": "1",
