@@ -187,7 +187,7 @@ class Meter(Strict):
     silence_seconds: Annotated[float, Field(ge=0.2, le=3600)] | None = None
     set: dict[str, str] = {}
     serial: str | None = None
-    accuracy: str | dict[Literal["volts", "amps", "watts"], Accuracy] | None = None
+    accuracy: dict[Literal["volts", "amps", "watts"], Accuracy] = {}
     description: str = ""
 
     @model_validator(mode="before")
@@ -199,7 +199,15 @@ class Meter(Strict):
         known = {"timing": family.timing, "samples": family.samples}
         if family.silence_seconds != DEFAULT_SILENCE_SECONDS:
             known["silence_seconds"] = family.silence_seconds
-        return {**known, **{key: value for key, value in data.items() if value is not None}}
+        given = {key: value for key, value in data.items() if value is not None}
+        if isinstance(name := given.get("accuracy"), str):
+            if name not in meters.ACCURACY:
+                raise ValueError(
+                    f"accuracy: {name!r} is unknown; allowed: {', '.join(meters.ACCURACY)},"
+                    " or a mapping by volts, amps, watts"
+                )
+            given["accuracy"] = meters.ACCURACY[name]
+        return {**known, **given}
 
     @model_validator(mode="after")
     def _as_its_family_allows(self) -> Meter:
@@ -220,12 +228,6 @@ class Meter(Strict):
             raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks hameg-hmo; allowed: hameg-hmo")
         if self.timing == "stream" and family.timing == "poll":
             raise ValueError(f"timing: 'stream': {self.driver} tells of no sample clock; allowed: 'poll'")
-        if isinstance(self.accuracy, str) and self.accuracy not in meters.ACCURACY:
-            allowed = ", ".join(meters.ACCURACY)
-            raise ValueError(
-                f"accuracy: {self.accuracy!r} is unknown; allowed: {allowed},"
-                " or a mapping by volts, amps, watts"
-            )
         return self
 
     @model_validator(mode="after")
@@ -253,11 +255,6 @@ class Meter(Strict):
         if self.serialcomm and self.connection and self.connection.startswith("tcp"):
             raise ValueError("serialcomm: is of serial lines; 'connection' is not one")
         return self
-
-    @property
-    def classes(self) -> dict[str, Accuracy]:
-        """The instrument's class by quantity; empty where the inventory does not say."""
-        return meters.ACCURACY[self.accuracy] if isinstance(self.accuracy, str) else self.accuracy or {}
 
 
 class Influx(Strict):

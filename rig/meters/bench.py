@@ -157,7 +157,7 @@ def from_reference(
     ].get(other_channel)
     if held:
         references = held["gain"] * references + held["offset"]
-    accuracy = lab.controller.meters[other].classes.get(quantity)
+    accuracy = lab.controller.meters[other].accuracy.get(quantity)
     largest = float(references[np.argmax(np.abs(references))])
     budget = uncertainty.of_reading(largest, accuracy, held).standard
     identity = [other_instrument.get(key) or "" for key in ("vendor", "model", "serial")]
@@ -191,7 +191,7 @@ def record(
 ) -> calibration.Record:
     """The record of a fit to the points. Raises UserError where they do not make a calibration."""
     meter = lab.controller.meters[name]
-    accuracy = meter.classes.get(taken.quantity)
+    accuracy = meter.accuracy.get(taken.quantity)
     last_digit = accuracy.resolution / math.sqrt(12) if accuracy else 0.0
     scatter = np.nan_to_num(taken.reading_uncertainties, nan=0.0)
     # A mean over readings is no better known than its last digit: all of them may round the same way.

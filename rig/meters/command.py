@@ -249,7 +249,7 @@ def _budgets(
     """The uncertainty budget of each rail at what it reads now."""
     from rig.meters import uncertainty
 
-    classes = described.controller.meters[name].classes
+    classes = described.controller.meters[name].accuracy
     wiring = {(r["host"], r["drive"], r["rail"]): r["channels"] for r in _rails(described, name)}
     rows = []
     for reading in readings:

@@ -18,9 +18,9 @@ from srcap_frames import ANALOG, read_frames
 sys.path.append(str(ROOT / "tests" / "collectors"))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def ptys(tmp_path_factory) -> Path:
-    """Every program that these tests start can open a pseudo-terminal as if it were a serial line."""
+    """Every program that a module's tests start can open a pseudo-terminal as if it were a serial line."""
     library = tmp_path_factory.mktemp("shim") / "ptyshim.so"
     source = ROOT / "tests" / "ptyshim.c"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"], check=True)
