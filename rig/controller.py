@@ -113,6 +113,7 @@ def _meter(lab: Lab, name: str, rails: list[dict[str, str]]) -> dict[str, Any]:
         **({"silence_seconds": meter.silence_seconds} if meter.silence_seconds else {}),
         **({"set": settings} if settings else {}),
         **({"calibration": corrections} if corrections else {}),
+        **({"calibration_serial": owner} if (owner := calibration.serial(lab, name)) else {}),
     }
 
 

@@ -246,6 +246,16 @@ def corrections(lab: Lab, meter: str) -> dict[str, dict[str, float]]:
     }
 
 
+def serial(lab: Lab, meter: str) -> str:
+    """Of the instrument whose calibration `corrections` are; "" where it is not known."""
+    found = load(lab, meter)
+    used = corrections(lab, meter)
+    serials = (
+        [record.instrument.serial for name, record in found.records.items() if name in used] if found else []
+    )
+    return next(filter(None, serials), "")
+
+
 def summary(
     lab: Lab, meter: str, today: datetime.date, instrument: dict[str, Any] | None = None
 ) -> dict[str, Any]:
