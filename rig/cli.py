@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import sys
@@ -15,12 +16,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from rig.errors import UserError
+from rig.meters.command import app as meters_app
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule."
 )
 lab_app = typer.Typer(no_args_is_help=True, help="The virtual lab: test hosts in QEMU, twins, power taps.")
 app.add_typer(lab_app, name="lab")
+app.add_typer(meters_app, name="meters")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 CampaignOption = Annotated[
@@ -94,6 +97,7 @@ def lab_ssh(context: typer.Context, host: Annotated[str | None, typer.Argument()
 def up() -> None:
     """Start the virtual lab if the inventory has one, InfluxDB, powerd and the dashboard; provision."""
     from rig import controller, paths, playbook
+    from rig.meters import calibration
     from rig.virtuallab import lab as virtuallab
 
     described = _lab()
@@ -101,6 +105,8 @@ def up() -> None:
         virtuallab.up(described, out.print)
     controller.start(described)
     out.print("InfluxDB, powerd and the dashboard are up")
+    for line in calibration.warnings(described, datetime.datetime.now(datetime.UTC).date()):
+        out.print(escape(line))
     out.print("provisioning the test hosts")
     log = paths.var() / "log" / "provision.log"
     if playbook.ansible(paths.ROOT / "playbooks" / "provision.yml", described.inventory, log=log):

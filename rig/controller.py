@@ -7,13 +7,14 @@ import json
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from rig import files, influxdb, paths, services
 from rig.errors import UserError
 from rig.lab import Lab
-from rig.virtuallab import lab as virtuallab
+from rig.meters import calibration, source
 
 
 def start(lab: Lab) -> None:
@@ -105,30 +106,32 @@ def _status_socket() -> Path:
     return paths.run() / "powerd.sock"
 
 
+def _meter(lab: Lab, name: str, rails: list[dict[str, str]]) -> dict[str, Any]:
+    """A meter as powerd takes it (docs/interfaces.md). What is powerd's default is left out."""
+    meter = lab.controller.meters[name]
+    corrections = calibration.corrections(lab, name)
+    settings = source.settings(meter)
+    return {
+        "name": name,
+        "driver": source.driver(lab, name),
+        "sample_rate_hz": meter.sample_rate_hz,
+        "samples": meter.samples,
+        "rails": rails,
+        **({"timing": meter.timing} if meter.timing != "stream" else {}),
+        **({"silence_seconds": meter.silence_seconds} if meter.silence_seconds else {}),
+        **({"set": settings} if settings else {}),
+        **({"calibration": corrections} if corrections else {}),
+        **({"calibration_serial": owner} if (owner := calibration.serial(lab, name)) else {}),
+    }
+
+
 def _powerd(lab: Lab) -> services.Program:
     rails: dict[str, list[dict[str, str]]] = {name: [] for name in lab.controller.meters}
     for host, spec in lab.hosts.items():
         for drive, model in spec.drives.items():
             for rail, wiring in model.rails.items():
-                rails[wiring.meter].append(
-                    {"rail": rail, "host": host, "drive": drive, "volts": wiring.volts, "amps": wiring.amps}
-                )
-    meters = [
-        {
-            "name": name,
-            "driver": ":".join(
-                [meter.driver, f"conn={virtuallab.connection(lab, name)}"]
-                + ([f"serialcomm={meter.serialcomm}"] if meter.serialcomm else [])
-            ),
-            "sample_rate_hz": meter.sample_rate_hz,
-            "samples": meter.samples,
-            "rails": rails[name],
-            **({"silence_seconds": meter.silence_seconds} if meter.silence_seconds else {}),
-            **({"set": meter.set} if meter.set else {}),
-        }
-        for name, meter in lab.controller.meters.items()
-        if rails[name]
-    ]
+                rails[wiring.meter].append({"rail": rail, "host": host, "drive": drive, **wiring.channels})
+    meters = [_meter(lab, name, rails[name]) for name in lab.controller.meters if rails[name]]
     config = {
         "state_dir": str(paths.var() / "powerd"),
         "srcap": str(paths.program("srcap")),

@@ -57,7 +57,12 @@ def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
             ),
             "virtual": int(lab.virtual),
             "provenance": json.dumps(
-                {"controller": provenance.controller(lab), "seed": campaign.seed, "playbook": source}
+                {
+                    "controller": provenance.controller(lab),
+                    "calibration": provenance.calibration(lab),
+                    "seed": campaign.seed,
+                    "playbook": source,
+                }
             ),
         },
         rows,

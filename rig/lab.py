@@ -9,9 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from rig import paths
+from rig import meters, paths
 from rig.errors import Strict, UserError, validate
+from rig.meters.family import Accuracy, Samples, Timing, transport
 
+DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
+# A poll meter may miss a few readings before it counts as silent.
+READINGS_OF_SILENCE = 5
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
 LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
 
@@ -20,11 +24,38 @@ Url = Annotated[str, Field(pattern=r"^https?://[^/\s:]+(:\d+)?(/\S*)?$")]
 
 
 class Rail(Strict):
-    """One supply line of a drive, measured as a volts channel and an amps channel of a meter."""
+    """One supply line of a drive, as channels of a meter: exactly one of volts with amps, watts, and
+    watt_hours.
+
+    `watts`: a channel of power alone; `watt_hours`: a register that the instrument itself counts up.
+    """
 
     meter: Name
-    volts: str
-    amps: str
+    volts: str | None = None
+    amps: str | None = None
+    watts: str | None = None
+    watt_hours: str | None = None
+
+    @model_validator(mode="after")
+    def _one_way_to_measure_it(self) -> Rail:
+        given = [key for key in ("volts", "amps", "watts", "watt_hours") if getattr(self, key) is not None]
+        if given not in (["volts", "amps"], ["watts"], ["watt_hours"]):
+            raise ValueError(
+                f"has {' and '.join(given) or 'no channel'};"
+                " allowed: 'volts' and 'amps', or 'watts' alone, or 'watt_hours' alone"
+            )
+        return self
+
+    @property
+    def kind(self) -> str:
+        """What its channels are: "volts" (with amps), "watts" or "watt_hours"."""
+        return next(kind for kind in ("volts", "watts", "watt_hours") if getattr(self, kind) is not None)
+
+    @property
+    def channels(self) -> dict[str, str]:
+        """The channel of each quantity: {"volts": "CH1", "amps": "CH2"}."""
+        quantities = ("volts", "amps", "watts", "watt_hours")
+        return {q: getattr(self, q) for q in quantities if getattr(self, q) is not None}
 
 
 class Drive(Strict):
@@ -132,31 +163,94 @@ class VirtualPort(Strict):
 
 
 class Meter(Strict):
-    """A sigrok device. Exactly one of `connection` (libsigrok's conn) and `virtual`.
+    """A sigrok device. `connection` is libsigrok's conn; a port of a virtual tap has `virtual` instead.
 
-    `driver` is the one whose figures this rig has been checked with: other instruments come with their tests.
-    `set`: settings by libsigrok's key, made before the capture.
+    `driver`: libsigrok's name; rig/meters has a file for each that this rig has been checked with, whose
+    values stand for what is left out here. `options`: more of the driver's scan options; `set`: settings by
+    libsigrok's key, made before the capture. `timing`: "stream" has a sample clock of its own, "poll" only
+    times of arrival.
+    `sample_rate_hz`: samples, or of "poll" readings, of each channel per second. `serial`: the instrument's,
+    where it does not tell. `accuracy`: its class, by quantity, or the name of a published one.
     """
 
-    driver: Literal["hameg-hmo"]
+    driver: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     # libsigrok separates options by colons, so a value cannot hold one.
     connection: Annotated[str, Field(pattern=r"^[^:\s]+$")] | None = None
     serialcomm: Annotated[str, Field(pattern=r"^\d+/[5-8][neo][12](/[^:\s]*)?$")] | None = None
+    options: dict[
+        Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[str, Field(pattern=r"^[^:\s]+$")]
+    ] = {}
     virtual: VirtualPort | None = None
-    sample_rate_hz: PositiveFloat
-    samples: Literal["window-mean", "point"] = "window-mean"
-    silence_seconds: PositiveFloat | None = None
+    timing: Timing | None = None
+    sample_rate_hz: PositiveFloat | None = None
+    samples: Samples | None = None
+    silence_seconds: Annotated[float, Field(ge=0.2, le=3600)] | None = None
     set: dict[str, str] = {}
+    serial: str | None = None
+    accuracy: dict[Literal["volts", "amps", "watts"], Accuracy] = {}
     description: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_its_family(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("driver"), str):
+            return data
+        family = meters.family(data["driver"])
+        known = {"timing": family.timing, "samples": family.samples}
+        if family.silence_seconds != DEFAULT_SILENCE_SECONDS:
+            known["silence_seconds"] = family.silence_seconds
+        given = {key: value for key, value in data.items() if value is not None}
+        if isinstance(name := given.get("accuracy"), str):
+            if name not in meters.ACCURACY:
+                raise ValueError(
+                    f"accuracy: {name!r} is unknown; allowed: {', '.join(meters.ACCURACY)},"
+                    " or a mapping by volts, amps, watts"
+                )
+            given["accuracy"] = meters.ACCURACY[name]
+        return {**known, **given}
+
+    @model_validator(mode="after")
+    def _as_its_family_allows(self) -> Meter:
+        family = meters.family(self.driver)
+        if self.driver not in meters.FAMILIES:
+            there = meters.other.drivers()
+            if there and self.driver not in there:
+                raise ValueError(
+                    f"driver: {self.driver!r} is no driver of this libsigrok;"
+                    f" allowed: {', '.join(meters.FAMILIES)}, or another that 'sigrok-cli -L' lists"
+                )
+            for key in ("timing", "sample_rate_hz"):
+                if getattr(self, key) is None:
+                    raise ValueError(
+                        f"{key}: missing; driver {self.driver!r} is not one that the rig knows it of"
+                    )
+        if self.virtual and self.driver != "hameg-hmo":
+            raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks hameg-hmo; allowed: hameg-hmo")
+        if self.timing == "stream" and family.timing == "poll":
+            raise ValueError(f"timing: 'stream': {self.driver} tells of no sample clock; allowed: 'poll'")
+        return self
 
     @model_validator(mode="after")
     def _one_way_to_reach_it(self) -> Meter:
-        if (self.connection is None) == (self.virtual is None):
+        allowed = meters.family(self.driver).transports
+        if not allowed:
+            if self.connection or self.virtual:
+                raise ValueError(
+                    f"connection: {self.connection!r}: driver {self.driver} has none; leave it out"
+                )
+        elif (self.connection is None) == (self.virtual is None):
             raise ValueError("needs exactly one of 'connection' and 'virtual'")
         if self.connection and self.connection.startswith("/dev/") and self.connection.count("/") > 2:
             raise ValueError(
                 f"connection: {self.connection!r} is a link, which libserialport does not follow;"
                 " allowed: the kernel's own name, such as /dev/ttyACM0"
+            )
+        if self.connection and "any" not in allowed and transport(self.connection) not in allowed:
+            ways = {"serial": "/dev/ttyUSB0", "usbtmc": "usbtmc/BUS.ADDRESS"}
+            examples = ", ".join(ways.get(way, f"{way}/HOST/PORT") for way in allowed)
+            raise ValueError(
+                f"connection: {self.connection!r}: driver {self.driver} is not reached that way;"
+                f" allowed: {examples}"
             )
         if self.serialcomm and self.connection and self.connection.startswith("tcp"):
             raise ValueError("serialcomm: is of serial lines; 'connection' is not one")
@@ -216,6 +310,13 @@ class Lab(Strict):
             (m, name, rail) for m in self.members_of(host, drive) for name, rail in drives[m].rails.items()
         ]
 
+    def channels_of(self, meter: str) -> dict[str, str]:
+        """Quantity (volts, amps, watts, watt_hours) of each channel of `meter` that measures a rail."""
+        rails = (
+            r for host in self.hosts.values() for drive in host.drives.values() for r in drive.rails.values()
+        )
+        return {ch: quantity for r in rails if r.meter == meter for quantity, ch in r.channels.items()}
+
     def members_of(self, host: str, drive: str) -> list[str]:
         """The drives that `drive` is made of: itself, or an array's members."""
         arrays = self.hosts[host].arrays
@@ -268,6 +369,7 @@ def load(inventory: Path | None = None) -> Lab:
     }
     lab = Lab(inventory=inventory, controller=controller, hosts=hosts)
     _check_meters(lab)
+    lab = _with_rates(lab, _file(inventory, controller_name))
     _check_serials(lab)
     _check_clock(lab, _file(inventory, controller_name))
     return lab
@@ -335,13 +437,53 @@ def _check_meters(lab: Lab) -> None:
                     raise UserError(
                         f"{where}.meter: {wiring.meter!r} is no meter of the controller; allowed: {allowed}"
                     )
-                for channel in (wiring.volts, wiring.amps):
+                driver = lab.controller.meters[wiring.meter].driver
+                family = meters.family(driver)
+                if why := family.refuse_rail(wiring.kind):
+                    raise UserError(f"{where}.{wiring.kind}: {wiring.meter} ({driver}) {why}")
+                for quantity, channel in wiring.channels.items():
+                    if family.channels and not family.channels.fullmatch(channel):
+                        raise UserError(
+                            f"{where}.{quantity}: {channel!r}: {driver} has no such channel;"
+                            f" allowed: {family.channels_text}"
+                        )
                     first = taken.setdefault((wiring.meter, channel), f"{host}/{drive}/{rail}")
                     if first != f"{host}/{drive}/{rail}":
                         raise UserError(
                             f"{where}: channel {channel} of {wiring.meter} already measures {first}"
                         )
-                if wiring.volts == wiring.amps:
+                if wiring.volts is not None and wiring.volts == wiring.amps:
                     raise UserError(
                         f"{where}.amps: {wiring.amps!r} is the volts channel too; they must differ"
                     )
+
+
+def _with_rates(lab: Lab, source: str) -> Lab:
+    """`lab` with every meter's rate: what a driver reaches depends on how many channels of it are in use."""
+    settled: dict[str, Meter] = {}
+    reached: dict[str, str] = {}
+    for name, meter in lab.controller.meters.items():
+        where = f"{source}: meters.{name}"
+        if meter.connection and (first := reached.setdefault(meter.connection, name)) != name:
+            raise UserError(
+                f"{where}.connection: {meter.connection!r} is that of {first} too; they must differ"
+            )
+        family = meters.family(meter.driver)
+        channels = max(1, len(lab.channels_of(name)))
+        changes: dict[str, Any] = {}
+        rate = meter.sample_rate_hz
+        if rate is None:
+            rate = changes["sample_rate_hz"] = family.rate(channels, meter)
+        if rate is None:
+            raise UserError(f"{where}.sample_rate_hz: missing; driver {meter.driver} has no default for it")
+        fastest = family.fastest(channels, meter)
+        if fastest is not None and rate > fastest * 1.01:
+            raise UserError(
+                f"{where}.sample_rate_hz: {rate:g}: {meter.driver} cannot give {channels} channel"
+                f"{'s' if channels > 1 else ''} so often; allowed: up to {fastest:.4g}"
+            )
+        if meter.silence_seconds is None and meter.timing == "poll":
+            changes["silence_seconds"] = max(DEFAULT_SILENCE_SECONDS, READINGS_OF_SILENCE / rate)
+        settled[name] = meter.model_copy(update=changes)
+    controller = lab.controller.model_copy(update={"meters": settled})
+    return lab.model_copy(update={"controller": controller})

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 import platform
 import re
 import subprocess
+from typing import Any
 
 import httpx
 
 from rig import __version__, influxdb, paths
 from rig.lab import Lab
+from rig.meters import calibration as calibrations
 
 TOOLS = {
     "libsigrok": ["sigrok-cli", "--version"],
@@ -37,6 +40,11 @@ def controller(lab: Lab) -> dict[str, str | None]:
             continue
         found[name] = _libsigrok(command) if name == "libsigrok" else _first_line(command)
     return found
+
+
+def calibration(lab: Lab) -> dict[str, Any]:
+    """The calibration of each meter that measures a rail, today: `rig.meters.calibration.summary`."""
+    return calibrations.provenance(lab, datetime.datetime.now(datetime.UTC).date())
 
 
 def _influxdb(lab: Lab) -> str | None:

@@ -38,6 +38,8 @@ type MeterConfig struct {
 	Rails          []RailConfig      `json:"rails"`
 	// By channel; a channel that has none is read as it is.
 	Calibration map[string]Correction `json:"calibration"`
+	// Whose calibration it is; another instrument, if it tells its serial, is refused.
+	CalibrationSerial string `json:"calibration_serial"`
 
 	sampling energy.Sampling
 	channels []channelConfig

@@ -200,6 +200,9 @@ func (m *Meter) notice(f *srframe.Frame) error {
 		return nil
 	}
 	m.instrument = Instrument{n.Vendor, n.Model, n.Version, n.Serial}
+	if of := m.config.CalibrationSerial; of != "" && n.Serial != "" && of != n.Serial {
+		return fmt.Errorf("the calibration is of serial %q, the instrument is serial %q", of, n.Serial)
+	}
 	if m.config.Timing == Stream && n.SamplerateHz != 0 && math.Abs(float64(n.SamplerateHz)/m.config.SampleRateHz-1) > rateTolerance {
 		return fmt.Errorf("the instrument samples at %d Hz, sample_rate_hz is %v", n.SamplerateHz, m.config.SampleRateHz)
 	}

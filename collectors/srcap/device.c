@@ -47,6 +47,30 @@ static int has_key(GArray *keys, uint32_t key)
 	return 0;
 }
 
+/* "voltage", "current", ... with or without "/dc", "/ac": a quantity and its flags. */
+static GVariant *parse_quantity(const char *text)
+{
+	char **part = g_strsplit(text, "/", -1);
+	const struct sr_key_info *quantity = sr_key_info_name_get(SR_KEY_MQ, part[0] ? part[0] : "");
+	GVariant *pair[2];
+	uint64_t flags = 0;
+
+	for (int i = 1; quantity && part[i]; i++) {
+		const struct sr_key_info *flag = sr_key_info_name_get(SR_KEY_MQFLAGS, part[i]);
+
+		if (!flag)
+			quantity = NULL;
+		else
+			flags |= flag->key;
+	}
+	g_strfreev(part);
+	if (!quantity)
+		return NULL;
+	pair[0] = g_variant_new_uint32(quantity->key);
+	pair[1] = g_variant_new_uint64(flags);
+	return g_variant_new_tuple(pair, 2);
+}
+
 /* `text` as the type that libsigrok wants for `info`, or NULL where it is none. */
 static GVariant *parse_value(const struct sr_key_info *info, const char *text)
 {
@@ -74,6 +98,8 @@ static GVariant *parse_value(const struct sr_key_info *info, const char *text)
 		return NULL;
 	case SR_T_STRING:
 		return g_variant_new_string(text);
+	case SR_T_MQ:
+		return parse_quantity(text);
 	case SR_T_RATIONAL_PERIOD:
 		return sr_parse_period(text, &p, &q) == SR_OK ? g_variant_new("(tt)", p, q) : NULL;
 	case SR_T_RATIONAL_VOLT:
@@ -93,7 +119,8 @@ static struct sr_dev_driver *find_driver(struct sr_context *ctx, const char *nam
 	die(EXIT_USAGE, "--driver: \"%s\" is not a driver of this libsigrok (allowed: those that sigrok-cli -L lists)", name);
 }
 
-struct sr_dev_inst *device_open(struct sr_context *ctx, const char *spec)
+/* The instruments at DRIVER[:key=value...]. */
+static GSList *scan(struct sr_context *ctx, const char *spec)
 {
 	char **part = g_strsplit(spec, ":", -1);
 	struct sr_dev_driver *driver = find_driver(ctx, part[0] ? part[0] : "");
@@ -128,6 +155,26 @@ struct sr_dev_inst *device_open(struct sr_context *ctx, const char *spec)
 
 	if (!found)
 		die(EXIT_NOT_FOUND, "no instrument answers at %s", spec);
+	g_strfreev(part);
+	return found;
+}
+
+double device_open_seconds(const char *spec, double silence)
+{
+	/* This driver waits for each byte by which an identity is shorter than the longest it knows: a scan takes about 5 s. */
+	static const char slow[] = "korad-kaxxxxp";
+	const double slow_seconds = 12;
+
+	if (!strncmp(spec, slow, sizeof slow - 1) && silence < slow_seconds)
+		return slow_seconds;
+	return silence;
+}
+
+struct sr_dev_inst *device_open(struct sr_context *ctx, const char *spec)
+{
+	GSList *found = scan(ctx, spec);
+	int rc;
+
 	if (found->next)
 		fprintf(stderr, "srcap: %u instruments at %s, taking the first\n", g_slist_length(found), spec);
 	struct sr_dev_inst *sdi = found->data;
@@ -135,7 +182,6 @@ struct sr_dev_inst *device_open(struct sr_context *ctx, const char *spec)
 	g_slist_free(found);
 	if ((rc = sr_dev_open(sdi)) != SR_OK)
 		die(EXIT_NOT_FOUND, "cannot open %s: %s", spec, sr_strerror(rc));
-	g_strfreev(part);
 	return sdi;
 }
 
@@ -188,16 +234,39 @@ void device_select(const struct sr_dev_inst *sdi, const char *names, struct chan
 	}
 }
 
-char *device_set(const struct sr_dev_inst *sdi, const char *key, const char *value)
+static struct sr_channel_group *group_named(const struct sr_dev_inst *sdi, const char *name)
+{
+	for (GSList *l = sr_dev_inst_channel_groups_get(sdi); l; l = l->next) {
+		struct sr_channel_group *group = l->data;
+
+		if (!strcmp(group->name, name))
+			return group;
+	}
+	return NULL;
+}
+
+static char *group_names(const struct sr_dev_inst *sdi)
+{
+	GString *out = g_string_new(NULL);
+
+	for (GSList *l = sr_dev_inst_channel_groups_get(sdi); l; l = l->next)
+		g_string_append_printf(out, "%s%s", out->len ? ", " : "", ((struct sr_channel_group *)l->data)->name);
+	if (!out->len)
+		g_string_append(out, "none");
+	return g_string_free(out, FALSE);
+}
+
+static char *set_of_group(const struct sr_dev_inst *sdi, struct sr_channel_group *group, const char *key, const char *value)
 {
 	const struct sr_key_info *info = sr_key_info_name_get(SR_KEY_CONFIG, key);
-	GArray *keys = sr_dev_options(sr_dev_inst_driver_get(sdi), sdi, NULL);
+	GArray *keys = sr_dev_options(sr_dev_inst_driver_get(sdi), sdi, group);
 	char *problem = NULL;
 
 	if (!info || !has_key(keys, info->key)) {
 		char *allowed = key_names(keys);
 
-		problem = g_strdup_printf("the instrument has no option \"%s\" (allowed: %s)", key, allowed);
+		problem = g_strdup_printf("the instrument%s%s has no option \"%s\" (allowed: %s)", group ? "'s group " : "",
+			group ? group->name : "", key, allowed);
 		g_free(allowed);
 	} else {
 		GVariant *data = parse_value(info, value);
@@ -206,11 +275,33 @@ char *device_set(const struct sr_dev_inst *sdi, const char *key, const char *val
 		/* sr_config_set takes the floating reference over. */
 		if (!data)
 			problem = g_strdup_printf("\"%s\" is no value for %s", value, key);
-		else if ((rc = sr_config_set(sdi, NULL, info->key, data)) != SR_OK)
+		else if ((rc = sr_config_set(sdi, group, info->key, data)) != SR_OK)
 			problem = g_strdup_printf("%s=%s: %s", key, value, sr_strerror(rc));
 	}
 	if (keys)
 		g_array_free(keys, TRUE);
+	return problem;
+}
+
+char *device_set(const struct sr_dev_inst *sdi, const char *key, const char *value)
+{
+	const char *dot = strrchr(key, '.');
+	char *problem;
+
+	if (!dot)
+		return set_of_group(sdi, NULL, key, value);
+	char *name = g_strndup(key, (gsize)(dot - key));
+	struct sr_channel_group *group = group_named(sdi, name);
+
+	if (group) {
+		problem = set_of_group(sdi, group, dot + 1, value);
+	} else {
+		char *allowed = group_names(sdi);
+
+		problem = g_strdup_printf("the instrument has no group \"%s\" of channels (allowed: %s)", name, allowed);
+		g_free(allowed);
+	}
+	g_free(name);
 	return problem;
 }
 
@@ -249,30 +340,65 @@ static void append_pair(GString *out, const char *key, const char *value)
 	g_free(quoted);
 }
 
-char *device_start_event(const struct sr_dev_inst *sdi, const struct channels *chosen)
+static void append_identity(GString *out, const struct sr_dev_inst *sdi)
 {
-	const struct sr_dev_driver *driver = sr_dev_inst_driver_get(sdi);
-	GString *out = g_string_new("{\"event\":\"start\"");
-	GVariant *rate = NULL;
-	uint64_t hz = 0;
+	const char *name = sr_dev_inst_driver_get(sdi)->name;
 
-	append_pair(out, "driver", driver->name);
+	g_string_append(out, "\"driver\":");
+	char *quoted = json_quote(name);
+
+	g_string_append(out, quoted);
+	g_free(quoted);
 	append_pair(out, "vendor", sr_dev_inst_vendor_get(sdi));
 	append_pair(out, "model", sr_dev_inst_model_get(sdi));
 	append_pair(out, "version", sr_dev_inst_version_get(sdi));
 	append_pair(out, "serial", sr_dev_inst_sernum_get(sdi));
+}
+
+static void append_channel(GString *out, const struct sr_channel *ch, int first)
+{
+	char *name = json_quote(ch->name);
+
+	g_string_append_printf(out, "%s{\"name\":%s,\"type\":\"%s\",\"index\":%d}", first ? "" : ",", name,
+		ch->type == SR_CHANNEL_LOGIC ? "logic" : "analog", ch->index);
+	g_free(name);
+}
+
+char *device_scan(struct sr_context *ctx, const char *spec)
+{
+	GString *out = g_string_new("[");
+
+	for (GSList *l = scan(ctx, spec); l; l = l->next) {
+		struct sr_dev_inst *sdi = l->data;
+		const char *connection = sr_dev_inst_connid_get(sdi);
+
+		g_string_append(out, out->len > 1 ? ",{" : "{");
+		append_identity(out, sdi);
+		append_pair(out, "connection", connection ? connection : "");
+		g_string_append(out, ",\"channels\":[");
+		for (GSList *c = sr_dev_inst_channels_get(sdi); c; c = c->next)
+			append_channel(out, c->data, c == sr_dev_inst_channels_get(sdi));
+		g_string_append(out, "]}");
+	}
+	g_string_append_c(out, ']');
+	return g_string_free(out, FALSE);
+}
+
+char *device_start_event(const struct sr_dev_inst *sdi, const struct channels *chosen)
+{
+	const struct sr_dev_driver *driver = sr_dev_inst_driver_get(sdi);
+	GString *out = g_string_new("{\"event\":\"start\",");
+	GVariant *rate = NULL;
+	uint64_t hz = 0;
+
+	append_identity(out, sdi);
 	if (sr_config_get(driver, sdi, NULL, SR_CONF_SAMPLERATE, &rate) == SR_OK) {
 		hz = g_variant_get_uint64(rate);
 		g_variant_unref(rate);
 	}
 	g_string_append_printf(out, ",\"samplerate_hz\":%" G_GUINT64_FORMAT ",\"channels\":[", hz);
-	for (int i = 0; i < chosen->count; i++) {
-		char *name = json_quote(chosen->at[i]->name);
-
-		g_string_append_printf(out, "%s{\"name\":%s,\"type\":\"%s\",\"index\":%d}", i ? "," : "", name,
-			chosen->at[i]->type == SR_CHANNEL_LOGIC ? "logic" : "analog", chosen->at[i]->index);
-		g_free(name);
-	}
+	for (int i = 0; i < chosen->count; i++)
+		append_channel(out, chosen->at[i], i == 0);
 	g_string_append(out, "]}");
 	return g_string_free(out, FALSE);
 }

@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "device.h"
 #include "frame.h"
+#include "log.h"
 #include "ring.h"
 #include "watchdog.h"
 
@@ -17,11 +18,13 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set key=value ...] [--silence-seconds S] [--ring FD]\n"
+	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set [GROUP.]key=value ...] [--silence-seconds S] [--ring FD]\n"
+	"       srcap --scan --driver DRIVER[:key=value...] [--silence-seconds S]\n"
 	"\n"
 	"Writes the instrument's samples on stdout, or into shared memory, as frames (frames.md) until told to stop. Takes commands on stdin, one a line:\n"
 	"  set KEY VALUE   change an option of the instrument\n"
 	"  stop            end with code 0\n"
+	"With --scan it writes what answers there on stdout, as JSON, and ends.\n"
 	"Exit codes: 0 stopped, 2 bad arguments, 3 no such instrument, 4 the instrument fell silent, 5 libsigrok failed.\n";
 
 struct command {
@@ -133,6 +136,7 @@ int main(int argc, char **argv)
 		{ "channels", required_argument, NULL, 'c' },
 		{ "set", required_argument, NULL, 's' },
 		{ "silence-seconds", required_argument, NULL, 'q' },
+		{ "scan", no_argument, NULL, 'f' },
 		{ "ring", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -141,7 +145,7 @@ int main(int argc, char **argv)
 	const char *driver = NULL, *channels = NULL;
 	GPtrArray *settings = g_ptr_array_new();
 	double silence = 5;
-	int option, rc;
+	int option, rc, only_scan = 0;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		char *end;
@@ -160,6 +164,9 @@ int main(int argc, char **argv)
 			silence = g_ascii_strtod(optarg, &end);
 			if (!*optarg || *end || !(silence > 0 && silence < 1e6))
 				bad_usage("--silence-seconds: not a number above 0");
+			break;
+		case 'f':
+			only_scan = 1;
 			break;
 		case 'r': {
 			long fd = strtol(optarg, &end, 10);
@@ -182,7 +189,7 @@ int main(int argc, char **argv)
 		bad_usage("unknown argument");
 	if (!driver || !*driver)
 		bad_usage("--driver is missing");
-	if (!channels || !*channels)
+	if (!only_scan && (!channels || !*channels))
 		bad_usage("--channels is missing");
 
 	/* libsigrok writes to closed sockets without MSG_NOSIGNAL. */
@@ -200,14 +207,19 @@ int main(int argc, char **argv)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (pthread_create(&signals, NULL, wait_for_signal, &control) != 0)
 		sigrok_failed("starting a thread", SR_ERR);
-	watchdog_start(silence);
+	watchdog_start(device_open_seconds(driver, silence));
 
 	struct sr_context *ctx;
 	struct sr_session *session;
 
-	sr_log_loglevel_set(SR_LOG_ERR);
+	log_init();
 	if ((rc = sr_init(&ctx)) != SR_OK)
 		sigrok_failed("libsigrok", rc);
+	if (only_scan) {
+		puts(device_scan(ctx, driver));
+		fflush(NULL);
+		_exit(0);
+	}
 	struct sr_dev_inst *sdi = device_open(ctx, driver);
 
 	device_select(sdi, channels, &capture.channels);
@@ -228,6 +240,7 @@ int main(int argc, char **argv)
 
 	if ((rc = sr_session_start(session)) != SR_OK)
 		sigrok_failed("starting the acquisition", rc);
+	watchdog_acquiring(silence);
 	control.sdi = sdi;
 	atomic_store(&control.session, session);
 	if (pthread_create(&commands, NULL, read_commands, &control) != 0)

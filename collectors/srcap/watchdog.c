@@ -22,7 +22,8 @@
 static atomic_llong last_packet;
 static atomic_llong stop_asked;
 static atomic_int packets_seen;
-static int64_t silence_ns;
+static atomic_int connection_lost;
+static atomic_llong silence_ns;
 
 static int64_t now_ns(clockid_t id)
 {
@@ -76,20 +77,27 @@ static void *watch(void *unused)
 		}
 		int64_t quiet = now - last;
 
-		if (quiet > silence_ns)
+		if (quiet > atomic_load(&silence_ns))
 			leave_silent((double)quiet / 1e9, "no samples");
+		else if (atomic_load(&connection_lost))
+			leave_silent((double)quiet / 1e9, "the connection was closed: no samples");
 		else if (atomic_load(&packets_seen) && quiet > SPIN_NS && cpu - cpu_at_packet > quiet / 2)
 			leave_silent((double)quiet / 1e9, "the driver spins without samples");
 	}
 	return NULL;
 }
 
-void watchdog_start(double silence_seconds)
+void watchdog_acquiring(double silence_seconds)
+{
+	atomic_store(&last_packet, now_ns(CLOCK_MONOTONIC));
+	atomic_store(&silence_ns, (int64_t)(silence_seconds * 1e9));
+}
+
+void watchdog_start(double open_seconds)
 {
 	pthread_t thread;
 
-	silence_ns = (int64_t)(silence_seconds * 1e9);
-	atomic_store(&last_packet, now_ns(CLOCK_MONOTONIC));
+	watchdog_acquiring(open_seconds);
 	if (pthread_create(&thread, NULL, watch, NULL) != 0) {
 		fprintf(stderr, "srcap: cannot start the watchdog\n");
 		exit(5);
@@ -101,6 +109,13 @@ void watchdog_packet(void)
 {
 	atomic_store(&last_packet, now_ns(CLOCK_MONOTONIC));
 	atomic_store(&packets_seen, 1);
+}
+
+int watchdog_connection_lost(void)
+{
+	if (atomic_load(&packets_seen))
+		atomic_store(&connection_lost, 1);
+	return atomic_load(&connection_lost);
 }
 
 void watchdog_stop_requested(void)

@@ -6,11 +6,17 @@
 #ifndef SRCAP_WATCHDOG_H
 #define SRCAP_WATCHDOG_H
 
-/* Start the thread; silence is counted from now, so that scan and open are covered too. */
-void watchdog_start(double silence_seconds);
+/* Start the thread: finding, opening and setting up the instrument may take so long. */
+void watchdog_start(double open_seconds);
+
+/* The acquisition begins: from now on no packet may be later than this after the one before it. */
+void watchdog_acquiring(double silence_seconds);
 
 /* A packet with samples came. */
 void watchdog_packet(void);
+
+/* The other end has closed the connection. Nonzero once there were packets: then there will be none, and the process ends soon. */
+int watchdog_connection_lost(void);
 
 /* An end was asked for: leave with code 0 even where libsigrok cannot be stopped. */
 void watchdog_stop_requested(void);

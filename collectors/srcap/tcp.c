@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * send() and recv() in place of the C library's, for libsigrok's SCPI over TCP, which
+ *  - takes what one recv() gives for a whole reply: a reply in two segments is read as two replies, and from then on each
+ *    answer is taken for that of the request after (amps for volts);
+ *  - takes bytes that are left from before for the answer to a new request, with the same effect;
+ *  - reads a reply that is empty as the number zero;
+ *  - goes on reading a connection that is closed, as fast as it can;
+ *  - leaves Nagle's algorithm on: a command that is followed by a query costs 40 ms.
+ *
+ * Here a reply of text is whole when it ends with a newline, an empty one is made what is no number, a request is answered by
+ * what came after it, and small packets go out at once. Blocks of data (#...) carry their length, which libsigrok minds, and
+ * pass as they are.
+ */
+#define _GNU_SOURCE
+#include "watchdog.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* How long the rest of a reply may take; what is there then is all there is. */
+#define REST_MS 1000
+#define MAX_FD 1024
+
+/* Whether a reply has yet to begin. libsigrok talks to an instrument from one thread. */
+static unsigned char expected[MAX_FD];
+
+ssize_t send(int fd, const void *data, size_t size, int flags)
+{
+	if (fd >= 0 && fd < MAX_FD) {
+		char old[4096];
+		int one = 1;
+
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+		while (recvfrom(fd, old, sizeof old, MSG_DONTWAIT, NULL, NULL) > 0)
+			;
+		expected[fd] = 1;
+	}
+	return sendto(fd, data, size, flags, NULL, 0);
+}
+
+/* Only the last line answers the request: what stands before it is from an earlier one. */
+static size_t last_line(char *text, size_t length)
+{
+	size_t start = length - 1;
+
+	while (start > 0 && text[start - 1] != '\n')
+		start--;
+	if (start == 0 || start == length - 1)
+		return length;
+	memmove(text, text + start, length - start);
+	return length - start;
+}
+
+static int is_empty(const char *text, size_t length)
+{
+	while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r'))
+		length--;
+	return length == 0;
+}
+
+ssize_t recv(int fd, void *buffer, size_t size, int flags)
+{
+	char *text = buffer;
+	ssize_t got = recvfrom(fd, buffer, size, flags, NULL, NULL);
+
+	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+		if (watchdog_connection_lost())
+			sleep(1);
+		return got;
+	}
+	if (got < 0 || fd < 0 || fd >= MAX_FD || !expected[fd])
+		return got;
+	expected[fd] = 0;
+	if (text[0] == '#')
+		return got;
+	size_t length = (size_t)got;
+	/* What is left from before may also stand in front of a block. */
+	char *block = memmem(text, length, "\n#", 2);
+
+	if (block) {
+		length -= (size_t)(block + 1 - text);
+		memmove(text, block + 1, length);
+		return (ssize_t)length;
+	}
+	while (text[length - 1] != '\n' && length < size) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+		if (poll(&wait, 1, REST_MS) <= 0)
+			return (ssize_t)length;
+		got = recvfrom(fd, text + length, size - length, flags, NULL, NULL);
+		if (got <= 0)
+			return (ssize_t)length;
+		length += (size_t)got;
+	}
+	if (text[length - 1] == '\n')
+		length = last_line(text, length);
+	if (size >= 2 && is_empty(text, length)) {
+		memcpy(text, "?\n", 2);
+		length = 2;
+	}
+	return (ssize_t)length;
+}
