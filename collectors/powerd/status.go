@@ -70,6 +70,9 @@ type RailStatus struct {
 	Lost       int64   `json:"lost"`
 }
 
+// srcap wakes powerd twice a second: less than this is no silence yet.
+const leastQuiet = 1.0
+
 func (m *Meter) status() (MeterStatus, int64, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +86,7 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 	quiet := time.Since(m.lastSeen)
 	if m.lastSeen.IsZero() {
 		quiet = 0
-	} else if m.state == Streaming && quiet.Seconds() > m.config.SilenceSeconds/2 {
+	} else if m.state == Streaming && quiet.Seconds() > math.Max(m.config.SilenceSeconds/2, leastQuiet) {
 		s.State, s.Reason = Silent, fmt.Sprintf("no samples for %.1f s", quiet.Seconds())
 	}
 	ongoing := 0.0

@@ -45,7 +45,7 @@ func write(path string) error {
 			Volts: waveform.Channel{Name: fmt.Sprintf("CH%d", 2*i+1), Gain: 1.0005, Offset: -0.001, Certificate: "K-2026-1"},
 			Amps:  waveform.Channel{Name: fmt.Sprintf("CH%d", 2*i+2), Gain: 1},
 		})
-		counters = append(counters, energy.NewRail(energy.WindowMean, rate, 10, func(p energy.Point) { joules[name] = p.Joules }))
+		counters = append(counters, energy.NewRail(energy.WindowMean, rate, 10, energy.NoScale, func(p energy.Point) { joules[name] += p.Joules }))
 	}
 	r, err := waveform.Create(path, meta, 1<<30)
 	if err != nil {
@@ -72,7 +72,7 @@ func write(path string) error {
 				if err := r.Append(rail, uint64(first), v, a); err != nil {
 					return err
 				}
-				counters[rail].Add(uint64(first), v, a)
+				counters[rail].Add(uint64(first), v, a, nil)
 			}
 			// The crystal is slow by 100 ppm in the first stream and not at all in the second.
 			r.Clock(uint64(first+500), begin+stream*10e9+int64(first+500)*(1_000_100-100*stream), 20e-6)
