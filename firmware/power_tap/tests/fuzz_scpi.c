@@ -157,8 +157,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			scpi_put(&session.scpi, data[n]);
 		}
 		reply = scpi_run(&session.scpi, now_ns, &length);
-		if (reply)
-			check_reply(reply, length);
+		if (!reply)
+			continue;
+		check_reply(reply, length);
 		if (data[0] & 8 && session.view.window_samples)
 			check_place();
 	}
