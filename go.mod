@@ -2,6 +2,19 @@ module joulerig
 
 go 1.25.0
 
-require github.com/prometheus/procfs v0.21.1
+require (
+	github.com/parquet-go/parquet-go v0.32.0
+	github.com/prometheus/procfs v0.21.1
+	golang.org/x/sys v0.46.0
+)
 
-require golang.org/x/sys v0.46.0 // indirect
+require (
+	github.com/andybalholm/brotli v1.1.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/klauspost/compress v1.17.9 // indirect
+	github.com/parquet-go/bitpack v1.0.0 // indirect
+	github.com/parquet-go/jsonlite v1.0.0 // indirect
+	github.com/pierrec/lz4/v4 v4.1.21 // indirect
+	github.com/twpayne/go-geom v1.6.1 // indirect
+	google.golang.org/protobuf v1.34.2 // indirect
+)

@@ -50,6 +50,17 @@ def of_run(*, ops: int, bytes_moved: int, seconds: float, joules: float | None) 
     return RunIndicator(watts, ops / joules, bytes_moved / 1e6 / joules)
 
 
+def within_energy(work: float, low: float | None, high: float | None) -> tuple[float, float] | None:
+    """Least and greatest work per joule of an energy from `low` to `high` joules; None where that is unknown.
+
+    Of the energy's interval alone: what the work varies by from run to run is not in it. None too where the
+    interval reaches zero: there is no greatest then.
+    """
+    if low is None or high is None or not low > 0:
+        return None
+    return work / high, work / low
+
+
 @dataclass(frozen=True)
 class Spread:
     """A ratio over the replicates of a cell.

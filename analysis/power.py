@@ -5,7 +5,7 @@ either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -32,9 +32,16 @@ COLUMNS = {
     "lost": pl.Int64,
     "gap_seconds": pl.Float64,
     "session": pl.String,
+    "joules_low": pl.Float64,
+    "joules_high": pl.Float64,
+    "duplicate": pl.Int64,
+    "repeated": pl.Int64,
+    "surplus": pl.Int64,
+    "clock_residual_seconds": pl.Float64,
 }
 NEEDED = ("time_ns", "rail", "watts")
 _FIELDS = tuple(name for name in COLUMNS if name not in ("time_ns", "meter", "rail", "drive"))
+_FAR_NS = 600_000_000_000  # as far away as the points beside a gap are looked for
 
 
 class PowerFileError(Exception):
@@ -52,38 +59,73 @@ def points(
 ) -> pl.DataFrame:
     """Power points of `drives` of `host` from `start_ns` to `end_ns`, with `margin_ns` more at both ends.
 
-    The margin holds the points that enclose the interval. Columns: `COLUMNS`, sorted by drive, rail, meter
-    and time; without rows where there are none. Raises analysis.influx.InfluxError.
+    The margin holds the points that enclose the interval; where a rail has a gap there, its nearest point
+    beyond it is looked for. Columns: `COLUMNS`, sorted by drive, rail, meter and time; without rows where
+    there are none. Raises analysis.influx.InfluxError.
     """
     schema = pl.DataFrame(schema=COLUMNS)
     if not drives:
         return schema
     among = " OR ".join(f'"drive" = {quote_string(drive)}' for drive in drives)
-    frame = client.query(
-        f'SELECT {", ".join(_FIELDS)} FROM power WHERE "host" = {quote_string(host)} AND ({among})'
-        f" AND time >= {start_ns - margin_ns} AND time <= {end_ns + margin_ns} GROUP BY meter, rail, drive"
-    )
+
+    def select(first_ns: int, last_ns: int, nearest: str = "") -> pl.DataFrame:
+        found = client.query(
+            f'SELECT {", ".join(_FIELDS)} FROM power WHERE "host" = {quote_string(host)} AND ({among})'
+            f" AND time >= {first_ns} AND time <= {last_ns} GROUP BY meter, rail, drive{nearest}"
+        )
+        return schema if found.is_empty() else _conform(found.rename({"time": "time_ns"}))
+
+    frame = select(start_ns - margin_ns, end_ns + margin_ns)
     if frame.is_empty():
         return schema
-    return _conform(frame.rename({"time": "time_ns"})).sort("drive", "rail", "meter", "time_ns")
+    ends = frame.group_by("drive", "meter", "rail").agg(
+        first=pl.col("time_ns").min(), last=pl.col("time_ns").max()
+    )
+    parts = [frame]
+    if ends["first"].max() > start_ns:
+        before = start_ns - margin_ns - 1
+        parts.append(select(before - _FAR_NS, before, " ORDER BY time DESC LIMIT 2"))
+    if ends["last"].min() < end_ns:
+        after = end_ns + margin_ns + 1
+        parts.append(select(after, after + _FAR_NS, " ORDER BY time ASC LIMIT 2"))
+    return pl.concat(parts).sort("drive", "rail", "meter", "time_ns")
 
 
 def energy_by_rail(
-    frame: pl.DataFrame, start_ns: int, end_ns: int, *, max_gap_ns: int = DEFAULT_MAX_GAP_NS
+    frame: pl.DataFrame,
+    start_ns: int,
+    end_ns: int,
+    *,
+    max_gap_ns: int = DEFAULT_MAX_GAP_NS,
+    edge_error_ns: Mapping[str, int] | None = None,
+    mean_products: Callable[[str, str, str], bool] | None = None,
 ) -> dict[tuple[str, str, str], IntervalEnergy]:
     """Energy of an interval by (drive, meter, rail), from a frame of `points` or `read`.
 
-    Has what the frame has: a rail that ought to be there and is not must be missed by who knows the lab.
+    `edge_error_ns`, `mean_products`: analysis.energy.of_interval's, by meter, and for a drive, meter and
+    rail. Has what the frame has: a rail that ought to be there and is not must be missed by who knows the
+    lab.
     """
+    errors = edge_error_ns or {}
     return {
-        key: of_interval(CounterPoints.from_frame(rows), start_ns, end_ns, max_gap_ns=max_gap_ns)
+        key: of_interval(
+            CounterPoints.from_frame(rows),
+            start_ns,
+            end_ns,
+            max_gap_ns=max_gap_ns,
+            edge_error_ns=errors.get(key[1], 0),
+            mean_products=bool(mean_products and mean_products(*key)),
+        )
         for key, rows in frame.group_by("drive", "meter", "rail", maintain_order=True)
     }
 
 
 def write(frame: pl.DataFrame, path: Path) -> Path:
-    """Keep `frame` as a run's power.csv (atomic). Floats are written so that they read back the same."""
-    return atomic.write(path, frame.select(list(COLUMNS)).write_csv().encode())
+    """Keep `frame` as a run's power.csv (atomic). Floats are written so that they read back the same.
+
+    Columns that it lacks are written as nulls.
+    """
+    return atomic.write(path, _conform(frame).write_csv().encode())
 
 
 def read(path: Path) -> pl.DataFrame | None:

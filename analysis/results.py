@@ -13,8 +13,10 @@ from urllib.parse import quote
 
 import polars as pl
 
+from analysis.energy import EnergyBudget
+
 JOURNAL = "journal.sqlite"
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
 STATUSES = ("planned", "running", "ok", "partial", "failed", "lost", "not-run")
 FINISHED = ("ok", "partial", "failed", "lost", "not-run")
 
@@ -56,7 +58,8 @@ class Performance:
 @dataclass(frozen=True)
 class RailEnergy:
     """Of one rail over one phase; `joules` None without a measurement, `true_joules` on the virtual lab
-    alone.
+    alone. From `joules_low` on: analysis.energy.IntervalEnergy's; None where it is not known, in a journal of
+    version 1 nowhere.
     """
 
     phase: str
@@ -69,6 +72,40 @@ class RailEnergy:
     expected: int
     lost: int
     gap_seconds: float
+    joules_low: float | None = None
+    joules_high: float | None = None
+    gap_low_joules: float | None = None
+    gap_high_joules: float | None = None
+    interpolation_joules: float | None = None
+    alignment_joules: float | None = None
+    product_joules: float | None = None
+    meter_joules: float | None = None
+    volt_seconds: float | None = None
+    amp_seconds: float | None = None
+    duplicate: int | None = None
+    repeated: int | None = None
+    surplus: int | None = None
+    worst_gap_seconds: float | None = None
+
+    @property
+    def unaccounted(self) -> int | None:
+        """Samples expected that no column of the ledger has; 0 where it balances, None where parts are not
+        known.
+        """
+        if self.duplicate is None or self.repeated is None:
+            return None
+        return self.expected - self.samples - self.lost - self.duplicate - self.repeated
+
+    @property
+    def budget(self) -> EnergyBudget:
+        return EnergyBudget(
+            self.gap_low_joules,
+            self.gap_high_joules,
+            self.interpolation_joules,
+            self.alignment_joules,
+            self.meter_joules,
+            self.product_joules,
+        )
 
 
 @dataclass(frozen=True)
@@ -81,6 +118,15 @@ class Result:
     mean_watts: float | None
     ai_ops_per_joule: float | None
     ai_mb_per_joule: float | None
+    joules_low: float | None = None
+    joules_high: float | None = None
+
+    @property
+    def truth_within(self) -> bool | None:
+        """Whether the true joules lie from low to high; None where one of the three is not known."""
+        if None in (self.true_joules, self.joules_low, self.joules_high):
+            return None
+        return self.joules_low <= self.true_joules <= self.joules_high
 
 
 @dataclass(frozen=True)
@@ -255,7 +301,10 @@ def _campaign(folder: Path, rows: dict[str, list[dict[str, Any]]]) -> Campaign:
 
     def parts(name: str, kind: type, run: str) -> list[Any]:
         names = [field.name for field in fields(kind)]
-        return [kind(**{key: row[key] for key in names}) for row in of_run[name].get(run, [])]
+        return [
+            kind(**{key: row[key] for key in names if key in row})  # what its version has
+            for row in of_run[name].get(run, [])
+        ]
 
     runs = []
     for row in rows["run"]:

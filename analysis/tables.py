@@ -6,13 +6,15 @@ numbers.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
-from analysis import atomic
-from analysis.indicator import Measured, Spread, of_cell
+from analysis import atomic, meters
+from analysis.indicator import Measured, Spread, of_cell, within_energy
 from analysis.results import Campaign, Run
+from analysis.uncertainty import calibration_state
 
 RUN_COLUMNS = {
     "campaign": pl.String,
@@ -51,6 +53,18 @@ RUN_COLUMNS = {
     "expected_samples": pl.Int64,
     "lost_samples": pl.Int64,
     "gap_seconds": pl.Float64,
+    "joules_low": pl.Float64,
+    "joules_high": pl.Float64,
+    "truth_within": pl.Boolean,
+    "ai_ops_per_joule_energy_low": pl.Float64,
+    "ai_ops_per_joule_energy_high": pl.Float64,
+    "ai_mb_per_joule_energy_low": pl.Float64,
+    "ai_mb_per_joule_energy_high": pl.Float64,
+    "meter_joules": pl.Float64,
+    "duplicate_samples": pl.Int64,
+    "repeated_samples": pl.Int64,
+    "surplus_samples": pl.Int64,
+    "calibration": pl.String,
 }
 
 _SPREADS = {
@@ -79,11 +93,18 @@ CELL_COLUMNS = {
     },
     "latency_p50_seconds": pl.Float64,
     "latency_p99_seconds": pl.Float64,
+    "ai_ops_per_joule_energy_low": pl.Float64,
+    "ai_ops_per_joule_energy_high": pl.Float64,
+    "calibration": pl.String,
 }
 
 
 def runs(campaign: Campaign) -> pl.DataFrame:
-    """One row a run, in order of execution; what a run does not have is null. Columns: `RUN_COLUMNS`."""
+    """One row a run, in order of execution; what a run does not have is null. Columns: `RUN_COLUMNS`.
+
+    `ai_*_energy_low` and `_high`: AI over the energy's interval alone. `calibration`: the worst of the run's
+    meters: expired, none, valid; null where none was recorded.
+    """
     return pl.DataFrame([_run_row(campaign, run) for run in campaign.runs], schema=RUN_COLUMNS)
 
 
@@ -91,8 +112,9 @@ def cells(campaign: Campaign) -> pl.DataFrame:
     """One row a cell, with the figures of its runs that are ok and have joules. Columns: `CELL_COLUMNS`.
 
     Means are ratios of sums (analysis.indicator.ratio_of_sums). Latencies are medians of the runs' own
-    quantiles: quantiles cannot be pooled. `status` is ok where every run counts, else the worst of its runs'
-    statuses.
+    quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all work over the sums of
+    their highs and of their lows: what is wrong with a meter is wrong in every run. `status` is ok where
+    every run counts, else the worst of its runs' statuses.
     """
     rows = [_cell_row(campaign, cell, of_it) for cell, of_it in campaign.cells().items()]
     return pl.DataFrame(rows, schema=CELL_COLUMNS)
@@ -144,8 +166,19 @@ def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
             "ai_mb_per_joule",
         ):
             row[name] = getattr(run.result, name)
+        row["joules_low"], row["joules_high"] = run.result.joules_low, run.result.joules_high
+        row["truth_within"] = run.result.truth_within
+        if run.performance:
+            done = run.performance
+            for name, work in (("ops", done.ops), ("mb", (done.read_bytes + done.write_bytes) / 1e6)):
+                if reach := within_energy(work, run.result.joules_low, run.result.joules_high):
+                    row[f"ai_{name}_per_joule_energy_low"], row[f"ai_{name}_per_joule_energy_high"] = reach
+    row["calibration"] = calibration(campaign, [run])
     rails = [rail for rail in run.energy if rail.phase == "workload"]
     if rails:
+        for name in ("duplicate", "repeated", "surplus"):
+            row[f"{name}_samples"] = _sum([getattr(rail, name) for rail in rails])
+        row["meter_joules"] = _sum([rail.meter_joules for rail in rails])
         row["samples"] = sum(rail.samples for rail in rails)
         row["expected_samples"] = sum(rail.expected for rail in rails)
         row["lost_samples"] = sum(rail.lost for rail in rails)
@@ -177,6 +210,14 @@ def _cell_row(campaign: Campaign, cell: str, of_it: list[Run]) -> dict[str, obje
         row[f"{name}_min"] = spread.least
         row[f"{name}_max"] = spread.greatest
         row[f"{name}_relative_spread"] = spread.relative_spread
+    row["calibration"] = calibration(campaign, counted)
+    reach = within_energy(
+        sum(run.performance.ops for run in counted),
+        _sum([run.result.joules_low for run in counted]),
+        _sum([run.result.joules_high for run in counted]),
+    )
+    if reach:
+        row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"] = reach
     for name in ("latency_p50_seconds", "latency_p99_seconds"):
         row[name] = pl.Series([getattr(run.performance, name) for run in counted], dtype=pl.Float64).median()
     return row
@@ -193,6 +234,21 @@ def _measured(run: Run) -> Measured:
         seconds=performance.seconds,
         joules=result.joules,
     )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    return sum(values) if values and None not in values else None
+
+
+def calibration(campaign: Campaign, of_it: Sequence[Run]) -> str | None:
+    """The worst calibration that figures of these runs rest on; None where none of them was recorded."""
+    states = {
+        calibration_state(meters.calibration(campaign.provenance, rail.meter), run.started_ns)
+        for run in of_it
+        for rail in run.energy
+        if rail.phase == "workload" and rail.joules is not None
+    }
+    return next((state for state in ("expired", "none", "valid") if state in states), None)
 
 
 # What says most about a cell comes first.

@@ -79,6 +79,12 @@ class Phases(Strict):
     tail_seconds: NonNegativeInt = 5
 
 
+class Waveforms(Strict):
+    """Keep each run's volts and amps at the full sample rate; no file of a meter exceeds the bound."""
+
+    max_megabytes: Annotated[float, Field(ge=0.1)] = 512
+
+
 class StopRule(Strict):
     """When to give up before the plan is done."""
 
@@ -100,6 +106,7 @@ class Campaign(Strict):
     write_cache: Literal["write back", "write through"] | None = None
     phases: Phases = Phases()
     loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
+    waveforms: Waveforms | None = None
     stop: StopRule = StopRule()
 
     _drives_once = field_validator("drives")(_each_once)

@@ -220,13 +220,22 @@ def status(as_json: JsonOption = False) -> None:
 
 
 @app.command("results")
-def results_(campaign: CampaignOption = None, as_json: JsonOption = False) -> None:
+def results_(
+    campaign: CampaignOption = None,
+    as_json: JsonOption = False,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Show what each rail draws when the drive is idle.")
+    ] = False,
+) -> None:
     """Show a campaign's runs and its AI."""
     from rig import journal, paths, results
 
     folder = journal.find(paths.results(), campaign)
     if as_json:
         print(json.dumps(results.as_json(folder), indent=1))
+        return
+    if baseline:
+        out.print(results.baseline_text(folder, out.width), markup=False)
         return
     out.print(results.ai_table_text(folder, out.width), markup=False)
 

@@ -39,13 +39,21 @@ def check(lab: Lab) -> None:
 
 def powerd_status() -> dict:
     """What powerd says of its meters (docs/interfaces.md). Raises UserError."""
-    path = _status_socket()
+    return powerd("GET", "/status")
+
+
+def powerd(method: str, path: str, body: dict | None = None) -> dict:
+    """powerd's answer to a request on its socket (docs/interfaces.md). Raises UserError."""
+    socket_path = _status_socket()
     try:
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
-            return client.get("http://powerd/status", timeout=5).json()
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket_path))) as client:
+            answer = client.request(method, f"http://powerd{path}", json=body, timeout=30)
+            if answer.is_client_error:
+                raise UserError(f"powerd: {' '.join(answer.text.split())}")
+            return answer.raise_for_status().json()
     except (httpx.HTTPError, ValueError) as error:
         raise UserError(
-            f"powerd does not answer ({paths.short(path)}): {error}; 'rig up' starts it"
+            f"powerd does not answer ({paths.short(socket_path)}): {error}; 'rig up' starts it"
         ) from None
 
 

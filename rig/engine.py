@@ -143,9 +143,10 @@ def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], 
                 reasons.append(f"the load's report cannot be read: {type(error).__name__}: {error}")
             else:
                 tables["performance"] = [done]
-                found, missing = _measured(run, answer, phases, load, done, lab, place)
+                campaign = journal.campaign
+                found, missing = _measured(run, answer, phases, load, done, lab, place, campaign)
                 tables.update(found)
-                limit = journal.campaign["definition"]["loss_limit_percent"]
+                limit = campaign["definition"]["loss_limit_percent"]
                 reasons += missing + _losses(found.get("energy", []), limit)
     if status == "ok" and "performance" not in tables:
         status, reasons = "failed", ["the load left no report"]
@@ -163,13 +164,15 @@ def _measured(
     done: Mapping[str, Any],
     lab: Lab,
     place: Path,
+    campaign: Mapping[str, Any],
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     """What only InfluxDB knows of a run: rows of energy, result and io; and why energy is missing."""
     tables: dict[str, list[dict[str, Any]]] = {}
     host, drive = run["host"], run["drive"]
     try:
         with measure.client(lab) as database:
-            rows, missing = measure.energies(lab, database, host, drive, phases, place / "power.csv")
+            trace = place / "power.csv"
+            rows, missing = measure.energies(lab, database, host, drive, phases, trace, campaign)
             truth = measure.truths(lab, host, drive, phases)
             measure.add_truth(rows, phases, truth)
             tables["energy"] = rows
@@ -206,6 +209,8 @@ def _result(rows: list[dict[str, Any]], done: Mapping[str, Any]) -> dict[str, An
         "mean_watts": ai.mean_watts,
         "ai_ops_per_joule": ai.ops_per_joule,
         "ai_mb_per_joule": ai.mb_per_joule,
+        "joules_low": total("joules_low"),
+        "joules_high": total("joules_high"),
     }
 
 
@@ -221,11 +226,14 @@ def _io(
 
 
 def _losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
-    """Rails of the workload phase that lost more samples than allowed."""
+    """Rails of the workload phase that lost more samples than allowed.
+
+    A block that came twice came in place of another one, which is lost as well.
+    """
     found = []
     for row in rows:
         if row["phase"] == "workload" and row["expected"]:
-            percent = 100 * row["lost"] / row["expected"]
+            percent = 100 * (row["lost"] + row["duplicate"]) / row["expected"]
             if percent > limit_percent:
                 limit = f"{limit_percent:g} % is allowed"
                 found.append(f"meter {row['meter']} lost {percent:.2f} % of {row['rail']}; {limit}")

@@ -17,7 +17,31 @@ from rig import paths
 from rig.errors import UserError
 
 SCHEMA = Path(__file__).parent / "journal.sql"
-VERSION = 1
+VERSION = 2
+# What brings a journal of the version before to the next one.
+UPGRADES = {
+    1: [
+        *(
+            f"ALTER TABLE energy ADD COLUMN {name} REAL"
+            for name in (
+                "joules_low",
+                "joules_high",
+                "gap_low_joules",
+                "gap_high_joules",
+                "interpolation_joules",
+                "alignment_joules",
+                "product_joules",
+                "meter_joules",
+                "volt_seconds",
+                "amp_seconds",
+            )
+        ),
+        *(f"ALTER TABLE energy ADD COLUMN {name} INTEGER" for name in ("duplicate", "repeated", "surplus")),
+        "ALTER TABLE energy ADD COLUMN worst_gap_seconds REAL",
+        "ALTER TABLE result ADD COLUMN joules_low REAL",
+        "ALTER TABLE result ADD COLUMN joules_high REAL",
+    ]
+}
 FINAL = ("ok", "partial", "failed", "lost", "not-run")
 # A status only worsens; what may follow what.
 ALLOWED = {
@@ -44,6 +68,8 @@ class Journal:
         try:
             self._db.execute("PRAGMA foreign_keys = ON")
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            while version in UPGRADES:
+                version = self._upgrade()
         except sqlite3.DatabaseError as error:
             raise UserError(f"{paths.short(path)}: cannot be read: {error}") from None
         if version != VERSION:
@@ -181,6 +207,17 @@ class Journal:
             raise ValueError(f"run {run}: {now} cannot become {status}: a status only worsens")
         self._db.execute("UPDATE run SET status = ?, reason = ? WHERE id = ?", (status, reason, run))
         _event(self._db, run, "status", {"from": now, "to": status, "reason": reason})
+
+    def _upgrade(self) -> int:
+        """Bring the journal to the next version, unless somebody else just did; gives its version."""
+        with self._transaction():
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            for statement in UPGRADES.get(version, []):
+                self._db.execute(statement)
+            if version in UPGRADES:
+                version += 1
+                self._db.execute(f"PRAGMA user_version = {version}")
+        return version
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

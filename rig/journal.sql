@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
 -- A campaign's journal: results/<campaign-id>/journal.sqlite (WAL). Times are controller UTC ns; units are in the names.
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE campaign (
   id TEXT PRIMARY KEY,             -- <name>-<UTC yyyymmdd-hhmmss>
@@ -61,12 +61,27 @@ CREATE TABLE energy (              -- one row per run, phase and rail that is me
   meter TEXT NOT NULL,
   rail TEXT NOT NULL,
   drive TEXT NOT NULL,             -- an array's energy is the sum over its members' rails
-  joules REAL,                     -- NULL: no measurement (no meter, no joules)
+  joules REAL,                     -- what was measured; NULL: no measurement (no meter, no joules)
   true_joules REAL,                -- virtual lab only: what the twin says it drew
-  samples INTEGER NOT NULL,
-  expected INTEGER NOT NULL,
+  samples INTEGER NOT NULL,        -- the ledger, between the points that enclose the phase:
+  expected INTEGER NOT NULL,       -- expected = samples + lost + duplicate + repeated
   lost INTEGER NOT NULL,
   gap_seconds REAL NOT NULL,
+  -- From here on since version 2; NULL: not known.
+  joules_low REAL,                 -- joules + gap_low_joules - product - (interpolation + alignment + meter, if known)
+  joules_high REAL,                -- joules + gap_high_joules + (interpolation + alignment + meter, if known)
+  gap_low_joules REAL,             -- what the gaps drew at least
+  gap_high_joules REAL,            -- and at most
+  interpolation_joules REAL,       -- power between the points around the phase's ends, either way
+  alignment_joules REAL,           -- the ends' own instants, either way
+  product_joules REAL,             -- how much too high mean volts times mean amps can be
+  meter_joules REAL,               -- expanded uncertainty (k = 2) of the meter; NULL: its class is not stated
+  volt_seconds REAL,               -- integrals of what was measured, for the meter's budget
+  amp_seconds REAL,
+  duplicate INTEGER,               -- in place of lost ones
+  repeated INTEGER,                -- the instrument held an old value
+  surplus INTEGER,                 -- beyond the time that passed; not in expected
+  worst_gap_seconds REAL,
   PRIMARY KEY (run, phase, meter, rail)
 );
 
@@ -77,7 +92,9 @@ CREATE TABLE result (              -- one row per run with performance and energ
   error_percent REAL,              -- 100 (joules - true_joules) / true_joules
   mean_watts REAL,
   ai_ops_per_joule REAL,
-  ai_mb_per_joule REAL
+  ai_mb_per_joule REAL,
+  joules_low REAL,                 -- since version 2: sums over the rails, NULL when any is not known
+  joules_high REAL
 );
 
 CREATE TABLE io (                  -- counters over the workload phase, by who counted

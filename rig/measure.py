@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis import energy, power
+from analysis import energy, meters, power
 from analysis.influx import Client, quote_string
 from analysis.results import Phase
 from rig import controller, influxdb, wait
@@ -60,13 +60,22 @@ def client(lab: Lab) -> Client:
 
 
 def energies(
-    lab: Lab, database: Client, host: str, drive: str, phases: Sequence[Phase], trace: Path
+    lab: Lab,
+    database: Client,
+    host: str,
+    drive: str,
+    phases: Sequence[Phase],
+    trace: Path,
+    campaign: Mapping[str, Any] | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The journal's `energy` rows of a run, and why joules are missing where they are.
 
     Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail without
-    points has a row without joules, a drive without rails has none: energy is never invented.
+    points has a row without joules, a drive without rails has none: energy is never invented. `campaign`: the
+    journal's, with `lab` and `provenance`: what was known of the meters and their calibration.
     """
+    described = (campaign or {}).get("lab") or {}
+    provenance = (campaign or {}).get("provenance") or {}
     rails = lab.rails_of(host, drive)
     unmeasured = sorted(set(lab.members_of(host, drive)) - {member for member, _, _ in rails})
     missing = [f"no energy of {member}: the inventory gives it no rails" for member in unmeasured]
@@ -88,8 +97,21 @@ def energies(
     if frame.height:
         power.write(frame, trace)
     rows = []
+
+    def products_of_means(member: str, meter: str, rail: str) -> bool:
+        return meters.mean_products(described, host, member, meter, rail)
+
     for phase in phases:
-        measured = power.energy_by_rail(frame, phase.start_ns, phase.end_ns) if frame.height else {}
+        errors = {
+            rail.meter: phase.clock_error_ns + meters.edge_error_ns(described, rail.meter)
+            for _, _, rail in rails
+        }
+        interval = (phase.start_ns, phase.end_ns)
+        measured = {}
+        if frame.height:
+            measured = power.energy_by_rail(
+                frame, *interval, edge_error_ns=errors, mean_products=products_of_means
+            )
         for member, name, rail in rails:
             found = measured.get((member, rail.meter, name), energy.IntervalEnergy(None, "no points"))
             if found.joules is None and phase.phase == "workload":
@@ -97,21 +119,48 @@ def energies(
                 missing.append(
                     f"no energy of {member} {name}: {f'meter {rail.meter} is {why}' if why else found.reason}"
                 )
-            rows.append(
-                {
-                    "phase": phase.phase,
-                    "meter": rail.meter,
-                    "rail": name,
-                    "drive": member,
-                    "joules": found.joules,
-                    "true_joules": None,
-                    "samples": found.samples,
-                    "expected": found.expected,
-                    "lost": found.lost,
-                    "gap_seconds": found.gap_seconds,
-                }
+            budget = meters.budget(
+                described,
+                provenance,
+                host=host,
+                drive=member,
+                rail=name,
+                meter=rail.meter,
+                joules=found.joules,
+                seconds=phase.seconds,
+                volt_seconds=found.volt_seconds,
+                amp_seconds=found.amp_seconds,
+                at_ns=phase.start_ns,
             )
+            identity = {"phase": phase.phase, "meter": rail.meter, "rail": name, "drive": member}
+            rows.append(identity | _row(found.with_meter(budget.expanded)))
     return rows, missing
+
+
+def _row(found: energy.IntervalEnergy) -> dict[str, Any]:
+    """The columns of an `energy` row that an interval's energy gives."""
+    return {
+        "joules": found.joules,
+        "true_joules": None,
+        "samples": found.samples,
+        "expected": found.expected,
+        "lost": found.lost,
+        "gap_seconds": found.gap_seconds,
+        "joules_low": found.joules_low,
+        "joules_high": found.joules_high,
+        "gap_low_joules": found.budget.gap_low,
+        "gap_high_joules": found.budget.gap_high,
+        "interpolation_joules": found.budget.interpolation,
+        "alignment_joules": found.budget.alignment,
+        "product_joules": found.budget.product,
+        "meter_joules": found.budget.meter,
+        "volt_seconds": found.volt_seconds,
+        "amp_seconds": found.amp_seconds,
+        "duplicate": found.duplicate,
+        "repeated": found.repeated,
+        "surplus": found.surplus,
+        "worst_gap_seconds": found.worst_gap_seconds,
+    }
 
 
 def truths(lab: Lab, host: str, drive: str, phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:

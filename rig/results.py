@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from analysis import results, tables
+from analysis import baseline, ledger, meters, results, tables
+from analysis.meters import EXPIRED
+from analysis.results import Campaign
 from rig.journal import Journal
 
 
@@ -31,11 +35,15 @@ def write_tables(folder: Path) -> list[Path]:
 
 
 def as_json(folder: Path) -> dict[str, Any]:
-    """Every run: id, cell, status with reason, phases, performance, joules measured and true, error, AI."""
+    """Every run: id, cell, status with reason, phases, performance, joules measured and true, error, AI.
+
+    Also the energy's and the AI's least and greatest (the AI's of the energy's alone), and the idle baseline.
+    """
     campaign = results.load(folder)
     runs = []
+    rows = {row["run"]: row for row in tables.runs(campaign).iter_rows(named=True)}
     for run in campaign.runs:
-        done, result = run.performance, run.result
+        done, result, row = run.performance, run.result, rows[run.id]
         runs.append(
             {
                 "id": run.id,
@@ -55,6 +63,19 @@ def as_json(folder: Path) -> dict[str, Any]:
                 "mean_watts": result.mean_watts if result else None,
                 "ai_ops_per_joule": result.ai_ops_per_joule if result else None,
                 "ai_mb_per_joule": result.ai_mb_per_joule if result else None,
+                **{
+                    name: row[name]
+                    for name in (
+                        "joules_low",
+                        "joules_high",
+                        "truth_within",
+                        "ai_ops_per_joule_energy_low",
+                        "ai_ops_per_joule_energy_high",
+                        "ai_mb_per_joule_energy_low",
+                        "ai_mb_per_joule_energy_high",
+                        "calibration",
+                    )
+                },
                 "energy": [vars(rail) for rail in run.energy],
                 "io": [vars(count) for count in run.io.values()],
             }
@@ -65,18 +86,23 @@ def as_json(folder: Path) -> dict[str, Any]:
         "virtual_lab": campaign.virtual,
         "finished": campaign.finished_ns is not None,
         "runs": runs,
+        "baseline": [vars(rail) | {"same_day": rail.same_day} for rail in baseline.of_campaign(campaign)],
+        "ledger": [vars(meter) | {"balanced": meter.balanced} for meter in ledger.of_campaign(campaign)],
     }
 
 
 def ai_table_text(folder: Path, width: int = 110) -> str:
-    """The AI table of a campaign: a file system a row, a scheduler a column, for each drive and workload."""
+    """The AI table of a campaign: a file system a row, a scheduler a column, for each drive and workload.
+
+    Each AI with the least and the greatest of its energy's interval; below, what the figures rest on.
+    """
     campaign = results.load(folder)
     cells = tables.cells(campaign)
     console = Console(width=width, record=True, file=io.StringIO())
-    mark = " · VIRTUAL LAB" if campaign.virtual else ""
+    mark = _virtual(campaign)
     for (drive, workload), of_both in cells.group_by("drive", "workload", maintain_order=True):
         schedulers = _in_order(campaign.definition["factors"]["scheduler"], of_both["scheduler"])
-        console.print(f"AI in ops/J · {drive} · {workload}{mark}")
+        console.print(f"AI in ops/J [least, greatest by energy] · {drive} · {workload}{mark}", markup=False)
         table = Table()
         table.add_column("file system")
         for scheduler in schedulers:
@@ -91,10 +117,16 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     runs = tables.runs(campaign)
     errors = runs["error_percent"].drop_nulls()
     if len(errors):
+        within = runs["truth_within"].drop_nulls()
+        inside = f"; true joules within [low, high] in {within.sum()} of {len(within)}" if len(within) else ""
         console.print(
             f"measured against true joules, {len(errors)} runs:"
-            f" worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %"
+            f" worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %{inside}",
+            markup=False,
+            soft_wrap=True,
         )
+    for line in _foundations(campaign):
+        console.print(line, markup=False, soft_wrap=True)
     counts = ", ".join(
         f"{count} {status}" for status, count in runs["status"].value_counts(sort=True).iter_rows()
     )
@@ -103,6 +135,66 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         + (" (one run a cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else "")
     )
     return console.export_text().rstrip()
+
+
+def _foundations(campaign: Campaign) -> list[str]:
+    """What the figures rest on: the meters' samples, calibrations and classes, a line each."""
+    lines = []
+    for meter in ledger.of_campaign(campaign):
+        balance = {True: "balanced", False: f"{meter.unaccounted} unaccounted for", None: "balance not known"}
+        lines.append(
+            f"meter {meter.meter}: {meter.samples} of {meter.expected} samples, {meter.lost} lost,"
+            f" worst gap {meter.worst_gap_seconds or 0.0:.3g} s, {balance[meter.balanced]};"
+            f" {meters.standing(campaign.lab, campaign.provenance, meter.meter, meter.last_ns)}"
+        )
+    return lines
+
+
+def baseline_text(folder: Path, width: int = 110) -> str:
+    """Idle power of each rail over a campaign's runs. A figure of its own: it is in no other one."""
+    campaign = results.load(folder)
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(f"idle watts, subtracted from nothing · {campaign.id}{_virtual(campaign)}", markup=False)
+    table = Table()
+    for name in ("host", "drive", "rail (meter)"):
+        table.add_column(name)
+    for name in ("W", "±", escape("[low, high]"), "runs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("when (UTC)")
+    for rail in baseline.of_campaign(campaign):
+        reach = f"[{rail.low:.4f}, {rail.high:.4f}]" if rail.low is not None else "–"
+        watts = f"{rail.watts:.4f}" if rail.watts is not None else "–"
+        if meters.expired(campaign.provenance, rail.meter, rail.last_ns):
+            watts += EXPIRED
+        table.add_row(
+            rail.host,
+            rail.drive,
+            f"{rail.rail} ({rail.meter})",
+            watts,
+            f"{rail.standard_deviation:.4f}" if rail.standard_deviation is not None else "–",
+            escape(reach),
+            str(rail.n) + (f" of {rail.n + rail.left_out}" if rail.left_out else ""),
+            _when(rail.first_ns, rail.last_ns),
+        )
+    console.print(table)
+    if table.row_count == 0:
+        console.print("no run has an idle phase with energy")
+    for line in _foundations(campaign):
+        if EXPIRED in line:
+            console.print(line, markup=False, soft_wrap=True)
+    return console.export_text().rstrip()
+
+
+def _when(first_ns: int | None, last_ns: int | None) -> str:
+    if first_ns is None or last_ns is None:
+        return "–"
+    first, last = (datetime.fromtimestamp(at // 1_000_000_000, UTC) for at in (first_ns, last_ns))
+    until = "%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M"
+    return f"{first:%Y-%m-%d %H:%M}–{last:{until}}"
+
+
+def _virtual(campaign: Campaign) -> str:
+    return " · VIRTUAL LAB" if campaign.virtual else ""
 
 
 def _in_order(wanted: list[str], present: pl.Series) -> list[str]:
@@ -118,4 +210,10 @@ def _cell(cell: pl.DataFrame, best: float | None) -> str:
     text = f"{row['ai_ops_per_joule']:.1f}"
     if row["ai_ops_per_joule_standard_deviation"] is not None:
         text += f" ± {row['ai_ops_per_joule_standard_deviation']:.1f}"
-    return text + (" *" if row["ai_ops_per_joule"] == best else "  ")
+    if row["calibration"] == "expired":
+        text += EXPIRED
+    text += " *" if row["ai_ops_per_joule"] == best else "  "
+    if row["ai_ops_per_joule_energy_low"] is not None:
+        low, high = row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"]
+        text += escape(f"\n[{low:.1f}, {high:.1f}]  ")
+    return text

@@ -92,6 +92,13 @@ class Influxd:
             end(self._process, 20)
             self._process = None
 
+    def kill(self) -> None:
+        """As the kernel does where memory is short: nothing is flushed."""
+        assert self._process
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
     def _answers(self) -> bool:
         assert self._process
         assert self._process.poll() is None, (self.folder / "influxd.log").read_text()[-2000:]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.meters import EXPIRED
 from analysis.report.text import number, several
 from analysis.results import Campaign
 
@@ -96,7 +97,12 @@ def answer(group: Group) -> Answer:
     deviation = best["ai_ops_per_joule_standard_deviation"]
     if deviation is not None:
         figure = f"{number(best['ai_ops_per_joule'])} ± {number(deviation, 2)} ops/J"
+    if best["calibration"] == "expired":
+        figure += EXPIRED
     parts = [f"{number(best['ai_mb_per_joule'])} MB/J", f"n = {best['runs_counted']}"]
+    if best["ai_ops_per_joule_energy_low"] is not None:
+        low, high = best["ai_ops_per_joule_energy_low"], best["ai_ops_per_joule_energy_high"]
+        parts.append(f"by the energy's interval alone {number(low)} to {number(high)} ops/J")
     if len(ranked) == 1:
         parts.append("the only cell with a result, so nothing to compare it with")
     else:

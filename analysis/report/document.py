@@ -8,7 +8,7 @@ import logging
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ import yaml
 from weasyprint import HTML
 from weasyprint.urls import URLFetcher
 
-from analysis import power, tables
+from analysis import baseline, ledger, meters, power, tables, uncertainty
+from analysis.energy import EnergyBudget
 from analysis.report import answer, figures, fonts, text
-from analysis.results import FINISHED, STATUSES, Campaign, ResultsError, Run
+from analysis.results import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
 
 _HERE = Path(__file__).parent
 _MOST_CELLS = 4  # listed by name
@@ -36,7 +37,7 @@ def html(campaign: Campaign) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(text=text, combination=answer.combination)
+    environment.globals.update(text=text, combination=answer.combination, EXPIRED=meters.EXPIRED)
     environment.filters["svg"] = _embedded
     content = environment.get_template("report.html.j2").render(_content(campaign))
     style = (_HERE / "report.css").read_text(encoding="utf-8")
@@ -78,12 +79,19 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "has_truth": any(run["true_joules"] is not None for run in runs),
         "trace": _trace(campaign, groups),
         "truth": _truth(campaign),
-        "ledger": _ledger(campaign),
+        "meter_ledger": ledger.of_campaign(campaign),
+        "rail_ledger": ledger.of_rails(campaign),
+        "intervals": _intervals(campaign),
+        "baseline": baseline.of_campaign(campaign),
+        "expired": _expired(campaign),
+        "is_expired": lambda meter, at_ns: meters.expired(campaign.provenance, meter, at_ns),
         "not_ok": _not_ok(campaign),
         "excluded": _excluded(campaign),
         "drives": _drives(campaign, settings),
         "meters": _meters(campaign),
-        "versions": list(text.flat(campaign.provenance).items()),
+        "versions": list(
+            text.flat({k: v for k, v in campaign.provenance.items() if k != "calibration"}).items()
+        ),
         "settings": settings.rows,
         "damaged": damaged,
         "definition": yaml.safe_dump(
@@ -124,6 +132,7 @@ class _Trace:
     note: str
     figure: figures.Svg | None
     phases: list[dict[str, Any]]
+    expired: bool = False  # whether it rests on a calibration past its date
 
 
 def _trace(campaign: Campaign, groups: Sequence[answer.Group]) -> _Trace:
@@ -142,7 +151,8 @@ def _trace(campaign: Campaign, groups: Sequence[answer.Group]) -> _Trace:
         phases = sorted(run.phases.values(), key=lambda phase: phase.start_ns)
         figure = figures.power_trace(points, phases, virtual=campaign.virtual)
         why = _standing(campaign, run, order)
-        return _Trace(run, why, figure, [_phase_row(run, phase.phase) for phase in phases])
+        expired = tables.calibration(campaign, [run]) == "expired"
+        return _Trace(run, why, figure, [_phase_row(run, phase.phase) for phase in phases], expired)
     if not order:
         return _Trace(None, "No power trace: no run ended with joules.", None, [])
     return _Trace(None, f"No power trace: no finished run kept its power.csv{problem}.", None, [])
@@ -183,8 +193,15 @@ def _phase_row(run: Run, phase: str) -> dict[str, Any]:
         "seconds": seconds,
         "joules": joules,
         "true_joules": true,
+        "low": _sum_of(rails, "joules_low"),
+        "high": _sum_of(rails, "joules_high"),
         "watts": joules / seconds if joules is not None and seconds > 0 else None,
     }
+
+
+def _sum_of(rails: Sequence[RailEnergy], name: str) -> float | None:
+    values = [getattr(rail, name) for rail in rails]
+    return sum(values) if values and None not in values else None
 
 
 def _truth(campaign: Campaign) -> dict[str, Any] | None:
@@ -198,26 +215,91 @@ def _truth(campaign: Campaign) -> dict[str, Any] | None:
         "worst": worst,
         "mean": sum(run.result.error_percent for run in runs) / len(runs),
         "within": sum(abs(run.result.error_percent) <= 1 for run in runs),
+        "bounded": sum(run.result.truth_within is not None for run in runs),
+        "inside": sum(run.result.truth_within is True for run in runs),
+        "outside": text.ranges([run.ordinal for run in runs if run.result.truth_within is False]),
     }
 
 
-def _ledger(campaign: Campaign) -> list[dict[str, Any]]:
-    """Samples by drive, meter and rail over all runs and phases, with how many phases went without joules."""
-    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+@dataclass(frozen=True)
+class _Interval:
+    """What the intervals of one rail's workload phases are made of; `budget` is in watts, at mean power."""
+
+    drive: str
+    meter: str
+    rail: str
+    runs: int
+    watts: float
+    low: float
+    high: float
+    shares: dict[str, float]
+    budget: uncertainty.MeterBudget
+    expired: bool
+
+
+def _intervals(campaign: Campaign) -> list[_Interval]:
+    """By rail, over the workload phases of all runs that have joules with low and high."""
+    found: dict[tuple[str, str, str], list[tuple[Run, RailEnergy]]] = {}
     for run in campaign.runs:
         for rail in run.energy:
-            row = rows.setdefault(
-                (rail.drive, rail.meter, rail.rail),
-                {"phases": 0, "without": 0, "samples": 0, "expected": 0, "lost": 0, "gap_seconds": 0.0},
+            if rail.phase == "workload" and rail.joules_low is not None and "workload" in run.phases:
+                found.setdefault((rail.drive, rail.meter, rail.rail), []).append((run, rail))
+    return [_interval(campaign, key, found[key]) for key in sorted(found)]
+
+
+def _interval(
+    campaign: Campaign, key: tuple[str, str, str], measured: Sequence[tuple[Run, RailEnergy]]
+) -> _Interval:
+    drive, meter, rail = key
+    seconds = sum(run.phases["workload"].seconds for run, _ in measured)
+
+    def mean(name: str) -> float | None:
+        values = [getattr(energy, name) for _, energy in measured]
+        return None if None in values or seconds <= 0 else sum(values) / seconds
+
+    parts = {
+        field.name: mean(_GAPS.get(field.name, f"{field.name}_joules")) for field in fields(EnergyBudget)
+    }
+    last = max(run.phases["workload"].start_ns for run, _ in measured)
+    return _Interval(
+        drive,
+        meter,
+        rail,
+        runs=len(measured),
+        watts=mean("joules"),
+        low=mean("joules_low"),
+        high=mean("joules_high"),
+        shares=EnergyBudget(**parts).shares(),
+        budget=meters.budget(
+            campaign.lab,
+            campaign.provenance,
+            host=measured[0][0].host,
+            drive=drive,
+            rail=rail,
+            meter=meter,
+            joules=mean("joules"),
+            seconds=1.0,
+            volt_seconds=mean("volt_seconds"),
+            amp_seconds=mean("amp_seconds"),
+            at_ns=last,
+        ),
+        expired=meters.expired(campaign.provenance, meter, last),
+    )
+
+
+_GAPS = {"gap_low": "gap_low_joules", "gap_high": "gap_high_joules"}
+
+
+def _expired(campaign: Campaign) -> str:
+    """Which calibrations that the figures rest on are past their date; empty where none is."""
+    found = []
+    for meter in ledger.of_campaign(campaign):
+        if meters.expired(campaign.provenance, meter.meter, meter.last_ns):
+            record = meters.calibration(campaign.provenance, meter.meter)
+            found.append(
+                f"calibration of {meter.meter} expired {record.get('expires', 'on an unknown date')}"
             )
-            row["phases"] += 1
-            row["without"] += rail.joules is None
-            for name in ("samples", "expected", "lost", "gap_seconds"):
-                row[name] += getattr(rail, name)
-    return [
-        {"drive": drive, "meter": meter, "rail": rail, **rows[drive, meter, rail]}
-        for drive, meter, rail in sorted(rows)
-    ]
+    return f"{meters.EXPIRED} {'; '.join(found)}." if found else ""
 
 
 def _not_ok(campaign: Campaign) -> list[dict[str, Any]]:
@@ -300,14 +382,14 @@ def _drives(campaign: Campaign, settings: _Settings) -> list[dict[str, Any]]:
     used = list(dict.fromkeys((run.host, run.drive) for run in campaign.runs))
     rows = []
     for host, name in sorted(used):
-        model = _at(campaign.lab, "hosts", host)
-        array = _at(model, "arrays", name)
+        model = meters.at(campaign.lab, "hosts", host)
+        array = meters.at(model, "arrays", name)
         for member in array.get("members", []) if array else [name]:
-            spec = _at(model, "drives", member)
+            spec = meters.at(model, "drives", member)
             found = settings.by_drive.get(name, {}) if not array else {}
             rails = [
-                f"{rail} on {wiring.get('meter', '?')} {wiring.get('volts', '?')}/{wiring.get('amps', '?')}"
-                for rail, wiring in _at(spec, "rails").items()
+                f"{rail} on {wiring.get('meter', '?')} {_channels(wiring)}"
+                for rail, wiring in meters.at(spec, "rails").items()
                 if isinstance(wiring, dict)
             ]
             rows.append(
@@ -326,26 +408,24 @@ def _drives(campaign: Campaign, settings: _Settings) -> list[dict[str, Any]]:
     return rows
 
 
+def _channels(wiring: dict[str, Any]) -> str:
+    return "/".join(str(wiring[kind]) for kind in uncertainty.QUANTITIES if wiring.get(kind)) or "?"
+
+
 def _meters(campaign: Campaign) -> list[dict[str, Any]]:
     """The meters that measured, as the journal and the lab model tell them."""
-    used = sorted({rail.meter for run in campaign.runs for rail in run.energy})
-    declared = _at(campaign.lab, "controller", "meters") or _at(campaign.lab, "meters")
     return [
         {
-            "name": name,
+            "name": used.meter,
+            "standing": meters.standing(campaign.lab, campaign.provenance, used.meter, used.last_ns),
             "settings": [
-                (key, value) for key, value in text.flat(_at(declared, name)).items() if value != text.DASH
+                (key, value)
+                for key, value in text.flat(meters.declared(campaign.lab, used.meter)).items()
+                if value != text.DASH and not key.startswith("accuracy")
             ],
         }
-        for name in used
+        for used in ledger.of_campaign(campaign)
     ]
-
-
-def _at(tree: Any, *keys: str) -> dict[str, Any]:
-    """The object at a path of keys in JSON; empty where there is none."""
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    return tree if isinstance(tree, dict) else {}
 
 
 def _commands(campaign: Campaign) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from analysis.meters import EXPIRED
 from analysis.report.answer import Row
 from analysis.report.text import number
 from analysis.results import Phase, Run
@@ -141,7 +142,8 @@ def _heat_cell(axes: Axes, column: int, row: int, cell: Row | None, shade: Norma
     if cell["runs_counted"] < cell["runs_planned"]:
         notes.append(f"{cell['runs_counted']} of {cell['runs_planned']} runs")
     shift = 0.16 if notes else 0.0
-    axes.text(centre[0], centre[1] - shift, number(value), ha="center", va="center", color=ink, fontsize=10.5)
+    shown = number(value) + (EXPIRED if cell["calibration"] == "expired" else "")
+    axes.text(centre[0], centre[1] - shift, shown, ha="center", va="center", color=ink, fontsize=10.5)
     if notes:
         axes.text(
             centre[0], centre[1] + 0.22, ", ".join(notes), ha="center", va="center", color=ink, fontsize=7.5

@@ -62,6 +62,15 @@ def utc(time_ns: int | None) -> str:
     return datetime.fromtimestamp(time_ns // 1_000_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def span(first_ns: int | None, last_ns: int | None) -> str:
+    """From one instant to another, to the minute; the day once where it is one."""
+    if first_ns is None or last_ns is None:
+        return DASH
+    first, last = (datetime.fromtimestamp(at // 1_000_000_000, UTC) for at in (first_ns, last_ns))
+    until = "%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M"
+    return f"{first:%Y-%m-%d %H:%M}–{last:{until}}"
+
+
 def duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:

@@ -13,7 +13,7 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from rig import engine, lab
+from rig import engine, lab, waveforms
 from rig.errors import UserError
 from rig.journal import Journal
 
@@ -58,11 +58,12 @@ class ActionModule(ActionBase):
     def _execute(self, journal, run, described, task_vars):
         total = len(journal.runs())
         try:
-            answer = self._execute_module(
-                module_name="joulerig_run",
-                module_args=engine.arguments(journal, run, described),
-                task_vars=task_vars,
-            )
+            with waveforms.recorded(journal, run, described):
+                answer = self._execute_module(
+                    module_name="joulerig_run",
+                    module_args=engine.arguments(journal, run, described),
+                    task_vars=task_vars,
+                )
         except AnsibleConnectionFailure as error:
             journal.finish(run["id"], "lost", f"host gone: {_one_line(error)}", {})
             self._say(run, total, "lost", _one_line(error))

@@ -18,6 +18,9 @@ import (
 // costs the measured host CPU time, and only a live view is in a hurry.
 const defaultFlushIntervalSeconds = 2
 
+// defaultMaxSpoolBytes is less than the writer's own: the disk is a test host's, and this is ten hours there.
+const defaultMaxSpoolBytes = 1 << 30
+
 type config struct {
 	Host            string  `json:"host"`             // tag of every point
 	IntervalSeconds float64 `json:"interval_seconds"` // block layer and journals
@@ -90,6 +93,9 @@ func (c *config) check() error {
 	}
 	if c.Influx.FlushIntervalSeconds == 0 {
 		c.Influx.FlushIntervalSeconds = defaultFlushIntervalSeconds
+	}
+	if c.Influx.MaxSpoolBytes == 0 {
+		c.Influx.MaxSpoolBytes = defaultMaxSpoolBytes
 	}
 	if c.Influx.SpoolDir == "" {
 		return errors.New("spool_dir: empty: expected a directory")

@@ -111,7 +111,7 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	}
 
 	server := &http.Server{
-		Handler:           statusHandler(func() Status { return collectStatus(session, meters, writer.Stats) }),
+		Handler:           handler(meters, func() Status { return collectStatus(session, meters, writer.Stats) }),
 		ReadHeaderTimeout: 5 * time.Second,
 	}
 	go func() { _ = server.Serve(listener) }()
@@ -133,6 +133,11 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 		}()
 	}
 	running.Wait()
+	for _, m := range meters {
+		if became, err := m.stopRecording(); became.Path != "" {
+			logger.Printf("%s: the recording to %s ends with powerd: %+v, %v", m.config.Name, became.Path, became.Counts, err)
+		}
+	}
 
 	ending, cancel := context.WithTimeout(context.Background(), flushGrace)
 	defer cancel()

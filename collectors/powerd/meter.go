@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,6 +70,10 @@ type Instrument struct {
 	Model   string `json:"model"`
 	Version string `json:"version"`
 	Serial  string `json:"serial"`
+}
+
+func (i Instrument) String() string {
+	return strings.TrimSpace(strings.Join([]string{i.Vendor, i.Model, i.Serial, i.Version}, " "))
 }
 
 // feed is how samples of a kind of instrument become energy.

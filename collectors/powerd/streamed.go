@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	"joulerig/collectors/internal/clockfit"
 	"joulerig/collectors/internal/energy"
@@ -26,6 +27,8 @@ type streamed struct {
 	rails    []*streamedRail
 	maxWait  int
 
+	recording *recording // nil where none was asked for
+
 	// Of the stream under way.
 	observed uint64 // samples delivered, as the fit has been told
 	began    bool
@@ -34,11 +37,14 @@ type streamed struct {
 
 type streamedRail struct {
 	*rail
+	number      int // among the meter's rails
 	volts, amps *channel
 	next        uint64 // index after the last sample that was paired
 	surplus     uint64 // samples still to throw away
 	energy      *energy.Rail
 	print       fingerprint
+	gapEnd      uint64 // index after the last gap that indices tell of
+	gapSeconds  float64
 	stampedEnd  uint64 // index of the last point of this stream
 	base        books  // the counters at the beginning of this stream
 }
@@ -63,8 +69,8 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 		s.channels = append(s.channels, byName[c.name])
 	}
 	perPoint := samplesPerPoint(config.SampleRateHz, pointsPerSecond)
-	for _, base := range m.rails {
-		r := &streamedRail{rail: base}
+	for number, base := range m.rails {
+		r := &streamedRail{rail: base, number: number}
 		scale := energy.NoScale
 		if watts := base.config.Watts; watts != "" {
 			// A power is volts times amps of 1.
@@ -87,11 +93,15 @@ func (s *streamed) begin() {
 	s.fit.Restart()
 	s.observed, s.began = 0, false
 	s.pending = s.pending[:0]
+	if s.recording != nil {
+		s.recording.Stream()
+	}
 	for _, c := range s.channels {
 		c.reset()
 	}
 	for _, r := range s.rails {
 		r.next, r.surplus, r.stampedEnd = 0, 0, 0
+		r.gapEnd, r.gapSeconds = 0, 0
 		r.print.reset()
 		r.base = r.books
 	}
@@ -131,7 +141,7 @@ func (s *streamed) missing(n int64, at uint64) {
 	if n > 0 {
 		s.m.logf("%d samples are missing from the stream before sample %d", n, at)
 		for _, r := range s.rails {
-			r.lost(n, s.period())
+			r.books.unknown(r.books.Missing(n, s.period()))
 		}
 		return
 	}
@@ -146,8 +156,16 @@ func (s *streamed) missing(n int64, at uint64) {
 	}
 }
 
-func (r *streamedRail) lost(n int64, period float64) {
-	r.books.unknown(r.books.Missing(n, period))
+// lost books n samples that did not come, or were no numbers, from index `first` on. What follows on is the same gap.
+func (r *streamedRail) lost(first uint64, n int64, period float64) {
+	seconds := r.books.Missing(n, period)
+	r.books.unknown(seconds)
+	if first != r.gapEnd {
+		r.gapSeconds = 0
+	}
+	r.gapEnd = first + uint64(n)
+	r.gapSeconds += seconds
+	r.books.WorstGapSeconds = math.Max(r.books.WorstGapSeconds, r.gapSeconds)
 }
 
 // pair integrates what both channels of the rail have by now.
@@ -159,7 +177,7 @@ func (s *streamed) pair(r *streamedRail) {
 			return
 		}
 		if lo > r.next {
-			r.lost(int64(lo-r.next), s.period())
+			r.lost(r.next, int64(lo-r.next), s.period())
 		}
 		if drop := min(r.surplus, n); drop > 0 {
 			r.energy.Break()
@@ -173,7 +191,10 @@ func (s *streamed) pair(r *streamedRail) {
 			r.energy.Break()
 			r.books.unknown(r.books.Again(int64(n), s.period()))
 		} else {
-			r.energy.Add(lo, volts, amps, func(n int64) { r.lost(n, s.period()) })
+			if s.recording != nil {
+				s.recording.take(r.number, lo, volts, amps, &s.m.config)
+			}
+			r.energy.Add(lo, volts, amps, func(first uint64, n int64) { r.lost(first, n, s.period()) })
 		}
 		r.next = lo + n
 	}
@@ -220,6 +241,10 @@ func (s *streamed) publish() {
 	}
 	// The device's seconds are as long as its crystal makes them; the joules are of true ones.
 	second := 1 + s.fit.Drift()
+	if n := len(s.pending); s.recording != nil && n > 0 {
+		end := s.pending[n-1].point.End
+		s.recording.Clock(end, s.fit.At(end)+s.m.offset, s.fit.Residual())
+	}
 	for i := range s.pending {
 		p := &s.pending[i]
 		r := p.rail

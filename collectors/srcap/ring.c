@@ -119,7 +119,7 @@ void ring_kick(int64_t now_ns, int at_once)
 {
 	uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
 
-	if (written == kicked || (!at_once && now_ns - kicked_ns < RING_KICK_NS && written - kicked < ring->size / 4))
+	if (written == kicked || (!at_once && now_ns - kicked_ns < RING_KICK_NS && written - kicked < ring->size / 2))
 		return;
 	kicked_ns = now_ns;
 	kick();

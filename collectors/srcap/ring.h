@@ -20,8 +20,8 @@ unsigned char *ring_reserve(size_t length);
 void ring_commit(void);
 
 /* Wake the reader, if there is anything that it was not woken for: at once, or when RING_KICK_NS have passed since the last time
- * or a quarter of the ring is full. */
-#define RING_KICK_NS 200000000
+ * or half of the ring is full. */
+#define RING_KICK_NS 500000000
 void ring_kick(int64_t now_ns, int at_once);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* How often to look: often enough for the silence to be kept to a quarter, rarely enough to cost nothing. */
-#define MOST_TICK_NS 250000000
+#define MOST_TICK_NS 500000000
 #define TICKS_OF_SILENCE 4
 /* How long libsigrok may take to end an acquisition that waits inside a driver. */
 #define STOP_NS INT64_C(1000000000)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.indicator import ratio_of_sums
+from analysis.indicator import ratio_of_sums, within_energy
 
 WORK = {"ops": "ops", "mb": "megabytes"}  # what a metric divides by joules
 CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")
@@ -18,7 +18,8 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
 
     A block: drive, workload, factors, filesystems, schedulers, cells[filesystem][scheduler]. A cell: planned
     (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok run has a value: mean
-    (all work over all joules), low and high of the runs, n, share (of the block's best mean, 0..1), mark
+    (all work over all joules), low and high of the runs, energy_low and energy_high (of the joules' own
+    interval, where the journal has one), n, share (of the block's best mean, 0..1), mark
     ('best', 'tied' or ''). Only ok runs count: a partial run's meter failed. Where there is none but a
     partial run has a value, that is shown with n = 0.
     """
@@ -74,7 +75,15 @@ def _figure(measured: list[tuple[str, dict[str, Any]]], work: str) -> dict[str, 
     if not shown:
         return None
     ratio = ratio_of_sums([result[work] for result in shown], [result["joules"] for result in shown])
-    return {"mean": ratio.mean, "low": ratio.least, "high": ratio.greatest, "n": len(counting)}
+    figure = {"mean": ratio.mean, "low": ratio.least, "high": ratio.greatest, "n": len(counting)}
+    reach = within_energy(
+        sum(result[work] for result in shown),
+        *(
+            None if any(result[bound] is None for result in shown) else sum(result[bound] for result in shown)
+            for bound in ("joules_low", "joules_high")
+        ),
+    )
+    return figure | ({"energy_low": reach[0], "energy_high": reach[1]} if reach else {})
 
 
 def _mark(figures: list[dict[str, Any]]) -> None:

@@ -15,8 +15,10 @@ RUN_COLUMNS = (
 )
 RESULTS = (
     "SELECT result.run, joules, mean_watts, error_percent, ai_ops_per_joule, ai_mb_per_joule, ops,"
-    " (read_bytes + write_bytes) / 1e6 AS megabytes FROM result JOIN performance USING (run)"
+    " (read_bytes + write_bytes) / 1e6 AS megabytes, {bounds} FROM result JOIN performance USING (run)"
 )
+# By the journal's version: the first had none.
+BOUNDS = {1: "NULL AS joules_low, NULL AS joules_high"}
 
 
 class Journal:
@@ -54,10 +56,12 @@ class Journal:
             campaign = self._one(f"SELECT {CAMPAIGN_COLUMNS} FROM campaign")
             if campaign is None:
                 return None
+            version = self._database.execute("PRAGMA user_version").fetchone()[0]
+            found = RESULTS.format(bounds=BOUNDS.get(version, "joules_low, joules_high"))
             return {
                 "campaign": campaign,
                 "runs": self._all(f"SELECT {RUN_COLUMNS} FROM run ORDER BY ordinal"),
-                "results": {row["run"]: row for row in self._all(RESULTS)},
+                "results": {row["run"]: row for row in self._all(found)},
                 "last_event_ns": self._database.execute("SELECT max(time_ns) FROM event").fetchone()[0],
             }
         finally:

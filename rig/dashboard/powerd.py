@@ -19,6 +19,8 @@ FIGURES = (
     "observed_rate_hz",
 )
 
+LEDGER = ("samples", "lost", "duplicate", "repeated")
+
 
 class _Connection(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
@@ -52,10 +54,15 @@ def status(path: Path) -> dict[str, Any]:
 
 
 def meter(row: dict[str, Any]) -> dict[str, Any]:
-    """One meter of the status: its figures, and what it lost in percent of what it should have sent."""
+    """One meter of the status: its figures, and what it lost in percent of what it should have sent.
+
+    `unaccounted`: samples expected that no column of its ledger has; None where it does not have them all.
+    """
     expected, lost = row.get("expected"), row.get("lost")
+    booked = [row.get(name) for name in LEDGER]
     return {
         "name": row["name"],
+        "unaccounted": expected - sum(booked) if expected is not None and None not in booked else None,
         "lost_percent": 100 * lost / expected if expected and lost is not None else None,
         **{name: row.get(name) for name in FIGURES},
     }

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from analysis import power
+from analysis import meters, power
 from analysis.indicator import of_run
 
 SCHEMA = Path(__file__).parents[2] / "rig" / "journal.sql"
@@ -24,9 +24,30 @@ PHASES = {"prepare": 1.4, "precondition": 3.0, "idle": 4.0, "workload": 10.0, "t
 
 # Idle watts, joules an operation, and operations per second of f2fs with none.
 DRIVES = {
-    "nvme-plp": {"rail": "12v", "meter": "tap1a", "idle": 4.1, "joules_per_op": 2.1e-4, "ops": 8200.0},
-    "nvme-consumer": {"rail": "3v3", "meter": "tap1a", "idle": 0.9, "joules_per_op": 9.5e-4, "ops": 1310.0},
-    "sata-plp": {"rail": "5v", "meter": "tap1b", "idle": 1.3, "joules_per_op": 4.0e-4, "ops": 4100.0},
+    "nvme-plp": {
+        "volts": 12.0,
+        "rail": "12v",
+        "meter": "tap1a",
+        "idle": 4.1,
+        "joules_per_op": 2.1e-4,
+        "ops": 8200.0,
+    },
+    "nvme-consumer": {
+        "volts": 3.3,
+        "rail": "3v3",
+        "meter": "tap1a",
+        "idle": 0.9,
+        "joules_per_op": 9.5e-4,
+        "ops": 1310.0,
+    },
+    "sata-plp": {
+        "volts": 5.0,
+        "rail": "5v",
+        "meter": "tap1b",
+        "idle": 1.3,
+        "joules_per_op": 4.0e-4,
+        "ops": 4100.0,
+    },
 }
 FILESYSTEM_SPEED = {"ext4": 0.62, "xfs": 0.71, "f2fs": 1.0, "ext2": 0.9, "btrfs": 0.35}
 SCHEDULER_SPEED = {"none": 1.0, "mq-deadline": 0.985, "bfq": 0.88, "kyber": 0.97}
@@ -64,6 +85,9 @@ def build(
     exclude: Sequence[dict] = (),
     traces: bool = False,
     seed: int = 1,
+    accuracy: dict | None = None,
+    calibration: dict | None = None,
+    lost_share: float = 1.5e-4,
 ) -> Path:
     """A results folder in `folder` (made); returns it. Same arguments, same bytes but for SQLite's own."""
     rng = np.random.default_rng(seed)
@@ -89,10 +113,12 @@ def build(
         "seed": seed,
         "phases": {f"{phase}_seconds": seconds for phase, seconds in PHASES.items()},
     }
+    lab = _lab(virtual, accuracy)
     provenance = {
         "git_revision": "0f3c9d2e7a1b",
         "seed": seed,
         "tools": {"python": "3.11.2", "ansible-core": "2.19.4", "influxdb": "1.6.7", "libsigrok": "0.5.2"},
+        **({"calibration": calibration} if calibration is not None else {}),
     }
     combinations = [
         dict(zip(factors, levels, strict=True)) for levels in itertools.product(*factors.values())
@@ -112,7 +138,7 @@ def build(
                 T0,
                 None,
                 json.dumps(definition),
-                json.dumps(_lab(virtual)),
+                json.dumps(lab),
                 int(virtual),
                 json.dumps(provenance),
             ),
@@ -131,6 +157,8 @@ def build(
                 noise,
                 traces,
                 rng,
+                lambda row: _bounds(lab, provenance, row),
+                lost_share,
             )
         if finished:
             database.execute("UPDATE campaign SET finished_ns = ?", (now,))
@@ -142,7 +170,20 @@ def build(
 
 
 def _run(
-    database, folder, campaign, ordinal, replicate, levels, now, virtual, outcome, noise, traces, rng
+    database,
+    folder,
+    campaign,
+    ordinal,
+    replicate,
+    levels,
+    now,
+    virtual,
+    outcome,
+    noise,
+    traces,
+    rng,
+    bounds,
+    lost_share,
 ) -> int:
     run = f"{campaign}-{ordinal:04d}"
     cell = "/".join(levels[key] for key in ("drive", "filesystem", "scheduler", "workload"))
@@ -188,11 +229,13 @@ def _run(
         database.execute("UPDATE run SET ended_ns = ? WHERE id = ?", (instant, run))
     _settings(folder / "runs" / run, levels, virtual)
     if complete:
-        _figures(database, folder, run, levels, phases, end, virtual, noise, traces, rng)
+        _figures(database, folder, run, levels, phases, end, virtual, noise, traces, rng, bounds, lost_share)
     return instant + 300_000_000
 
 
-def _figures(database, folder, run, levels, phases, end, virtual, noise, traces, rng) -> None:
+def _figures(
+    database, folder, run, levels, phases, end, virtual, noise, traces, rng, bounds, lost_share
+) -> None:
     drive = DRIVES[levels["drive"]]
     seconds = PHASES["workload"]
     speed = FILESYSTEM_SPEED[levels["filesystem"]] * SCHEDULER_SPEED[levels["scheduler"]]
@@ -213,20 +256,22 @@ def _figures(database, folder, run, levels, phases, end, virtual, noise, traces,
     true["workload"] = drive["idle"] * seconds + ops * drive["joules_per_op"] * (
         1 + noise * rng.standard_normal()
     )
-    measured = {}
+    measured, bounded = {}, []
     for phase, joules in true.items():
-        measured[phase] = joules * (1 + 0.0015 * rng.standard_normal() - 0.0004) if end.joules else None
         samples = int(PHASES[phase] * 1000) if end.joules else 0
-        lost = int(rng.poisson(0.15)) if end.joules else 0
-        _insert(
-            database,
-            "energy",
-            {
-                "run": run, "phase": phase, "meter": drive["meter"], "rail": drive["rail"], "drive": levels["drive"],
-                "joules": measured[phase], "true_joules": joules if virtual else None, "samples": samples - lost,
-                "expected": samples, "lost": lost, "gap_seconds": lost * 1e-3,
-            },
-        )  # fmt: skip
+        lost = int(rng.poisson(lost_share * samples))
+        error = 1 + 0.0015 * rng.standard_normal() - 0.0004
+        measured[phase] = joules * error * (1 - lost / samples) if end.joules else None
+        row = {
+            "run": run, "phase": phase, "meter": drive["meter"], "rail": drive["rail"], "drive": levels["drive"],
+            "joules": measured[phase], "true_joules": joules if virtual else None, "samples": samples - lost,
+            "expected": samples, "lost": lost, "gap_seconds": lost * 1e-3, "duplicate": 0, "repeated": 0,
+            "surplus": 0, "worst_gap_seconds": min(lost, 1) * 1e-3,
+        }  # fmt: skip
+        if end.joules:
+            row |= bounds({**row, "volts": drive["volts"], "start_ns": phases[phase][0]})
+            bounded.append((row["joules_low"], row["joules_high"])) if phase == "workload" else None
+        _insert(database, "energy", row)
     joules, truth = measured["workload"], true["workload"] if virtual else None
     ai = of_run(ops=ops, bytes_moved=write_bytes, seconds=seconds, joules=joules)
     _insert(
@@ -236,6 +281,7 @@ def _figures(database, folder, run, levels, phases, end, virtual, noise, traces,
             "run": run, "joules": joules, "true_joules": truth,
             "error_percent": 100 * (joules - truth) / truth if joules is not None and truth is not None else None,
             "mean_watts": ai.mean_watts, "ai_ops_per_joule": ai.ops_per_joule, "ai_mb_per_joule": ai.mb_per_joule,
+            "joules_low": bounded[0][0] if bounded else None, "joules_high": bounded[0][1] if bounded else None,
         },
     )  # fmt: skip
     for source in ("host", "iod", *(["twin"] if virtual else [])):
@@ -250,6 +296,29 @@ def _figures(database, folder, run, levels, phases, end, virtual, noise, traces,
         )  # fmt: skip
     if traces and end.joules and end.power_csv:
         power.write(trace(phases, true, drive, levels["drive"], rng), folder / "runs" / run / "power.csv")
+
+
+def _bounds(lab: dict, provenance: dict, row: dict) -> dict:
+    """Low and high of an `energy` row: gaps from a tenth of to thrice the mean power, 5 ms at both ends."""
+    seconds = PHASES[row["phase"]]
+    watts = row["joules"] / seconds
+    gap_low, gap_high = 0.1 * watts * row["gap_seconds"], 3 * watts * row["gap_seconds"]
+    volt_seconds, amp_seconds = row["volts"] * seconds, row["joules"] / row["volts"]
+    host = next(iter(lab["hosts"]))
+    meter = meters.budget(
+        lab, provenance, host=host, joules=row["joules"], seconds=seconds, at_ns=row["start_ns"],
+        volt_seconds=volt_seconds, amp_seconds=amp_seconds, **{key: row[key] for key in ("drive", "rail", "meter")},
+    ).expanded  # fmt: skip
+    interpolation, alignment = 0.002 * watts, 0.015 * watts
+    product = 0.001 * watts * seconds
+    either_way = interpolation + alignment + (meter or 0.0)
+    return {
+        "joules_low": row["joules"] + gap_low - product - either_way, "product_joules": product,
+        "joules_high": row["joules"] + gap_high + either_way,
+        "gap_low_joules": gap_low, "gap_high_joules": gap_high, "interpolation_joules": interpolation,
+        "alignment_joules": alignment, "meter_joules": meter, "volt_seconds": volt_seconds,
+        "amp_seconds": amp_seconds,
+    }  # fmt: skip
 
 
 def trace(phases: dict, joules: dict, drive: dict, name: str, rng: np.random.Generator) -> pl.DataFrame:
@@ -308,7 +377,7 @@ def _settings(folder: Path, levels: dict, virtual: bool) -> None:
     (folder / "settings.json").write_text(json.dumps(settings, indent=1))
 
 
-def _lab(virtual: bool) -> dict:
+def _lab(virtual: bool, accuracy: dict | None) -> dict:
     serials = {"nvme-plp": "JRNVP0001", "nvme-consumer": "JRNVC0001", "sata-plp": "JRSSP0001"}
     host = {
         "drives": {
@@ -324,7 +393,12 @@ def _lab(virtual: bool) -> dict:
         "virtual": {"cpus": 2, "memory_mb": 2048} if virtual else None,
     }
     meters = {
-        name: {"driver": "hameg-hmo", "sample_rate_hz": 1000.0, "samples": "window-mean"}
+        name: {
+            "driver": "hameg-hmo",
+            "sample_rate_hz": 1000.0,
+            "samples": "window-mean",
+            "accuracy": accuracy,
+        }
         for name in ("tap1a", "tap1b")
     }
     return {"controller": {"meters": meters}, "hosts": {"vhost1" if virtual else "bench1": host}}

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from analysis.energy import CounterPoints, IntervalEnergy, of_interval, total
+from analysis.energy import CounterPoints, EnergyBudget, IntervalEnergy, of_interval, total
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -114,7 +114,7 @@ def with_gap(gap_ns: int) -> CounterPoints:
     return CounterPoints(times, [0.0, 1.0, 2.0, 3.0], ["a"] * 4)
 
 
-def test_points_too_far_apart_around_an_end_give_no_joules():
+def test_points_too_far_apart_around_an_end_give_no_joules_where_no_power_is_known():
     points = with_gap(200 * MS)
     energy = of_interval(points, T0, T0 + 100 * MS, max_gap_ns=100 * MS)
     assert energy.joules is None
@@ -272,8 +272,42 @@ def test_an_empty_frame_becomes_no_points():
 
 
 def test_a_drives_energy_is_the_sum_over_its_rails():
-    rails = [IntervalEnergy(1.5, "", 0.1, 10, 11, 1, 0.5), IntervalEnergy(2.0, "", 0.2, 20, 20, 0, 0.0)]
-    assert total(rails) == IntervalEnergy(3.5, "", pytest.approx(0.3), 30, 31, 1, 0.5)
+    one = IntervalEnergy(
+        1.5,
+        "",
+        0.1,
+        10,
+        11,
+        1,
+        0.5,
+        worst_gap_seconds=0.5,
+        budget=EnergyBudget(0.2, 0.4, 0.1, 0.01, 0.02, 0.05),
+    )
+    other = IntervalEnergy(
+        2.0,
+        "",
+        0.2,
+        20,
+        20,
+        0,
+        0.1,
+        worst_gap_seconds=0.1,
+        budget=EnergyBudget(0.0, 0.1, 0.2, 0.03, 0.01, 0.0),
+    )
+    found = total([one, other])
+    assert (found.joules, found.samples, found.expected, found.lost) == (3.5, 30, 31, 1)
+    assert found.bound_joules == pytest.approx(0.3)
+    assert (found.gap_seconds, found.worst_gap_seconds) == (pytest.approx(0.6), 0.5)
+    assert found.joules_low == pytest.approx(one.joules_low + other.joules_low)
+    assert found.joules_high == pytest.approx(one.joules_high + other.joules_high)
+
+
+def test_a_sum_with_a_rail_whose_meter_has_no_class_has_no_meter_part():
+    rails = [
+        IntervalEnergy(1.0, budget=EnergyBudget(0.0, 0.0, 0.0, 0.0, 0.5, 0.0)),
+        IntervalEnergy(1.0, budget=EnergyBudget(0.0, 0.0, 0.0, 0.0, product=0.0)),
+    ]
+    assert total(rails).budget.meter is None
 
 
 def test_a_drive_with_a_rail_that_has_no_joules_has_none():
@@ -284,3 +318,387 @@ def test_a_drive_with_a_rail_that_has_no_joules_has_none():
 
 def test_a_drive_without_a_measured_rail_has_no_joules():
     assert total([]) == IntervalEnergy(None, "no rail is measured")
+
+
+# --- the interval: gaps
+
+
+def gapped(*, before=2.0, after=6.0, gap_ns=1000 * MS, counters=True, powers=True, residual=None):
+    """A second at `before` W in 10 ms points, a gap, a second at `after` W: as powerd writes it.
+
+    The gap is counted with what the rail was seen to draw before it: 1 W less to 1 W more than `before`.
+    """
+    times = np.concatenate(
+        [T0 + 10 * MS * np.arange(101), T0 + 1000 * MS + gap_ns + 10 * MS * np.arange(101)]
+    )
+    rise = 0.01 * np.arange(101)
+    joules = np.concatenate([before * rise, before * 1.0 + after * rise])
+    behind = np.arange(202) > 100
+    gap = gap_ns * 1e-9
+    more = {"gap_seconds": np.where(behind, gap, 0.0)}
+    if counters:
+        more["joules_low"] = joules + np.where(behind, gap * (before - 1), 0.0)
+        more["joules_high"] = joules + np.where(behind, gap * (before + 1), 0.0)
+    if powers:
+        watts = np.where(behind, after, before)
+        watts[[0, 101]] = np.nan  # where a stream begins there are counters alone
+        more["watts_min"], more["watts_max"] = watts - 1, watts + 1
+    if residual is not None:
+        more["clock_residual_seconds"] = np.full(202, residual)
+    return CounterPoints(times, joules, np.full(202, "a", dtype=object), **more)
+
+
+def test_without_a_gap_on_points_low_and_high_are_the_value():
+    energy = of_interval(gapped(), T0 + 100 * MS, T0 + 900 * MS)
+    assert energy.joules_low == energy.joules == energy.joules_high
+
+
+def test_a_gap_inside_adds_the_least_and_the_most_that_the_rail_was_seen_to_draw():
+    energy = of_interval(gapped(), T0, T0 + 3000 * MS)
+    assert energy.joules == pytest.approx(8.0)  # what was measured, and nothing else
+    # Before the gap 1 to 3 W were seen, after it 5 to 7 W: the interval holds both.
+    assert energy.budget.gap_low == pytest.approx(1.0)
+    assert energy.budget.gap_high == pytest.approx(7.0)
+    assert (energy.joules_low, energy.joules_high) == (pytest.approx(9.0), pytest.approx(15.0))
+    assert energy.gap_seconds == energy.worst_gap_seconds == pytest.approx(1.0)
+
+
+def test_the_counters_own_bounds_stand_where_they_are_wider():
+    """powerd has seen all of the session, a run's points are a part of it."""
+    points = gapped()
+    wide = CounterPoints(
+        points.time_ns,
+        points.joules,
+        points.session,
+        gap_seconds=points.gap_seconds,
+        watts_min=points.watts_min,
+        watts_max=points.watts_max,
+        joules_low=points.joules + 0.25 * points.gap_seconds,
+        joules_high=points.joules + 25.0 * points.gap_seconds,
+    )
+    energy = of_interval(wide, T0, T0 + 3000 * MS)
+    assert energy.budget.gap_low == pytest.approx(0.25)
+    assert energy.budget.gap_high == pytest.approx(25.0)
+
+
+def test_counters_without_bounds_fall_back_to_what_the_points_saw():
+    energy = of_interval(gapped(counters=False), T0, T0 + 3000 * MS)
+    assert (energy.joules_low, energy.joules_high) == (pytest.approx(9.0), pytest.approx(15.0))
+
+
+def test_a_gap_of_a_rail_whose_power_nobody_saw_has_no_bounds():
+    energy = of_interval(gapped(counters=False, powers=False), T0, T0 + 3000 * MS)
+    assert energy.joules == pytest.approx(8.0)
+    assert (energy.joules_low, energy.joules_high) == (None, None)
+
+
+def test_what_may_lie_between_readings_is_in_the_counters_and_at_the_ends_wholly():
+    """A polled meter: each step of 10 ms holds 2 mJ less to 3 mJ more than the line between its readings."""
+    rise = np.arange(101)
+    joules = 2.0 * 0.01 * rise
+    watts = np.full(101, 2.0)
+    points = CounterPoints(
+        T0 + 10 * MS * rise,
+        joules,
+        np.full(101, "a", dtype=object),
+        gap_seconds=np.zeros(101),
+        joules_low=joules - 2e-3 * rise,
+        joules_high=joules + 3e-3 * rise,
+        watts_min=watts,
+        watts_max=watts,
+    )
+    energy = of_interval(points, T0 + 105 * MS, T0 + 505 * MS)
+    assert energy.budget.gap_low == pytest.approx(-2e-3 * 41)
+    assert energy.budget.gap_high == pytest.approx(3e-3 * 41)
+
+
+def test_an_end_in_a_gap_is_measured_up_to_it_and_bounded_from_there():
+    energy = of_interval(gapped(), T0, T0 + 1300 * MS)
+    assert energy.joules == pytest.approx(2.0)
+    assert energy.budget.gap_low == pytest.approx(0.3 * 1.0)
+    assert energy.budget.gap_high == pytest.approx(0.3 * 7.0)
+
+
+def test_a_start_in_a_gap_is_measured_from_its_end_on():
+    energy = of_interval(gapped(), T0 + 1300 * MS, T0 + 2500 * MS)
+    assert energy.joules == pytest.approx(3.0)
+    assert energy.budget.gap_low == pytest.approx(0.7 * 1.0)
+    assert energy.budget.gap_high == pytest.approx(0.7 * 7.0)
+
+
+def test_an_interval_within_a_gap_has_no_joules():
+    energy = of_interval(gapped(), T0 + 1300 * MS, T0 + 1600 * MS)
+    assert (energy.joules, energy.reason) == (None, "gap: nothing of it was measured")
+
+
+def test_a_hole_in_the_stored_points_is_no_gap_and_is_bounded_by_what_the_counter_says():
+    points = gapped(gap_ns=1000 * MS)
+    keep = np.r_[0:51, 61:202]  # 100 ms of points got lost on the way; the counter went on
+    holed = CounterPoints(
+        points.time_ns[keep],
+        points.joules[keep],
+        points.session[keep],
+        gap_seconds=points.gap_seconds[keep],
+        watts_min=points.watts_min[keep],
+        watts_max=points.watts_max[keep],
+    )
+    energy = of_interval(holed, T0, T0 + 530 * MS, max_gap_ns=50 * MS)
+    assert energy.joules == pytest.approx(2.0 * 0.53)
+    assert (energy.budget.gap_low, energy.budget.gap_high) == (0.0, 0.0)
+    # So far 1 to 3 W were seen: 30 ms hold from 0.03 J to 0.09 J.
+    assert energy.joules_high - energy.joules == pytest.approx(0.03)
+    assert energy.joules - energy.joules_low == pytest.approx(0.03)
+    # 100 of the 110 ms: what they do not hold of 0.22 J, the last 10 ms do, at 1 to 3 W.
+    energy = of_interval(holed, T0, T0 + 600 * MS, max_gap_ns=50 * MS)
+    assert energy.joules_high - energy.joules == pytest.approx(0.01)
+
+
+def test_a_session_change_beside_a_gap_still_gives_no_joules():
+    points = gapped()
+    two = CounterPoints(
+        points.time_ns,
+        points.joules,
+        np.array(["a"] * 101 + ["b"] * 101, dtype=object),
+        watts_min=points.watts_min,
+        watts_max=points.watts_max,
+    )
+    assert of_interval(two, T0, T0 + 1300 * MS).joules is None
+
+
+def test_a_stream_that_begins_does_not_make_the_power_of_the_rest_unknown():
+    frame = pl.DataFrame(
+        {
+            "time_ns": [T0, T0 + 10 * MS, T0 + 20 * MS],
+            "joules": [0.0, 0.02, 0.04],
+            "session": ["a"] * 3,
+            "watts_min": [None, 1.0, 1.0],
+            "watts_max": [None, 3.0, 3.0],
+        }
+    )
+    energy = of_interval(CounterPoints.from_frame(frame), T0 + 5 * MS, T0 + 15 * MS)
+    assert energy.bound_joules == pytest.approx(2 * 0.25 * 0.010 * 2.0)
+
+
+def test_the_truth_lies_within_whatever_blocks_are_dropped():
+    """5 % of the blocks of a bursty rail are lost; every interval's truth is within [low, high]."""
+    rng = np.random.default_rng(5)
+    blocks, step = 3000, 10 * MS
+    outside, widest = 0, 0.0
+    for _ in range(20):
+        watts = np.where(rng.random(blocks) < 0.5, rng.uniform(0.4, 0.8, blocks), rng.uniform(3, 9, blocks))
+        truth = np.concatenate([[0.0], np.cumsum(watts) * step * 1e-9])
+        kept = rng.random(blocks) >= 0.05
+        joules = np.concatenate([[0.0], np.cumsum(np.where(kept, watts, 0.0)) * step * 1e-9])
+        gaps = np.concatenate([[0.0], np.cumsum(~kept) * step * 1e-9])
+        extremes = np.concatenate([[np.nan], np.where(kept, watts, np.nan)])
+        points = CounterPoints(
+            T0 + step * np.arange(blocks + 1),
+            joules,
+            np.full(blocks + 1, "a", dtype=object),
+            gap_seconds=gaps,
+            watts_min=extremes,
+            watts_max=extremes,
+        )
+        for _ in range(20):
+            first, last = sorted(T0 + rng.integers(200 * step, blocks * step, 2))
+            energy = of_interval(points, int(first), int(last))
+            if energy.joules is None:
+                continue
+            ends = np.interp([first - T0, last - T0], step * np.arange(blocks + 1), truth)
+            outside += not energy.joules_low - 1e-9 <= ends[1] - ends[0] <= energy.joules_high + 1e-9
+            if last - first > 1000 * step:
+                widest = max(widest, (energy.joules_high - energy.joules_low) / (ends[1] - ends[0]))
+    assert outside == 0
+    assert widest < 0.2  # 5 % lost of a rail of 0.4 to 9 W whose mean is 3.3 W: about 13 %
+
+
+# --- the interval: where the ends are
+
+
+def test_an_end_that_may_have_moved_costs_its_error_times_the_greatest_power_around():
+    energy = of_interval(gapped(before=2.0), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=2 * MS)
+    assert energy.budget.alignment == pytest.approx(2 * 0.002 * 3.0)
+    assert energy.joules_high - energy.joules == pytest.approx(2 * 0.002 * 3.0)
+
+
+def test_the_time_fits_own_residual_counts_at_both_ends():
+    energy = of_interval(gapped(residual=1e-4), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=2 * MS)
+    assert energy.budget.alignment == pytest.approx(2 * 0.0021 * 3.0)
+
+
+def test_each_end_has_the_power_around_itself():
+    energy = of_interval(gapped(), T0 + 500 * MS, T0 + 2500 * MS, edge_error_ns=MS)
+    assert energy.budget.alignment == pytest.approx(0.001 * 3.0 + 0.001 * 7.0)
+
+
+def test_a_burst_that_the_end_may_reach_counts():
+    watts = np.full(100, 2.0)
+    watts[60] = 50.0
+    extremes = np.concatenate([[np.nan], watts])
+    points = counter(watts, watts_min=extremes, watts_max=extremes)
+    near = of_interval(points, T0 + 100 * MS, T0 + 580 * MS, edge_error_ns=25 * MS)
+    far = of_interval(points, T0 + 100 * MS, T0 + 580 * MS, edge_error_ns=15 * MS)
+    assert near.budget.alignment == pytest.approx(0.025 * (2 + 50))
+    assert far.budget.alignment == pytest.approx(0.015 * (2 + 2))
+
+
+def test_power_that_flows_back_moves_an_end_as_much():
+    extremes = np.concatenate([[np.nan], np.full(50, -4.0)])
+    points = counter(np.full(50, -4.0), watts_min=extremes, watts_max=extremes)
+    energy = of_interval(points, T0 + 100 * MS, T0 + 200 * MS, edge_error_ns=MS)
+    assert energy.budget.alignment == pytest.approx(2 * 0.001 * 4.0)
+
+
+def test_an_alignment_error_without_any_power_known_is_unknown():
+    energy = of_interval(counter([2.0] * 9), T0, T0 + 10 * MS, edge_error_ns=1)
+    assert energy.joules == pytest.approx(0.02)
+    assert (energy.budget.alignment, energy.joules_low) == (None, None)
+
+
+def test_a_negative_edge_error_is_an_error():
+    with pytest.raises(ValueError, match="edge_error_ns -1: negative"):
+        of_interval(counter([1.0]), T0, T0 + 1, edge_error_ns=-1)
+
+
+def test_the_moved_interval_lies_within_for_any_waveform():
+    rng = np.random.default_rng(3)
+    worst = 0.0
+    for _ in range(300):
+        watts = rng.choice([0.2, 9.0], 400)
+        truth = np.concatenate([[0.0], np.cumsum(watts) * 1e-3])
+        by_point = watts.reshape(40, 10)
+        points = CounterPoints(
+            T0 + 10 * MS * np.arange(41),
+            truth[::10],
+            np.full(41, "a", dtype=object),
+            watts_min=np.concatenate([[np.nan], by_point.min(axis=1)]),
+            watts_max=np.concatenate([[np.nan], by_point.max(axis=1)]),
+        )
+        start, end = sorted(rng.integers(20 * MS, 380 * MS, 2))
+        energy = of_interval(points, T0 + int(start), T0 + int(end), edge_error_ns=3 * MS)
+        moved = np.array([start, end]) + rng.integers(-3 * MS, 3 * MS + 1, 2)
+        true = np.diff(np.interp(moved, MS * np.arange(401), truth))[0]
+        assert energy.joules_low - 1e-12 <= true <= energy.joules_high + 1e-12
+        worst = max(worst, abs(true - energy.joules) / (energy.joules_high - energy.joules))
+    assert worst > 0.3
+
+
+# --- the interval: parts
+
+
+def test_the_meters_part_widens_both_ways_and_shares_are_of_the_width():
+    energy = of_interval(gapped(), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=MS)
+    wider = energy.with_meter(0.018)
+    assert wider.joules_high - energy.joules_high == pytest.approx(0.018)
+    assert energy.joules_low - wider.joules_low == pytest.approx(0.018)
+    shares = wider.budget.shares()
+    assert shares == {
+        "gaps": 0.0,
+        "interpolation": 0.0,
+        "alignment": pytest.approx(0.25),
+        "product": 0.0,
+        "meter": pytest.approx(0.75),
+    }
+    assert "meter" not in energy.budget.shares()
+
+
+def test_volts_and_amps_are_integrated_over_what_was_measured():
+    points = counter([2.0] * 4, volts=[np.nan, 12, 12, 10, 10], amps=[np.nan, 1, 2, 3, 4])
+    energy = of_interval(points, T0 + 5 * MS, T0 + 35 * MS)
+    assert energy.volt_seconds == pytest.approx(0.005 * 12 + 0.010 * 12 + 0.010 * 10 + 0.005 * 10)
+    assert energy.amp_seconds == pytest.approx(0.005 * 1 + 0.010 * 2 + 0.010 * 3 + 0.005 * 4)
+
+
+def test_the_whole_ledger_is_between_the_points_that_enclose():
+    points = counter(
+        [2.0] * 3,
+        samples=[0, 8, 15, 25],
+        expected=[0, 10, 20, 30],
+        lost=[0, 1, 2, 2],
+        duplicate=[0, 0, 1, 1],
+        repeated=[0, 1, 2, 2],
+        surplus=[0, 0, 0, 4],
+        gap_seconds=[0.0, 0.001, 0.003, 0.003],
+    )
+    energy = of_interval(points, T0 + MS, T0 + 29 * MS)
+    assert energy.expected == energy.samples + energy.lost + energy.duplicate + energy.repeated == 30
+    assert energy.surplus == 4
+    assert energy.worst_gap_seconds == pytest.approx(0.002)
+
+
+# --- the interval: products of means
+
+
+def drooping(rng, ohms: float, *, per_window: int = 50, windows: int = 4000, every: int = 10):
+    """(points, truth there) of a 3.3 V rail with source resistance and bursts shorter than a window."""
+    duty = rng.random(windows)[:, None] * (rng.random(windows) < 0.7)[:, None]
+    amps = np.where(rng.random((windows, per_window)) < duty, 1.5, 0.1)
+    volts = 3.3 - ohms * amps
+    step = MS * 1e-9 / per_window
+    truth = np.concatenate([[0.0], np.cumsum((volts * amps).sum(axis=1) * step)])
+    mean_volts, mean_amps = volts.mean(axis=1), amps.mean(axis=1)
+    watts = mean_volts * mean_amps
+    joules = np.concatenate([[0.0], np.cumsum(watts) * MS * 1e-9])
+
+    def of_points(values, how):
+        return np.concatenate([[np.nan], how(values.reshape(-1, every), axis=1)])
+
+    points = CounterPoints(
+        T0 + every * MS * np.arange(windows // every + 1),
+        joules[::every],
+        np.full(windows // every + 1, "a", dtype=object),
+        watts_min=of_points(watts, np.min),
+        watts_max=of_points(watts, np.max),
+        volts=of_points(mean_volts, np.mean),
+        amps=of_points(mean_amps, np.mean),
+    )
+    return points, truth[::every]
+
+
+@pytest.mark.parametrize("ohms", [0.01, 0.05, 0.2])
+def test_mean_volts_times_mean_amps_is_too_much_by_no_more_than_its_part(ohms):
+    points, truth = drooping(np.random.default_rng(4), ohms)
+    first, last = 50, 350
+    start, end = int(points.time_ns[first]), int(points.time_ns[last])
+    true = truth[last] - truth[first]
+    plain = of_interval(points, start, end)
+    energy = of_interval(points, start, end, mean_products=True)
+    assert plain.budget.product == 0
+    assert plain.joules_low > true  # without the part the truth would lie outside
+    assert energy.joules_low <= true <= energy.joules_high
+    assert energy.budget.product < 5 * (energy.joules - true)  # and it is not just anything
+
+
+def test_a_rail_that_does_not_droop_has_no_such_part():
+    points, _ = drooping(np.random.default_rng(4), 0.0)
+    energy = of_interval(points, int(points.time_ns[50]), int(points.time_ns[350]), mean_products=True)
+    assert energy.budget.product == pytest.approx(0, abs=1e-9)
+
+
+def test_products_of_means_without_volts_and_amps_have_no_bound():
+    energy = of_interval(gapped(), T0 + 100 * MS, T0 + 900 * MS, mean_products=True)
+    assert (energy.budget.product, energy.joules_low, energy.joules_high) == (None, None, None)
+
+
+# --- traps that others fell into
+
+
+def test_a_gap_is_not_interpolated_away():
+    """The line between the powers around it would give 4 J of the second that nobody measured."""
+    energy = of_interval(gapped(before=2.0, after=6.0), T0, T0 + 3000 * MS)
+    assert energy.joules == pytest.approx(2.0 + 6.0)
+    assert energy.joules_high - energy.joules_low == pytest.approx(7.0 - 1.0)
+
+
+def test_the_sign_of_power_that_flows_back_is_not_dropped():
+    extremes = np.concatenate([[np.nan], np.full(20, -3.0)])
+    points = counter(np.full(20, -3.0), watts_min=extremes, watts_max=extremes)
+    energy = of_interval(points, T0, T0 + 200 * MS)
+    assert (energy.joules_low, energy.joules_high) == (pytest.approx(-0.6), pytest.approx(-0.6))
+
+
+def test_a_meter_that_stopped_is_not_a_rail_that_drew_nothing():
+    """A counter that stands still through a gap says nothing; through samples it says 0 J."""
+    silent, idle = gapped(before=0.0, after=0.0), counter(np.zeros(300), samples=10 * np.arange(301))
+    assert of_interval(silent, T0 + 1100 * MS, T0 + 1900 * MS).joules is None
+    assert of_interval(idle, T0 + 1100 * MS, T0 + 1900 * MS).joules == 0.0

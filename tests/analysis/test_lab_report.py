@@ -104,6 +104,9 @@ def cell(scheduler: str, mean: float, low: float | None, high: float | None, n: 
         "ai_ops_per_joule_standard_deviation": 1.0 if n > 1 else None,
         "ai_ops_per_joule_min": low,
         "ai_ops_per_joule_max": high,
+        "ai_ops_per_joule_energy_low": None,
+        "ai_ops_per_joule_energy_high": None,
+        "calibration": None,
     }
 
 
@@ -544,3 +547,203 @@ def test_the_pdf_needs_no_network(demo_page):
     outside = demo_page.replace("</body>", '<img src="http://127.0.0.1:9/x.png"></body>')
     with pytest.raises(FatalURLFetchingError, match=r"127\.0\.0\.1"):
         document.pdf(outside)
+
+
+# What the figures rest on
+
+ACCURACY = {
+    "volts": {"gain_percent": 0.1, "offset": 0.005, "resolution": 0.001},
+    "amps": {"gain_percent": 0.2, "offset": 0.002, "resolution": 0.0005},
+}
+FIT = {"gain": 1.0, "offset": 0.0, "u_gain": 5e-4, "u_offset": 1e-4, "cov": 0.0}
+
+
+def calibrated(state: str, expires: str) -> dict:
+    channels = {"CH1": FIT, "CH2": FIT}
+    return {
+        "state": state,
+        "date": "2025-10-01",
+        "expires": expires,
+        "certificate": "C-7",
+        "channels": channels,
+    }
+
+
+@pytest.fixture(scope="module")
+def expired(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tap1a's calibration is past its date, tap1b (of the SATA drive) has none."""
+    return simulated_campaign.build(
+        tmp_path_factory.mktemp("e") / "c",
+        drives=("nvme-plp", "sata-plp"),
+        replicates=2,
+        virtual=False,
+        traces=True,
+        accuracy=ACCURACY,
+        calibration={"tap1a": calibrated("expired", "2026-10-01"), "tap1b": {"state": "none"}},
+    )
+
+
+def section(source: str, title: str) -> str:
+    found = re.search(rf"<section[^>]*>\s*<h2>{title}</h2>.*?</section>", source, flags=re.S)
+    assert found, title
+    return found[0]
+
+
+def rows(source: str) -> list[list[str]]:
+    """The cells of each row of a part of the page."""
+    return [
+        [words(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, flags=re.S)]
+        for row in re.findall(r"<tr[^>]*>(.*?)</tr>", source, flags=re.S)
+    ]
+
+
+def test_energy_and_ai_come_with_low_and_high(demo, demo_page):
+    campaign = results.load(demo)
+    runs, cells = tables.runs(campaign), tables.cells(campaign)
+    found = words(demo_page)
+    for low, high in runs.select("joules_low", "joules_high").iter_rows():
+        assert f"{text.number(low)} to {text.number(high)}" in found
+    for low, high in cells.select("ai_ops_per_joule_energy_low", "ai_ops_per_joule_energy_high").iter_rows():
+        assert f"{text.number(low)} to {text.number(high)}" in found
+    assert "by the energy's interval alone" in found[:900]
+
+
+def test_the_truth_is_said_to_lie_within_or_not(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",))
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        database.execute("UPDATE result SET joules_low = true_joules - 1, joules_high = true_joules + 1")
+    found = page(folder)
+    assert "True joules lie within [low, high] in 9 of 9 runs." in words(found)
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        database.execute("UPDATE result SET joules_high = true_joules - 0.1 WHERE run LIKE '%-0004'")
+    found = page(folder)
+    assert "True joules lie within [low, high] in 8 of 9 runs; outside in run 4." in words(found)
+    of_run_4 = next(row for row in rows(section(found, "Runs")) if row[0] == "4")
+    assert "no" in of_run_4
+
+
+def test_the_ledger_of_each_meter_is_shown_with_its_balance(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp", "sata-plp"), lost_share=0.01)
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        database.execute("UPDATE energy SET duplicate = 3, samples = samples - 3 WHERE meter = 'tap1a'")
+        database.execute("UPDATE energy SET samples = samples - 2 WHERE meter = 'tap1b' AND phase = 'idle'")
+        database.execute(
+            "UPDATE energy SET worst_gap_seconds = 0.25 WHERE meter = 'tap1a' AND phase = 'idle'"
+        )
+    energy = results.load(folder).tables["energy"].filter(pl.col("meter") == "tap1a")
+    found = {row[0]: row for row in rows(section(page(folder), "What was lost"))}
+    expected, samples, lost = (text.fixed(energy[name].sum(), 0) for name in ("expected", "samples", "lost"))
+    assert found["tap1a"][1:4] == [expected, samples, lost]
+    assert found["tap1a"][5:] == ["135", "0", "0", "0.250", "yes"]
+    assert found["tap1b"][-1] == "no , 18 unaccounted for"
+
+
+def test_a_journal_of_version_1_has_no_balance_and_no_intervals_and_says_so(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",))
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        for table, count in (("energy", 14), ("result", 2)):
+            for row in list(database.execute(f"PRAGMA table_info({table})"))[-count:]:
+                database.execute(f"ALTER TABLE {table} DROP COLUMN {row[1]}")
+        database.execute("PRAGMA user_version = 1")
+    found = page(folder)
+    assert [row[-1] for row in rows(section(found, "What was lost")) if row[0] == "tap1a"] == ["not known"]
+    assert "No run has joules with a low and a high." in words(found)
+    assert "True joules lie within" not in words(found)
+
+
+def test_a_meter_without_class_and_calibration_says_so_once(demo_page):
+    assert words(demo_page).count("no calibration on record, meter class not stated") == 1
+    found = section(demo_page, "How sure the joules are")
+    assert words(found).count("meter class not stated (volts): low and high have no part for the meter") == 2
+
+
+def test_the_budget_of_a_rail_is_shown_by_source(expired):
+    found = section(page(expired), "How sure the joules are")
+    shares = next(row for row in rows(found) if row[0] == "sata-plp")
+    assert sum(float(share) for share in shares[-5:]) == pytest.approx(100, abs=2)
+    sources = next(row[-1] for row in rows(found) if row[0] == "sata-plp 5v")
+    for source in ("volts class", "amps class", "volts quantisation", "amps quantisation"):
+        assert source in sources
+    assert "calibration" not in sources
+
+
+def test_every_figure_on_an_expired_calibration_is_marked_and_no_other_is(expired):
+    source = page(expired)
+    campaign = results.load(expired)
+    assert "† calibration of tap1a expired 2026-10-01." in words(source)[:900]
+    for title in ("Cells", "Runs"):
+        for row in rows(section(source, title)):
+            group = row[1] if title == "Runs" else ""
+            if title == "Runs" and group in ("nvme-plp", "sata-plp"):
+                assert sum("†" in cell for cell in row) == (5 if group == "nvme-plp" else 0), row
+    marked, group = {}, ""
+    for row in rows(section(source, "Cells")):
+        if len(row) == 1:
+            group = row[0].split(",")[0]
+        elif group:
+            marked.setdefault(group, set()).add(sum("†" in cell for cell in row))
+    assert marked == {"nvme-plp": {5}, "sata-plp": {0}}
+    claims = {row[0]: row[-1] for row in rows(source)[:6] if "ops/J" in row[-1]}
+    assert claims["nvme-plp, randwrite-fsync"].endswith("†")
+    assert not claims["sata-plp, randwrite-fsync"].endswith("†")
+    captions = [
+        words(caption) for caption in re.findall(r"<figcaption>(.*?)</figcaption>", source, flags=re.S)
+    ]
+    for caption in captions:
+        assert ("expired" in caption) == ("nvme-plp" in caption), caption
+    maps = [svg for svg in svgs(source) if any(f"<!-- {level} -->" in svg for level in ("ext4",))]
+    cells = tables.cells(campaign)
+    for svg, drive in zip(maps, ("nvme-plp", "sata-plp"), strict=True):
+        values = cells.filter(pl.col("drive") == drive)["ai_ops_per_joule"]
+        assert all((f"<!-- {text.number(value)}† -->" in svg) == (drive == "nvme-plp") for value in values)
+    for title in ("Idle baseline", "How sure the joules are"):
+        for row in rows(section(source, title)):
+            told = [cell for cell in row if re.match(r"nvme-plp|sata-plp", cell)]
+            if told:
+                assert any("†" in cell for cell in row) == told[0].startswith("nvme-plp"), row
+
+
+def test_a_calibration_that_runs_out_during_a_campaign_marks_what_came_after(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c",
+        drives=("nvme-plp",),
+        accuracy=ACCURACY,
+        calibration={"tap1a": calibrated("valid", "2026-11-13")},
+    )
+    assert "†" not in words(page(folder))
+    day = 86_400 * simulated_campaign.SECOND
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        database.execute(f"UPDATE run SET started_ns = started_ns + {day} WHERE ordinal > 6")
+        database.execute(
+            f"UPDATE phase SET start_ns = start_ns + {day}, end_ns = end_ns + {day}"
+            " WHERE run IN (SELECT id FROM run WHERE ordinal > 6)"
+        )
+    marked = [any("†" in cell for cell in row) for row in rows(section(page(folder), "Runs"))[1:]]
+    assert marked == [False] * 6 + [True] * 3
+
+
+def test_a_valid_calibration_is_named_with_its_date(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c",
+        drives=("nvme-plp",),
+        accuracy=ACCURACY,
+        calibration={"tap1a": calibrated("valid", "2027-10-01")},
+    )
+    found = words(page(folder))
+    assert "calibration of 2025-10-01 valid to 2027-10-01, certificate C-7" in found
+    assert "†" not in found
+    assert "calibration channels" not in found  # its coefficients are no version of the controller's
+
+
+def test_the_idle_baseline_is_shown_and_said_to_be_in_no_other_figure(demo, demo_page):
+    found = section(demo_page, "Idle baseline")
+    assert "nothing is subtracted" in words(found)
+    (row,) = (row for row in rows(found) if row[1] == "nvme-plp")
+    watts = [
+        rail.joules / run.phases["idle"].seconds
+        for run in results.load(demo).runs
+        for rail in run.energy
+        if rail.phase == "idle" and rail.drive == "nvme-plp"
+    ]
+    assert row[4:6] == ["9", text.number(sum(watts) / len(watts))]
+    assert row[-1].startswith("2026-11-13 ")

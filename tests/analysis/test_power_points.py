@@ -58,6 +58,27 @@ def test_no_points_are_an_empty_frame_and_no_rails(client):
     assert power.points(client, "h", [], T0, T0 + 1).is_empty()
 
 
+def test_a_gap_longer_than_the_margin_still_has_points_on_both_sides(influxd, client):
+    """Of d2: 20 s from T0 on, a gap of 12 s from 5 s on."""
+    for k in (*range(501), *range(1700, 2001)):
+        gap = 12.0 if k >= 1700 else 0.0
+        measured = k * 0.01 - gap
+        influxd.write(
+            f"power,meter=m1,rail=5v,host=h,drive=d2 watts=2,watts_min=1,watts_max=3,joules={2 * measured!r},"
+            f"joules_low={2 * measured + gap!r},joules_high={2 * measured + 3 * gap!r},"
+            f'lost={int(gap * 1000)}i,gap_seconds={gap},session="0001" {T0 + k * 10 * MS}'
+        )
+    interval = (T0 + 4000 * MS, T0 + 8000 * MS)
+    (energy,) = power.energy_by_rail(power.points(client, "h", ["d2"], *interval), *interval).values()
+    assert energy.joules == pytest.approx(2.0)
+    assert (energy.joules_low, energy.joules_high) == (pytest.approx(2.0 + 3.0), pytest.approx(2.0 + 9.0))
+    assert energy.lost == 12000
+    interval = (T0 + 15_000 * MS, T0 + 18_000 * MS)
+    (energy,) = power.energy_by_rail(power.points(client, "h", ["d2"], *interval), *interval).values()
+    assert energy.joules == pytest.approx(2.0)
+    assert (energy.joules_low, energy.joules_high) == (pytest.approx(2.0 + 2.0), pytest.approx(2.0 + 6.0))
+
+
 def test_power_csv_gives_back_the_same_points_and_so_the_same_joules(client, tmp_path):
     frame = power.points(client, "h", ["d1"], T0 + 1005 * MS, T0 + 2005 * MS)
     back = power.read(power.write(frame, tmp_path / "run" / "power.csv"))

@@ -12,6 +12,7 @@ import simulated_campaign
 from simulated_campaign import Outcome
 
 from analysis import atomic, results, tables
+from analysis.indicator import within_energy
 
 
 def test_runs_have_the_journals_figures_to_the_last_bit(tmp_path):
@@ -36,6 +37,54 @@ def test_cells_are_ratios_of_sums_of_their_runs(tmp_path):
     assert both["ai_ops_per_joule"].to_list() == pytest.approx(both["expected"].to_list(), rel=1e-12)
     assert both["ai_ops_per_joule_standard_deviation"].to_list() == pytest.approx(both["deviation"].to_list())
     assert set(cells["runs_counted"]) == {3}
+
+
+def test_ai_over_the_energys_interval_is_work_over_high_and_low(tmp_path):
+    campaign = results.load(simulated_campaign.build(tmp_path / "c", replicates=2))
+    runs, cells = tables.runs(campaign), tables.cells(campaign)
+    for low, high, ops, least, most in runs.select(
+        "joules_low", "joules_high", "ops", "ai_ops_per_joule_energy_low", "ai_ops_per_joule_energy_high"
+    ).iter_rows():
+        assert (least, most) == (ops / high, ops / low)
+    summed = runs.group_by("cell").agg(
+        (pl.col("ops").sum() / pl.col("joules_high").sum()).alias("least"),
+        (pl.col("ops").sum() / pl.col("joules_low").sum()).alias("most"),
+    )
+    both = cells.join(summed, on="cell")
+    assert both["ai_ops_per_joule_energy_low"].to_list() == pytest.approx(both["least"].to_list(), rel=1e-12)
+    assert both["ai_ops_per_joule_energy_high"].to_list() == pytest.approx(both["most"].to_list(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "reach"),
+    [(2.0, 4.0, (2.5, 5.0)), (0.0, 4.0, None), (-1.0, 4.0, None), (None, None, None)],
+)
+def test_an_interval_that_reaches_zero_joules_bounds_no_ai(low, high, reach):
+    assert within_energy(10, low, high) == reach
+
+
+def test_a_run_has_the_worst_calibration_of_its_meters(tmp_path):
+    def states(calibration):
+        folder = simulated_campaign.build(
+            tmp_path / f"c{len(list(tmp_path.iterdir()))}",
+            drives=("nvme-plp", "sata-plp"),
+            calibration=calibration,
+        )
+        campaign = results.load(folder)
+        frame, cells = tables.runs(campaign), tables.cells(campaign)
+        assert set(cells.select("drive", "calibration").rows()) == set(
+            frame.select("drive", "calibration").rows()
+        )
+        return dict(frame.select("drive", "calibration").unique().rows())
+
+    assert states(None) == {"nvme-plp": None, "sata-plp": None}
+    # runs are of 2026-11-13
+    given = {
+        "tap1a": {"state": "valid", "expires": "2026-11-12", "channels": {}},
+        "tap1b": {"state": "valid", "expires": "2027-01-01", "channels": {}},
+    }
+    assert states(given) == {"nvme-plp": "expired", "sata-plp": "valid"}
+    assert states({"tap1a": {"state": "none"}}) == {"nvme-plp": "none", "sata-plp": None}
 
 
 def test_one_run_leaves_the_spread_blank(tmp_path):
@@ -94,6 +143,9 @@ def test_columns_with_a_dimension_name_their_unit():
         "samples",
         "expected_samples",
         "lost_samples",
+        "duplicate_samples",
+        "repeated_samples",
+        "surplus_samples",
         "runs_planned",
         "runs_counted",
     }

@@ -163,10 +163,10 @@ def test_a_foreign_database(tmp_path):
 
 def test_a_journal_of_a_newer_version(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
-    edit(folder, "PRAGMA user_version = 2")
+    edit(folder, "PRAGMA user_version = 3")
     with pytest.raises(ResultsError) as error:
         results.load(folder)
-    one_line(error, "journal version 2", "reads 1", "newer")
+    one_line(error, "journal version 3", "reads 2", "newer")
 
 
 def test_a_journal_without_a_campaign(tmp_path):
@@ -203,3 +203,29 @@ def test_the_factors_of_a_run_come_as_a_mapping(tmp_path):
     run = results.load(simulated_campaign.build(tmp_path / "c")).runs[0]
     assert run.factors == json.loads(json.dumps(run.factors))
     assert run.factors["filesystem"] == run.filesystem
+
+
+def test_a_journal_of_version_1_is_read_as_it_is_and_has_no_bounds(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        for table, count in (("energy", 14), ("result", 2)):
+            for row in list(database.execute(f"PRAGMA table_info({table})"))[-count:]:
+                database.execute(f"ALTER TABLE {table} DROP COLUMN {row[1]}")
+        database.execute("PRAGMA user_version = 1")
+    campaign = results.load(folder)
+    run = campaign.runs[0]
+    assert run.result.joules > 0
+    assert (run.result.joules_low, run.result.truth_within) == (None, None)
+    assert (run.energy[0].joules_high, run.energy[0].unaccounted) == (None, None)
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)  # reading changes nothing
+
+
+def test_low_high_and_ledger_of_a_rail_are_read(tmp_path):
+    run = results.load(simulated_campaign.build(tmp_path / "c")).runs[0]
+    rail = next(rail for rail in run.energy if rail.phase == "workload")
+    assert rail.joules_low < rail.joules < rail.joules_high
+    assert rail.unaccounted == 0
+    assert rail.budget.meter is None
+    assert rail.budget.shares()["alignment"] > 0.5
+    assert run.result.truth_within in (True, False)

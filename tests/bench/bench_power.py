@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the power path costs at four channels of 1 MS/s, and whether it loses anything.
 
-Two instances of the emulated instrument (tests/collectors/emulated_hmo.py, 20 ms windows over TCP) run side by
-side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd; the other feeds
+Two instances of the emulated instrument (tests/collectors/emulated_hmo.py, 20 ms windows over TCP) run side
+by side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd; the other
 bare_sigrok.c, the least that a libsigrok client can do: it counts the samples and throws them away. Both run
 over the same seconds, so whatever else the machine does falls on both. CPU is the kernel's account of each
 process at its end (user and system time, powerd's with srcap's), from its start to its end.
 
-Lost are the samples that the instrument had made by the time of the last point and that are not in the joules,
-counted from the first one delivered; the joules are compared with those of the instrument's waveform.
+Lost are the samples that the instrument had made by the time of the last point and that are not in the
+joules, counted from the first one delivered; the joules are compared with those of the instrument's waveform.
 
 Exit code: 0 if nothing was lost and the ratio is within the bar, 1 if not, 2 if the bench could not run.
 """
@@ -53,7 +53,12 @@ def measure(folder, seconds, bare):
         secret = folder / "password"
         secret.write_text(password)
         secret.chmod(0o600)
-        access = {"url": influx.url, "database": influx.database, "username": user, "password_file": str(secret)}
+        access = {
+            "url": influx.url,
+            "database": influx.database,
+            "username": user,
+            "password_file": str(secret),
+        }
         config = {
             "state_dir": str(folder / "powerd"),
             "srcap": SRCAP,
@@ -72,7 +77,9 @@ def measure(folder, seconds, bare):
                 }
             ],
         }
-        client = subprocess.Popen([bare, f"tcp-raw/127.0.0.1/{theirs.port}", str(seconds)], stdout=subprocess.PIPE)
+        client = subprocess.Popen(
+            [bare, f"tcp-raw/127.0.0.1/{theirs.port}", str(seconds)], stdout=subprocess.PIPE
+        )
         powerd = Powerd(folder, config)
         time.sleep(seconds)
         status = powerd.meter("bench")
@@ -84,11 +91,13 @@ def measure(folder, seconds, bare):
             rail: influx.rows(f"SELECT * FROM power WHERE rail='{rail}' ORDER BY time")
             for rail in ("12v", "5v")
         }
-        return ours, status, our_cpu, bare_cpu, counted, ends, powerd.log_path.read_text()
+        return status, our_cpu, bare_cpu, counted, ends, powerd.log_path.read_text()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "bench" / "power.json")
     arguments = parser.parse_args()
@@ -96,12 +105,15 @@ def main():
         folder = Path(folder)
         bare = folder / "bare_sigrok"
         flags = subprocess.run(
-            ["pkg-config", "--cflags", "--libs", "libsigrok", "glib-2.0"], capture_output=True, text=True, check=True
+            ["pkg-config", "--cflags", "--libs", "libsigrok", "glib-2.0"],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.split()
         subprocess.run(
             ["cc", "-O2", "-o", bare, Path(__file__).with_name("bare_sigrok.c"), *flags], check=True
         )
-        ours, status, our_cpu, bare_cpu, counted, ends, log = measure(folder, arguments.seconds, bare)
+        status, our_cpu, bare_cpu, counted, ends, log = measure(folder, arguments.seconds, bare)
     if status is None or not counted or min(counted) == 0:
         print(f"bench-power: nothing was measured\n{log}", file=sys.stderr)
         return 2
@@ -130,7 +142,10 @@ def main():
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"ours: srcap + powerd  {our_cpu:7.3f} s of CPU in {seconds:.1f} s, {status['samples']} samples a channel")
+    print(
+        f"ours: srcap + powerd  {our_cpu:7.3f} s of CPU in {seconds:.1f} s,"
+        f" {status['samples']} samples a channel"
+    )
     print(f"bare libsigrok client {bare_cpu:7.3f} s of CPU, {min(counted)} samples a channel")
     print(f"ratio {result['cpu_ratio']} (bar {BAR}); lost {lost} samples; joules off by {worst:.2e}")
     holds = lost == 0 and result["cpu_ratio"] <= BAR and seconds >= 0.97 * arguments.seconds - 2

@@ -69,13 +69,14 @@ class Emulator:
 
 
 class Powerd:
-    def __init__(self, folder, config):
+    def __init__(self, folder, config, run=()):
+        """`run`: a command that runs powerd, in front of its own."""
         self.socket = config["status_socket"]
         path = folder / "powerd.json"
         path.write_text(json.dumps(config))
         self.log_path = folder / "powerd.log"
         self.log = self.log_path.open("w")
-        self.process = subprocess.Popen([POWERD, "--config", str(path)], stderr=self.log)
+        self.process = subprocess.Popen([*run, POWERD, "--config", str(path)], stderr=self.log)
 
     def status(self):
         connection = http.client.HTTPConnection("powerd", timeout=5)

@@ -106,8 +106,9 @@ class WritableJournal:
         reason: str = "",
         ops: int = 0,
         joules: float | None = None,
+        **bounds: float,
     ) -> None:
-        """End a run; with ops it has performance of 10 s and, with joules, an AI."""
+        """End a run; with ops it has performance of 10 s and, with joules, an AI; `bounds` of the joules."""
         with self.database:
             self.database.execute("BEGIN")
             self.database.execute(
@@ -133,6 +134,7 @@ class WritableJournal:
                     mean_watts=joules and joules / 10,
                     ai_ops_per_joule=joules and ops / joules,
                     ai_mb_per_joule=joules and ops * 4096 / 1e6 / joules,
+                    **bounds,
                 )
             self.event("status", time_ns, run, status=status)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rig.dashboard import eta, frames
+from rig.dashboard import eta, frames, powerd
 from rig.dashboard.counters import rates
 from rig.dashboard.window import Window
 
@@ -139,3 +139,16 @@ def test_a_frame_reads_back_as_documented():
     assert struct.unpack_from("<5d", frame, 48) == (0.1, 17_000_000_000, 5, 2, 3)
     np.testing.assert_array_equal(np.frombuffer(frame, "<f4", 30, 88).reshape(2, 3, 5), values.astype("f4"))
     assert len(frame) % 8 == 0, "the next section must be aligned"
+
+
+@pytest.mark.parametrize(
+    ("row", "unaccounted"),
+    [
+        ({"expected": 100, "samples": 90, "lost": 5, "duplicate": 3, "repeated": 2}, 0),
+        ({"expected": 100, "samples": 90, "lost": 5, "duplicate": 3, "repeated": 0}, 2),
+        ({"expected": 100, "samples": 100, "lost": 0, "repeated": 0}, None),
+        ({}, None),
+    ],
+)
+def test_what_a_meters_ledger_leaves_unaccounted_for(row: dict[str, Any], unaccounted: int | None):
+    assert powerd.meter({"name": "tap1a", **row})["unaccounted"] == unaccounted

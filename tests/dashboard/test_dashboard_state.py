@@ -100,6 +100,29 @@ def test_a_cell_is_all_its_work_over_all_its_joules(journal: WritableJournal):
     assert (figure["low"], figure["high"], figure["n"]) == (100.0, 150.0, 2)
 
 
+def test_a_cell_has_the_interval_of_its_energy_where_all_its_runs_do(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4", "xfs"), schedulers=("none",), replicates=2)
+    for run in runs:
+        bounds = {"joules_low": 9.5, "joules_high": 10.5} if run != runs[3] else {}
+        journal.end(run, T0, ops=1000, joules=10.0, **bounds)
+    table = told(journal)
+    figure = cell(table, "ext4", "none")["ops"]
+    assert figure["energy_low"] == pytest.approx(2000 / 21)
+    assert figure["energy_high"] == pytest.approx(2000 / 19)
+    assert "energy_low" not in cell(table, "xfs", "none")["ops"]
+
+
+def test_a_journal_of_version_1_is_shown_without_intervals(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4",), schedulers=("none",))
+    journal.end(runs[0], T0, ops=1000, joules=10.0)
+    for column in ("joules_low", "joules_high"):
+        journal.database.execute(f"ALTER TABLE result DROP COLUMN {column}")
+    journal.database.execute("PRAGMA user_version = 1")
+    figure = cell(told(journal), "ext4", "none")["ops"]
+    assert figure["mean"] == 100.0
+    assert "energy_low" not in figure
+
+
 def test_the_best_is_marked_with_those_that_the_replicates_cannot_tell_from_it(journal: WritableJournal):
     runs = journal.plan(filesystems=("ext4", "f2fs", "xfs"), schedulers=("none",), replicates=2)
     for run, ops in zip(runs, (500, 1000, 970, 520, 940, 980), strict=True):

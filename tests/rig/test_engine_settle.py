@@ -36,11 +36,12 @@ def journal(state, bench, mapping, services_up):
     journal.close()
 
 
-def power(server, watts=5.0, lost=0, drive="fast", meter="tap1", last=1000):
+def power(server, watts=5.0, lost=0, twice=0, drive="fast", meter="tap1", last=1000):
     server.write(
         *(
             f"power,meter={meter},rail=12v,host=bench1,drive={drive} volts=12,amps=1,watts={watts},watts_min={watts},"
             f"watts_max={watts},joules={watts * n / 100},samples={n * 10}i,expected={n * 10}i,lost={n * lost}i,"
+            f"duplicate={n * twice}i,"
             f'repeated=0i,gap_seconds=0,clock_residual_seconds=0,session="s1" {BEGIN + n * S // 100}'
             for n in range(last + 1)
         )
@@ -192,6 +193,29 @@ def test_a_meter_that_lost_too_much_makes_it_partial(journal, bench, influxd):
     assert run["status"] == "partial"
     assert run["reason"] == "meter tap1 lost 10.00 % of 12v; 1 % is allowed"
     assert result(journal, run)["joules"] == pytest.approx(20.0)
+
+
+def test_blocks_that_came_twice_came_in_place_of_lost_ones(journal, bench, influxd):
+    power(influxd, twice=1)
+    run = settle(journal, bench, answer())
+    assert run["reason"] == "meter tap1 lost 10.00 % of 12v; 1 % is allowed"
+
+
+def test_below_the_campaigns_own_limit_a_loss_leaves_it_ok(state, bench, mapping, services_up, influxd):
+    power(influxd, lost=1)
+    journal = engine.open_campaign({**mapping, "loss_limit_percent": 10.5}, bench, "playbooks/study.yml")
+    assert settle(journal, bench, answer())["status"] == "ok"
+
+
+def test_the_result_has_low_and_high_of_all_rails(journal, bench, influxd):
+    power(influxd, drive="hdd-1", watts=6.0)
+    power(influxd, drive="hdd-2", watts=7.0, meter="tap2")
+    run = settle(journal, bench, answer(), drive="pair")
+    row, rails = result(journal, run), journal.rows("energy", run["id"])
+    load = [rail for rail in rails if rail["phase"] == "workload"]
+    assert row["joules_low"] == pytest.approx(sum(rail["joules_low"] for rail in load))
+    assert row["joules_high"] == pytest.approx(sum(rail["joules_high"] for rail in load))
+    assert row["joules_low"] < 52.0 < row["joules_high"]
 
 
 def test_without_points_it_is_partial_with_no_joules(journal, bench, influxd):

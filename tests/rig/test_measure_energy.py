@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Host times on the controller's axis, and energy of phases from a real InfluxDB: never a guess."""
 
+import math
+
 import pytest
 
+from analysis import meters
 from analysis.influx import Client
 from rig import measure
 from rig.errors import UserError
@@ -72,15 +75,17 @@ def database(influxd):
 
 
 def write_rail(
-    server, drive, meter, watts, *, rail="12v", host="bench1", seconds=range(0, 1001), session="s1"
+    server, drive, meter, watts, *, rail="12v", host="bench1", seconds=range(0, 1001), session="s1", gap=0.0
 ):
-    """A counter at 100 points a second from BEGIN, of a rail that draws `watts`."""
+    """A counter at 100 points a second from BEGIN, of a rail that draws `watts`; `gap` seconds were lost."""
     lines = []
+    lost = round(gap * 1000)
     for n in seconds:
         lines.append(
             f"power,meter={meter},rail={rail},host={host},drive={drive} volts=12,amps={watts / 12},watts={watts},"
-            f"watts_min={watts},watts_max={watts},joules={watts * n / 100},samples={n * 10}i,expected={n * 10}i,lost=0i,"
-            f'repeated=0i,gap_seconds=0,clock_residual_seconds=0,session="{session}" {BEGIN + n * S // 100}'
+            f"watts_min={watts},watts_max={watts},joules={watts * (n / 100 - gap)},samples={n * 10 - lost}i,"
+            f"expected={n * 10}i,lost={lost}i,"
+            f'repeated=0i,gap_seconds={gap},clock_residual_seconds=0,session="{session}" {BEGIN + n * S // 100}'
         )
     server.write(*lines)
 
@@ -107,6 +112,79 @@ def test_energy_of_each_phase_and_rail(influxd, database, bench, streaming, tmp_
     }
     assert rows[1]["samples"] == rows[1]["expected"] == 4000
     assert rows[1]["true_joules"] is None
+
+
+# --- the interval around it
+
+
+ACCURACY = {"volts": {"gain_percent": 0.1, "offset": 0.01}, "amps": {"gain_percent": 0.2, "offset": 0.001}}
+
+
+def campaign_of(bench, calibration=None, **meter):
+    """The journal's campaign: the lab as it was, and what was known of calibrations."""
+    described = bench.model_dump(mode="json", exclude={"inventory": True})
+    described["controller"]["meters"]["tap1"] |= meter
+    return {"lab": described, "provenance": {"calibration": calibration or {}}}
+
+
+def of_workload(bench, database, tmp_path, campaign, phases=PHASES):
+    rows, _ = measure.energies(bench, database, "bench1", "fast", phases, tmp_path / "power.csv", campaign)
+    return next(row for row in rows if row["phase"] == "workload")
+
+
+def test_low_and_high_have_the_hosts_clock_and_the_way_of_the_samples(
+    influxd, database, bench, streaming, tmp_path
+):
+    write_rail(influxd, "fast", "tap1", 5.0)
+    phases = [measure.Phase("workload", BEGIN + 4 * S, BEGIN + 8 * S, 0, 1_000_000)]
+    row = of_workload(bench, database, tmp_path, campaign_of(bench), phases)
+    reach = 2 * 5.0 * (1_000_000 + meters.LATENCY_NS) * 1e-9
+    assert row["alignment_joules"] == pytest.approx(reach)
+    assert (row["joules_low"], row["joules_high"]) == (
+        pytest.approx(20.0 - reach),
+        pytest.approx(20.0 + reach),
+    )
+    assert row["meter_joules"] is None
+
+
+def test_a_meter_that_is_asked_for_each_reading_is_late_by_up_to_the_time_between_two(
+    influxd, database, bench, streaming, tmp_path
+):
+    write_rail(influxd, "fast", "tap1", 5.0)
+    polled = campaign_of(bench, timing="poll", sample_rate_hz=10)
+    row = of_workload(bench, database, tmp_path, polled)
+    assert row["alignment_joules"] == pytest.approx(2 * 5.0 * (0.1 + meters.LATENCY_NS * 1e-9))
+
+
+def test_the_meters_class_widens_the_interval(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 6.0)
+    row = of_workload(bench, database, tmp_path, campaign_of(bench, accuracy=ACCURACY))
+    volts = 0.5 * (0.001 * 12 + 0.01) / math.sqrt(3)
+    amps = 12 * (0.002 * 0.5 + 0.001) / math.sqrt(3)
+    assert row["meter_joules"] == pytest.approx(2 * 4 * math.hypot(volts, amps))
+    assert row["volt_seconds"] == pytest.approx(48.0)
+    assert row["amp_seconds"] == pytest.approx(2.0)
+    assert row["joules_high"] == pytest.approx(24.0 + row["alignment_joules"] + row["meter_joules"])
+
+
+def test_a_calibration_takes_the_place_of_the_class(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 6.0)
+    fit = {"gain": 1.0, "offset": 0.0, "u_gain": 1e-4, "u_offset": 0.0, "cov": 0.0}
+    calibration = {"tap1": {"state": "valid", "expires": "2099-01-01", "channels": {"CH1": fit, "CH2": fit}}}
+    row = of_workload(bench, database, tmp_path, campaign_of(bench, calibration, accuracy=ACCURACY))
+    assert row["meter_joules"] == pytest.approx(2 * 24.0 * math.hypot(1e-4, 1e-4))
+
+
+def test_a_gap_inside_is_bounded_by_what_the_rail_was_seen_to_draw(
+    influxd, database, bench, streaming, tmp_path
+):
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(0, 500))
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600, 1001), gap=1.0)
+    row = of_workload(bench, database, tmp_path, campaign_of(bench))
+    assert row["joules"] == pytest.approx(20.0 - 5.0)
+    assert (row["gap_low_joules"], row["gap_high_joules"]) == (pytest.approx(5.0), pytest.approx(5.0))
+    assert row["joules_low"] <= 20.0 <= row["joules_high"]
+    assert (row["lost"], row["worst_gap_seconds"]) == (1000, pytest.approx(1.0))
 
 
 def test_the_trace_is_kept_beside_the_run(influxd, database, bench, streaming, tmp_path):

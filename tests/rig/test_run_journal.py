@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
@@ -105,9 +106,69 @@ def test_no_journal(tmp_path):
 
 def test_a_journal_of_another_version_is_refused(folder):
     with sqlite3.connect(folder / "journal.sqlite") as db:
-        db.execute("PRAGMA user_version = 2")
-    with pytest.raises(UserError, match=r"journal version 2; this Joulerig reads version 1"):
+        db.execute("PRAGMA user_version = 3")
+    with pytest.raises(UserError, match=r"journal version 3; this Joulerig reads version 2"):
         Journal(folder)
+
+
+def as_of_version_1(folder):
+    """Makes a journal what version 1 was: without the columns that came since; with a run's energy."""
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        since = {"energy": 14, "result": 2}
+        for table, count in since.items():
+            names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            for name in names[-count:]:
+                db.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
+        db.execute(
+            "INSERT INTO energy VALUES ('study-1-0001','idle','tap1','12v','fast',4.5,NULL,9,10,1,0.1)"
+        )
+        db.execute("PRAGMA user_version = 1")
+
+
+def columns(folder):
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {table: list(db.execute(f"PRAGMA table_info({table})")) for table in tables}
+
+
+def test_a_journal_of_version_1_is_brought_up_to_date_and_keeps_what_it_had(folder):
+    fresh = columns(folder)
+    as_of_version_1(folder)
+    assert columns(folder) != fresh
+    journal = Journal(folder)
+    assert columns(folder) == fresh
+    [energy] = journal.rows("energy", "study-1-0001")
+    assert (energy["joules"], energy["expected"], energy["joules_low"], energy["surplus"]) == (
+        4.5,
+        10,
+        None,
+        None,
+    )
+    assert len(journal.runs()) == 5
+    journal.close()
+
+
+def test_an_upgrade_that_breaks_off_leaves_the_old_journal(folder, monkeypatch):
+    as_of_version_1(folder)
+    before = columns(folder)
+    statements = [*journals.UPGRADES[1][:4], "ALTER TABLE nowhere ADD COLUMN joules REAL"]
+    monkeypatch.setitem(journals.UPGRADES, 1, statements)
+    with pytest.raises(UserError, match="no such table: nowhere"):
+        Journal(folder)
+    assert columns(folder) == before
+    monkeypatch.undo()
+    Journal(folder).close()
+
+
+def test_two_that_open_an_old_journal_at_once_upgrade_it_once(folder):
+    as_of_version_1(folder)
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        assert pool.map(_opens, [folder] * 8) == [5] * 8
+
+
+def _opens(folder):
+    with closing(Journal(folder)) as journal:
+        return len(journal.runs())
 
 
 def test_a_file_that_is_no_journal_is_refused_on_one_line(tmp_path):

@@ -75,8 +75,8 @@ var noSums = sums{min: math.Inf(1), max: math.Inf(-1)}
 
 // Add integrates samples of consecutive indices from first on. volts and amps are of the same length. An index beyond the last
 // one's successor is a gap: nothing is put in its place. So is a sample that is no number; gap, which may be nil, is called with
-// the length of each stretch of those, in their place between the points.
-func (r *Rail) Add(first uint64, volts, amps []float32, gap func(n int64)) {
+// the first index and the length of each stretch of those, in their place between the points.
+func (r *Rail) Add(first uint64, volts, amps []float32, gap func(first uint64, n int64)) {
 	if r.partly && first != r.next {
 		r.Break()
 	}
@@ -94,7 +94,7 @@ func (r *Rail) Add(first uint64, volts, amps []float32, gap func(n int64)) {
 }
 
 // stretch adds samples that belong to the same point.
-func (r *Rail) stretch(volts, amps []float32, gap func(int64)) {
+func (r *Rail) stretch(volts, amps []float32, gap func(uint64, int64)) {
 	s := sum(volts, amps, &r.scale)
 	if s.watts-s.watts == 0 { // neither NaN nor infinite
 		r.add(volts, amps, s)
@@ -115,7 +115,7 @@ func (r *Rail) stretch(volts, amps []float32, gap func(int64)) {
 		}
 		r.hasPrevious = false
 		if gap != nil {
-			gap(int64(k - from))
+			gap(r.next+uint64(from), int64(k-from))
 		}
 	}
 }

@@ -30,7 +30,7 @@ func collect(sampling Sampling, rate float64, perPoint int) (*book, *[]Point) {
 func (b *book) Joules() float64 { return b.joules }
 
 func (b *book) Add(first uint64, volts, amps []float32) {
-	b.Rail.Add(first, volts, amps, func(n int64) { b.unusable += n })
+	b.Rail.Add(first, volts, amps, func(_ uint64, n int64) { b.unusable += n })
 }
 
 func near(t *testing.T, what string, got, want float64) {

@@ -30,7 +30,8 @@ type Config struct {
 
 // Defaults and limits of Config.
 const (
-	DefaultMaxSpoolBytes        = 1 << 30
+	// An hour of 8 rails at 100 points a second is 1.3 GB.
+	DefaultMaxSpoolBytes        = 4 << 30
 	MinSpoolBytes               = 64 << 10
 	DefaultFlushIntervalSeconds = 1.0
 	MinFlushIntervalSeconds     = 0.05

@@ -3,6 +3,7 @@
 package influx
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -84,6 +85,10 @@ func openSpool(dir string, maxBytes int64) (*spool, error) {
 		s.offsetFile.Close()
 		s.lock.Close()
 		return nil, fmt.Errorf("influx.spool_dir: %w", err)
+	}
+	if info, err := s.offsetFile.Stat(); err == nil && info.Size() == 0 {
+		// Its block is taken now: later the disk may be full. If it is full already, acknowledge says so.
+		_ = s.writeOffset(0, 0)
 	}
 	return s, nil
 }
@@ -232,6 +237,9 @@ func (s *spool) next(buf []byte) (chunk []byte, sealed bool, err error) {
 		g.file, err = os.Open(s.path(g.seq))
 	}
 	s.mu.Unlock()
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("read the spool: %w: %w", errGone, err)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -240,36 +248,66 @@ func (s *spool) next(buf []byte) (chunk []byte, sealed bool, err error) {
 	}
 	// Only the caller, which is alone in this, replaces the head.
 	got, err := g.file.ReadAt(buf[:n], offset)
-	if err != nil && !(errors.Is(err, io.EOF) && int64(got) == n) {
-		return nil, false, fmt.Errorf("read the spool: %w", err)
+	if int64(got) == n {
+		return buf[:n], sealed, nil
 	}
-	return buf[:n], sealed, nil
+	if errors.Is(err, io.EOF) {
+		// Somebody has shortened the file: what is left of it goes out first.
+		if end := bytes.LastIndexByte(buf[:got], '\n') + 1; end > 0 {
+			return buf[:end], false, nil
+		}
+		err = errGone
+	}
+	return nil, false, fmt.Errorf("read the spool: %w", err)
 }
 
-// acknowledge advances the offset by n bytes and removes a segment that is done.
+// errGone says that bytes of the spool are not there any more.
+var errGone = errors.New("a segment has lost bytes that were in it")
+
+// forget gives up what is left of the first segment, which cannot be had again. It returns how many bytes that is.
+func (s *spool) forget() (lost int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.segments[0]
+	lost = g.size - s.head
+	if len(s.segments) == 1 {
+		s.active = false
+	}
+	_ = s.writeOffset(g.seq, g.size)
+	_ = s.removeFirst()
+	return lost
+}
+
+// acknowledge advances the offset by n bytes and removes a segment that is done. Of an error nothing is lost, and the spool goes
+// on: it means that after a crash lines may be sent again, or, on a full disk, that this cannot be noted at present.
 func (s *spool) acknowledge(n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.segments[0]
 	s.head += n
-	if err := s.writeOffset(g.seq, s.head); err != nil {
-		s.head -= n
-		return fmt.Errorf("write the spool's offset: %w", err)
+	err := s.writeOffset(g.seq, s.head)
+	if err != nil {
+		err = fmt.Errorf("write the spool's offset: %w", err)
 	}
 	if s.head < g.size || (len(s.segments) == 1 && s.active && g.size < s.segmentBytes) {
-		return nil
+		return err
 	}
 	if len(s.segments) == 1 {
 		s.active = false
 	}
+	if gone := s.removeFirst(); gone != nil {
+		err = fmt.Errorf("remove a sent segment of the spool: %w", gone)
+	}
+	return err
+}
+
+func (s *spool) removeFirst() error {
+	g := s.segments[0]
 	g.close()
 	s.segments = s.segments[1:]
 	s.head = 0
 	s.bytes -= g.size
-	if err := os.Remove(s.path(g.seq)); err != nil {
-		return fmt.Errorf("remove a sent segment of the spool: %w", err)
-	}
-	return nil
+	return os.Remove(s.path(g.seq))
 }
 
 // keepRejected puts lines aside for people to look at. Bounded: at most two

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,6 +21,10 @@ import (
 const (
 	maxBatchLines = 5000
 	maxBatchBytes = 512 << 10
+	// A server that does not manage a batch in time gets half of it next, down to this.
+	minBatchBytes = 16 << 10
+	// and twice as much again after so many that it managed.
+	calmBatches = 32
 	// maxSplitPosts bounds the search for the bad lines of one batch: 64 posts
 	// find two bad lines among 5000.
 	maxSplitPosts  = 64
@@ -48,12 +53,14 @@ type Stats struct {
 //
 // What an answer means:
 //
-//	2xx                        acknowledged
-//	400, 422                   a line is bad: the batch is split until the bad lines are found
+//	204                        acknowledged
+//	400, 422 of an InfluxDB    a line is bad: the batch is split until the bad lines are found
 //	                           (2.x stores none of a batch with one bad line); those are rejected
 //	413                        the batch is split
 //	anything else, no answer   tried again for ever, with a growing pause. That includes 401, 403 and
-//	                           404: credentials or a database that are missing say nothing about the lines
+//	                           404: credentials or a database that are missing say nothing about the lines;
+//	                           and a 200, or a 400 in which no InfluxDB speaks: a web server that has got the
+//	                           lines by a wrong URL must not be taken for the database
 type Writer struct {
 	config Config
 	target string
@@ -62,6 +69,9 @@ type Writer struct {
 
 	password string // the sender's own
 	buf      []byte // the sender's own
+	limit    int    // the sender's own: most bytes of a batch at present
+	calm     int    // the sender's own: batches in time since limit was changed
+	progress bool   // the sender's own: something was acknowledged since drain began
 
 	mu     sync.Mutex
 	stats  Stats
@@ -76,7 +86,9 @@ type Writer struct {
 
 // Open takes the spool over and starts to send what it holds. It does not need
 // the server to be there.
-func Open(cfg Config) (*Writer, error) {
+func Open(cfg Config) (*Writer, error) { return open(cfg, requestTimeout) }
+
+func open(cfg Config, timeout time.Duration) (*Writer, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -93,10 +105,11 @@ func Open(cfg Config) (*Writer, error) {
 		target:   strings.TrimRight(cfg.URL, "/") + "/write?db=" + url.QueryEscape(cfg.Database) + "&precision=ns",
 		password: password,
 		spool:    sp,
+		limit:    maxBatchBytes,
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
 		client: &http.Client{
-			Timeout: requestTimeout,
+			Timeout: timeout,
 			// No proxy from the environment: a lab's database is in the lab.
 			Transport: &http.Transport{
 				MaxIdleConns: 1, MaxConnsPerHost: 1, IdleConnTimeout: 2 * MaxFlushIntervalSeconds * time.Second,
@@ -195,12 +208,19 @@ func (w *Writer) run() {
 			last = true
 		}
 		for {
+			w.progress = false
 			err := w.drain()
-			if err == nil {
+			if err == nil || w.progress {
 				backoff = minBackoff
+			}
+			if err == nil {
 				break
 			}
 			w.fail(err)
+			var slow net.Error
+			if errors.As(err, &slow) && slow.Timeout() {
+				w.limit, w.calm = max(w.limit/2, minBatchBytes), 0
+			}
 			if last || w.ctx.Err() != nil {
 				break
 			}
@@ -228,64 +248,118 @@ func (w *Writer) run() {
 func (w *Writer) drain() error {
 	for {
 		pending := w.spool.pending()
-		if want := int(min(max(pending, 32<<10), maxBatchBytes)); len(w.buf) < want || len(w.buf) > 4*want {
-			// Follows the need: an agent sends 30 kB a second and must stay
-			// small also after the outage that made it send more at once.
-			w.buf = make([]byte, want)
+		b, err := w.nextBatch(pending)
+		if errors.Is(err, errGone) {
+			var result delivery
+			result.rejected = []rejection{{count: 1, reason: fmt.Sprintf("%d bytes are lost: %v", w.spool.forget(), err)}}
+			w.succeed(&result)
+			continue
 		}
-		chunk, sealed, err := w.spool.next(w.buf)
 		if err != nil {
 			return err
 		}
-		if len(chunk) == 0 {
-			if sealed && pending > 0 {
+		if len(b.bytes) == 0 {
+			if b.sealed && pending > 0 {
 				if err := w.spool.acknowledge(0); err != nil {
-					return err
+					w.fail(err)
 				}
 				continue
 			}
 			return nil
 		}
-		batch, lines := cutBatch(chunk)
 		var result delivery
-		if lines > 0 {
+		switch {
+		case b.torn != "":
+			result.reject(b.bytes, max(1, b.lines), b.torn)
+		case b.lines > 0:
 			result.postsLeft = maxSplitPosts
-			if err := w.deliver(&result, batch, lines); err != nil {
+			if err := w.deliver(&result, b.bytes, b.lines); err != nil {
 				return err
 			}
-		} else {
-			// No line end in all of it: the end of a segment that a crash
-			// tore, or what a power cut left of one.
-			if !sealed && len(chunk) < len(w.buf) {
-				return fmt.Errorf("the spool %s holds a line that is not ended", w.config.SpoolDir)
+			if w.calm++; w.calm == calmBatches {
+				w.limit, w.calm = min(2*w.limit, maxBatchBytes), 0
 			}
-			batch = chunk
-			result.reject(chunk, 1, "torn line in the spool")
 		}
-		for _, r := range result.rejected {
+		for i := range result.rejected {
+			// On a full disk they cannot be kept, and must not hold up the others.
+			r := &result.rejected[i]
 			if err := w.spool.keepRejected(r.reason, r.lines); err != nil {
-				return fmt.Errorf("keep rejected lines: %w", err)
+				r.reason = fmt.Sprintf("%s (not kept: %v)", r.reason, err)
 			}
 		}
-		if err := w.spool.acknowledge(int64(len(batch))); err != nil {
-			return err
-		}
+		err = w.spool.acknowledge(int64(len(b.bytes)))
+		w.progress = true
 		w.succeed(&result)
+		if err != nil {
+			w.fail(err)
+		}
 	}
 }
 
-// cutBatch takes whole lines, at most maxBatchLines.
-func cutBatch(chunk []byte) (batch []byte, lines int) {
+// batch is what goes out next.
+type batch struct {
+	bytes  []byte
+	lines  int    // whole ones
+	torn   string // why none of it can be sent; "": it can
+	sealed bool   // nothing follows in the segment
+}
+
+// nextBatch reads the spool, of which about `pending` bytes are known to be there.
+func (w *Writer) nextBatch(pending int64) (batch, error) {
+	want := int(min(max(pending, 32<<10), maxBatchBytes))
+	for {
+		if len(w.buf) < want || len(w.buf) > 4*want {
+			// Follows the need: an agent sends 30 kB a second and must stay
+			// small also after the outage that made it send more at once.
+			w.buf = make([]byte, want)
+		}
+		chunk, sealed, err := w.spool.next(w.buf)
+		if err != nil || len(chunk) == 0 {
+			return batch{sealed: sealed}, err
+		}
+		whole, lines := cutBatch(chunk, w.limit)
+		if lines > 0 {
+			clean, cleanLines := untorn(whole)
+			if cleanLines > 0 {
+				return batch{bytes: clean, lines: cleanLines}, nil
+			}
+			n := bytes.IndexByte(whole, '\n') + 1
+			return batch{bytes: whole[:n], lines: 1, torn: "torn line in the spool"}, nil
+		}
+		if !sealed && len(chunk) < MaxLineBytes && len(chunk) == len(w.buf) {
+			want = MaxLineBytes // a line longer than the buffer, that came after `pending` was asked for
+			continue
+		}
+		if !sealed && len(chunk) < len(w.buf) {
+			return batch{}, fmt.Errorf("the spool %s holds a line that is not ended", w.config.SpoolDir)
+		}
+		// No line end in all of it: the end of a segment that a crash
+		// tore, or what a power cut left of one.
+		return batch{bytes: chunk, torn: "torn line in the spool"}, nil
+	}
+}
+
+// cutBatch takes whole lines: at most maxBatchLines, and as many as fit in limit bytes, but one at least.
+func cutBatch(chunk []byte, limit int) (batch []byte, lines int) {
 	end := 0
 	for lines < maxBatchLines {
 		i := bytes.IndexByte(chunk[end:], '\n')
-		if i < 0 {
+		if i < 0 || (lines > 0 && end+i+1 > limit) {
 			break
 		}
 		end += i + 1
 		lines++
 	}
 	return chunk[:end], lines
+}
+
+// untorn gives the lines in front of the first that holds a zero byte. No line is written with one: it is a block of
+// the file that never got to the disk in a power cut, and the rest of such a line might pass for another series or value.
+func untorn(lines []byte) (clean []byte, n int) {
+	if zero := bytes.IndexByte(lines, 0); zero >= 0 {
+		lines = lines[:bytes.LastIndexByte(lines[:zero], '\n')+1]
+	}
+	return lines, bytes.Count(lines, newline)
 }
 
 // delivery is what became of one batch.
@@ -360,16 +434,21 @@ func (w *Writer) post(batch []byte) (verdict, string, error) {
 		return 0, "", err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode/100 == 2 {
+	if resp.StatusCode == http.StatusNoContent {
 		// The connection is used again only if the answer was read to its end.
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 		return accepted, "", nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	reason := fmt.Sprintf("%s answered %s: %s", w.config.URL, resp.Status, answerText(body))
+	text, ours := answerText(body)
+	ours = ours || resp.Header.Get("X-Influxdb-Version") != ""
+	reason := fmt.Sprintf("%s answered %s: %s", w.config.URL, resp.Status, text)
 	switch resp.StatusCode {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return refused, reason, nil
+		if ours {
+			return refused, reason, nil
+		}
+		reason += " (that is no InfluxDB)"
 	case http.StatusRequestEntityTooLarge:
 		return tooLarge, reason, nil
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -384,14 +463,14 @@ func (w *Writer) post(batch []byte) (verdict, string, error) {
 	return 0, "", errors.New(reason)
 }
 
-// answerText is the message of 1.x ("error") or 2.x ("message"), else the text.
-func answerText(body []byte) string {
+// answerText is the message of 1.x and 3.x ("error") or 2.x ("message"), else the text; and whether it was such a message.
+func answerText(body []byte) (text string, influx bool) {
 	var answer struct{ Error, Message string }
-	text := strings.TrimSpace(string(body))
+	text = strings.TrimSpace(string(body))
 	if json.Unmarshal(body, &answer) == nil && answer.Error+answer.Message != "" {
-		text = answer.Error + answer.Message
+		text, influx = answer.Error+answer.Message, true
 	}
-	return truncate(text, 400)
+	return truncate(strings.ReplaceAll(text, "\n", " "), 400), influx
 }
 
 func (w *Writer) fail(err error) {

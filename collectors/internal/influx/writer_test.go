@@ -75,7 +75,7 @@ func config(d *database, spoolDir string) Config {
 	return Config{URL: d.URL, Database: "joule rig", SpoolDir: spoolDir, FlushIntervalSeconds: MinFlushIntervalSeconds}
 }
 
-func open(t *testing.T, c Config) *Writer {
+func begin(t *testing.T, c Config) *Writer {
 	t.Helper()
 	w, err := Open(c)
 	if err != nil {
@@ -154,7 +154,7 @@ func spoolFiles(t *testing.T, dir string) []string {
 func TestLinesArriveInOrderAndOnce(t *testing.T) {
 	d := newDatabase(t)
 	dir := t.TempDir()
-	w := open(t, config(d, dir))
+	w := begin(t, config(d, dir))
 	write(t, w, 0, 12000)
 	closeWriter(t, w)
 	expectLines(t, d.stored(), 0, 12000)
@@ -176,7 +176,7 @@ func TestABatchHasAtMost5000Lines(t *testing.T) {
 	})
 	c := config(d, t.TempDir())
 	c.FlushIntervalSeconds = 60
-	w := open(t, c)
+	w := begin(t, c)
 	write(t, w, 0, 11000)
 	closeWriter(t, w)
 	if d.posts < 3 {
@@ -187,7 +187,7 @@ func TestABatchHasAtMost5000Lines(t *testing.T) {
 
 func TestLinesGoOutWithinTheFlushInterval(t *testing.T) {
 	d := newDatabase(t)
-	w := open(t, config(d, t.TempDir()))
+	w := begin(t, config(d, t.TempDir()))
 	write(t, w, 0, 3)
 	eventually(t, "3 lines without Close", func() bool { return len(d.stored()) == 3 })
 }
@@ -199,7 +199,7 @@ func TestBasicAuthenticationComesFromThePasswordFile(t *testing.T) {
 	if err := os.WriteFile(c.PasswordFile, []byte("old\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := open(t, c)
+	w := begin(t, c)
 	refused := false
 	d.set(func(int, string) (int, string) {
 		if user, password, _ := (&http.Request{Header: d.header}).BasicAuth(); user != "iod" || password != "new" {
@@ -230,7 +230,7 @@ func TestOutageIsRetriedAndLosesNothing(t *testing.T) {
 				}
 				return 204, ""
 			})
-			w := open(t, config(d, t.TempDir()))
+			w := begin(t, config(d, t.TempDir()))
 			write(t, w, 0, 100)
 			eventually(t, "an error in the stats", func() bool { return strings.Contains(w.Stats().LastError, "not now") })
 			if w.Stats().SpooledBytes == 0 {
@@ -251,13 +251,13 @@ func TestServerThatIsNotThere(t *testing.T) {
 	dir := t.TempDir()
 	c := config(d, dir)
 	c.URL = "http://127.0.0.1:1"
-	w := open(t, c)
+	w := begin(t, c)
 	write(t, w, 0, 10)
 	eventually(t, "an error in the stats", func() bool { return strings.Contains(w.Stats().LastError, "refused") })
 	if err := w.Close(context.Background()); err == nil || !strings.Contains(err.Error(), "stay in the spool") {
 		t.Errorf("Close: %v", err)
 	}
-	next := open(t, config(d, dir))
+	next := begin(t, config(d, dir))
 	closeWriter(t, next)
 	expectLines(t, d.stored(), 0, 10)
 }
@@ -277,7 +277,7 @@ func TestLostAnswerIsSentAgain(t *testing.T) {
 	})
 	c := config(d, t.TempDir())
 	c.FlushIntervalSeconds = 0.2
-	w := open(t, c)
+	w := begin(t, c)
 	write(t, w, 0, 5)
 	eventually(t, "the batch twice", func() bool { return len(d.stored()) >= 10 })
 	expectLines(t, d.stored()[:5], 0, 5)
@@ -299,7 +299,7 @@ func TestBadLinesAreFoundAndTheOthersStored(t *testing.T) {
 	dir := t.TempDir()
 	c := config(d, dir)
 	c.FlushIntervalSeconds = 60
-	w := open(t, c)
+	w := begin(t, c)
 	write(t, w, 0, 100)
 	closeWriter(t, w)
 	var want []string
@@ -325,11 +325,11 @@ func TestBadLinesAreFoundAndTheOthersStored(t *testing.T) {
 
 func TestSearchForBadLinesIsBounded(t *testing.T) {
 	d := newDatabase(t)
-	d.set(func(int, string) (int, string) { return 400, "all bad" })
+	d.set(func(int, string) (int, string) { return 400, `{"error":"all bad"}` })
 	dir := t.TempDir()
 	c := config(d, dir)
 	c.FlushIntervalSeconds = 60
-	w := open(t, c)
+	w := begin(t, c)
 	write(t, w, 0, 3000)
 	closeWriter(t, w)
 	if s := w.Stats(); s.RejectedLines != 3000 || s.SentLines != 0 || s.SpooledBytes != 0 {
@@ -346,9 +346,9 @@ func TestSearchForBadLinesIsBounded(t *testing.T) {
 
 func TestRejectedFileIsBounded(t *testing.T) {
 	d := newDatabase(t)
-	d.set(func(int, string) (int, string) { return 400, "bad" })
+	d.set(func(int, string) (int, string) { return 400, `{"error":"bad"}` })
 	dir := t.TempDir()
-	w := open(t, config(d, dir))
+	w := begin(t, config(d, dir))
 	long := []byte("m s=\"" + strings.Repeat("x", 60000) + "\" 1700000000000000000\n")
 	for range 60 {
 		if err := w.Write(long); err != nil {
@@ -382,7 +382,7 @@ func TestTooLargeBatchIsSplitNotRejected(t *testing.T) {
 	})
 	c := config(d, t.TempDir())
 	c.FlushIntervalSeconds = 60
-	w := open(t, c)
+	w := begin(t, c)
 	write(t, w, 0, 4000)
 	closeWriter(t, w)
 	expectLines(t, d.stored(), 0, 4000)
@@ -394,7 +394,7 @@ func TestTooLargeBatchIsSplitNotRejected(t *testing.T) {
 func TestRestartGoesOnFromTheAcknowledgedOffset(t *testing.T) {
 	d := newDatabase(t)
 	dir := t.TempDir()
-	w := open(t, config(d, dir))
+	w := begin(t, config(d, dir))
 	write(t, w, 0, 50)
 	eventually(t, "50 lines acknowledged", func() bool { return w.Stats().SentLines == 50 })
 	d.set(func(int, string) (int, string) { return 500, "down" })
@@ -402,7 +402,7 @@ func TestRestartGoesOnFromTheAcknowledgedOffset(t *testing.T) {
 	eventually(t, "a refusal", func() bool { return w.Stats().LastError != "" })
 	kill(w)
 	d.set(nil)
-	next := open(t, config(d, dir))
+	next := begin(t, config(d, dir))
 	write(t, next, 80, 90)
 	closeWriter(t, next)
 	expectLines(t, d.stored(), 0, 90)
@@ -414,14 +414,14 @@ func TestRestartGoesOnFromTheAcknowledgedOffset(t *testing.T) {
 func TestDamagedOffsetSendsAgainInsteadOfSkipping(t *testing.T) {
 	d := newDatabase(t)
 	dir := t.TempDir()
-	w := open(t, config(d, dir))
+	w := begin(t, config(d, dir))
 	write(t, w, 0, 20)
 	eventually(t, "20 lines acknowledged", func() bool { return w.Stats().SentLines == 20 })
 	kill(w)
 	if err := os.WriteFile(filepath.Join(dir, "offset"), []byte("00000000000000000001 00000000000000000099 00000000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	next := open(t, config(d, dir))
+	next := begin(t, config(d, dir))
 	closeWriter(t, next)
 	expectLines(t, d.stored()[20:], 0, 20)
 }
@@ -430,7 +430,7 @@ func TestTornLastLineOfACrash(t *testing.T) {
 	d := newDatabase(t)
 	dir := t.TempDir()
 	d.set(func(int, string) (int, string) { return 500, "down" })
-	w := open(t, config(d, dir))
+	w := begin(t, config(d, dir))
 	write(t, w, 0, 10)
 	kill(w)
 	files := spoolFiles(t, dir)
@@ -441,7 +441,7 @@ func TestTornLastLineOfACrash(t *testing.T) {
 	fmt.Fprint(f, "m,tag=a value=1")
 	f.Close()
 	d.set(nil)
-	next := open(t, config(d, dir))
+	next := begin(t, config(d, dir))
 	write(t, next, 10, 20)
 	closeWriter(t, next)
 	expectLines(t, d.stored(), 0, 20)
@@ -462,7 +462,7 @@ func TestSegmentOfZerosAfterAPowerCut(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "00000000000000000003.lp"), make([]byte, 2<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := open(t, config(d, dir))
+	w := begin(t, config(d, dir))
 	write(t, w, 0, 5)
 	closeWriter(t, w)
 	expectLines(t, d.stored(), 0, 5)
@@ -477,7 +477,7 @@ func TestFullSpoolRefusesAndTakesAgainLater(t *testing.T) {
 	dir := t.TempDir()
 	c := config(d, dir)
 	c.MaxSpoolBytes = MinSpoolBytes
-	w := open(t, c)
+	w := begin(t, c)
 	taken := 0
 	var err error
 	for ; err == nil && taken < 100000; taken++ {
@@ -507,7 +507,7 @@ func TestFullSpoolRefusesAndTakesAgainLater(t *testing.T) {
 
 func TestWriteRefusesLinesThatAreNotWhole(t *testing.T) {
 	d := newDatabase(t)
-	w := open(t, config(d, t.TempDir()))
+	w := begin(t, config(d, t.TempDir()))
 	if err := w.Write([]byte("m a=1 1")); err == nil {
 		t.Error("a line without an end was taken")
 	}
@@ -525,7 +525,7 @@ func TestCloseDoesNotWaitForAStalledServer(t *testing.T) {
 	release := make(chan struct{})
 	d.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })
 	defer close(release)
-	w := open(t, config(d, t.TempDir()))
+	w := begin(t, config(d, t.TempDir()))
 	write(t, w, 0, 10)
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
@@ -541,7 +541,7 @@ func TestCloseDoesNotWaitForAStalledServer(t *testing.T) {
 func TestTwoWritersDoNotShareASpool(t *testing.T) {
 	d := newDatabase(t)
 	dir := t.TempDir()
-	open(t, config(d, dir))
+	begin(t, config(d, dir))
 	if w, err := Open(config(d, dir)); err == nil {
 		kill(w)
 		t.Error("the second writer opened the same spool")

@@ -7,8 +7,11 @@ package influxtest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -82,6 +85,17 @@ func (s *Server) Restart() {
 			s.t.Fatal("influxd did not answer within 10 s")
 		}
 	}
+}
+
+// Proxy passes requests on to the server: for tests that stand between it and its client.
+func (s *Server) Proxy() http.Handler {
+	target, err := url.Parse(s.URL)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // a client that gives up is no error of a test
+	return proxy
 }
 
 // Stop ends the server; its data stays until the test ends.

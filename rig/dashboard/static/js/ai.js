@@ -89,7 +89,8 @@ function fill(td, cell, figure) {
   td.classList.toggle("only-partial", Boolean(figure) && figure.n === 0);
   if (figure?.n) td.style.setProperty("--shade", Math.max(0, (figure.share - NO_SHADE) / (1 - NO_SHADE)).toFixed(3));
   const range = figure ? `${number(figure.mean)} ${UNITS[metric]}, ${number(figure.low)} to ${number(figure.high)} over ` : "";
-  td.title = range + (figure && !figure.n ? "partial runs only" : `${done} of ${cell.planned} runs`) +
+  const energy = figure?.energy_low == null ? "" : `; by the energy's interval alone ${number(figure.energy_low)} to ${number(figure.energy_high)}`;
+  td.title = range + (figure && !figure.n ? "partial runs only" : `${done} of ${cell.planned} runs`) + energy +
     (cell.partial ? `; ${cell.partial} partial` : "") + (cell.failed ? `; ${cell.failed} failed or lost` : "") +
     (cell.not_run ? `; ${cell.not_run} not run` : "");
 }

@@ -13,7 +13,7 @@ export function draw(status) {
   }
   place.querySelector(".empty")?.remove();
   if (!place.firstElementChild) {
-    const names = ["Meter", "State", "Lost", "Gaps", "Clock ±", "Rate"];
+    const names = ["Meter", "State", "Lost", "Gaps", "Clock ±", "Rate", "Ledger"];
     place.append(
       make("table", {}, make("thead", {}, make("tr", {}, ...names.map((name) => make("th", {}, name)))), make("tbody")),
     );
@@ -22,7 +22,7 @@ export function draw(status) {
     place.querySelector("tbody"),
     status.meters,
     (meter) => meter.name,
-    (meter) => make("tr", { "data-meter": meter.name }, ...Array.from({ length: 6 }, () => make("td"))),
+    (meter) => make("tr", { "data-meter": meter.name }, ...Array.from({ length: 7 }, () => make("td"))),
     (row, meter) => {
       row.className = meter.state === "streaming" ? (meter.lost_percent > 0 || meter.gap_seconds > 0 ? "warn" : "good") : meter.state === "starting" ? "warn" : "bad";
       row.title = meter.reason || "";
@@ -33,6 +33,7 @@ export function draw(status) {
         shortSeconds(meter.gap_seconds),
         shortSeconds(meter.clock_residual_seconds == null ? null : Math.abs(meter.clock_residual_seconds)),
         `${number(meter.observed_rate_hz, 4)} Hz`,
+        meter.unaccounted == null ? "–" : meter.unaccounted === 0 ? "● balanced" : `▲ ${meter.unaccounted} unaccounted for`,
       ].forEach((text, i) => setText(row.children[i], text));
     },
   );

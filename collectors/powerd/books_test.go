@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"joulerig/collectors/internal/srframe"
+)
+
+// balanced checks the ledger's identity on every point.
+func balanced(t *testing.T, points []linePoint) {
+	t.Helper()
+	for i, p := range points {
+		f := p.fields
+		if f["expected"] != f["samples"]+f["lost"]+f["duplicate"]+f["repeated"] {
+			t.Fatalf("point %d does not balance: %v", i, f)
+		}
+		if f["joules_low"] > f["joules_high"] {
+			t.Fatalf("point %d: %g to %g J", i, f["joules_low"], f["joules_high"])
+		}
+	}
+}
+
+func last(points []linePoint) map[string]float64 { return points[len(points)-1].fields }
+
+func close2(t *testing.T, what string, got, want, within float64) {
+	t.Helper()
+	if math.Abs(got-want) > within {
+		t.Errorf("%s: %g, want %g", what, got, want)
+	}
+}
+
+// steps sends `seconds` of 12 V with 1 A and 3 A in turn, each for 100 ms, in frames of 20 samples, leaving out those that skip says.
+func steps(t *testing.T, m *Meter, start int64, seconds float64, skip func(at int) bool) {
+	t.Helper()
+	m.beginStream()
+	index := 0
+	for at := 0; at < int(seconds*1000); at += 20 {
+		if skip(at) {
+			continue
+		}
+		amps := float32(1)
+		if at/100%2 == 1 {
+			amps = 3
+		}
+		for ch, v := range []float32{12, amps, 5, 0.5} {
+			if err := m.frame(samples(uint16(ch), uint64(index), start+int64(at+20)*1e6, constant(20, v)...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		index += 20
+		m.settle()
+	}
+}
+
+func TestWithoutAGapLowAndHighAreTheJoules(t *testing.T) {
+	m, out := testMeter(t)
+	play(t, m, 50e9, 2000)
+	m.endStream(Silent, "")
+	points := out.points(t, "5v")
+	balanced(t, points)
+	for _, p := range points {
+		if p.fields["joules_low"] != p.fields["joules"] || p.fields["joules_high"] != p.fields["joules"] {
+			t.Fatalf("%v", p.fields)
+		}
+	}
+}
+
+func TestAGapAddsTheLeastAndTheMostThatTheRailWasSeenToDraw(t *testing.T) {
+	m, out := testMeter(t)
+	steps(t, m, 50e9, 2, func(int) bool { return false })
+	m.endStream(Silent, "unplugged")
+	steps(t, m, 55e9, 2, func(int) bool { return false })
+	m.endStream(Silent, "")
+	points := out.points(t, "12v")
+	balanced(t, points)
+	f := last(points)
+	close2(t, "joules", f["joules"], 4*24, 1e-6)
+	close2(t, "low", f["joules_low"], 4*24+3*12, 1e-6)
+	close2(t, "high", f["joules_high"], 4*24+3*36, 1e-6)
+	close2(t, "gap", f["gap_seconds"], 3, 1e-6)
+	s, _, _ := m.status()
+	close2(t, "worst gap", s.WorstGapSeconds, 3, 1e-6)
+}
+
+// One block of twenty goes missing inside the instrument, all the time and without a word: only the clock can tell.
+func TestFivePercentOfBlocksDroppedIsFivePercentInTheLedger(t *testing.T) {
+	m, out := testMeter(t)
+	const seconds = 60
+	steps(t, m, 50e9, seconds, func(at int) bool { return at/20%20 == 7 })
+	m.endStream(Silent, "")
+	points := out.points(t, "12v")
+	balanced(t, points)
+	// From 10 s on, when the clock has had the time to see it.
+	var from map[string]float64
+	for _, p := range points {
+		if p.fields["samples"] >= 10000 {
+			from = p.fields
+			break
+		}
+	}
+	to := last(points)
+	rise := func(field string) float64 { return to[field] - from[field] }
+	close2(t, "lost share", rise("lost")/rise("expected"), 0.05, 0.002)
+	covered := rise("expected") / 1000
+	if low, high := rise("joules_low"), rise("joules_high"); !(low < 24*covered && 24*covered < high) {
+		t.Errorf("%g J in %g s, bounds %g to %g", 24*covered, covered, low, high)
+	}
+}
+
+func TestABlockThatComesTwiceIsNotMeasuredTwice(t *testing.T) {
+	m, out := testMeter(t)
+	m.beginStream()
+	wave := func(first int) (v []float32) {
+		for k := range 20 {
+			v = append(v, float32(math.Sin(float64(first+k))+2))
+		}
+		return v
+	}
+	for at := 0; at < 2000; at += 20 {
+		from := at
+		if at == 1000 {
+			from = 980 // the window before, once more, in place of its own
+		}
+		for ch := range 4 {
+			if err := m.frame(samples(uint16(ch), uint64(at), 50e9+int64(at+20)*1e6, wave(from)...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.settle()
+	}
+	m.endStream(Silent, "")
+	points := out.points(t, "12v")
+	balanced(t, points)
+	f := last(points)
+	if f["duplicate"] != 20 || f["samples"] != 1980 || f["lost"] != 0 || f["gap_seconds"] != 0.02 {
+		t.Errorf("%v", f)
+	}
+	want := 0.0
+	for k := range 2000 {
+		if k < 1000 || k >= 1020 {
+			v := float64(float32(math.Sin(float64(k)) + 2))
+			want += v * v / 1000
+		}
+	}
+	close2(t, "joules", f["joules"], want, 1e-6)
+	if !(f["joules_low"] > f["joules"] && f["joules_high"] > f["joules_low"]) {
+		t.Errorf("%g to %g J", f["joules_low"], f["joules_high"])
+	}
+}
+
+func TestARailAtRestIsNotTakenForARepetition(t *testing.T) {
+	m, out := testMeter(t)
+	play(t, m, 50e9, 2000)
+	m.endStream(Silent, "")
+	if f := last(out.points(t, "12v")); f["duplicate"] != 0 || f["samples"] != 2000 {
+		t.Errorf("%v", f)
+	}
+}
+
+func TestWhatIsNoNumberIsALostSample(t *testing.T) {
+	m, out := testMeter(t)
+	m.beginStream()
+	nan := float32(math.NaN())
+	for at := 0; at < 2000; at += 20 {
+		for ch, v := range []float32{12, 2, 5, -1} {
+			block := constant(20, v)
+			if at == 500 || at == 1000 {
+				for k := 4; k < 14; k++ {
+					block[k] = nan
+				}
+			}
+			if err := m.frame(samples(uint16(ch), uint64(at), 50e9+int64(at+20)*1e6, block...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.settle()
+	}
+	m.endStream(Silent, "")
+	points := out.points(t, "12v")
+	balanced(t, points)
+	f := last(points)
+	if f["lost"] != 20 || f["samples"] != 1980 {
+		t.Errorf("%v", f)
+	}
+	close2(t, "gap", f["gap_seconds"], 0.02, 1e-9)
+	close2(t, "joules", f["joules"], 1.98*24, 1e-9)
+	close2(t, "low", f["joules_low"], 2*24, 1e-9)
+	s, _, _ := m.status()
+	close2(t, "worst gap", s.WorstGapSeconds, 0.01, 1e-9)
+}
+
+func TestSamplesTooManyAreThrownAwayAndTheTimeIsRight(t *testing.T) {
+	m, out := testMeter(t)
+	m.beginStream()
+	index := 0
+	for at := 0; at < 40000; at += 20 {
+		times := 1
+		if at == 20000 {
+			times = 16 // 300 samples from nowhere
+		}
+		for range times {
+			for ch, v := range []float32{12, 2, 5, -1} {
+				if err := m.frame(samples(uint16(ch), uint64(index), 50e9+int64(at+20)*1e6, constant(20, v)...)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			index += 20
+		}
+		m.settle()
+	}
+	m.endStream(Silent, "")
+	points := out.points(t, "12v")
+	balanced(t, points)
+	f := last(points)
+	if f["surplus"] != 300 || f["expected"] != 40000 {
+		t.Errorf("%v", f)
+	}
+	close2(t, "joules", f["joules"], 40*24, 0.1)
+}
+
+func TestACrystalThatIsSlowDoesNotMakeTheJoulesWrong(t *testing.T) {
+	m, out := testMeter(t)
+	m.beginStream()
+	const ppm = 200
+	for at := 0; at < 120000; at += 20 {
+		mono := 50e9 + int64(float64(at+20)*1e6*(1+ppm*1e-6))
+		for ch, v := range []float32{12, 2} {
+			if err := m.frame(samples(uint16(ch), uint64(at), mono, constant(20, v)...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.settle()
+	}
+	m.endStream(Silent, "")
+	points := out.points(t, "12v")
+	var from, to linePoint = points[2000], points[len(points)-1]
+	seconds := float64(to.time-from.time) / 1e9
+	close2(t, "watts over the controller's time", (to.fields["joules"]-from.fields["joules"])/seconds, 24, 24*5e-6)
+}
+
+func TestCalibrationIsAppliedToEachChannel(t *testing.T) {
+	config := testConfig()
+	config.Calibration = map[string]Correction{"CH1": {1.01, -0.02}, "CH2": {0.99, 0.001}}
+	out := &lines{}
+	m := meterOf(t, config, out)
+	play(t, m, 50e9, 2000)
+	m.endStream(Silent, "")
+	v, a := 1.01*12-0.02, 0.99*2+0.001
+	f := last(out.points(t, "12v"))
+	close2(t, "volts", f["volts"], v, 1e-9)
+	close2(t, "joules", f["joules"], 2*v*a, 1e-9)
+	close2(t, "joules of the rail without", last(out.points(t, "5v"))["joules"], -10, 1e-9)
+}
+
+func reopened(t *testing.T, dir string, fresh string) (*Meter, *lines, string) {
+	t.Helper()
+	m, out := testMeter(t)
+	session, err := openState([]*Meter{m}, dir, fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.stateFile.Close() })
+	return m, out, session
+}
+
+func TestARestartOfPowerdIsAGapOfTheSameSession(t *testing.T) {
+	dir := t.TempDir()
+	first, before, session := reopened(t, dir, "one")
+	if session != "one" {
+		t.Fatal(session)
+	}
+	play(t, first, 50e9, 2000)
+	first.endStream(Silent, "")
+	second, after, session := reopened(t, dir, "two")
+	if session != "one" {
+		t.Fatalf("session %s, want the one before", session)
+	}
+	play(t, second, 55e9, 1000) // the clock of another boot would do as well: the time between is UTC's
+	second.endStream(Silent, "")
+	was, now := last(before.points(t, "12v")), after.points(t, "12v")
+	balanced(t, now)
+	origin, f := now[0].fields, last(now)
+	if origin["joules"] != was["joules"] || origin["samples"] != 2000 || origin["lost"] != 3000 {
+		t.Errorf("first point %v, last before %v", origin, was)
+	}
+	close2(t, "gap", f["gap_seconds"], 3, 1e-3)
+	close2(t, "joules", f["joules"], 72, 1e-6)
+	close2(t, "low", f["joules_low"], 72+72, 0.1)
+}
+
+func TestAStateThatIsDamagedOrOfOtherRailsBeginsANewSession(t *testing.T) {
+	dir := t.TempDir()
+	m, _, _ := reopened(t, dir, "one")
+	play(t, m, 50e9, 2000)
+	m.endStream(Silent, "")
+	path := filepath.Join(dir, "tap.state")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func([]byte){
+		"torn":    func(b []byte) { clear(b[60:90]); clear(b[min(len(b), slotBytes+60):]) },
+		"cleared": func(b []byte) { clear(b) },
+	} {
+		bad := append([]byte(nil), text...)
+		damage(bad)
+		if err := os.WriteFile(path, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, session := reopened(t, dir, "two"); session != "two" {
+			t.Errorf("%s: session %s", name, session)
+		}
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	other := testConfig()
+	other.Rails[0].Drive = "another"
+	changed := meterOf(t, other, &lines{})
+	session, err := openState([]*Meter{changed}, dir, "two")
+	if err != nil || session != "two" || changed.rails[1].books.Samples != 0 {
+		t.Errorf("session %s goes on with other rails (%v)", session, err)
+	}
+}
+
+func pollConfig() MeterConfig {
+	return MeterConfig{Name: "psu", Driver: "fake", Timing: Poll, SampleRateHz: 20, SilenceSeconds: 2,
+		Rails: []RailConfig{
+			{Rail: "12v", Host: "h", Drive: "d", Volts: "V1", Amps: "I1"},
+			{Rail: "5v", Host: "h", Drive: "d", Watts: "P2"},
+			{Rail: "all", Host: "h", Drive: "d", WattHours: "E"},
+		}}
+}
+
+func reading(t *testing.T, m *Meter, channel int, ns int64, value float64) {
+	t.Helper()
+	f := samples(uint16(channel), 0, ns, float32(value))
+	switch channel {
+	case 2:
+		f.Quantity = srframe.Power
+	case 3:
+		f.Quantity, f.Unit = srframe.Power, srframe.WattHour
+	}
+	if err := m.frame(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rounds asks for volts, amps, watts and watt hours in turn, each 50 ms anew, from..to in ns, a slow sine of power.
+func rounds(t *testing.T, m *Meter, from, to int64) {
+	t.Helper()
+	for ns := from; ns < to; ns += 50e6 {
+		amps := 2 + math.Sin(2*math.Pi*float64(ns)/2e9)
+		reading(t, m, 0, ns, 12)
+		reading(t, m, 1, ns+10e6, 2+math.Sin(2*math.Pi*float64(ns+10e6)/2e9))
+		reading(t, m, 2, ns+20e6, 5*amps)
+		reading(t, m, 3, ns+30e6, float64(ns-from)/1e9*0.01)
+		m.settle()
+	}
+}
+
+func TestPolledReadingsAreIntegratedOnTheirOwnTime(t *testing.T) {
+	out := &lines{}
+	m := meterOf(t, pollConfig(), out)
+	m.beginStream()
+	rounds(t, m, 100e9, 110e9)
+	m.endStream(Silent, "")
+	for rail, watts := range map[string]float64{"12v": 24, "5v": 10, "all": 36} {
+		points := out.points(t, rail)
+		balanced(t, points)
+		first, f := points[0], last(points)
+		seconds := float64(points[len(points)-1].time-first.time) / 1e9
+		if seconds < 9.8 {
+			t.Errorf("%s: %g s of 10", rail, seconds)
+		}
+		close2(t, rail, f["joules"]/seconds, watts, 0.02*watts)
+		if f["lost"] != 0 || f["gap_seconds"] != 0 {
+			t.Errorf("%s: %v", rail, f)
+		}
+		if rail == "12v" && !(f["joules_low"] < watts*seconds && watts*seconds < f["joules_high"]) {
+			t.Errorf("%s: %g J, bounds %g to %g", rail, watts*seconds, f["joules_low"], f["joules_high"])
+		}
+		if _, has := f["volts"]; has != (rail == "12v") {
+			t.Errorf("%s: %v", rail, f)
+		}
+	}
+}
+
+func TestAPauseOfReadingsIsAGapButNotToARegister(t *testing.T) {
+	out := &lines{}
+	m := meterOf(t, pollConfig(), out)
+	m.beginStream()
+	rounds(t, m, 100e9, 104e9)
+	for channel, value := range []float64{12, 2, 10, 4.0/100 + 3.0/100} {
+		reading(t, m, channel, 107e9+int64(channel)*10e6, value)
+	}
+	m.endStream(Silent, "")
+	for _, rail := range []string{"5v", "all"} {
+		points := out.points(t, rail)
+		balanced(t, points)
+		f := last(points)
+		if rail == "5v" && !(f["gap_seconds"] > 2.9 && f["lost"] >= 58 && f["lost"] <= 62) {
+			t.Errorf("%s: %v", rail, f)
+		}
+	}
+	f := last(out.points(t, "all"))
+	close2(t, "the register's joules", f["joules"], 0.07*3600, 1e-3)
+	if f["gap_seconds"] != 0 {
+		t.Errorf("a register that counted all along has a gap: %v", f)
+	}
+}
+
+func TestARegisterThatWasResetIsAGapAndNeverNegativeEnergy(t *testing.T) {
+	out := &lines{}
+	m := meterOf(t, pollConfig(), out)
+	m.beginStream()
+	for k, wh := range []float64{1.00, 1.01, 0.00, 0.01} {
+		reading(t, m, 3, 100e9+int64(k)*50e6, wh)
+	}
+	m.endStream(Silent, "")
+	f := last(out.points(t, "all"))
+	close2(t, "joules", f["joules"], 72, 1e-3)
+	close2(t, "gap", f["gap_seconds"], 0.05, 1e-9)
+}
+
+func TestReadingsThatComeTooSeldomAreLostAgainstTheDeclaredRate(t *testing.T) {
+	out := &lines{}
+	m := meterOf(t, pollConfig(), out)
+	m.beginStream()
+	// Declared 20 a second, 10 come: judged by their own mean interval nothing would be missing.
+	for k := range 100 {
+		reading(t, m, 2, 100e9+int64(k)*100e6, 5+float64(k%7))
+	}
+	m.endStream(Silent, "")
+	points := out.points(t, "5v")
+	balanced(t, points)
+	f := last(points)
+	close2(t, "lost share", f["lost"]/f["expected"], 0.5, 0.01)
+}
+
+func TestReadingsThatTheInstrumentDidNotMakeAnewAreNotSoldAsSamples(t *testing.T) {
+	out := &lines{}
+	m := meterOf(t, pollConfig(), out)
+	m.beginStream()
+	for k := range 100 {
+		reading(t, m, 2, 100e9+int64(k)*50e6, float64(k/5)) // measures 4 times a second, asked 20 times
+	}
+	m.endStream(Silent, "")
+	points := out.points(t, "5v")
+	balanced(t, points)
+	if f := last(points); f["repeated"] != 80 || f["samples"] != 20 {
+		t.Errorf("%v", f)
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"runtime"
+
+	"joulerig/collectors/internal/strictjson"
+	"joulerig/collectors/internal/waveform"
+)
+
+// recording is a meter's waveform file while it is being written.
+type recording struct {
+	*waveform.Recorder
+	path        string
+	volts, amps []float32 // corrected samples on their way
+}
+
+// recordingRequest asks for a recording; the path is absolute.
+type recordingRequest struct {
+	Meter    string `json:"meter"`
+	Path     string `json:"path"`
+	MaxBytes int64  `json:"max_bytes"`
+}
+
+// recordingAnswer is what became of one.
+type recordingAnswer struct {
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+	waveform.Summary
+}
+
+func (m *Meter) startRecording(path string, maxBytes int64) error {
+	s, streams := m.feed.(*streamed)
+	if !streams {
+		return fmt.Errorf("meter %s is polled: its readings are the points, there is no waveform beside them", m.config.Name)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.recording != nil {
+		return fmt.Errorf("meter %s is being recorded to %s", m.config.Name, s.recording.path)
+	}
+	meta := waveform.Meta{
+		Meter: m.config.Name, Session: m.session, Instrument: m.instrument.String(),
+		SampleRateHz: m.config.SampleRateHz, Samples: m.config.Samples,
+	}
+	channel := func(name string) waveform.Channel {
+		gain, offset := m.config.calibrated(name)
+		return waveform.Channel{Name: name, Gain: gain, Offset: offset}
+	}
+	for _, r := range m.rails {
+		c := r.config
+		if c.Watts != "" {
+			return fmt.Errorf("meter %s: rail %s is a power channel: it has no volts and amps to record", m.config.Name, c.Rail)
+		}
+		meta.Rails = append(meta.Rails, waveform.RailMeta{Rail: c.Rail, Host: c.Host, Drive: c.Drive, Volts: channel(c.Volts), Amps: channel(c.Amps)})
+	}
+	recorder, err := waveform.Create(path, meta, maxBytes)
+	if err != nil {
+		return err
+	}
+	s.recording = &recording{Recorder: recorder, path: path}
+	return nil
+}
+
+// stopRecording ends a recording, and returns what became of it; an error where there is none.
+func (m *Meter) stopRecording() (recordingAnswer, error) {
+	s, streams := m.feed.(*streamed)
+	m.mu.Lock()
+	var r *recording
+	if streams {
+		r, s.recording = s.recording, nil
+	}
+	m.mu.Unlock()
+	if r == nil {
+		return recordingAnswer{}, fmt.Errorf("meter %s is not being recorded", m.config.Name)
+	}
+	summary, err := r.Close()
+	return recordingAnswer{Path: r.path, Bytes: summary.Bytes, Summary: summary}, err
+}
+
+// take records samples as they are integrated.
+func (r *recording) take(rail int, first uint64, volts, amps []float32, c *MeterConfig) {
+	of := &c.Rails[rail]
+	volts = corrected(&r.volts, volts, c, of.Volts)
+	amps = corrected(&r.amps, amps, c, of.Amps)
+	// Its errors are in the summary; the capture goes on.
+	_ = r.Append(rail, first, volts, amps)
+}
+
+func corrected(into *[]float32, samples []float32, c *MeterConfig, channel string) []float32 {
+	correction, is := c.Calibration[channel]
+	if !is {
+		return samples
+	}
+	out := (*into)[:0]
+	for _, s := range samples {
+		out = append(out, float32(correction.Gain*float64(s)+correction.Offset))
+	}
+	*into = out
+	return out
+}
+
+// recordings serves POST /recordings and DELETE /recordings/METER.
+func recordings(mux *http.ServeMux, meters []*Meter) {
+	find := func(name string) (*Meter, error) {
+		for _, m := range meters {
+			if m.config.Name == name {
+				return m, nil
+			}
+		}
+		return nil, fmt.Errorf("no meter %q", name)
+	}
+	refuse := func(w http.ResponseWriter, err error) { http.Error(w, err.Error(), http.StatusBadRequest) }
+	answer := func(w http.ResponseWriter, what any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(what)
+	}
+	mux.HandleFunc("POST /recordings", func(w http.ResponseWriter, request *http.Request) {
+		var r recordingRequest
+		body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, 1<<16))
+		if err == nil {
+			err = strictjson.Decode(body, &r)
+		}
+		if err == nil && !filepath.IsAbs(r.Path) {
+			err = errors.New("path: not absolute")
+		}
+		var m *Meter
+		if err == nil {
+			m, err = find(r.Meter)
+		}
+		if err == nil {
+			// Compressing waveforms takes more than measuring: it must not stand in its way.
+			runtime.GOMAXPROCS(max(2, runtime.NumCPU()))
+			err = m.startRecording(r.Path, r.MaxBytes)
+		}
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		answer(w, r)
+	})
+	mux.HandleFunc("DELETE /recordings/{meter}", func(w http.ResponseWriter, request *http.Request) {
+		m, err := find(request.PathValue("meter"))
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		became, err := m.stopRecording()
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		answer(w, became)
+	})
+}

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig results`: AI with its energy's interval, what it rests on, the truth check and the idle baseline."""
+
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+from rig import results
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
+import simulated_campaign
+
+FIT = {"gain": 1.0, "offset": 0.0, "u_gain": 5e-4, "u_offset": 1e-4, "cov": 0.0}
+EXPIRED = {
+    "tap1a": {
+        "state": "expired",
+        "date": "2025-10-01",
+        "expires": "2026-10-01",
+        "certificate": "C-7",
+        "channels": {"CH1": FIT, "CH2": FIT},
+    }
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return simulated_campaign.build(tmp_path / "c", drives=("nvme-plp", "sata-plp"), calibration=EXPIRED)
+
+
+def edit(folder, statement):
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        database.execute(statement)
+
+
+def line_of(text, begin):
+    [line] = [line for line in text.splitlines() if line.startswith(begin)]
+    return line
+
+
+def test_each_ai_has_the_interval_of_its_energy(folder):
+    text = results.ai_table_text(folder)
+    for run in results.as_json(folder)["runs"]:
+        low, high = run["ai_ops_per_joule_energy_low"], run["ai_ops_per_joule_energy_high"]
+        assert low < run["ai_ops_per_joule"] < high
+        assert f"[{low:.1f}, {high:.1f}]" in text
+
+
+def test_the_closing_lines_say_whether_the_truth_lies_within(folder):
+    edit(folder, "UPDATE result SET joules_low = true_joules - 1, joules_high = true_joules + 1")
+    line = line_of(results.ai_table_text(folder), "measured against true joules, 18 runs: worst ")
+    assert line.endswith("; true joules within [low, high] in 18 of 18")
+    edit(folder, "UPDATE result SET joules_low = true_joules + 0.1 WHERE run LIKE '%-0002'")
+    line = line_of(results.ai_table_text(folder), "measured against true joules, 18 runs: worst ")
+    assert line.endswith("; true joules within [low, high] in 17 of 18")
+
+
+def test_without_bounds_nothing_is_said_of_them(folder):
+    edit(folder, "UPDATE result SET joules_low = NULL, joules_high = NULL")
+    assert "within" not in results.ai_table_text(folder)
+
+
+def test_each_meter_is_named_with_its_ledger_and_what_vouches_for_it(folder):
+    edit(folder, "UPDATE energy SET samples = samples - 1 WHERE meter = 'tap1b' AND phase = 'tail'")
+    text = results.ai_table_text(folder)
+    tap1a, tap1b = line_of(text, "meter tap1a:"), line_of(text, "meter tap1b:")
+    assert ", balanced; † CALIBRATION of 2025-10-01 EXPIRED 2026-10-01, certificate C-7" in tap1a
+    assert ", 9 unaccounted for; no calibration on record, meter class not stated" in tap1b
+
+
+def test_an_expired_calibration_marks_every_ai_that_rests_on_it_and_no_other(folder):
+    for row in results.ai_table_text(folder).split("AI in ops/J")[1:]:
+        figures = [line for line in row.splitlines() if line.startswith(("│ ext4", "│ xfs", "│ f2fs"))]
+        assert [line.count("†") for line in figures] == [3 if "· nvme-plp ·" in row else 0] * 3
+
+
+def test_the_baseline_is_a_table_of_its_own(folder):
+    text = results.baseline_text(folder)
+    assert text.startswith("idle watts, subtracted from nothing · demo-")
+    assert "VIRTUAL LAB" in text
+    found = {rail["drive"]: rail for rail in results.as_json(folder)["baseline"]}
+    for drive, mark in (("nvme-plp", "†"), ("sata-plp", " ")):
+        [line] = [line for line in text.splitlines() if f" {drive} " in line]
+        assert f"{found[drive]['watts']:.4f}{mark}" in line
+        assert f"[{found[drive]['low']:.4f}, {found[drive]['high']:.4f}]" in line
+    assert "CALIBRATION of 2025-10-01 EXPIRED 2026-10-01" in text
+
+
+def test_json_has_the_ledger_and_the_bounds(folder):
+    found = results.as_json(folder)
+    run = found["runs"][0]
+    assert run["joules_low"] < run["joules"] < run["joules_high"]
+    assert run["truth_within"] in (True, False)
+    states = {run["cell"].split("/")[0]: run["calibration"] for run in found["runs"]}
+    assert states == {"nvme-plp": "expired", "sata-plp": None}
+    assert [meter["balanced"] for meter in found["ledger"]] == [True, True]
