@@ -101,6 +101,58 @@ func TestASpoolThatFillsTheDiskIsDeliveredAndGoesOn(t *testing.T) {
 	})
 }
 
+// What is kept for a server that forgets goes first where the room is needed.
+func TestWhatIsKeptTakesNoRoomFromWhatIsToBeSent(t *testing.T) {
+	onASmallDisk(t, 3<<20, func(t *testing.T, dir string) {
+		d := newDatabase(t)
+		w := begin(t, config(d, dir))
+		write(t, w, 0, 60000)
+		eventually(t, "60000 lines", func() bool { return len(d.stored()) == 60000 })
+		if kept, _ := filepath.Glob(filepath.Join(dir, "*.sent")); len(kept) < 2 {
+			t.Errorf("kept are %v", kept)
+		}
+		d.set(func(int, string) (int, string) { return 503, "down" })
+		taken := 60000
+		for ; taken < 200_000; taken++ {
+			if err := w.Write([]byte(line(taken) + "\n")); err != nil {
+				break
+			}
+		}
+		if bytes := (taken - 60000) * len(line(60000)+"\n"); bytes < 2<<20 {
+			t.Errorf("only %d bytes were taken", bytes)
+		}
+		d.set(nil)
+		eventually(t, "an empty spool", func() bool { return w.Stats().SpooledBytes == 0 })
+		expectLines(t, d.stored(), 0, taken)
+	})
+}
+
+func TestWhatIsKeptIsWithinTheBound(t *testing.T) {
+	d := newDatabase(t)
+	dir := t.TempDir()
+	c := config(d, dir)
+	c.MaxSpoolBytes = MinSpoolBytes
+	w := begin(t, c)
+	largest := int64(0)
+	for k := range 400 {
+		write(t, w, k*20, k*20+20)
+		eventually(t, "an empty spool", func() bool { return w.Stats().SpooledBytes < MinSpoolBytes/2 })
+		files, _ := filepath.Glob(filepath.Join(dir, "0*"))
+		total := int64(0)
+		for _, path := range files {
+			if info, err := os.Stat(path); err == nil {
+				total += info.Size()
+			}
+		}
+		largest = max(largest, total)
+	}
+	closeWriter(t, w)
+	expectLines(t, d.stored(), 0, 8000)
+	if largest > MinSpoolBytes || largest < MinSpoolBytes/2 {
+		t.Errorf("%d bytes on disk, at most %d are allowed", largest, MinSpoolBytes)
+	}
+}
+
 // Somebody else's data fill the disk: not even the offset can be written.
 func TestLinesInTheSpoolAreDeliveredWhileTheDiskIsFull(t *testing.T) {
 	onASmallDisk(t, 1<<20, func(t *testing.T, dir string) {

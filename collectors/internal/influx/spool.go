@@ -4,6 +4,7 @@ package influx
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -25,11 +26,16 @@ const (
 	segmentSuffix    = ".lp"
 	maxSegmentBytes  = 1 << 20
 	maxRejectedBytes = 1 << 20 // of rejected.lp; one predecessor is kept
+	// Segments that the server acknowledged are kept up to this, for the case that it forgets them.
+	sentSuffix   = ".sent"
+	maxSentBytes = 64 << 20
 )
 
 // spool is a queue of lines in the segment files of a directory.
 //
 //	00000000000000000007.lp   lines, oldest first; a process appends only to segments it made
+//	00000000000000000006.sent all acknowledged; the newest of these are kept, as long as nobody needs the room
+//	server                    which start of the server acknowledged last
 //	offset                    what is acknowledged: segment, byte offset, CRC-32
 //	rejected.lp, rejected.lp.1  lines the server refused, each batch behind a # comment
 //	lock                      held while a process has the spool open
@@ -52,6 +58,9 @@ type spool struct {
 	nextSeq  uint64
 	head     int64 // acknowledged bytes of segments[0]
 	bytes    int64 // of all segment files
+
+	sent      []*segment // acknowledged and kept, oldest first
+	sentBytes int64
 }
 
 type segment struct {
@@ -103,8 +112,9 @@ func (s *spool) recover() error {
 	s.nextSeq = ackSeq + 1
 	for _, entry := range entries {
 		name, isSegment := strings.CutSuffix(entry.Name(), segmentSuffix)
+		name, isSent := strings.CutSuffix(name, sentSuffix)
 		seq, err := strconv.ParseUint(name, 10, 64)
-		if !isSegment || err != nil || !entry.Type().IsRegular() {
+		if !(isSegment || isSent) || err != nil || !entry.Type().IsRegular() {
 			continue
 		}
 		info, err := entry.Info()
@@ -112,8 +122,13 @@ func (s *spool) recover() error {
 			return err
 		}
 		s.nextSeq = max(s.nextSeq, seq+1)
-		if seq < ackSeq || (seq == ackSeq && ackOffset >= info.Size()) || info.Size() == 0 {
-			if err := os.Remove(s.path(seq)); err != nil {
+		switch g := (&segment{seq: seq, size: info.Size()}); {
+		case isSent:
+			s.sent = append(s.sent, g)
+			s.sentBytes += g.size
+			continue
+		case seq < ackSeq || (seq == ackSeq && ackOffset >= info.Size()) || info.Size() == 0:
+			if err := s.setAside(g); err != nil {
 				return err
 			}
 			continue
@@ -121,16 +136,69 @@ func (s *spool) recover() error {
 		s.segments = append(s.segments, &segment{seq: seq, size: info.Size()})
 		s.bytes += info.Size()
 	}
-	slices.SortFunc(s.segments, func(a, b *segment) int {
-		if a.seq < b.seq {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(s.segments, bySeq)
+	slices.SortFunc(s.sent, bySeq)
+	s.evict(min(maxSentBytes, s.maxBytes-s.bytes))
 	if len(s.segments) > 0 && s.segments[0].seq == ackSeq {
 		s.head = ackOffset
 	}
 	return nil
+}
+
+func bySeq(a, b *segment) int { return cmp.Compare(a.seq, b.seq) }
+
+// setAside keeps a segment that is acknowledged.
+func (s *spool) setAside(g *segment) error {
+	if g.size == 0 {
+		return os.Remove(s.path(g.seq))
+	}
+	if err := os.Rename(s.path(g.seq), s.sentPath(g.seq)); err != nil {
+		return err
+	}
+	s.sent = append(s.sent, g)
+	s.sentBytes += g.size
+	return nil
+}
+
+func (s *spool) sentPath(seq uint64) string {
+	return strings.TrimSuffix(s.path(seq), segmentSuffix) + sentSuffix
+}
+
+// evict removes the oldest segments that are kept beyond a bound.
+func (s *spool) evict(bound int64) {
+	for len(s.sent) > 0 && s.sentBytes > bound {
+		_ = os.Remove(s.sentPath(s.sent[0].seq))
+		s.sentBytes -= s.sent[0].size
+		s.sent = s.sent[1:]
+	}
+}
+
+// rewind puts all that is kept in front of what is to be sent. It returns how many bytes go out again.
+func (s *spool) rewind() (again int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := len(s.sent) - 1; n >= 0; n-- {
+		g := s.sent[n]
+		if err := os.Rename(s.sentPath(g.seq), s.path(g.seq)); err != nil {
+			return again, err
+		}
+		if again == 0 {
+			again = s.head
+			s.head = 0
+		}
+		s.sent = s.sent[:n]
+		s.sentBytes -= g.size
+		s.segments = append([]*segment{g}, s.segments...)
+		s.bytes += g.size
+		again += g.size
+	}
+	if again == 0 {
+		again, s.head = s.head, 0
+	}
+	if len(s.segments) > 0 {
+		err = s.writeOffset(s.segments[0].seq, 0)
+	}
+	return again, err
 }
 
 // readOffset gives zeros when there is none or it is damaged: everything is
@@ -165,6 +233,16 @@ func (s *spool) writeOffset(seq uint64, offset int64) error {
 func (s *spool) append(lines []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.evict(s.maxBytes - s.bytes - int64(len(lines)))
+	err := s.tryAppend(lines)
+	if errors.Is(err, syscall.ENOSPC) && len(s.sent) > 0 {
+		s.evict(0)
+		err = s.tryAppend(lines)
+	}
+	return err
+}
+
+func (s *spool) tryAppend(lines []byte) error {
 	if s.bytes+int64(len(lines)) > s.maxBytes {
 		return fmt.Errorf("%w: %s: %d bytes, max_spool_bytes %d", ErrSpoolFull, s.dir, s.bytes, s.maxBytes)
 	}
@@ -274,7 +352,8 @@ func (s *spool) forget() (lost int64) {
 		s.active = false
 	}
 	_ = s.writeOffset(g.seq, g.size)
-	_ = s.removeFirst()
+	s.takeFirst()
+	_ = os.Remove(s.path(g.seq))
 	return lost
 }
 
@@ -295,19 +374,20 @@ func (s *spool) acknowledge(n int64) error {
 	if len(s.segments) == 1 {
 		s.active = false
 	}
-	if gone := s.removeFirst(); gone != nil {
-		err = fmt.Errorf("remove a sent segment of the spool: %w", gone)
+	s.takeFirst()
+	if aside := s.setAside(g); aside != nil {
+		err = fmt.Errorf("set a sent segment of the spool aside: %w", aside)
 	}
+	s.evict(min(maxSentBytes, s.maxBytes-s.bytes))
 	return err
 }
 
-func (s *spool) removeFirst() error {
+func (s *spool) takeFirst() {
 	g := s.segments[0]
 	g.close()
 	s.segments = s.segments[1:]
 	s.head = 0
 	s.bytes -= g.size
-	return os.Remove(s.path(g.seq))
 }
 
 // keepRejected puts lines aside for people to look at. Bounded: at most two
@@ -333,6 +413,16 @@ func (s *spool) keepRejected(reason string, lines []byte) error {
 	return err
 }
 
+// server is which start of the server acknowledged last; "": not known.
+func (s *spool) server() string {
+	b, _ := os.ReadFile(filepath.Join(s.dir, "server"))
+	return strings.TrimSpace(string(b))
+}
+
+func (s *spool) setServer(started string) error {
+	return os.WriteFile(filepath.Join(s.dir, "server"), []byte(started+"\n"), 0o600)
+}
+
 // close leaves the unsent lines on disk, synced.
 func (s *spool) close() error {
 	s.mu.Lock()
@@ -348,7 +438,7 @@ func (s *spool) close() error {
 		keep(s.offsetFile.Sync())
 	}
 	if len(s.segments) == 1 && s.bytes == s.head {
-		keep(os.Remove(s.path(s.segments[0].seq)))
+		keep(s.setAside(s.segments[0]))
 	}
 	for _, g := range s.segments {
 		g.close()

@@ -11,10 +11,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,6 +42,7 @@ type Stats struct {
 	SentLines     int64 `json:"sent_lines"`     // acknowledged by the server
 	RejectedLines int64 `json:"rejected_lines"` // refused by the server for what they hold, or torn by a crash; kept in rejected.lp
 	SpooledBytes  int64 `json:"spooled_bytes"`  // on disk, not yet acknowledged
+	ResentLines   int64 `json:"resent_lines"`   // acknowledged before, and sent again to a server that had been started anew
 	// LastError is the failure that keeps lines in the spool, emptied when
 	// sending works again; or the reason of the last rejection, which stays.
 	LastError string `json:"last_error"`
@@ -72,6 +75,8 @@ type Writer struct {
 	limit    int    // the sender's own: most bytes of a batch at present
 	calm     int    // the sender's own: batches in time since limit was changed
 	progress bool   // the sender's own: something was acknowledged since drain began
+	again    int64  // the sender's own: bytes at the head of the spool that were acknowledged before
+	fresh    bool   // the sender's own: a connection was made since reconcile
 
 	mu     sync.Mutex
 	stats  Stats
@@ -280,7 +285,11 @@ func (w *Writer) drain() error {
 				w.limit, w.calm = min(2*w.limit, maxBatchBytes), 0
 			}
 		}
+		result.again = w.again > 0
 		for i := range result.rejected {
+			if result.again {
+				break // they were kept when they were refused first
+			}
 			// On a full disk they cannot be kept, and must not hold up the others.
 			r := &result.rejected[i]
 			if err := w.spool.keepRejected(r.reason, r.lines); err != nil {
@@ -289,9 +298,14 @@ func (w *Writer) drain() error {
 		}
 		err = w.spool.acknowledge(int64(len(b.bytes)))
 		w.progress = true
+		w.again = max(0, w.again-int64(len(b.bytes)))
 		w.succeed(&result)
 		if err != nil {
 			w.fail(err)
+		}
+		if w.fresh && result.sent > 0 {
+			w.fresh = false
+			w.reconcile()
 		}
 	}
 }
@@ -317,7 +331,11 @@ func (w *Writer) nextBatch(pending int64) (batch, error) {
 		if err != nil || len(chunk) == 0 {
 			return batch{sealed: sealed}, err
 		}
-		whole, lines := cutBatch(chunk, w.limit)
+		limit := w.limit
+		if w.again > 0 {
+			limit = int(min(int64(limit), w.again)) // one batch is not of both kinds
+		}
+		whole, lines := cutBatch(chunk, limit)
 		if lines > 0 {
 			clean, cleanLines := untorn(whole)
 			if cleanLines > 0 {
@@ -367,6 +385,7 @@ type delivery struct {
 	postsLeft int
 	sent      int
 	rejected  []rejection
+	again     bool // it was acknowledged before
 }
 
 type rejection struct {
@@ -404,6 +423,48 @@ func (w *Writer) deliver(d *delivery, batch []byte, lines int) error {
 	return w.deliver(d, batch[at:], lines-half)
 }
 
+// reconcile sends what is kept again if the server is not the process that acknowledged it. InfluxDB 1.6 that was killed amid a
+// write may, when it is started the next time but one, forget what it acknowledged in between (README.md). 1.x tells in
+// /debug/vars when it was started; of a server that does not tell nothing is asked again.
+func (w *Writer) reconcile() {
+	started := w.serverStarted()
+	before := w.spool.server()
+	if started == "" || started == before {
+		return
+	}
+	if before != "" {
+		again, err := w.spool.rewind()
+		w.again += again // in front of what is left of an earlier time
+		if err != nil {
+			w.fail(fmt.Errorf("send again what a server that was started anew may have forgotten: %w", err))
+		}
+	}
+	if err := w.spool.setServer(started); err != nil {
+		w.fail(err)
+	}
+}
+
+func (w *Writer) serverStarted() string {
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, strings.TrimRight(w.config.URL, "/")+"/debug/vars", nil)
+	if err != nil {
+		return ""
+	}
+	if w.config.Username != "" {
+		req.SetBasicAuth(w.config.Username, w.password)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	var vars struct{ System struct{ Started string } }
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(body, &vars) != nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(vars.System.Started), " ")
+}
+
 type verdict int
 
 const (
@@ -421,10 +482,15 @@ type retryAfter struct {
 func (e *retryAfter) Error() string { return e.reason }
 
 func (w *Writer) post(batch []byte) (verdict, string, error) {
+	var fresh atomic.Bool
+	defer func() { w.fresh = w.fresh || fresh.Load() }()
 	req, err := http.NewRequestWithContext(w.ctx, http.MethodPost, w.target, bytes.NewReader(batch))
 	if err != nil {
 		return 0, "", err
 	}
+	req = req.WithContext(httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
+		GotConn: func(c httptrace.GotConnInfo) { fresh.Store(!c.Reused) },
+	}))
 	req.Header.Set("Content-Type", "text/plain; charset=utf-8")
 	if w.config.Username != "" {
 		req.SetBasicAuth(w.config.Username, w.password)
@@ -485,6 +551,10 @@ func (w *Writer) succeed(d *delivery) {
 	defer w.mu.Unlock()
 	if w.outage {
 		w.stats.LastError, w.outage = "", false
+	}
+	if d.again {
+		w.stats.ResentLines += int64(d.sent)
+		return
 	}
 	w.stats.SentLines += int64(d.sent)
 	for _, r := range d.rejected {

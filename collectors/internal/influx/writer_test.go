@@ -30,6 +30,10 @@ type database struct {
 func newDatabase(t *testing.T) *database {
 	d := &database{}
 	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/debug/vars" {
+			http.NotFound(w, r)
+			return
+		}
 		body, _ := io.ReadAll(r.Body)
 		d.mu.Lock()
 		defer d.mu.Unlock()
