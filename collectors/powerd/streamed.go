@@ -240,7 +240,7 @@ func (s *streamed) publish() {
 		s.origin()
 	}
 	// The device's seconds are as long as its crystal makes them; the joules are of true ones.
-	second := 1 + s.fit.Drift()
+	second := 1 + s.fit.Crystal()
 	if n := len(s.pending); s.recording != nil && n > 0 {
 		end := s.pending[n-1].point.End
 		s.recording.Clock(end, s.fit.At(end)+s.m.offset, s.fit.Residual())
@@ -288,5 +288,5 @@ func (s *streamed) end() {
 }
 
 func (s *streamed) residual() float64     { return s.fit.Residual() }
-func (s *streamed) drift() float64        { return s.fit.Drift() }
+func (s *streamed) drift() float64        { return s.fit.Crystal() }
 func (s *streamed) observedRate() float64 { return s.fit.ObservedRate() }

@@ -2,7 +2,6 @@
 """From an instrument to InfluxDB while InfluxDB, the disk or powerd fails: every sample is in the books."""
 
 import itertools
-import os
 import signal
 import subprocess
 import sys
@@ -101,7 +100,8 @@ def check_stream(rows, emulator, number):
 
     some = list(zip(rows, counts, strict=True))[:: max(1, len(rows) // 10)]
     first = min(range(max(0, begin - 400), begin + 400), key=lambda first: misfit(first, some))
-    assert misfit(first, list(zip(rows, counts, strict=True))) < 1e-9 * abs(last["joules"]) + 1e-9
+    # Joules are of the controller's seconds: the fit of the device's clock is good to some ppm after 10 s.
+    assert misfit(first, list(zip(rows, counts, strict=True))) < 50e-6 * abs(last["joules"])
 
 
 def _joules_of_a_period(number):
@@ -243,13 +243,6 @@ def test_an_influxdb_that_answers_wrongly_gets_each_point_once(tmp_path, influxd
         assert fault in met
 
 
-SURVIVES = pytest.mark.skipif(
-    not os.environ.get("JOULERIG_SESSION_SURVIVES"),
-    reason="powerd begins a new session with each start; set JOULERIG_SESSION_SURVIVES=1 where it goes on",
-)
-
-
-@SURVIVES
 @pytest.mark.parametrize("away", [False, True], ids=["influxdb there", "influxdb away"])
 def test_a_powerd_that_is_killed_goes_on_in_its_session_with_a_gap(tmp_path, influxd, away):
     """SIGKILL amid a stream, twice, and a new start: a gap in the books, and no step of energy."""

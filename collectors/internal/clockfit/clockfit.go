@@ -16,6 +16,10 @@ const (
 	windowSeconds = 60.0
 	// Below this span a slope from the arrivals would be worse than the declared rate.
 	slopeSpanSeconds = 10.0
+	// What it takes to know the crystal: the slope is uncertain by the raggedness of the line's two ends over its length.
+	crystalSpanSeconds = 20.0
+	crystalEnds        = 4
+	crystalSure        = 20e-6
 	// MaxDrift is how far the device's clock may be off the declared rate. Crystals stay below 100 ppm; what is beyond this is
 	// missing or surplus samples, and must come out as such rather than bend the clock.
 	MaxDrift = 500e-6
@@ -49,6 +53,7 @@ type Fit struct {
 
 	buckets []bucket
 	offset  int64   // samples found missing (or surplus, if negative) so far
+	crystal float64 // the slope when it was last known well
 	drift   float64 // slope: 1 + drift seconds of controller per second of device
 	at0     float64 // delay of the line at device time 0
 
@@ -72,8 +77,7 @@ func New(rateHz float64) *Fit {
 // Restart begins a new stream of the same device: indices start at 0 again. The drift found so far is kept, since it is the
 // same crystal.
 func (f *Fit) Restart() {
-	drift := f.drift
-	*f = Fit{rate: f.rate, drift: drift}
+	*f = Fit{rate: f.rate, drift: f.drift, crystal: f.crystal}
 }
 
 func (f *Fit) deviceSeconds(index uint64) float64 {
@@ -261,9 +265,17 @@ func (f *Fit) At(index uint64) int64 {
 	return f.base + int64(math.Round((x+f.lineDelay(x))*1e9))
 }
 
-// Drift is how much slower than declared the device's clock is: a second of it takes 1 + Drift seconds of the controller's. 0
-// until there are arrivals enough to tell.
-func (f *Fit) Drift() float64 { return f.drift }
+// Crystal is how much slower than declared the device's clock is: a second of it takes 1 + Crystal seconds of the controller's. It
+// is the line's slope where the line is long and smooth enough to tell it to crystalSure, else what it was when that was last so.
+func (f *Fit) Crystal() float64 {
+	if n := len(f.buckets); n > 0 {
+		span := f.buckets[n-1].x - f.buckets[0].x
+		if span >= crystalSpanSeconds && crystalEnds*f.Residual() < crystalSure*span {
+			f.crystal = f.drift
+		}
+	}
+	return f.crystal
+}
 
 // Missing is how many samples the clock has found missing, less those too many, since the beginning.
 func (f *Fit) Missing() int64 { return f.offset }
