@@ -443,7 +443,7 @@ def _check_meters(lab: Lab) -> None:
                     raise UserError(f"{where}.{wiring.kind}: {wiring.meter} ({driver}) {why}")
                 if wiring.kind == "watt_hours" and lab.controller.meters[wiring.meter].timing != "poll":
                     raise UserError(
-                        f"{where}.watt_hours: {wiring.meter} has timing 'stream'; a register needs timing: poll"
+                        f"{where}.watt_hours: {wiring.meter} is a 'stream'; a register needs timing: poll"
                     )
                 for quantity, channel in wiring.channels.items():
                     if family.channels and not family.channels.fullmatch(channel):
