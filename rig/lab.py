@@ -441,6 +441,10 @@ def _check_meters(lab: Lab) -> None:
                 family = meters.family(driver)
                 if why := family.refuse_rail(wiring.kind):
                     raise UserError(f"{where}.{wiring.kind}: {wiring.meter} ({driver}) {why}")
+                if wiring.kind == "watt_hours" and lab.controller.meters[wiring.meter].timing != "poll":
+                    raise UserError(
+                        f"{where}.watt_hours: {wiring.meter} is a 'stream'; a register needs timing: poll"
+                    )
                 for quantity, channel in wiring.channels.items():
                     if family.channels and not family.channels.fullmatch(channel):
                         raise UserError(

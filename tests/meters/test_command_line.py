@@ -293,7 +293,7 @@ def test_with_powerd_the_figures_are_powerds_and_corrected(measured):
     ledger = told["ledger"]
     assert ledger["expected"] == sum(ledger[k] for k in ("samples", "lost", "duplicate", "repeated")) > 0
     assert told["readings"][0]["volts"] == pytest.approx(5.05, rel=1e-3)
-    done = measured.rig("watch", "psu", "--count", "2", "--interval", "0.3", "--json")
+    done = measured.rig("watch", "psu", "--count", "2", "--interval", "1", "--json")
     rows = [json.loads(line)["rails"][0] for line in done.stdout.splitlines()]
     assert rows[0]["watts"] == pytest.approx(7.575, rel=2e-3)
     assert rows[1]["joules"] > rows[0]["joules"] > 0

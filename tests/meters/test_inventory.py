@@ -105,6 +105,7 @@ def test_a_mistake_in_a_meter(write, meter, told):
         (HMO, {"watts": "CH1"}, ["rails.r0.watts", "volts and amps only"]),
         (KORAD, {"watts": "P"}, ["rails.r0.watts", "volts and amps only"]),
         (DMM, {"volts": "P1", "amps": "P2"}, ["rails.r0", "one quantity at a time", "rig meters calibrate"]),
+        ({**OTHER, "timing": "stream"}, {"watt_hours": "E"}, ["rails.r0.watt_hours", "timing: poll"]),
         (DPS, {"volts": "V", "amps": "V"}, ["channel V of m already measures", "r0"]),
     ],
 )  # fmt: skip
