@@ -106,7 +106,7 @@ var ones = func() (all [4096]float32) {
 
 const (
 	// Of a block of samples, as many of each channel are compared with the block before.
-	fingerprintSamples = 64
+	fingerprintSamples = 16
 	// Blocks of fewer samples are too easily alike.
 	leastBlock = 8
 )

@@ -112,7 +112,7 @@ func (r *RailConfig) by() []channelConfig {
 const (
 	defaultPointsPerSecond = 100
 	defaultSilenceSeconds  = 2
-	defaultFlushSeconds    = 0.5
+	defaultFlushSeconds    = 1.0
 )
 
 // readConfig reads and checks the file. Errors name file, key, value and what is allowed.

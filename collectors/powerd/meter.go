@@ -30,7 +30,7 @@ const (
 
 const (
 	// How long lines may wait for more before they are handed to the writer.
-	lingerNS    = 1000e6
+	lingerNS    = 900e6
 	lingerBytes = 64 << 10
 )
 

@@ -70,8 +70,8 @@ type RailStatus struct {
 	Lost       int64   `json:"lost"`
 }
 
-// srcap wakes powerd twice a second: less than this is no silence yet.
-const leastQuiet = 1.0
+// srcap wakes powerd once a second: less than this is no silence yet.
+const leastQuiet = 1.5
 
 func (m *Meter) status() (MeterStatus, int64, string) {
 	m.mu.Lock()

@@ -35,7 +35,7 @@ const (
 	// How long srcap may take to stop when asked.
 	stopGrace = 1500 * time.Millisecond
 	// What a ring holds, and where srcap finds it: the first descriptor after the standard ones.
-	ringSeconds = 1.0
+	ringSeconds = 2.0
 	ringFD      = 3
 )
 

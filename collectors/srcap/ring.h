@@ -21,7 +21,7 @@ void ring_commit(void);
 
 /* Wake the reader, if there is anything that it was not woken for: at once, or when RING_KICK_NS have passed since the last time
  * or half of the ring is full. */
-#define RING_KICK_NS 500000000
+#define RING_KICK_NS 1000000000
 void ring_kick(int64_t now_ns, int at_once);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * send() and recv() in place of the C library's, for libsigrok's SCPI over TCP, which
+ * connect(), send() and recv() in place of the C library's, for libsigrok's SCPI over TCP, which
  *  - takes what one recv() gives for a whole reply: a reply in two segments is read as two replies, and from then on each
  *    answer is taken for that of the request after (amps for volts);
  *  - takes bytes that are left from before for the answer to a new request, with the same effect;
@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* How long the rest of a reply may take; what is there then is all there is. */
@@ -30,13 +31,20 @@
 /* Whether a reply has yet to begin. libsigrok talks to an instrument from one thread. */
 static unsigned char expected[MAX_FD];
 
+int connect(int fd, const struct sockaddr *address, socklen_t length)
+{
+	int one = 1;
+
+	/* Of no use to a socket that is not TCP's, and no harm. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	return (int)syscall(SYS_connect, fd, address, length);
+}
+
 ssize_t send(int fd, const void *data, size_t size, int flags)
 {
 	if (fd >= 0 && fd < MAX_FD) {
 		char old[4096];
-		int one = 1;
 
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 		while (recvfrom(fd, old, sizeof old, MSG_DONTWAIT, NULL, NULL) > 0)
 			;
 		expected[fd] = 1;
