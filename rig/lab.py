@@ -156,10 +156,14 @@ def _memory(text: str) -> int:
 
 
 class VirtualPort(Strict):
-    """A port of a virtual power tap: port a measures its rails 1 and 2, port b its rails 3 and 4."""
+    """A port of a virtual power tap: port a measures its rails 1 and 2, port b its rails 3 and 4.
+
+    `drop_blocks` makes it a broken one: the part of its 20 ms blocks of samples that it loses without a word.
+    """
 
     tap: Name
     port: Literal["a", "b"]
+    drop_blocks: Annotated[float, Field(ge=0, le=0.5)] = 0.0
 
 
 class Meter(Strict):

@@ -178,12 +178,10 @@ def _tap(lab: Lab, tap: str) -> services.Program:
     ports = tap_ports(lab)[tap]
     first = {"a": 1, "b": 3}
     words = [str(paths.program("power_tap")), "--listen", f"127.0.0.1:{ports['a']},127.0.0.1:{ports['b']}"]
-    rates = {m.sample_rate_hz for m in lab.controller.meters.values() if m.virtual and m.virtual.tap == tap}
-    if len(rates) != 1:
-        raise UserError(
-            f"host_vars: meters of the virtual tap {tap}: sample_rate_hz: {sorted(rates)}: must be equal"
-        )
-    words += ["--rate", f"{rates.pop():g}"]
+    meters = [m for m in lab.controller.meters.values() if m.virtual and m.virtual.tap == tap]
+    words += ["--rate", f"{_equal(tap, 'sample_rate_hz', {m.sample_rate_hz for m in meters}):g}"]
+    if dropped := _equal(tap, "virtual.drop_blocks", {m.virtual.drop_blocks for m in meters}):
+        words += ["--drop-blocks", f"{dropped:g}"]
     for host, spec in lab.hosts.items():
         for drive in twinned(spec):
             for name, rail in spec.drives[drive].rails.items():
@@ -200,6 +198,13 @@ def _tap(lab: Lab, tap: str) -> services.Program:
             return False
 
     return services.Program(f"tap-{tap}", words, ready=ready, priority=200)
+
+
+def _equal(tap: str, key: str, values: set[float]) -> float:
+    """What the meters of a virtual tap say alike: it is one instrument."""
+    if len(values) != 1:
+        raise UserError(f"host_vars: meters of the virtual tap {tap}: {key}: {sorted(values)}: must be equal")
+    return values.pop()
 
 
 def _rail_of_channels(where: str, rail) -> int:

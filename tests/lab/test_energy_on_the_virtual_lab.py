@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measured energy against the twins' truth: twenty runs, and runs of an instrument that loses samples."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lab_driver import FACTORS, ROOT, Lab
+
+from analysis import waveform
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+
+RUNS = 20
+ERROR_BAR_PERCENT = 0.2
+DROPPED = 0.05
+
+
+@pytest.fixture(scope="module")
+def twenty(lab: Lab) -> dict[str, Any]:
+    """Twenty runs over drives of different kinds, their waveforms kept."""
+    playbook = lab.playbook(
+        name="twenty",
+        drives=["nvme-consumer", "sata-consumer"],
+        factors={**FACTORS, "filesystem": ["ext4", "f2fs"]},
+        replicates=RUNS // 4,
+        waveforms={"max_megabytes": 4},
+    )
+    done = lab.rig("run", str(playbook))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return lab.results_of()
+
+
+def test_twenty_runs_are_within_a_fifth_of_a_percent_of_the_truth(twenty):
+    errors = [run["error_percent"] for run in twenty["runs"]]
+    assert len(errors) == RUNS
+    assert max(map(abs, errors)) <= ERROR_BAR_PERCENT, errors
+
+
+def test_the_truth_lies_between_low_and_high_in_every_phase_of_every_run(twenty):
+    rows = [row for run in twenty["runs"] for row in run["energy"]]
+    assert len(rows) >= RUNS * 4  # prepare, idle, workload, tail, of one rail
+    outside = [row for row in rows if not row["joules_low"] <= row["true_joules"] <= row["joules_high"]]
+    assert not outside
+    # An interval that holds everything would say nothing.
+    for row in rows:
+        if row["phase"] == "workload":
+            assert row["joules_high"] - row["joules_low"] < 0.01 * row["joules"]
+
+
+def test_nothing_was_lost_and_the_ledger_balances(twenty):
+    for run in twenty["runs"]:
+        for row in run["energy"]:
+            assert row["lost"] == 0
+            assert row["expected"] == row["samples"] + row["lost"] + row["duplicate"] + row["repeated"]
+
+
+def test_a_runs_waveform_holds_the_joules_of_its_load(lab: Lab, twenty):
+    run = twenty["runs"][0]
+    load = next(row for row in run["energy"] if row["phase"] == "workload")
+    phase = run["phases"]["workload"]
+    kept = waveform.read(
+        lab.results / twenty["id"] / "runs" / run["id"] / f"waveform-{load['meter']}.parquet",
+        start_ns=phase["start_ns"],
+        end_ns=phase["end_ns"],
+    )
+    joules = waveform.energy_by_rail(kept)[run["host"], load["drive"], load["rail"]]
+    assert joules == pytest.approx(load["joules"], rel=1e-3)
+
+
+@pytest.fixture(scope="module")
+def broken(lab: Lab) -> Iterator[Path]:
+    """The lab with a power tap that loses every twentieth block of samples without a word."""
+    copy = lab.folder / "inventory-broken"
+    shutil.copytree(ROOT / "host_vars", copy / "host_vars")
+    shutil.copy(ROOT / "inventory.ini", copy)
+    host_vars = copy / "host_vars" / "localhost.yml"
+    described = yaml.safe_load(host_vars.read_text())
+    for name in ("tap1a", "tap1b"):
+        described["meters"][name]["virtual"]["drop_blocks"] = DROPPED
+    host_vars.write_text(yaml.safe_dump(described))
+    inventory = copy / "inventory.ini"
+    try:
+        done = lab.rig("up", inventory=inventory)
+        assert done.returncode == 0, done.stderr
+        yield inventory
+    finally:
+        done = lab.rig("up")
+        assert done.returncode == 0, done.stderr
+
+
+def test_what_an_instrument_loses_is_in_the_ledger_and_the_bounds_and_makes_the_run_partial(
+    lab: Lab, broken: Path
+):
+    playbook = lab.playbook(
+        name="broken",
+        drives=["nvme-consumer"],
+        factors=FACTORS,
+        replicates=2,
+        phases={"idle_seconds": 10, "workload_seconds": 20, "tail_seconds": 1},
+    )
+    done = lab.rig("run", str(playbook), inventory=broken)
+    assert done.returncode != 0
+    for run in lab.results_of()["runs"]:
+        load = next(row for row in run["energy"] if row["phase"] == "workload")
+        assert run["status"] == "partial"
+        assert "lost" in run["reason"]
+        assert load["meter"] in run["reason"]
+        assert load["lost"] / load["expected"] == pytest.approx(DROPPED, abs=0.005)
+        assert load["expected"] == load["samples"] + load["lost"] + load["duplicate"] + load["repeated"]
+        assert load["joules_low"] <= load["true_joules"] <= load["joules_high"]
+
+
+def test_a_campaign_may_allow_such_a_loss(lab: Lab, broken: Path):
+    playbook = lab.playbook(name="lenient", factors=FACTORS, loss_limit_percent=10)
+    done = lab.rig("run", str(playbook), inventory=broken)
+    run = lab.results_of()["runs"][0]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert run["status"] == "ok"
