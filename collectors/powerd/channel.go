@@ -114,13 +114,15 @@ const (
 // fingerprint is what a rail's last block of samples looked like.
 type fingerprint struct {
 	n     int
+	same  bool // as the one before it
 	marks [2 * fingerprintSamples]float32
 }
 
-func (p *fingerprint) reset() { p.n = 0 }
+func (p *fingerprint) reset() { p.n, p.same = 0, false }
 
 // again says whether a block is the one before once more. Two windows of a real signal are never alike in both volts and amps,
-// unless nothing at all moves in them; that is not taken for a repetition.
+// unless nothing at all moves in them; that is not taken for a repetition. Nor is a third one alike: that is a signal which
+// repeats itself, as only a simulated one can.
 func (p *fingerprint) again(volts, amps []float32) bool {
 	n := len(volts)
 	same, moves := n == p.n && n >= leastBlock, false
@@ -133,6 +135,7 @@ func (p *fingerprint) again(volts, amps []float32) bool {
 		p.marks[at], p.marks[at+1] = v, a
 		at += 2
 	}
-	p.n = n
-	return same && moves
+	again := same && moves && !p.same
+	p.n, p.same = n, same
+	return again
 }

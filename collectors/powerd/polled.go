@@ -105,6 +105,7 @@ func (r *polledRail) reading(now energy.Reading) {
 	if now.NS-r.before.NS > r.owner.limitNS {
 		r.finish(r.before.NS)
 		gap := span.Seconds
+		r.books.saw(now.Watts, now.Watts)
 		r.books.unknown(gap)
 		r.books.Gap(gap, r.owner.period())
 		r.books.Lost += missed - int64(math.Round(gap/r.owner.period())) // this reading fills the last of its slots
