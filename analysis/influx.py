@@ -24,8 +24,9 @@ COLUMN_TYPES: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(
         ("measurement", "meter", "rail", "host", "drive", "filesystem", "campaign", "run", "phase"), _S
     ),
-    **dict.fromkeys(("volts", "amps", "watts", "watts_min", "watts_max", "joules"), _F),
-    **dict.fromkeys(("samples", "expected", "lost", "repeated"), _I),
+    **dict.fromkeys(("volts", "amps", "watts", "watts_min", "watts_max"), _F),
+    **dict.fromkeys(("joules", "joules_low", "joules_high"), _F),
+    **dict.fromkeys(("samples", "expected", "lost", "duplicate", "repeated", "surplus"), _I),
     **dict.fromkeys(("gap_seconds", "clock_residual_seconds"), _F),
     "session": _S,
     **dict.fromkeys(
