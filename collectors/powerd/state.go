@@ -14,7 +14,7 @@ import (
 )
 
 // How old counters may be that a starting powerd goes on from. After a longer pause a new session says more than its gap.
-const stateAge = time.Hour
+const stateAge = 10 * time.Minute
 
 // meterState is what a meter's state file holds.
 type meterState struct {
