@@ -63,9 +63,9 @@ def test_nothing_was_lost_and_the_ledger_balances(twenty):
 def test_a_runs_waveform_holds_the_joules_of_its_load(lab: Lab, twenty):
     run = twenty["runs"][0]
     load = next(row for row in run["energy"] if row["phase"] == "workload")
-    phase = run["phases"]["workload"]
+    phase = next(phase for phase in run["phases"] if phase["phase"] == "workload")
     kept = waveform.read(
-        lab.results / twenty["id"] / "runs" / run["id"] / f"waveform-{load['meter']}.parquet",
+        lab.results / twenty["campaign"] / "runs" / run["id"] / f"waveform-{load['meter']}.parquet",
         start_ns=phase["start_ns"],
         end_ns=phase["end_ns"],
     )
