@@ -9,7 +9,7 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
-.PHONY: test-unit test-c test-go test-python test-lab lint bench-agent bench-power
+.PHONY: test-unit test-c test-go test-python test-energy lint bench-agent bench-power
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -59,6 +59,9 @@ test-go: ## Go tests
 test-python: build ## Python tests: units, real servers, and a campaign on a virtual lab
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap lm3s6965 BUILD=$(BUILD)
 	$(PYTEST)
+
+test-energy: build ## Twenty runs on a virtual lab, measured against the truth
+	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py
 
 bench-agent: build ## What the host agent costs: results/bench/agent.json
 	.venv/bin/python tests/bench/bench_agent.py

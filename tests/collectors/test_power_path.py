@@ -201,7 +201,8 @@ def test_points_carry_means_extremes_and_the_session(path):
 def test_points_reach_influxdb_soon(path):
     settled(path, 3)
     newest = path.influx.rows("SELECT last(joules) FROM power WHERE meter='b' AND rail='12v'")[0]["time"]
-    assert time.time_ns() - newest < 1_000_000_000
+    # srcap wakes powerd, powerd hands on, and the writer sends, once a second each (decision 006).
+    assert time.time_ns() - newest < 3_000_000_000
 
 
 def test_the_ledger_balances(path):
