@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Measured energy against the twins' truth: runs over drives of both kinds, and of an instrument that loses samples.
+"""Measured energy against the twins' truth: of drives of both kinds, and with a tap that loses samples.
 
 Four runs in `make test`; `make test-energy` does twenty.
 """
