@@ -113,16 +113,15 @@ type books struct {
 }
 
 // unknown widens the bounds by a time in which the rail drew nobody knows what.
-func (b *books) unknown(seconds float64) {
-	if b.Seen {
-		b.BelowJoules += seconds * b.LeastWatts
-		b.AboveJoules += seconds * b.MostWatts
-	}
-}
+func (b *books) unknown(seconds float64) { b.widen(seconds, b) }
 
 // across books a gap between two streams, by what `seen` saw.
 func (b *books) across(seconds, period float64, seen *books) {
 	b.Gap(seconds, period)
+	b.widen(seconds, seen)
+}
+
+func (b *books) widen(seconds float64, seen *books) {
 	if seen.Seen {
 		b.BelowJoules += seconds * seen.LeastWatts
 		b.AboveJoules += seconds * seen.MostWatts

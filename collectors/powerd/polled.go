@@ -95,28 +95,18 @@ func (p *polled) analog(f *srframe.Frame) error {
 
 // reading takes the power of an instant.
 func (r *polledRail) reading(now energy.Reading) {
-	m := r.owner.m
 	if !r.has {
 		r.start(now)
 		return
 	}
 	span := energy.Between(r.before, now)
-	missed := r.slots(span.Seconds) - 1
 	if now.NS-r.before.NS > r.owner.limitNS {
-		r.finish(r.before.NS)
-		gap := span.Seconds
 		r.books.saw(now.Watts, now.Watts)
-		r.books.unknown(gap)
-		r.books.Gap(gap, r.owner.period())
-		r.books.Lost += missed - int64(math.Round(gap/r.owner.period())) // this reading fills the last of its slots
-		r.count(now)
-		m.origin(r.rail, &r.books, now.NS)
-		r.before = now
-		r.clearPoint(now.NS)
+		r.gap(now, span.Seconds)
 		return
 	}
 	// Readings that did not come are lost, though the time between their neighbours is measured by those.
-	r.books.Lost += missed
+	r.books.Lost += r.slots(span.Seconds) - 1
 	r.count(now)
 	r.books.Joules += span.Joules
 	r.books.BelowJoules += span.Low - span.Joules
@@ -133,7 +123,7 @@ func (r *polledRail) register(ns int64, joules float64) {
 		if had && joules >= before {
 			// The instrument went on counting while nobody asked.
 			r.books.Joules += joules - before
-			r.endNS = 0
+			r.endNS, r.endUTC = 0, 0
 		}
 		r.start(now)
 		return
@@ -141,14 +131,7 @@ func (r *polledRail) register(ns int64, joules float64) {
 	seconds := float64(ns-r.before.NS) / 1e9
 	if joules < before {
 		r.owner.m.logf("rail %s: its energy register fell from %g to %g J; it was reset", r.config.Rail, before, joules)
-		r.finish(r.before.NS)
-		r.books.unknown(seconds)
-		r.books.Gap(seconds, r.owner.period())
-		r.books.Lost--
-		r.count(now)
-		r.owner.m.origin(r.rail, &r.books, ns)
-		r.before = now
-		r.clearPoint(ns)
+		r.gap(now, seconds)
 		return
 	}
 	r.books.Lost += r.slots(seconds) - 1
@@ -158,6 +141,18 @@ func (r *polledRail) register(ns int64, joules float64) {
 		now.Watts = (joules - before) / seconds
 	}
 	r.add(now, energy.Span{Seconds: seconds, Joules: joules - before})
+}
+
+// gap books the time since the reading before, of which nothing is known; `now` fills the last of its slots.
+func (r *polledRail) gap(now energy.Reading, seconds float64) {
+	r.finish(r.before.NS)
+	lost := r.books.Lost + r.slots(seconds) - 1
+	r.books.across(seconds, r.owner.period(), &r.books)
+	r.books.Lost = lost
+	r.count(now)
+	r.owner.m.origin(r.rail, &r.books, now.NS)
+	r.before = now
+	r.clearPoint(now.NS)
 }
 
 // slots is how many readings there should be in a time, at least the one that ended it.

@@ -58,7 +58,6 @@ type Fit struct {
 	at0     float64 // delay of the line at device time 0
 
 	lastArrival int64
-	lastIndex   uint64
 	slots       []slot // of the last holdSeconds
 }
 
@@ -93,7 +92,7 @@ func (f *Fit) Observe(index uint64, arrivalNS int64) int64 {
 		f.base = arrivalNS
 		f.at0 = math.Inf(1)
 	}
-	f.lastArrival, f.lastIndex = arrivalNS, index
+	f.lastArrival = arrivalNS
 	arrival := float64(arrivalNS-f.base) / 1e9
 	x := f.deviceSeconds(index)
 	delay := arrival - x
@@ -276,9 +275,6 @@ func (f *Fit) Crystal() float64 {
 	}
 	return f.crystal
 }
-
-// Missing is how many samples the clock has found missing, less those too many, since the beginning.
-func (f *Fit) Missing() int64 { return f.offset }
 
 // Residual is how ragged the edge is that the line rests on, in seconds: the root mean square height of the buckets' earliest
 // arrivals above the line.
