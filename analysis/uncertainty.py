@@ -106,13 +106,32 @@ def of_energy(
         if fitted is not None:
             parts.append((f"{kind} calibration", _calibration(fitted, joules, weights[kind], kind)))
         if _states_limits(limits) and (fitted is None or expired):
-            worst = limits.get("gain_percent", 0.0) / 100 * abs(joules) + limits.get("offset", 0.0) * weight
-            parts.append((f"{kind} class", worst / math.sqrt(3)))
+            of_class = class_standard(
+                joules, limits.get("gain_percent", 0.0), limits.get("offset", 0.0) * weight
+            )
+            parts.append((f"{kind} class", of_class))
         if limits.get("resolution"):
             # A register is read twice, at the beginning and at the end.
             readings = math.sqrt(2) if kind == "watt_hours" else 1.0
-            parts.append((f"{kind} quantisation", readings * limits["resolution"] * weight / math.sqrt(12)))
+            steps = quantisation_standard(limits["resolution"] * weight)
+            parts.append((f"{kind} quantisation", readings * steps))
     return MeterBudget(_shared(parts))
+
+
+def class_standard(value: float, gain_percent: float, offset: float) -> float:
+    """Standard uncertainty by a class: limits, all within equally likely (JCGM 100:2008, 4.3.7)."""
+    return (gain_percent / 100 * abs(value) + offset) / math.sqrt(3)
+
+
+def quantisation_standard(resolution: float) -> float:
+    """Standard uncertainty of a reading in steps of `resolution`: half a step is the limit."""
+    return resolution / math.sqrt(12)
+
+
+def line_standard(reading: float, weight: float, u_gain: float, u_offset: float, cov: float) -> float:
+    """Standard uncertainty of gain * reading + offset * weight (JCGM 100:2008, equation 13)."""
+    variance = (reading * u_gain) ** 2 + (weight * u_offset) ** 2 + 2 * reading * weight * cov
+    return math.sqrt(max(0.0, variance))
 
 
 def combined(budgets: Sequence[MeterBudget]) -> MeterBudget:
@@ -168,9 +187,8 @@ def _calibration(fitted: Mapping[str, float], joules: float, weight: float, kind
     if kind == "watt_hours":  # a difference of two readings has no offset
         return abs(joules / gain) * fitted.get("u_gain", 0.0)
     raw = (joules - offset * weight) / gain
-    variance = (raw * fitted.get("u_gain", 0.0)) ** 2 + (weight * fitted.get("u_offset", 0.0)) ** 2
-    variance += 2 * raw * weight * fitted.get("cov", 0.0)
-    return math.sqrt(max(variance, 0.0))
+    parts = (fitted.get(key, 0.0) for key in ("u_gain", "u_offset", "cov"))
+    return line_standard(raw, weight, *parts)
 
 
 def _shared(parts: Sequence[tuple[str, float]]) -> tuple[Component, ...]:

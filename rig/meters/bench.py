@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.uncertainty import quantisation_standard
 from rig import meters
 from rig.errors import UserError
 from rig.lab import Lab
@@ -192,7 +193,7 @@ def record(
     """The record of a fit to the points. Raises UserError where they do not make a calibration."""
     meter = lab.controller.meters[name]
     accuracy = meter.accuracy.get(taken.quantity)
-    last_digit = accuracy.resolution / math.sqrt(12) if accuracy else 0.0
+    last_digit = quantisation_standard(accuracy.resolution) if accuracy else 0.0
     scatter = np.nan_to_num(taken.reading_uncertainties, nan=0.0)
     # A mean over readings is no better known than its last digit: all of them may round the same way.
     uncertainties = np.hypot(scatter, last_digit)

@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from analysis.uncertainty import class_standard, line_standard, quantisation_standard
 from rig.meters.family import Accuracy
 
 
@@ -47,18 +48,15 @@ def of_reading(value: float, accuracy: Accuracy | None, calibration: dict[str, A
     elif accuracy is None:
         meter_class = math.nan
     else:
-        meter_class = (abs(value) * accuracy.gain_percent / 100 + accuracy.offset) / math.sqrt(3)
+        meter_class = class_standard(value, accuracy.gain_percent, accuracy.offset)
     known = 0.0
     if calibration and calibration["u_gain"] is not None:
         reading = (value - calibration["offset"]) / calibration["gain"]
-        variance = (
-            (reading * calibration["u_gain"]) ** 2
-            + calibration["u_offset"] ** 2
-            + 2 * reading * calibration["cov"]
+        known = line_standard(
+            reading, 1.0, calibration["u_gain"], calibration["u_offset"], calibration["cov"]
         )
-        known = math.sqrt(max(0.0, variance))
     resolution = accuracy.resolution if accuracy else math.nan
-    return Budget(value, meter_class, known, resolution / math.sqrt(12))
+    return Budget(value, meter_class, known, quantisation_standard(resolution))
 
 
 def of_power(volts: Budget, amps: Budget) -> float:
