@@ -27,7 +27,7 @@ CREATE TABLE run (
   cell TEXT NOT NULL,              -- "drive/filesystem/scheduler/workload[/factor=level...]": equal for replicates
   factors TEXT NOT NULL,           -- JSON: every factor's level
   status TEXT NOT NULL CHECK (status IN ('planned','running','ok','partial','failed','lost','not-run')),
-  reason TEXT NOT NULL DEFAULT '', -- why it is not ok; empty when ok
+  reason TEXT NOT NULL DEFAULT '', -- why it is not ok; of an ok run empty, or why it has no joules (no rail)
   started_ns INTEGER,
   ended_ns INTEGER
 );
@@ -99,7 +99,7 @@ CREATE TABLE result (              -- one row per run with performance and energ
 
 CREATE TABLE io (                  -- counters over the workload phase, by who counted
   run TEXT NOT NULL REFERENCES run(id),
-  source TEXT NOT NULL,            -- 'iod' (block layer of the test host), 'twin' (the virtual drive), 'host' (module's own reading of /sys/block/X/stat)
+  source TEXT NOT NULL,            -- 'iod' (block layer of the test host), 'twin' (the virtual drive), 'host' (module's own reading of /sys/block/X/stat); with an external journal each is the sum, and 'iod DRIVE' each drive's own
   reads INTEGER, read_bytes INTEGER, writes INTEGER, write_bytes INTEGER,
   flushes INTEGER, discards INTEGER, fua_writes INTEGER,
   journal_transactions INTEGER,
