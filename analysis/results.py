@@ -17,7 +17,7 @@ from analysis import meters
 from analysis.energy import EnergyBudget
 
 JOURNAL = "journal.sqlite"
-JOURNAL_VERSION = 2
+JOURNAL_VERSION = 3
 STATUSES = ("planned", "running", "ok", "partial", "failed", "lost", "not-run")
 FINISHED = ("ok", "partial", "failed", "lost", "not-run")
 

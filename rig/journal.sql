@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
 -- A campaign's journal: results/<campaign-id>/journal.sqlite (WAL). Times are controller UTC ns; units are in the names.
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE campaign (
   id TEXT PRIMARY KEY,             -- <name>-<UTC yyyymmdd-hhmmss>
@@ -82,7 +82,7 @@ CREATE TABLE energy (              -- one row per run, phase and rail that is me
   repeated INTEGER,                -- the instrument held an old value
   surplus INTEGER,                 -- beyond the time that passed; not in expected
   worst_gap_seconds REAL,
-  PRIMARY KEY (run, phase, meter, rail)
+  PRIMARY KEY (run, phase, meter, rail, drive)  -- since version 3 with the drive: two on one meter may share a rail's name
 );
 
 CREATE TABLE result (              -- one row per run with performance and energy of the workload phase
