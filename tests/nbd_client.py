@@ -6,6 +6,7 @@ Fixed newstyle handshake with NBD_OPT_GO and simple replies, as the NBD protocol
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -44,10 +45,8 @@ class NbdClient:
         self.close()
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(OSError):
             self._send(DISCONNECT, 0, 0)
-        except OSError:
-            pass
         self.socket.close()
 
     def _receive(self, length: int) -> bytes:

@@ -389,22 +389,23 @@ static void answer_rail(struct truth *truth, struct client *client, const char *
 	const char *space = strchr(arguments, ' ');
 	size_t length = space ? (size_t)(space - arguments) : strlen(arguments);
 	bool on = space && strcmp(space, " on") == 0;
+	struct cut_state cut;
 
 	for (unsigned r = 0; r < power_rail_count(power); r++) {
 		const char *name = power_rail_name(power, r);
 
 		if (strlen(name) != length || strncmp(arguments, name, length) != 0)
 			continue;
-		if (!on && (!space || strcmp(space, " off") != 0))
+		if (!on && space && strcmp(space, " off") != 0)
 			break;
-		if (cut_rail(truth->drive->cut, r, on))
-			client_printf(client, "{\"rail\":\"%s\",\"on\":%s,\"switched_ns\":%" PRId64 "}\n", name,
-				      on ? "true" : "false", drive_monotonic_ns());
-		else
-			client_printf(client, "{\"error\":\"rail %s: is %s\"}\n", name, on ? "on" : "off");
+		if (space)
+			cut_rail(truth->drive->cut, r, on);
+		cut_state(truth->drive->cut, &cut);
+		client_printf(client, "{\"rail\":\"%s\",\"on\":%s,\"switched_ns\":%" PRId64 "}\n", name,
+			      cut.rail_on[r] ? "true" : "false", cut.switched_ns[r]);
 		return;
 	}
-	client_printf(client, "{\"error\":\"rail: allowed are NAME off, NAME on, with NAME");
+	client_printf(client, "{\"error\":\"rail: allowed are NAME, NAME off, NAME on, with NAME");
 	for (unsigned r = 0; r < power_rail_count(power); r++)
 		client_printf(client, "%s %s", r ? "," : "", power_rail_name(power, r));
 	client_printf(client, "\"}\n");
@@ -428,7 +429,7 @@ static void answer(struct truth *truth, struct client *client, const char *line)
 		answer_rail(truth, client, line + 5);
 	else
 		client_printf(client, "{\"error\":\"allowed are: state, history T1 T2 ..., stream W, "
-				      "power off [SEED MODE], power on, rail NAME off|on\"}\n");
+				      "power off [SEED MODE], power on, rail NAME [off|on]\"}\n");
 }
 
 /* Appends what is due to a stream as long as it fits. False when a window that
