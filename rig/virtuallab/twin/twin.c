@@ -26,7 +26,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
@@ -382,19 +381,17 @@ static void tally(const uint64_t amounts[COUNTERS])
 }
 
 /* Gives the operation's energy to the model; waits while the drive is at its
- * power limit. */
-static void begin(enum power_operation operation, uint32_t bytes, bool fua)
+ * power limit, or until its power goes. */
+static void begin(uint64_t cycle, enum power_operation operation, uint32_t bytes, bool fua)
 {
 	int64_t began_ns = 0, retry_ns;
 
 	pthread_mutex_lock(&admission);
-	while ((retry_ns = try_to_begin(operation, bytes, fua)) != 0) {
-		struct timespec until = { .tv_sec = retry_ns / NS_PER_SECOND,
-					  .tv_nsec = retry_ns % NS_PER_SECOND };
-
+	while ((retry_ns = try_to_begin(cycle, operation, bytes, fua)) != 0) {
 		if (began_ns == 0)
 			began_ns = drive_monotonic_ns();
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		if (cut_wait(drive.cut, cycle, retry_ns) < 0)
+			break;
 	}
 	pthread_mutex_unlock(&admission);
 	if (began_ns)
@@ -416,7 +413,7 @@ static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offse
 	(void)flags;
 	if (cut_enter(drive.cut, &cycle) < 0)
 		return failed("read", count, offset);
-	begin(POWER_READ, count, false);
+	begin(cycle, POWER_READ, count, false);
 	if (cut_read(drive.cut, cycle, buffer, count, offset) < 0 ||
 	    cut_finish_read(drive.cut, cycle) < 0)
 		return failed("read", count, offset);
@@ -432,7 +429,7 @@ static int write_through_cut(const char *what, const void *buffer, uint32_t coun
 
 	if (cut_enter(drive.cut, &cycle) < 0)
 		return failed(what, count, offset);
-	begin(operation, count, fua);
+	begin(cycle, operation, count, fua);
 	if (cut_write(drive.cut, cycle, buffer, count, offset, &ticket) < 0 ||
 	    cut_finish_write(drive.cut, cycle, ticket, fua) < 0)
 		return failed(what, count, offset);
@@ -463,7 +460,7 @@ static int twin_flush(void *handle, uint32_t flags)
 	(void)flags;
 	if (cut_enter(drive.cut, &cycle) < 0 || cut_flush(drive.cut, cycle, &ticket) < 0)
 		return failed("flush", 0, 0);
-	begin(POWER_FLUSH, 0, false);
+	begin(cycle, POWER_FLUSH, 0, false);
 	if (cut_finish_flush(drive.cut, cycle, ticket) < 0)
 		return failed("flush", 0, 0);
 	tally((uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
