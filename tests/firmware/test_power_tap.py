@@ -464,7 +464,7 @@ def test_the_hold_up_of_a_twin_is_its_drives(tmp_path, holdup_seconds):
         died_ns = twin.state()["last_cut"]["cut_ns"]
         switched_ns = twin.ask("rail 12v")["switched_ns"]
     assert state == "DONE"
-    # The first mean at or below half of the volts: up to a sample after the half, counted from a sample's begin.
+    # The first mean at or below half of the volts, counted from the sample that the switch was told in.
     assert holdup_seconds <= float(seconds) <= holdup_seconds + 2 / RATE_HZ
     assert float(volts) == pytest.approx(12, abs=0.1)
     assert float(threshold) == pytest.approx(float(volts) / 2)

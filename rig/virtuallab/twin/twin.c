@@ -387,7 +387,7 @@ static void begin(uint64_t cycle, enum power_operation operation, uint32_t bytes
 	int64_t began_ns = 0, retry_ns;
 
 	pthread_mutex_lock(&admission);
-	while ((retry_ns = try_to_begin(cycle, operation, bytes, fua)) != 0) {
+	while ((retry_ns = try_to_begin(operation, bytes, fua)) != 0) {
 		if (began_ns == 0)
 			began_ns = drive_monotonic_ns();
 		if (cut_wait(drive.cut, cycle, retry_ns) < 0)
