@@ -7,7 +7,9 @@
 #define JOULERIG_DRIVE_H
 
 #include "counters.h"
+#include "pace.h"
 #include "power.h"
+#include "timing.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -17,6 +19,8 @@ struct drive {
 	pthread_mutex_t lock;
 	struct power *power;
 	struct counters *counters;
+	struct timing *timing;
+	struct pace pace;
 };
 
 int64_t drive_monotonic_ns(void);

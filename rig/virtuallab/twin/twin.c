@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A virtual drive as an nbdkit plugin: a backing file, counters of what was
- * done to it, and the power that doing it took. README.md lists the parameters.
+ * done to it, the time and the power that doing it took. README.md lists the
+ * parameters.
  *
  * Threads. PARALLEL: the backing file needs no lock (positioned I/O), and the
- * counters and the power model stand behind drive.lock, which is held for the
- * arithmetic of one operation only. The energy of an operation is put into the
- * model before its I/O begins, in one call under that lock, so none is lost or
- * counted twice however operations interleave; an operation is counted, likewise
- * in one call, when it has succeeded.
+ * counters and the models of time and power stand behind drive.lock, which is held
+ * for the arithmetic of one operation only. An operation is put into the models
+ * before its I/O begins, in one call under that lock, so no energy is lost or
+ * counted twice however operations interleave; it is counted, likewise in one
+ * call, when it has succeeded and its time has come.
  */
 #define _GNU_SOURCE
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include "device.h"
 #include "drive.h"
 #include "truth.h"
 
@@ -42,15 +44,13 @@ static char *serial;
 static int64_t size = -1;
 static int64_t window_ns = DEFAULT_WINDOW_NS;
 static int64_t activity_ns = DEFAULT_ACTIVITY_NS;
+static struct timing_config timing;
 static struct power_rail rails[POWER_MAX_RAILS];
 static unsigned rail_count;
 
 static int backing = -1;
 static struct truth *truth;
 static struct drive drive = { .lock = PTHREAD_MUTEX_INITIALIZER };
-/* Taken while waiting for the power limit, so that a large operation is not
- * overtaken for ever by small ones that still fit. */
-static pthread_mutex_t admission = PTHREAD_MUTEX_INITIALIZER;
 
 static void twin_unload(void)
 {
@@ -125,6 +125,8 @@ static int add_rail(const char *value)
 
 static int twin_config(const char *key, const char *value)
 {
+	char error[512];
+
 	if (strcmp(key, "file") == 0)
 		return set_path(&backing_path, key, value);
 	if (strcmp(key, "truth") == 0)
@@ -144,18 +146,31 @@ static int twin_config(const char *key, const char *value)
 		return set_ns(&activity_ns, key, value, 1);
 	if (strcmp(key, "rail") == 0)
 		return add_rail(value);
-	nbdkit_error("%s=%s: allowed keys are file, size, serial, truth, window, activity, rail", key,
-		     value);
-	return -1;
+	switch (timing_set(&timing, key, value, error, sizeof error)) {
+	case 1:
+		return 0;
+	case 0:
+		nbdkit_error("%s=%s: allowed keys are file, size, serial, truth, window, activity, rail, model"
+			     " and those of the model", key, value);
+		return -1;
+	default:
+		nbdkit_error("%s", error);
+		return -1;
+	}
 }
 
 static int twin_config_complete(void)
 {
 	const char *missing = !backing_path ? "file" : size < 0 ? "size" : !serial ? "serial" :
 			      !truth_path ? "truth" : rail_count == 0 ? "rail" : NULL;
+	char error[512];
 
 	if (missing) {
 		nbdkit_error("%s= is missing", missing);
+		return -1;
+	}
+	if (!timing_check(&timing, error, sizeof error)) {
+		nbdkit_error("%s", error);
 		return -1;
 	}
 	return 0;
@@ -198,6 +213,21 @@ static int twin_get_ready(void)
 	return 0;
 }
 
+/* What the backing file holds is on the drive. In which order it came there is
+ * not known any more: it is mapped as if written once, from the front on. */
+static void fill_from_backing(void)
+{
+	off_t data = 0, hole;
+
+	while ((data = lseek(backing, data, SEEK_DATA)) >= 0) {
+		hole = lseek(backing, data, SEEK_HOLE);
+		if (hole < 0)
+			break;
+		timing_fill(drive.timing, (uint64_t)data, (uint64_t)(hole - data));
+		data = hole;
+	}
+}
+
 static int twin_after_fork(void)
 {
 	int failure;
@@ -214,6 +244,12 @@ static int twin_after_fork(void)
 		nbdkit_error("no memory for the counters");
 		return -1;
 	}
+	drive.timing = timing_new(&timing, (uint64_t)size, power_settled_ns(drive.power));
+	if (!drive.timing) {
+		nbdkit_error("no memory for the model of time");
+		return -1;
+	}
+	fill_from_backing();
 	failure = truth_start(truth, &drive);
 	if (failure) {
 		nbdkit_error("starting the truth thread: %s", strerror(failure));
@@ -230,6 +266,8 @@ static void twin_cleanup(void)
 	drive.power = NULL;
 	counters_free(drive.counters);
 	drive.counters = NULL;
+	timing_free(drive.timing);
+	drive.timing = NULL;
 	if (backing >= 0)
 		close(backing);
 	backing = -1;
@@ -259,53 +297,40 @@ static int twin_can_fua(void *handle)
 	return NBDKIT_FUA_NATIVE;
 }
 
-static int64_t try_to_begin(enum power_operation operation, uint32_t bytes, bool fua)
+/* Waits for the operation's end, and counts it. */
+static void finish(const struct device_operation *operation, const uint64_t amounts[COUNTERS])
 {
-	int64_t retry_ns;
+	int64_t now_ns;
 
+	device_wait(&drive, operation);
 	pthread_mutex_lock(&drive.lock);
-	retry_ns = power_submit(drive.power, drive_monotonic_ns(), operation, bytes, fua);
-	pthread_mutex_unlock(&drive.lock);
-	return retry_ns;
-}
-
-/* The time is taken under the lock, so that the record's times never fall. */
-static void tally(const uint64_t amounts[COUNTERS])
-{
-	pthread_mutex_lock(&drive.lock);
-	counters_add(drive.counters, drive_monotonic_ns(), amounts);
+	/* The time is taken under the lock, so that the record's times never fall. */
+	now_ns = drive_monotonic_ns();
+	device_served(&drive, operation, now_ns);
+	counters_add(drive.counters, now_ns, amounts);
 	pthread_mutex_unlock(&drive.lock);
 }
 
-/* Gives the operation's energy to the model; waits while the drive is at its
- * power limit. */
-static void begin(enum power_operation operation, uint32_t bytes, bool fua)
+/* It failed: its time and its energy are spent, and it is counted nowhere. */
+static void give_up(const struct device_operation *operation)
 {
-	int64_t began_ns = 0, retry_ns;
+	int failure = errno;
 
-	pthread_mutex_lock(&admission);
-	while ((retry_ns = try_to_begin(operation, bytes, fua)) != 0) {
-		struct timespec until = { .tv_sec = retry_ns / NS_PER_SECOND,
-					  .tv_nsec = retry_ns % NS_PER_SECOND };
-
-		if (began_ns == 0)
-			began_ns = drive_monotonic_ns();
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
-	}
-	pthread_mutex_unlock(&admission);
-	if (began_ns)
-		tally((uint64_t[COUNTERS]){
-			[COUNTER_THROTTLED_NS] = (uint64_t)(drive_monotonic_ns() - began_ns) });
+	pthread_mutex_lock(&drive.lock);
+	device_failed(&drive, operation, drive_monotonic_ns());
+	pthread_mutex_unlock(&drive.lock);
+	errno = failure;
 }
 
 static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	char *to = buffer;
 	uint32_t done = 0;
+	struct device_operation operation;
 
 	(void)handle;
 	(void)flags;
-	begin(POWER_READ, count, false);
+	device_begin(&drive, &operation, PACE_READ, offset, count, false);
 	while (done < count) {
 		ssize_t got = pread(backing, to + done, count - done, (off_t)(offset + done));
 
@@ -314,12 +339,13 @@ static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offse
 		if (got <= 0) {
 			if (got == 0)
 				errno = EIO;
+			give_up(&operation);
 			nbdkit_error("read of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
 			return -1;
 		}
 		done += (uint32_t)got;
 	}
-	tally((uint64_t[COUNTERS]){ [COUNTER_READS] = 1, [COUNTER_READ_BYTES] = count });
+	finish(&operation, (uint64_t[COUNTERS]){ [COUNTER_READS] = 1, [COUNTER_READ_BYTES] = count });
 	return 0;
 }
 
@@ -329,21 +355,23 @@ static int twin_pwrite(void *handle, const void *buffer, uint32_t count, uint64_
 	const char *from = buffer;
 	bool fua = flags & NBDKIT_FLAG_FUA;
 	uint32_t done = 0;
+	struct device_operation operation;
 
 	(void)handle;
-	begin(POWER_WRITE, count, fua);
+	device_begin(&drive, &operation, PACE_WRITE, offset, count, fua);
 	while (done < count) {
 		ssize_t put = pwrite(backing, from + done, count - done, (off_t)(offset + done));
 
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put < 0) {
+			give_up(&operation);
 			nbdkit_error("write of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
 			return -1;
 		}
 		done += (uint32_t)put;
 	}
-	tally((uint64_t[COUNTERS]){
+	finish(&operation, (uint64_t[COUNTERS]){
 		[COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count, [COUNTER_FUA_WRITES] = fua });
 	return 0;
 }
@@ -353,10 +381,12 @@ static int twin_pwrite(void *handle, const void *buffer, uint32_t count, uint64_
  * cut of the machine under it would cost the time of that machine's disk. */
 static int twin_flush(void *handle, uint32_t flags)
 {
+	struct device_operation operation;
+
 	(void)handle;
 	(void)flags;
-	begin(POWER_FLUSH, 0, false);
-	tally((uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
+	device_begin(&drive, &operation, PACE_FLUSH, 0, 0, false);
+	finish(&operation, (uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
 	return 0;
 }
 
@@ -369,15 +399,17 @@ static int punch(uint32_t count, uint64_t offset)
 static int twin_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	bool fua = flags & NBDKIT_FLAG_FUA;
+	struct device_operation operation;
 
 	(void)handle;
-	begin(POWER_DISCARD, count, fua);
+	device_begin(&drive, &operation, PACE_DISCARD, offset, count, fua);
 	/* A hint: where the file system cannot, the data simply stay. */
 	if (punch(count, offset) < 0 && errno != EOPNOTSUPP) {
+		give_up(&operation);
 		nbdkit_error("discard of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
 		return -1;
 	}
-	tally((uint64_t[COUNTERS]){ [COUNTER_DISCARDS] = 1, [COUNTER_DISCARD_BYTES] = count });
+	finish(&operation, (uint64_t[COUNTERS]){ [COUNTER_DISCARDS] = 1, [COUNTER_DISCARD_BYTES] = count });
 	return 0;
 }
 
@@ -406,18 +438,20 @@ static int twin_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 	bool fua = flags & NBDKIT_FLAG_FUA;
 	bool may_trim = flags & NBDKIT_FLAG_MAY_TRIM;
 	bool only_fast = flags & NBDKIT_FLAG_FAST_ZERO;
+	struct device_operation operation;
 	int result;
 
 	(void)handle;
-	begin(may_trim ? POWER_DISCARD : POWER_WRITE, count, fua);
+	device_begin(&drive, &operation, may_trim ? PACE_DISCARD : PACE_WRITE, offset, count, fua);
 	result = punch(count, offset);
 	if (result < 0 && errno == EOPNOTSUPP && !only_fast)
 		result = write_zeroes(count, offset);
 	if (result < 0) {
+		give_up(&operation);
 		nbdkit_error("zeroing of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
 		return -1;
 	}
-	tally((uint64_t[COUNTERS]){ [COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count,
+	finish(&operation, (uint64_t[COUNTERS]){ [COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count,
 				    [COUNTER_ZEROES] = 1, [COUNTER_ZERO_BYTES] = count,
 				    [COUNTER_FUA_WRITES] = fua });
 	return 0;
@@ -427,7 +461,7 @@ static struct nbdkit_plugin plugin = {
 	.name = "twin",
 	.longname = "Joulerig digital twin of a drive",
 	.version = "1",
-	.description = "A drive with a power model that tells its true joules.",
+	.description = "A drive that takes its time, with a power model that tells its true joules.",
 	.unload = twin_unload,
 	.config = twin_config,
 	.config_complete = twin_config_complete,
@@ -439,7 +473,9 @@ static struct nbdkit_plugin plugin = {
 		"rail=NAME,VOLTS,OHMS,IDLE_W,READ_J_PER_B,WRITE_J_PER_B,COMMAND_J,FLUSH_J[,ACTIVE_W]\n"
 		"               (required, up to 4 times) A supply rail.\n"
 		"window=NS      Grid of the window means (default 1000000).\n"
-		"activity=NS    Shortest time an operation draws power (default 500000).",
+		"activity=NS    Shortest time an operation draws power (default 500000).\n"
+		"model=null|flash|disk\n"
+		"               Model of time (default null: none), with its own parameters.",
 	.get_ready = twin_get_ready,
 	.after_fork = twin_after_fork,
 	.cleanup = twin_cleanup,
