@@ -156,11 +156,13 @@ void timing_advance(struct timing *timing, int64_t time_ns)
 
 int64_t timing_next_ns(const struct timing *timing)
 {
-	int64_t next_ns = work_next_ns(&timing->work);
-	int64_t model_ns = timing->flash ? flash_next_ns(timing->flash) :
-			   timing->disk	 ? disk_next_ns(timing->disk) : INT64_MAX;
+	return timing->flash ? flash_next_ns(timing->flash) :
+	       timing->disk  ? disk_next_ns(timing->disk) : INT64_MAX;
+}
 
-	return next_ns < model_ns ? next_ns : model_ns;
+int64_t timing_work_ns(const struct timing *timing)
+{
+	return work_next_ns(&timing->work);
 }
 
 bool timing_take_work(struct timing *timing, int64_t time_ns, struct work *work)

@@ -74,6 +74,8 @@ void timing_advance(struct timing *timing, int64_t time_ns);
 /* When it is due next; INT64_MAX: nothing is. */
 int64_t timing_next_ns(const struct timing *timing);
 
+/* When the next piece of work begins; INT64_MAX: there is none. */
+int64_t timing_work_ns(const struct timing *timing);
 /* The next piece of work that has begun by time_ns. False: none. */
 bool timing_take_work(struct timing *timing, int64_t time_ns, struct work *work);
 

@@ -511,7 +511,8 @@ static void *serve(void *argument)
 		 * next one would hold the lock that operations wait for. */
 		pthread_mutex_lock(&truth->drive->lock);
 		device_settle(truth->drive, drive_monotonic_ns());
-		works = timing_next_ns(truth->drive->timing) != INT64_MAX;
+		works = timing_next_ns(truth->drive->timing) != INT64_MAX ||
+			timing_work_ns(truth->drive->timing) != INT64_MAX;
 		pthread_mutex_unlock(&truth->drive->lock);
 		note_offset(truth);
 
