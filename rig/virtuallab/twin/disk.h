@@ -84,8 +84,8 @@ void disk_submit(struct disk *disk, struct disk_operation *operation);
 void disk_advance(struct disk *disk, int64_t time_ns);
 /* Forgets an operation that is not decided. */
 void disk_cancel(struct disk *disk, const struct disk_operation *operation);
-/* The power is gone: what waits, the buffers and what goes on are no more. All
- * operations must have been decided or cancelled. */
+/* The power is gone: the buffers and what goes on are no more. What waits is left
+ * to be cancelled. */
 void disk_reset(struct disk *disk, int64_t time_ns);
 /* When the next decision is due; INT64_MAX: nothing waits. */
 int64_t disk_next_ns(const struct disk *disk);

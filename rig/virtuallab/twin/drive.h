@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What the block side (twin.c) and the truth socket (truth.c) share of one
- * virtual drive. Everything behind the lock; the backing file is not.
+ * virtual drive. Power and counters stand behind the lock; `cut` locks for itself.
  */
 #ifndef JOULERIG_DRIVE_H
 #define JOULERIG_DRIVE_H
 
 #include "counters.h"
+#include "cut.h"
 #include "pace.h"
 #include "power.h"
 #include "timing.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+/* What the drive's own work costs each rail, and what the rail draws in each of
+ * the power states. */
+struct work_energy {
+	struct {
+		double joules_per_byte;
+		double watts; /* while it lasts */
+	} of[WORK_CAUSES][POWER_MAX_RAILS];
+	double state_watts[DOZE_MAX_STATES][POWER_MAX_RAILS];
+};
 
 struct drive {
 	const char *serial;
@@ -20,7 +32,12 @@ struct drive {
 	struct power *power;
 	struct counters *counters;
 	struct timing *timing;
+	struct work_energy energy;
+	struct work held; /* taken, and waiting for the power limit */
+	bool is_held;
+	int64_t planned_since_ns; /* the idle time that the power states are planned from */
 	struct pace pace;
+	struct cut *cut;
 };
 
 int64_t drive_monotonic_ns(void);

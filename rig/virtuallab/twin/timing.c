@@ -65,7 +65,8 @@ static int64_t wake(struct timing *timing, int64_t time_ns)
 {
 	int64_t exit_ns;
 	int64_t ready_ns = doze_wake(&timing->doze, time_ns, &exit_ns);
-	struct work work = { .cause = WORK_WAKE, .start_ns = ready_ns - exit_ns, .duration_ns = exit_ns };
+	struct work work = { .cause = timing->disk ? WORK_SPIN_UP : WORK_WAKE,
+			     .start_ns = ready_ns - exit_ns, .duration_ns = exit_ns };
 
 	work_put(&timing->work, &work);
 	doze_busy(&timing->doze, ready_ns);
@@ -143,6 +144,18 @@ void timing_reset(struct timing *timing, int64_t time_ns)
 		disk_reset(timing->disk, time_ns);
 	timing->doze.idle_since_ns = time_ns;
 	timing->work.count = 0;
+}
+
+void timing_begin(struct timing *timing, int64_t time_ns, int64_t ready_ns)
+{
+	struct work work = { .cause = WORK_SPIN_UP, .start_ns = time_ns,
+			     .duration_ns = ready_ns - time_ns };
+
+	timing->doze.idle_since_ns = ready_ns;
+	if (timing->disk) {
+		disk_hold(timing->disk, ready_ns);
+		work_put(&timing->work, &work);
+	}
 }
 
 void timing_advance(struct timing *timing, int64_t time_ns)

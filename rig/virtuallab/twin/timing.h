@@ -44,7 +44,7 @@ struct timing_operation {
 
 struct timing;
 
-/* Takes the parameter `key` if it is one of the model's. Returns 1 when it has
+/* Takes the parameter `key`, all but the write cache's, if it is one of the model's. Returns 1 when it has
  * done so, 0 when it is none of its own, -1 with one line in error when the value
  * cannot be used. */
 int timing_set(struct timing_config *config, const char *key, const char *value, char *error,
@@ -66,8 +66,10 @@ bool timing_decided(struct timing_operation *operation);
 
 /* Forgets an operation that is not decided. */
 void timing_cancel(struct timing *timing, const struct timing_operation *operation);
-/* The power is gone at time_ns. What is not decided must have been cancelled. */
+/* The power is gone at time_ns; what is not decided is left to be cancelled. */
 void timing_reset(struct timing *timing, int64_t time_ns);
+/* It has come back, and the drive works from ready_ns on: a hard disk spins up. */
+void timing_begin(struct timing *timing, int64_t time_ns, int64_t ready_ns);
 
 /* Decides and does all that is due by time_ns. */
 void timing_advance(struct timing *timing, int64_t time_ns);

@@ -43,7 +43,6 @@ static const struct parameter parameters[] = {
 	FLASH("write_bytes_per_second", REAL, write_bytes_per_second, 1e6, 1e11, false),
 	FLASH("overprovisioning", REAL, overprovisioning, 0.01, 10, false),
 	FLASH("slc_fraction", REAL, slc_fraction, 0, 1, true),
-	FLASH("write_cache", WHOLE, write_cache_bytes, 0, (double)GIB, true),
 	DISK("rpm", WHOLE, rpm, 1000, 30000, false),
 	DISK("heads", WHOLE, heads, 1, 32, false),
 	DISK("zones", WHOLE, zones, 1, DISK_MAX_ZONES, false),
@@ -55,7 +54,6 @@ static const struct parameter parameters[] = {
 	DISK("outer_bytes_per_second", REAL, outer_bytes_per_second, 1e6, 1e10, false),
 	DISK("inner_bytes_per_second", REAL, inner_bytes_per_second, 1e6, 1e10, false),
 	DISK("link_bytes_per_second", REAL, link_bytes_per_second, 1e6, 1e11, false),
-	DISK("write_cache", WHOLE, write_cache_bytes, 0, (double)GIB, true),
 	DISK("read_ahead_bytes", WHOLE, read_ahead_bytes, 0, (double)GIB, false),
 };
 

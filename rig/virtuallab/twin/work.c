@@ -3,7 +3,7 @@
 
 const char *work_cause_name(enum work_cause cause)
 {
-	static const char *const names[WORK_CAUSES] = { "gc", "fold", "seek", "wake" };
+	static const char *const names[WORK_CAUSES] = { "gc", "fold", "seek", "spin_up", "wake" };
 
 	return names[cause];
 }

@@ -14,7 +14,8 @@ enum work_cause {
 	WORK_GC,   /* garbage collection: valid pages moved, blocks erased */
 	WORK_FOLD, /* pages moved from single-level cells to their final place */
 	WORK_SEEK, /* the actuator moves */
-	WORK_WAKE, /* leaving a power state; of a hard disk, spinning up */
+	WORK_SPIN_UP, /* of a hard disk, out of standby or when it gets power */
+	WORK_WAKE, /* leaving any other power state */
 	WORK_CAUSES
 };
 

@@ -15,14 +15,14 @@ static const char *const flash_words[][2] = {
 	{ "model", "flash" }, { "channels", "8" }, { "page_bytes", "16384" }, { "read_command_ns", "20000" },
 	{ "write_command_ns", "10000" }, { "flush_ns", "1000000" }, { "page_read_ns", "60000" },
 	{ "program_ns", "600000" }, { "erase_ns", "3000000" }, { "read_bytes_per_second", "1e9" },
-	{ "write_bytes_per_second", "5e8" }, { "overprovisioning", "0.07" }, { "write_cache", "2097152" },
+	{ "write_bytes_per_second", "5e8" }, { "overprovisioning", "0.07" },
 };
 static const char *const disk_words[][2] = {
 	{ "model", "disk" }, { "rpm", "7200" }, { "heads", "2" }, { "zones", "16" },
 	{ "track_to_track_ns", "1000000" }, { "average_seek_ns", "8500000" }, { "full_stroke_ns", "17000000" },
 	{ "head_switch_ns", "800000" }, { "command_ns", "100000" }, { "outer_bytes_per_second", "7.2e7" },
 	{ "inner_bytes_per_second", "4.2e7" }, { "link_bytes_per_second", "1.5e8" },
-	{ "write_cache", "2097152" }, { "read_ahead_bytes", "1048576" },
+	{ "read_ahead_bytes", "1048576" },
 };
 #define COUNT(words) (sizeof(words) / sizeof *(words))
 
@@ -33,6 +33,7 @@ static struct timing_config config_of(const char *const words[][2], size_t count
 
 	for (size_t n = 0; n < count; n++)
 		CHECK(timing_set(&config, words[n][0], words[n][1], error, sizeof error) == 1);
+	config.flash.write_cache_bytes = config.disk.write_cache_bytes = 2 * MIB;
 	CHECK(timing_check(&config, error, sizeof error));
 	return config;
 }
@@ -181,7 +182,7 @@ static void a_parameter_that_is_missing_or_does_not_fit_is_named(void)
 		struct timing_config config = { .model = TIMING_NULL };
 		const char *key = flash_words[left_out][0];
 		bool may_be_zero = strstr(key, "command") || strcmp(key, "flush_ns") == 0 ||
-				   strcmp(key, "erase_ns") == 0 || strcmp(key, "write_cache") == 0;
+				   strcmp(key, "erase_ns") == 0;
 
 		for (size_t n = 0; n < COUNT(flash_words); n++)
 			if (n != left_out)
