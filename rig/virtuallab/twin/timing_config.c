@@ -66,7 +66,7 @@ static int set_model(struct timing_config *config, const char *value, char *erro
 	for (unsigned m = 0; m < 3; m++) {
 		if (strcmp(value, model_names[m]) == 0) {
 			config->model = (enum timing_model)m;
-			return 1;
+			return 0;
 		}
 	}
 	snprintf(error, error_size, "model=%s: allowed are null, flash, disk", value);
@@ -103,7 +103,7 @@ static int add_state(struct timing_config *config, const char *value, char *erro
 	}
 	config->states[config->state_count++] =
 		(struct doze_state){ .idle_ns = fields[0], .entry_ns = fields[1], .exit_ns = fields[2] };
-	return 1;
+	return 0;
 }
 
 static void store(struct timing_config *config, const struct parameter *parameter, double number,
@@ -120,7 +120,7 @@ static void store(struct timing_config *config, const struct parameter *paramete
 int timing_set(struct timing_config *config, const char *key, const char *value, char *error,
 	       size_t error_size)
 {
-	int known = 0;
+	int unknown = 1;
 
 	if (strcmp(key, "model") == 0)
 		return set_model(config, value, error, error_size);
@@ -144,9 +144,9 @@ int timing_set(struct timing_config *config, const char *key, const char *value,
 			return -1;
 		}
 		store(config, parameter, number, (int64_t)number);
-		known = 1; /* a hard disk and an SSD may both have it */
+		unknown = 0; /* a hard disk and an SSD may both have it */
 	}
-	return known;
+	return unknown;
 }
 
 static bool is_given(const struct timing_config *config, const struct parameter *parameter)

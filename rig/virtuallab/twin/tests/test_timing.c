@@ -32,7 +32,7 @@ static struct timing_config config_of(const char *const words[][2], size_t count
 	char error[512];
 
 	for (size_t n = 0; n < count; n++)
-		CHECK(timing_set(&config, words[n][0], words[n][1], error, sizeof error) == 1);
+		CHECK(timing_set(&config, words[n][0], words[n][1], error, sizeof error) == 0);
 	config.flash.write_cache_bytes = config.disk.write_cache_bytes = 2 * MIB;
 	CHECK(timing_check(&config, error, sizeof error));
 	return config;
@@ -86,8 +86,8 @@ static void a_drive_left_alone_dozes_off_and_takes_its_time_to_wake(void)
 	char error[512];
 	int64_t end_ns, idle_ns;
 
-	CHECK(timing_set(&config, "doze", "100000000,3000000,2000000", error, sizeof error) == 1);
-	CHECK(timing_set(&config, "doze", "2000000000,5000000,10000000", error, sizeof error) == 1);
+	CHECK(timing_set(&config, "doze", "100000000,3000000,2000000", error, sizeof error) == 0);
+	CHECK(timing_set(&config, "doze", "2000000000,5000000,10000000", error, sizeof error) == 0);
 	timing = timing_new(&config, 64 * MIB, START);
 	end_ns = run(timing, PACE_READ, START, 0, 4096);
 	idle_ns = timing_doze(timing)->idle_since_ns;
@@ -118,7 +118,7 @@ static void a_hard_disk_in_standby_spins_up_first(void)
 	struct timing *timing;
 	char error[512];
 
-	CHECK(timing_set(&config, "doze", "60000000000,1000000000,8000000000", error, sizeof error) == 1);
+	CHECK(timing_set(&config, "doze", "60000000000,1000000000,8000000000", error, sizeof error) == 0);
 	timing = timing_new(&config, 64 * MIB, START);
 	CHECK(run(timing, PACE_READ, START + 100 * SECOND, 0, 4096) > START + 108 * SECOND);
 	CHECK(run(timing, PACE_READ, START + 110 * SECOND, 32 * MIB, 4096) < START + 110 * SECOND + 50 * MS);
@@ -171,7 +171,7 @@ static void a_wrong_parameter_is_named(void)
 	check_refused("overprovisioning", "nan", "overprovisioning=nan: allowed are numbers from 0.01 to 10");
 	check_refused("doze", "5,6", "doze=5,6: allowed is idle_ns,entry_ns,exit_ns, each a whole number up to"
 				     " 3600000000000");
-	CHECK(timing_set(&config, "colour", "red", error, sizeof error) == 0);
+	CHECK(timing_set(&config, "colour", "red", error, sizeof error) == 1);
 }
 
 static void a_parameter_that_is_missing_or_does_not_fit_is_named(void)
