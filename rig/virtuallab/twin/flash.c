@@ -323,6 +323,7 @@ void flash_wear(struct flash *flash, int64_t time_ns, struct flash_wear *wear)
 	forget_programmed(flash, time_ns);
 	ftl_wear(flash->ftl, &wear->ftl);
 	wear->flash_bytes = wear->ftl.flash_pages * FTL_PAGE_BYTES + flash->folded_bytes;
+	wear->capacity_bytes = ftl_flash_pages(flash->ftl) * FTL_PAGE_BYTES;
 	wear->slc_bytes = flash->slc_bytes;
 	wear->dirty_bytes = flash->cached_bytes;
 }

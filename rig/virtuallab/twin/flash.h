@@ -84,6 +84,7 @@ int64_t flash_next_ns(const struct flash *flash);
 int64_t flash_busy_until_ns(const struct flash *flash);
 
 struct flash_wear {
+	uint64_t capacity_bytes; /* of the flash, spare included */
 	uint64_t flash_bytes; /* programmed, folding included */
 	uint64_t slc_bytes;   /* in single-level cells now */
 	uint64_t dirty_bytes; /* accepted, and not programmed by then */

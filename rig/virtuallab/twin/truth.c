@@ -27,6 +27,7 @@
 #define OUT_SIZE (1 << 23)
 #define STREAM_LINE_MAX (24 + POWER_MAX_RAILS * 2 * 24)
 #define BATCH_NS 10000000
+#define KEEP_HEALTH_NS (10LL * NS_PER_SECOND)
 /* The clock's record: one offset a second for as long as the energy's. */
 #define OFFSETS (POWER_HISTORY_SECONDS + 2)
 
@@ -62,6 +63,7 @@ struct truth {
 	struct clock_offset offsets[OFFSETS];
 	unsigned offset_count;
 	unsigned offset_next;
+	int64_t keep_health_ns; /* the next time */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -70,11 +72,6 @@ static int64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
-int64_t drive_monotonic_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Both clocks at one instant: the narrowest of a few brackets. */
@@ -172,13 +169,20 @@ static void answer_state(struct truth *truth, struct client *client)
 	} rails[POWER_MAX_RAILS];
 	struct clock_offset clock;
 	struct cut_state cut;
+	struct health health;
+	double celsius;
 	unsigned rail_count = power_rail_count(drive->power);
 	int64_t settled_ns, busy_ns, device_bound_ns;
 	struct pace pace;
+	struct flash_wear wear;
+	bool has_flash;
 
+	drive_settle(drive);
+	drive_health(drive, &health, &celsius);
 	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
 	device_settle(drive, drive_monotonic_ns());
+	has_flash = timing_wear(drive->timing, power_settled_ns(drive->power), &wear);
 	settled_ns = power_settled_ns(drive->power);
 	counters_now(drive->counters, counters);
 	pace = drive->pace;
@@ -200,7 +204,8 @@ static void answer_state(struct truth *truth, struct client *client)
 		      ",\"unsafe_shutdowns\":%" PRIu64 ",\"rails\":[",
 		      settled_ns + clock.offset_ns, settled_ns, drive->serial,
 		      power_window_ns(drive->power), cut.powered ? "true" : "false",
-		      cut.ready ? "true" : "false", cut.power_ons, cut.cuts);
+		      cut.ready ? "true" : "false",
+		      health.power_cycles, health.unsafe_shutdowns);
 	for (unsigned r = 0; r < rail_count; r++) {
 		client_printf(client,
 			      "%s{\"name\":\"%s\",\"on\":%s,\"volts\":%.9g,\"amps\":%.9g,\"joules\":%.12f"
@@ -230,7 +235,18 @@ static void answer_state(struct truth *truth, struct client *client)
 		print_cut(client, &cut.last);
 	else
 		client_printf(client, "null");
-	client_printf(client, "}\n");
+	client_printf(client,
+		      ",\"health\":{\"host_bytes_written\":%" PRIu64 ",\"nand_bytes_written\":%" PRIu64
+		      ",\"power_cycles\":%" PRIu64 ",\"unsafe_shutdowns\":%" PRIu64
+		      ",\"power_on_seconds\":%.3f,\"temperature_celsius\":%.3f",
+		      health.host_bytes_written, health.nand_bytes_written, health.power_cycles,
+		      health.unsafe_shutdowns, health.power_on_seconds, celsius);
+	if (has_flash)
+		client_printf(client, ",\"erase_count_mean\":%.6g,\"erase_count_max\":%" PRIu32
+				      ",\"slc_bytes\":%" PRIu64 ",\"mapped_bytes\":%" PRIu64,
+			      (double)health.nand_bytes_written / (double)wear.capacity_bytes,
+			      wear.ftl.erases_max, wear.slc_bytes, wear.ftl.valid_pages * FTL_PAGE_BYTES);
+	client_printf(client, "}}\n");
 }
 
 static void answer_latency(struct truth *truth, struct client *client)
@@ -589,6 +605,20 @@ static bool read_client(struct truth *truth, struct client *client)
 	return client->in_length < MAX_LINE || client->out_end > 0;
 }
 
+/* For a twin that is killed. */
+static void keep_health(struct truth *truth)
+{
+	int64_t now_ns = drive_monotonic_ns();
+	struct health health;
+	double celsius;
+
+	if (now_ns < truth->keep_health_ns)
+		return;
+	truth->keep_health_ns = now_ns + KEEP_HEALTH_NS;
+	drive_health(truth->drive, &health, &celsius);
+	health_save(&health, truth->drive->health_path, true);
+}
+
 static void *serve(void *argument)
 {
 	struct truth *truth = argument;
@@ -626,11 +656,12 @@ static void *serve(void *argument)
 
 		/* Also without readers: the longer nobody settles, the longer the
 		 * next one would hold the lock that operations wait for. */
+		drive_settle(truth->drive);
 		pthread_mutex_lock(&truth->drive->lock);
-		device_settle(truth->drive, drive_monotonic_ns());
 		works = timing_next_ns(truth->drive->timing) != INT64_MAX ||
 			timing_work_ns(truth->drive->timing) != INT64_MAX;
 		pthread_mutex_unlock(&truth->drive->lock);
+		keep_health(truth);
 		note_offset(truth);
 
 		for (unsigned n = polled_clients; n-- > 0;) {

@@ -43,6 +43,9 @@
 static char *backing_path;
 static char *truth_path;
 static char *serial;
+static char *health_path; /* beside the backing file */
+/* A drive in still air: free choices, those of the profile are its own. */
+static struct thermal thermal = { .ambient_celsius = 25, .kelvin_per_watt = 5, .seconds = 120 };
 static int64_t size = -1;
 static int64_t window_ns = DEFAULT_WINDOW_NS;
 static int64_t activity_ns = DEFAULT_ACTIVITY_NS;
@@ -63,6 +66,7 @@ static void twin_unload(void)
 	free(backing_path);
 	free(truth_path);
 	free(serial);
+	free(health_path);
 }
 
 static int set_path(char **path, const char *key, const char *value)
@@ -164,6 +168,19 @@ static int set_cut(const char *key, const char *value)
 	return 1;
 }
 
+static int set_number(double *number, const char *key, const char *value, double least, double most)
+{
+	char *end;
+	double parsed = strtod(value, &end);
+
+	if (end == value || *end != '\0' || !(parsed >= least && parsed <= most)) {
+		nbdkit_error("%s=%s: allowed are numbers from %g to %g", key, value, least, most);
+		return -1;
+	}
+	*number = parsed;
+	return 0;
+}
+
 static int set_serial(const char *value)
 {
 	size_t length = strlen(value);
@@ -241,13 +258,20 @@ static int twin_config(const char *key, const char *value)
 		return set_ns(&activity_ns, key, value, 1, NS_PER_SECOND);
 	if (strcmp(key, "rail") == 0)
 		return add_rail(value);
+	if (strcmp(key, "ambient_celsius") == 0)
+		return set_number(&thermal.ambient_celsius, key, value, -50, 100);
+	if (strcmp(key, "kelvin_per_watt") == 0)
+		return set_number(&thermal.kelvin_per_watt, key, value, 0, 100);
+	if (strcmp(key, "thermal_seconds") == 0)
+		return set_number(&thermal.seconds, key, value, 1e-3, 1e6);
 	result = set_cut(key, value);
 	if (result > 0)
 		result = set_model(key, value);
 	if (result > 0)
 		nbdkit_error("%s=%s: allowed keys are file, size, serial, truth, window, activity, rail, "
-			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, model, doze, "
-			     "work, doze_watts, and those of the model", key, value);
+			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
+			     "ambient_celsius, kelvin_per_watt, thermal_seconds, model, doze, work, doze_watts, "
+			     "and those of the model", key, value);
 	return result ? -1 : 0;
 }
 
@@ -304,6 +328,15 @@ static int twin_get_ready(void)
 		nbdkit_error("file=%s: setting its size: %m", backing_path);
 		return -1;
 	}
+	if (asprintf(&health_path, "%s.health", backing_path) < 0) {
+		health_path = NULL;
+		nbdkit_error("no memory for a path");
+		return -1;
+	}
+	if (!health_load(&drive.kept, health_path, error, sizeof error)) {
+		nbdkit_error("%s", error);
+		return -1;
+	}
 	/* Behind the end there is nothing to lose. */
 	punches = fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)size, 4096) == 0;
 	truth = truth_listen(truth_path, error, sizeof error);
@@ -358,6 +391,9 @@ static int twin_after_fork(void)
 		nbdkit_error("no memory for the write cache");
 		return -1;
 	}
+	drive.health_path = health_path;
+	warmth_begin(&drive.warmth, &thermal, power_settled_ns(drive.power));
+	drive.powered_until_ns = power_settled_ns(drive.power);
 	failure = truth_start(truth, &drive);
 	if (failure) {
 		nbdkit_error("starting the truth thread: %s", strerror(failure));
@@ -366,13 +402,28 @@ static int twin_after_fork(void)
 	return 0;
 }
 
+/* What a drive does that is told to. */
+static void shut_down(void)
+{
+	struct health health;
+	double celsius;
+
+	if (!drive.cut)
+		return;
+	drive_settle(&drive);
+	drive_health(&drive, &health, &celsius);
+	if (cut_close(drive.cut) < 0)
+		nbdkit_error("file=%s: the write cache could not be made durable: %m", backing_path);
+	else if (!health_save(&health, health_path, false))
+		nbdkit_error("%s: %m", health_path);
+	drive.cut = NULL;
+}
+
 static void twin_cleanup(void)
 {
 	truth_stop(truth);
 	truth = NULL;
-	if (cut_close(drive.cut) < 0)
-		nbdkit_error("file=%s: the write cache could not be made durable: %m", backing_path);
-	drive.cut = NULL;
+	shut_down();
 	power_free(drive.power);
 	drive.power = NULL;
 	counters_free(drive.counters);
@@ -560,6 +611,8 @@ static struct nbdkit_plugin plugin = {
 		"cut_seed=N     Seed of what a cut loses (default: the kernel's randomness).\n"
 		"cut_mode=none|all|random|torn|reordered\n"
 		"               Which unflushed writes a cut loses (default: any of these).\n"
+		"ambient_celsius=C, kelvin_per_watt=K, thermal_seconds=S\n"
+		"               Temperature: C + K x watts, with time constant S (default 25, 5, 120).\n"
 		"model=null|flash|disk\n"
 		"               Model of time (default null: none), with its own parameters.\n"
 		"doze=IDLE_NS,ENTRY_NS,EXIT_NS\n"
