@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #define _GNU_SOURCE
 #include "cut.h"
+#include "device.h"
 #include "drive.h"
 
 #include <errno.h>
@@ -117,6 +118,7 @@ static void lose_power(struct cut *cut, int64_t time_ns, const uint64_t *seed,
 
 	pthread_mutex_lock(&cut->drive->lock);
 	power_run(cut->drive->power, time_ns, false);
+	device_lost_power(cut->drive, time_ns);
 	pthread_mutex_unlock(&cut->drive->lock);
 
 	pthread_mutex_lock(&cut->sleep_lock);
@@ -288,6 +290,7 @@ static void follow_switches(struct cut *cut, int64_t now_ns)
 	cut->ready_ns = now_ns + cut->settings.ready_ns;
 	pthread_mutex_lock(&cut->drive->lock);
 	power_run(cut->drive->power, now_ns, true);
+	device_got_power(cut->drive, now_ns, cut->ready_ns);
 	pthread_mutex_unlock(&cut->drive->lock);
 }
 
