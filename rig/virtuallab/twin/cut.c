@@ -21,9 +21,10 @@ struct cut {
 	/* Readers share it: the cache is only looked at. */
 	pthread_rwlock_t lock;
 	struct cache *cache;
-	_Atomic uint64_t cycle; /* odd while there is power; changed with the lock held */
-	int64_t ready_ns;
-	int64_t dies_ns; /* with a rail off: when the hold-up is over */
+	/* Changed with the lock held; read also without, by operations that only ask. */
+	_Atomic uint64_t cycle; /* odd while there is power */
+	_Atomic int64_t ready_ns;
+	_Atomic int64_t dies_ns; /* with a rail off: when the hold-up is over */
 	unsigned rail_count;
 	bool rail_on[POWER_MAX_RAILS];
 	int64_t switched_ns[POWER_MAX_RAILS]; /* last; at first when the twin began */
@@ -60,7 +61,6 @@ struct cut *cut_new(const struct cut_settings *settings, int backing, struct dri
 	}
 	cut->cycle = 1;
 	cut->power_ons = 1;
-	cut->ready_ns = 0; /* was on before the twin began to listen */
 	cut->dies_ns = NEVER;
 	pthread_rwlock_init(&cut->lock, NULL);
 	pthread_mutex_init(&cut->sleep_lock, NULL);
@@ -110,21 +110,25 @@ static void lose_power(struct cut *cut, int64_t time_ns, const uint64_t *seed,
 					    (enum cache_loss)(kernel_random() % CACHE_LOSSES);
 	report->cut_ns = time_ns;
 	report->held_up = settings->plp;
-	cache_destage(cut->cache, time_ns);
-	cache_cut(cut->cache, report->seed, settings->plp ? CACHE_LOSE_NONE : report->loss,
-		  &report->cache);
-	cut->cuts++;
+
+	/* First of all nobody finishes any more, with or without the lock. */
+	pthread_mutex_lock(&cut->sleep_lock);
+	cut->cycle++;
+	pthread_cond_broadcast(&cut->power_went);
+	pthread_mutex_unlock(&cut->sleep_lock);
 	cut->dies_ns = NEVER;
+	cut->cuts++;
+
+	cache_destage(cut->cache, time_ns);
+	report->failure = 0;
+	if (cache_cut(cut->cache, report->seed, settings->plp ? CACHE_LOSE_NONE : report->loss,
+		      &report->cache) < 0)
+		report->failure = errno;
 
 	pthread_mutex_lock(&cut->drive->lock);
 	power_run(cut->drive->power, time_ns, false);
 	device_lost_power(cut->drive, time_ns);
 	pthread_mutex_unlock(&cut->drive->lock);
-
-	pthread_mutex_lock(&cut->sleep_lock);
-	cut->cycle++;
-	pthread_cond_broadcast(&cut->power_went);
-	pthread_mutex_unlock(&cut->sleep_lock);
 }
 
 static void lock_for_change(struct cut *cut)
@@ -139,14 +143,21 @@ static void unlock(struct cut *cut)
 	pthread_rwlock_unlock(&cut->lock);
 }
 
+static void cut_what_is_due(struct cut *cut)
+{
+	if (drive_monotonic_ns() >= cut->dies_ns) {
+		lock_for_change(cut);
+		unlock(cut);
+	}
+}
+
 /* Shared, where no cut is due. */
 static void lock_to_look(struct cut *cut)
 {
 	pthread_rwlock_rdlock(&cut->lock);
 	while (drive_monotonic_ns() >= cut->dies_ns) {
 		unlock(cut);
-		lock_for_change(cut);
-		unlock(cut);
+		cut_what_is_due(cut);
 		pthread_rwlock_rdlock(&cut->lock);
 	}
 }
@@ -159,13 +170,9 @@ static int no_power(void)
 
 int cut_enter(struct cut *cut, uint64_t *cycle)
 {
-	bool ready;
-
-	lock_to_look(cut);
+	cut_what_is_due(cut);
 	*cycle = cut->cycle;
-	ready = is_powered(cut) && drive_monotonic_ns() >= cut->ready_ns;
-	unlock(cut);
-	return ready ? 0 : no_power();
+	return *cycle % 2 && drive_monotonic_ns() >= cut->ready_ns ? 0 : no_power();
 }
 
 int cut_read(struct cut *cut, uint64_t cycle, void *data, size_t bytes, uint64_t offset)
@@ -223,12 +230,8 @@ int cut_wait(struct cut *cut, uint64_t cycle, int64_t until_ns)
 
 int cut_finish_read(struct cut *cut, uint64_t cycle)
 {
-	int result;
-
-	lock_to_look(cut);
-	result = cut->cycle == cycle ? 0 : no_power();
-	unlock(cut);
-	return result;
+	cut_what_is_due(cut);
+	return cut->cycle == cycle ? 0 : no_power();
 }
 
 int cut_finish_write(struct cut *cut, uint64_t cycle, uint64_t ticket, bool fua)
@@ -285,9 +288,9 @@ static void follow_switches(struct cut *cut, int64_t now_ns)
 	}
 	if (dies_ns != NEVER)
 		return;
-	cut->cycle++;
-	cut->power_ons++;
 	cut->ready_ns = now_ns + cut->settings.ready_ns;
+	cut->cycle++; /* after ready_ns: whoever sees the one sees the other */
+	cut->power_ons++;
 	pthread_mutex_lock(&cut->drive->lock);
 	power_run(cut->drive->power, now_ns, true);
 	device_got_power(cut->drive, now_ns, cut->ready_ns);
