@@ -43,6 +43,7 @@ static bool is_powered(const struct cut *cut)
 struct cut *cut_new(const struct cut_settings *settings, int backing, struct drive *drive)
 {
 	struct cut *cut = calloc(1, sizeof *cut);
+	pthread_rwlockattr_t writers_first;
 	pthread_condattr_t monotonic;
 
 	if (!cut)
@@ -62,7 +63,11 @@ struct cut *cut_new(const struct cut_settings *settings, int backing, struct dri
 	cut->cycle = 1;
 	cut->power_ons = 1;
 	cut->dies_ns = NEVER;
-	pthread_rwlock_init(&cut->lock, NULL);
+	/* A cut does not wait for a gap between readers. */
+	pthread_rwlockattr_init(&writers_first);
+	pthread_rwlockattr_setkind_np(&writers_first, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&cut->lock, &writers_first);
+	pthread_rwlockattr_destroy(&writers_first);
 	pthread_mutex_init(&cut->sleep_lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
