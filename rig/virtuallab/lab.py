@@ -149,11 +149,17 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
             f"host_vars/{host}.yml: drives.{key}.rails: profile {drive.profile!r} has no rail {missing!r};"
             f" allowed: {', '.join(model.rails)}"
         )
+    if _profile_interface(drive) != model.interface or drive.plp != model.plp:
+        raise UserError(
+            f"host_vars/{host}.yml: drives.{key}: interface {drive.interface!r}, plp {drive.plp}: profile"
+            f" {drive.profile!r} is {model.interface}, plp {model.plp}"
+        )
     backing = folder() / "drives" / f"{host}-{key}.img"
     backing.parent.mkdir(parents=True, exist_ok=True)
     truth_path, nbd = truth_socket(host, key), nbd_socket(host, key)
     command = [
-        "nbdkit", "--foreground", "--exit-with-parent", "--threads", str(twin_parameters.THREADS), "--unix", str(nbd),
+        "nbdkit", "--foreground", "--exit-with-parent", "--threads", str(twin_parameters.THREADS),
+        "--unix", str(nbd),
         str(paths.program("nbdkit-twin-plugin.so")), f"file={backing}", f"size={drive.size_bytes}",
         f"serial={drive.serial}", f"truth={truth_path}", *twin_parameters.of(model),
     ]  # fmt: skip
@@ -167,6 +173,10 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
         priority=100,
         restart=False,
     )
+
+
+def _profile_interface(drive: Drive) -> str:
+    return "nvme" if drive.interface == "nvme" else "sata"
 
 
 def _tap(lab: Lab, tap: str) -> services.Program:

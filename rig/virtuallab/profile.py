@@ -28,8 +28,8 @@ class WorkModel(Strict):
 class RailModel(Strict):
     """Power of one rail: idle watts, and the joules that each operation adds.
 
-    `source_ohms` is what lies between the supply and the drive: the rail droops by ohms x amps. `active_watts`
-    is the most that operations add to idle (the twin's default: 2 A x volts).
+    `source_ohms` is what lies between the supply and the drive: the rail droops by ohms x amps.
+    `active_watts` is the most that operations add to idle (the twin's default: 2 A x volts).
     """
 
     volts: PositiveFloat
@@ -40,7 +40,7 @@ class RailModel(Strict):
     write_joules_per_byte: NonNegativeFloat = 0.0
     command_joules: NonNegativeFloat = 0.0
     flush_joules: NonNegativeFloat = 0.0
-    work: dict[Cause, WorkModel] = {}
+    work: dict[Cause, WorkModel] = Field(default_factory=dict)
 
 
 class FlashLatency(Strict):
@@ -124,7 +124,7 @@ class Profile(Strict):
     write_cache_bytes: NonNegativeInt
     flash: Flash | None = None
     disk: Disk | None = None
-    power_states: list[PowerState] = []
+    power_states: list[PowerState] = Field(default_factory=list)
     operating_state: str | None = None
     rails: Annotated[dict[str, RailModel], Field(min_length=1, max_length=4)]
 
@@ -135,20 +135,19 @@ class Profile(Strict):
         for state in self.power_states:
             if set(state.watts) != set(self.rails):
                 raise ValueError(
-                    f"power_states: {state.name}: watts: rails {sorted(state.watts)}; must be {sorted(self.rails)}"
+                    f"power_states: {state.name}: watts: rails {sorted(state.watts)};"
+                    f" must be {sorted(self.rails)}"
                 )
         operational = [state.name for state in self.power_states if state.idle_seconds is None]
         if operational and self.operating_state not in operational:
-            raise ValueError(
-                f"operating_state: {self.operating_state!r}; allowed: {', '.join(operational)}"
-            )
+            raise ValueError(f"operating_state: {self.operating_state!r}; allowed: {', '.join(operational)}")
         idle = [state.idle_seconds for state in self.power_states if state.idle_seconds is not None]
         if idle != sorted(set(idle)):
             raise ValueError("power_states: idle_seconds must grow from state to state")
         return self
 
     def active_watts(self, rail: str) -> float | None:
-        """The most that operations add to a rail's idle power: the rail's own word, or the operating state's."""
+        """The most that operations add to a rail's idle power: by the operating state, or the rail's word."""
         for state in self.power_states:
             if state.name == self.operating_state:
                 return state.watts[rail] - self.rails[rail].idle_watts

@@ -148,6 +148,7 @@ static void unlock(struct cut *cut)
 	pthread_rwlock_unlock(&cut->lock);
 }
 
+/* A hold-up that is over ends the power cycle, whoever sees it first. */
 static void cut_what_is_due(struct cut *cut)
 {
 	if (drive_monotonic_ns() >= cut->dies_ns) {
@@ -173,6 +174,8 @@ static int no_power(void)
 	return -1;
 }
 
+/* Without the lock, for each operation comes by here: what is read may be the past
+ * the moment after with the lock as well, and the next step looks again. */
 int cut_enter(struct cut *cut, uint64_t *cycle)
 {
 	cut_what_is_due(cut);

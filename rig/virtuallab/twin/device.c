@@ -133,9 +133,17 @@ static int take(struct drive *drive, struct device_operation *operation)
 	/* Held while waiting, so that a large operation is not overtaken for ever by
 	 * small ones that still fit. */
 	static pthread_mutex_t admission = PTHREAD_MUTEX_INITIALIZER;
+	static atomic_int waiting;
 	int64_t began_ns = 0, retry_ns;
 	int result = 0;
 
+	if (waiting == 0) {
+		pthread_mutex_lock(&drive->lock);
+		if (try_to_take(drive, &operation->timing) == 0)
+			return 0;
+		pthread_mutex_unlock(&drive->lock);
+	}
+	waiting++;
 	pthread_mutex_lock(&admission);
 	pthread_mutex_lock(&drive->lock);
 	while (result == 0 && (retry_ns = try_to_take(drive, &operation->timing)) != 0) {
@@ -152,6 +160,7 @@ static int take(struct drive *drive, struct device_operation *operation)
 			[COUNTER_THROTTLED_NS] = (uint64_t)(now_ns - began_ns) });
 	}
 	pthread_mutex_unlock(&admission);
+	waiting--;
 	return result;
 }
 
