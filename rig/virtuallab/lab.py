@@ -12,7 +12,7 @@ from pathlib import Path
 from rig import files, paths, services, wait
 from rig.errors import UserError
 from rig.lab import Drive, Lab, TestHost
-from rig.virtuallab import accelerator, image, machine, profile
+from rig.virtuallab import accelerator, image, machine, profile, twin_parameters
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
 SHUTDOWN_SECONDS = 40.0
@@ -149,18 +149,19 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
             f"host_vars/{host}.yml: drives.{key}.rails: profile {drive.profile!r} has no rail {missing!r};"
             f" allowed: {', '.join(model.rails)}"
         )
+    if _profile_interface(drive) != model.interface or drive.plp != model.plp:
+        raise UserError(
+            f"host_vars/{host}.yml: drives.{key}: interface {drive.interface!r}, plp {drive.plp}: profile"
+            f" {drive.profile!r} is {model.interface}, plp {model.plp}"
+        )
     backing = folder() / "drives" / f"{host}-{key}.img"
     backing.parent.mkdir(parents=True, exist_ok=True)
-    rails = [
-        f"rail={name},{r.volts!r},{r.source_ohms!r},{r.idle_watts!r},{r.read_joules_per_byte!r},"
-        f"{r.write_joules_per_byte!r},{r.command_joules!r},{r.flush_joules!r}"
-        for name, r in model.rails.items()
-    ]
     truth_path, nbd = truth_socket(host, key), nbd_socket(host, key)
     command = [
-        "nbdkit", "--foreground", "--exit-with-parent", "--unix", str(nbd),
+        "nbdkit", "--foreground", "--exit-with-parent", "--threads", str(twin_parameters.THREADS),
+        "--unix", str(nbd),
         str(paths.program("nbdkit-twin-plugin.so")), f"file={backing}", f"size={drive.size_bytes}",
-        f"serial={drive.serial}", f"truth={truth_path}", *rails,
+        f"serial={drive.serial}", f"truth={truth_path}", *twin_parameters.of(model),
     ]  # fmt: skip
     if services.states().get(twin_name(host, key)) not in ("RUNNING", "STARTING"):
         nbd.unlink(missing_ok=True)  # of a twin that was killed: nbdkit refuses an existing socket
@@ -172,6 +173,10 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
         priority=100,
         restart=False,
     )
+
+
+def _profile_interface(drive: Drive) -> str:
+    return "nvme" if drive.interface == "nvme" else "sata"
 
 
 def _tap(lab: Lab, tap: str) -> services.Program:

@@ -1,24 +1,56 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What the block side (twin.c) and the truth socket (truth.c) share of one
- * virtual drive. Everything behind the lock; the backing file is not.
+ * virtual drive. Power and counters stand behind the lock; `cut` locks for itself.
  */
 #ifndef JOULERIG_DRIVE_H
 #define JOULERIG_DRIVE_H
 
 #include "counters.h"
+#include "cut.h"
+#include "health.h"
+#include "pace.h"
 #include "power.h"
+#include "timing.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+/* What the drive's own work costs each rail, and what the rail draws in each of
+ * the power states. */
+struct work_energy {
+	struct {
+		double joules_per_byte;
+		double watts; /* while it lasts */
+	} of[WORK_CAUSES][POWER_MAX_RAILS];
+	double state_watts[DOZE_MAX_STATES][POWER_MAX_RAILS];
+};
 
 struct drive {
 	const char *serial;
 	pthread_mutex_t lock;
 	struct power *power;
 	struct counters *counters;
+	struct timing *timing;
+	struct work_energy energy;
+	struct work held; /* taken, and waiting for the power limit */
+	bool is_held;
+	int64_t planned_since_ns; /* the idle time that the power states are planned from */
+	struct pace pace;
+	struct cut *cut;
+	struct health kept; /* up to when the twin began */
+	struct warmth warmth;
+	int64_t powered_ns; /* time with power since the twin began, up to: */
+	int64_t powered_until_ns;
+	const char *health_path;
 };
 
 int64_t drive_monotonic_ns(void);
+
+/* Brings power, temperature and hours up to now. Takes the locks. */
+void drive_settle(struct drive *drive);
+/* The drive's life up to now, after drive_settle, and its temperature. */
+void drive_health(struct drive *drive, struct health *health, double *celsius);
 
 #endif

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "truth.h"
 
+#include "device.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,10 +24,10 @@
 #define MAX_CLIENTS 32
 #define MAX_LINE 65536
 /* Room for the answer to the longest `history` line with all rails. */
-#define OUT_SIZE (1 << 21)
+#define OUT_SIZE (1 << 23)
 #define STREAM_LINE_MAX (24 + POWER_MAX_RAILS * 2 * 24)
 #define BATCH_NS 10000000
-#define IDLE_NS (NS_PER_SECOND / 2)
+#define KEEP_HEALTH_NS (10LL * NS_PER_SECOND)
 /* The clock's record: one offset a second for as long as the energy's. */
 #define OFFSETS (POWER_HISTORY_SECONDS + 2)
 
@@ -61,6 +63,7 @@ struct truth {
 	struct clock_offset offsets[OFFSETS];
 	unsigned offset_count;
 	unsigned offset_next;
+	int64_t keep_health_ns; /* the next time */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -69,11 +72,6 @@ static int64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
-int64_t drive_monotonic_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Both clocks at one instant: the narrowest of a few brackets. */
@@ -151,41 +149,130 @@ static void client_printf(struct client *client, const char *format, ...)
 		client->out_end = OUT_SIZE - 1;
 }
 
+static void print_cut(struct client *client, const struct cut_report *report)
+{
+	client_printf(client,
+		      "{\"cut_ns\":%" PRId64 ",\"dirty_bytes\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
+		      ",\"lost_sectors\":%" PRIu64 ",\"held_up\":%s,\"seed\":%" PRIu64
+		      ",\"mode\":\"%s\",\"failure\":\"%s\"}",
+		      report->cut_ns, report->cache.dirty_bytes, report->cache.lost_bytes,
+		      report->cache.lost_sectors, report->held_up ? "true" : "false", report->seed,
+		      cache_loss_name(report->loss), report->failure ? strerror(report->failure) : "");
+}
+
 static void answer_state(struct truth *truth, struct client *client)
 {
 	struct drive *drive = truth->drive;
 	uint64_t counters[COUNTERS];
 	struct {
-		double volts, amps, joules;
+		double volts, amps, joules, causes[POWER_CAUSES];
 	} rails[POWER_MAX_RAILS];
 	struct clock_offset clock;
+	struct cut_state cut;
+	struct health health;
+	double celsius;
 	unsigned rail_count = power_rail_count(drive->power);
-	int64_t settled_ns;
+	int64_t settled_ns, busy_ns, device_bound_ns;
+	struct pace pace;
+	struct flash_wear wear;
+	bool has_flash;
 
+	drive_settle(drive);
+	drive_health(drive, &health, &celsius);
+	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
-	power_advance(drive->power, drive_monotonic_ns());
+	device_settle(drive, drive_monotonic_ns());
+	has_flash = timing_wear(drive->timing, power_settled_ns(drive->power), &wear);
 	settled_ns = power_settled_ns(drive->power);
 	counters_now(drive->counters, counters);
+	pace = drive->pace;
+	busy_ns = pace_busy_ns(&pace, settled_ns);
+	device_bound_ns = pace_device_bound_ns(&pace, settled_ns);
 	for (unsigned r = 0; r < rail_count; r++) {
 		power_now(drive->power, r, &rails[r].volts, &rails[r].amps);
 		rails[r].joules = power_joules(drive->power, r);
+		for (enum power_cause c = 0; c < POWER_CAUSES; c++)
+			rails[r].causes[c] = power_cause_joules(drive->power, r, c);
 	}
 	pthread_mutex_unlock(&drive->lock);
 	clock = read_offset();
 
 	client_printf(client,
 		      "{\"realtime_ns\":%" PRId64 ",\"monotonic_ns\":%" PRId64
-		      ",\"serial\":\"%s\",\"window_ns\":%" PRId64 ",\"rails\":[",
+		      ",\"serial\":\"%s\",\"window_ns\":%" PRId64
+		      ",\"powered\":%s,\"ready\":%s,\"power_cycles\":%" PRIu64
+		      ",\"unsafe_shutdowns\":%" PRIu64 ",\"rails\":[",
 		      settled_ns + clock.offset_ns, settled_ns, drive->serial,
-		      power_window_ns(drive->power));
-	for (unsigned r = 0; r < rail_count; r++)
-		client_printf(client, "%s{\"name\":\"%s\",\"volts\":%.9g,\"amps\":%.9g,\"joules\":%.9f}",
-			      r ? "," : "", power_rail_name(drive->power, r), rails[r].volts,
-			      rails[r].amps, rails[r].joules);
+		      power_window_ns(drive->power), cut.powered ? "true" : "false",
+		      cut.ready ? "true" : "false",
+		      health.power_cycles, health.unsafe_shutdowns);
+	for (unsigned r = 0; r < rail_count; r++) {
+		client_printf(client,
+			      "%s{\"name\":\"%s\",\"on\":%s,\"volts\":%.9g,\"amps\":%.9g,\"joules\":%.12f"
+			      ",\"cause_joules\":{",
+			      r ? "," : "", power_rail_name(drive->power, r),
+			      cut.rail_on[r] ? "true" : "false", rails[r].volts, rails[r].amps,
+			      rails[r].joules);
+		for (enum power_cause c = 0; c < POWER_CAUSES; c++)
+			client_printf(client, "%s\"%s\":%.12f", c ? "," : "", power_cause_name(c),
+				      rails[r].causes[c]);
+		client_printf(client, "}}");
+	}
 	client_printf(client, "],\"counters\":{");
 	for (enum counter c = 0; c < COUNTERS; c++)
 		client_printf(client, "%s\"%s\":%" PRIu64, c ? "," : "", counter_name(c), counters[c]);
+	client_printf(client,
+		      "},\"time\":{\"busy_ns\":%" PRId64 ",\"device_bound_ns\":%" PRId64
+		      ",\"operations\":%" PRIu64 ",\"late_operations\":%" PRIu64
+		      ",\"late_ns_total\":%" PRId64 ",\"late_ns_max\":%" PRId64,
+		      busy_ns, device_bound_ns, pace.operations, pace.late_operations,
+		      pace.late_ns_total, pace.late_ns_max);
+	client_printf(client,
+		      "},\"cache\":{\"capacity_bytes\":%" PRIu64 ",\"dirty_bytes\":%" PRIu64
+		      "},\"last_cut\":",
+		      cut.capacity_bytes, cut.dirty_bytes);
+	if (cut.cuts)
+		print_cut(client, &cut.last);
+	else
+		client_printf(client, "null");
+	client_printf(client,
+		      ",\"health\":{\"host_bytes_written\":%" PRIu64 ",\"nand_bytes_written\":%" PRIu64
+		      ",\"power_cycles\":%" PRIu64 ",\"unsafe_shutdowns\":%" PRIu64
+		      ",\"power_on_seconds\":%.3f,\"temperature_celsius\":%.3f",
+		      health.host_bytes_written, health.nand_bytes_written, health.power_cycles,
+		      health.unsafe_shutdowns, health.power_on_seconds, celsius);
+	if (has_flash)
+		client_printf(client, ",\"erase_count_mean\":%.6g,\"erase_count_max\":%" PRIu32
+				      ",\"slc_bytes\":%" PRIu64 ",\"mapped_bytes\":%" PRIu64,
+			      (double)health.nand_bytes_written / (double)wear.capacity_bytes,
+			      wear.ftl.erases_max, wear.slc_bytes, wear.ftl.valid_pages * FTL_PAGE_BYTES);
 	client_printf(client, "}}\n");
+}
+
+static void answer_latency(struct truth *truth, struct client *client)
+{
+	struct pace pace;
+
+	pthread_mutex_lock(&truth->drive->lock);
+	pace = truth->drive->pace;
+	pthread_mutex_unlock(&truth->drive->lock);
+	for (enum pace_kind kind = 0; kind < PACE_KINDS; kind++) {
+		client_printf(client,
+			      "%s\"%s\":{\"model_ns_total\":%" PRId64 ",\"served_ns_total\":%" PRId64,
+			      kind ? "," : "{", pace_kind_name(kind), pace.model_ns_total[kind],
+			      pace.served_ns_total[kind]);
+		client_printf(client, ",\"edges_ns\":[");
+		for (unsigned bin = 0; bin < PACE_BINS; bin++)
+			client_printf(client, "%s%" PRId64, bin ? "," : "", pace_edge_ns(bin));
+		client_printf(client, "],\"model_counts\":[");
+		for (unsigned bin = 0; bin < PACE_BINS; bin++)
+			client_printf(client, "%s%" PRIu64, bin ? "," : "", pace.model_counts[kind][bin]);
+		client_printf(client, "],\"served_counts\":[");
+		for (unsigned bin = 0; bin < PACE_BINS; bin++)
+			client_printf(client, "%s%" PRIu64, bin ? "," : "", pace.served_counts[kind][bin]);
+		client_printf(client, "]}");
+	}
+	client_printf(client, "}\n");
 }
 
 static bool parse_ns(const char **text, int64_t *value)
@@ -205,14 +292,16 @@ static bool parse_ns(const char **text, int64_t *value)
 	return true;
 }
 
-/* A time or a count has at most 20 characters, a joule figure 24: the answer must fit. */
+/* A time or a count has at most 20 characters, a joule figure 29: the answer must fit. */
 #define MAX_TIMES 4096
-_Static_assert(MAX_TIMES * (21 + POWER_MAX_RAILS * 25 + COUNTERS * 21) + 4096 < OUT_SIZE, "answer fits");
+_Static_assert(MAX_TIMES * (21 + POWER_MAX_RAILS * (1 + POWER_CAUSES) * 30 + COUNTERS * 21) + 4096 <
+		       OUT_SIZE, "answer fits");
 
 static void answer_history(struct truth *truth, struct client *client, const char *arguments)
 {
 	static int64_t times[MAX_TIMES];
 	static double joules[MAX_TIMES][POWER_MAX_RAILS];
+	static double causes[MAX_TIMES][POWER_MAX_RAILS][POWER_CAUSES];
 	static uint64_t counters[MAX_TIMES][COUNTERS];
 	struct drive *drive = truth->drive;
 	struct power *power = drive->power;
@@ -241,8 +330,9 @@ static void answer_history(struct truth *truth, struct client *client, const cha
 		/* A look-up at a time, so that operations wait for one at most. */
 		pthread_mutex_lock(&drive->lock);
 		if (n == 0)
-			power_advance(power, drive_monotonic_ns());
+			device_settle(drive, drive_monotonic_ns());
 		held = power_history(power, time_ns, joules[n]) &&
+		       power_cause_history(power, time_ns, causes[n]) &&
 		       counters_at(drive->counters, time_ns, counters[n]);
 		pthread_mutex_unlock(&drive->lock);
 	}
@@ -266,8 +356,15 @@ static void answer_history(struct truth *truth, struct client *client, const cha
 		client_printf(client, "%s{\"name\":\"%s\",\"joules\":[", r ? "," : "",
 			      power_rail_name(power, r));
 		for (unsigned n = 0; n < count; n++)
-			client_printf(client, "%s%.9f", n ? "," : "", joules[n][r]);
-		client_printf(client, "]}");
+			client_printf(client, "%s%.12f", n ? "," : "", joules[n][r]);
+		client_printf(client, "],\"cause_joules\":{");
+		for (enum power_cause c = 0; c < POWER_CAUSES; c++) {
+			client_printf(client, "%s\"%s\":[", c ? "," : "", power_cause_name(c));
+			for (unsigned n = 0; n < count; n++)
+				client_printf(client, "%s%.12f", n ? "," : "", causes[n][r][c]);
+			client_printf(client, "]");
+		}
+		client_printf(client, "}}");
 	}
 	client_printf(client, "],\"counters\":{");
 	for (enum counter c = 0; c < COUNTERS; c++) {
@@ -296,7 +393,7 @@ static void begin_stream(struct truth *truth, struct client *client, const char 
 	}
 	pthread_mutex_lock(&truth->drive->lock);
 	now = drive_monotonic_ns();
-	power_advance(power, now);
+	device_settle(truth->drive, now);
 	power_windows(power, &first, &end);
 	pthread_mutex_unlock(&truth->drive->lock);
 	client->streaming = true;
@@ -307,16 +404,88 @@ static void begin_stream(struct truth *truth, struct client *client, const char 
 		client->next_line++;
 }
 
+static void answer_power_off(struct truth *truth, struct client *client, const char *arguments)
+{
+	struct cut_report report;
+	enum cache_loss loss;
+	uint64_t seed;
+	char *end;
+	bool given = *arguments != '\0', was_on;
+
+	errno = 0;
+	seed = strtoull(arguments, &end, 10);
+	if (given && (*arguments < '0' || *arguments > '9' || errno || *end != ' ' ||
+		      !cache_loss_named(end + 1, &loss))) {
+		client_printf(client, "{\"error\":\"power off: allowed are nothing, or SEED and one of none, all, "
+				      "random, torn, reordered\"}\n");
+		return;
+	}
+	was_on = cut_power_off(truth->drive->cut, given ? &seed : NULL, given ? &loss : NULL, &report);
+	if (!was_on) {
+		client_printf(client, "{\"error\":\"power off: the drive has no power\"}\n");
+		return;
+	}
+	print_cut(client, &report);
+	client_printf(client, "\n");
+}
+
+static void answer_power_on(struct truth *truth, struct client *client)
+{
+	if (cut_power_on(truth->drive->cut))
+		client_printf(client, "{\"on_ns\":%" PRId64 "}\n", drive_monotonic_ns());
+	else
+		client_printf(client, "{\"error\":\"power on: all rails are on\"}\n");
+}
+
+static void answer_rail(struct truth *truth, struct client *client, const char *arguments)
+{
+	const struct power *power = truth->drive->power;
+	const char *space = strchr(arguments, ' ');
+	size_t length = space ? (size_t)(space - arguments) : strlen(arguments);
+	bool on = space && strcmp(space, " on") == 0;
+	struct cut_state cut;
+
+	for (unsigned r = 0; r < power_rail_count(power); r++) {
+		const char *name = power_rail_name(power, r);
+
+		if (strlen(name) != length || strncmp(arguments, name, length) != 0)
+			continue;
+		if (!on && space && strcmp(space, " off") != 0)
+			break;
+		if (space)
+			cut_rail(truth->drive->cut, r, on);
+		cut_state(truth->drive->cut, &cut);
+		client_printf(client, "{\"rail\":\"%s\",\"on\":%s,\"switched_ns\":%" PRId64 "}\n", name,
+			      cut.rail_on[r] ? "true" : "false", cut.switched_ns[r]);
+		return;
+	}
+	client_printf(client, "{\"error\":\"rail: allowed are NAME, NAME off, NAME on, with NAME");
+	for (unsigned r = 0; r < power_rail_count(power); r++)
+		client_printf(client, "%s %s", r ? "," : "", power_rail_name(power, r));
+	client_printf(client, "\"}\n");
+}
+
 static void answer(struct truth *truth, struct client *client, const char *line)
 {
 	if (strcmp(line, "state") == 0)
 		answer_state(truth, client);
+	else if (strcmp(line, "latency") == 0)
+		answer_latency(truth, client);
 	else if (strncmp(line, "history ", 8) == 0)
 		answer_history(truth, client, line + 8);
 	else if (strncmp(line, "stream ", 7) == 0)
 		begin_stream(truth, client, line + 7);
+	else if (strcmp(line, "power off") == 0)
+		answer_power_off(truth, client, "");
+	else if (strncmp(line, "power off ", 10) == 0)
+		answer_power_off(truth, client, line + 10);
+	else if (strcmp(line, "power on") == 0)
+		answer_power_on(truth, client);
+	else if (strncmp(line, "rail ", 5) == 0)
+		answer_rail(truth, client, line + 5);
 	else
-		client_printf(client, "{\"error\":\"allowed are: state, history T1 T2 ..., stream W\"}\n");
+		client_printf(client, "{\"error\":\"allowed are: state, latency, history T1 T2 ..., stream W, "
+				      "power off [SEED MODE], power on, rail NAME [off|on]\"}\n");
 }
 
 /* Appends what is due to a stream as long as it fits. False when a window that
@@ -436,10 +605,25 @@ static bool read_client(struct truth *truth, struct client *client)
 	return client->in_length < MAX_LINE || client->out_end > 0;
 }
 
+/* For a twin that is killed. */
+static void keep_health(struct truth *truth)
+{
+	int64_t now_ns = drive_monotonic_ns();
+	struct health health;
+	double celsius;
+
+	if (now_ns < truth->keep_health_ns)
+		return;
+	truth->keep_health_ns = now_ns + KEEP_HEALTH_NS;
+	drive_health(truth->drive, &health, &celsius);
+	health_save(&health, truth->drive->health_path, true);
+}
+
 static void *serve(void *argument)
 {
 	struct truth *truth = argument;
 	int64_t next_batch_ns = 0;
+	bool works = false; /* the drive has work of its own to do */
 
 	for (;;) {
 		struct pollfd polled[2 + MAX_CLIENTS] = {
@@ -448,7 +632,8 @@ static void *serve(void *argument)
 		};
 		unsigned polled_clients = truth->client_count;
 		int64_t now = drive_monotonic_ns();
-		int64_t wait_ns = IDLE_NS;
+		int64_t due_ns = cut_tick(truth->drive->cut);
+		int64_t wait_ns = works && due_ns > now + BATCH_NS ? BATCH_NS : due_ns - now;
 		struct timespec timeout;
 
 		for (unsigned n = 0; n < polled_clients; n++) {
@@ -457,9 +642,11 @@ static void *serve(void *argument)
 			polled[2 + n].fd = client->fd;
 			polled[2 + n].events = (short)((client->out_end > 0 ? POLLOUT : 0) |
 						       (client->in_length < MAX_LINE ? POLLIN : 0));
-			if (client->streaming)
-				wait_ns = next_batch_ns > now ? next_batch_ns - now : 0;
+			if (client->streaming && next_batch_ns - now < wait_ns)
+				wait_ns = next_batch_ns - now;
 		}
+		if (wait_ns < 0)
+			wait_ns = 0;
 		timeout.tv_sec = wait_ns / NS_PER_SECOND;
 		timeout.tv_nsec = wait_ns % NS_PER_SECOND;
 		if (ppoll(polled, 2 + polled_clients, &timeout, NULL) < 0 && errno != EINTR)
@@ -469,9 +656,12 @@ static void *serve(void *argument)
 
 		/* Also without readers: the longer nobody settles, the longer the
 		 * next one would hold the lock that operations wait for. */
+		drive_settle(truth->drive);
 		pthread_mutex_lock(&truth->drive->lock);
-		power_advance(truth->drive->power, drive_monotonic_ns());
+		works = timing_next_ns(truth->drive->timing) != INT64_MAX ||
+			timing_work_ns(truth->drive->timing) != INT64_MAX;
 		pthread_mutex_unlock(&truth->drive->lock);
+		keep_health(truth);
 		note_offset(truth);
 
 		for (unsigned n = polled_clients; n-- > 0;) {
