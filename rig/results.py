@@ -112,7 +112,9 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         schedulers = _in_order(campaign.definition["factors"]["scheduler"], of_both["scheduler"])
         which = " · ".join(part for part in (drive, workload, further) if part)
         note = f" · {emulated[drive]}" if drive in emulated else ""
-        console.print(f"AI in ops/J [least, greatest by energy] · {which}{mark}{note}", markup=False)
+        console.print(
+            f"AI in ops/J [least, greatest by energy] · {which}{mark}{note}", markup=False, soft_wrap=True
+        )
         table = Table()
         table.add_column("file system")
         for scheduler in schedulers:

@@ -154,7 +154,9 @@ def as_of_version_2(folder):
         [(text,)] = db.execute("SELECT sql FROM sqlite_master WHERE name = 'energy'")
         db.execute("DROP TABLE energy")
         db.execute(text.replace("meter, rail, drive)", "meter, rail)"))
-        columns = "run, phase, meter, rail, drive, joules, samples, expected, lost, gap_seconds, worst_gap_seconds"
+        columns = (
+            "run, phase, meter, rail, drive, joules, samples, expected, lost, gap_seconds, worst_gap_seconds"
+        )
         db.execute(
             f"INSERT INTO energy ({columns}) VALUES"
             " ('study-1-0001','idle','tap1','12v','hdd-1',4.5,9,10,1,0.1,0.2)"
@@ -170,7 +172,7 @@ def test_a_journal_of_version_2_takes_two_drives_of_one_meter_with_a_rail_of_one
         assert columns(folder) == fresh
         [energy] = journal.rows("energy", "study-1-0001")
         assert (energy["drive"], energy["joules"], energy["worst_gap_seconds"]) == ("hdd-1", 4.5, 0.2)
-        run = journal.take("bench1")
+        run = journal.take("h1")
         journal.finish(run["id"], "ok", "", {"energy": [{**energy, "drive": "hdd-2", "run": "study-1-0001"}]})
         assert {row["drive"] for row in journal.rows("energy", "study-1-0001")} == {"hdd-1", "hdd-2"}
 
