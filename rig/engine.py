@@ -235,7 +235,9 @@ def _result(rows: list[dict[str, Any]], done: Mapping[str, Any]) -> dict[str, An
 def _io(
     run: Mapping[str, Any], answer: Mapping[str, Any], load: measure.Phase, database
 ) -> list[dict[str, Any]]:
-    rows = [{"source": "host", **answer["counters"]}] if answer.get("counters") else []
+    if not answer.get("counters"):
+        return []  # no load, or a drive that counts no I/O: the agent's zeros would say that there was none
+    rows = [{"source": "host", **answer["counters"]}]
     offset = load.clock_offset_ns
     counted = {
         drive: measure.agent_io(database, run["host"], drive, load.start_ns - offset, load.end_ns - offset)

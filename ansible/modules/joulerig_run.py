@@ -47,7 +47,7 @@ report: {description: "The load's own report.", type: dict, returned: when there
 counters:
   description: "Block-layer counters over the workload phase, an external journal's added."
   type: dict
-  returned: when there was a load
+  returned: when there was a load, on drives that count
 settings:
   description: "Settings in effect; of an array, or with an external journal, by drive."
   type: dict
@@ -115,6 +115,12 @@ def execute(p, result):
             result["health"]["before"] = of_each(provenance.health)
             result["changed"] = True
             result["settings"]["queue"] = of_each(set_queue)
+            # brd counts no I/O: its zeros would say that there was none.
+            counting = [] if any(one["interface"] == "ram" for one in used) else [name]
+            if counting and journal_device:
+                counting.append(os.path.basename(journal_device))
+            for one in counting:
+                blockqueue.count(undo, one)
             result["settings"].update(filesystem.make(lease, p["filesystem"], journal_lease))
             result["settings"]["mount_options"] = filesystem.mount(
                 undo, device, p["filesystem"], MOUNT_POINT, journal_device
@@ -135,16 +141,16 @@ def execute(p, result):
         with recorder.phase("idle"):
             time.sleep(p["phases"]["idle"])
         recorder.begin("workload")
-        counting = [name, *([os.path.basename(journal_device)] if journal_device else [])]
         before = [blockqueue.stat(one) for one in counting]
         start, end, result["report"] = load.load()
         after = [blockqueue.stat(one) for one in counting]
         recorder.add("workload", start, end)
         recorder.work(fio.counts(result["report"]), end)
-        result["counters"] = {
-            key: sum(late[key] - early[key] for early, late in zip(before, after, strict=True))
-            for key in before[0]
-        }
+        if counting:
+            result["counters"] = {
+                key: sum(late[key] - early[key] for early, late in zip(before, after, strict=True))
+                for key in before[0]
+            }
         for kernel_name, _ in drives.values():
             if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
                 raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")

@@ -386,11 +386,12 @@ def rig(pair, tool, monkeypatch, tmp_path):
     for name in ("sda", "sdb"):
         pair.put(pair.sys / "block" / name / "queue/scheduler", "none [mq-deadline] bfq\n")
         pair.put(pair.sys / "block" / name / "queue/write_cache", "write back\n")
+        pair.put(pair.sys / "block" / name / "queue/iostats", "1\n")
         pair.put(pair.sys / "block" / name / "stat", "1 0 8 0 1 0 8 0 0 0 0 0 0 0 0 1 0\n")
     monkeypatch.setattr(
         joulerig_run.drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock"))
     )
-    for function in ("get", "schedulers", "put", "put_write_cache", "apply", "stat"):
+    for function in ("get", "schedulers", "put", "put_write_cache", "apply", "count", "stat"):
         target = getattr(joulerig_run.blockqueue, function)
         monkeypatch.setattr(target, "__defaults__", (str(pair.sys),))
     monkeypatch.setattr(joulerig_run.dax.check_device, "__defaults__", (str(pair.sys),))
@@ -548,6 +549,7 @@ def test_of_an_array_the_members_are_scheduled_and_told_apart(rig, capsys, monke
     """An md device has no scheduler of its own: its level would be in name only."""
     rig.array("pair", "md127", ["sda", "sdb"])
     rig.put(rig.sys / "block/md127/stat", "1 0 8 0 1 0 8 0 0 0 0\n")
+    rig.put(rig.sys / "block/md127/queue/iostats", "1\n")
     during = []
     look = lambda: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
     monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", look)
@@ -563,6 +565,7 @@ def test_of_an_array_the_members_are_scheduled_and_told_apart(rig, capsys, monke
 def test_an_array_that_begins_a_resync_during_the_load_fails_the_run(rig, tool, capsys):
     rig.array("pair", "md127", ["sda", "sdb"], level="raid10", sync_action="idle", resync_start="none")
     rig.put(rig.sys / "block/md127/stat", "1 0 8 0 1 0 8 0 0 0 0\n")
+    rig.put(rig.sys / "block/md127/queue/iostats", "1\n")
     fio(tool, f"echo check > {rig.sys}/block/md127/md/sync_action")
     members = [{"name": name, **spec} for name, spec in DRIVES.items()]
     answer = run(capsys, drive="pair", array=True, members=members)
@@ -570,6 +573,27 @@ def test_an_array_that_begins_a_resync_during_the_load_fails_the_run(rig, tool, 
     assert "during the run: pair: /dev/md127 is busy with 'check'" in answer["reason"]
     assert answer["settings"]["array"]["level"] == "raid10"
     assert answer["settings"]["array"]["resync_start"] == "none"
+
+
+def test_io_is_counted_in_a_run_on_a_drive_that_does_not_by_default(rig, capsys, monkeypatch):
+    iostats = rig.sys / "block/sda/queue/iostats"
+    iostats.write_text("0\n")
+    during = []
+    monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", lambda: during.append(iostats.read_text()))
+    assert "counters" in run(capsys)
+    assert (during, iostats.read_text()) == (["1"], "0")
+
+
+def test_a_drive_that_counts_no_io_gives_no_counters(rig, capsys):
+    """brd: its zeros would say that there was no I/O."""
+    rig._numbers["ram0"] = "1:0"
+    real = rig.device("ram0")
+    rig.put(real / "queue/scheduler", "none\n")
+    rig.put(real / "queue/write_cache", "write through\n")
+    member = {"name": "ram", "interface": "ram", "serial": "ram0", "size_bytes": GIB}
+    answer = run(capsys, drive="ram", members=[member], scheduler="none")
+    assert (answer["status"], answer["reason"]) == ("ok", "")
+    assert "counters" not in answer
 
 
 # --- a run with its journal on another drive

@@ -50,6 +50,12 @@ def test_a_drive_without_a_rail_has_performance_and_no_joules_and_says_so(memory
     assert "ops/s, no rail" in memory["output"]
 
 
+def test_the_io_of_an_nvdimm_is_counted_and_brds_is_not_told_as_none(memory):
+    counted = {io["source"]: io for io in memory["by_cell"]["nvdimm/ext4"]["io"]}
+    assert counted["host"]["writes"] > 0
+    assert memory["by_cell"]["ram/ext4"]["io"] == []
+
+
 def test_dax_is_in_effect_where_it_is_asked_for_and_nowhere_else(lab: Lab, memory):
     found = {
         cell: settings(lab, memory, run)["dax"]["in_effect"]

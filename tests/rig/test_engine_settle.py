@@ -238,6 +238,12 @@ def test_a_failed_run_on_a_drive_without_rails_stays_failed(journal, bench):
     assert (run["status"], run["reason"]) == ("failed", "fio: no space")
 
 
+def test_a_drive_that_counts_no_io_has_no_rows_of_it(journal, bench):
+    run = settle(journal, bench, answer(counters={}), drive="bare")
+    assert run["status"] == "ok"
+    assert journal.rows("io", run["id"]) == []
+
+
 @pytest.fixture
 def journaled(state, bench, mapping, services_up):
     """A campaign whose file systems have their journal on another drive, with rails or without."""
