@@ -657,7 +657,18 @@ def test_a_ram_block_device_is_made_and_found(brd, tool):
     assert calls.read_text() == "brd rd_nr=1 rd_size=65536\n"
 
 
-def test_one_that_did_not_come_is_an_error(brd, tool):
+def test_a_disk_whose_size_comes_later_is_waited_for(brd, tool, monkeypatch):
+    fake, parameters, specs = brd
+    ram0(fake, size=0)
+    tool("modprobe", "")
+    tool("udevadm", "")
+    size = (fake.sys / "block/ram0").resolve() / "size"
+    monkeypatch.setattr(memory_drives.time, "sleep", lambda seconds: fake.put(size, "131072\n"))
+    memory_drives.load("brd", parameters, specs, fake.system())
+
+
+def test_one_that_did_not_come_is_an_error(brd, tool, monkeypatch):
+    monkeypatch.setattr(memory_drives, "APPEAR_SECONDS", 0.0)
     fake, parameters, specs = brd
     tool("modprobe", "")
     tool("udevadm", "")

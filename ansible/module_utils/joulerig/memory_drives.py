@@ -6,6 +6,7 @@ somebody's.
 """
 
 import os
+import time
 
 from ansible.module_utils.joulerig import drive
 from ansible.module_utils.joulerig.tools import Refused, run
@@ -15,6 +16,7 @@ MIB = 1 << 20
 COUNTED_DOWN = ("add_host",)
 # What a host must keep for itself beside the drives' memory.
 SPARE_BYTES = 256 * MIB
+APPEAR_SECONDS = 30.0
 
 
 def wanted(drives, emulated):
@@ -67,9 +69,22 @@ def load(module, parameters, specs, host):
             f" {available // MIB} MiB available and keeps {SPARE_BYTES // MIB} MiB"
         )
     run(["modprobe", module, *(f"{key}={value}" for key, value in parameters.items())])
-    run(["udevadm", "settle", "--timeout=30"])
-    for spec in specs:
-        drive.find(spec, host)
+    _await_all(specs, host)
+
+
+def _await_all(specs, host):
+    """Wait until every drive is found: a disk is there some time before its size is."""
+    end = time.monotonic() + APPEAR_SECONDS
+    while True:
+        try:
+            run(["udevadm", "settle", "--timeout=30"])
+            for spec in specs:
+                drive.find(spec, host)
+            return
+        except Refused:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(0.2)
 
 
 def unload(module, specs, host):
