@@ -8,6 +8,7 @@ against the model with that taken off, so that a busy machine does not fail a dr
 import math
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from nbd_load import load
@@ -327,3 +328,21 @@ def test_a_wrong_parameter_of_the_models_is_named(tmp_path, changed, reason):
     done = subprocess.run([*twin.command, "--run", "true"], capture_output=True, text=True, timeout=10)
     assert done.returncode != 0
     assert reason in done.stderr
+
+
+def test_a_power_cut_ends_what_waits_for_the_actuator_and_the_disk_spins_up_again(tmp_path):
+    with twin_of(tmp_path, "hdd-7200", ready=1_500_000_000) as twin:
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(load, twin, "randread", depth=8, seconds=30)
+            wait_for(lambda: twin.counters()["reads"] > 10, 10, "reads go on")
+            assert "error" not in twin.ask("power off 1 all")
+            with pytest.raises(AssertionError, match="Input/output error"):
+                running.result(timeout=20)
+        before = twin.state()["rails"][1]["cause_joules"]["spin_up"]
+        twin.ask("power on")
+        wait_for(lambda: twin.state()["ready"], 10, "the disk is ready")
+        seen = load(twin, "randread", depth=8, seconds=0.5)
+        spent = twin.state()["rails"][1]["cause_joules"]["spin_up"] - before
+    assert seen.count > 10
+    spin_up = profile.load("hdd-7200").rails["12v"].work["spin_up"]
+    assert spent == pytest.approx(spin_up.watts * 1.5, rel=0.01)
