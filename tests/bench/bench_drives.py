@@ -3,11 +3,11 @@
 """Whether a local NBD client sees each drive profile's latency, rates and bandwidth.
 
 A twin without a model of time (null model) says what the transport takes: nbdkit, its unix socket and the
-client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server can
-serve; its round trip of one operation at a time is `transport_us`, which is taken off the latencies that the
-client sees of the profiles' drives. Nothing else is: what this machine adds is in the errors. Latencies are the
-median of operations that all take the same time in the model (of a hard disk, the mean). Each figure is measured
-three times and the best kept, for other work on the machine only ever adds: run it on a machine that is idle.
+client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server can serve.
+Its round trip of one operation at a time is `transport_us`, which is taken off the latencies that the client
+sees of the profiles' drives. Nothing else is: what this machine adds is in the errors, so run it on a machine
+that is idle. Latencies are the median of operations that all take the same time in the model (of a hard disk,
+the mean). Each figure is measured three times and the best kept.
 
 Exit code: 0 if the null model reaches 100 k operations a second and each profile's figures are within 10 %,
 1 if not, 2 if the bench could not run.
