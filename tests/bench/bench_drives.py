@@ -3,8 +3,8 @@
 """Whether a local NBD client sees each drive profile's latency, rates and bandwidth.
 
 A twin without a model of time (null model) says what the transport takes: nbdkit, its unix socket and the
-client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server can serve.
-Its round trip of one operation at a time is `transport_us`, which is taken off the latencies that the client
+client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server serves.
+Its round trip of one operation at a time is `transport_us`, taken off the latencies that the client
 sees of the profiles' drives. Nothing else is: what this machine adds is in the errors, so run it on a machine
 that is idle. Latencies are the median of operations that all take the same time in the model (of a hard disk,
 the mean). Each figure is measured three times and the best kept.
