@@ -21,6 +21,7 @@
 
 struct activity {
 	int64_t end_ns;
+	enum power_cause cause;
 	double watts[POWER_MAX_RAILS];
 };
 
@@ -33,15 +34,22 @@ struct sum {
 
 struct rail_state {
 	double active_watts; /* of the activities under way */
+	double cause_watts[POWER_CAUSES]; /* their parts, and what is drawn without them */
 	double volts;
 	double amps;
 	double watts;
+	bool off;
+	int64_t off_ns;
+	double off_volts; /* when it was switched off */
 	struct sum joules;
+	struct sum cause_joules[POWER_CAUSES];
 	double window_volts_ns;
 	double window_amps_ns;
 	double *mean_volts;
 	double *mean_amps;
 	double *history;
+	/* Memory that is never written takes none: a cause that never was stays 0. */
+	double *cause_history[POWER_CAUSES];
 };
 
 struct power {
@@ -50,6 +58,8 @@ struct power {
 	unsigned rail_count;
 	int64_t window_ns;
 	int64_t activity_ns;
+	int64_t holdup_ns;
+	bool running;
 	int64_t start_ns;
 	int64_t settled_ns;
 
@@ -69,6 +79,18 @@ struct power {
 	int64_t history_first; /* number of the first grid point after the start */
 	int64_t history_end;
 };
+
+static const char *const cause_names[POWER_CAUSES] = {
+	[CAUSE_IDLE] = "idle",	     [CAUSE_READ] = "read",	    [CAUSE_WRITE] = "write",
+	[CAUSE_FLUSH] = "flush",     [CAUSE_DISCARD] = "discard",   [CAUSE_GC] = "gc",
+	[CAUSE_FOLD] = "fold",	     [CAUSE_SEEK] = "seek",	    [CAUSE_SPIN_UP] = "spin_up",
+	[CAUSE_POWER_STATE] = "power_state",
+};
+
+const char *power_cause_name(enum power_cause cause)
+{
+	return cause_names[cause];
+}
 
 static void sum_add(struct sum *sum, double term)
 {
@@ -174,18 +196,31 @@ bool power_parse_rail(const char *text, struct power_rail *rail, char *error, si
 	return true;
 }
 
+/* Half of the volts are left after the hold-up, none after twice that. */
+static double falling_volts(const struct power *power, const struct rail_state *state, int64_t time_ns)
+{
+	double left_ns = (double)(state->off_ns + 2 * power->holdup_ns - time_ns);
+
+	return left_ns > 0 ? state->off_volts * left_ns / (2 * (double)power->holdup_ns) : 0;
+}
+
 static void update_rail(struct power *power, unsigned rail)
 {
 	const struct power_rail *config = &power->rails[rail];
 	struct rail_state *state = &power->state[rail];
 
+	if (state->off || !power->running) {
+		state->watts = state->amps = 0;
+		state->volts = state->off ? falling_volts(power, state, power->settled_ns) : config->volts;
+		return;
+	}
 	state->watts = config->idle_watts + state->active_watts;
 	state->amps = power_amps(config->volts, config->ohms, state->watts);
 	state->volts = config->volts - config->ohms * state->amps;
 }
 
 struct power *power_new(const struct power_rail *rails, unsigned rail_count, int64_t window_ns,
-			int64_t activity_ns, int64_t start_ns)
+			int64_t activity_ns, int64_t holdup_ns, int64_t start_ns)
 {
 	struct power *power = calloc(1, sizeof *power);
 
@@ -195,6 +230,8 @@ struct power *power_new(const struct power_rail *rails, unsigned rail_count, int
 	power->rail_count = rail_count;
 	power->window_ns = window_ns;
 	power->activity_ns = activity_ns;
+	power->holdup_ns = holdup_ns;
+	power->running = true;
 	power->start_ns = power->settled_ns = start_ns;
 
 	power->mean_capacity = (int64_t)MEAN_RING_SECONDS * NS_PER_SECOND / window_ns;
@@ -220,6 +257,13 @@ struct power *power_new(const struct power_rail *rails, unsigned rail_count, int
 		state->history = calloc((size_t)power->history_capacity, sizeof *state->history);
 		if (!state->mean_volts || !state->mean_amps || !state->history)
 			goto fail;
+		for (unsigned c = 0; c < POWER_CAUSES; c++) {
+			state->cause_history[c] =
+				calloc((size_t)power->history_capacity, sizeof(double));
+			if (!state->cause_history[c])
+				goto fail;
+		}
+		state->cause_watts[CAUSE_IDLE] = rails[r].idle_watts;
 		update_rail(power, r);
 	}
 	return power;
@@ -236,6 +280,8 @@ void power_free(struct power *power)
 		free(power->state[r].mean_volts);
 		free(power->state[r].mean_amps);
 		free(power->state[r].history);
+		for (unsigned c = 0; c < POWER_CAUSES; c++)
+			free(power->state[r].cause_history[c]);
 	}
 	free(power->activities);
 	free(power);
@@ -266,6 +312,11 @@ double power_joules(const struct power *power, unsigned rail)
 	return sum_value(&power->state[rail].joules);
 }
 
+double power_cause_joules(const struct power *power, unsigned rail, enum power_cause cause)
+{
+	return sum_value(&power->state[rail].cause_joules[cause]);
+}
+
 void power_now(const struct power *power, unsigned rail, double *volts, double *amps)
 {
 	*volts = power->state[rail].volts;
@@ -280,13 +331,27 @@ static struct activity *activity_at(struct power *power, unsigned position)
 static void sum_active_watts(struct power *power)
 {
 	for (unsigned r = 0; r < power->rail_count; r++) {
-		struct sum sum = { 0, 0 };
+		struct rail_state *state = &power->state[r];
+		struct sum all = { 0, 0 }, causes[POWER_CAUSES] = { { 0, 0 } };
 
-		for (unsigned n = 0; n < power->activity_count; n++)
-			sum_add(&sum, activity_at(power, n)->watts[r]);
-		power->state[r].active_watts = sum_value(&sum);
+		for (unsigned n = 0; n < power->activity_count; n++) {
+			const struct activity *activity = activity_at(power, n);
+
+			sum_add(&all, activity->watts[r]);
+			sum_add(&causes[activity->cause], activity->watts[r]);
+		}
+		state->active_watts = sum_value(&all);
+		for (unsigned c = 0; c < POWER_CAUSES; c++)
+			state->cause_watts[c] = sum_value(&causes[c]);
+		state->cause_watts[CAUSE_IDLE] += power->rails[r].idle_watts;
 	}
 	power->retired_since_sum = 0;
+}
+
+static void add_watts(struct rail_state *state, enum power_cause cause, double watts)
+{
+	state->active_watts += watts;
+	state->cause_watts[cause] += watts;
 }
 
 static void retire_ended(struct power *power)
@@ -297,7 +362,7 @@ static void retire_ended(struct power *power)
 		const struct activity *ended = activity_at(power, 0);
 
 		for (unsigned r = 0; r < power->rail_count; r++)
-			power->state[r].active_watts -= ended->watts[r];
+			add_watts(&power->state[r], ended->cause, -ended->watts[r]);
 		power->head = (power->head + 1) % MAX_ACTIVITIES;
 		power->activity_count--;
 		power->retired_since_sum++;
@@ -335,14 +400,44 @@ static void note_history(struct power *power)
 {
 	int64_t point = power->settled_ns / power->history_step_ns;
 
-	for (unsigned r = 0; r < power->rail_count; r++)
-		power->state[r].history[point % power->history_capacity] = power_joules(power, r);
+	for (unsigned r = 0; r < power->rail_count; r++) {
+		struct rail_state *state = &power->state[r];
+		int64_t slot = point % power->history_capacity;
+
+		state->history[slot] = power_joules(power, r);
+		for (unsigned c = 0; c < POWER_CAUSES; c++) {
+			double joules = power_cause_joules(power, r, (enum power_cause)c);
+
+			if (joules > 0)
+				state->cause_history[c][slot] = joules;
+		}
+	}
 	power->history_end = point + 1;
 }
 
 static int64_t lesser(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+static void book(struct rail_state *state, double seconds)
+{
+	sum_add(&state->joules, state->watts * seconds);
+	for (unsigned c = 0; c < POWER_CAUSES; c++)
+		if (state->cause_watts[c] != 0)
+			sum_add(&state->cause_joules[c], state->cause_watts[c] * seconds);
+}
+
+/* The integral of the volts of a rail that is off, from the settled time on. */
+static double falling_volt_ns(const struct power *power, const struct rail_state *state, int64_t until)
+{
+	int64_t zero_ns = state->off_ns + 2 * power->holdup_ns;
+
+	until = lesser(until, zero_ns);
+	if (until <= power->settled_ns)
+		return 0;
+	return (falling_volts(power, state, power->settled_ns) + falling_volts(power, state, until)) / 2 *
+	       (double)(until - power->settled_ns);
 }
 
 void power_advance(struct power *power, int64_t time_ns)
@@ -358,9 +453,15 @@ void power_advance(struct power *power, int64_t time_ns)
 		for (unsigned r = 0; r < power->rail_count; r++) {
 			struct rail_state *state = &power->state[r];
 
+			if (state->off) {
+				state->window_volts_ns += falling_volt_ns(power, state, until);
+				state->volts = falling_volts(power, state, until);
+				continue;
+			}
 			state->window_volts_ns += state->volts * duration_ns;
 			state->window_amps_ns += state->amps * duration_ns;
-			sum_add(&state->joules, state->watts * duration_ns * 1e-9);
+			if (power->running)
+				book(state, duration_ns * 1e-9);
 		}
 		power->settled_ns = until;
 		if (until == window_end) {
@@ -373,65 +474,115 @@ void power_advance(struct power *power, int64_t time_ns)
 }
 
 static double operation_joules(const struct power_rail *rail, enum power_operation operation,
-			       uint64_t bytes, bool fua)
+			       uint64_t bytes)
 {
-	double joules = rail->command_joules + (fua ? rail->flush_joules : 0);
-
 	switch (operation) {
 	case POWER_READ:
-		return joules + (double)bytes * rail->read_joules_per_byte;
+		return rail->command_joules + (double)bytes * rail->read_joules_per_byte;
 	case POWER_WRITE:
-		return joules + (double)bytes * rail->write_joules_per_byte;
+		return rail->command_joules + (double)bytes * rail->write_joules_per_byte;
 	case POWER_FLUSH:
-		return joules + rail->flush_joules;
+		return rail->command_joules + rail->flush_joules;
 	case POWER_DISCARD:
-		return joules;
+		return rail->command_joules;
 	}
-	return joules;
+	return rail->command_joules;
 }
 
 int64_t power_submit(struct power *power, int64_t time_ns, enum power_operation operation,
 		     uint64_t bytes, bool fua)
 {
-	struct activity activity = { 0 };
-	double joules[POWER_MAX_RAILS];
-	double seconds = (double)power->activity_ns * 1e-9;
+	static const enum power_cause causes[] = {
+		[POWER_READ] = CAUSE_READ,
+		[POWER_WRITE] = CAUSE_WRITE,
+		[POWER_FLUSH] = CAUSE_FLUSH,
+		[POWER_DISCARD] = CAUSE_DISCARD,
+	};
+	struct power_work works[2] = { { .cause = causes[operation] }, { .cause = CAUSE_FLUSH } };
+
+	for (unsigned r = 0; r < power->rail_count; r++) {
+		works[0].joules[r] = operation_joules(&power->rails[r], operation, bytes);
+		works[1].joules[r] = power->rails[r].flush_joules;
+	}
+	return power_draw(power, time_ns, power->activity_ns, works, fua ? 2 : 1);
+}
+
+static void begin_activity(struct power *power, const struct activity *activity)
+{
+	unsigned position = power->activity_count++;
+
+	while (position > 0 && activity_at(power, position - 1)->end_ns > activity->end_ns) {
+		*activity_at(power, position) = *activity_at(power, position - 1);
+		position--;
+	}
+	*activity_at(power, position) = *activity;
+	for (unsigned r = 0; r < power->rail_count; r++)
+		add_watts(&power->state[r], activity->cause, activity->watts[r]);
+}
+
+int64_t power_draw(struct power *power, int64_t time_ns, int64_t least_ns,
+		   const struct power_work *works, unsigned work_count)
+{
+	double joules[POWER_MAX_RAILS] = { 0 };
+	double seconds = (double)least_ns * 1e-9;
 	int64_t duration_ns;
-	unsigned position;
 
 	power_advance(power, time_ns);
+	if (!power->running)
+		return 0;
 	for (unsigned r = 0; r < power->rail_count; r++) {
-		joules[r] = operation_joules(&power->rails[r], operation, bytes, fua);
+		for (unsigned w = 0; w < work_count; w++)
+			joules[r] += works[w].joules[r];
 		seconds = fmax(seconds, joules[r] / power->rails[r].active_watts);
 	}
 	duration_ns = (int64_t)ceil(seconds * 1e9);
-	for (unsigned r = 0; r < power->rail_count; r++)
-		activity.watts[r] = joules[r] / ((double)duration_ns * 1e-9);
 
 	if (power->activity_count) {
-		bool fits = power->activity_count < MAX_ACTIVITIES;
+		bool fits = power->activity_count + work_count <= MAX_ACTIVITIES;
 
 		/* A rail that the operation does not load cannot hold it up. */
 		for (unsigned r = 0; r < power->rail_count; r++)
-			fits = fits && (activity.watts[r] <= 0 ||
-					power->state[r].active_watts + activity.watts[r] <=
+			fits = fits && (joules[r] <= 0 ||
+					power->state[r].active_watts +
+							joules[r] / ((double)duration_ns * 1e-9) <=
 						power->rails[r].active_watts);
 		if (!fits)
 			return activity_at(power, 0)->end_ns;
 	}
+	for (unsigned w = 0; w < work_count; w++) {
+		struct activity activity = { .end_ns = power->settled_ns + duration_ns,
+					     .cause = works[w].cause };
 
-	activity.end_ns = power->settled_ns + duration_ns;
-	position = power->activity_count++;
-	while (position > 0 && activity_at(power, position - 1)->end_ns > activity.end_ns) {
-		*activity_at(power, position) = *activity_at(power, position - 1);
-		position--;
+		for (unsigned r = 0; r < power->rail_count; r++)
+			activity.watts[r] = works[w].joules[r] / ((double)duration_ns * 1e-9);
+		begin_activity(power, &activity);
 	}
-	*activity_at(power, position) = activity;
-	for (unsigned r = 0; r < power->rail_count; r++) {
-		power->state[r].active_watts += activity.watts[r];
+	for (unsigned r = 0; r < power->rail_count; r++)
 		update_rail(power, r);
-	}
 	return 0;
+}
+
+void power_switch(struct power *power, int64_t time_ns, unsigned rail, bool on)
+{
+	struct rail_state *state = &power->state[rail];
+
+	power_advance(power, time_ns);
+	if (state->off == !on)
+		return;
+	state->off = !on;
+	state->off_ns = power->settled_ns;
+	state->off_volts = state->volts;
+	update_rail(power, rail);
+}
+
+void power_run(struct power *power, int64_t time_ns, bool running)
+{
+	power_advance(power, time_ns);
+	power->running = running;
+	power->activity_count = 0;
+	sum_active_watts(power);
+	for (unsigned r = 0; r < power->rail_count; r++)
+		update_rail(power, r);
 }
 
 void power_windows(const struct power *power, int64_t *first, int64_t *end)
@@ -479,36 +630,57 @@ void power_history_range(const struct power *power, int64_t *oldest_ns, int64_t 
 	*newest_ns = power->settled_ns;
 }
 
-bool power_history(const struct power *power, int64_t time_ns, double *joules)
+/* Between the two grid points about a time, of what stood at each and is `now` at
+ * the settled time. */
+static double at_time(const struct power *power, const double *history, double now, int64_t time_ns)
 {
-	int64_t oldest_ns, newest_ns, before_ns, after_ns;
 	int64_t point = time_ns / power->history_step_ns;
+	int64_t before_ns = point * power->history_step_ns;
+	int64_t after_ns = before_ns + power->history_step_ns;
+	double before = 0, after;
+
+	/* The two ends of the record lie between grid points: energy is 0 at the
+	 * start, and the settled sum is known. */
+	if (point < power->history_first)
+		before_ns = power->start_ns;
+	else
+		before = history[point % power->history_capacity];
+	if (point + 1 >= power->history_end) {
+		after_ns = power->settled_ns;
+		after = now;
+	} else {
+		after = history[(point + 1) % power->history_capacity];
+	}
+	if (after_ns <= before_ns)
+		return before;
+	return before + (after - before) * ((double)(time_ns - before_ns) /
+					    (double)(after_ns - before_ns));
+}
+
+static bool is_held(const struct power *power, int64_t time_ns)
+{
+	int64_t oldest_ns, newest_ns;
 
 	power_history_range(power, &oldest_ns, &newest_ns);
-	if (time_ns < oldest_ns || time_ns > newest_ns)
-		return false;
-	before_ns = point * power->history_step_ns;
-	after_ns = before_ns + power->history_step_ns;
-	for (unsigned r = 0; r < power->rail_count; r++) {
-		const double *history = power->state[r].history;
-		double before = 0, after;
+	return time_ns >= oldest_ns && time_ns <= newest_ns;
+}
 
-		/* The two ends of the record lie between grid points: energy is
-		 * 0 at the start, and the settled sum is known. */
-		if (point < power->history_first)
-			before_ns = power->start_ns;
-		else
-			before = history[point % power->history_capacity];
-		if (point + 1 >= power->history_end) {
-			after_ns = power->settled_ns;
-			after = power_joules(power, r);
-		} else {
-			after = history[(point + 1) % power->history_capacity];
-		}
-		joules[r] = before;
-		if (after_ns > before_ns)
-			joules[r] += (after - before) * ((double)(time_ns - before_ns) /
-							 (double)(after_ns - before_ns));
-	}
+bool power_history(const struct power *power, int64_t time_ns, double *joules)
+{
+	if (!is_held(power, time_ns))
+		return false;
+	for (unsigned r = 0; r < power->rail_count; r++)
+		joules[r] = at_time(power, power->state[r].history, power_joules(power, r), time_ns);
+	return true;
+}
+
+bool power_cause_history(const struct power *power, int64_t time_ns, double joules[][POWER_CAUSES])
+{
+	if (!is_held(power, time_ns))
+		return false;
+	for (unsigned r = 0; r < power->rail_count; r++)
+		for (unsigned c = 0; c < POWER_CAUSES; c++)
+			joules[r][c] = at_time(power, power->state[r].cause_history[c],
+					       power_cause_joules(power, r, (enum power_cause)c), time_ns);
 	return true;
 }

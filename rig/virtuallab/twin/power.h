@@ -23,6 +23,11 @@
  *   I = 2P / (volts + sqrt(volts^2 - 4 ohms P)).
  * Energy is counted at the terminals; what the source resistance burns is not
  * the drive's.
+ *
+ * A rail that is switched off draws nothing, and its volts fall in a straight line
+ * that is at half of where it began after the hold-up: the drive's own capacitors,
+ * whose energy no rail supplies. A drive that has stopped draws nothing from the
+ * rails that are still on.
  */
 #ifndef JOULERIG_POWER_H
 #define JOULERIG_POWER_H
@@ -50,6 +55,27 @@ struct power_rail {
 	double active_watts; /* most that activities may add to idle_watts */
 };
 
+/* What a joule was for. */
+enum power_cause {
+	CAUSE_IDLE,
+	CAUSE_READ,
+	CAUSE_WRITE,
+	CAUSE_FLUSH, /* also what a forced unit access adds to its write */
+	CAUSE_DISCARD,
+	CAUSE_GC,
+	CAUSE_FOLD,
+	CAUSE_SEEK,
+	CAUSE_SPIN_UP,
+	CAUSE_POWER_STATE,
+	POWER_CAUSES
+};
+
+/* A part of what an operation costs. */
+struct power_work {
+	enum power_cause cause;
+	double joules[POWER_MAX_RAILS];
+};
+
 enum power_operation { POWER_READ, POWER_WRITE, POWER_FLUSH, POWER_DISCARD };
 
 struct power;
@@ -63,11 +89,15 @@ bool power_parse_rail(const char *text, struct power_rail *rail, char *error, si
  * The load must not exceed volts^2 / (4 ohms). */
 double power_amps(double volts, double ohms, double watts);
 
-/* A model whose energy counts from start_ns. window_ns is the grid of the
+/* As it is called on the truth socket. */
+const char *power_cause_name(enum power_cause cause);
+
+/* A model whose energy counts from start_ns. holdup_ns: how long a rail that was
+ * switched off stays above half of its volts. window_ns is the grid of the
  * window means: window k is [k * window_ns, (k + 1) * window_ns).
  * NULL when memory is short. */
 struct power *power_new(const struct power_rail *rails, unsigned rail_count, int64_t window_ns,
-			int64_t activity_ns, int64_t start_ns);
+			int64_t activity_ns, int64_t holdup_ns, int64_t start_ns);
 void power_free(struct power *power);
 
 unsigned power_rail_count(const struct power *power);
@@ -81,12 +111,24 @@ int64_t power_window_ns(const struct power *power);
 int64_t power_submit(struct power *power, int64_t time_ns, enum power_operation operation,
 		     uint64_t bytes, bool fua);
 
+/* The same for what costs the given work and lasts at least least_ns. */
+int64_t power_draw(struct power *power, int64_t time_ns, int64_t least_ns,
+		   const struct power_work *works, unsigned work_count);
+
+/* From time_ns on, or from the settled time where that is later: a rail's switch;
+ * the drive stops (what it had begun is given up and draws nothing more) or runs.
+ * A drive that has stopped takes operations and draws nothing for them. */
+void power_switch(struct power *power, int64_t time_ns, unsigned rail, bool on);
+void power_run(struct power *power, int64_t time_ns, bool running);
+
 /* Settles all up to time_ns; earlier times are a no-op. */
 void power_advance(struct power *power, int64_t time_ns);
 int64_t power_settled_ns(const struct power *power);
 
 /* At the settled time: cumulative joules, and the volts and amps from then on. */
 double power_joules(const struct power *power, unsigned rail);
+/* Their parts; they add up to power_joules. */
+double power_cause_joules(const struct power *power, unsigned rail, enum power_cause cause);
 void power_now(const struct power *power, unsigned rail, double *volts, double *amps);
 
 /* Window means. The windows that can be asked for are [first, end). */
@@ -104,6 +146,9 @@ int64_t power_mean_max_windows(const struct power *power);
  * (highest - lowest power in that grid cell) * cell / 4.
  * False when the time is before what is held or after the settled time. */
 bool power_history(const struct power *power, int64_t time_ns, double *joules);
+/* The same by cause. */
+bool power_cause_history(const struct power *power, int64_t time_ns,
+			 double joules[][POWER_CAUSES]);
 void power_history_range(const struct power *power, int64_t *oldest_ns, int64_t *newest_ns);
 int64_t power_history_step_ns(const struct power *power);
 

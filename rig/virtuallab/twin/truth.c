@@ -22,10 +22,9 @@
 #define MAX_CLIENTS 32
 #define MAX_LINE 65536
 /* Room for the answer to the longest `history` line with all rails. */
-#define OUT_SIZE (1 << 21)
+#define OUT_SIZE (1 << 23)
 #define STREAM_LINE_MAX (24 + POWER_MAX_RAILS * 2 * 24)
 #define BATCH_NS 10000000
-#define IDLE_NS (NS_PER_SECOND / 2)
 /* The clock's record: one offset a second for as long as the energy's. */
 #define OFFSETS (POWER_HISTORY_SECONDS + 2)
 
@@ -151,17 +150,30 @@ static void client_printf(struct client *client, const char *format, ...)
 		client->out_end = OUT_SIZE - 1;
 }
 
+static void print_cut(struct client *client, const struct cut_report *report)
+{
+	client_printf(client,
+		      "{\"cut_ns\":%" PRId64 ",\"dirty_bytes\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
+		      ",\"lost_sectors\":%" PRIu64 ",\"held_up\":%s,\"seed\":%" PRIu64
+		      ",\"mode\":\"%s\"}",
+		      report->cut_ns, report->cache.dirty_bytes, report->cache.lost_bytes,
+		      report->cache.lost_sectors, report->held_up ? "true" : "false", report->seed,
+		      cache_loss_name(report->loss));
+}
+
 static void answer_state(struct truth *truth, struct client *client)
 {
 	struct drive *drive = truth->drive;
 	uint64_t counters[COUNTERS];
 	struct {
-		double volts, amps, joules;
+		double volts, amps, joules, causes[POWER_CAUSES];
 	} rails[POWER_MAX_RAILS];
 	struct clock_offset clock;
+	struct cut_state cut;
 	unsigned rail_count = power_rail_count(drive->power);
 	int64_t settled_ns;
 
+	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
 	power_advance(drive->power, drive_monotonic_ns());
 	settled_ns = power_settled_ns(drive->power);
@@ -169,23 +181,44 @@ static void answer_state(struct truth *truth, struct client *client)
 	for (unsigned r = 0; r < rail_count; r++) {
 		power_now(drive->power, r, &rails[r].volts, &rails[r].amps);
 		rails[r].joules = power_joules(drive->power, r);
+		for (enum power_cause c = 0; c < POWER_CAUSES; c++)
+			rails[r].causes[c] = power_cause_joules(drive->power, r, c);
 	}
 	pthread_mutex_unlock(&drive->lock);
 	clock = read_offset();
 
 	client_printf(client,
 		      "{\"realtime_ns\":%" PRId64 ",\"monotonic_ns\":%" PRId64
-		      ",\"serial\":\"%s\",\"window_ns\":%" PRId64 ",\"rails\":[",
+		      ",\"serial\":\"%s\",\"window_ns\":%" PRId64
+		      ",\"powered\":%s,\"ready\":%s,\"power_cycles\":%" PRIu64
+		      ",\"unsafe_shutdowns\":%" PRIu64 ",\"rails\":[",
 		      settled_ns + clock.offset_ns, settled_ns, drive->serial,
-		      power_window_ns(drive->power));
-	for (unsigned r = 0; r < rail_count; r++)
-		client_printf(client, "%s{\"name\":\"%s\",\"volts\":%.9g,\"amps\":%.9g,\"joules\":%.9f}",
-			      r ? "," : "", power_rail_name(drive->power, r), rails[r].volts,
-			      rails[r].amps, rails[r].joules);
+		      power_window_ns(drive->power), cut.powered ? "true" : "false",
+		      cut.ready ? "true" : "false", cut.power_ons, cut.cuts);
+	for (unsigned r = 0; r < rail_count; r++) {
+		client_printf(client,
+			      "%s{\"name\":\"%s\",\"on\":%s,\"volts\":%.9g,\"amps\":%.9g,\"joules\":%.12f"
+			      ",\"cause_joules\":{",
+			      r ? "," : "", power_rail_name(drive->power, r),
+			      cut.rail_on[r] ? "true" : "false", rails[r].volts, rails[r].amps,
+			      rails[r].joules);
+		for (enum power_cause c = 0; c < POWER_CAUSES; c++)
+			client_printf(client, "%s\"%s\":%.12f", c ? "," : "", power_cause_name(c),
+				      rails[r].causes[c]);
+		client_printf(client, "}}");
+	}
 	client_printf(client, "],\"counters\":{");
 	for (enum counter c = 0; c < COUNTERS; c++)
 		client_printf(client, "%s\"%s\":%" PRIu64, c ? "," : "", counter_name(c), counters[c]);
-	client_printf(client, "}}\n");
+	client_printf(client,
+		      "},\"cache\":{\"capacity_bytes\":%" PRIu64 ",\"dirty_bytes\":%" PRIu64
+		      "},\"last_cut\":",
+		      cut.capacity_bytes, cut.dirty_bytes);
+	if (cut.cuts)
+		print_cut(client, &cut.last);
+	else
+		client_printf(client, "null");
+	client_printf(client, "}\n");
 }
 
 static bool parse_ns(const char **text, int64_t *value)
@@ -205,14 +238,16 @@ static bool parse_ns(const char **text, int64_t *value)
 	return true;
 }
 
-/* A time or a count has at most 20 characters, a joule figure 24: the answer must fit. */
+/* A time or a count has at most 20 characters, a joule figure 29: the answer must fit. */
 #define MAX_TIMES 4096
-_Static_assert(MAX_TIMES * (21 + POWER_MAX_RAILS * 25 + COUNTERS * 21) + 4096 < OUT_SIZE, "answer fits");
+_Static_assert(MAX_TIMES * (21 + POWER_MAX_RAILS * (1 + POWER_CAUSES) * 30 + COUNTERS * 21) + 4096 <
+		       OUT_SIZE, "answer fits");
 
 static void answer_history(struct truth *truth, struct client *client, const char *arguments)
 {
 	static int64_t times[MAX_TIMES];
 	static double joules[MAX_TIMES][POWER_MAX_RAILS];
+	static double causes[MAX_TIMES][POWER_MAX_RAILS][POWER_CAUSES];
 	static uint64_t counters[MAX_TIMES][COUNTERS];
 	struct drive *drive = truth->drive;
 	struct power *power = drive->power;
@@ -243,6 +278,7 @@ static void answer_history(struct truth *truth, struct client *client, const cha
 		if (n == 0)
 			power_advance(power, drive_monotonic_ns());
 		held = power_history(power, time_ns, joules[n]) &&
+		       power_cause_history(power, time_ns, causes[n]) &&
 		       counters_at(drive->counters, time_ns, counters[n]);
 		pthread_mutex_unlock(&drive->lock);
 	}
@@ -266,8 +302,15 @@ static void answer_history(struct truth *truth, struct client *client, const cha
 		client_printf(client, "%s{\"name\":\"%s\",\"joules\":[", r ? "," : "",
 			      power_rail_name(power, r));
 		for (unsigned n = 0; n < count; n++)
-			client_printf(client, "%s%.9f", n ? "," : "", joules[n][r]);
-		client_printf(client, "]}");
+			client_printf(client, "%s%.12f", n ? "," : "", joules[n][r]);
+		client_printf(client, "],\"cause_joules\":{");
+		for (enum power_cause c = 0; c < POWER_CAUSES; c++) {
+			client_printf(client, "%s\"%s\":[", c ? "," : "", power_cause_name(c));
+			for (unsigned n = 0; n < count; n++)
+				client_printf(client, "%s%.12f", n ? "," : "", causes[n][r][c]);
+			client_printf(client, "]");
+		}
+		client_printf(client, "}}");
 	}
 	client_printf(client, "],\"counters\":{");
 	for (enum counter c = 0; c < COUNTERS; c++) {
@@ -307,6 +350,66 @@ static void begin_stream(struct truth *truth, struct client *client, const char 
 		client->next_line++;
 }
 
+static void answer_power_off(struct truth *truth, struct client *client, const char *arguments)
+{
+	struct cut_report report;
+	enum cache_loss loss;
+	uint64_t seed;
+	char *end;
+	bool given = *arguments != '\0', was_on;
+
+	errno = 0;
+	seed = strtoull(arguments, &end, 10);
+	if (given && (*arguments < '0' || *arguments > '9' || errno || *end != ' ' ||
+		      !cache_loss_named(end + 1, &loss))) {
+		client_printf(client, "{\"error\":\"power off: allowed are nothing, or SEED and one of none, all, "
+				      "random, torn, reordered\"}\n");
+		return;
+	}
+	was_on = cut_power_off(truth->drive->cut, given ? &seed : NULL, given ? &loss : NULL, &report);
+	if (!was_on) {
+		client_printf(client, "{\"error\":\"power off: the drive has no power\"}\n");
+		return;
+	}
+	print_cut(client, &report);
+	client_printf(client, "\n");
+}
+
+static void answer_power_on(struct truth *truth, struct client *client)
+{
+	if (cut_power_on(truth->drive->cut))
+		client_printf(client, "{\"on_ns\":%" PRId64 "}\n", drive_monotonic_ns());
+	else
+		client_printf(client, "{\"error\":\"power on: all rails are on\"}\n");
+}
+
+static void answer_rail(struct truth *truth, struct client *client, const char *arguments)
+{
+	const struct power *power = truth->drive->power;
+	const char *space = strchr(arguments, ' ');
+	size_t length = space ? (size_t)(space - arguments) : strlen(arguments);
+	bool on = space && strcmp(space, " on") == 0;
+
+	for (unsigned r = 0; r < power_rail_count(power); r++) {
+		const char *name = power_rail_name(power, r);
+
+		if (strlen(name) != length || strncmp(arguments, name, length) != 0)
+			continue;
+		if (!on && (!space || strcmp(space, " off") != 0))
+			break;
+		if (cut_rail(truth->drive->cut, r, on))
+			client_printf(client, "{\"rail\":\"%s\",\"on\":%s,\"switched_ns\":%" PRId64 "}\n", name,
+				      on ? "true" : "false", drive_monotonic_ns());
+		else
+			client_printf(client, "{\"error\":\"rail %s: is %s\"}\n", name, on ? "on" : "off");
+		return;
+	}
+	client_printf(client, "{\"error\":\"rail: allowed are NAME off, NAME on, with NAME");
+	for (unsigned r = 0; r < power_rail_count(power); r++)
+		client_printf(client, "%s %s", r ? "," : "", power_rail_name(power, r));
+	client_printf(client, "\"}\n");
+}
+
 static void answer(struct truth *truth, struct client *client, const char *line)
 {
 	if (strcmp(line, "state") == 0)
@@ -315,8 +418,17 @@ static void answer(struct truth *truth, struct client *client, const char *line)
 		answer_history(truth, client, line + 8);
 	else if (strncmp(line, "stream ", 7) == 0)
 		begin_stream(truth, client, line + 7);
+	else if (strcmp(line, "power off") == 0)
+		answer_power_off(truth, client, "");
+	else if (strncmp(line, "power off ", 10) == 0)
+		answer_power_off(truth, client, line + 10);
+	else if (strcmp(line, "power on") == 0)
+		answer_power_on(truth, client);
+	else if (strncmp(line, "rail ", 5) == 0)
+		answer_rail(truth, client, line + 5);
 	else
-		client_printf(client, "{\"error\":\"allowed are: state, history T1 T2 ..., stream W\"}\n");
+		client_printf(client, "{\"error\":\"allowed are: state, history T1 T2 ..., stream W, "
+				      "power off [SEED MODE], power on, rail NAME off|on\"}\n");
 }
 
 /* Appends what is due to a stream as long as it fits. False when a window that
@@ -448,7 +560,7 @@ static void *serve(void *argument)
 		};
 		unsigned polled_clients = truth->client_count;
 		int64_t now = drive_monotonic_ns();
-		int64_t wait_ns = IDLE_NS;
+		int64_t wait_ns = cut_tick(truth->drive->cut) - now;
 		struct timespec timeout;
 
 		for (unsigned n = 0; n < polled_clients; n++) {
@@ -457,9 +569,11 @@ static void *serve(void *argument)
 			polled[2 + n].fd = client->fd;
 			polled[2 + n].events = (short)((client->out_end > 0 ? POLLOUT : 0) |
 						       (client->in_length < MAX_LINE ? POLLIN : 0));
-			if (client->streaming)
-				wait_ns = next_batch_ns > now ? next_batch_ns - now : 0;
+			if (client->streaming && next_batch_ns - now < wait_ns)
+				wait_ns = next_batch_ns - now;
 		}
+		if (wait_ns < 0)
+			wait_ns = 0;
 		timeout.tv_sec = wait_ns / NS_PER_SECOND;
 		timeout.tv_nsec = wait_ns % NS_PER_SECOND;
 		if (ppoll(polled, 2 + polled_clients, &timeout, NULL) < 0 && errno != EINTR)

@@ -3,7 +3,7 @@
  * A virtual drive as an nbdkit plugin: a backing file, counters of what was
  * done to it, and the power that doing it took. README.md lists the parameters.
  *
- * Threads. PARALLEL: the backing file needs no lock (positioned I/O), and the
+ * Threads. PARALLEL: the data go through cut.c, which locks for itself; the
  * counters and the power model stand behind drive.lock, which is held for the
  * arithmetic of one operation only. The energy of an operation is put into the
  * model before its I/O begins, in one call under that lock, so none is lost or
@@ -35,6 +35,9 @@
 #define DEFAULT_WINDOW_NS 1000000
 #define DEFAULT_ACTIVITY_NS 500000
 #define MIN_WINDOW_NS 1000
+#define DEFAULT_DESTAGE_NS (5LL * NS_PER_SECOND)
+#define DEFAULT_HOLDUP_NS 2000000
+#define MOST_SECONDS 3600
 
 static char *backing_path;
 static char *truth_path;
@@ -44,6 +47,10 @@ static int64_t window_ns = DEFAULT_WINDOW_NS;
 static int64_t activity_ns = DEFAULT_ACTIVITY_NS;
 static struct power_rail rails[POWER_MAX_RAILS];
 static unsigned rail_count;
+static struct cut_settings cut_settings = { .destage_ns = DEFAULT_DESTAGE_NS,
+					    .holdup_ns = DEFAULT_HOLDUP_NS };
+/* The file system under the backing file can give space back. */
+static bool punches;
 
 static int backing = -1;
 static struct truth *truth;
@@ -71,20 +78,91 @@ static int set_path(char **path, const char *key, const char *value)
 	return *path ? 0 : -1;
 }
 
-static int set_ns(int64_t *ns, const char *key, const char *value, int64_t least)
+static int set_ns(int64_t *ns, const char *key, const char *value, int64_t least, int64_t most)
 {
 	char *end;
 	long long parsed;
 
 	errno = 0;
 	parsed = strtoll(value, &end, 10);
-	if (end == value || *end != '\0' || errno || parsed < least || parsed > NS_PER_SECOND) {
-		nbdkit_error("%s=%s: allowed are whole nanoseconds from %" PRId64 " to %d", key, value,
-			     least, NS_PER_SECOND);
+	if (end == value || *end != '\0' || errno || parsed < least || parsed > most) {
+		nbdkit_error("%s=%s: allowed are whole nanoseconds from %" PRId64 " to %" PRId64, key,
+			     value, least, most);
 		return -1;
 	}
 	*ns = parsed;
 	return 0;
+}
+
+static int set_flag(bool *flag, const char *key, const char *value, const char *no, const char *yes)
+{
+	if (strcmp(value, no) != 0 && strcmp(value, yes) != 0) {
+		nbdkit_error("%s=%s: allowed are %s, %s", key, value, no, yes);
+		return -1;
+	}
+	*flag = strcmp(value, yes) == 0;
+	return 0;
+}
+
+static int set_write_cache(const char *value)
+{
+	int64_t bytes = nbdkit_parse_size(value);
+
+	if (bytes < 0 || bytes % CACHE_SECTOR) {
+		nbdkit_error("write_cache=%s: allowed is a size in whole sectors of %d bytes, or 0", value,
+			     CACHE_SECTOR);
+		return -1;
+	}
+	cut_settings.write_cache_bytes = (uint64_t)bytes;
+	return 0;
+}
+
+static int set_cut_seed(const char *value)
+{
+	char *end;
+
+	errno = 0;
+	cut_settings.seed = strtoull(value, &end, 10);
+	if (*value < '0' || *value > '9' || *end != '\0' || errno) {
+		nbdkit_error("cut_seed=%s: allowed is a whole number from 0 to %" PRIu64, value, UINT64_MAX);
+		return -1;
+	}
+	cut_settings.seeded = true;
+	return 0;
+}
+
+static int set_cut_mode(const char *value)
+{
+	if (!cache_loss_named(value, &cut_settings.loss)) {
+		nbdkit_error("cut_mode=%s: allowed are none, all, random, torn, reordered", value);
+		return -1;
+	}
+	cut_settings.has_loss = true;
+	return 0;
+}
+
+/* The keys of what happens to data when the power is cut: 1 where it is none. */
+static int set_cut(const char *key, const char *value)
+{
+	const int64_t most_ns = (int64_t)MOST_SECONDS * NS_PER_SECOND;
+
+	if (strcmp(key, "write_cache") == 0)
+		return set_write_cache(value);
+	if (strcmp(key, "destage") == 0)
+		return set_ns(&cut_settings.destage_ns, key, value, 0, most_ns);
+	if (strcmp(key, "holdup") == 0)
+		return set_ns(&cut_settings.holdup_ns, key, value, 0, most_ns);
+	if (strcmp(key, "ready") == 0)
+		return set_ns(&cut_settings.ready_ns, key, value, 0, most_ns);
+	if (strcmp(key, "plp") == 0)
+		return set_flag(&cut_settings.plp, key, value, "no", "yes");
+	if (strcmp(key, "lie") == 0)
+		return set_flag(&cut_settings.lies, key, value, "none", "flush");
+	if (strcmp(key, "cut_seed") == 0)
+		return set_cut_seed(value);
+	if (strcmp(key, "cut_mode") == 0)
+		return set_cut_mode(value);
+	return 1;
 }
 
 static int set_serial(const char *value)
@@ -125,28 +203,33 @@ static int add_rail(const char *value)
 
 static int twin_config(const char *key, const char *value)
 {
+	int result;
+
 	if (strcmp(key, "file") == 0)
 		return set_path(&backing_path, key, value);
 	if (strcmp(key, "truth") == 0)
 		return set_path(&truth_path, key, value);
 	if (strcmp(key, "size") == 0) {
 		size = nbdkit_parse_size(value);
-		if (size > 0)
+		if (size > 0 && size % CACHE_SECTOR == 0)
 			return 0;
-		nbdkit_error("size=%s: allowed is a size above 0, like 4294967296 or 4G", value);
+		nbdkit_error("size=%s: allowed is a size above 0 in whole sectors of %d bytes, like 4294967296 or 4G",
+			     value, CACHE_SECTOR);
 		return -1;
 	}
 	if (strcmp(key, "serial") == 0)
 		return set_serial(value);
 	if (strcmp(key, "window") == 0)
-		return set_ns(&window_ns, key, value, MIN_WINDOW_NS);
+		return set_ns(&window_ns, key, value, MIN_WINDOW_NS, NS_PER_SECOND);
 	if (strcmp(key, "activity") == 0)
-		return set_ns(&activity_ns, key, value, 1);
+		return set_ns(&activity_ns, key, value, 1, NS_PER_SECOND);
 	if (strcmp(key, "rail") == 0)
 		return add_rail(value);
-	nbdkit_error("%s=%s: allowed keys are file, size, serial, truth, window, activity, rail", key,
-		     value);
-	return -1;
+	result = set_cut(key, value);
+	if (result > 0)
+		nbdkit_error("%s=%s: allowed keys are file, size, serial, truth, window, activity, rail, "
+			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode", key, value);
+	return result ? -1 : 0;
 }
 
 static int twin_config_complete(void)
@@ -156,6 +239,10 @@ static int twin_config_complete(void)
 
 	if (missing) {
 		nbdkit_error("%s= is missing", missing);
+		return -1;
+	}
+	if (cut_settings.lies && cut_settings.write_cache_bytes == 0) {
+		nbdkit_error("lie=flush: allowed with a write_cache above 0 only");
 		return -1;
 	}
 	return 0;
@@ -190,6 +277,8 @@ static int twin_get_ready(void)
 		nbdkit_error("file=%s: setting its size: %m", backing_path);
 		return -1;
 	}
+	/* Behind the end there is nothing to lose. */
+	punches = fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)size, 4096) == 0;
 	truth = truth_listen(truth_path, error, sizeof error);
 	if (!truth) {
 		nbdkit_error("%s", error);
@@ -203,7 +292,8 @@ static int twin_after_fork(void)
 	int failure;
 
 	drive.serial = serial;
-	drive.power = power_new(rails, rail_count, window_ns, activity_ns, drive_monotonic_ns());
+	drive.power = power_new(rails, rail_count, window_ns, activity_ns, cut_settings.holdup_ns,
+				drive_monotonic_ns());
 	if (!drive.power) {
 		nbdkit_error("no memory for the power model");
 		return -1;
@@ -212,6 +302,11 @@ static int twin_after_fork(void)
 				      (int64_t)POWER_HISTORY_SECONDS * NS_PER_SECOND);
 	if (!drive.counters) {
 		nbdkit_error("no memory for the counters");
+		return -1;
+	}
+	drive.cut = cut_new(&cut_settings, backing, &drive);
+	if (!drive.cut) {
+		nbdkit_error("no memory for the write cache");
 		return -1;
 	}
 	failure = truth_start(truth, &drive);
@@ -226,6 +321,9 @@ static void twin_cleanup(void)
 {
 	truth_stop(truth);
 	truth = NULL;
+	if (cut_close(drive.cut) < 0)
+		nbdkit_error("file=%s: the write cache could not be made durable: %m", backing_path);
+	drive.cut = NULL;
 	power_free(drive.power);
 	drive.power = NULL;
 	counters_free(drive.counters);
@@ -251,6 +349,12 @@ static int twin_yes(void *handle)
 {
 	(void)handle;
 	return 1;
+}
+
+static int twin_can_fast_zero(void *handle)
+{
+	(void)handle;
+	return punches;
 }
 
 static int twin_can_fua(void *handle)
@@ -298,104 +402,80 @@ static void begin(enum power_operation operation, uint32_t bytes, bool fua)
 			[COUNTER_THROTTLED_NS] = (uint64_t)(drive_monotonic_ns() - began_ns) });
 }
 
+static int failed(const char *what, uint32_t count, uint64_t offset)
+{
+	nbdkit_error("%s of %" PRIu32 " at %" PRIu64 ": %m", what, count, offset);
+	return -1;
+}
+
 static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	char *to = buffer;
-	uint32_t done = 0;
+	uint64_t cycle;
 
 	(void)handle;
 	(void)flags;
+	if (cut_enter(drive.cut, &cycle) < 0)
+		return failed("read", count, offset);
 	begin(POWER_READ, count, false);
-	while (done < count) {
-		ssize_t got = pread(backing, to + done, count - done, (off_t)(offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0) {
-			if (got == 0)
-				errno = EIO;
-			nbdkit_error("read of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
-			return -1;
-		}
-		done += (uint32_t)got;
-	}
+	if (cut_read(drive.cut, cycle, buffer, count, offset) < 0 ||
+	    cut_finish_read(drive.cut, cycle) < 0)
+		return failed("read", count, offset);
 	tally((uint64_t[COUNTERS]){ [COUNTER_READS] = 1, [COUNTER_READ_BYTES] = count });
+	return 0;
+}
+
+/* Of zeroes where there is no buffer. */
+static int write_through_cut(const char *what, const void *buffer, uint32_t count, uint64_t offset,
+			     enum power_operation operation, bool fua)
+{
+	uint64_t cycle, ticket;
+
+	if (cut_enter(drive.cut, &cycle) < 0)
+		return failed(what, count, offset);
+	begin(operation, count, fua);
+	if (cut_write(drive.cut, cycle, buffer, count, offset, &ticket) < 0 ||
+	    cut_finish_write(drive.cut, cycle, ticket, fua) < 0)
+		return failed(what, count, offset);
 	return 0;
 }
 
 static int twin_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset,
 		       uint32_t flags)
 {
-	const char *from = buffer;
 	bool fua = flags & NBDKIT_FLAG_FUA;
-	uint32_t done = 0;
 
 	(void)handle;
-	begin(POWER_WRITE, count, fua);
-	while (done < count) {
-		ssize_t put = pwrite(backing, from + done, count - done, (off_t)(offset + done));
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0) {
-			nbdkit_error("write of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
-			return -1;
-		}
-		done += (uint32_t)put;
-	}
+	if (write_through_cut("write", buffer, count, offset, POWER_WRITE, fua) < 0)
+		return -1;
 	tally((uint64_t[COUNTERS]){
 		[COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count, [COUNTER_FUA_WRITES] = fua });
 	return 0;
 }
 
-/* An event for the books and the power model only. What was written is in the
- * kernel's hands and outlives this process; that it should also outlive a power
- * cut of the machine under it would cost the time of that machine's disk. */
+/* Durable is what lies in the backing file, in the kernel's hands: it outlives this
+ * process. That it should also outlive a power cut of the machine under it would
+ * cost the time of that machine's disk. */
 static int twin_flush(void *handle, uint32_t flags)
 {
+	uint64_t cycle, ticket;
+
 	(void)handle;
 	(void)flags;
+	if (cut_enter(drive.cut, &cycle) < 0 || cut_flush(drive.cut, cycle, &ticket) < 0)
+		return failed("flush", 0, 0);
 	begin(POWER_FLUSH, 0, false);
+	if (cut_finish_flush(drive.cut, cycle, ticket) < 0)
+		return failed("flush", 0, 0);
 	tally((uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
 	return 0;
 }
 
-static int punch(uint32_t count, uint64_t offset)
-{
-	return fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-			 (off_t)count);
-}
-
 static int twin_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	bool fua = flags & NBDKIT_FLAG_FUA;
-
 	(void)handle;
-	begin(POWER_DISCARD, count, fua);
-	/* A hint: where the file system cannot, the data simply stay. */
-	if (punch(count, offset) < 0 && errno != EOPNOTSUPP) {
-		nbdkit_error("discard of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
+	if (write_through_cut("discard", NULL, count, offset, POWER_DISCARD, flags & NBDKIT_FLAG_FUA) < 0)
 		return -1;
-	}
 	tally((uint64_t[COUNTERS]){ [COUNTER_DISCARDS] = 1, [COUNTER_DISCARD_BYTES] = count });
-	return 0;
-}
-
-static int write_zeroes(uint32_t count, uint64_t offset)
-{
-	static const char zeroes[65536];
-	uint32_t done = 0;
-
-	while (done < count) {
-		size_t chunk = count - done < sizeof zeroes ? count - done : sizeof zeroes;
-		ssize_t put = pwrite(backing, zeroes, chunk, (off_t)(offset + done));
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return -1;
-		done += (uint32_t)put;
-	}
 	return 0;
 }
 
@@ -405,18 +485,11 @@ static int twin_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 {
 	bool fua = flags & NBDKIT_FLAG_FUA;
 	bool may_trim = flags & NBDKIT_FLAG_MAY_TRIM;
-	bool only_fast = flags & NBDKIT_FLAG_FAST_ZERO;
-	int result;
 
 	(void)handle;
-	begin(may_trim ? POWER_DISCARD : POWER_WRITE, count, fua);
-	result = punch(count, offset);
-	if (result < 0 && errno == EOPNOTSUPP && !only_fast)
-		result = write_zeroes(count, offset);
-	if (result < 0) {
-		nbdkit_error("zeroing of %" PRIu32 " at %" PRIu64 ": %m", count, offset);
+	if (write_through_cut("zeroing", NULL, count, offset, may_trim ? POWER_DISCARD : POWER_WRITE,
+			      fua) < 0)
 		return -1;
-	}
 	tally((uint64_t[COUNTERS]){ [COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count,
 				    [COUNTER_ZEROES] = 1, [COUNTER_ZERO_BYTES] = count,
 				    [COUNTER_FUA_WRITES] = fua });
@@ -439,7 +512,16 @@ static struct nbdkit_plugin plugin = {
 		"rail=NAME,VOLTS,OHMS,IDLE_W,READ_J_PER_B,WRITE_J_PER_B,COMMAND_J,FLUSH_J[,ACTIVE_W]\n"
 		"               (required, up to 4 times) A supply rail.\n"
 		"window=NS      Grid of the window means (default 1000000).\n"
-		"activity=NS    Shortest time an operation draws power (default 500000).",
+		"activity=NS    Shortest time an operation draws power (default 500000).\n"
+		"write_cache=SIZE  Volatile write cache (default 0: none).\n"
+		"destage=NS     Age at which a cached write becomes durable, 0: none (default 5000000000).\n"
+		"holdup=NS      How long a rail may be off before the drive stops (default 2000000).\n"
+		"ready=NS       From power on until operations work (default 0).\n"
+		"plp=no|yes     On a power cut the write cache becomes durable (default no).\n"
+		"lie=none|flush Flush and FUA are acknowledged and make nothing durable (default none).\n"
+		"cut_seed=N     Seed of what a cut loses (default: the kernel's randomness).\n"
+		"cut_mode=none|all|random|torn|reordered\n"
+		"               Which unflushed writes a cut loses (default: any of these).",
 	.get_ready = twin_get_ready,
 	.after_fork = twin_after_fork,
 	.cleanup = twin_cleanup,
@@ -450,7 +532,7 @@ static struct nbdkit_plugin plugin = {
 	.can_flush = twin_yes,
 	.can_trim = twin_yes,
 	.can_zero = twin_yes,
-	.can_fast_zero = twin_yes,
+	.can_fast_zero = twin_can_fast_zero,
 	.can_fua = twin_can_fua,
 	.pread = twin_pread,
 	.pwrite = twin_pwrite,

@@ -34,7 +34,7 @@ static struct power *one_rail(const char *text, int64_t start)
 {
 	struct power_rail rail = rail_of(text);
 
-	return power_new(&rail, 1, MS, 500 * US, start);
+	return power_new(&rail, 1, MS, 500 * US, 2 * MS, start);
 }
 
 static void volts_and_amps_solve_the_droop_equation(void)
@@ -91,7 +91,7 @@ static void energy_is_the_integral_of_volts_times_amps(void)
 	struct power_rail rails[2] = { rail_of("3v3,3.3,0.1,0.3,1e-9,2e-9,1e-5,5e-5"),
 				       rail_of("12v,12,0.05,1.5,3e-9,5e-9,2e-5,2e-4") };
 	int64_t start = 7123 * MS, end = start + 400 * MS;
-	struct power *power = power_new(rails, 2, MS, 500 * US, start);
+	struct power *power = power_new(rails, 2, MS, 500 * US, 2 * MS, start);
 	double joules[2] = { 0, 0 }, charge[2] = { 0, 0 };
 	unsigned accepted = 0;
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A virtual drive's data while its power may be cut at any moment: the volatile
+ * cache over the backing file, the switches of the rails, and which power cycle
+ * an operation belongs to. It locks for itself; it takes the drive's own lock
+ * within its own, never the other way round.
+ *
+ * An operation enters, and is given its power cycle; it passes its data; it waits
+ * as long as the drive takes; it finishes. In a later power cycle, or while there
+ * is none, each of these fails with EIO: an operation that was in flight when the
+ * power went is never acknowledged. Functions that return int give 0, or -1 with
+ * errno.
+ */
+#ifndef JOULERIG_CUT_H
+#define JOULERIG_CUT_H
+
+#include "cache.h"
+#include "power.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct drive;
+
+struct cut_settings {
+	uint64_t write_cache_bytes; /* 0: every write is durable when it is acknowledged */
+	int64_t destage_ns;	    /* age at which a write becomes durable by itself; 0: never */
+	int64_t holdup_ns; /* how long a rail may be off before the drive stops */
+	int64_t ready_ns;  /* from power on until operations work */
+	bool plp;	   /* on its last energy the drive makes its cache durable */
+	bool lies;	   /* flush and FUA are acknowledged and make nothing durable */
+	bool seeded, has_loss; /* else each cut takes its own from the kernel */
+	uint64_t seed;
+	enum cache_loss loss;
+};
+
+struct cut_report {
+	int64_t cut_ns; /* monotonic */
+	struct cache_cut cache;
+	bool held_up;
+	uint64_t seed;
+	enum cache_loss loss;
+};
+
+struct cut_state {
+	bool powered; /* runs, or is about to be ready */
+	bool ready;   /* takes operations */
+	bool rail_on[POWER_MAX_RAILS];
+	uint64_t power_ons; /* since the twin began, its first included */
+	uint64_t cuts;
+	uint64_t dirty_bytes, capacity_bytes;
+	struct cut_report last; /* of cuts > 0 */
+};
+
+struct cut;
+
+/* Of a drive whose power model exists; the file stays the caller's. NULL when
+ * memory is short. */
+struct cut *cut_new(const struct cut_settings *settings, int backing, struct drive *drive);
+/* As a drive that is told to shut down: what is volatile becomes durable, unless
+ * its power is off. */
+int cut_close(struct cut *cut);
+
+int cut_enter(struct cut *cut, uint64_t *cycle);
+int cut_read(struct cut *cut, uint64_t cycle, void *data, size_t bytes, uint64_t offset);
+/* NULL: zeroes. */
+int cut_write(struct cut *cut, uint64_t cycle, const void *data, uint64_t bytes, uint64_t offset,
+	      uint64_t *ticket);
+/* The newest write that a flush that comes now is to make durable. */
+int cut_flush(struct cut *cut, uint64_t cycle, uint64_t *ticket);
+/* Until a monotonic time, or until the power goes. */
+int cut_wait(struct cut *cut, uint64_t cycle, int64_t until_ns);
+int cut_finish_read(struct cut *cut, uint64_t cycle);
+int cut_finish_write(struct cut *cut, uint64_t cycle, uint64_t ticket, bool fua);
+int cut_finish_flush(struct cut *cut, uint64_t cycle, uint64_t ticket);
+
+/* All rails at once. False where the drive is off or on already. With NULL the
+ * seed and the loss are those of the settings, or the kernel's choice. */
+bool cut_power_off(struct cut *cut, const uint64_t *seed, const enum cache_loss *loss,
+		   struct cut_report *report);
+bool cut_power_on(struct cut *cut);
+/* One rail's switch; the drive stops when it is off longer than the hold-up, and
+ * begins when all are on. False where the rail is so already. */
+bool cut_rail(struct cut *cut, unsigned rail, bool on);
+
+/* Does what is due at this moment. Gives when the next is due, at the latest. */
+int64_t cut_tick(struct cut *cut);
+void cut_state(struct cut *cut, struct cut_state *state);
+
+#endif
