@@ -69,7 +69,7 @@ class Witness:
     """Serves one writer over a connection to `listener`, and calls `cut` when `trigger` says.
 
     What the writer still tells after the cut is kept: the drive did acknowledge it, since without power it
-    acknowledges nothing.
+    acknowledges nothing. Answered is that with `stop`.
     """
 
     def __init__(
@@ -82,6 +82,8 @@ class Witness:
         self._listener, self._ledger, self._trigger, self._cut = listener, ledger, trigger, cut
         self._connection: socket.socket | None = None
         self._chosen: Choice | None = None
+        self._answering = threading.Lock()
+        self._withheld = 0
         self._has_cut = threading.Event()
         self._over = threading.Event()
         self._errors: list[BaseException] = []
@@ -150,14 +152,24 @@ class Witness:
             cutting = threading.Thread(target=self._cut_at, args=(at,), daemon=True)
             self._threads.append(cutting)
             cutting.start()
-        if answered and not self._has_cut.is_set() and not (self._chosen and self._chosen.hold):
-            assert self._connection is not None
-            self._connection.sendall(b"ok\n")
+        with self._answering:
+            if answered and not self._has_cut.is_set() and self._chosen and self._chosen.hold:
+                self._withheld += 1
+            elif answered:
+                self._answer(b"stop\n" if self._has_cut.is_set() else b"ok\n")
+
+    def _answer(self, words: bytes) -> None:
+        assert self._connection is not None
+        self._connection.sendall(words)
 
     def _cut_at(self, moment: float) -> None:
         try:
             time.sleep(max(0.0, moment - time.monotonic()))
-            self._ledger.write({"event": "cut", **self._cut()})
-            self._has_cut.set()
+            asked_ns = time.monotonic_ns()
+            self._ledger.write({"event": "cut", "asked_ns": asked_ns, **self._cut()})
+            with self._answering:
+                self._has_cut.set()
+                with contextlib.suppress(OSError):  # the writer's host may have gone with the power
+                    self._answer(b"stop\n" * self._withheld)
         except BaseException as error:
             self._errors.append(error)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import Field, NonNegativeFloat, PositiveFloat
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from rig.errors import Strict, UserError, validate
 
@@ -36,6 +36,23 @@ class Profile(Strict):
     model: Annotated[str, Field(max_length=40)]
     sources: list[str]
     rails: Annotated[dict[str, RailModel], Field(min_length=1, max_length=4)]
+    plp: bool = False
+    write_cache_bytes: NonNegativeInt = 0
+    ready_seconds: NonNegativeFloat = 0.0
+
+    def parameters(self) -> list[str]:
+        """The profile as parameters of the twin's plugin."""
+        rails = [
+            f"rail={name},{r.volts!r},{r.source_ohms!r},{r.idle_watts!r},{r.read_joules_per_byte!r},"
+            f"{r.write_joules_per_byte!r},{r.command_joules!r},{r.flush_joules!r}"
+            for name, r in self.rails.items()
+        ]
+        return [
+            *rails,
+            f"plp={'yes' if self.plp else 'no'}",
+            f"write_cache={self.write_cache_bytes}",
+            f"ready={round(self.ready_seconds * 1e9)}",
+        ]
 
 
 def names() -> list[str]:

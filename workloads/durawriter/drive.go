@@ -49,8 +49,11 @@ func (l *driveLoad) round() error {
 	var group sync.WaitGroup
 	writes := 1 + l.random.IntN(l.depth)
 	failures := make(chan error, writes)
-	for range writes {
-		write := l.plan()
+	planned := make([]func() error, writes)
+	for i := range planned {
+		planned[i] = l.plan()
+	}
+	for _, write := range planned {
 		group.Add(1)
 		go func() {
 			defer group.Done()
