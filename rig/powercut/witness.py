@@ -102,7 +102,7 @@ class Witness:
         """Whether the power was cut, within `seconds`. Raises what went wrong with it."""
         end = time.monotonic() + seconds
         while not self._has_cut.wait(0.05) and time.monotonic() < end:
-            if self._over.is_set() and self._chosen is None:
+            if self._errors or (self._over.is_set() and self._chosen is None):
                 break  # the writer has gone, and nothing was chosen
         self._raise()
         return self._has_cut.is_set()
