@@ -166,6 +166,16 @@ class VirtualPort(Strict):
     drop_blocks: Annotated[float, Field(ge=0, le=0.5)] = 0.0
 
 
+class TapControl(Strict):
+    """Where a power tap takes its own commands while powerd has its streaming port.
+
+    `first_rail`: the tap's number of the rail on the meter's CH1, CH2.
+    """
+
+    connection: Annotated[str, Field(pattern=r"^(tcp-raw/[^/\s]+/\d+|/dev/[^/\s]+)$")]
+    first_rail: Literal[1, 3]
+
+
 class Meter(Strict):
     """A sigrok device. `connection` is libsigrok's conn; a port of a virtual tap has `virtual` instead.
 
@@ -185,6 +195,7 @@ class Meter(Strict):
         Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[str, Field(pattern=r"^[^:\s]+$")]
     ] = {}
     virtual: VirtualPort | None = None
+    control: TapControl | None = None
     timing: Timing | None = None
     sample_rate_hz: PositiveFloat | None = None
     samples: Samples | None = None
@@ -230,6 +241,8 @@ class Meter(Strict):
                     )
         if self.virtual and self.driver != "hameg-hmo":
             raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks hameg-hmo; allowed: hameg-hmo")
+        if self.control and self.driver != "hameg-hmo":
+            raise ValueError(f"control: is a power tap's; driver {self.driver} has no switch")
         if self.timing == "stream" and family.timing == "poll":
             raise ValueError(f"timing: 'stream': {self.driver} tells of no sample clock; allowed: 'poll'")
         return self

@@ -6,6 +6,7 @@ Fixed newstyle handshake with NBD_OPT_GO and simple replies, as the NBD protocol
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -44,10 +45,8 @@ class NbdClient:
         self.close()
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(OSError):
             self._send(DISCONNECT, 0, 0)
-        except OSError:
-            pass
         self.socket.close()
 
     def _receive(self, length: int) -> bytes:
@@ -90,17 +89,25 @@ class NbdClient:
             self.reads[handle] = length
         return handle
 
+    def error(self, handle: int) -> int:
+        """The errno that a request was answered with; 0: it was done."""
+        self._await(handle)
+        return self.replies.pop(handle)[0]
+
     def result(self, handle: int) -> bytes:
         """What a request was answered: the data of a read. Raises OSError."""
+        self._await(handle)
+        error, data = self.replies.pop(handle)
+        if error:
+            raise OSError(error, os.strerror(error))
+        return data
+
+    def _await(self, handle: int) -> None:
         while handle not in self.replies:
             magic, error, answered = struct.unpack(">IIQ", self._receive(16))
             assert magic == REPLY_MAGIC
             length = self.reads.pop(answered, 0)
             self.replies[answered] = (error, b"" if error else self._receive(length))
-        error, data = self.replies.pop(handle)
-        if error:
-            raise OSError(error, os.strerror(error))
-        return data
 
     def read(self, offset: int, length: int) -> bytes:
         return self.result(self.submit(READ, offset, length))

@@ -432,21 +432,47 @@ def test_a_byte_on_the_marker_socket_sets_the_lines_when_it_comes(tmp_path):
     assert np.diff(changes) / 20000 == pytest.approx(np.diff(sent), abs=0.02)
 
 
-def test_a_rail_that_is_switched_off_reads_zero_and_the_other_goes_on(tap):
+def test_a_rail_that_is_switched_off_reads_zero_and_the_other_goes_on(twin, tap):
     with tap.client() as stream, tap.client(1) as control:
         assert (stream.seconds(0.2)[:, 0] > 11).all()
         assert control.text("TAP:OUTP1 OFF;:TAP:OUTP1?;:TAP:OUTP2?") == "0;1"
+        assert not twin.state()["rails"][0]["on"]
         rows = stream.seconds(0.3)
         assert not rows[-100:, :2].any()
         assert (rows[:, 2] > 3).all()
-        assert (rows[:, 3] > 0).all()
-        state, seconds, volts, threshold = control.text("TAP:HOLD1?").split(",")
-        assert (state, float(seconds)) == ("DONE", 0)
-        assert float(volts) == pytest.approx(12, abs=0.1)
-        assert float(threshold) == pytest.approx(float(volts) / 2)
+        assert not rows[-100:, 3].any()  # without one of its rails the drive draws nothing from the other
         assert control.text("TAP:OUTP1 ON;:TAP:HOLD1?") == "NONE"
-        assert (stream.seconds(0.3)[-100:, 0] > 11).all()
+        rows = stream.seconds(0.3)
+        assert (rows[-100:, 0] > 11).all()
+        assert (rows[-100:, 3] > 0).all()
         assert control.text("TAP:OUTP:ALL OFF;:TAP:OUTP1?;:TAP:OUTP3?") == "1;0"
+
+
+@pytest.mark.parametrize("holdup_seconds", [0.002, 0.04])
+def test_the_hold_up_of_a_twin_is_its_drives(tmp_path, holdup_seconds):
+    options = [f"holdup={holdup_seconds * 1e9:.0f}"]
+    with (
+        Twin(tmp_path, options=options) as twin,
+        Tap(f"1={twin.truth}:12v", f"2={twin.truth}:3v3") as tap,
+        tap.client() as stream,
+        tap.client(1) as control,
+    ):
+        stream.seconds(0.2)
+        control.text("TAP:OUTP1 OFF;:TAP:OUTP1?")
+        rows = stream.seconds(0.3)
+        state, seconds, volts, threshold = control.text("TAP:HOLD1?").split(",")
+        died_ns = twin.state()["last_cut"]["cut_ns"]
+        switched_ns = twin.ask("rail 12v")["switched_ns"]
+    assert state == "DONE"
+    # The first mean at or below half of the volts, counted from the sample that the switch was told in.
+    assert holdup_seconds <= float(seconds) <= holdup_seconds + 2 / RATE_HZ
+    assert float(volts) == pytest.approx(12, abs=0.1)
+    assert float(threshold) == pytest.approx(float(volts) / 2)
+    assert died_ns - switched_ns == pytest.approx(holdup_seconds * 1e9, abs=1)
+    # Amps end at the switch, volts fall in a line that is at half at the hold-up.
+    fallen = int(np.flatnonzero(rows[:, 1] == 0)[0])
+    assert not rows[fallen:, 1].any()
+    assert np.count_nonzero(rows[fallen:, 0]) / RATE_HZ == pytest.approx(2 * holdup_seconds, abs=1.5e-3)
 
 
 def test_the_cut_and_the_hold_up_are_told_to_the_sample():

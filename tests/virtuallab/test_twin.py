@@ -245,7 +245,7 @@ def test_history_has_the_counters_at_each_time(twin):
 
 
 def test_counters_of_history_under_load_lag_by_less_than_a_millisecond(twin):
-    load = threading.Thread(target=twin.io, args=["write -P 3 0 4k"] * 3000)
+    load = threading.Thread(target=twin.io, args=["write -P 3 0 4k"] * 10000)
     load.start()
     states = []
     while load.is_alive():

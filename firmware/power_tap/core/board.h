@@ -19,6 +19,10 @@ struct board {
 	void (*set_rail)(void *context, unsigned rail, bool on);
 	/* As the hardware reports it; where it cannot, as commanded. */
 	bool (*rail_is_on)(void *context, unsigned rail);
+	/* Of a port whose samples come some time after their window: the number of the
+	 * sample in whose window the rail's switch was last told. NULL: that of the
+	 * sample that comes next. */
+	uint64_t (*switched_sample)(void *context, unsigned rail);
 	/* Bits 0 and 1: the two digital marker inputs now. NULL for a port that
 	 * fills in struct sample's markers itself. May be called in an interrupt. */
 	uint8_t (*markers)(void *context);

@@ -105,7 +105,8 @@ bool tap_switch(struct tap *tap, unsigned rail, bool on)
 	if (on == was_on)
 		return true;
 	it->was_switched = true;
-	it->index = tap_samples(tap);
+	it->index = board->switched_sample ? board->switched_sample(board->context, rail) :
+					     tap_samples(tap);
 	if (on)
 		holdup_cancel(&it->holdup);
 	else

@@ -21,7 +21,7 @@ static bool load(uint8_t *data, size_t length)
 
 static void a_rail_that_is_off_draws_nothing_and_decays_in_a_line(void)
 {
-	virtual_board_init(&it, NULL);
+	virtual_board_init(&it, 1000000, NULL);
 	it.board.set_rail(it.board.context, 1, false);
 	CHECK(!it.board.rail_is_on(it.board.context, 1) && it.board.rail_is_on(it.board.context, 0));
 	for (unsigned n = 0; n < 8; n++) {
@@ -39,9 +39,24 @@ static void a_rail_that_is_off_draws_nothing_and_decays_in_a_line(void)
 	CHECK(sample.volts[1] == 0); /* without decay: at once */
 }
 
+static void a_rail_of_a_twin_is_left_to_the_twin(void)
+{
+	struct sample sample = { .volts = { 12, 8 }, .amps = { 1, 2 } };
+
+	virtual_board_init(&it, 1000000, NULL);
+	virtual_board_attach(&it, 1, "/nonexistent/twin", "12v");
+	it.next_sample = 41;
+	it.board.set_rail(it.board.context, 1, false);
+	/* The twin is gone: as commanded, from the next sample on. */
+	CHECK(!it.board.rail_is_on(it.board.context, 1));
+	CHECK(it.board.switched_sample(it.board.context, 1) == 41);
+	virtual_board_apply(&it, 9, 0, &sample);
+	CHECK(sample.volts[1] == 8 && sample.amps[1] == 2);
+}
+
 static void a_marker_shows_from_its_window_on(void)
 {
-	virtual_board_init(&it, NULL);
+	virtual_board_init(&it, 1000000, NULL);
 	it.markers_fd = 1;
 	it.changes[0].window = 5;
 	it.changes[0].lines = 2;
@@ -67,7 +82,7 @@ static void memory_keeps_what_was_stored(void)
 	CHECK(fd >= 0);
 	close(fd);
 	unlink(memory);
-	virtual_board_init(&it, memory);
+	virtual_board_init(&it, 1000000, memory);
 	CHECK(!load(read, sizeof read)); /* never written */
 	memset(data, 'x', sizeof data);
 	CHECK(it.board.store(it.board.context, data, sizeof data));
@@ -127,6 +142,7 @@ static void synthetic_samples_are_what_they_are_said_to_be(void)
 int main(void)
 {
 	a_rail_that_is_off_draws_nothing_and_decays_in_a_line();
+	a_rail_of_a_twin_is_left_to_the_twin();
 	a_marker_shows_from_its_window_on();
 	memory_keeps_what_was_stored();
 	losses_are_the_part_asked_for_at_places_of_the_seed();

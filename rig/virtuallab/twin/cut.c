@@ -25,7 +25,7 @@ struct cut {
 	int64_t dies_ns; /* with a rail off: when the hold-up is over */
 	unsigned rail_count;
 	bool rail_on[POWER_MAX_RAILS];
-	int64_t off_ns[POWER_MAX_RAILS];
+	int64_t switched_ns[POWER_MAX_RAILS]; /* last; at first when the twin began */
 	uint64_t power_ons, cuts;
 	struct cut_report last;
 	/* Of those who wait for a time that a cut brings forward. */
@@ -53,8 +53,10 @@ struct cut *cut_new(const struct cut_settings *settings, int backing, struct dri
 		return NULL;
 	}
 	cut->rail_count = power_rail_count(drive->power);
-	for (unsigned r = 0; r < cut->rail_count; r++)
+	for (unsigned r = 0; r < cut->rail_count; r++) {
 		cut->rail_on[r] = true;
+		cut->switched_ns[r] = power_settled_ns(drive->power);
+	}
 	cut->cycle = 1;
 	cut->power_ons = 1;
 	cut->ready_ns = 0; /* was on before the twin began to listen */
@@ -260,7 +262,7 @@ int cut_finish_flush(struct cut *cut, uint64_t cycle, uint64_t ticket)
 static void switch_rail(struct cut *cut, unsigned rail, bool on, int64_t now_ns)
 {
 	cut->rail_on[rail] = on;
-	cut->off_ns[rail] = now_ns;
+	cut->switched_ns[rail] = now_ns;
 	pthread_mutex_lock(&cut->drive->lock);
 	power_switch(cut->drive->power, now_ns, rail, on);
 	pthread_mutex_unlock(&cut->drive->lock);
@@ -273,8 +275,8 @@ static void follow_switches(struct cut *cut, int64_t now_ns)
 	int64_t dies_ns = NEVER;
 
 	for (unsigned r = 0; r < cut->rail_count; r++)
-		if (!cut->rail_on[r] && cut->off_ns[r] + cut->settings.holdup_ns < dies_ns)
-			dies_ns = cut->off_ns[r] + cut->settings.holdup_ns;
+		if (!cut->rail_on[r] && cut->switched_ns[r] + cut->settings.holdup_ns < dies_ns)
+			dies_ns = cut->switched_ns[r] + cut->settings.holdup_ns;
 	if (is_powered(cut)) {
 		cut->dies_ns = dies_ns;
 		return;
@@ -326,20 +328,16 @@ bool cut_power_on(struct cut *cut)
 	return changed;
 }
 
-bool cut_rail(struct cut *cut, unsigned rail, bool on)
+void cut_rail(struct cut *cut, unsigned rail, bool on)
 {
-	bool changed;
-
 	lock_for_change(cut);
-	changed = cut->rail_on[rail] != on;
-	if (changed) {
+	if (cut->rail_on[rail] != on) {
 		int64_t now_ns = drive_monotonic_ns();
 
 		switch_rail(cut, rail, on, now_ns);
 		follow_switches(cut, now_ns);
 	}
 	unlock(cut);
-	return changed;
 }
 
 int64_t cut_tick(struct cut *cut)
@@ -369,7 +367,9 @@ void cut_state(struct cut *cut, struct cut_state *state)
 		.capacity_bytes = cache_capacity_bytes(cut->cache),
 		.last = cut->last,
 	};
-	for (unsigned r = 0; r < cut->rail_count; r++)
+	for (unsigned r = 0; r < cut->rail_count; r++) {
 		state->rail_on[r] = cut->rail_on[r];
+		state->switched_ns[r] = cut->switched_ns[r];
+	}
 	unlock(cut);
 }

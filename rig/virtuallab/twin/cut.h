@@ -47,6 +47,7 @@ struct cut_state {
 	bool powered; /* runs, or is about to be ready */
 	bool ready;   /* takes operations */
 	bool rail_on[POWER_MAX_RAILS];
+	int64_t switched_ns[POWER_MAX_RAILS]; /* last; at first when the twin began */
 	uint64_t power_ons; /* since the twin began, its first included */
 	uint64_t cuts;
 	uint64_t dirty_bytes, capacity_bytes;
@@ -81,8 +82,8 @@ bool cut_power_off(struct cut *cut, const uint64_t *seed, const enum cache_loss 
 		   struct cut_report *report);
 bool cut_power_on(struct cut *cut);
 /* One rail's switch; the drive stops when it is off longer than the hold-up, and
- * begins when all are on. False where the rail is so already. */
-bool cut_rail(struct cut *cut, unsigned rail, bool on);
+ * begins when all are on. Nothing happens where the rail is so already. */
+void cut_rail(struct cut *cut, unsigned rail, bool on);
 
 /* Does what is due at this moment. Gives when the next is due, at the latest. */
 int64_t cut_tick(struct cut *cut);

@@ -8,6 +8,7 @@
 
 #include "counters.h"
 #include "cut.h"
+#include "health.h"
 #include "power.h"
 
 #include <pthread.h>
@@ -19,8 +20,18 @@ struct drive {
 	struct power *power;
 	struct counters *counters;
 	struct cut *cut;
+	struct health kept; /* up to when the twin began */
+	struct warmth warmth;
+	int64_t powered_ns; /* time with power since the twin began, up to: */
+	int64_t powered_until_ns;
+	const char *health_path;
 };
 
 int64_t drive_monotonic_ns(void);
+
+/* Brings power, temperature and hours up to now. Takes the locks. */
+void drive_settle(struct drive *drive);
+/* The drive's life up to now, after drive_settle, and its temperature. */
+void drive_health(struct drive *drive, struct health *health, double *celsius);
 
 #endif

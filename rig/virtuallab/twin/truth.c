@@ -25,6 +25,7 @@
 #define OUT_SIZE (1 << 23)
 #define STREAM_LINE_MAX (24 + POWER_MAX_RAILS * 2 * 24)
 #define BATCH_NS 10000000
+#define KEEP_HEALTH_NS (10LL * NS_PER_SECOND)
 /* The clock's record: one offset a second for as long as the energy's. */
 #define OFFSETS (POWER_HISTORY_SECONDS + 2)
 
@@ -60,6 +61,7 @@ struct truth {
 	struct clock_offset offsets[OFFSETS];
 	unsigned offset_count;
 	unsigned offset_next;
+	int64_t keep_health_ns; /* the next time */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -68,11 +70,6 @@ static int64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
-int64_t drive_monotonic_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Both clocks at one instant: the narrowest of a few brackets. */
@@ -170,9 +167,13 @@ static void answer_state(struct truth *truth, struct client *client)
 	} rails[POWER_MAX_RAILS];
 	struct clock_offset clock;
 	struct cut_state cut;
+	struct health health;
+	double celsius;
 	unsigned rail_count = power_rail_count(drive->power);
 	int64_t settled_ns;
 
+	drive_settle(drive);
+	drive_health(drive, &health, &celsius);
 	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
 	power_advance(drive->power, drive_monotonic_ns());
@@ -194,7 +195,8 @@ static void answer_state(struct truth *truth, struct client *client)
 		      ",\"unsafe_shutdowns\":%" PRIu64 ",\"rails\":[",
 		      settled_ns + clock.offset_ns, settled_ns, drive->serial,
 		      power_window_ns(drive->power), cut.powered ? "true" : "false",
-		      cut.ready ? "true" : "false", cut.power_ons, cut.cuts);
+		      cut.ready ? "true" : "false",
+		      health.power_cycles, health.unsafe_shutdowns);
 	for (unsigned r = 0; r < rail_count; r++) {
 		client_printf(client,
 			      "%s{\"name\":\"%s\",\"on\":%s,\"volts\":%.9g,\"amps\":%.9g,\"joules\":%.12f"
@@ -218,7 +220,12 @@ static void answer_state(struct truth *truth, struct client *client)
 		print_cut(client, &cut.last);
 	else
 		client_printf(client, "null");
-	client_printf(client, "}\n");
+	client_printf(client,
+		      ",\"health\":{\"host_bytes_written\":%" PRIu64 ",\"nand_bytes_written\":%" PRIu64
+		      ",\"power_cycles\":%" PRIu64 ",\"unsafe_shutdowns\":%" PRIu64
+		      ",\"power_on_seconds\":%.3f,\"temperature_celsius\":%.3f}}\n",
+		      health.host_bytes_written, health.nand_bytes_written, health.power_cycles,
+		      health.unsafe_shutdowns, health.power_on_seconds, celsius);
 }
 
 static bool parse_ns(const char **text, int64_t *value)
@@ -389,22 +396,23 @@ static void answer_rail(struct truth *truth, struct client *client, const char *
 	const char *space = strchr(arguments, ' ');
 	size_t length = space ? (size_t)(space - arguments) : strlen(arguments);
 	bool on = space && strcmp(space, " on") == 0;
+	struct cut_state cut;
 
 	for (unsigned r = 0; r < power_rail_count(power); r++) {
 		const char *name = power_rail_name(power, r);
 
 		if (strlen(name) != length || strncmp(arguments, name, length) != 0)
 			continue;
-		if (!on && (!space || strcmp(space, " off") != 0))
+		if (!on && space && strcmp(space, " off") != 0)
 			break;
-		if (cut_rail(truth->drive->cut, r, on))
-			client_printf(client, "{\"rail\":\"%s\",\"on\":%s,\"switched_ns\":%" PRId64 "}\n", name,
-				      on ? "true" : "false", drive_monotonic_ns());
-		else
-			client_printf(client, "{\"error\":\"rail %s: is %s\"}\n", name, on ? "on" : "off");
+		if (space)
+			cut_rail(truth->drive->cut, r, on);
+		cut_state(truth->drive->cut, &cut);
+		client_printf(client, "{\"rail\":\"%s\",\"on\":%s,\"switched_ns\":%" PRId64 "}\n", name,
+			      cut.rail_on[r] ? "true" : "false", cut.switched_ns[r]);
 		return;
 	}
-	client_printf(client, "{\"error\":\"rail: allowed are NAME off, NAME on, with NAME");
+	client_printf(client, "{\"error\":\"rail: allowed are NAME, NAME off, NAME on, with NAME");
 	for (unsigned r = 0; r < power_rail_count(power); r++)
 		client_printf(client, "%s %s", r ? "," : "", power_rail_name(power, r));
 	client_printf(client, "\"}\n");
@@ -428,7 +436,7 @@ static void answer(struct truth *truth, struct client *client, const char *line)
 		answer_rail(truth, client, line + 5);
 	else
 		client_printf(client, "{\"error\":\"allowed are: state, history T1 T2 ..., stream W, "
-				      "power off [SEED MODE], power on, rail NAME off|on\"}\n");
+				      "power off [SEED MODE], power on, rail NAME [off|on]\"}\n");
 }
 
 /* Appends what is due to a stream as long as it fits. False when a window that
@@ -548,6 +556,20 @@ static bool read_client(struct truth *truth, struct client *client)
 	return client->in_length < MAX_LINE || client->out_end > 0;
 }
 
+/* For a twin that is killed. */
+static void keep_health(struct truth *truth)
+{
+	int64_t now_ns = drive_monotonic_ns();
+	struct health health;
+	double celsius;
+
+	if (now_ns < truth->keep_health_ns)
+		return;
+	truth->keep_health_ns = now_ns + KEEP_HEALTH_NS;
+	drive_health(truth->drive, &health, &celsius);
+	health_save(&health, truth->drive->health_path, true);
+}
+
 static void *serve(void *argument)
 {
 	struct truth *truth = argument;
@@ -583,9 +605,8 @@ static void *serve(void *argument)
 
 		/* Also without readers: the longer nobody settles, the longer the
 		 * next one would hold the lock that operations wait for. */
-		pthread_mutex_lock(&truth->drive->lock);
-		power_advance(truth->drive->power, drive_monotonic_ns());
-		pthread_mutex_unlock(&truth->drive->lock);
+		drive_settle(truth->drive);
+		keep_health(truth);
 		note_offset(truth);
 
 		for (unsigned n = polled_clients; n-- > 0;) {

@@ -26,7 +26,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
@@ -42,6 +41,9 @@
 static char *backing_path;
 static char *truth_path;
 static char *serial;
+static char *health_path; /* beside the backing file */
+/* A drive in still air: free choices, those of the profile are its own. */
+static struct thermal thermal = { .ambient_celsius = 25, .kelvin_per_watt = 5, .seconds = 120 };
 static int64_t size = -1;
 static int64_t window_ns = DEFAULT_WINDOW_NS;
 static int64_t activity_ns = DEFAULT_ACTIVITY_NS;
@@ -64,6 +66,7 @@ static void twin_unload(void)
 	free(backing_path);
 	free(truth_path);
 	free(serial);
+	free(health_path);
 }
 
 static int set_path(char **path, const char *key, const char *value)
@@ -165,6 +168,19 @@ static int set_cut(const char *key, const char *value)
 	return 1;
 }
 
+static int set_number(double *number, const char *key, const char *value, double least, double most)
+{
+	char *end;
+	double parsed = strtod(value, &end);
+
+	if (end == value || *end != '\0' || !(parsed >= least && parsed <= most)) {
+		nbdkit_error("%s=%s: allowed are numbers from %g to %g", key, value, least, most);
+		return -1;
+	}
+	*number = parsed;
+	return 0;
+}
+
 static int set_serial(const char *value)
 {
 	size_t length = strlen(value);
@@ -225,10 +241,17 @@ static int twin_config(const char *key, const char *value)
 		return set_ns(&activity_ns, key, value, 1, NS_PER_SECOND);
 	if (strcmp(key, "rail") == 0)
 		return add_rail(value);
+	if (strcmp(key, "ambient_celsius") == 0)
+		return set_number(&thermal.ambient_celsius, key, value, -50, 100);
+	if (strcmp(key, "kelvin_per_watt") == 0)
+		return set_number(&thermal.kelvin_per_watt, key, value, 0, 100);
+	if (strcmp(key, "thermal_seconds") == 0)
+		return set_number(&thermal.seconds, key, value, 1e-3, 1e6);
 	result = set_cut(key, value);
 	if (result > 0)
 		nbdkit_error("%s=%s: allowed keys are file, size, serial, truth, window, activity, rail, "
-			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode", key, value);
+			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
+			     "ambient_celsius, kelvin_per_watt, thermal_seconds", key, value);
 	return result ? -1 : 0;
 }
 
@@ -277,6 +300,15 @@ static int twin_get_ready(void)
 		nbdkit_error("file=%s: setting its size: %m", backing_path);
 		return -1;
 	}
+	if (asprintf(&health_path, "%s.health", backing_path) < 0) {
+		health_path = NULL;
+		nbdkit_error("no memory for a path");
+		return -1;
+	}
+	if (!health_load(&drive.kept, health_path, error, sizeof error)) {
+		nbdkit_error("%s", error);
+		return -1;
+	}
 	/* Behind the end there is nothing to lose. */
 	punches = fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)size, 4096) == 0;
 	truth = truth_listen(truth_path, error, sizeof error);
@@ -309,6 +341,9 @@ static int twin_after_fork(void)
 		nbdkit_error("no memory for the write cache");
 		return -1;
 	}
+	drive.health_path = health_path;
+	warmth_begin(&drive.warmth, &thermal, power_settled_ns(drive.power));
+	drive.powered_until_ns = power_settled_ns(drive.power);
 	failure = truth_start(truth, &drive);
 	if (failure) {
 		nbdkit_error("starting the truth thread: %s", strerror(failure));
@@ -317,13 +352,28 @@ static int twin_after_fork(void)
 	return 0;
 }
 
+/* What a drive does that is told to. */
+static void shut_down(void)
+{
+	struct health health;
+	double celsius;
+
+	if (!drive.cut)
+		return;
+	drive_settle(&drive);
+	drive_health(&drive, &health, &celsius);
+	if (cut_close(drive.cut) < 0)
+		nbdkit_error("file=%s: the write cache could not be made durable: %m", backing_path);
+	else if (!health_save(&health, health_path, false))
+		nbdkit_error("%s: %m", health_path);
+	drive.cut = NULL;
+}
+
 static void twin_cleanup(void)
 {
 	truth_stop(truth);
 	truth = NULL;
-	if (cut_close(drive.cut) < 0)
-		nbdkit_error("file=%s: the write cache could not be made durable: %m", backing_path);
-	drive.cut = NULL;
+	shut_down();
 	power_free(drive.power);
 	drive.power = NULL;
 	counters_free(drive.counters);
@@ -382,19 +432,17 @@ static void tally(const uint64_t amounts[COUNTERS])
 }
 
 /* Gives the operation's energy to the model; waits while the drive is at its
- * power limit. */
-static void begin(enum power_operation operation, uint32_t bytes, bool fua)
+ * power limit, or until its power goes. */
+static void begin(uint64_t cycle, enum power_operation operation, uint32_t bytes, bool fua)
 {
 	int64_t began_ns = 0, retry_ns;
 
 	pthread_mutex_lock(&admission);
 	while ((retry_ns = try_to_begin(operation, bytes, fua)) != 0) {
-		struct timespec until = { .tv_sec = retry_ns / NS_PER_SECOND,
-					  .tv_nsec = retry_ns % NS_PER_SECOND };
-
 		if (began_ns == 0)
 			began_ns = drive_monotonic_ns();
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		if (cut_wait(drive.cut, cycle, retry_ns) < 0)
+			break;
 	}
 	pthread_mutex_unlock(&admission);
 	if (began_ns)
@@ -416,7 +464,7 @@ static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offse
 	(void)flags;
 	if (cut_enter(drive.cut, &cycle) < 0)
 		return failed("read", count, offset);
-	begin(POWER_READ, count, false);
+	begin(cycle, POWER_READ, count, false);
 	if (cut_read(drive.cut, cycle, buffer, count, offset) < 0 ||
 	    cut_finish_read(drive.cut, cycle) < 0)
 		return failed("read", count, offset);
@@ -432,7 +480,7 @@ static int write_through_cut(const char *what, const void *buffer, uint32_t coun
 
 	if (cut_enter(drive.cut, &cycle) < 0)
 		return failed(what, count, offset);
-	begin(operation, count, fua);
+	begin(cycle, operation, count, fua);
 	if (cut_write(drive.cut, cycle, buffer, count, offset, &ticket) < 0 ||
 	    cut_finish_write(drive.cut, cycle, ticket, fua) < 0)
 		return failed(what, count, offset);
@@ -463,7 +511,7 @@ static int twin_flush(void *handle, uint32_t flags)
 	(void)flags;
 	if (cut_enter(drive.cut, &cycle) < 0 || cut_flush(drive.cut, cycle, &ticket) < 0)
 		return failed("flush", 0, 0);
-	begin(POWER_FLUSH, 0, false);
+	begin(cycle, POWER_FLUSH, 0, false);
 	if (cut_finish_flush(drive.cut, cycle, ticket) < 0)
 		return failed("flush", 0, 0);
 	tally((uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
@@ -521,7 +569,9 @@ static struct nbdkit_plugin plugin = {
 		"lie=none|flush Flush and FUA are acknowledged and make nothing durable (default none).\n"
 		"cut_seed=N     Seed of what a cut loses (default: the kernel's randomness).\n"
 		"cut_mode=none|all|random|torn|reordered\n"
-		"               Which unflushed writes a cut loses (default: any of these).",
+		"               Which unflushed writes a cut loses (default: any of these).\n"
+		"ambient_celsius=C, kelvin_per_watt=K, thermal_seconds=S\n"
+		"               Temperature: C + K x watts, with time constant S (default 25, 5, 120).",
 	.get_ready = twin_get_ready,
 	.after_fork = twin_after_fork,
 	.cleanup = twin_cleanup,

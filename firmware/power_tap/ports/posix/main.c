@@ -290,8 +290,6 @@ static void put_window(int64_t window, struct sample *sample)
 		first_window = window;
 	begun = true;
 	next_window = window + 1;
-	/* Behind a twin a switch only hides it: it goes on drawing, and has no
-	 * capacitors that could be seen. */
 	virtual_board_apply(&board, window, synthetic ? tap.rate_hz / 50 : 0, sample);
 	if ((window - first_window) / (block_samples ? block_samples : 1) != block) {
 		block = (window - first_window) / (block_samples ? block_samples : 1);
@@ -301,6 +299,8 @@ static void put_window(int64_t window, struct sample *sample)
 		tap_missed(&tap, 1);
 	else
 		tap_sample(&tap, sample);
+	board.next_sample = tap_samples(&tap);
+	board.next_window = next_window;
 }
 
 static void take_synthetic(void)
@@ -514,7 +514,11 @@ int main(int argc, char **argv)
 		refuse_value("--rate", rate_value, "50 or more with --drop-blocks");
 	parse_listen(listen_value);
 	window_ns = NS_PER_SECOND / rate_hz;
-	virtual_board_init(&board, memory_path);
+	virtual_board_init(&board, window_ns, memory_path);
+	for (unsigned n = 0; n < source_count; n++)
+		for (unsigned r = 0; r < SAMPLER_RAILS; r++)
+			if (sources[n].rails[r].used)
+				virtual_board_attach(&board, r, sources[n].path, sources[n].rails[r].name);
 	if (markers_path && !virtual_board_listen(&board, markers_path, error, sizeof error))
 		refuse(error);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #define _GNU_SOURCE
 #include "virtual_board.h"
+#include "twin_switch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,15 +17,37 @@
 static void set_rail(void *context, unsigned rail, bool on)
 {
 	struct virtual_board *board = context;
+	int64_t switched_ns;
 
+	board->rails[rail].switched_sample = board->next_sample;
+	if (board->rails[rail].twin_path) {
+		if (!twin_switch(board->rails[rail].twin_path, board->rails[rail].twin_rail, on,
+				 &switched_ns))
+			fprintf(stderr, "power_tap: rail %u: twin %s does not switch it\n", rail + 1,
+				board->rails[rail].twin_path);
+		else if (switched_ns / board->window_ns > board->next_window)
+			board->rails[rail].switched_sample +=
+				(uint64_t)(switched_ns / board->window_ns - board->next_window);
+	}
 	if (board->rails[rail].on && !on)
 		board->rails[rail].samples_since_cut = 0;
 	board->rails[rail].on = on;
 }
 
+/* A twin's rail may also be switched without the tap, and is on when it starts. */
 static bool rail_is_on(void *context, unsigned rail)
 {
-	return ((const struct virtual_board *)context)->rails[rail].on;
+	const struct virtual_board *board = context;
+	bool on = board->rails[rail].on;
+
+	if (board->rails[rail].twin_path)
+		twin_rail_is_on(board->rails[rail].twin_path, board->rails[rail].twin_rail, &on);
+	return on;
+}
+
+static uint64_t switched_sample(void *context, unsigned rail)
+{
+	return ((const struct virtual_board *)context)->rails[rail].switched_sample;
 }
 
 static bool write_whole(int fd, const uint8_t *data, size_t length)
@@ -81,12 +104,14 @@ static bool load(void *context, void *data, size_t length)
 	return true;
 }
 
-void virtual_board_init(struct virtual_board *board, const char *memory_path)
+void virtual_board_init(struct virtual_board *board, int64_t window_ns, const char *memory_path)
 {
 	memset(board, 0, sizeof *board);
 	board->board.context = board;
 	board->board.set_rail = set_rail;
 	board->board.rail_is_on = rail_is_on;
+	board->board.switched_sample = switched_sample;
+	board->window_ns = window_ns;
 	board->board.name = "posix";
 	if (memory_path) {
 		board->board.store = store;
@@ -96,6 +121,13 @@ void virtual_board_init(struct virtual_board *board, const char *memory_path)
 	board->markers_fd = -1;
 	for (unsigned r = 0; r < SAMPLER_RAILS; r++)
 		board->rails[r].on = true;
+}
+
+void virtual_board_attach(struct virtual_board *board, unsigned rail, const char *twin_path,
+			  const char *twin_rail)
+{
+	board->rails[rail].twin_path = twin_path;
+	board->rails[rail].twin_rail = twin_rail;
 }
 
 bool virtual_board_listen(struct virtual_board *board, const char *path, char *error,
@@ -155,7 +187,7 @@ void virtual_board_apply(struct virtual_board *board, int64_t window, uint32_t d
 	for (unsigned r = 0; r < SAMPLER_RAILS; r++) {
 		uint64_t since = board->rails[r].samples_since_cut;
 
-		if (board->rails[r].on)
+		if (board->rails[r].on || board->rails[r].twin_path)
 			continue;
 		sample->amps[r] = 0;
 		sample->volts[r] *= since < decay_samples ?

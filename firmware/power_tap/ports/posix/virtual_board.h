@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What stands for the board's other parts on a host: switches that act on the
- * samples, marker inputs that a UNIX datagram socket sets, and a file as the
+ * What stands for the board's other parts on a host: switches that act on a rail's
+ * twin, or where it has none on the samples, marker inputs that a UNIX datagram socket sets, and a file as the
  * calibration memory. A window is one period of CLOCK_MONOTONIC, as in align.h.
  */
 #ifndef JOULERIG_VIRTUAL_BOARD_H
@@ -20,7 +20,14 @@ struct virtual_board {
 	struct {
 		bool on;
 		uint64_t samples_since_cut;
+		uint64_t switched_sample;
+		/* The twin that the rail is of; NULL: none. */
+		const char *twin_path, *twin_rail;
 	} rails[SAMPLER_RAILS];
+	int64_t window_ns;
+	/* The sample that comes next: its number and its window. */
+	uint64_t next_sample;
+	int64_t next_window;
 	const char *memory_path; /* NULL: no memory */
 	int markers_fd;		 /* -1: no socket; the lines are low */
 	uint8_t lines;
@@ -32,7 +39,11 @@ struct virtual_board {
 	uint32_t first_change, change_count;
 };
 
-void virtual_board_init(struct virtual_board *board, const char *memory_path);
+void virtual_board_init(struct virtual_board *board, int64_t window_ns, const char *memory_path);
+
+/* The rail's switch is that of a twin's rail; the texts stay the caller's. */
+void virtual_board_attach(struct virtual_board *board, unsigned rail, const char *twin_path,
+			  const char *twin_rail);
 
 /* Binds the datagram socket, in place of one that nobody listens on. False: one
  * line in error. */
@@ -43,10 +54,10 @@ bool virtual_board_listen(struct virtual_board *board, const char *path, char *e
 void virtual_board_read_markers(struct virtual_board *board, int64_t now_window);
 
 /* Makes of the sources' sample of a window what the board's converters see: the
- * lines as they were at the end of the window, and rails that are switched off.
- * Such a rail draws nothing; its volts are those of the source times the part
- * that is left: 1 falling to 0 in a straight line over decay_samples, at once for
- * 0. */
+ * lines as they were at the end of the window, and rails without a twin that are
+ * switched off. Such a rail draws nothing; its volts are those of the source times
+ * the part that is left: 1 falling to 0 in a straight line over decay_samples, at
+ * once for 0. */
 void virtual_board_apply(struct virtual_board *board, int64_t window, uint32_t decay_samples,
 			 struct sample *sample);
 

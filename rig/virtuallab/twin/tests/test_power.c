@@ -343,6 +343,118 @@ static void bad_rails_are_refused_with_the_reason(void)
 	}
 }
 
+static double sum_of_causes(const struct power *power, unsigned rail)
+{
+	double sum = 0;
+
+	for (unsigned c = 0; c < POWER_CAUSES; c++)
+		sum += power_cause_joules(power, rail, (enum power_cause)c);
+	return sum;
+}
+
+static void causes_add_up_to_the_joules_in_any_load(void)
+{
+	struct power_rail rails[2] = { rail_of("3v3,3.3,0.1,0.3,1e-9,2e-9,1e-5,5e-5"),
+				       rail_of("12v,12,0.05,1.5,3e-9,5e-9,2e-5,2e-4") };
+	struct power *power = power_new(rails, 2, MS, 500 * US, 2 * MS, START);
+	struct power_work work = { .cause = CAUSE_GC, .joules = { 1e-4, 3e-4 } };
+	double past[2][POWER_CAUSES], all[2];
+	int64_t now = START;
+
+	srand(3);
+	for (unsigned n = 0; n < 200000; n++) {
+		now += rand() % 100000;
+		if (rand() % 10 == 0)
+			power_draw(power, now, 700 * US, &work, 1);
+		else
+			power_submit(power, now, (enum power_operation)(rand() % 4),
+				     (uint64_t)(rand() % 64) * 512, rand() % 8 == 0);
+		if (rand() % 5000 == 0)
+			power_run(power, now, rand() % 2);
+		if (rand() % 5000 == 0)
+			power_switch(power, now, (unsigned)(rand() % 2), rand() % 2);
+	}
+	power_switch(power, now, 0, true);
+	power_switch(power, now, 1, true);
+	CHECK(power_cause_history(power, now, past) && power_history(power, now, all));
+	for (unsigned r = 0; r < 2; r++) {
+		double history = 0;
+
+		check_near("sum of the causes", sum_of_causes(power, r), power_joules(power, r), 1e-12);
+		CHECK(power_cause_joules(power, r, CAUSE_GC) > 0);
+		CHECK(power_cause_joules(power, r, CAUSE_SEEK) == 0);
+		for (unsigned c = 0; c < POWER_CAUSES; c++)
+			history += past[r][c];
+		check_near("sum of the causes in history", history, all[r], 1e-12);
+	}
+	power_free(power);
+}
+
+static void each_cause_has_its_part(void)
+{
+	struct power *power = one_rail("5v,5,0.02,0.5,2e-9,3e-9,1e-5,4e-4", START);
+	struct power_work works[2] = { { .cause = CAUSE_SEEK, .joules = { 0.01 } },
+				       { .cause = CAUSE_SPIN_UP, .joules = { 0.02 } } };
+
+	power_submit(power, START, POWER_READ, 4096, false);
+	power_submit(power, START, POWER_WRITE, 8192, true);
+	power_submit(power, START, POWER_FLUSH, 0, false);
+	power_submit(power, START, POWER_DISCARD, 1 << 20, false);
+	power_draw(power, START, 5 * MS, works, 2);
+	power_advance(power, START + 100 * MS);
+	check_near("idle", power_cause_joules(power, 0, CAUSE_IDLE), 0.05, 1e-12);
+	check_near("read", power_cause_joules(power, 0, CAUSE_READ), 1e-5 + 4096 * 2e-9, 1e-12);
+	check_near("write", power_cause_joules(power, 0, CAUSE_WRITE), 1e-5 + 8192 * 3e-9, 1e-12);
+	check_near("flush", power_cause_joules(power, 0, CAUSE_FLUSH), 4e-4 + 1e-5 + 4e-4, 1e-12);
+	check_near("discard", power_cause_joules(power, 0, CAUSE_DISCARD), 1e-5, 1e-12);
+	check_near("seek", power_cause_joules(power, 0, CAUSE_SEEK), 0.01, 1e-12);
+	check_near("spin-up", power_cause_joules(power, 0, CAUSE_SPIN_UP), 0.02, 1e-12);
+	power_free(power);
+}
+
+static void a_rail_that_is_off_draws_nothing_and_falls_to_half_by_the_hold_up(void)
+{
+	struct power *power = one_rail("12v,12,0,6,0,0,0,0", 100 * MS);
+	double volts, amps, joules;
+
+	power_switch(power, 110 * MS, 0, false);
+	joules = power_joules(power, 0);
+	check_near("joules at the switch", joules, 0.06, 1e-12);
+	power_advance(power, 120 * MS);
+	CHECK(power_joules(power, 0) == joules);
+	/* 12 V to nothing within 4 ms: means of 10.5, 7.5, 4.5, 1.5. */
+	for (int64_t window = 110; window < 120; window++) {
+		CHECK(power_mean(power, window, 1, 0, &volts, &amps));
+		check_near("falling volts", volts, window < 114 ? 10.5 - 3 * (double)(window - 110) : 0,
+			   1e-12);
+		CHECK(amps == 0);
+	}
+	power_now(power, 0, &volts, &amps);
+	CHECK(volts == 0 && amps == 0);
+	power_switch(power, 120 * MS, 0, true);
+	power_now(power, 0, &volts, &amps);
+	CHECK(volts == 12 && amps == 0.5);
+	power_free(power);
+}
+
+static void a_drive_that_stops_gives_up_what_it_had_begun(void)
+{
+	struct power *power = one_rail("5v,5,0,1,0,0,1e-3,0", START);
+	double volts, amps;
+
+	power_submit(power, START, POWER_DISCARD, 0, false); /* 2 W for 0.5 ms */
+	power_run(power, START + 250 * US, false);
+	power_submit(power, START + 260 * US, POWER_DISCARD, 0, false);
+	power_advance(power, START + 10 * MS);
+	check_near("joules", power_joules(power, 0), 3 * 250e-6, 1e-12);
+	power_now(power, 0, &volts, &amps);
+	CHECK(volts == 5 && amps == 0);
+	power_run(power, START + 10 * MS, true);
+	power_advance(power, START + 20 * MS);
+	check_near("joules", power_joules(power, 0), 3 * 250e-6 + 0.01, 1e-12);
+	power_free(power);
+}
+
 int main(void)
 {
 	volts_and_amps_solve_the_droop_equation();
@@ -361,5 +473,9 @@ int main(void)
 	means_that_are_no_longer_held_are_refused();
 	a_window_that_began_before_the_twin_is_not_given();
 	bad_rails_are_refused_with_the_reason();
+	causes_add_up_to_the_joules_in_any_load();
+	each_cause_has_its_part();
+	a_rail_that_is_off_draws_nothing_and_falls_to_half_by_the_hold_up();
+	a_drive_that_stops_gives_up_what_it_had_begun();
 	return report("power");
 }

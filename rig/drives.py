@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives' health: a twin's own page, of any other drive what its host told last (`drive_health`)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from analysis.influx import Client, InfluxError, quote_string
+from rig.errors import UserError
+from rig.lab import Lab
+
+app = typer.Typer(no_args_is_help=True, help="Drives: what there is, and how they are.")
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+# A twin counts bytes and seconds; hosts tell in these units and names (docs/schema.md).
+COLUMNS = (
+    "temperature_celsius",
+    "power_on_hours",
+    "host_bytes_written",
+    "nand_bytes_written",
+    "erase_count_mean",
+    "erase_count_max",
+    "percentage_used",
+    "media_errors",
+    "power_cycles",
+    "unsafe_shutdowns",
+)
+
+
+@dataclass(frozen=True)
+class Health:
+    """What is known of a drive. `source`: "twin", "host", or "" with the reason; `figures` by name."""
+
+    host: str
+    drive: str
+    interface: str
+    serial: str
+    source: str
+    reason: str
+    figures: dict[str, float]
+
+
+def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[Health]:
+    """The health of the lab's drives, or of those of `host`, or of one. Raises UserError for a wrong name."""
+    from rig import measure
+    from rig.virtuallab import lab as virtuallab
+
+    if host is not None and host not in lab.hosts:
+        raise UserError(f"{host!r} is no test host; allowed: {', '.join(lab.hosts)}")
+    if drive is not None and drive not in lab.hosts[host].drives:
+        raise UserError(f"{drive!r} is no drive of {host}; allowed: {', '.join(lab.hosts[host].drives)}")
+    found = []
+    with measure.client(lab) as database:
+        for name in [host] if host else lab.hosts:
+            spec = lab.hosts[name]
+            twins = virtuallab.twinned(spec)
+            for key in [drive] if drive else spec.drives:
+                of = _of_twin(name, key) if key in twins else _of_host(database, name, key)
+                found.append(Health(name, key, spec.drives[key].interface, spec.drives[key].serial, *of))
+    return found
+
+
+def _of_twin(host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+    from rig.virtuallab import lab as virtuallab
+
+    try:
+        page = virtuallab.truth(host, drive, "state")["health"]
+    except UserError as error:
+        return "", str(error), {}
+    page["power_on_hours"] = page.pop("power_on_seconds") / 3600
+    return "twin", "", page
+
+
+def _of_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+    where = f"host = {quote_string(host)} AND drive = {quote_string(drive)}"
+    try:
+        frame = database.query(f"SELECT * FROM drive_health WHERE {where} ORDER BY time DESC LIMIT 1")
+    except InfluxError as error:
+        return "", str(error), {}
+    if frame.is_empty():
+        return "", "its host has told nothing yet", {}
+    row: dict[str, Any] = frame.row(0, named=True)
+    row["host_bytes_written"] = row.get("data_units_written_bytes")
+    return "host", "", {key: row[key] for key in COLUMNS if row.get(key) is not None}
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `show` a word of its own: typer drops the name of an only command."""
+
+
+@app.command()
+def show(
+    host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host; all by default.")] = None,
+    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show bytes written, power cycles, unsafe shutdowns, hours, temperature of drives."""
+    from rig import lab
+
+    found = health(lab.load(), host, drive)
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=1))
+        return
+    shown = [column for column in COLUMNS if any(column in one.figures for one in found)]
+    table = Table("drive", "serial", "told by", *(column.replace("_", " ") for column in shown))
+    for one in found:
+        figures = (_text(one.figures.get(column)) for column in shown)
+        table.add_row(f"{one.host}/{one.drive}", one.serial, one.source or "-", *figures)
+    out.print(table)
+    for one in found:
+        if one.reason:
+            out.print(f"{one.host}/{one.drive}: {escape(one.reason)}")
+
+
+def _text(figure: float | None) -> str:
+    if figure is None:
+        return "-"
+    return str(figure) if isinstance(figure, int) else f"{figure:.2f}"

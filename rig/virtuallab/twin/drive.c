@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#define _GNU_SOURCE
+#include "drive.h"
+
+#include <time.h>
+
+#define NS_PER_SECOND 1000000000
+
+int64_t drive_monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+void drive_settle(struct drive *drive)
+{
+	struct cut_state cut;
+	double joules = 0;
+	int64_t now_ns;
+
+	cut_state(drive->cut, &cut);
+	pthread_mutex_lock(&drive->lock);
+	now_ns = drive_monotonic_ns();
+	power_advance(drive->power, now_ns);
+	for (unsigned r = 0; r < power_rail_count(drive->power); r++)
+		joules += power_joules(drive->power, r);
+	warmth_step(&drive->warmth, now_ns, joules);
+	if (cut.powered)
+		drive->powered_ns += now_ns - drive->powered_until_ns;
+	drive->powered_until_ns = now_ns;
+	pthread_mutex_unlock(&drive->lock);
+}
+
+void drive_health(struct drive *drive, struct health *health, double *celsius)
+{
+	uint64_t counters[COUNTERS];
+	struct cut_state cut;
+
+	cut_state(drive->cut, &cut);
+	pthread_mutex_lock(&drive->lock);
+	counters_now(drive->counters, counters);
+	*health = drive->kept;
+	health->host_bytes_written += counters[COUNTER_WRITE_BYTES];
+	/* The flash writes what the host writes, and nothing else. */
+	health->nand_bytes_written += counters[COUNTER_WRITE_BYTES];
+	health->power_cycles += cut.power_ons;
+	health->unsafe_shutdowns += cut.cuts;
+	health->power_on_seconds += (double)drive->powered_ns * 1e-9;
+	*celsius = drive->warmth.celsius;
+	pthread_mutex_unlock(&drive->lock);
+}

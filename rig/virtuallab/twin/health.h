@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What a virtual drive knows of its life: bytes, power cycles, hours, temperature;
+ * and the file that keeps it from one run of the twin to the next. No clock, no
+ * lock: the caller gives times and figures.
+ *
+ * Temperature. First order: at a steady power it goes to ambient_celsius +
+ * kelvin_per_watt x watts, with the time constant thermal_seconds. It begins at
+ * ambient_celsius and is not kept.
+ */
+#ifndef JOULERIG_HEALTH_H
+#define JOULERIG_HEALTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct thermal {
+	double ambient_celsius;
+	double kelvin_per_watt;
+	double seconds;
+};
+
+/* Since the drive was new. */
+struct health {
+	uint64_t host_bytes_written;
+	uint64_t nand_bytes_written;
+	uint64_t power_cycles;
+	uint64_t unsafe_shutdowns;
+	double power_on_seconds;
+};
+
+struct warmth {
+	struct thermal thermal;
+	double celsius;
+	int64_t time_ns;
+	double joules; /* taken up to then */
+};
+
+void warmth_begin(struct warmth *warmth, const struct thermal *thermal, int64_t time_ns);
+/* The drive has taken `joules` since the beginning, up to time_ns. */
+void warmth_step(struct warmth *warmth, int64_t time_ns, double joules);
+
+/* Reads what was kept; all 0 where there is no file. A drive whose twin ended
+ * without a word has had an unsafe shutdown more. False: one line in error. */
+bool health_load(struct health *health, const char *path, char *error, size_t error_size);
+/* Puts the file there whole, or leaves the one before. `running`: it is not the
+ * twin's last word. False with errno. */
+bool health_save(const struct health *health, const char *path, bool running);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#define _GNU_SOURCE
+#include "health.h"
+#include "check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SECOND 1000000000LL
+
+static char folder[] = "/tmp/twin-health-XXXXXX";
+static char path[64];
+
+static void put(const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	CHECK(file != NULL);
+	fputs(text, file);
+	fclose(file);
+}
+
+static bool near(double found, double expected)
+{
+	return fabs(found - expected) < 1e-9;
+}
+
+static void a_steady_power_warms_up_by_the_time_constant(void)
+{
+	struct thermal thermal = { .ambient_celsius = 25, .kelvin_per_watt = 4, .seconds = 100 };
+	struct warmth warmth, by_steps;
+
+	warmth_begin(&warmth, &thermal, 7 * SECOND);
+	warmth_begin(&by_steps, &thermal, 7 * SECOND);
+	CHECK(near(warmth.celsius, 25));
+	warmth_step(&warmth, 107 * SECOND, 500); /* 5 W */
+	CHECK(near(warmth.celsius, 25 + 20 * (1 - exp(-1))));
+	for (int n = 1; n <= 100; n++)
+		warmth_step(&by_steps, (7 + n) * SECOND, 5.0 * n);
+	CHECK(near(by_steps.celsius, warmth.celsius));
+	warmth_step(&warmth, 100007 * SECOND, 500 + 5.0 * 99900);
+	CHECK(near(warmth.celsius, 45));
+	warmth_step(&warmth, 100007 * SECOND, 1e9); /* no time: nothing */
+	CHECK(near(warmth.celsius, 45));
+	warmth_step(&warmth, 200007 * SECOND, 500 + 5.0 * 99900); /* off */
+	CHECK(near(warmth.celsius, 25));
+}
+
+static void what_was_kept_is_read_back(void)
+{
+	struct health health = { 1ULL << 60, 12345, 7, 2, 3600.5 }, read;
+	char error[256];
+
+	unlink(path);
+	CHECK(health_load(&read, path, error, sizeof error) && read.power_cycles == 0);
+	CHECK(health_save(&health, path, false) && health_load(&read, path, error, sizeof error));
+	CHECK(read.host_bytes_written == 1ULL << 60 && read.nand_bytes_written == 12345);
+	CHECK(read.power_cycles == 7 && read.unsafe_shutdowns == 2 && near(read.power_on_seconds, 3600.5));
+}
+
+static void an_end_without_a_word_is_an_unsafe_shutdown(void)
+{
+	struct health health = { .unsafe_shutdowns = 2 }, read;
+	char error[256];
+
+	CHECK(health_save(&health, path, true) && health_load(&read, path, error, sizeof error));
+	CHECK(read.unsafe_shutdowns == 3);
+}
+
+static void a_damaged_file_is_refused_and_named(void)
+{
+	static const char *const texts[] = {
+		"", "hello\n",
+		"host_bytes_written 1\nnand_bytes_written 1\npower_cycles 1\nunsafe_shutdowns 1\n",
+		"host_bytes_written 1\nnand_bytes_written 1\npower_cycles 1\nunsafe_shutdowns 1\n"
+		"power_on_seconds 1.0\nrunning 2\n",
+	};
+	struct health read;
+	char error[256];
+
+	for (unsigned n = 0; n < sizeof texts / sizeof *texts; n++) {
+		put(texts[n]);
+		CHECK(!health_load(&read, path, error, sizeof error) && strstr(error, path));
+	}
+}
+
+static void a_file_that_cannot_be_written_leaves_the_one_before(void)
+{
+	struct health health = { .power_cycles = 5 }, read;
+	char error[256];
+
+	CHECK(health_save(&health, path, false));
+	CHECK(!health_save(&health, "/nonexistent/health", false));
+	CHECK(health_load(&read, path, error, sizeof error) && read.power_cycles == 5);
+}
+
+int main(void)
+{
+	CHECK(mkdtemp(folder) != NULL);
+	snprintf(path, sizeof path, "%s/drive.img.health", folder);
+	a_steady_power_warms_up_by_the_time_constant();
+	what_was_kept_is_read_back();
+	an_end_without_a_word_is_an_unsafe_shutdown();
+	a_damaged_file_is_refused_and_named();
+	a_file_that_cannot_be_written_leaves_the_one_before();
+	unlink(path);
+	rmdir(folder);
+	return report("health");
+}
