@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A power-cut campaign's results folder: what was recorded, and all that is concluded from it, computed anew."""
+"""A power-cut campaign's results folder: what was recorded, and what follows from it, computed anew."""
 
 from __future__ import annotations
 

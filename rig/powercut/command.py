@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from analysis.powercut import folder as folders
+from analysis.powercut import tables
 from rig import paths
 from rig.errors import UserError
 
@@ -89,7 +90,7 @@ def _show(folder: Path, as_json: bool) -> None:
     verdicts = campaign.verdicts()
     for subject in campaign.subjects:
         found = verdicts[subject.name]
-        joules = joules_per_durable_write(campaign.cuts[subject.name])
+        joules = tables.joules_per_durable_write(campaign.cuts[subject.name])
         table.add_row(
             subject.drive, subject.filesystem or "none", str(found.cuts), str(found.flushes),
             str(found.promised_writes), str(found.broken_promises), str(found.acknowledged_lost),
@@ -110,16 +111,6 @@ def _show(folder: Path, as_json: bool) -> None:
             out.print(f"  {escape(reason)}")
 
 
-def joules_per_durable_write(cuts: list[folders.Cut]) -> float | None:
-    """Over all cuts whose energy is known: the drive's joules between promises, over the writes promised."""
-    joules = writes = 0
-    for cut in cuts:
-        energy = cut.record.get("joules", cut.record.get("true_joules"))
-        if energy is not None:
-            joules, writes = joules + energy, writes + cut.durable.writes
-    return joules / writes if writes else None
-
-
 def as_mapping(campaign: folders.Campaign, folder: Path) -> dict[str, Any]:
     """The whole of it for programs: verdicts, cuts, every broken promise by sequence number."""
     verdicts = campaign.verdicts()
@@ -131,7 +122,7 @@ def as_mapping(campaign: folders.Campaign, folder: Path) -> dict[str, Any]:
             {
                 **dataclasses.asdict(subject),
                 "verdict": dataclasses.asdict(verdicts[subject.name]),
-                "joules_per_durable_write": joules_per_durable_write(campaign.cuts[subject.name]),
+                "joules_per_durable_write": tables.joules_per_durable_write(campaign.cuts[subject.name]),
                 "failed": campaign.failed[subject.name],
                 "cuts": [
                     {

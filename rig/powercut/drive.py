@@ -45,9 +45,8 @@ def campaign(
     model = profile.load(profile_name, "--profile")
     random_ = random.Random(seed)
     subject = Subject(profile_name, host="", drive=profile_name, plp=model.plp)
-    record = Record(
-        f"powercut-{profile_name}", [subject], virtual=True, seed=seed, profile=profile_name, twin=options
-    )
+    definition = {"profile": profile_name, "cuts": cuts, "seed": seed, "twin": options}
+    record = Record.create(f"powercut-{profile_name}", [subject], definition, virtual=True)
     with LoneTwin(model, DRIVE_BYTES, options) as twin:
         files.replace(
             record.cut(subject, 0) / "after.jsonl",

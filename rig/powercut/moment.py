@@ -29,14 +29,19 @@ class Moment:
     """
 
     def __init__(
-        self, phase: str, random_: random.Random, any_seconds: tuple[float, float] = ANY_SECONDS
+        self,
+        phase: str,
+        random_: random.Random,
+        *,
+        operations: tuple[int, int] = OPERATIONS,
+        any_seconds: tuple[float, float] = ANY_SECONDS,
     ) -> None:
         if phase not in PHASES:
             raise ValueError(f"phase {phase!r}; allowed: {', '.join(PHASES)}")
         self.phase = phase
         self._random = random_
         self._any_seconds = any_seconds
-        self._left = random_.randint(*OPERATIONS)
+        self._left = random_.randint(*operations)
         self._promised = False
         self._asked: dict[int, tuple[str, float]] = {}
         self._seconds: dict[str, list[float]] = defaultdict(list)

@@ -17,23 +17,34 @@ from rig import files, paths
 
 
 class Record:
-    """A new campaign's folder in results/."""
+    """A campaign's folder in results/."""
 
-    def __init__(self, name: str, subjects: list[Subject], **more: Any) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        manifest = json.loads((folder / folders.MANIFEST).read_text())
+        self.id: str = manifest["id"]
+        self.campaign: str = manifest["campaign"]
+        self.definition: dict[str, Any] = manifest["definition"]
+        self.subjects = [Subject(**entry) for entry in manifest["subjects"]]
+
+    @classmethod
+    def create(cls, name: str, subjects: list[Subject], definition: dict[str, Any], virtual: bool) -> Record:
+        """A new one."""
         created = time.time_ns()
-        self.id = f"{name}-{datetime.fromtimestamp(created / 1e9, UTC):%Y%m%d-%H%M%S}"
-        self.campaign = secrets.token_hex(16)
-        self.folder = paths.results() / self.id
-        self.folder.mkdir(parents=True)
+        id_ = f"{name}-{datetime.fromtimestamp(created / 1e9, UTC):%Y%m%d-%H%M%S}"
+        folder = paths.results() / id_
+        folder.mkdir(parents=True)
         manifest = {
             "version": 1,
-            "id": self.id,
-            "campaign": self.campaign,
+            "id": id_,
+            "campaign": secrets.token_hex(16),
             "created_ns": created,
+            "virtual": virtual,
+            "definition": definition,
             "subjects": [dataclasses.asdict(subject) for subject in subjects],
-            **more,
         }
-        files.replace(self.folder / folders.MANIFEST, json.dumps(manifest, indent=1))
+        files.replace(folder / folders.MANIFEST, json.dumps(manifest, indent=1))
+        return cls(folder)
 
     def cut(self, subject: Subject, number: int) -> Path:
         """The folder of one cut; number 0 holds what was there before the first."""

@@ -38,6 +38,13 @@ class Trigger(Protocol):
         """Looks at a line of the writer; not asked again once it has chosen."""
 
 
+class Never:
+    """The trigger of a witness whose drive is cut when another's moment has come."""
+
+    def saw(self, line: dict[str, Any]) -> Choice | None:
+        return None
+
+
 class Ledger:
     """An append-only file of lines, each with both clocks of the controller; on disk when `write` returns."""
 
@@ -107,6 +114,15 @@ class Witness:
         self._raise()
         return self._has_cut.is_set()
 
+    def was_cut(self, line: dict[str, Any]) -> None:
+        """Keep that the power was cut: what the witness whose trigger chose the moment says to the others."""
+        self._ledger.write({"event": "cut", **line})
+        with self._answering:
+            self._has_cut.set()
+            if self._withheld:
+                with contextlib.suppress(OSError):  # the writer's host may have gone with the power
+                    self._answer(b"stop\n" * self._withheld)
+
     def end(self, seconds: float = 0.0) -> None:
         """Take what the writer still tells, for at most `seconds` or until it has gone; then leave it."""
         serving = self._threads[0]
@@ -166,10 +182,6 @@ class Witness:
         try:
             time.sleep(max(0.0, moment - time.monotonic()))
             asked_ns = time.monotonic_ns()
-            self._ledger.write({"event": "cut", "asked_ns": asked_ns, **self._cut()})
-            with self._answering:
-                self._has_cut.set()
-                with contextlib.suppress(OSError):  # the writer's host may have gone with the power
-                    self._answer(b"stop\n" * self._withheld)
+            self.was_cut({"asked_ns": asked_ns, **self._cut()})
         except BaseException as error:
             self._errors.append(error)

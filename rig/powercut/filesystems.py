@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a power cut asks of each file system: `filesystems.yml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from pydantic import Field
+
+from rig.errors import Strict, validate
+
+
+class AfterCut(Strict):
+    """What each file system promises of renames, and what is run on it after a cut; docs/power_cuts.md.
+
+    `repair` and `check` get the device as their last argument; empty: there is none.
+    """
+
+    atomic_rename: bool = True
+    repair: list[str] = Field(default_factory=list)
+    check: list[str] = Field(default_factory=list)
+
+
+def load() -> dict[str, AfterCut]:
+    """By the names of rig/filesystems.yml."""
+    source = Path(__file__).parent / "filesystems.yml"
+    return {
+        name: validate(AfterCut, entry, source.name, name)
+        for name, entry in yaml.safe_load(source.read_text()).items()
+    }
