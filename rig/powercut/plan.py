@@ -57,10 +57,17 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCut:
         if plan.subjects.index(pair) < number:
             raise UserError(f"{where}: {pair.drive} with {pair.filesystem} is there twice; once is allowed")
         for host, spec in lab.hosts.items():
-            if pair.drive in spec.drives and not spec.drives[pair.drive].rails:
+            if pair.drive not in spec.drives:
+                continue
+            if not spec.drives[pair.drive].rails:
                 raise UserError(
                     f"{where}.drive: {pair.drive} of {host} has no rails, so its power cannot be cut"
                 )
+            for array, of in spec.arrays.items():
+                if pair.drive in of.members:
+                    raise UserError(
+                        f"{where}.drive: {pair.drive} of {host} is a member of {array}; allowed: others"
+                    )
     return plan
 
 

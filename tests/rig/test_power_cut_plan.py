@@ -16,10 +16,19 @@ MAPPING = {
     "question": "Is it still there?",
     "subjects": [
         {"drive": "fast", "filesystem": "ext4"},
-        {"drive": "hdd-1", "filesystem": "ext2"},
+        {"drive": "slow", "filesystem": "ext2"},
         {"drive": "fast"},
     ],
 }
+
+
+@pytest.fixture
+def bench(lab_files):
+    """The bench with a hard disk of its own, which is in no array."""
+    lab_files.drives["slow"] = {**lab_files.drives["hdd-1"], "serial": "SERIAL-E", "rails": {}}
+    rail = lab_files.drives["fast"]["rails"]["12v"]
+    lab_files.drives["slow"]["rails"] = {"12v": {**rail, "meter": "tap2", "volts": "CH3", "amps": "CH4"}}
+    return lab_files.load()
 
 
 @pytest.fixture
@@ -29,7 +38,7 @@ def mapping():
 
 def test_each_pair_becomes_a_subject_of_the_host_that_has_the_drive(bench, mapping):
     found = plan.subjects(plan.parse(mapping, bench, "x.yml"), bench)
-    assert [s.name for s in found] == ["bench1-fast-ext4", "bench1-hdd-1-ext2", "bench1-fast-none"]
+    assert [s.name for s in found] == ["bench1-fast-ext4", "bench1-slow-ext2", "bench1-fast-none"]
     assert [s.plp for s in found] == [True, False, True]
     assert [s.atomic_rename for s in found] == [True, False, True]
     assert [s.filesystem for s in found] == ["ext4", "ext2", ""]
@@ -38,7 +47,7 @@ def test_each_pair_becomes_a_subject_of_the_host_that_has_the_drive(bench, mappi
 def test_what_is_cut_together_is_on_different_drives(bench, mapping):
     found = plan.groups(plan.subjects(plan.parse(mapping, bench, "x.yml"), bench))
     assert [[s.name for s in group] for group in found] == [
-        ["bench1-fast-ext4", "bench1-hdd-1-ext2"],
+        ["bench1-fast-ext4", "bench1-slow-ext2"],
         ["bench1-fast-none"],
     ]
 
@@ -46,7 +55,8 @@ def test_what_is_cut_together_is_on_different_drives(bench, mapping):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"subjects": [{"drive": "slow"}]}, r"subjects\.0\.drive: 'slow' is no drive .*allowed: .*fast"),
+        ({"subjects": [{"drive": "old"}]}, r"subjects\.0\.drive: 'old' is no drive .*allowed: .*fast"),
+        ({"subjects": [{"drive": "hdd-1"}]}, r"hdd-1 of bench1 is a member of pair"),
         ({"subjects": [{"drive": "pair"}]}, r"subjects\.0\.drive: 'pair' is no drive"),
         ({"subjects": [{"drive": "bare"}]}, r"bare of bench1 has no rails"),
         ({"subjects": [{"drive": "fast", "filesystem": "fat"}]}, r"'fat' is unknown; allowed: none, .*ext4"),
