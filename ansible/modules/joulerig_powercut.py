@@ -7,7 +7,7 @@ module: joulerig_powercut
 short_description: Prepare a drive for power cuts, start the writer, tell what is there after a cut
 description:
   - "prepare: wipe lease, mkfs. write: mount (or wipe lease of the bare drive), start the writer and leave it
-    running. survey: repair where the file system needs it, mount, read back, unmount, check. reset: reset the
+    running. survey: mount, read back, unmount, check; what cannot be mounted is repaired first. reset: reset the
     host. clean: unmount."
   - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
 options:
@@ -18,7 +18,10 @@ options:
     choices: [prepare, write, survey, reset, clean]
   member: {description: "The declared drive.", type: dict, required: true}
   filesystem: {description: "Definition as of joulerig_run; empty: the bare drive.", type: dict, default: {}}
-  after: {description: "repair and check, commands that get the device.", type: dict, default: {}}
+  after:
+    description: "before_mount, repair and check: commands that get the device."
+    type: dict
+    default: {}
   options: {description: "Words for the writer.", type: list, elements: str, default: []}
   witness: {description: "Where the witness listens: tcp:HOST:PORT.", type: str, default: ""}
 author: [Joulerig]
@@ -30,11 +33,16 @@ refused: {description: "Whether nothing was touched.", type: bool, returned: alw
 boot_id: {description: "Of the running kernel.", type: str, returned: write, survey, reset}
 survey: {description: "What durawriter survey printed.", type: str, returned: survey}
 mount_seconds: {description: "How long the mount took.", type: float, returned: survey of a file system}
+before_mount: {description: "command, exit and last_lines of it.", type: dict, returned: where it needs one}
 mount_problem:
-  description: "Why it cannot be mounted any more."
+  description: "Why it could not be mounted."
+  type: str
+  returned: survey of a file system that had to be repaired
+repair: {description: "command, exit and last_lines of it.", type: dict, returned: where it was repaired}
+lost:
+  description: "Why it cannot be mounted after the repair either."
   type: str
   returned: survey of a file system that is lost
-repair: {description: "command, exit and last_lines of it.", type: dict, returned: where it needs one}
 check: {description: "command, exit and last_lines of it.", type: dict, returned: where there is one}
 health: {description: "The drive's health report.", type: dict, returned: survey}
 """

@@ -14,10 +14,11 @@ from rig.errors import Strict, validate
 class AfterCut(Strict):
     """What each file system promises of renames, and what is run on it after a cut; docs/power_cuts.md.
 
-    `repair` and `check` get the device as their last argument; empty: there is none.
+    `before_mount`, `repair` and `check` get the device as their last argument; empty: there is none.
     """
 
     atomic_rename: bool = True
+    before_mount: list[str] = Field(default_factory=list)
     repair: list[str] = Field(default_factory=list)
     check: list[str] = Field(default_factory=list)
 

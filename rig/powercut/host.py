@@ -99,7 +99,7 @@ def _options(record: Record, generation: int = 0) -> list[str]:
 def _after(subject: Subject) -> dict[str, Any]:
     if not subject.filesystem:
         return {}
-    return filesystems.load()[subject.filesystem].model_dump(include={"repair", "check"})
+    return filesystems.load()[subject.filesystem].model_dump(exclude={"atomic_rename"})
 
 
 class _Cut:
@@ -200,10 +200,13 @@ class _Cut:
         if lab.hosts[name].virtual:
             record["true_joules"] = energy.true_joules(name, subject.drive, durable)
             files.replace(place / "truth.json", json.dumps({"cut": told}, indent=1))
-        kept = ("mount_problem", "mount_seconds", "mount_options", "repair", "check", "health")
+        kept = (
+            *("before_mount", "mount_problem", "repair", "lost"),
+            *("mount_seconds", "mount_options", "check", "health"),
+        )
         record |= {key: found[key] for key in kept if key in found}
         files.replace(place / "cut.json", json.dumps(record, indent=1))
-        if "mount_problem" in found:
+        if "lost" in found:
             self._host.ask(subject, "prepare")
 
     def _last_cut(self, subject: Subject) -> dict[str, Any] | None:

@@ -70,10 +70,11 @@ def start(member, definition, options, witness):
 
 
 def survey(member, definition, after, options):
-    """What is there: repaired where it must be, mounted (which replays a journal), read, unmounted, checked.
+    """What is there: mounted (which replays a journal), read, unmounted, checked.
 
-    `after`: {repair, check} of the file system. Nothing is written by intent but by repair and mount. A file
-    system that cannot be mounted any more is a finding (`mount_problem`): nothing of it is there.
+    `after`: {before_mount, repair, check} of the file system. Nothing is written by intent but by mount,
+    before_mount and repair. That it cannot be mounted is a finding (`mount_problem`): it is repaired then,
+    once. If that does not help (`lost`), nothing of it is there.
     """
     name = drive.find(member)
     device = f"/dev/{name}"
@@ -87,20 +88,33 @@ def survey(member, definition, after, options):
             os.close(descriptor)
         return result
     lease = drive.lease(member)
-    if after["repair"]:
-        result["repair"] = _checker(after["repair"], lease.device())
+    if after["before_mount"]:
+        result["before_mount"] = _checker(after["before_mount"], lease.device())
     with contextlib.ExitStack() as undo:
-        began = time.monotonic()
-        try:
-            result["mount_options"] = filesystem.mount(undo, device, definition, mount_point(member))
-        except Failed as error:
-            result.update(mount_problem=str(error), survey="")
+        problem = _mount(undo, member, definition, device, result)
+        if problem:
+            result["mount_problem"] = problem
+            if after["repair"]:
+                result["repair"] = _checker(after["repair"], lease.device())
+                problem = _mount(undo, member, definition, device, result)
+        if problem:
+            result.update(lost=problem, survey="")
         else:
-            result["mount_seconds"] = time.monotonic() - began
             result["survey"] = _read([*command, "--directory", mount_point(member)], [])
     if after["check"]:
         result["check"] = _checker(after["check"], device)
     return result
+
+
+def _mount(undo, member, definition, device, result):
+    """Mount, and keep how long it took; gives why it could not be, or nothing."""
+    began = time.monotonic()
+    try:
+        result["mount_options"] = filesystem.mount(undo, device, definition, mount_point(member))
+    except Failed as error:
+        return str(error)
+    result["mount_seconds"] = time.monotonic() - began
+    return ""
 
 
 def _read(command, keep):
