@@ -61,7 +61,8 @@ class WriteFate:
 class TargetFates:
     """`changed_at_rest`: offsets of sectors that no write touched and that are not as before.
 
-    `unreported_sectors` hold a write whose issue never reached the ledger: in flight, as it were.
+    `unreported_sectors` hold a write whose issue never reached the ledger: it was on its way to the witness
+    when the host died, so the write was in flight.
     """
 
     writes: list[WriteFate]
@@ -94,12 +95,12 @@ def judge(
     for write in writes:
         for sector in _sectors_of(write):
             by_sector[sector].append(write)
-    newest_known = max((o.sequence for o in ledger.operations), default=0)
+    known = {o.sequence for o in ledger.operations}
     shows: dict[int, int] = {}
     changed, unreported = [], 0
     for sector in sorted({*by_sector, *range(max(len(found.sectors), len(before.sectors)))}):
         cell, was = found.at(sector), before.at(sector)
-        if cell.state == "record" and cell.generation == ledger.generation and cell.sequence > newest_known:
+        if cell.state == "record" and cell.generation == ledger.generation and cell.sequence not in known:
             unreported += 1
             shows[sector] = cell.sequence
         elif sector in by_sector:

@@ -7,8 +7,8 @@ module: joulerig_powercut
 short_description: Prepare a drive for power cuts, start the writer, tell what is there after a cut
 description:
   - "prepare: wipe lease, mkfs. write: mount (or wipe lease of the bare drive), start the writer and leave it
-    running. survey: mount, read back, unmount, check; what cannot be mounted is repaired first. reset: reset the
-    host. clean: unmount."
+    running. survey: mount, read back, unmount, check; what cannot be mounted is repaired first. reset: reset
+    the host. clean: unmount."
   - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
 options:
   action:

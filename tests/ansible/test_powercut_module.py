@@ -12,6 +12,7 @@ from ansible.module_utils.joulerig import drive, powercut
 GIB = 1 << 30
 MEMBER = {"name": "hdd-1", "interface": "hdd", "serial": "HDD-1", "wwn": None, "size_bytes": GIB}
 EXT4 = {"name": "ext4", "type": "ext4", "mkfs": ["mkfs.ext4", "-F"], "mount_options": []}
+AFTER = {"before_mount": [], "repair": [], "check": []}
 OPTIONS = ["--campaign", "00" * 16]
 
 
@@ -60,7 +61,7 @@ def test_a_drive_is_given_its_file_system_under_a_lease(host, capsys, tmp_path, 
 @pytest.mark.parametrize("action", ["prepare", "write", "survey"])
 def test_another_drive_is_refused_whatever_is_asked(host, writer, capsys, tmp_path, action, filesystem):
     member = {**MEMBER, "serial": "HDD-9"}
-    answer = call(capsys, action, member=member, filesystem=filesystem, after={"repair": [], "check": []})
+    answer = call(capsys, action, member=member, filesystem=filesystem, after=AFTER)
     assert answer["refused"]
     assert "no drive with serial 'HDD-9'" in answer["problem"]
     assert calls(tmp_path, "mkfs.ext4") == calls(tmp_path, "durawriter") == []
@@ -75,10 +76,11 @@ def test_a_bare_drive_that_is_in_use_is_refused(host, writer, capsys, tmp_path, 
     assert calls(tmp_path, "durawriter") == []
 
 
-def test_a_repair_takes_a_lease(host, writer, tool, capsys, tmp_path):
+@pytest.mark.parametrize("when", ["before_mount", "repair"])
+def test_a_repair_takes_a_lease(host, writer, tool, capsys, tmp_path, when):
     tool("e2fsck", "true")
     host.put(host.proc / "swaps", "Filename\n/dev/sda partition 1 0 -2\n")
-    after = {"repair": ["e2fsck", "-y"], "check": []}
+    after = {**AFTER, when: ["e2fsck", "-y"]}
     assert call(capsys, "survey", filesystem=EXT4, after=after)["refused"]
     assert calls(tmp_path, "e2fsck") == []
 
@@ -104,9 +106,22 @@ def test_a_file_system_that_cannot_be_mounted_is_a_finding(host, writer, tool, c
     tool("mount", "echo wrong superblock >&2; exit 32")
     tool("smartctl", "echo '{}'")
     tool("e2fsck", "echo damaged; exit 4")
-    after = {"repair": [], "check": ["e2fsck", "-n"]}
+    after = {**AFTER, "check": ["e2fsck", "-n"]}
     answer = call(capsys, "survey", filesystem=EXT4, after=after, options=OPTIONS)
     assert answer["problem"] == ""
     assert "wrong superblock" in answer["mount_problem"]
+    assert answer["lost"] == answer["mount_problem"]
     assert answer["survey"] == ""
     assert (answer["check"]["exit"], answer["check"]["last_lines"]) == (4, ["damaged"])
+
+
+def test_a_file_system_that_cannot_be_mounted_is_repaired_once(host, writer, tool, capsys, tmp_path):
+    tool("mount", f"test -e {tmp_path}/repaired && exit 1; echo wrong superblock >&2; exit 32")
+    tool("smartctl", "echo '{}'")
+    tool("e2fsck", f"touch {tmp_path}/repaired; echo repaired; exit 1")
+    after = {**AFTER, "repair": ["e2fsck", "-y"]}
+    answer = call(capsys, "survey", filesystem=EXT4, after=after, options=OPTIONS)
+    assert "exit 32" in answer["mount_problem"]
+    assert answer["repair"]["last_lines"] == ["repaired"]
+    assert len(calls(tmp_path, "mount")) == 2
+    assert "exit 1" in answer["lost"]
