@@ -2,6 +2,7 @@
 """A test host's part in a power cut: what it refuses, and how the writer gets its drive."""
 
 import json
+import time
 
 import joulerig_powercut
 import pytest
@@ -91,7 +92,10 @@ def test_the_writer_gets_an_open_drive_and_no_path(host, writer, capsys, tmp_pat
     (told,) = calls(tmp_path, "durawriter")
     assert str(host.dev) not in told
     assert "--witness tcp:10.0.2.2:5" in told
-    assert (tmp_path / "place-hdd-1.log").read_text().strip() == f"{host.dev}/sda"
+    end = time.monotonic() + 10
+    while not (words := (tmp_path / "place-hdd-1.log").read_text().strip()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert words == f"{host.dev}/sda"
 
 
 def test_a_writer_that_ends_at_once_is_told_with_its_words(host, tool, capsys, monkeypatch):
