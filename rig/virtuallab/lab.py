@@ -12,7 +12,7 @@ from pathlib import Path
 from rig import files, paths, services, wait
 from rig.errors import UserError
 from rig.lab import Drive, Lab, TestHost
-from rig.virtuallab import accelerator, image, machine, profile
+from rig.virtuallab import accelerator, image, machine, profile, twin_parameters
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
 SHUTDOWN_SECONDS = 40.0
@@ -153,9 +153,10 @@ def twin_command(
 ) -> list[str]:
     """The command that runs a drive's twin."""
     return [
-        "nbdkit", "--foreground", "--exit-with-parent", "--unix", str(nbd),
+        "nbdkit", "--foreground", "--exit-with-parent", "--threads", str(twin_parameters.THREADS),
+        "--unix", str(nbd),
         str(paths.program("nbdkit-twin-plugin.so")), f"file={backing}", f"size={size_bytes}",
-        f"serial={serial}", f"truth={truth_path}", *model.parameters(),
+        f"serial={serial}", f"truth={truth_path}", *twin_parameters.of(model),
     ]  # fmt: skip
 
 
@@ -166,6 +167,11 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
         raise UserError(
             f"host_vars/{host}.yml: drives.{key}.rails: profile {drive.profile!r} has no rail {missing!r};"
             f" allowed: {', '.join(model.rails)}"
+        )
+    if _profile_interface(drive) != model.interface or drive.plp != model.plp:
+        raise UserError(
+            f"host_vars/{host}.yml: drives.{key}: interface {drive.interface!r}, plp {drive.plp}: profile"
+            f" {drive.profile!r} is {model.interface}, plp {model.plp}"
         )
     backing = folder() / "drives" / f"{host}-{key}.img"
     backing.parent.mkdir(parents=True, exist_ok=True)
@@ -181,6 +187,10 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
         priority=100,
         restart=False,
     )
+
+
+def _profile_interface(drive: Drive) -> str:
+    return "nvme" if drive.interface == "nvme" else "sata"
 
 
 def _tap(lab: Lab, tap: str) -> services.Program:

@@ -1,58 +1,157 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drive profiles: what a twin draws from each of its rails, from `profiles/<name>.yml`."""
+"""Drive profiles: how fast a twin is and what it draws from each of its rails, from `profiles/<name>.yml`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from rig.errors import Strict, UserError, validate
 
 FOLDER = Path(__file__).parent / "profiles"
+
+# Of a drive's own work, as the twin calls its causes.
+Cause = Literal["gc", "fold", "seek", "spin_up", "wake"]
+NonNegativeInt = Annotated[int, Field(ge=0)]
+
+
+class WorkModel(Strict):
+    """What a piece of the drive's own work adds: joules for each byte it moves, watts while it lasts."""
+
+    joules_per_byte: NonNegativeFloat = 0.0
+    watts: NonNegativeFloat = 0.0
 
 
 class RailModel(Strict):
     """Power of one rail: idle watts, and the joules that each operation adds.
 
     `source_ohms` is what lies between the supply and the drive: the rail droops by ohms x amps.
+    `active_watts` is the most that operations add to idle (the twin's default: 2 A x volts).
     """
 
     volts: PositiveFloat
     source_ohms: NonNegativeFloat
     idle_watts: NonNegativeFloat
+    active_watts: PositiveFloat | None = None
     read_joules_per_byte: NonNegativeFloat = 0.0
     write_joules_per_byte: NonNegativeFloat = 0.0
     command_joules: NonNegativeFloat = 0.0
     flush_joules: NonNegativeFloat = 0.0
+    work: dict[Cause, WorkModel] = Field(default_factory=dict)
+
+
+class FlashLatency(Strict):
+    """Microseconds. `read` and `write` are what a command takes beside the flash and the link."""
+
+    read: NonNegativeFloat
+    write: NonNegativeFloat
+    flush: NonNegativeFloat
+    page_read: PositiveFloat
+    program: PositiveFloat
+    slc_program: PositiveFloat | None = None
+    erase: NonNegativeFloat
+
+
+class Flash(Strict):
+    """An SSD's inside: rig/virtuallab/twin/flash.h."""
+
+    channels: PositiveInt
+    page_bytes: PositiveInt
+    latency_us: FlashLatency
+    read_bytes_per_second: PositiveFloat
+    write_bytes_per_second: PositiveFloat
+    overprovisioning: PositiveFloat
+    slc_fraction: NonNegativeFloat = 0.0
+    fold_delay_seconds: NonNegativeFloat = 0.0
+
+    @model_validator(mode="after")
+    def _slc_has_its_latency(self) -> Flash:
+        if self.slc_fraction > 0 and self.latency_us.slc_program is None:
+            raise ValueError("latency_us.slc_program: missing; slc_fraction above 0 needs it")
+        return self
+
+
+class Seek(Strict):
+    """Milliseconds, as a hard disk's manual gives them."""
+
+    track_to_track: PositiveFloat
+    average: PositiveFloat
+    full_stroke: PositiveFloat
+
+
+class Disk(Strict):
+    """A hard disk's inside: rig/virtuallab/twin/disk.h."""
+
+    rpm: PositiveInt
+    heads: PositiveInt
+    zones: PositiveInt
+    seek_ms: Seek
+    head_switch_ms: NonNegativeFloat
+    command_us: NonNegativeFloat
+    outer_bytes_per_second: PositiveFloat
+    inner_bytes_per_second: PositiveFloat
+    link_bytes_per_second: PositiveFloat
+    read_ahead_bytes: NonNegativeInt
+
+
+class PowerState(Strict):
+    """An operational state bounds what the drive draws (`watts` of a rail: the most); one with `idle_seconds`
+    is entered by the drive itself after that time without work, and `watts` is what it draws there."""
+
+    name: str
+    watts: dict[str, NonNegativeFloat]
+    idle_seconds: PositiveFloat | None = None
+    entry_us: NonNegativeFloat = 0.0
+    exit_us: NonNegativeFloat = 0.0
 
 
 class Profile(Strict):
-    """A kind of drive. `sources` says where each number comes from, and which are free choices."""
+    """A kind of drive. `sources` says where each number comes from, and which are free choices.
+
+    `operating_state` is the operational one of `power_states` that the drive works in.
+    """
 
     description: str
     model: Annotated[str, Field(max_length=40)]
     sources: list[str]
-    rails: Annotated[dict[str, RailModel], Field(min_length=1, max_length=4)]
+    interface: Literal["sata", "nvme"]
     plp: bool = False
-    write_cache_bytes: NonNegativeInt = 0
-    ready_seconds: NonNegativeFloat = 0.0
+    ready_seconds: NonNegativeFloat
+    holdup_ms: PositiveFloat
+    write_cache_bytes: NonNegativeInt
+    flash: Flash | None = None
+    disk: Disk | None = None
+    power_states: list[PowerState] = Field(default_factory=list)
+    operating_state: str | None = None
+    rails: Annotated[dict[str, RailModel], Field(min_length=1, max_length=4)]
 
-    def parameters(self) -> list[str]:
-        """The profile as parameters of the twin's plugin."""
-        rails = [
-            f"rail={name},{r.volts!r},{r.source_ohms!r},{r.idle_watts!r},{r.read_joules_per_byte!r},"
-            f"{r.write_joules_per_byte!r},{r.command_joules!r},{r.flush_joules!r}"
-            for name, r in self.rails.items()
-        ]
-        return [
-            *rails,
-            f"plp={'yes' if self.plp else 'no'}",
-            f"write_cache={self.write_cache_bytes}",
-            f"ready={round(self.ready_seconds * 1e9)}",
-        ]
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Profile:
+        if (self.flash is None) == (self.disk is None):
+            raise ValueError("flash, disk: exactly one of the two must be there")
+        for state in self.power_states:
+            if set(state.watts) != set(self.rails):
+                raise ValueError(
+                    f"power_states: {state.name}: watts: rails {sorted(state.watts)};"
+                    f" must be {sorted(self.rails)}"
+                )
+        operational = [state.name for state in self.power_states if state.idle_seconds is None]
+        if operational and self.operating_state not in operational:
+            raise ValueError(f"operating_state: {self.operating_state!r}; allowed: {', '.join(operational)}")
+        idle = [state.idle_seconds for state in self.power_states if state.idle_seconds is not None]
+        if idle != sorted(set(idle)):
+            raise ValueError("power_states: idle_seconds must grow from state to state")
+        return self
+
+    def active_watts(self, rail: str) -> float | None:
+        """The most that operations add to a rail's idle power: by the operating state, or the rail's word."""
+        for state in self.power_states:
+            if state.name == self.operating_state:
+                return state.watts[rail] - self.rails[rail].idle_watts
+        return self.rails[rail].active_watts
 
 
 def names() -> list[str]:

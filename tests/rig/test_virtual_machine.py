@@ -167,6 +167,54 @@ def test_a_rail_that_the_profile_lacks(state, vhost):
         virtuallab._twin("vhost1", "nvme-plp", drive)
 
 
+def test_a_drive_that_its_profile_is_not(state, vhost):
+    drive = vhost.drives["nvme-plp"].model_copy(update={"plp": False})
+    with pytest.raises(
+        UserError,
+        match=r"drives.nvme-plp: interface 'nvme', plp False: profile 'nvme-enterprise' is nvme, plp True",
+    ):
+        virtuallab._twin("vhost1", "nvme-plp", drive)
+
+
+def test_a_twin_is_given_the_time_of_its_profile(state, vhost):
+    flash = virtuallab._twin("vhost1", "nvme-plp", vhost.drives["nvme-plp"]).command
+    assert {"model=flash", "channels=18", "page_read_ns=40000", "plp=yes", "write_cache=33554432"} <= set(
+        flash
+    )
+    assert flash.index("work=12v,gc,1.1e-08,0.0") > max(
+        n for n, w in enumerate(flash) if w.startswith("rail=")
+    )
+    disk = virtuallab._twin("vhost1", "hdd-1", vhost.drives["hdd-1"]).command
+    assert {
+        "model=disk",
+        "rpm=7200",
+        "average_seek_ns=8500000",
+        "work=12v,seek,0.0,4.4",
+        "ready=8000000000",
+    } <= set(disk)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        ("hdd-7200", {"disk": {"rpm": 0}}, r"odd.yml: disk.rpm: 0: .* greater than 0"),
+        ("hdd-7200", {"disk": {"speed": 1}}, r"odd.yml: disk: unknown key 'speed'; allowed: command_us, heads"),
+        ("sata-consumer", {"flash": {"latency_us": {"read": 1}}}, r"odd.yml: flash.latency_us.write: Field required"),
+        ("sata-consumer", {"disk": {}}, r"odd.yml: disk.rpm: Field required"),
+        ("nvme-consumer", {"operating_state": "PS9"}, r"odd.yml: .*operating_state: 'PS9'; allowed: PS0, PS1, PS2"),
+        ("nvme-consumer", {"interface": "scsi"}, r"odd.yml: interface: 'scsi': Input should be 'sata' or 'nvme'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_profiles_time_is_told_with_its_key(tmp_path, monkeypatch, name, change, line):
+    content = yaml.safe_load((profile.FOLDER / f"{name}.yml").read_text())
+    for key, value in change.items():
+        content[key] = {**content.get(key, {}), **value} if isinstance(value, dict) else value
+    (tmp_path / "odd.yml").write_text(yaml.safe_dump(content))
+    monkeypatch.setattr(profile, "FOLDER", tmp_path)
+    with pytest.raises(UserError, match=line):
+        profile.load("odd")
+
+
 def test_channels_that_a_virtual_tap_does_not_have(state, lab_files):
     lab_files.controller["meters"]["tap1"] = {
         "driver": "hameg-hmo", "virtual": {"tap": "t", "port": "a"}, "sample_rate_hz": 1000

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #define _GNU_SOURCE
 #include "cut.h"
+#include "device.h"
 #include "drive.h"
 
 #include <errno.h>
@@ -21,8 +22,8 @@ struct cut {
 	pthread_rwlock_t lock;
 	struct cache *cache;
 	_Atomic uint64_t cycle; /* odd while there is power; changed with the lock held */
-	int64_t ready_ns;
-	int64_t dies_ns; /* with a rail off: when the hold-up is over */
+	_Atomic int64_t ready_ns;
+	_Atomic int64_t dies_ns; /* with a rail off: when the hold-up is over */
 	unsigned rail_count;
 	bool rail_on[POWER_MAX_RAILS];
 	int64_t switched_ns[POWER_MAX_RAILS]; /* last; at first when the twin began */
@@ -117,6 +118,7 @@ static void lose_power(struct cut *cut, int64_t time_ns, const uint64_t *seed,
 
 	pthread_mutex_lock(&cut->drive->lock);
 	power_run(cut->drive->power, time_ns, false);
+	device_lost_power(cut->drive, time_ns);
 	pthread_mutex_unlock(&cut->drive->lock);
 
 	pthread_mutex_lock(&cut->sleep_lock);
@@ -155,15 +157,24 @@ static int no_power(void)
 	return -1;
 }
 
+/* A hold-up that is over ends the power cycle, whoever sees it first. */
+static void die_if_due(struct cut *cut, int64_t now_ns)
+{
+	if (now_ns >= cut->dies_ns) {
+		lock_for_change(cut);
+		unlock(cut);
+	}
+}
+
+/* Without the lock, for each operation comes by here: what is read may be the past
+ * the moment after with the lock as well, and the next step looks again. */
 int cut_enter(struct cut *cut, uint64_t *cycle)
 {
-	bool ready;
+	int64_t now_ns = drive_monotonic_ns();
 
-	lock_to_look(cut);
+	die_if_due(cut, now_ns);
 	*cycle = cut->cycle;
-	ready = is_powered(cut) && drive_monotonic_ns() >= cut->ready_ns;
-	unlock(cut);
-	return ready ? 0 : no_power();
+	return *cycle % 2 && now_ns >= cut->ready_ns ? 0 : no_power();
 }
 
 int cut_read(struct cut *cut, uint64_t cycle, void *data, size_t bytes, uint64_t offset)
@@ -221,12 +232,8 @@ int cut_wait(struct cut *cut, uint64_t cycle, int64_t until_ns)
 
 int cut_finish_read(struct cut *cut, uint64_t cycle)
 {
-	int result;
-
-	lock_to_look(cut);
-	result = cut->cycle == cycle ? 0 : no_power();
-	unlock(cut);
-	return result;
+	die_if_due(cut, drive_monotonic_ns());
+	return cut->cycle == cycle ? 0 : no_power();
 }
 
 int cut_finish_write(struct cut *cut, uint64_t cycle, uint64_t ticket, bool fua)
@@ -288,6 +295,7 @@ static void follow_switches(struct cut *cut, int64_t now_ns)
 	cut->ready_ns = now_ns + cut->settings.ready_ns;
 	pthread_mutex_lock(&cut->drive->lock);
 	power_run(cut->drive->power, now_ns, true);
+	device_got_power(cut->drive, now_ns, cut->ready_ns);
 	pthread_mutex_unlock(&cut->drive->lock);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #define _GNU_SOURCE
+#include "device.h"
 #include "drive.h"
 
 #include <time.h>
@@ -23,7 +24,7 @@ void drive_settle(struct drive *drive)
 	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
 	now_ns = drive_monotonic_ns();
-	power_advance(drive->power, now_ns);
+	device_settle(drive, now_ns);
 	for (unsigned r = 0; r < power_rail_count(drive->power); r++)
 		joules += power_joules(drive->power, r);
 	warmth_step(&drive->warmth, now_ns, joules);
@@ -36,6 +37,7 @@ void drive_settle(struct drive *drive)
 void drive_health(struct drive *drive, struct health *health, double *celsius)
 {
 	uint64_t counters[COUNTERS];
+	struct flash_wear wear;
 	struct cut_state cut;
 
 	cut_state(drive->cut, &cut);
@@ -43,8 +45,9 @@ void drive_health(struct drive *drive, struct health *health, double *celsius)
 	counters_now(drive->counters, counters);
 	*health = drive->kept;
 	health->host_bytes_written += counters[COUNTER_WRITE_BYTES];
-	/* The flash writes what the host writes, and nothing else. */
-	health->nand_bytes_written += counters[COUNTER_WRITE_BYTES];
+	/* Without a model of its flash, it writes what the host writes. */
+	health->nand_bytes_written += timing_wear(drive->timing, drive_monotonic_ns(), &wear) ?
+					      wear.flash_bytes : counters[COUNTER_WRITE_BYTES];
 	health->power_cycles += cut.power_ons;
 	health->unsafe_shutdowns += cut.cuts;
 	health->power_on_seconds += (double)drive->powered_ns * 1e-9;

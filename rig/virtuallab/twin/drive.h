@@ -9,16 +9,35 @@
 #include "counters.h"
 #include "cut.h"
 #include "health.h"
+#include "pace.h"
 #include "power.h"
+#include "timing.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+/* What the drive's own work costs each rail, and what the rail draws in each of
+ * the power states. */
+struct work_energy {
+	struct {
+		double joules_per_byte;
+		double watts; /* while it lasts */
+	} of[WORK_CAUSES][POWER_MAX_RAILS];
+	double state_watts[DOZE_MAX_STATES][POWER_MAX_RAILS];
+};
 
 struct drive {
 	const char *serial;
 	pthread_mutex_t lock;
 	struct power *power;
 	struct counters *counters;
+	struct timing *timing;
+	struct work_energy energy;
+	struct work held; /* taken, and waiting for the power limit */
+	bool is_held;
+	int64_t planned_since_ns; /* the idle time that the power states are planned from */
+	struct pace pace;
 	struct cut *cut;
 	struct health kept; /* up to when the twin began */
 	struct warmth warmth;

@@ -33,6 +33,7 @@ struct sum {
 };
 
 struct rail_state {
+	double idle_watts;
 	double active_watts; /* of the activities under way */
 	double cause_watts[POWER_CAUSES]; /* their parts, and what is drawn without them */
 	double volts;
@@ -69,6 +70,9 @@ struct power {
 	unsigned head;
 	unsigned activity_count;
 	unsigned retired_since_sum;
+
+	struct power_step steps[POWER_MAX_STEPS];
+	unsigned step_first, step_count; /* those to come: [step_first, step_count) */
 
 	int64_t mean_capacity;
 	int64_t mean_first; /* number of the first window that is whole */
@@ -214,7 +218,7 @@ static void update_rail(struct power *power, unsigned rail)
 		state->volts = state->off ? falling_volts(power, state, power->settled_ns) : config->volts;
 		return;
 	}
-	state->watts = config->idle_watts + state->active_watts;
+	state->watts = state->idle_watts + state->active_watts;
 	state->amps = power_amps(config->volts, config->ohms, state->watts);
 	state->volts = config->volts - config->ohms * state->amps;
 }
@@ -263,7 +267,7 @@ struct power *power_new(const struct power_rail *rails, unsigned rail_count, int
 			if (!state->cause_history[c])
 				goto fail;
 		}
-		state->cause_watts[CAUSE_IDLE] = rails[r].idle_watts;
+		state->idle_watts = state->cause_watts[CAUSE_IDLE] = rails[r].idle_watts;
 		update_rail(power, r);
 	}
 	return power;
@@ -343,7 +347,7 @@ static void sum_active_watts(struct power *power)
 		state->active_watts = sum_value(&all);
 		for (unsigned c = 0; c < POWER_CAUSES; c++)
 			state->cause_watts[c] = sum_value(&causes[c]);
-		state->cause_watts[CAUSE_IDLE] += power->rails[r].idle_watts;
+		state->cause_watts[CAUSE_IDLE] += state->idle_watts;
 	}
 	power->retired_since_sum = 0;
 }
@@ -440,6 +444,24 @@ static double falling_volt_ns(const struct power *power, const struct rail_state
 	       (double)(until - power->settled_ns);
 }
 
+static void set_idle_watts(struct power *power, const double *watts)
+{
+	for (unsigned r = 0; r < power->rail_count; r++) {
+		struct rail_state *state = &power->state[r];
+
+		state->cause_watts[CAUSE_IDLE] += watts[r] - state->idle_watts;
+		state->idle_watts = watts[r];
+		update_rail(power, r);
+	}
+}
+
+static void take_steps(struct power *power)
+{
+	while (power->step_first < power->step_count &&
+	       power->steps[power->step_first].time_ns <= power->settled_ns)
+		set_idle_watts(power, power->steps[power->step_first++].idle_watts);
+}
+
 void power_advance(struct power *power, int64_t time_ns)
 {
 	while (power->settled_ns < time_ns) {
@@ -449,6 +471,8 @@ void power_advance(struct power *power, int64_t time_ns)
 
 		if (power->activity_count)
 			until = lesser(until, activity_at(power, 0)->end_ns);
+		if (power->step_first < power->step_count)
+			until = lesser(until, power->steps[power->step_first].time_ns);
 		duration_ns = (double)(until - power->settled_ns);
 		for (unsigned r = 0; r < power->rail_count; r++) {
 			struct rail_state *state = &power->state[r];
@@ -470,7 +494,23 @@ void power_advance(struct power *power, int64_t time_ns)
 				note_history(power);
 		}
 		retire_ended(power);
+		take_steps(power);
 	}
+}
+
+void power_plan_idle(struct power *power, int64_t time_ns, const struct power_step *steps,
+		     unsigned step_count)
+{
+	double own[POWER_MAX_RAILS];
+
+	power_advance(power, time_ns);
+	for (unsigned r = 0; r < power->rail_count; r++)
+		own[r] = power->rails[r].idle_watts;
+	set_idle_watts(power, own);
+	memcpy(power->steps, steps, step_count * sizeof *steps);
+	power->step_first = 0;
+	power->step_count = step_count;
+	take_steps(power);
 }
 
 static double operation_joules(const struct power_rail *rail, enum power_operation operation,

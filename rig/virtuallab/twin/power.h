@@ -121,6 +121,17 @@ int64_t power_draw(struct power *power, int64_t time_ns, int64_t least_ns,
 void power_switch(struct power *power, int64_t time_ns, unsigned rail, bool on);
 void power_run(struct power *power, int64_t time_ns, bool running);
 
+/* What the rails draw without operations from time_ns on, instead of what was
+ * planned before: idle_watts[] of the rails' own, then that of each step from its
+ * time on, in order. At most POWER_MAX_STEPS. */
+#define POWER_MAX_STEPS 8
+struct power_step {
+	int64_t time_ns;
+	double idle_watts[POWER_MAX_RAILS];
+};
+void power_plan_idle(struct power *power, int64_t time_ns, const struct power_step *steps,
+		     unsigned step_count);
+
 /* Settles all up to time_ns; earlier times are a no-op. */
 void power_advance(struct power *power, int64_t time_ns);
 int64_t power_settled_ns(const struct power *power);

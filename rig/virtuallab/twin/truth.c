@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "truth.h"
 
+#include "device.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -170,15 +172,22 @@ static void answer_state(struct truth *truth, struct client *client)
 	struct health health;
 	double celsius;
 	unsigned rail_count = power_rail_count(drive->power);
-	int64_t settled_ns;
+	int64_t settled_ns, busy_ns, device_bound_ns;
+	struct pace pace;
+	struct flash_wear wear;
+	bool has_flash;
 
 	drive_settle(drive);
 	drive_health(drive, &health, &celsius);
 	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
-	power_advance(drive->power, drive_monotonic_ns());
+	device_settle(drive, drive_monotonic_ns());
+	has_flash = timing_wear(drive->timing, power_settled_ns(drive->power), &wear);
 	settled_ns = power_settled_ns(drive->power);
 	counters_now(drive->counters, counters);
+	pace = drive->pace;
+	busy_ns = pace_busy_ns(&pace, settled_ns);
+	device_bound_ns = pace_device_bound_ns(&pace, settled_ns);
 	for (unsigned r = 0; r < rail_count; r++) {
 		power_now(drive->power, r, &rails[r].volts, &rails[r].amps);
 		rails[r].joules = power_joules(drive->power, r);
@@ -213,6 +222,12 @@ static void answer_state(struct truth *truth, struct client *client)
 	for (enum counter c = 0; c < COUNTERS; c++)
 		client_printf(client, "%s\"%s\":%" PRIu64, c ? "," : "", counter_name(c), counters[c]);
 	client_printf(client,
+		      "},\"time\":{\"busy_ns\":%" PRId64 ",\"device_bound_ns\":%" PRId64
+		      ",\"operations\":%" PRIu64 ",\"late_operations\":%" PRIu64
+		      ",\"late_ns_total\":%" PRId64 ",\"late_ns_max\":%" PRId64,
+		      busy_ns, device_bound_ns, pace.operations, pace.late_operations,
+		      pace.late_ns_total, pace.late_ns_max);
+	client_printf(client,
 		      "},\"cache\":{\"capacity_bytes\":%" PRIu64 ",\"dirty_bytes\":%" PRIu64
 		      "},\"last_cut\":",
 		      cut.capacity_bytes, cut.dirty_bytes);
@@ -223,9 +238,41 @@ static void answer_state(struct truth *truth, struct client *client)
 	client_printf(client,
 		      ",\"health\":{\"host_bytes_written\":%" PRIu64 ",\"nand_bytes_written\":%" PRIu64
 		      ",\"power_cycles\":%" PRIu64 ",\"unsafe_shutdowns\":%" PRIu64
-		      ",\"power_on_seconds\":%.3f,\"temperature_celsius\":%.3f}}\n",
+		      ",\"power_on_seconds\":%.3f,\"temperature_celsius\":%.3f",
 		      health.host_bytes_written, health.nand_bytes_written, health.power_cycles,
 		      health.unsafe_shutdowns, health.power_on_seconds, celsius);
+	if (has_flash)
+		client_printf(client, ",\"erase_count_mean\":%.6g,\"erase_count_max\":%" PRIu32
+				      ",\"slc_bytes\":%" PRIu64 ",\"mapped_bytes\":%" PRIu64,
+			      (double)health.nand_bytes_written / (double)wear.capacity_bytes,
+			      wear.ftl.erases_max, wear.slc_bytes, wear.ftl.valid_pages * FTL_PAGE_BYTES);
+	client_printf(client, "}}\n");
+}
+
+static void answer_latency(struct truth *truth, struct client *client)
+{
+	struct pace pace;
+
+	pthread_mutex_lock(&truth->drive->lock);
+	pace = truth->drive->pace;
+	pthread_mutex_unlock(&truth->drive->lock);
+	for (enum pace_kind kind = 0; kind < PACE_KINDS; kind++) {
+		client_printf(client,
+			      "%s\"%s\":{\"model_ns_total\":%" PRId64 ",\"served_ns_total\":%" PRId64,
+			      kind ? "," : "{", pace_kind_name(kind), pace.model_ns_total[kind],
+			      pace.served_ns_total[kind]);
+		client_printf(client, ",\"edges_ns\":[");
+		for (unsigned bin = 0; bin < PACE_BINS; bin++)
+			client_printf(client, "%s%" PRId64, bin ? "," : "", pace_edge_ns(bin));
+		client_printf(client, "],\"model_counts\":[");
+		for (unsigned bin = 0; bin < PACE_BINS; bin++)
+			client_printf(client, "%s%" PRIu64, bin ? "," : "", pace.model_counts[kind][bin]);
+		client_printf(client, "],\"served_counts\":[");
+		for (unsigned bin = 0; bin < PACE_BINS; bin++)
+			client_printf(client, "%s%" PRIu64, bin ? "," : "", pace.served_counts[kind][bin]);
+		client_printf(client, "]}");
+	}
+	client_printf(client, "}\n");
 }
 
 static bool parse_ns(const char **text, int64_t *value)
@@ -283,7 +330,7 @@ static void answer_history(struct truth *truth, struct client *client, const cha
 		/* A look-up at a time, so that operations wait for one at most. */
 		pthread_mutex_lock(&drive->lock);
 		if (n == 0)
-			power_advance(power, drive_monotonic_ns());
+			device_settle(drive, drive_monotonic_ns());
 		held = power_history(power, time_ns, joules[n]) &&
 		       power_cause_history(power, time_ns, causes[n]) &&
 		       counters_at(drive->counters, time_ns, counters[n]);
@@ -346,7 +393,7 @@ static void begin_stream(struct truth *truth, struct client *client, const char 
 	}
 	pthread_mutex_lock(&truth->drive->lock);
 	now = drive_monotonic_ns();
-	power_advance(power, now);
+	device_settle(truth->drive, now);
 	power_windows(power, &first, &end);
 	pthread_mutex_unlock(&truth->drive->lock);
 	client->streaming = true;
@@ -422,6 +469,8 @@ static void answer(struct truth *truth, struct client *client, const char *line)
 {
 	if (strcmp(line, "state") == 0)
 		answer_state(truth, client);
+	else if (strcmp(line, "latency") == 0)
+		answer_latency(truth, client);
 	else if (strncmp(line, "history ", 8) == 0)
 		answer_history(truth, client, line + 8);
 	else if (strncmp(line, "stream ", 7) == 0)
@@ -435,7 +484,7 @@ static void answer(struct truth *truth, struct client *client, const char *line)
 	else if (strncmp(line, "rail ", 5) == 0)
 		answer_rail(truth, client, line + 5);
 	else
-		client_printf(client, "{\"error\":\"allowed are: state, history T1 T2 ..., stream W, "
+		client_printf(client, "{\"error\":\"allowed are: state, latency, history T1 T2 ..., stream W, "
 				      "power off [SEED MODE], power on, rail NAME [off|on]\"}\n");
 }
 
@@ -574,6 +623,7 @@ static void *serve(void *argument)
 {
 	struct truth *truth = argument;
 	int64_t next_batch_ns = 0;
+	bool works = false; /* the drive has work of its own to do */
 
 	for (;;) {
 		struct pollfd polled[2 + MAX_CLIENTS] = {
@@ -582,7 +632,8 @@ static void *serve(void *argument)
 		};
 		unsigned polled_clients = truth->client_count;
 		int64_t now = drive_monotonic_ns();
-		int64_t wait_ns = cut_tick(truth->drive->cut) - now;
+		int64_t due_ns = cut_tick(truth->drive->cut);
+		int64_t wait_ns = works && due_ns > now + BATCH_NS ? BATCH_NS : due_ns - now;
 		struct timespec timeout;
 
 		for (unsigned n = 0; n < polled_clients; n++) {
@@ -606,6 +657,10 @@ static void *serve(void *argument)
 		/* Also without readers: the longer nobody settles, the longer the
 		 * next one would hold the lock that operations wait for. */
 		drive_settle(truth->drive);
+		pthread_mutex_lock(&truth->drive->lock);
+		works = timing_next_ns(truth->drive->timing) != INT64_MAX ||
+			timing_work_ns(truth->drive->timing) != INT64_MAX;
+		pthread_mutex_unlock(&truth->drive->lock);
 		keep_health(truth);
 		note_offset(truth);
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A virtual drive as an nbdkit plugin: a backing file, counters of what was
- * done to it, and the power that doing it took. README.md lists the parameters.
+ * done to it, the time and the power that doing it took. README.md lists the
+ * parameters.
  *
  * Threads. PARALLEL: the data go through cut.c, which locks for itself; the
- * counters and the power model stand behind drive.lock, which is held for the
- * arithmetic of one operation only. The energy of an operation is put into the
- * model before its I/O begins, in one call under that lock, so none is lost or
- * counted twice however operations interleave; an operation is counted, likewise
- * in one call, when it has succeeded.
+ * counters and the models of time and power stand behind drive.lock, which is held
+ * for the arithmetic of one operation only. An operation is put into the models
+ * before its I/O begins, under that lock, so no energy is lost or counted twice
+ * however operations interleave; it is counted, likewise in one call, when it has
+ * succeeded and its time has come.
  */
 #define _GNU_SOURCE
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include "device.h"
 #include "drive.h"
 #include "truth.h"
 
@@ -47,6 +49,7 @@ static struct thermal thermal = { .ambient_celsius = 25, .kelvin_per_watt = 5, .
 static int64_t size = -1;
 static int64_t window_ns = DEFAULT_WINDOW_NS;
 static int64_t activity_ns = DEFAULT_ACTIVITY_NS;
+static struct timing_config timing;
 static struct power_rail rails[POWER_MAX_RAILS];
 static unsigned rail_count;
 static struct cut_settings cut_settings = { .destage_ns = DEFAULT_DESTAGE_NS,
@@ -57,9 +60,6 @@ static bool punches;
 static int backing = -1;
 static struct truth *truth;
 static struct drive drive = { .lock = PTHREAD_MUTEX_INITIALIZER };
-/* Taken while waiting for the power limit, so that a large operation is not
- * overtaken for ever by small ones that still fit. */
-static pthread_mutex_t admission = PTHREAD_MUTEX_INITIALIZER;
 
 static void twin_unload(void)
 {
@@ -217,6 +217,23 @@ static int add_rail(const char *value)
 	return 0;
 }
 
+/* 0, -1 where the value cannot be used, 1 where the key is none of the models'. */
+static int set_model(const char *key, const char *value)
+{
+	char error[512];
+	int result;
+
+	if (strcmp(key, "work") == 0)
+		result = device_set_work(&drive.energy, rails, rail_count, value, error, sizeof error);
+	else if (strcmp(key, "doze_watts") == 0)
+		result = device_set_doze_watts(&drive.energy, rails, rail_count, value, error, sizeof error);
+	else
+		result = timing_set(&timing, key, value, error, sizeof error);
+	if (result < 0)
+		nbdkit_error("%s", error);
+	return result;
+}
+
 static int twin_config(const char *key, const char *value)
 {
 	int result;
@@ -249,9 +266,12 @@ static int twin_config(const char *key, const char *value)
 		return set_number(&thermal.seconds, key, value, 1e-3, 1e6);
 	result = set_cut(key, value);
 	if (result > 0)
+		result = set_model(key, value);
+	if (result > 0)
 		nbdkit_error("%s=%s: allowed keys are file, size, serial, truth, window, activity, rail, "
 			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
-			     "ambient_celsius, kelvin_per_watt, thermal_seconds", key, value);
+			     "ambient_celsius, kelvin_per_watt, thermal_seconds, model, doze, work, doze_watts, "
+			     "and those of the model", key, value);
 	return result ? -1 : 0;
 }
 
@@ -259,9 +279,17 @@ static int twin_config_complete(void)
 {
 	const char *missing = !backing_path ? "file" : size < 0 ? "size" : !serial ? "serial" :
 			      !truth_path ? "truth" : rail_count == 0 ? "rail" : NULL;
+	char error[512];
 
 	if (missing) {
 		nbdkit_error("%s= is missing", missing);
+		return -1;
+	}
+	timing.flash.plp = cut_settings.plp;
+	timing.flash.write_cache_bytes = timing.disk.write_cache_bytes =
+		(int64_t)cut_settings.write_cache_bytes;
+	if (!timing_check(&timing, error, sizeof error)) {
+		nbdkit_error("%s", error);
 		return -1;
 	}
 	if (cut_settings.lies && cut_settings.write_cache_bytes == 0) {
@@ -319,6 +347,21 @@ static int twin_get_ready(void)
 	return 0;
 }
 
+/* What the backing file holds is on the drive. In which order it came there is
+ * not known any more: it is mapped as if written once, from the front on. */
+static void fill_from_backing(void)
+{
+	off_t data = 0, hole;
+
+	while ((data = lseek(backing, data, SEEK_DATA)) >= 0) {
+		hole = lseek(backing, data, SEEK_HOLE);
+		if (hole < 0)
+			break;
+		timing_fill(drive.timing, (uint64_t)data, (uint64_t)(hole - data));
+		data = hole;
+	}
+}
+
 static int twin_after_fork(void)
 {
 	int failure;
@@ -336,6 +379,13 @@ static int twin_after_fork(void)
 		nbdkit_error("no memory for the counters");
 		return -1;
 	}
+	drive.timing = timing_new(&timing, (uint64_t)size, power_settled_ns(drive.power));
+	if (!drive.timing) {
+		nbdkit_error("no memory for the model of time");
+		return -1;
+	}
+	drive.planned_since_ns = INT64_MIN;
+	fill_from_backing();
 	drive.cut = cut_new(&cut_settings, backing, &drive);
 	if (!drive.cut) {
 		nbdkit_error("no memory for the write cache");
@@ -378,6 +428,8 @@ static void twin_cleanup(void)
 	drive.power = NULL;
 	counters_free(drive.counters);
 	drive.counters = NULL;
+	timing_free(drive.timing);
+	drive.timing = NULL;
 	if (backing >= 0)
 		close(backing);
 	backing = -1;
@@ -413,41 +465,27 @@ static int twin_can_fua(void *handle)
 	return NBDKIT_FUA_NATIVE;
 }
 
-static int64_t try_to_begin(enum power_operation operation, uint32_t bytes, bool fua)
-{
-	int64_t retry_ns;
-
-	pthread_mutex_lock(&drive.lock);
-	retry_ns = power_submit(drive.power, drive_monotonic_ns(), operation, bytes, fua);
-	pthread_mutex_unlock(&drive.lock);
-	return retry_ns;
-}
-
 /* The time is taken under the lock, so that the record's times never fall. */
-static void tally(const uint64_t amounts[COUNTERS])
+static void served(const struct device_operation *operation, const uint64_t amounts[COUNTERS])
 {
+	int64_t now_ns;
+
 	pthread_mutex_lock(&drive.lock);
-	counters_add(drive.counters, drive_monotonic_ns(), amounts);
+	now_ns = drive_monotonic_ns();
+	device_served(&drive, operation, now_ns);
+	counters_add(drive.counters, now_ns, amounts);
 	pthread_mutex_unlock(&drive.lock);
 }
 
-/* Gives the operation's energy to the model; waits while the drive is at its
- * power limit, or until its power goes. */
-static void begin(uint64_t cycle, enum power_operation operation, uint32_t bytes, bool fua)
+/* An operation that had begun: its time and its energy are spent, it is counted nowhere. */
+static void given_up(void)
 {
-	int64_t began_ns = 0, retry_ns;
+	int failure = errno;
 
-	pthread_mutex_lock(&admission);
-	while ((retry_ns = try_to_begin(operation, bytes, fua)) != 0) {
-		if (began_ns == 0)
-			began_ns = drive_monotonic_ns();
-		if (cut_wait(drive.cut, cycle, retry_ns) < 0)
-			break;
-	}
-	pthread_mutex_unlock(&admission);
-	if (began_ns)
-		tally((uint64_t[COUNTERS]){
-			[COUNTER_THROTTLED_NS] = (uint64_t)(drive_monotonic_ns() - began_ns) });
+	pthread_mutex_lock(&drive.lock);
+	device_failed(&drive, drive_monotonic_ns());
+	pthread_mutex_unlock(&drive.lock);
+	errno = failure;
 }
 
 static int failed(const char *what, uint32_t count, uint64_t offset)
@@ -458,32 +496,40 @@ static int failed(const char *what, uint32_t count, uint64_t offset)
 
 static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
+	struct device_operation operation;
 	uint64_t cycle;
 
 	(void)handle;
 	(void)flags;
-	if (cut_enter(drive.cut, &cycle) < 0)
+	if (cut_enter(drive.cut, &cycle) < 0 ||
+	    device_begin(&drive, &operation, cycle, PACE_READ, offset, count, false) < 0)
 		return failed("read", count, offset);
-	begin(cycle, POWER_READ, count, false);
-	if (cut_read(drive.cut, cycle, buffer, count, offset) < 0 ||
-	    cut_finish_read(drive.cut, cycle) < 0)
+	if (cut_read(drive.cut, cycle, buffer, count, offset) < 0 || device_wait(&drive, &operation) < 0 ||
+	    cut_finish_read(drive.cut, cycle) < 0) {
+		given_up();
 		return failed("read", count, offset);
-	tally((uint64_t[COUNTERS]){ [COUNTER_READS] = 1, [COUNTER_READ_BYTES] = count });
+	}
+	served(&operation, (uint64_t[COUNTERS]){ [COUNTER_READS] = 1, [COUNTER_READ_BYTES] = count });
 	return 0;
 }
 
 /* Of zeroes where there is no buffer. */
-static int write_through_cut(const char *what, const void *buffer, uint32_t count, uint64_t offset,
-			     enum power_operation operation, bool fua)
+static int write_through_cut(const char *what, enum pace_kind kind, const void *buffer, uint32_t count,
+			     uint64_t offset, bool fua, const uint64_t amounts[COUNTERS])
 {
+	struct device_operation operation;
 	uint64_t cycle, ticket;
 
-	if (cut_enter(drive.cut, &cycle) < 0)
+	if (cut_enter(drive.cut, &cycle) < 0 ||
+	    device_begin(&drive, &operation, cycle, kind, offset, count, fua) < 0)
 		return failed(what, count, offset);
-	begin(cycle, operation, count, fua);
 	if (cut_write(drive.cut, cycle, buffer, count, offset, &ticket) < 0 ||
-	    cut_finish_write(drive.cut, cycle, ticket, fua) < 0)
+	    device_wait(&drive, &operation) < 0 ||
+	    cut_finish_write(drive.cut, cycle, ticket, fua) < 0) {
+		given_up();
 		return failed(what, count, offset);
+	}
+	served(&operation, amounts);
 	return 0;
 }
 
@@ -493,11 +539,8 @@ static int twin_pwrite(void *handle, const void *buffer, uint32_t count, uint64_
 	bool fua = flags & NBDKIT_FLAG_FUA;
 
 	(void)handle;
-	if (write_through_cut("write", buffer, count, offset, POWER_WRITE, fua) < 0)
-		return -1;
-	tally((uint64_t[COUNTERS]){
+	return write_through_cut("write", PACE_WRITE, buffer, count, offset, fua, (uint64_t[COUNTERS]){
 		[COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count, [COUNTER_FUA_WRITES] = fua });
-	return 0;
 }
 
 /* Durable is what lies in the backing file, in the kernel's hands: it outlives this
@@ -505,26 +548,28 @@ static int twin_pwrite(void *handle, const void *buffer, uint32_t count, uint64_
  * cost the time of that machine's disk. */
 static int twin_flush(void *handle, uint32_t flags)
 {
+	struct device_operation operation;
 	uint64_t cycle, ticket;
 
 	(void)handle;
 	(void)flags;
-	if (cut_enter(drive.cut, &cycle) < 0 || cut_flush(drive.cut, cycle, &ticket) < 0)
+	if (cut_enter(drive.cut, &cycle) < 0 || cut_flush(drive.cut, cycle, &ticket) < 0 ||
+	    device_begin(&drive, &operation, cycle, PACE_FLUSH, 0, 0, false) < 0)
 		return failed("flush", 0, 0);
-	begin(cycle, POWER_FLUSH, 0, false);
-	if (cut_finish_flush(drive.cut, cycle, ticket) < 0)
+	if (device_wait(&drive, &operation) < 0 || cut_finish_flush(drive.cut, cycle, ticket) < 0) {
+		given_up();
 		return failed("flush", 0, 0);
-	tally((uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
+	}
+	served(&operation, (uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
 	return 0;
 }
 
 static int twin_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	(void)handle;
-	if (write_through_cut("discard", NULL, count, offset, POWER_DISCARD, flags & NBDKIT_FLAG_FUA) < 0)
-		return -1;
-	tally((uint64_t[COUNTERS]){ [COUNTER_DISCARDS] = 1, [COUNTER_DISCARD_BYTES] = count });
-	return 0;
+	return write_through_cut("discard", PACE_DISCARD, NULL, count, offset, flags & NBDKIT_FLAG_FUA,
+				 (uint64_t[COUNTERS]){ [COUNTER_DISCARDS] = 1,
+						       [COUNTER_DISCARD_BYTES] = count });
 }
 
 /* A write without data. Where the client lets the drive unmap, it costs what a
@@ -532,23 +577,19 @@ static int twin_trim(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 static int twin_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	bool fua = flags & NBDKIT_FLAG_FUA;
-	bool may_trim = flags & NBDKIT_FLAG_MAY_TRIM;
 
 	(void)handle;
-	if (write_through_cut("zeroing", NULL, count, offset, may_trim ? POWER_DISCARD : POWER_WRITE,
-			      fua) < 0)
-		return -1;
-	tally((uint64_t[COUNTERS]){ [COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count,
-				    [COUNTER_ZEROES] = 1, [COUNTER_ZERO_BYTES] = count,
-				    [COUNTER_FUA_WRITES] = fua });
-	return 0;
+	return write_through_cut("zeroing", flags & NBDKIT_FLAG_MAY_TRIM ? PACE_DISCARD : PACE_WRITE, NULL,
+				 count, offset, fua, (uint64_t[COUNTERS]){
+		[COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count, [COUNTER_ZEROES] = 1,
+		[COUNTER_ZERO_BYTES] = count, [COUNTER_FUA_WRITES] = fua });
 }
 
 static struct nbdkit_plugin plugin = {
 	.name = "twin",
 	.longname = "Joulerig digital twin of a drive",
 	.version = "1",
-	.description = "A drive with a power model that tells its true joules.",
+	.description = "A drive that takes its time, with a power model that tells its true joules.",
 	.unload = twin_unload,
 	.config = twin_config,
 	.config_complete = twin_config_complete,
@@ -571,7 +612,15 @@ static struct nbdkit_plugin plugin = {
 		"cut_mode=none|all|random|torn|reordered\n"
 		"               Which unflushed writes a cut loses (default: any of these).\n"
 		"ambient_celsius=C, kelvin_per_watt=K, thermal_seconds=S\n"
-		"               Temperature: C + K x watts, with time constant S (default 25, 5, 120).",
+		"               Temperature: C + K x watts, with time constant S (default 25, 5, 120).\n"
+		"model=null|flash|disk\n"
+		"               Model of time (default null: none), with its own parameters.\n"
+		"doze=IDLE_NS,ENTRY_NS,EXIT_NS\n"
+		"               (up to 6 times) A power state that the idle drive enters.\n"
+		"doze_watts=RAIL,WATTS,...\n"
+		"               What a rail draws in each of these, instead of its IDLE_W.\n"
+		"work=RAIL,gc|fold|seek|spin_up|wake,JOULES_PER_BYTE,WATTS\n"
+		"               What a rail draws for the drive's own work.",
 	.get_ready = twin_get_ready,
 	.after_fork = twin_after_fork,
 	.cleanup = twin_cleanup,

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#define _GNU_SOURCE
+#include "device.h"
+
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define NS_PER_SECOND 1000000000
+/* A sleep ends some microseconds late, mostly less than these: they are spent
+ * looking at the clock. By one thread at a time, so that a core is left for the
+ * others; the rest sleep to the end. */
+#define SPIN_NS 25000
+#define MOST_SPINNING 1
+
+static atomic_int spinning;
+
+/* The kernel otherwise adds up to 50 us to a sleep, to let timers expire together. */
+static void be_precise(void)
+{
+	static _Thread_local bool is_precise;
+
+	if (!is_precise)
+		prctl(PR_SET_TIMERSLACK, 1);
+	is_precise = true;
+}
+
+static void sleep_until(int64_t time_ns)
+{
+	struct timespec until = { .tv_sec = time_ns / NS_PER_SECOND, .tv_nsec = time_ns % NS_PER_SECOND };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+int device_wait(struct drive *drive, const struct device_operation *operation)
+{
+	int64_t end_ns = operation->timing.complete_ns;
+
+	if (drive_monotonic_ns() >= end_ns)
+		return 0;
+	be_precise();
+	if (end_ns - drive_monotonic_ns() > SPIN_NS &&
+	    cut_wait(drive->cut, operation->cycle, end_ns - SPIN_NS) < 0)
+		return -1;
+	if (atomic_fetch_add(&spinning, 1) < MOST_SPINNING) {
+		while (drive_monotonic_ns() < end_ns)
+			;
+	} else {
+		sleep_until(end_ns);
+	}
+	atomic_fetch_sub(&spinning, 1);
+	return 0;
+}
+
+/* False where the drive draws all it may. */
+static bool draw_work(struct drive *drive, int64_t time_ns, const struct work *work)
+{
+	static const enum power_cause causes[WORK_CAUSES] = { [WORK_GC] = CAUSE_GC,
+							      [WORK_FOLD] = CAUSE_FOLD,
+							      [WORK_SEEK] = CAUSE_SEEK,
+							      [WORK_SPIN_UP] = CAUSE_SPIN_UP,
+							      [WORK_WAKE] = CAUSE_POWER_STATE };
+	struct power_work drawn = { .cause = causes[work->cause] };
+	double all = 0;
+
+	for (unsigned r = 0; r < power_rail_count(drive->power); r++) {
+		drawn.joules[r] = (double)work->bytes * drive->energy.of[work->cause][r].joules_per_byte +
+				  (double)work->duration_ns * 1e-9 * drive->energy.of[work->cause][r].watts;
+		all += drawn.joules[r];
+	}
+	return all == 0 || power_draw(drive->power, time_ns, work->duration_ns, &drawn, 1) == 0;
+}
+
+static void draw_due_work(struct drive *drive, int64_t time_ns)
+{
+	while (drive->is_held || timing_take_work(drive->timing, time_ns, &drive->held)) {
+		drive->is_held = !draw_work(drive, time_ns, &drive->held);
+		if (drive->is_held)
+			return;
+	}
+}
+
+/* The power model is told when the drive will doze off, whenever that changes. */
+static void plan_dozing(struct drive *drive, int64_t time_ns)
+{
+	const struct doze *doze = timing_doze(drive->timing);
+	struct power_step steps[DOZE_MAX_STATES];
+
+	if (doze->state_count == 0 || doze->idle_since_ns == drive->planned_since_ns)
+		return;
+	drive->planned_since_ns = doze->idle_since_ns;
+	for (unsigned n = 0; n < doze->state_count; n++) {
+		steps[n].time_ns = doze_entered_ns(doze, n + 1);
+		for (unsigned r = 0; r < POWER_MAX_RAILS; r++)
+			steps[n].idle_watts[r] = drive->energy.state_watts[n][r];
+	}
+	power_plan_idle(drive->power, time_ns, steps, doze->state_count);
+}
+
+void device_settle(struct drive *drive, int64_t time_ns)
+{
+	timing_advance(drive->timing, time_ns);
+	draw_due_work(drive, time_ns);
+	plan_dozing(drive, time_ns);
+	power_advance(drive->power, time_ns);
+}
+
+/* The time to try again, or 0. */
+static int64_t try_to_take(struct drive *drive, struct timing_operation *operation)
+{
+	static const enum power_operation power_kinds[PACE_KINDS] = {
+		[PACE_READ] = POWER_READ, [PACE_WRITE] = POWER_WRITE,
+		[PACE_FLUSH] = POWER_FLUSH, [PACE_DISCARD] = POWER_DISCARD };
+	int64_t now_ns = drive_monotonic_ns();
+	int64_t retry_ns;
+
+	device_settle(drive, now_ns);
+	retry_ns = power_submit(drive->power, now_ns, power_kinds[operation->kind], operation->bytes,
+				operation->fua);
+	if (retry_ns)
+		return retry_ns;
+	operation->arrival_ns = now_ns;
+	pace_arrived(&drive->pace, now_ns);
+	timing_submit(drive->timing, operation);
+	draw_due_work(drive, now_ns);
+	plan_dozing(drive, now_ns);
+	return 0;
+}
+
+/* Waits while the drive is at its power limit. Leaves the drive's lock taken. */
+static int take(struct drive *drive, struct device_operation *operation)
+{
+	/* Held while waiting, so that a large operation is not overtaken for ever by
+	 * small ones that still fit. */
+	static pthread_mutex_t admission = PTHREAD_MUTEX_INITIALIZER;
+	static atomic_int waiting;
+	int64_t began_ns = 0, retry_ns;
+	int result = 0;
+
+	if (waiting == 0) {
+		pthread_mutex_lock(&drive->lock);
+		if (try_to_take(drive, &operation->timing) == 0)
+			return 0;
+		pthread_mutex_unlock(&drive->lock);
+	}
+	waiting++;
+	pthread_mutex_lock(&admission);
+	pthread_mutex_lock(&drive->lock);
+	while (result == 0 && (retry_ns = try_to_take(drive, &operation->timing)) != 0) {
+		pthread_mutex_unlock(&drive->lock);
+		if (began_ns == 0)
+			began_ns = drive_monotonic_ns();
+		result = cut_wait(drive->cut, operation->cycle, retry_ns);
+		pthread_mutex_lock(&drive->lock);
+	}
+	if (began_ns) {
+		int64_t now_ns = drive_monotonic_ns();
+
+		counters_add(drive->counters, now_ns, (uint64_t[COUNTERS]){
+			[COUNTER_THROTTLED_NS] = (uint64_t)(now_ns - began_ns) });
+	}
+	pthread_mutex_unlock(&admission);
+	waiting--;
+	return result;
+}
+
+int device_begin(struct drive *drive, struct device_operation *operation, uint64_t cycle,
+		 enum pace_kind kind, uint64_t offset, uint64_t bytes, bool fua)
+{
+	struct timing_operation *timing = &operation->timing;
+	int result;
+
+	operation->cycle = cycle;
+	*timing = (struct timing_operation){ .kind = kind, .offset = offset, .bytes = bytes, .fua = fua };
+	if (take(drive, operation) < 0) {
+		pthread_mutex_unlock(&drive->lock);
+		return -1;
+	}
+	result = 0;
+	while (!timing_decided(timing) && result == 0) {
+		/* The next decision may be another operation's: it is looked at again then. */
+		int64_t next_ns = timing_next_ns(drive->timing);
+
+		pthread_mutex_unlock(&drive->lock);
+		be_precise();
+		result = cut_wait(drive->cut, cycle, next_ns);
+		pthread_mutex_lock(&drive->lock);
+		device_settle(drive, drive_monotonic_ns());
+	}
+	if (result < 0) {
+		int64_t now_ns = drive_monotonic_ns();
+
+		timing_cancel(drive->timing, timing);
+		pace_decided(&drive->pace, timing->arrival_ns, now_ns);
+		pace_failed(&drive->pace, now_ns);
+	} else {
+		pace_decided(&drive->pace, timing->arrival_ns, timing->complete_ns);
+	}
+	pthread_mutex_unlock(&drive->lock);
+	return result;
+}
+
+void device_served(struct drive *drive, const struct device_operation *operation, int64_t now_ns)
+{
+	const struct timing_operation *timing = &operation->timing;
+
+	pace_served(&drive->pace, timing->kind, timing->arrival_ns, timing->complete_ns, now_ns);
+}
+
+void device_failed(struct drive *drive, int64_t now_ns)
+{
+	pace_failed(&drive->pace, now_ns);
+}
+
+void device_lost_power(struct drive *drive, int64_t time_ns)
+{
+	timing_reset(drive->timing, time_ns);
+	drive->is_held = false;
+}
+
+void device_got_power(struct drive *drive, int64_t time_ns, int64_t ready_ns)
+{
+	timing_begin(drive->timing, time_ns, ready_ns);
+	drive->planned_since_ns = INT64_MIN;
+	device_settle(drive, time_ns);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * An operation's way through the drive in real time: it is taken when the power
+ * limit lets it, the model of time says when it ends, and it is handed back then:
+ * never before, and late only by as much as this host is (pace.h).
+ */
+#ifndef JOULERIG_DEVICE_H
+#define JOULERIG_DEVICE_H
+
+#include "drive.h"
+#include "timing.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct device_operation {
+	uint64_t cycle; /* the power cycle it belongs to (cut.h) */
+	struct timing_operation timing;
+};
+
+/* Takes an operation of a power cycle. Waits as long as the drive draws all it
+ * may, and until the model knows the operation's end. 0, or -1 with errno when the
+ * power went; then the operation is forgotten. */
+int device_begin(struct drive *drive, struct device_operation *operation, uint64_t cycle,
+		 enum pace_kind kind, uint64_t offset, uint64_t bytes, bool fua);
+
+/* Waits for the operation's end. 0, or -1 with errno when the power went. */
+int device_wait(struct drive *drive, const struct device_operation *operation);
+
+/* Notes that the operation is handed back, or that it has failed and is in no
+ * figure of latency. Under the drive's lock. */
+void device_served(struct drive *drive, const struct device_operation *operation, int64_t now_ns);
+void device_failed(struct drive *drive, int64_t now_ns);
+
+/* Brings the models of time and power up to time_ns. Under the drive's lock, as
+ * are the following. */
+void device_settle(struct drive *drive, int64_t time_ns);
+
+/* The power went, or has come back and the drive works from ready_ns on. */
+void device_lost_power(struct drive *drive, int64_t time_ns);
+void device_got_power(struct drive *drive, int64_t time_ns, int64_t ready_ns);
+
+/* The parameters `work` and `doze_watts`, of rails that are given already. Each 0,
+ * or -1 with one line in error. */
+int device_set_work(struct work_energy *energy, const struct power_rail *rails, unsigned rail_count,
+		    const char *value, char *error, size_t error_size);
+int device_set_doze_watts(struct work_energy *energy, const struct power_rail *rails,
+			  unsigned rail_count, const char *value, char *error, size_t error_size);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The power states that a drive enters by itself when it has nothing to do:
+ * NVMe's autonomous transitions to PS3 and PS4, a hard disk's standby. Pure.
+ *
+ * A drive without work since T leaves state 0 at T + idle_ns of the deepest state
+ * whose time has come; it draws that state's power once entry_ns have passed. An
+ * operation that finds it there waits for the end of the entry, then exit_ns.
+ */
+#ifndef JOULERIG_DOZE_H
+#define JOULERIG_DOZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DOZE_MAX_STATES 6
+
+struct doze_state {
+	int64_t idle_ns;
+	int64_t entry_ns;
+	int64_t exit_ns;
+};
+
+/* State 0 is awake; states[n - 1] describes state n, ordered by idle_ns. */
+struct doze {
+	struct doze_state states[DOZE_MAX_STATES];
+	unsigned state_count;
+	int64_t idle_since_ns;
+};
+
+/* Work until time_ns; earlier times are a no-op. */
+void doze_busy(struct doze *doze, int64_t time_ns);
+
+/* The state whose idle time has come at time_ns. */
+unsigned doze_state(const struct doze *doze, int64_t time_ns);
+
+/* When a drive that is called at time_ns can work; *exit_ns: how much of the
+ * time up to then it spends on leaving its state. */
+int64_t doze_wake(const struct doze *doze, int64_t time_ns, int64_t *exit_ns);
+
+/* When the power of state `state` is drawn from, if nothing comes before. */
+int64_t doze_entered_ns(const struct doze *doze, unsigned state);
+
+#endif

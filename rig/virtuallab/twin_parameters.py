@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A drive profile as parameters of the twin's nbdkit plugin (docs/interfaces.md, "Twin")."""
+
+from __future__ import annotations
+
+from rig.virtuallab.profile import Disk, Flash, Profile
+
+# nbdkit serves as many operations of a connection at once: more than a queue of NVMe or NCQ that QEMU keeps.
+THREADS = 32
+
+
+def of(profile: Profile) -> list[str]:
+    """Words `key=value`, rails first: what follows names them."""
+    rails = []
+    for name, r in profile.rails.items():
+        fields = [name, r.volts, r.source_ohms, r.idle_watts, r.read_joules_per_byte, r.write_joules_per_byte]
+        fields += [r.command_joules, r.flush_joules]
+        if (active := profile.active_watts(name)) is not None:
+            fields.append(active)
+        rails.append("rail=" + ",".join(map(str, fields)))
+    words = rails + [
+        f"work={name},{cause},{work.joules_per_byte},{work.watts}"
+        for name, rail in profile.rails.items()
+        for cause, work in rail.work.items()
+    ]
+    words += [
+        f"write_cache={profile.write_cache_bytes}",
+        f"plp={'yes' if profile.plp else 'no'}",
+        f"ready={_ns(profile.ready_seconds)}",
+        f"holdup={_ns(profile.holdup_ms * 1e-3)}",
+    ]
+    words += _flash(profile.flash) if profile.flash else _disk(profile.disk)
+    return words + _dozing(profile)
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def _flash(flash: Flash) -> list[str]:
+    latency = flash.latency_us
+    words = {
+        "model": "flash",
+        "channels": flash.channels,
+        "page_bytes": flash.page_bytes,
+        "read_command_ns": _ns(latency.read * 1e-6),
+        "write_command_ns": _ns(latency.write * 1e-6),
+        "flush_ns": _ns(latency.flush * 1e-6),
+        "page_read_ns": _ns(latency.page_read * 1e-6),
+        "program_ns": _ns(latency.program * 1e-6),
+        "erase_ns": _ns(latency.erase * 1e-6),
+        "read_bytes_per_second": flash.read_bytes_per_second,
+        "write_bytes_per_second": flash.write_bytes_per_second,
+        "overprovisioning": flash.overprovisioning,
+    }
+    if flash.slc_fraction > 0:
+        words |= {
+            "slc_fraction": flash.slc_fraction,
+            "slc_program_ns": _ns(latency.slc_program * 1e-6),
+            "fold_delay_ns": _ns(flash.fold_delay_seconds),
+        }
+    return [f"{key}={value}" for key, value in words.items()]
+
+
+def _disk(disk: Disk) -> list[str]:
+    words = {
+        "model": "disk",
+        "rpm": disk.rpm,
+        "heads": disk.heads,
+        "zones": disk.zones,
+        "track_to_track_ns": _ns(disk.seek_ms.track_to_track * 1e-3),
+        "average_seek_ns": _ns(disk.seek_ms.average * 1e-3),
+        "full_stroke_ns": _ns(disk.seek_ms.full_stroke * 1e-3),
+        "head_switch_ns": _ns(disk.head_switch_ms * 1e-3),
+        "command_ns": _ns(disk.command_us * 1e-6),
+        "outer_bytes_per_second": disk.outer_bytes_per_second,
+        "inner_bytes_per_second": disk.inner_bytes_per_second,
+        "link_bytes_per_second": disk.link_bytes_per_second,
+        "read_ahead_bytes": disk.read_ahead_bytes,
+    }
+    return [f"{key}={value}" for key, value in words.items()]
+
+
+def _dozing(profile: Profile) -> list[str]:
+    states = [state for state in profile.power_states if state.idle_seconds is not None]
+    words = [
+        f"doze={_ns(state.idle_seconds)},{_ns(state.entry_us * 1e-6)},{_ns(state.exit_us * 1e-6)}"
+        for state in states
+    ]
+    if states:
+        for rail in profile.rails:
+            words.append(f"doze_watts={rail}," + ",".join(str(state.watts[rail]) for state in states))
+    return words
