@@ -29,7 +29,7 @@ from rig.powercut.witness import Ledger, Never, Witness
 from rig.virtuallab import lab as virtuallab
 
 OPERATIONS = (60, 200)  # acknowledged ones before the cut: a file system lays out its files first
-ANY_SECONDS = (3.0, 10.0)
+ANY_SECONDS = (0.0, 5.0)
 CUT_SECONDS = 180.0  # at most until the moment has come
 LAST_WORDS_SECONDS = 1.0  # for lines that are on their way from a host that is off
 

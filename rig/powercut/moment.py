@@ -13,16 +13,16 @@ from rig.powercut.witness import Choice
 
 # By the name of analysis.powercut.ledger.phase where the moment is aimed at one.
 PHASES = ("write", "between", "flush", "idle", "any")
-OPERATIONS = (12, 60)  # acknowledged ones before the cut: enough that there is something to lose
+OPERATIONS = (30, 80)  # acknowledged ones before the cut: enough that there is something to lose
 IDLE_SECONDS = 0.05
-ANY_SECONDS = (0.05, 1.0)
+ANY_SECONDS = (0.0, 1.0)
 WRITES, FLUSHES = ("write", "durable-write"), ("flush", "flush-names")
 
 
 class Moment:
     """Aims at a phase: `write` and `flush` (an operation is in flight, for a part of the time that such ones
     took so far), `between` (acknowledged writes wait for a flush), `idle` (all that was acknowledged is
-    promised), `any` (a time on the clock, whatever the writer is doing then).
+    promised), `any` (a time on the clock, whatever the writer is doing then). None comes before something is promised.
 
     What the writer was really doing is for the ledger to tell: an operation may be done before the power
     has gone.
@@ -48,8 +48,6 @@ class Moment:
 
     def saw(self, line: dict[str, Any]) -> Choice | None:
         now = time.monotonic()
-        if self.phase == "any":
-            return Choice(self._random.uniform(*self._any_seconds), hold=False)
         if line["event"] == "issued":
             self._asked[line["sequence"]] = (line["operation"], now)
             return self._in_flight(line["operation"])
@@ -61,6 +59,8 @@ class Moment:
         self._promised = self._promised or operation in FLUSHES
         if self._left > 0 or not self._promised:
             return None
+        if self.phase == "any":
+            return Choice(self._random.uniform(*self._any_seconds), hold=False)
         aimed = {"between": ("write",), "idle": FLUSHES}.get(self.phase, ())
         if operation in aimed and not self._asked:
             return Choice(self._random.uniform(0, IDLE_SECONDS), hold=True)
