@@ -130,7 +130,7 @@ class _Cut:
             for _, witness, _ in witnesses.values():
                 witness.end(LAST_WORDS_SECONDS)
             held = {subject.name: self._power.hold_up(subject.drive) for subject in self._group}
-            told = {subject.name: self._last_cut(subject) for subject in self._group}
+            told = {subject.name: self._truth(subject) for subject in self._group}
             time.sleep(self._record.definition["off_seconds"])
             self._power.on()
             for _, _, ledger in witnesses.values():
@@ -199,7 +199,9 @@ class _Cut:
         record |= energy.of_interval(lab, name, subject.drive, durable, place / "power.csv")
         if lab.hosts[name].virtual:
             record["true_joules"] = energy.true_joules(name, subject.drive, durable)
-            files.replace(place / "truth.json", json.dumps({"cut": told}, indent=1))
+        if told is not None:
+            record["unsafe_shutdowns"] = told["unsafe_shutdowns"]
+            files.replace(place / "truth.json", json.dumps({"cut": told["last_cut"]}, indent=1))
         kept = (
             *("before_mount", "mount_problem", "repair", "lost"),
             *("mount_seconds", "mount_options", "check", "health"),
@@ -209,8 +211,8 @@ class _Cut:
         if "lost" in found:
             self._host.ask(subject, "prepare")
 
-    def _last_cut(self, subject: Subject) -> dict[str, Any] | None:
-        """The twin's own account, for those who hold the checker against it."""
+    def _truth(self, subject: Subject) -> dict[str, Any] | None:
+        """The twin's own account, for those who hold the checker against it, and its unsafe shutdowns."""
         if not self._host.lab.hosts[self._host.name].virtual:
             return None
-        return virtuallab.truth(self._host.name, subject.drive, "state")["last_cut"]
+        return virtuallab.truth(self._host.name, subject.drive, "state")
