@@ -46,7 +46,7 @@ class Power:
         }
 
     def _without_a_meter_in_common(self) -> list[list[str]]:
-        """The drives in lists: those that share a meter, which has one line, are switched one after another."""
+        """The drives in lists: those that share a meter (one line) are switched one after another."""
         lists: list[tuple[set[str], list[str]]] = []
         for drive in self._drives:
             meters = {rail.meter for _, _, rail in self._lab.rails_of(self._host, drive)}
