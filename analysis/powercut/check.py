@@ -10,10 +10,12 @@ from analysis.powercut import ledger as ledgers
 from analysis.powercut import names, sectors
 from analysis.powercut.ledger import Ledger
 from analysis.powercut.names import NameFate
-from analysis.powercut.sectors import UNHARMED, Standing
+from analysis.powercut.sectors import UNHARMED, Fate, Standing
 from analysis.powercut.survey import Survey
 
 DRIVE = ""  # the target that has no name
+OLDER = (Fate.LOST, Fate.TORN, Fate.STALE)  # what a cache that was not flushed can do to a write
+NOT_FLUSHED = "fsynced, lost in the drive's cache"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,14 @@ class CutFindings:
         return bool(self.promised)
 
 
-def check(ledger: Ledger, found: Survey, before: Survey, *, atomic_rename: bool = True) -> CutFindings:
+def check(
+    ledger: Ledger,
+    found: Survey,
+    before: Survey,
+    *,
+    atomic_rename: bool = True,
+    fsync_flushes: bool = True,
+) -> CutFindings:
     """Findings of one cut.
 
     Parameters
@@ -77,6 +86,9 @@ def check(ledger: Ledger, found: Survey, before: Survey, *, atomic_rename: bool 
         What is there after the cut, and what was before the first write of this ledger.
     atomic_rename : bool
         Whether the file system promises that a rename is done or not done, never half.
+    fsync_flushes : bool
+        Whether the file system has the drive flush its volatile cache at every fsync. Where it does not, what
+        is lost of it is counted in `beyond` as `NOT_FLUSHED`.
     """
     promised = ledgers.promises(ledger)
     targets = {o.target for o in ledger.operations if o.is_write} - {names.NEXT, names.CURRENT}
@@ -85,19 +97,25 @@ def check(ledger: Ledger, found: Survey, before: Survey, *, atomic_rename: bool 
     fates = {t: sectors.judge(ledger, t, found.get(t), before.get(t), promised) for t in sorted(targets)}
     counts = {standing: Counter[str]() for standing in Standing}
     violations: list[Violation] = []
+    beyond: Counter[str] = Counter()
     reordered = 0
     for target, judged in fates.items():
         for one in judged.writes:
             counts[one.standing][one.fate] += 1
-            if one.standing is Standing.PROMISED and one.fate not in UNHARMED:
+            if one.standing is not Standing.PROMISED or one.fate in UNHARMED:
+                pass
+            elif one.fate in OLDER and not fsync_flushes:
+                beyond[NOT_FLUSHED] += 1
+            else:
                 violations.append(_broken_write(one))
             reordered += one.standing is Standing.ACKNOWLEDGED and one.reordered
         if judged.changed_at_rest:
             changed = judged.changed_at_rest
             violations.append(Violation("changed at rest", target, 0, changed[0], 0, len(changed), 0))
-    beyond: Counter[str] = Counter()
     for finding in names.judge(ledger, found):
-        if finding.fate in names.BROKEN and (atomic_rename or finding.fate is not NameFate.BOTH):
+        if finding.fate is NameFate.RENAME_LOST and not fsync_flushes:
+            beyond[NOT_FLUSHED] += 1
+        elif finding.fate in names.BROKEN and (atomic_rename or finding.fate is not NameFate.BOTH):
             violations.append(
                 Violation(finding.fate, finding.target, finding.sequence, 0, 0, 0, finding.promised_by or 0)
             )

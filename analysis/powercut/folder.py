@@ -31,6 +31,7 @@ class Subject:
     filesystem: str = ""
     plp: bool = False
     atomic_rename: bool = True
+    fsync_flushes: bool = True
 
     def __str__(self) -> str:
         return f"{self.drive} with {self.filesystem}" if self.filesystem else self.drive
@@ -114,5 +115,12 @@ def _cut(
     if DRIVE in after and DRIVE not in before:
         # What was there before is not known (the cut before was not finished): nothing can be said of rest.
         before = {DRIVE: after[DRIVE]}
-    findings = check(told, after, before, atomic_rename=subject.atomic_rename)
+    findings = check(
+        told,
+        after,
+        before,
+        atomic_rename=subject.atomic_rename,
+        # Where the drive's cache is safe it does not matter that nobody flushed it.
+        fsync_flushes=subject.fsync_flushes or subject.plp,
+    )
     return Cut(number, record, told, findings, of_ledger(told))

@@ -12,12 +12,13 @@ from rig.errors import Strict, validate
 
 
 class AfterCut(Strict):
-    """What each file system promises of renames, and what is run on it after a cut; docs/power_cuts.md.
+    """What each file system promises of renames and of fsync, and what is run on it after a cut; docs/power_cuts.md.
 
     `before_mount`, `repair` and `check` get the device as their last argument; empty: there is none.
     """
 
     atomic_rename: bool = True
+    fsync_flushes: bool = True
     before_mount: list[str] = Field(default_factory=list)
     repair: list[str] = Field(default_factory=list)
     check: list[str] = Field(default_factory=list)

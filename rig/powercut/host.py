@@ -99,7 +99,7 @@ def _options(record: Record, generation: int = 0) -> list[str]:
 def _after(subject: Subject) -> dict[str, Any]:
     if not subject.filesystem:
         return {}
-    return filesystems.load()[subject.filesystem].model_dump(exclude={"atomic_rename"})
+    return filesystems.load()[subject.filesystem].model_dump(include={"before_mount", "repair", "check"})
 
 
 class _Cut:

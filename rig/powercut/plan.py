@@ -87,6 +87,7 @@ def subjects(plan: PowerCut, lab: Lab) -> list[Subject]:
                         filesystem="" if bare else pair.filesystem,
                         plp=spec.drives[pair.drive].plp,
                         atomic_rename=bare or after[pair.filesystem].atomic_rename,
+                        fsync_flushes=bare or after[pair.filesystem].fsync_flushes,
                     )
                 )
     return found

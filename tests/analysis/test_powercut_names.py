@@ -162,3 +162,28 @@ def test_before_the_first_flush_of_the_folder_a_rename_may_be_gone_with_both_nam
     findings = after(story, {})
     assert broken(findings) == []
     assert findings.beyond == {"neither name": 1}
+
+
+def test_a_file_system_whose_fsync_does_not_flush_the_drive_has_what_is_lost_there_counted(story):
+    story.create("overwrite")
+    story.flush_names()
+    older = story.write(0, 1, "overwrite")
+    story.flush("overwrite")
+    story.write(0, 1, "overwrite")
+    story.flush("overwrite")
+    first = replaced(story)
+    replaced(story)
+    found = {"overwrite": file_of(story, older, 1), "current": file_of(story, first, 2)}
+    assert len(after(story, found).violations) == 2
+    findings = after(story, found, fsync_flushes=False)
+    assert broken(findings) == []
+    assert findings.beyond == {"fsynced, lost in the drive's cache": 2}
+
+
+def test_what_such_a_file_system_damages_still_breaks_its_promise(story):
+    story.create("overwrite")
+    story.flush_names()
+    write = story.write(0, 1, "overwrite")
+    story.flush("overwrite")
+    found = {"overwrite": Surveyed(SECTOR_BYTES, "", [Sector("damaged")])}
+    assert broken(after(story, found, fsync_flushes=False)) == [("corrupt", write)]

@@ -41,6 +41,7 @@ def test_each_pair_becomes_a_subject_of_the_host_that_has_the_drive(bench, mappi
     assert [s.name for s in found] == ["bench1-fast-ext4", "bench1-slow-ext2", "bench1-fast-none"]
     assert [s.plp for s in found] == [True, False, True]
     assert [s.atomic_rename for s in found] == [True, False, True]
+    assert [s.fsync_flushes for s in found] == [True, False, True]
     assert [s.filesystem for s in found] == ["ext4", "ext2", ""]
 
 
