@@ -12,7 +12,7 @@ from rig.errors import Strict, validate
 
 
 class AfterCut(Strict):
-    """What each file system promises of renames and of fsync, and what is run on it after a cut; docs/power_cuts.md.
+    """What a file system promises of renames and of fsync, and what is run on it after a cut.
 
     `before_mount`, `repair` and `check` get the device as their last argument; empty: there is none.
     """
