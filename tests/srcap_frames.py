@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 HEADER = struct.Struct("<IHHIIIIQqq")
 MAGIC = 0x31465253
-ANALOG, LOGIC, EVENT = 1, 2, 3
+ANALOG, LOGIC, EVENT, RAIL = 1, 2, 3, 4
+STRETCH = struct.Struct("<Q7d")
 
 
 @dataclass
@@ -28,6 +29,18 @@ class Frame:
 
     def event(self):
         return json.loads(self.payload)
+
+    def marks(self):
+        """Of a rail's frame: pairs of (volts, amps)."""
+        _, marks = struct.unpack_from("<II", self.payload)
+        numbers = array.array("f", self.payload[8 : 8 + 8 * marks])
+        return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+    def stretches(self):
+        """Of a rail's frame: tuples of (n, volts, amps, watts, least, most, first, last)."""
+        stretches, marks = struct.unpack_from("<II", self.payload)
+        assert len(self.payload) == 8 + 8 * marks + STRETCH.size * stretches
+        return list(STRETCH.iter_unpack(self.payload[8 + 8 * marks :]))
 
 
 def read_frames(stream):

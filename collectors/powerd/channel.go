@@ -2,7 +2,10 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // channel holds the samples of one channel that wait for their partners, as pieces of consecutive indices. They lie where the
 // frames left them until keep.
@@ -111,31 +114,35 @@ const (
 	leastBlock = 8
 )
 
+// marksOf appends the samples of a block by which it is known again, volts and amps in turn: what srcap puts into a rail's frame.
+func marksOf(dst, volts, amps []float32) []float32 {
+	step := max(1, len(volts)/fingerprintSamples)
+	for k := 0; k < len(volts) && len(dst) < 2*fingerprintSamples; k += step {
+		dst = append(dst, volts[k], amps[k])
+	}
+	return dst
+}
+
 // fingerprint is what a rail's last block of samples looked like.
 type fingerprint struct {
 	n     int
 	same  bool // as the one before it
-	marks [2 * fingerprintSamples]float32
+	marks []float32
 }
 
 func (p *fingerprint) reset() { p.n, p.same = 0, false }
 
-// again says whether a block is the one before once more. Two windows of a real signal are never alike in both volts and amps,
-// unless nothing at all moves in them; that is not taken for a repetition. Nor is a third one alike: that is a signal which
-// repeats itself, as only a simulated one can.
-func (p *fingerprint) again(volts, amps []float32) bool {
-	n := len(volts)
-	same, moves := n == p.n && n >= leastBlock, false
-	step := max(1, n/fingerprintSamples)
-	at := 0
-	for k := 0; k < n && at < len(p.marks); k += step {
-		v, a := volts[k], amps[k]
-		moves = moves || v != volts[0] || a != amps[0]
-		same = same && p.marks[at] == v && p.marks[at+1] == a
-		p.marks[at], p.marks[at+1] = v, a
-		at += 2
+// again says whether a block of n samples is the one before once more. Two windows of a real signal are never alike in both volts
+// and amps, unless nothing at all moves in them; that is not taken for a repetition. Nor is a third one alike: that is a signal
+// which repeats itself, as only a simulated one can.
+func (p *fingerprint) again(n int, marks []float32) bool {
+	moves := false
+	for k := 2; k+1 < len(marks); k += 2 {
+		moves = moves || marks[k] != marks[0] || marks[k+1] != marks[1]
 	}
+	same := n == p.n && n >= leastBlock && slices.Equal(marks, p.marks)
 	again := same && moves && !p.same
 	p.n, p.same = n, same
+	p.marks = append(p.marks[:0], marks...)
 	return again
 }

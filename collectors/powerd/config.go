@@ -274,6 +274,19 @@ func (m *MeterConfig) calibrated(channel string) (gain, offset float64) {
 	return 1, 0
 }
 
+// alone says whether just one rail has the channel.
+func (m *MeterConfig) alone(channel string) bool {
+	uses := 0
+	for _, r := range m.Rails {
+		for _, name := range []string{r.Volts, r.Amps, r.Watts, r.WattHours} {
+			if name == channel {
+				uses++
+			}
+		}
+	}
+	return uses == 1
+}
+
 func (r *RailConfig) checkChannels(key, timing string) error {
 	const allowed = "volts and amps, or watts, or watt_hours"
 	switch {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
@@ -56,6 +57,9 @@ type Meter struct {
 	dropped    int64
 	instrument Instrument
 
+	commands  io.Writer     // to srcap; nil where none runs
+	rawAnswer chan struct{} // closed once srcap sends samples; nil where nobody waits
+
 	feed   feed
 	rails  []*rail
 	offset int64 // CLOCK_REALTIME minus CLOCK_MONOTONIC, ns
@@ -79,7 +83,9 @@ func (i Instrument) String() string {
 // feed is how samples of a kind of instrument become energy.
 type feed interface {
 	begin()                        // of a stream
-	analog(f *srframe.Frame) error // samples, good only during the call
+	arguments() []string           // what srcap is to know
+	analog(f *srframe.Frame) error // samples, good until settle
+	sums(f *srframe.Frame) error   // what srcap has made of samples
 	settle()                       // no more frames for now: what frames hold must be kept or done with
 	end()                          // of the stream: publish all there is
 	residual() float64             // uncertainty of the samples' times, s
@@ -152,12 +158,20 @@ func newMeter(config MeterConfig, pointsPerSecond float64, out sink, logf func(s
 	return m
 }
 
-// beginStream readies the meter for the frames of a new srcap.
-func (m *Meter) beginStream() {
+// beginStream readies the meter for the frames of a new srcap, and returns what that is to know.
+func (m *Meter) beginStream() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.feed.begin()
 	m.starts++
+	return m.feed.arguments()
+}
+
+// takesCommands is where the srcap under way reads its commands.
+func (m *Meter) takesCommands(commands io.Writer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.commands = commands
 }
 
 // frame takes a frame of the stream, whose payload is good until settle. An error means that the stream is of no use.
@@ -179,6 +193,9 @@ func (m *Meter) frame(f *srframe.Frame) error {
 		}
 		m.offset = f.RealtimeNS - f.MonotonicNS
 		return m.feed.analog(f)
+	case srframe.Rail:
+		m.offset = f.RealtimeNS - f.MonotonicNS
+		return m.feed.sums(f)
 	}
 	return nil
 }
@@ -195,9 +212,27 @@ func (m *Meter) notice(f *srframe.Frame) error {
 	if err != nil {
 		return err
 	}
-	if n.Event != "start" {
+	switch n.Event {
+	case "raw":
+		if n.On {
+			m.samplesCome()
+		}
 		return nil
+	case "start":
+		m.samplesCome() // where they are wanted, it was started so
+		return m.instrumentStarts(n)
 	}
+	return nil
+}
+
+func (m *Meter) samplesCome() {
+	if m.rawAnswer != nil {
+		close(m.rawAnswer)
+		m.rawAnswer = nil
+	}
+}
+
+func (m *Meter) instrumentStarts(n srframe.Notice) error {
 	m.instrument = Instrument{n.Vendor, n.Model, n.Version, n.Serial}
 	if of := m.config.CalibrationSerial; of != "" && n.Serial != "" && of != n.Serial {
 		return fmt.Errorf("the calibration is of serial %q, the instrument is serial %q", of, n.Serial)
@@ -282,6 +317,7 @@ func (m *Meter) endStream(state State, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.state, m.reason = state, reason
+	m.commands = nil
 	m.feed.end()
 	m.hand(0, true)
 	m.lastWrite = 0

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 
 	"joulerig/collectors/internal/energy"
@@ -56,6 +57,10 @@ func newPolled(m *Meter, pointsPerSecond float64) *polled {
 }
 
 func (p *polled) period() float64 { return 1 / p.m.config.SampleRateHz }
+
+func (p *polled) arguments() []string { return nil }
+
+func (p *polled) sums(*srframe.Frame) error { return errors.New("sums of a meter that is polled") }
 
 func (p *polled) begin() {
 	p.any = false

@@ -10,10 +10,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"joulerig/collectors/internal/strictjson"
 	"joulerig/collectors/internal/waveform"
 )
+
+// How long srcap may take to send samples where it sent sums.
+const rawGrace = 5 * time.Second
 
 // recording is a meter's waveform file while it is being written.
 type recording struct {
@@ -41,10 +45,25 @@ func (m *Meter) startRecording(path string, maxBytes int64) error {
 	if !streams {
 		return fmt.Errorf("meter %s is polled: its readings are the points, there is no waveform beside them", m.config.Name)
 	}
+	answer, err := m.record(s, path, maxBytes)
+	if err != nil || answer == nil {
+		return err
+	}
+	select {
+	case <-answer:
+		return nil
+	case <-time.After(rawGrace):
+		_, _ = m.stopRecording()
+		return fmt.Errorf("meter %s: srcap sends no samples", m.config.Name)
+	}
+}
+
+// record begins a recording. The samples come once what it returns is closed; at once where that is nil.
+func (m *Meter) record(s *streamed, path string, maxBytes int64) (<-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.recording != nil {
-		return fmt.Errorf("meter %s is being recorded to %s", m.config.Name, s.recording.path)
+		return nil, fmt.Errorf("meter %s is being recorded to %s", m.config.Name, s.recording.path)
 	}
 	meta := waveform.Meta{
 		Meter: m.config.Name, Session: m.session, Instrument: m.instrument.String(),
@@ -57,16 +76,28 @@ func (m *Meter) startRecording(path string, maxBytes int64) error {
 	for _, r := range m.rails {
 		c := r.config
 		if c.Watts != "" {
-			return fmt.Errorf("meter %s: rail %s is a power channel: it has no volts and amps to record", m.config.Name, c.Rail)
+			return nil, fmt.Errorf("meter %s: rail %s is a power channel: it has no volts and amps to record", m.config.Name, c.Rail)
 		}
 		meta.Rails = append(meta.Rails, waveform.RailMeta{Rail: c.Rail, Host: c.Host, Drive: c.Drive, Volts: channel(c.Volts), Amps: channel(c.Amps)})
 	}
 	recorder, err := waveform.Create(path, meta, maxBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.recording = &recording{Recorder: recorder, path: path}
-	return nil
+	if m.commands == nil || len(s.summed) == 0 {
+		return nil, nil
+	}
+	m.rawAnswer = make(chan struct{})
+	m.tell("raw on")
+	return m.rawAnswer, nil
+}
+
+// tell gives srcap a command. One that is not read is the end of that srcap, which others notice.
+func (m *Meter) tell(command string) {
+	if m.commands != nil {
+		_, _ = io.WriteString(m.commands, command+"\n")
+	}
 }
 
 // stopRecording ends a recording, and returns what became of it; an error where there is none.
@@ -76,6 +107,9 @@ func (m *Meter) stopRecording() (recordingAnswer, error) {
 	var r *recording
 	if streams {
 		r, s.recording = s.recording, nil
+		if r != nil && len(s.summed) > 0 {
+			m.tell("raw off")
+		}
 	}
 	m.mu.Unlock()
 	if r == nil {

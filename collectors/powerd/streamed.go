@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"joulerig/collectors/internal/clockfit"
 	"joulerig/collectors/internal/energy"
@@ -26,6 +28,11 @@ type streamed struct {
 	channels []*channel
 	rails    []*streamedRail
 	maxWait  int
+	// The rails that srcap adds up, in its order, and what that takes to decode.
+	summed    []*streamedRail
+	perPoint  int
+	marks     []float32
+	stretches []srframe.Stretch
 
 	recording *recording // nil where none was asked for
 
@@ -68,7 +75,7 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 		byName[c.name] = &channel{name: c.name}
 		s.channels = append(s.channels, byName[c.name])
 	}
-	perPoint := samplesPerPoint(config.SampleRateHz, pointsPerSecond)
+	s.perPoint = samplesPerPoint(config.SampleRateHz, pointsPerSecond)
 	for number, base := range m.rails {
 		r := &streamedRail{rail: base, number: number}
 		scale := energy.NoScale
@@ -81,10 +88,32 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 			scale.VoltsGain, scale.VoltsOffset = config.calibrated(base.config.Volts)
 			scale.AmpsGain, scale.AmpsOffset = config.calibrated(base.config.Amps)
 		}
-		r.energy = energy.NewRail(config.sampling, config.SampleRateHz, perPoint, scale, func(p energy.Point) { s.complete(r, p) })
+		r.energy = energy.NewRail(config.sampling, config.SampleRateHz, s.perPoint, scale, func(p energy.Point) { s.complete(r, p) })
 		s.rails = append(s.rails, r)
+		if r.amps != nil && config.alone(base.config.Volts) && config.alone(base.config.Amps) {
+			s.summed = append(s.summed, r)
+		}
 	}
 	return s
+}
+
+// arguments tell srcap which rails to add up, and whether their samples are wanted all the same.
+func (s *streamed) arguments() []string {
+	var args []string
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	for _, r := range s.summed {
+		voltsGain, voltsOffset := s.m.config.calibrated(r.volts.name)
+		ampsGain, ampsOffset := s.m.config.calibrated(r.amps.name)
+		words := []string{r.volts.name, r.amps.name, number(voltsGain), number(voltsOffset), number(ampsGain), number(ampsOffset)}
+		args = append(args, "--rail", strings.Join(words, ","))
+	}
+	if len(s.summed) > 0 {
+		args = append(args, "--point", strconv.Itoa(s.perPoint))
+	}
+	if s.recording != nil {
+		args = append(args, "--raw")
+	}
+	return args
 }
 
 func (s *streamed) period() float64 { return 1 / s.m.config.SampleRateHz }
@@ -115,25 +144,70 @@ func (s *streamed) analog(f *srframe.Frame) error {
 	if c.waiting() > s.maxWait {
 		return fmt.Errorf("channel %s has %d samples without a partner", c.name, c.waiting())
 	}
-	s.m.seen()
-	// Only the channel that comes first tells how late the samples are; the others of the same window follow it.
-	if f.End() > s.observed {
-		s.observed = f.End()
-		if missing := s.fit.Observe(f.End(), f.MonotonicNS); missing != 0 {
-			s.missing(missing, f.End())
-		}
-	}
+	s.arrived(f)
 	for _, r := range s.rails {
 		if r.volts == c || r.amps == c {
 			s.pair(r)
 		}
 	}
 	s.trim(c)
+	s.publishWhenReady(f)
+	return nil
+}
+
+// sums takes a window of a rail that srcap has added up.
+func (s *streamed) sums(f *srframe.Frame) error {
+	if int(f.Channel) >= len(s.summed) {
+		return fmt.Errorf("sums of rail %d, there are %d", f.Channel, len(s.summed))
+	}
+	r := s.summed[f.Channel]
+	if f.First < r.next {
+		return fmt.Errorf("rail %s: sample %d comes again", r.config.Rail, f.First)
+	}
+	var err error
+	if s.marks, s.stretches, err = f.Sums(s.marks, s.stretches); err != nil {
+		return err
+	}
+	s.arrived(f)
+	r.reach(f.First, s.period())
+	if drop := r.tooMany(uint64(f.N)); drop > 0 {
+		// Sums cannot be divided: what the window holds beyond the samples too many is lost.
+		if drop < uint64(f.N) {
+			r.lost(f.First+drop, int64(uint64(f.N)-drop), s.period())
+		}
+	} else if s.isNew(r, f.First, uint64(f.N)) {
+		at := f.First
+		for i := range s.stretches {
+			if err := r.energy.AddSums(at, &s.stretches[i]); err != nil {
+				return err
+			}
+			at += uint64(s.stretches[i].N)
+		}
+	}
+	r.next = f.End()
+	s.trim(r.volts)
+	s.publishWhenReady(f)
+	return nil
+}
+
+// arrived tells the clock of a frame. Only the channel that comes first tells how late the samples are; the others of the same
+// window follow it.
+func (s *streamed) arrived(f *srframe.Frame) {
+	s.m.seen()
+	if f.End() <= s.observed {
+		return
+	}
+	s.observed = f.End()
+	if missing := s.fit.Observe(f.End(), f.MonotonicNS); missing != 0 {
+		s.missing(missing, f.End())
+	}
+}
+
+func (s *streamed) publishWhenReady(f *srframe.Frame) {
 	if s.fit.Ready() {
 		s.publish()
 		s.m.hand(f.MonotonicNS, false)
 	}
-	return nil
 }
 
 // missing books what the clock has found.
@@ -176,21 +250,13 @@ func (s *streamed) pair(r *streamedRail) {
 		if n == 0 {
 			return
 		}
-		if lo > r.next {
-			r.lost(r.next, int64(lo-r.next), s.period())
-		}
-		if drop := min(r.surplus, n); drop > 0 {
-			r.energy.Break()
-			r.surplus -= drop
+		r.reach(lo, s.period())
+		if drop := r.tooMany(n); drop > 0 {
 			r.next = lo + drop
 			continue
 		}
-		if r.print.again(volts, amps) {
-			// An instrument, or what lies between, has sent a window twice: what the rail did in its slots nobody knows.
-			s.m.logf("rail %s: the %d samples from %d on are the ones before again", r.config.Rail, n, lo)
-			r.energy.Break()
-			r.books.unknown(r.books.Again(int64(n), s.period()))
-		} else {
+		s.marks = marksOf(s.marks[:0], volts, amps)
+		if s.isNew(r, lo, n) {
 			if s.recording != nil {
 				s.recording.take(r.number, lo, volts, amps, &s.m.config)
 			}
@@ -198,6 +264,36 @@ func (s *streamed) pair(r *streamedRail) {
 		}
 		r.next = lo + n
 	}
+}
+
+// reach books what is missing before index lo.
+func (r *streamedRail) reach(lo uint64, period float64) {
+	if lo > r.next {
+		r.lost(r.next, int64(lo-r.next), period)
+	}
+}
+
+// tooMany is how many of the next n samples are to be thrown away, which it notes as done.
+func (r *streamedRail) tooMany(n uint64) uint64 {
+	drop := min(r.surplus, n)
+	if drop > 0 {
+		r.energy.Break()
+		r.surplus -= drop
+	}
+	return drop
+}
+
+// isNew says whether the n samples from index lo on, known by s.marks, are to be integrated; if they are the ones before again,
+// they are booked.
+func (s *streamed) isNew(r *streamedRail, lo, n uint64) bool {
+	if !r.print.again(int(n), s.marks) {
+		return true
+	}
+	// An instrument, or what lies between, has sent a window twice: what the rail did in its slots nobody knows.
+	s.m.logf("rail %s: the %d samples from %d on are the ones before again", r.config.Rail, n, lo)
+	r.energy.Break()
+	r.books.unknown(r.books.Again(int64(n), s.period()))
+	return false
 }
 
 // trim lets go of the samples that all rails are done with, of the channels that share a rail with c.

@@ -83,7 +83,7 @@ func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
 		return Failed, err.Error()
 	}
 	defer ring.Close()
-	cmd := exec.Command(srcap, srcapArguments(&m.config)...)
+	cmd := exec.Command(srcap, append(srcapArguments(&m.config), m.beginStream()...)...)
 	cmd.ExtraFiles = []*os.File{ring.File()}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -97,10 +97,10 @@ func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
 	if err != nil {
 		return Failed, err.Error()
 	}
-	m.beginStream()
 	if err := cmd.Start(); err != nil {
 		return Failed, fmt.Sprintf("cannot start srcap: %v", err)
 	}
+	m.takesCommands(stdin)
 
 	ended := make(chan struct{})
 	kick := make(chan struct{})

@@ -2,6 +2,7 @@
 #include "capture.h"
 
 #include "frame.h"
+#include "rails.h"
 #include "watchdog.h"
 
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void emit(struct capture *c, int channel, const struct sr_analog_meaning 
 	};
 
 	c->next[channel] += n;
-	frame_write(&f);
+	rails_write(&f);
 }
 
 /* Samples that need no conversion go out from where the driver left them. */
@@ -144,7 +145,11 @@ void capture_packet(const struct sr_dev_inst *sdi, const struct sr_datafeed_pack
 		logic(c, packet->payload, at);
 		break;
 	case SR_DF_FRAME_BEGIN:
+		rails_release();
 		align(c);
+		break;
+	case SR_DF_END:
+		rails_release();
 		break;
 	case SR_DF_META:
 		meta(packet->payload);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum frame_type { FRAME_ANALOG = 1, FRAME_LOGIC = 2, FRAME_EVENT = 3 };
+enum frame_type { FRAME_ANALOG = 1, FRAME_LOGIC = 2, FRAME_EVENT = 3, FRAME_RAIL = 4 };
 
 #define FRAME_NO_CHANNEL 0xffffU
 

@@ -4,6 +4,7 @@
 #include "device.h"
 #include "frame.h"
 #include "log.h"
+#include "rails.h"
 #include "ring.h"
 #include "watchdog.h"
 
@@ -19,10 +20,12 @@
 
 static const char usage[] =
 	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set [GROUP.]key=value ...] [--silence-seconds S] [--ring FD]\n"
+	"             [--rail VOLTS,AMPS,GAIN,OFFSET,GAIN,OFFSET ... --point N [--raw]]\n"
 	"       srcap --scan --driver DRIVER[:key=value...] [--silence-seconds S]\n"
 	"\n"
 	"Writes the instrument's samples on stdout, or into shared memory, as frames (frames.md) until told to stop. Takes commands on stdin, one a line:\n"
 	"  set KEY VALUE   change an option of the instrument\n"
+	"  raw on|off      samples of the rails too, or their sums alone\n"
 	"  stop            end with code 0\n"
 	"With --scan it writes what answers there on stdout, as JSON, and ends.\n"
 	"Exit codes: 0 stopped, 2 bad arguments, 3 no such instrument, 4 the instrument fell silent, 5 libsigrok failed.\n";
@@ -75,6 +78,15 @@ static gboolean run_set(gpointer data)
 	return G_SOURCE_REMOVE;
 }
 
+static gboolean run_raw(gpointer data)
+{
+	int on = GPOINTER_TO_INT(data);
+
+	rails_set_raw(on);
+	frame_event(on ? "{\"event\":\"raw\",\"on\":true}" : "{\"event\":\"raw\",\"on\":false}");
+	return G_SOURCE_REMOVE;
+}
+
 static void *read_commands(void *data)
 {
 	struct control *control = data;
@@ -95,8 +107,11 @@ static void *read_commands(void *data)
 			c->value = g_strdup(word[2]);
 			/* Drivers are not thread safe: run it between their own events. */
 			g_idle_add(run_set, c);
+		} else if (!strcmp(line, "raw on") || !strcmp(line, "raw off")) {
+			/* Between two packets, and soon, however many of them there are. */
+			g_idle_add_full(G_PRIORITY_HIGH, run_raw, GINT_TO_POINTER(!strcmp(line, "raw on")), NULL);
 		} else {
-			fprintf(stderr, "srcap: stdin: \"%s\" is no command (allowed: set KEY VALUE, stop)\n", line);
+			fprintf(stderr, "srcap: stdin: \"%s\" is no command (allowed: set KEY VALUE, raw on, raw off, stop)\n", line);
 		}
 		g_strfreev(word);
 	}
@@ -138,12 +153,15 @@ int main(int argc, char **argv)
 		{ "silence-seconds", required_argument, NULL, 'q' },
 		{ "scan", no_argument, NULL, 'f' },
 		{ "ring", required_argument, NULL, 'r' },
+		{ "rail", required_argument, NULL, 'v' },
+		{ "point", required_argument, NULL, 'p' },
+		{ "raw", no_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	static struct capture capture;
 	const char *driver = NULL, *channels = NULL;
-	GPtrArray *settings = g_ptr_array_new();
+	GPtrArray *settings = g_ptr_array_new(), *rails = g_ptr_array_new();
 	double silence = 5;
 	int option, rc, only_scan = 0;
 
@@ -178,6 +196,20 @@ int main(int argc, char **argv)
 			}
 			break;
 		}
+		case 'v':
+			g_ptr_array_add(rails, optarg);
+			break;
+		case 'p': {
+			guint64 samples;
+
+			if (!g_ascii_string_to_unsigned(optarg, 10, 1, UINT64_MAX, &samples, NULL))
+				bad_usage("--point: not a number of samples");
+			rails_set_point(samples);
+			break;
+		}
+		case 'w':
+			rails_set_raw(1);
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			return 0;
@@ -223,6 +255,14 @@ int main(int argc, char **argv)
 	struct sr_dev_inst *sdi = device_open(ctx, driver);
 
 	device_select(sdi, channels, &capture.channels);
+	for (guint i = 0; i < rails->len; i++) {
+		const char *problem = rails_add(rails->pdata[i], &capture.channels);
+
+		if (problem) {
+			fprintf(stderr, "srcap: --rail %s: %s\n", (char *)rails->pdata[i], problem);
+			exit(EXIT_USAGE);
+		}
+	}
 	device_set_endless(sdi);
 	for (guint i = 0; i < settings->len; i++)
 		device_set_pair(sdi, settings->pdata[i]);

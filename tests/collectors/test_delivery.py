@@ -181,7 +181,9 @@ def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influ
             assert powerd.meter("a")["lost"] == 0
             influxd.start()
             wait_for(lambda: spool_is_empty(powerd), 30, "the spool is empty")
-            dropped = powerd.status()["writer"]["dropped_lines"]
+            writer = powerd.status()["writer"]
+            assert writer["rejected_lines"] == 0, writer
+            dropped = writer["dropped_lines"]
             time.sleep(1.5)
             assert powerd.status()["writer"]["dropped_lines"] == dropped
         finally:
@@ -209,7 +211,7 @@ def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influ
             assert steps[widest] > POINTS_PER_SECOND // 2 * per_point
             assert fits
             assert first["samples"] == 0
-        assert absent == dropped
+        assert absent == dropped, (writer, powerd.log_path.read_text())
 
 
 def test_an_influxdb_that_answers_wrongly_gets_each_point_once(tmp_path, influxd):

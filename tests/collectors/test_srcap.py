@@ -2,6 +2,7 @@
 """srcap against libsigrok's demo driver and against instruments that die."""
 
 import io
+import itertools
 import resource
 import signal
 import socket
@@ -11,7 +12,7 @@ import time
 import emulated_hmo
 import pytest
 from power_processes import SRCAP, Emulator
-from srcap_frames import ANALOG, EVENT, read_frames
+from srcap_frames import ANALOG, EVENT, RAIL, read_frames
 
 DEMO = ["--driver", "demo:analog_channels=4:logic_channels=0", "--set", "samplerate=10000"]
 
@@ -105,6 +106,14 @@ def test_it_ends_when_nobody_reads():
         (["--driver", "demo"], 2, ["--channels is missing"]),
         (["--channels", "A0"], 2, ["--driver is missing"]),
         (["--driver", "demo", "--channels", "A0", "--silence-seconds", "-1"], 2, ["--silence-seconds"]),
+        (["--driver", "demo", "--channels", "A0", "--point", "0"], 2, ["--point"]),
+        (
+            ["--driver", "demo", "--channels", "A0,A1", "--rail", "A0,A9,1,0,1,0"],
+            2,
+            ["--rail", "A9", "channels"],
+        ),
+        (["--driver", "demo", "--channels", "A0,A1", "--rail", "A0,A1,1,0,x,0"], 2, ["--rail", "number"]),
+        (["--driver", "demo", "--channels", "A0,A1", "--rail", "A0,A1"], 2, ["--rail", "six"]),
         (
             ["--driver", "hameg-hmo:conn=tcp-raw/127.0.0.1/1", "--channels", "CH1"],
             3,
@@ -146,6 +155,79 @@ def test_hmo_frames_are_the_instruments_own_samples_and_do_not_end():
         assert at >= 0, f"channel {channel} has a hole or a wrong sample"
         phases.add(at)
     assert len(phases) == 1
+
+
+def test_rails_are_added_up_as_their_samples_would_be():
+    """Two captures of one periodic waveform: what one gives as samples the other gives as sums."""
+    scale = {1: (1.0, 0.0, 1.0, 0.0), 2: (1.01, -0.02, 0.98, 0.003)}
+    volts, amps = emulated_hmo.WAVEFORM[3], emulated_hmo.WAVEFORM[4]
+    gain_v, offset_v, gain_a, offset_a = scale[2]
+    corrected = [(gain_v * v + offset_v, gain_a * a + offset_a) for v, a in zip(volts, amps, strict=True)]
+    period = len(corrected)
+    with Emulator() as instrument:
+        rails = [f"--rail=CH{2 * r - 1},CH{2 * r},{','.join(map(str, scale[r]))}" for r in scale]
+        code, frames, _ = stopped(
+            srcap("--driver", instrument.driver, "--channels", "CH1,CH2,CH3,CH4", *rails, "--point", "7"),
+            after=1.5,
+        )
+    assert code == 0
+    windows = [f for f in frames if f.type == RAIL and f.channel == 1]
+    assert len(windows) > 40
+    assert sum(f.n for f in windows) > period
+    assert not [f for f in frames if f.type == ANALOG]
+    assert all(b.first == a.first + a.n for a, b in itertools.pairwise(windows))
+    # Where in the waveform the capture began: of all places, the one where the first window's marks lie.
+    step = max(1, windows[0].n // 16)
+    marks = windows[0].marks()
+    (origin,) = (
+        at
+        for at in range(period)
+        if all(
+            (volts[(at + i * step) % period], amps[(at + i * step) % period]) == pair
+            for i, pair in enumerate(marks)
+        )
+    )
+    for window in windows:
+        at = window.first
+        for n, *found in window.stretches():
+            assert 0 < n <= 7
+            assert at + n == window.first + window.n or (at + n) % 7 == 0
+            pairs = [corrected[(origin + k) % period] for k in range(at, at + n)]
+            watts = [v * a for v, a in pairs]
+            expected = [sum(v for v, _ in pairs), sum(a for _, a in pairs), sum(watts)]
+            expected += [min(watts), max(watts), watts[0], watts[-1]]
+            assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+            at += n
+        assert at == window.first + window.n
+
+
+def test_samples_of_a_rail_come_while_they_are_asked_for():
+    with Emulator() as instrument:
+        process = srcap(
+            "--driver", instrument.driver, "--channels", "CH1,CH2", "--rail=CH1,CH2,1,0,1,0",
+            "--point", "10",
+        )  # fmt: skip
+        for words in (b"raw on\n", b"raw off\n"):
+            time.sleep(1.0)
+            process.stdin.write(words)
+            process.stdin.flush()
+        code, frames, _ = stopped(process)
+    assert code == 0
+    switches = [i for i, f in enumerate(frames) if f.type == EVENT and f.event()["event"] == "raw"]
+    assert [frames[i].event()["on"] for i in switches] == [True, False]
+    on, off = switches
+    kinds = [
+        {f.type for f in part if f.type != EVENT} for part in (frames[:on], frames[on:off], frames[off:])
+    ]
+    # A window whose volts had come already goes out as it came.
+    assert RAIL in kinds[0]
+    assert kinds[1] == {ANALOG}
+    assert RAIL in kinds[2]
+    seen = {0: 0, 1: 0}
+    for f in frames:
+        for channel in (0, 1) if f.type == RAIL else [f.channel] if f.type == ANALOG else []:
+            assert f.first == seen[channel], "a sample is missing or comes twice"
+            seen[channel] = f.first + f.n
 
 
 def test_samples_are_stamped_between_their_sending_and_the_next_request(tmp_path):

@@ -90,11 +90,11 @@ def broken(lab: Lab) -> Iterator[Path]:
     host_vars.write_text(yaml.safe_dump(described))
     inventory = copy / "inventory.ini"
     try:
-        done = lab.rig("up", inventory=inventory)
+        done = lab.rig("lab", "up", inventory=inventory)
         assert done.returncode == 0, done.stderr
         yield inventory
     finally:
-        done = lab.rig("up")
+        done = lab.rig("lab", "up")
         assert done.returncode == 0, done.stderr
 
 

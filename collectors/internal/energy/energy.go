@@ -12,6 +12,8 @@ package energy
 import (
 	"fmt"
 	"math"
+
+	"joulerig/collectors/internal/srframe"
 )
 
 // Sampling says what a sample is.
@@ -77,19 +79,40 @@ var noSums = sums{min: math.Inf(1), max: math.Inf(-1)}
 // one's successor is a gap: nothing is put in its place. So is a sample that is no number; gap, which may be nil, is called with
 // the first index and the length of each stretch of those, in their place between the points.
 func (r *Rail) Add(first uint64, volts, amps []float32, gap func(first uint64, n int64)) {
-	if r.partly && first != r.next {
-		r.Break()
-	}
-	r.next, r.partly = first, true
+	r.from(first)
 	amps = amps[:len(volts)]
 	for len(volts) > 0 {
 		room := int(min(uint64(len(volts)), r.perPoint-r.next%r.perPoint))
 		r.stretch(volts[:room], amps[:room], gap)
-		r.next += uint64(room)
-		if r.next%r.perPoint == 0 {
-			r.finish()
-		}
+		r.advance(uint64(room))
 		volts, amps = volts[room:], amps[room:]
+	}
+}
+
+// AddSums integrates a stretch of samples, all of them numbers, of which somebody else has taken the sums. It must not reach over
+// an index that is a multiple of perPoint.
+func (r *Rail) AddSums(first uint64, s *srframe.Stretch) error {
+	if s.N <= 0 || first%r.perPoint+uint64(s.N) > r.perPoint {
+		return fmt.Errorf("sums of %d samples from sample %d on, points are of %d", s.N, first, r.perPoint)
+	}
+	r.from(first)
+	r.add(s.N, sums{s.Volts, s.Amps, s.Watts, s.Min, s.Max}, s.First, s.Last)
+	r.advance(uint64(s.N))
+	return nil
+}
+
+// from is where the samples to be added begin.
+func (r *Rail) from(first uint64) {
+	if r.partly && first != r.next {
+		r.Break()
+	}
+	r.next, r.partly = first, true
+}
+
+func (r *Rail) advance(n uint64) {
+	r.next += n
+	if r.next%r.perPoint == 0 {
+		r.finish()
 	}
 }
 
@@ -97,7 +120,7 @@ func (r *Rail) Add(first uint64, volts, amps []float32, gap func(first uint64, n
 func (r *Rail) stretch(volts, amps []float32, gap func(uint64, int64)) {
 	s := sum(volts, amps, &r.scale)
 	if s.watts-s.watts == 0 { // neither NaN nor infinite
-		r.add(volts, amps, s)
+		r.addSamples(volts, amps, s)
 		return
 	}
 	usable := func(k int) bool {
@@ -110,7 +133,7 @@ func (r *Rail) stretch(volts, amps []float32, gap func(uint64, int64)) {
 			k++
 		}
 		if good {
-			r.add(volts[from:k], amps[from:k], sum(volts[from:k], amps[from:k], &r.scale))
+			r.addSamples(volts[from:k], amps[from:k], sum(volts[from:k], amps[from:k], &r.scale))
 			continue
 		}
 		r.hasPrevious = false
@@ -120,18 +143,22 @@ func (r *Rail) stretch(volts, amps []float32, gap func(uint64, int64)) {
 	}
 }
 
-// add takes over the sums of samples that are all numbers.
-func (r *Rail) add(volts, amps []float32, s sums) {
+func (r *Rail) addSamples(volts, amps []float32, s sums) {
 	last := len(volts) - 1
 	_, _, first := r.scale.product(volts[0], amps[0])
 	_, _, final := r.scale.product(volts[last], amps[last])
+	r.add(int64(len(volts)), s, first, final)
+}
+
+// add takes over the sums of n samples that are all numbers; first and final are the watts of those at both ends.
+func (r *Rail) add(n int64, s sums, first, final float64) {
 	// The trapezoids between n neighbours are their sum less half of both ends.
 	r.trapezoids += s.watts - first/2 - final/2
 	if r.hasPrevious {
 		r.trapezoids += (r.previous + first) / 2
 	}
 	r.previous, r.hasPrevious = final, true
-	r.n += int64(len(volts))
+	r.n += n
 	r.sums.volts += s.volts
 	r.sums.amps += s.amps
 	r.sums.watts += s.watts

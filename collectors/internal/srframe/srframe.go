@@ -22,6 +22,7 @@ const (
 	Analog Type = 1
 	Logic  Type = 2
 	Event  Type = 3
+	Rail   Type = 4
 )
 
 // NoChannel is the channel of a frame that belongs to no single one.
@@ -73,6 +74,68 @@ func (f *Frame) Samples() []float32 {
 	return f.AppendSamples(nil)
 }
 
+// Stretch is what consecutive samples of a rail come to; volts and amps are corrected by their calibration.
+type Stretch struct {
+	N                  int64
+	Volts, Amps, Watts float64 // sums over the samples
+	Min, Max           float64 // of the samples' watts
+	First, Last        float64 // watts of the first sample and of the last
+}
+
+const (
+	stretchBytes = 64
+	markBytes    = 8
+)
+
+// Sums decodes the payload of a rail's frame: samples of the window by which it can be known again, volts and amps in turn, appended
+// to marks[:0], and its stretches in their order, appended to stretches[:0].
+func (f *Frame) Sums(marks []float32, stretches []Stretch) ([]float32, []Stretch, error) {
+	le := binary.LittleEndian
+	marks, stretches = marks[:0], stretches[:0]
+	p := f.Payload
+	if len(p) < 8 {
+		return marks, stretches, fmt.Errorf("rail frame of %d bytes", len(p))
+	}
+	n, m := uint64(le.Uint32(p)), uint64(le.Uint32(p[4:]))
+	if uint64(len(p)) != 8+m*markBytes+n*stretchBytes {
+		return marks, stretches, fmt.Errorf("rail frame of %d stretches and %d marks has %d bytes", n, m, len(p))
+	}
+	for p = p[8:]; uint64(len(p)) > n*stretchBytes; p = p[4:] {
+		marks = append(marks, math.Float32frombits(le.Uint32(p)))
+	}
+	samples := uint64(0)
+	for ; len(p) > 0; p = p[stretchBytes:] {
+		var v [stretchBytes/8 - 1]float64
+		for i := range v {
+			v[i] = math.Float64frombits(le.Uint64(p[8+8*i:]))
+		}
+		s := Stretch{int64(le.Uint64(p)), v[0], v[1], v[2], v[3], v[4], v[5], v[6]}
+		samples += uint64(s.N)
+		stretches = append(stretches, s)
+	}
+	if samples != uint64(f.N) {
+		return marks, stretches, fmt.Errorf("rail frame of %d samples has stretches of %d", f.N, samples)
+	}
+	return marks, stretches, nil
+}
+
+// AppendSums appends the payload that Sums decodes.
+func AppendSums(dst []byte, marks []float32, stretches []Stretch) []byte {
+	le := binary.LittleEndian
+	dst = le.AppendUint32(dst, uint32(len(stretches)))
+	dst = le.AppendUint32(dst, uint32(len(marks)/2))
+	for _, m := range marks {
+		dst = le.AppendUint32(dst, math.Float32bits(m))
+	}
+	for _, s := range stretches {
+		dst = le.AppendUint64(dst, uint64(s.N))
+		for _, v := range []float64{s.Volts, s.Amps, s.Watts, s.Min, s.Max, s.First, s.Last} {
+			dst = le.AppendUint64(dst, math.Float64bits(v))
+		}
+	}
+	return dst
+}
+
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // AppendSamples appends the samples of an analog frame to dst.
@@ -105,6 +168,7 @@ type Notice struct {
 	Requested    bool    `json:"requested"`
 	Key          string  `json:"key"`
 	Value        string  `json:"value"`
+	On           bool    `json:"on"`
 	OK           bool    `json:"ok"`
 	Error        string  `json:"error"`
 }

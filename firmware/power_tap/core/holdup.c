@@ -44,7 +44,8 @@ void holdup_sample(struct holdup *holdup, uint64_t index, float volts)
 {
 	uint32_t word = atomic_load_explicit(&holdup->word, memory_order_acquire);
 
-	if ((word & STATE) != HOLDUP_RUNNING || !(volts <= holdup->threshold))
+	/* Where samples come late, some from before the cut may still come. */
+	if ((word & STATE) != HOLDUP_RUNNING || index < holdup->began || !(volts <= holdup->threshold))
 		return;
 	holdup->ended = index;
 	atomic_compare_exchange_strong_explicit(&holdup->word, &word,

@@ -608,6 +608,31 @@ static void hold_up_is_from_the_cut_to_the_threshold(void)
 	CHECK_TEXT(reply("SYST:ERR?\n"), "-104,\"Data type error\"\n");
 }
 
+static uint64_t five_samples_on(void *context, unsigned rail)
+{
+	CHECK(context == &hardware && rail == 0);
+	return 15;
+}
+
+static void a_cut_of_a_board_whose_samples_come_late_is_at_the_sample_it_names(void)
+{
+	struct board late = board;
+
+	late.switched_sample = five_samples_on;
+	begin_with_empty_memory(1000, 0);
+	tap.board = &late;
+	for (unsigned n = 0; n < 10; n++)
+		sample_volts(12);
+	CHECK_TEXT(reply("TAP:OUTP1 OFF;:TAP:OUTP1:CUT?\n"), "15\n");
+	CHECK_TEXT(reply("TAP:HOLD1?\n"), "RUNNING,0.000000000,1.20000000E+01,6.00000000E+00\n");
+	sample_volts(3); /* from before it: of an earlier cut */
+	for (unsigned n = 11; n < 17; n++)
+		sample_volts(12);
+	CHECK_TEXT(reply("TAP:HOLD1?\n"), "RUNNING,0.002000000,1.20000000E+01,6.00000000E+00\n");
+	sample_volts(6);
+	CHECK_TEXT(reply("TAP:HOLD1?\n"), "DONE,0.002000000,1.20000000E+01,6.00000000E+00\n");
+}
+
 static void calibration_corrects_what_comes_after_it(void)
 {
 	begin_with_empty_memory(1000, 0);
@@ -764,6 +789,7 @@ int main(void)
 	switches_a_rail_and_tells_the_sample_of_it();
 	all_off_is_for_the_rails_of_the_instrument();
 	hold_up_is_from_the_cut_to_the_threshold();
+	a_cut_of_a_board_whose_samples_come_late_is_at_the_sample_it_names();
 	calibration_corrects_what_comes_after_it();
 	calibration_outside_what_it_is_for_is_refused();
 	calibration_outlives_the_power();

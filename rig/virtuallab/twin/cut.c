@@ -21,7 +21,8 @@ struct cut {
 	/* Readers share it: the cache is only looked at. */
 	pthread_rwlock_t lock;
 	struct cache *cache;
-	_Atomic uint64_t cycle; /* odd while there is power; changed with the lock held */
+	/* Changed with the lock held; read also without, by operations that only ask. */
+	_Atomic uint64_t cycle; /* odd while there is power */
 	_Atomic int64_t ready_ns;
 	_Atomic int64_t dies_ns; /* with a rail off: when the hold-up is over */
 	unsigned rail_count;
@@ -42,6 +43,7 @@ static bool is_powered(const struct cut *cut)
 struct cut *cut_new(const struct cut_settings *settings, int backing, struct drive *drive)
 {
 	struct cut *cut = calloc(1, sizeof *cut);
+	pthread_rwlockattr_t writers_first;
 	pthread_condattr_t monotonic;
 
 	if (!cut)
@@ -60,9 +62,12 @@ struct cut *cut_new(const struct cut_settings *settings, int backing, struct dri
 	}
 	cut->cycle = 1;
 	cut->power_ons = 1;
-	cut->ready_ns = 0; /* was on before the twin began to listen */
 	cut->dies_ns = NEVER;
-	pthread_rwlock_init(&cut->lock, NULL);
+	/* A cut does not wait for a gap between readers. */
+	pthread_rwlockattr_init(&writers_first);
+	pthread_rwlockattr_setkind_np(&writers_first, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&cut->lock, &writers_first);
+	pthread_rwlockattr_destroy(&writers_first);
 	pthread_mutex_init(&cut->sleep_lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -110,21 +115,25 @@ static void lose_power(struct cut *cut, int64_t time_ns, const uint64_t *seed,
 					    (enum cache_loss)(kernel_random() % CACHE_LOSSES);
 	report->cut_ns = time_ns;
 	report->held_up = settings->plp;
-	cache_destage(cut->cache, time_ns);
-	cache_cut(cut->cache, report->seed, settings->plp ? CACHE_LOSE_NONE : report->loss,
-		  &report->cache);
-	cut->cuts++;
+
+	/* First of all nobody finishes any more, with or without the lock. */
+	pthread_mutex_lock(&cut->sleep_lock);
+	cut->cycle++;
+	pthread_cond_broadcast(&cut->power_went);
+	pthread_mutex_unlock(&cut->sleep_lock);
 	cut->dies_ns = NEVER;
+	cut->cuts++;
+
+	cache_destage(cut->cache, time_ns);
+	report->failure = 0;
+	if (cache_cut(cut->cache, report->seed, settings->plp ? CACHE_LOSE_NONE : report->loss,
+		      &report->cache) < 0)
+		report->failure = errno;
 
 	pthread_mutex_lock(&cut->drive->lock);
 	power_run(cut->drive->power, time_ns, false);
 	device_lost_power(cut->drive, time_ns);
 	pthread_mutex_unlock(&cut->drive->lock);
-
-	pthread_mutex_lock(&cut->sleep_lock);
-	cut->cycle++;
-	pthread_cond_broadcast(&cut->power_went);
-	pthread_mutex_unlock(&cut->sleep_lock);
 }
 
 static void lock_for_change(struct cut *cut)
@@ -139,14 +148,22 @@ static void unlock(struct cut *cut)
 	pthread_rwlock_unlock(&cut->lock);
 }
 
+/* A hold-up that is over ends the power cycle, whoever sees it first. */
+static void cut_what_is_due(struct cut *cut)
+{
+	if (drive_monotonic_ns() >= cut->dies_ns) {
+		lock_for_change(cut);
+		unlock(cut);
+	}
+}
+
 /* Shared, where no cut is due. */
 static void lock_to_look(struct cut *cut)
 {
 	pthread_rwlock_rdlock(&cut->lock);
 	while (drive_monotonic_ns() >= cut->dies_ns) {
 		unlock(cut);
-		lock_for_change(cut);
-		unlock(cut);
+		cut_what_is_due(cut);
 		pthread_rwlock_rdlock(&cut->lock);
 	}
 }
@@ -157,24 +174,13 @@ static int no_power(void)
 	return -1;
 }
 
-/* A hold-up that is over ends the power cycle, whoever sees it first. */
-static void die_if_due(struct cut *cut, int64_t now_ns)
-{
-	if (now_ns >= cut->dies_ns) {
-		lock_for_change(cut);
-		unlock(cut);
-	}
-}
-
 /* Without the lock, for each operation comes by here: what is read may be the past
  * the moment after with the lock as well, and the next step looks again. */
 int cut_enter(struct cut *cut, uint64_t *cycle)
 {
-	int64_t now_ns = drive_monotonic_ns();
-
-	die_if_due(cut, now_ns);
+	cut_what_is_due(cut);
 	*cycle = cut->cycle;
-	return *cycle % 2 && now_ns >= cut->ready_ns ? 0 : no_power();
+	return *cycle % 2 && drive_monotonic_ns() >= cut->ready_ns ? 0 : no_power();
 }
 
 int cut_read(struct cut *cut, uint64_t cycle, void *data, size_t bytes, uint64_t offset)
@@ -232,7 +238,7 @@ int cut_wait(struct cut *cut, uint64_t cycle, int64_t until_ns)
 
 int cut_finish_read(struct cut *cut, uint64_t cycle)
 {
-	die_if_due(cut, drive_monotonic_ns());
+	cut_what_is_due(cut);
 	return cut->cycle == cycle ? 0 : no_power();
 }
 
@@ -290,9 +296,9 @@ static void follow_switches(struct cut *cut, int64_t now_ns)
 	}
 	if (dies_ns != NEVER)
 		return;
-	cut->cycle++;
-	cut->power_ons++;
 	cut->ready_ns = now_ns + cut->settings.ready_ns;
+	cut->cycle++; /* after ready_ns: whoever sees the one sees the other */
+	cut->power_ons++;
 	pthread_mutex_lock(&cut->drive->lock);
 	power_run(cut->drive->power, now_ns, true);
 	device_got_power(cut->drive, now_ns, cut->ready_ns);

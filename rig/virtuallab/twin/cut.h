@@ -39,6 +39,7 @@ struct cut_report {
 	int64_t cut_ns; /* monotonic */
 	struct cache_cut cache;
 	bool held_up;
+	int failure; /* errno where the backing file could not take what was to land */
 	uint64_t seed;
 	enum cache_loss loss;
 };

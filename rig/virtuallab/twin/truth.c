@@ -154,10 +154,10 @@ static void print_cut(struct client *client, const struct cut_report *report)
 	client_printf(client,
 		      "{\"cut_ns\":%" PRId64 ",\"dirty_bytes\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
 		      ",\"lost_sectors\":%" PRIu64 ",\"held_up\":%s,\"seed\":%" PRIu64
-		      ",\"mode\":\"%s\"}",
+		      ",\"mode\":\"%s\",\"failure\":\"%s\"}",
 		      report->cut_ns, report->cache.dirty_bytes, report->cache.lost_bytes,
 		      report->cache.lost_sectors, report->held_up ? "true" : "false", report->seed,
-		      cache_loss_name(report->loss));
+		      cache_loss_name(report->loss), report->failure ? strerror(report->failure) : "");
 }
 
 static void answer_state(struct truth *truth, struct client *client)
