@@ -9,7 +9,8 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
-.PHONY: test-unit test-c test-go test-python test-energy test-powercut test-powercut-guest lint bench-agent bench-power
+.PHONY: test-unit test-c test-go test-python test-energy test-powercut test-powercut-guest
+.PHONY: lint bench-agent bench-power bench-drives
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -74,6 +75,9 @@ bench-agent: build ## What the host agent costs: results/bench/agent.json
 
 bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/power.json
 	.venv/bin/python tests/bench/bench_power.py
+
+bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
+	.venv/bin/python tests/bench/bench_drives.py
 
 clean: ## Remove what was compiled
 	rm -rf $(BUILD)
