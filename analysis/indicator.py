@@ -120,17 +120,17 @@ def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float]) ->
 
 @dataclass(frozen=True)
 class Measured:
-    """What AI needs of a run that finished with joules."""
+    """What AI needs of a run that finished; `joules` None where its drives have no rail."""
 
     ops: int
     bytes_moved: int
     seconds: float
-    joules: float
+    joules: float | None
 
 
 @dataclass(frozen=True)
 class CellIndicator:
-    """Of the runs of one cell that finished with joules."""
+    """Of the runs of one cell that finished with joules; where none has any, performance alone."""
 
     ops_per_joule: Spread
     mb_per_joule: Spread
@@ -142,17 +142,22 @@ class CellIndicator:
 def of_cell(runs: Sequence[Measured]) -> CellIndicator:
     """AI, performance and power of a cell; runs whose joules are not positive are left out of all five.
 
-    All five are of the same runs, so that they divide into each other; see `ratio_of_sums`.
+    All five are of the same runs, so that they divide into each other; see `ratio_of_sums`. Where no run has
+    joules, as on a drive without rails, AI and power are of none, performance is of all.
     """
-    runs = [run for run in runs if run.joules > 0 and run.seconds > 0]
+    timed = [run for run in runs if run.seconds > 0]
+    measured = [run for run in timed if run.joules is not None and run.joules > 0]
+    unmetered = not measured and all(run.joules is None for run in timed)
+    runs = timed if unmetered else measured
     ops = [run.ops for run in runs]
     megabytes = [run.bytes_moved / 1e6 for run in runs]
     seconds = [run.seconds for run in runs]
-    joules = [run.joules for run in runs]
+    joules = [run.joules for run in measured if run.joules is not None]
+    none = ratio_of_sums([], [])
     return CellIndicator(
-        ops_per_joule=ratio_of_sums(ops, joules),
-        mb_per_joule=ratio_of_sums(megabytes, joules),
+        ops_per_joule=none if unmetered else ratio_of_sums(ops, joules),
+        mb_per_joule=none if unmetered else ratio_of_sums(megabytes, joules),
         ops_per_second=ratio_of_sums(ops, seconds),
         mb_per_second=ratio_of_sums(megabytes, seconds),
-        watts=ratio_of_sums(joules, seconds),
+        watts=none if unmetered else ratio_of_sums(joules, seconds),
     )

@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 import polars as pl
 
+from analysis import meters
 from analysis.energy import EnergyBudget
 
 JOURNAL = "journal.sqlite"
-JOURNAL_VERSION = 2
+JOURNAL_VERSION = 3
 STATUSES = ("planned", "running", "ok", "partial", "failed", "lost", "not-run")
 FINISHED = ("ok", "partial", "failed", "lost", "not-run")
 
@@ -172,17 +173,17 @@ class Run:
 
     @property
     def counts(self) -> bool:
-        """Whether the run enters the figures of its cell: it is ok, with performance and joules to divide
-        by.
-        """
-        return (
-            self.status == "ok"
-            and self.performance is not None
-            and self.performance.seconds > 0
-            and self.result is not None
-            and self.result.joules is not None
-            and self.result.joules > 0
-        )
+        """Whether the run enters its cell's AI: it is ok, with performance and joules to divide by."""
+        return self._worked and self.result is not None and (self.result.joules or 0.0) > 0
+
+    @property
+    def unmetered(self) -> bool:
+        """Whether the run is ok with performance alone: no drive of it has a rail."""
+        return self._worked and (self.result is None or self.result.joules is None)
+
+    @property
+    def _worked(self) -> bool:
+        return self.status == "ok" and self.performance is not None and self.performance.seconds > 0
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -206,6 +207,17 @@ class Campaign:
     provenance: dict[str, Any]
     runs: tuple[Run, ...]
     tables: dict[str, pl.DataFrame]
+
+    def drives(self, run: Run) -> list[str]:
+        """The drives that a run stood on: its own or its array's members, and an external journal's."""
+        own = meters.at(self.lab, "hosts", run.host, "arrays", run.drive).get("members", [run.drive])
+        journal = run.factors.get("journal", "internal")
+        return [*own, *([journal] if journal != "internal" else [])]
+
+    def emulated(self, run: Run) -> dict[str, str]:
+        """Those of a run's drives that something plays, and what: "scsi_debug, 8 ms a request"."""
+        known = meters.at(self.provenance, "emulated", run.host)
+        return {drive: known[drive] for drive in self.drives(run) if drive in known}
 
     def cells(self) -> dict[str, list[Run]]:
         """Runs by cell, in the order in which the cells first come up."""

@@ -109,7 +109,8 @@ def runs(campaign: Campaign) -> pl.DataFrame:
 
 
 def cells(campaign: Campaign) -> pl.DataFrame:
-    """One row a cell, with the figures of its runs that are ok and have joules. Columns: `CELL_COLUMNS`.
+    """One row a cell, with the figures of its runs that are ok and have joules; where none has any (no rail),
+    with the performance of those that are ok. Columns: `CELL_COLUMNS`.
 
     Means are ratios of sums (analysis.indicator.ratio_of_sums). Latencies are medians of the runs' own
     quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all work over the sums of
@@ -187,7 +188,7 @@ def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
 
 
 def _cell_row(campaign: Campaign, cell: str, of_it: list[Run]) -> dict[str, object]:
-    counted = [run for run in of_it if run.counts]
+    counted = [run for run in of_it if run.counts] or [run for run in of_it if run.unmetered]
     first = of_it[0]
     row: dict[str, object] = {
         "campaign": campaign.id,
@@ -212,9 +213,9 @@ def _cell_row(campaign: Campaign, cell: str, of_it: list[Run]) -> dict[str, obje
         row[f"{name}_relative_spread"] = spread.relative_spread
     row["calibration"] = calibration(campaign, counted)
     reach = within_energy(
-        sum(run.performance.ops for run in counted),
-        _sum([run.result.joules_low for run in counted]),
-        _sum([run.result.joules_high for run in counted]),
+        sum(run.performance.ops for run in counted if run.performance),
+        _sum([run.result.joules_low if run.result else None for run in counted]),
+        _sum([run.result.joules_high if run.result else None for run in counted]),
     )
     if reach:
         row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"] = reach
@@ -226,13 +227,11 @@ def _cell_row(campaign: Campaign, cell: str, of_it: list[Run]) -> dict[str, obje
 def _measured(run: Run) -> Measured:
     performance, result = run.performance, run.result
     assert performance is not None
-    assert result is not None
-    assert result.joules is not None
     return Measured(
         ops=performance.ops,
         bytes_moved=performance.read_bytes + performance.write_bytes,
         seconds=performance.seconds,
-        joules=result.joules,
+        joules=result.joules if result else None,
     )
 
 

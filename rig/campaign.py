@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from rig import paths
+from rig import filesystems, paths
 from rig.errors import Strict, UserError, validate
 from rig.lab import Lab, Name
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
-FACTORS = ("drive", "filesystem", "scheduler", "workload")
+FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal")
+INTERNAL = "internal"
 Level = Annotated[str, Field(min_length=1)]
 
 
@@ -29,20 +29,16 @@ def _each_once(levels: list[str]) -> list[str]:
     return levels
 
 
-class FileSystem(Strict):
-    """How a file system is made and mounted; mkfs gets the device as its last argument."""
-
-    type: str
-    mkfs: Annotated[list[str], Field(min_length=1)]
-    mount_options: list[str] = []
-
-
 class Factors(Strict):
-    """Levels of each factor; every combination is a cell."""
+    """Levels of each factor; every combination is a cell. An optional factor without levels is none.
+
+    `journal`: where a file system has its journal: "internal", or on another drive of the host.
+    """
 
     filesystem: Annotated[list[Level], Field(min_length=1)]
     scheduler: Annotated[list[Literal[SCHEDULERS]], Field(min_length=1)]
     workload: Annotated[list[Level], Field(min_length=1)]
+    journal: list[Level] = []
 
     _levels_once = field_validator("*")(_each_once)
 
@@ -54,6 +50,7 @@ class Exclusion(Strict):
     filesystem: Level | None = None
     scheduler: Level | None = None
     workload: Level | None = None
+    journal: Level | None = None
     reason: Annotated[str, Field(min_length=3)]
 
     @model_validator(mode="after")
@@ -125,16 +122,20 @@ class PlannedRun:
 
     @property
     def cell(self) -> str:
-        return "/".join([self.drive, *self.levels.values()])
+        further = [f"{key}={level}" for key, level in self.levels.items() if key not in FACTORS[:4]]
+        return "/".join([self.drive, *(self.levels[key] for key in FACTORS[1:4]), *further])
 
 
-def filesystems() -> dict[str, FileSystem]:
-    """The file systems that a campaign can name."""
-    source = Path(__file__).parent / "filesystems.yml"
-    return {
-        name: validate(FileSystem, entry, source.name, name)
-        for name, entry in yaml.safe_load(source.read_text()).items()
-    }
+def journal_drive(levels: Mapping[str, str]) -> str | None:
+    """The drive that a run's journal is on; None where the file system has it inside."""
+    level = levels.get("journal", INTERNAL)
+    return None if level == INTERNAL else level
+
+
+def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:
+    """The drives (or arrays) that a run writes to: its drive, and its journal's where that is another."""
+    journal = journal_drive(levels)
+    return [drive, journal] if journal else [drive]
 
 
 def workloads() -> dict[str, Path]:
@@ -148,7 +149,7 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
     Raises UserError.
     """
     campaign = validate(Campaign, mapping, source, "campaign")
-    _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems())
+    _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems.of(lab))
     _known(source, "factors.workload", campaign.factors.workload, workloads())
     _known(source, "drives", campaign.drives, _drives(lab))
     levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
@@ -158,9 +159,36 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
             if level is not None and level not in allowed:
                 raise UserError(
                     f"{source}: campaign.exclude.{number}.{factor}: {level!r} is no level of this campaign;"
-                    f" allowed: {', '.join(allowed)}"
+                    f" allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
                 )
+    _check_journals(campaign, lab, source)
     return campaign
+
+
+def _check_journals(campaign: Campaign, lab: Lab, source: str) -> None:
+    """Every cell that is not excluded can have its journal where it says. Raises UserError."""
+    known = filesystems.of(lab)
+    somewhere = {INTERNAL: [], **{n: [] for host in lab.hosts.values() for n in host.drives}}
+    _known(source, "factors.journal", campaign.factors.journal, somewhere)
+    for run in plan(campaign, lab):
+        journal = journal_drive(run.levels)
+        if journal is None or run.not_run:
+            continue
+        host = lab.hosts[run.host]
+        filesystem = run.levels["filesystem"]
+        arrays = [name for name, array in host.arrays.items() if journal in array.members]
+        if journal not in host.drives:
+            why = f"is no drive of {run.host}, which has {run.drive}; allowed: {', '.join(host.drives)}"
+        elif journal == run.drive:
+            why = "is the drive that the file system is on; allowed: another drive, or exclude that cell"
+        elif arrays:
+            why = f"is a member of the array {arrays[0]}; allowed: a drive that is in no array"
+        elif not known[filesystem].external_journal:
+            able = ", ".join(name for name, definition in known.items() if definition.external_journal)
+            why = f"{filesystem} has no external journal; allowed: {able}, or exclude that cell"
+        else:
+            continue
+        raise UserError(f"{source}: campaign.factors.journal: {journal!r}: {why}")
 
 
 def _drives(lab: Lab) -> dict[str, list[str]]:
@@ -184,13 +212,12 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     Randomised blocks keep a drift of the rig from looking like an effect of a factor. The order depends on
     the campaign's seed alone.
     """
+    factors = {key: levels for key, levels in campaign.factors.model_dump().items() if levels}
     cells = [
-        (host, drive, {"filesystem": filesystem, "scheduler": scheduler, "workload": workload})
+        (host, drive, dict(zip(factors, levels, strict=True)))
         for drive in campaign.drives
         for host in _drives(lab)[drive]
-        for filesystem, scheduler, workload in itertools.product(
-            campaign.factors.filesystem, campaign.factors.scheduler, campaign.factors.workload
-        )
+        for levels in itertools.product(*factors.values())
     ]
     runs = []
     generator = random.Random(campaign.seed)
@@ -210,9 +237,9 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
 
 
 # What a plan assumes where nothing has been measured yet; each is an upper bound of its class of drives: what
-# PCIe 5.0 x4 and SATA carry.
-MOST_BYTES_PER_SECOND = {"nvme": 15.8e9, "sata-ssd": 0.6e9, "hdd": 0.6e9, "nvdimm": 20e9}
-MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0}
+# PCIe 5.0 x4, SATA and a channel of memory carry.
+MOST_BYTES_PER_SECOND = {"nvme": 15.8e9, "sata-ssd": 0.6e9, "hdd": 0.6e9, "nvdimm": 20e9, "ram": 20e9}
+MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0, "ram": 0.0}
 OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
 
 
@@ -238,7 +265,7 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     for run in executed:
         by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run
         host = lab.hosts[run.host]
-        for member in lab.members_of(run.host, run.drive):
+        for member in lab.members_of(run.host, *stands_on(run.drive, run.levels)):
             drive = host.drives[member]
             wiped[(run.host, member, drive.serial)] = None
             bytes_written += MOST_BYTES_PER_SECOND[drive.interface] * campaign.phases.workload_seconds

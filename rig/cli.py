@@ -140,7 +140,8 @@ def plan(playbook: Path) -> None:
     runs = campaigns.plan(campaign, described)
     cost = campaigns.cost(campaign, described, runs)
     out.print(f"[bold]{campaign.name}[/]: {escape(campaign.question)}")
-    table = Table("#", "block", "host", "drive", "file system", "scheduler", "workload", "")
+    further = [key for key in runs[0].levels if key not in campaigns.FACTORS[:4]]
+    table = Table("#", "block", "host", "drive", "file system", "scheduler", "workload", *further, "")
     for number, run in enumerate(runs, start=1):
         table.add_row(
             str(number), str(run.block), run.host, run.drive, *run.levels.values(), escape(run.not_run)

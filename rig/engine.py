@@ -14,11 +14,11 @@ from typing import Any
 from analysis import indicator
 from analysis.influx import InfluxError
 from rig import campaign as campaigns
-from rig import controller, files, fio_report, measure, paths, provenance
+from rig import controller, files, filesystems, fio_report, measure, paths, provenance
 from rig import journal as journals
 from rig.errors import UserError
 from rig.journal import Journal
-from rig.lab import Lab
+from rig.lab import Lab, TestHost
 
 
 def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
@@ -36,7 +36,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
             "replicate": run.replicate,
             "host": run.host,
             "drive": run.drive,
-            **run.levels,
+            **{key: run.levels[key] for key in ("filesystem", "scheduler", "workload")},
             "cell": run.cell,
             "factors": json.dumps(run.levels),
             "status": "not-run" if run.not_run else "planned",
@@ -60,6 +60,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
                 {
                     "controller": provenance.controller(lab),
                     "calibration": provenance.calibration(lab),
+                    "emulated": provenance.emulated(lab),
                     "seed": campaign.seed,
                     "playbook": source,
                 }
@@ -86,13 +87,17 @@ def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
     there = {
         "host": lab.hosts,
         "drive": [*host.drives, *host.arrays] if host else [],
-        "filesystem": campaigns.filesystems(),
+        "filesystem": filesystems.of(lab),
         "workload": campaigns.workloads(),
     }
     for factor, known in there.items():
         if run[factor] not in known:
             allowed = ", ".join(known)
             raise UserError(f"{source}: {factor}: {run[factor]!r} is gone since; there are: {allowed}")
+    journal = campaigns.journal_drive(run["factors"])
+    if journal and journal not in there["drive"]:
+        allowed = ", ".join(there["drive"])
+        raise UserError(f"{source}: journal: {journal!r} is gone since; there are: {allowed}")
 
 
 def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, Any]:
@@ -100,8 +105,8 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
     campaign = journal.campaign
     definition = campaign["definition"]
     host = lab.hosts[run["host"]]
-    members = lab.members_of(run["host"], run["drive"])
-    filesystem = campaigns.filesystems()[run["filesystem"]]
+    journal_drive = campaigns.journal_drive(run["factors"])
+    filesystem = filesystems.of(lab)[run["filesystem"]]
     phases = definition["phases"]
     return {
         "run": run["id"],
@@ -109,13 +114,8 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "host": run["host"],
         "drive": run["drive"],
         "array": run["drive"] in host.arrays,
-        "members": [
-            {
-                "name": name,
-                **host.drives[name].model_dump(include={"interface", "serial", "wwn", "size_bytes"}),
-            }
-            for name in members
-        ],
+        "members": [_declared(host, name) for name in lab.members_of(run["host"], run["drive"])],
+        "journal": _declared(host, journal_drive) if journal_drive else {},
         "filesystem": {"name": run["filesystem"], **filesystem.model_dump()},
         "scheduler": run["scheduler"],
         "write_cache": definition["write_cache"] or "",
@@ -126,10 +126,17 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
     }
 
 
+def _declared(host: TestHost, drive: str) -> dict[str, Any]:
+    """What a host must know of a drive to find it."""
+    known = host.drives[drive].model_dump(include={"interface", "serial", "wwn", "size_bytes"})
+    return {"name": drive, **known}
+
+
 def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], lab: Lab) -> str:
     """Keep what a host's module call gave for `run`: files, phases, performance, energy, AI. Its status.
 
-    The workload's own work stands even where energy is missing: the run is then partial.
+    The workload's own work stands even where energy is missing: the run is then partial. Where no drive of
+    the run has a rail there is none to miss: that run is as good as it can be, and its reason says so.
     """
     place = journal.folder / "runs" / run["id"]
     _keep_files(place, answer)
@@ -157,6 +164,8 @@ def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], 
         status, reasons = "failed", ["the load left no report"]
     if status == "ok" and reasons:
         status = "partial"
+    if status == "ok" and not lab.rails_of(run["host"], *_drives(run)):
+        reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
     journal.finish(run["id"], status, "; ".join(reasons), tables)
     return status
 
@@ -173,15 +182,15 @@ def _measured(
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     """What only InfluxDB knows of a run: rows of energy, result and io; and why energy is missing."""
     tables: dict[str, list[dict[str, Any]]] = {}
-    host, drive = run["host"], run["drive"]
+    host, drives = run["host"], _drives(run)
     try:
         with measure.client(lab) as database:
             trace = place / "power.csv"
-            rows, missing = measure.energies(lab, database, host, drive, phases, trace, campaign)
-            truth = measure.truths(lab, host, drive, phases)
+            rows, missing = measure.energies(lab, database, host, drives, phases, trace, campaign)
+            truth = measure.truths(lab, host, drives, phases)
             measure.add_truth(rows, phases, truth)
             tables["energy"] = rows
-            members = lab.members_of(host, drive)
+            members = lab.members_of(host, *drives)
             whole = {row["drive"] for row in rows} == set(members)
             tables["result"] = [_result(rows if whole else [], done)]
             tables["io"] = _io(run, answer, load, database)
@@ -190,6 +199,10 @@ def _measured(
     except (InfluxError, UserError) as error:
         return tables, [f"no energy: {error}" if "energy" not in tables else f"no I/O counters: {error}"]
     return tables, missing
+
+
+def _drives(run: Mapping[str, Any]) -> list[str]:
+    return campaigns.stands_on(run["drive"], run["factors"])
 
 
 def _result(rows: list[dict[str, Any]], done: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,12 +235,15 @@ def _result(rows: list[dict[str, Any]], done: Mapping[str, Any]) -> dict[str, An
 def _io(
     run: Mapping[str, Any], answer: Mapping[str, Any], load: measure.Phase, database
 ) -> list[dict[str, Any]]:
-    rows = [{"source": "host", **answer["counters"]}] if answer.get("counters") else []
+    if not answer.get("counters"):
+        return []  # no load, or a drive that counts no I/O: the agent's zeros would say that there was none
+    rows = [{"source": "host", **answer["counters"]}]
     offset = load.clock_offset_ns
-    agent = measure.agent_io(
-        database, run["host"], run["drive"], load.start_ns - offset, load.end_ns - offset
-    )
-    return rows + ([agent] if agent else [])
+    counted = {
+        drive: measure.agent_io(database, run["host"], drive, load.start_ns - offset, load.end_ns - offset)
+        for drive in _drives(run)
+    }
+    return rows + measure.added_up(counted)
 
 
 def _losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:

@@ -17,7 +17,13 @@ from rig import paths
 from rig.errors import UserError
 
 SCHEMA = Path(__file__).parent / "journal.sql"
-VERSION = 2
+VERSION = 3
+# Columns of `energy` in version 2.
+ENERGY_2 = (
+    "run, phase, meter, rail, drive, joules, true_joules, samples, expected, lost, gap_seconds, joules_low,"
+    " joules_high, gap_low_joules, gap_high_joules, interpolation_joules, alignment_joules, product_joules,"
+    " meter_joules, volt_seconds, amp_seconds, duplicate, repeated, surplus, worst_gap_seconds"
+)
 # What brings a journal of the version before to the next one.
 UPGRADES = {
     1: [
@@ -40,7 +46,21 @@ UPGRADES = {
         "ALTER TABLE energy ADD COLUMN worst_gap_seconds REAL",
         "ALTER TABLE result ADD COLUMN joules_low REAL",
         "ALTER TABLE result ADD COLUMN joules_high REAL",
-    ]
+    ],
+    # SQLite changes no primary key in place.
+    2: [
+        "ALTER TABLE energy RENAME TO energy_before",
+        """CREATE TABLE energy (
+          run TEXT NOT NULL REFERENCES run(id), phase TEXT NOT NULL, meter TEXT NOT NULL, rail TEXT NOT NULL,
+          drive TEXT NOT NULL, joules REAL, true_joules REAL, samples INTEGER NOT NULL,
+          expected INTEGER NOT NULL, lost INTEGER NOT NULL, gap_seconds REAL NOT NULL, joules_low REAL,
+          joules_high REAL, gap_low_joules REAL, gap_high_joules REAL, interpolation_joules REAL,
+          alignment_joules REAL, product_joules REAL, meter_joules REAL, volt_seconds REAL, amp_seconds REAL,
+          duplicate INTEGER, repeated INTEGER, surplus INTEGER, worst_gap_seconds REAL,
+          PRIMARY KEY (run, phase, meter, rail, drive))""",
+        f"INSERT INTO energy ({ENERGY_2}) SELECT {ENERGY_2} FROM energy_before",
+        "DROP TABLE energy_before",
+    ],
 }
 FINAL = ("ok", "partial", "failed", "lost", "not-run")
 # A status only worsens; what may follow what.

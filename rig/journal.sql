@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
 -- A campaign's journal: results/<campaign-id>/journal.sqlite (WAL). Times are controller UTC ns; units are in the names.
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE campaign (
   id TEXT PRIMARY KEY,             -- <name>-<UTC yyyymmdd-hhmmss>
@@ -27,7 +27,7 @@ CREATE TABLE run (
   cell TEXT NOT NULL,              -- "drive/filesystem/scheduler/workload[/factor=level...]": equal for replicates
   factors TEXT NOT NULL,           -- JSON: every factor's level
   status TEXT NOT NULL CHECK (status IN ('planned','running','ok','partial','failed','lost','not-run')),
-  reason TEXT NOT NULL DEFAULT '', -- why it is not ok; empty when ok
+  reason TEXT NOT NULL DEFAULT '', -- why it is not ok; of an ok run empty, or why it has no joules (no rail)
   started_ns INTEGER,
   ended_ns INTEGER
 );
@@ -82,7 +82,7 @@ CREATE TABLE energy (              -- one row per run, phase and rail that is me
   repeated INTEGER,                -- the instrument held an old value
   surplus INTEGER,                 -- beyond the time that passed; not in expected
   worst_gap_seconds REAL,
-  PRIMARY KEY (run, phase, meter, rail)
+  PRIMARY KEY (run, phase, meter, rail, drive)  -- since version 3 with the drive: two on one meter may share a rail's name
 );
 
 CREATE TABLE result (              -- one row per run with performance and energy of the workload phase
@@ -99,7 +99,7 @@ CREATE TABLE result (              -- one row per run with performance and energ
 
 CREATE TABLE io (                  -- counters over the workload phase, by who counted
   run TEXT NOT NULL REFERENCES run(id),
-  source TEXT NOT NULL,            -- 'iod' (block layer of the test host), 'twin' (the virtual drive), 'host' (module's own reading of /sys/block/X/stat)
+  source TEXT NOT NULL,            -- 'iod' (block layer of the test host), 'twin' (the virtual drive), 'host' (module's own reading of /sys/block/X/stat); with an external journal each is the sum, and 'iod DRIVE' each drive's own
   reads INTEGER, read_bytes INTEGER, writes INTEGER, write_bytes INTEGER,
   flushes INTEGER, discards INTEGER, fua_writes INTEGER,
   journal_transactions INTEGER,

@@ -17,6 +17,10 @@ DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
 # A poll meter may miss a few readings before it counts as silent.
 READINGS_OF_SILENCE = 5
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
+# Serials of drives that a test host's kernel makes, by place: its own would change from one boot to the next.
+SCSI_DEBUG = "scsi_debug-"
+E820 = "e820-"
+MIB = 1 << 20
 LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
 
 
@@ -61,7 +65,7 @@ class Rail(Strict):
 class Drive(Strict):
     """A device under test, known by its serial (and WWN where it has one) and its size."""
 
-    interface: Literal["nvme", "sata-ssd", "hdd", "nvdimm"]
+    interface: Literal["nvme", "sata-ssd", "hdd", "nvdimm", "ram"]
     serial: Annotated[str, Field(min_length=4, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")]
     wwn: Annotated[str, Field(pattern=r"^(eui|naa|t10|uuid|nvme)\.[0-9a-zA-Z.-]+$")] | None = None
     size_bytes: PositiveInt
@@ -69,6 +73,28 @@ class Drive(Strict):
     rails: dict[Name, Rail] = {}
     profile: Name | None = None
     description: str = ""
+
+    @property
+    def of_memory(self) -> bool:
+        """Whether it is memory of its test host: nothing that could be plugged in elsewhere, and no twin."""
+        return self.interface in ("nvdimm", "ram") or self.serial.startswith(SCSI_DEBUG)
+
+    @property
+    def emulated_by(self) -> str:
+        """What plays this drive on a host that has none: "scsi_debug", "memmap", or empty."""
+        if self.serial.startswith(SCSI_DEBUG):
+            return "scsi_debug"
+        return "memmap" if self.interface == "nvdimm" and self.serial.startswith(E820) else ""
+
+
+class Emulated(Strict):
+    """Hard disks that the kernel makes of memory, one for each drive with the serial scsi_debug-0, -1, ...
+
+    They serve one request at a time, each in `access_milliseconds`, whatever it asks for.
+    """
+
+    by: Literal["scsi_debug"] = "scsi_debug"
+    access_milliseconds: Annotated[float, Field(ge=0.01, le=1000)] = 8.0
 
 
 class Array(Strict):
@@ -90,7 +116,8 @@ class TestHost(Strict):
     """A machine under test: its drives and arrays.
 
     `virtual` is set for a host of the virtual lab; `controller_address` is the controller as this host
-    sees it; `nvdimm_memmap` (size!start) has the kernel give ordinary memory as an NVDIMM.
+    sees it; `nvdimm_memmap` (size!start) has the kernel give ordinary memory as an NVDIMM; `emulated` has it
+    make hard disks.
     """
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
@@ -100,6 +127,7 @@ class TestHost(Strict):
     virtual: VirtualHost | None = None
     controller_address: Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")]
     nvdimm_memmap: Annotated[str, Field(pattern=r"^\d+[KMGT]?!\d+[KMGT]?$")] | None = None
+    emulated: Emulated | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> TestHost:
@@ -111,7 +139,7 @@ class TestHost(Strict):
                     " a serial belongs to one drive"
                 )
             serials[drive.serial] = name
-            if self.virtual and drive.interface != "nvdimm" and not drive.profile:
+            if self.virtual and not drive.of_memory and not drive.profile:
                 raise ValueError(f"drives.{name}.profile: missing; a virtual host's drive needs a profile")
         member_of: dict[str, str] = {}
         for name, array in self.arrays.items():
@@ -121,8 +149,12 @@ class TestHost(Strict):
                         f"arrays.{name}.members: {member!r} is no drive of this host;"
                         f" allowed: {', '.join(self.drives)}"
                     )
-                if self.drives[member].interface == "nvdimm":
-                    raise ValueError(f"arrays.{name}.members: {member!r} is an NVDIMM; allowed: other drives")
+                if self.drives[member].interface in ("nvdimm", "ram"):
+                    what = {"nvdimm": "an NVDIMM", "ram": "a RAM block device"}
+                    raise ValueError(
+                        f"arrays.{name}.members: {member!r} is {what[self.drives[member].interface]};"
+                        " allowed: other drives"
+                    )
                 if member in member_of:
                     raise ValueError(
                         f"arrays.{name}.members: {member!r} is already a member of {member_of[member]};"
@@ -140,14 +172,49 @@ class TestHost(Strict):
         if self.nvdimm_memmap:
             size, start = (_memory(part) for part in self.nvdimm_memmap.split("!"))
             made = {(d.serial, d.size_bytes) for d in self.drives.values() if d.interface == "nvdimm"}
-            if made != {(f"e820-{start:#x}", size)}:
+            if made != {(f"{E820}{start:#x}", size)}:
                 raise ValueError(
                     f"nvdimm_memmap: {self.nvdimm_memmap!r} makes an NVDIMM that no drive declares;"
-                    f" its serial is e820-{start:#x}, its size_bytes {size}"
+                    f" its serial is {E820}{start:#x}, its size_bytes {size}"
                 )
+        _check_made_by_kernel(self)
         if shared := set(self.arrays) & set(self.drives):
             raise ValueError(f"arrays.{min(shared)}: the name is already that of a drive")
         return self
+
+
+def _check_made_by_kernel(host: TestHost) -> None:
+    """A RAM block device is brd's first; emulated disks are scsi_debug's, numbered from 0, of one size."""
+    for name, drive in host.drives.items():
+        if (drive.interface == "ram") != (drive.serial == "ram0"):
+            raise ValueError(
+                f"drives.{name}.serial: {drive.serial!r}, interface {drive.interface!r};"
+                " allowed: the serial 'ram0' for interface 'ram', and for it alone"
+            )
+        if drive.interface == "ram" and drive.size_bytes % MIB:
+            raise ValueError(f"drives.{name}.size_bytes: {drive.size_bytes}; allowed: whole MiB")
+    disks = {n: d for n, d in host.drives.items() if d.serial.startswith(SCSI_DEBUG)}
+    if not host.emulated:
+        if disks:
+            raise ValueError(
+                f"emulated: missing; it says how drives.{next(iter(disks))}, an emulated disk, is made"
+            )
+        return
+    wanted = [f"{SCSI_DEBUG}{number}" for number in range(len(disks))]
+    if not disks or sorted(d.serial for d in disks.values()) != sorted(wanted):
+        found = ", ".join(d.serial for d in disks.values()) or "none"
+        raise ValueError(
+            f"emulated: drives' serials are {found}; allowed: {SCSI_DEBUG}0, {SCSI_DEBUG}1 and so on"
+        )
+    sizes = {d.size_bytes for d in disks.values()}
+    for name, drive in disks.items():
+        if drive.interface != "hdd":
+            raise ValueError(f"drives.{name}.interface: {drive.interface!r} with emulated; allowed: 'hdd'")
+        if len(sizes) > 1 or drive.size_bytes % MIB:
+            raise ValueError(
+                f"drives.{name}.size_bytes: {drive.size_bytes}; allowed: whole MiB,"
+                " the same for all emulated disks"
+            )
 
 
 def _memory(text: str) -> int:
@@ -320,11 +387,11 @@ class Lab(Strict):
     def virtual(self) -> bool:
         return any(host.virtual for host in self.hosts.values())
 
-    def rails_of(self, host: str, drive: str) -> list[tuple[str, str, Rail]]:
-        """(drive, rail name, rail) of a drive, or of all members of an array."""
+    def rails_of(self, host: str, *names: str) -> list[tuple[str, str, Rail]]:
+        """(drive, rail name, rail) of these drives, and of all members of those that are arrays."""
         drives = self.hosts[host].drives
         return [
-            (m, name, rail) for m in self.members_of(host, drive) for name, rail in drives[m].rails.items()
+            (m, name, rail) for m in self.members_of(host, *names) for name, rail in drives[m].rails.items()
         ]
 
     def channels_of(self, meter: str) -> dict[str, str]:
@@ -334,10 +401,10 @@ class Lab(Strict):
         )
         return {ch: quantity for r in rails if r.meter == meter for quantity, ch in r.channels.items()}
 
-    def members_of(self, host: str, drive: str) -> list[str]:
-        """The drives that `drive` is made of: itself, or an array's members."""
+    def members_of(self, host: str, *names: str) -> list[str]:
+        """The drives that these are made of: themselves, or an array's members."""
         arrays = self.hosts[host].arrays
-        return arrays[drive].members if drive in arrays else [drive]
+        return [m for name in names for m in (arrays[name].members if name in arrays else [name])]
 
 
 def load(inventory: Path | None = None) -> Lab:
@@ -421,11 +488,11 @@ def _file(inventory: Path, host: str) -> str:
 
 
 def _check_serials(lab: Lab) -> None:
-    """A drive is in one host at a time. (An NVDIMM's id numbers its slot: equal hosts have equal ones.)"""
+    """A drive is in one host at a time. (Of memory it is known by its place: equal hosts have equal ones.)"""
     seen: dict[str, str] = {}
     for host, model in lab.hosts.items():
         for name, drive in model.drives.items():
-            if drive.interface == "nvdimm":
+            if drive.of_memory:
                 continue
             if drive.serial in seen:
                 where = f"{_file(lab.inventory, host)}: drives.{name}.serial"

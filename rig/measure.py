@@ -63,23 +63,26 @@ def energies(
     lab: Lab,
     database: Client,
     host: str,
-    drive: str,
+    drives: Sequence[str],
     phases: Sequence[Phase],
     trace: Path,
     campaign: Mapping[str, Any] | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The journal's `energy` rows of a run, and why joules are missing where they are.
+    """The journal's `energy` rows of a run on `drives`, and why joules are missing where they are.
 
     Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail without
-    points has a row without joules, a drive without rails has none: energy is never invented. `campaign`: the
-    journal's, with `lab` and `provenance`: what was known of the meters and their calibration.
+    points has a row without joules, a drive without rails has none: energy is never invented. Where no drive
+    has a rail, no joules are missing. `campaign`: the journal's, with `lab` and `provenance`: what was known
+    of the meters and their calibration.
     """
     described = (campaign or {}).get("lab") or {}
     provenance = (campaign or {}).get("provenance") or {}
-    rails = lab.rails_of(host, drive)
-    unmeasured = sorted(set(lab.members_of(host, drive)) - {member for member, _, _ in rails})
+    rails = lab.rails_of(host, *drives)
+    if not rails:
+        return [], []
+    unmeasured = sorted(set(lab.members_of(host, *drives)) - {member for member, _, _ in rails})
     missing = [f"no energy of {member}: the inventory gives it no rails" for member in unmeasured]
-    if not rails or not phases:
+    if not phases:
         return [], missing
     start, end = min(p.start_ns for p in phases), max(p.end_ns for p in phases)
     members = sorted({member for member, _, _ in rails})
@@ -163,8 +166,8 @@ def _row(found: energy.IntervalEnergy) -> dict[str, Any]:
     }
 
 
-def truths(lab: Lab, host: str, drive: str, phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
-    """What the twins of a drive (or of an array's members) say of the ends of each phase, by drive.
+def truths(lab: Lab, host: str, drives: Sequence[str], phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
+    """What the twins of drives (and of arrays' members) say of the ends of each phase, by drive.
 
     Each answer is docs/interfaces.md's `history`, its lists with two entries a phase. A twin that was
     restarted has forgotten and is left out: no truth, and none is made up. Empty on a physical host.
@@ -173,7 +176,7 @@ def truths(lab: Lab, host: str, drive: str, phases: Sequence[Phase]) -> dict[str
         return {}
     edges = " ".join(str(edge) for phase in phases for edge in (phase.start_ns, phase.end_ns))
     found = {}
-    for member in sorted({member for member, _, _ in lab.rails_of(host, drive)}):
+    for member in sorted({member for member, _, _ in lab.rails_of(host, *drives)}):
         with contextlib.suppress(UserError):
             found[member] = virtuallab.truth(host, member, f"history {edges}")
     return found
@@ -233,6 +236,23 @@ def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int
         return None
     journal = rise("fsjournal", ("transactions",)) or {}
     return {"source": "iod", **found, "journal_transactions": journal.get("transactions")}
+
+
+def added_up(counted: Mapping[str, Mapping[str, Any] | None]) -> list[dict[str, Any]]:
+    """`io` rows of what iod counted on each of a run's drives: their sum, and each where they are several.
+
+    Nothing where the count of one of them is missing: a part would pass for the whole.
+    """
+    found = {drive: row for drive, row in counted.items() if row is not None}
+    if len(found) != len(counted):
+        return []
+    total: dict[str, Any] = {"source": "iod"}
+    for row in found.values():
+        for key, value in row.items():
+            if key != "source" and value is not None:
+                total[key] = total.get(key, 0) + value
+    each = [{**row, "source": f"iod {drive}"} for drive, row in found.items()]
+    return [total, *(each if len(each) > 1 else [])]
 
 
 def _silent_meters(meters: set[str]) -> dict[str, str]:

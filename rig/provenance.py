@@ -47,6 +47,17 @@ def calibration(lab: Lab) -> dict[str, Any]:
     return calibrations.provenance(lab, datetime.datetime.now(datetime.UTC).date())
 
 
+def emulated(lab: Lab) -> dict[str, dict[str, str]]:
+    """What plays each drive that is emulated, by host and drive."""
+    found: dict[str, dict[str, str]] = {}
+    for host, spec in lab.hosts.items():
+        for name, drive in spec.drives.items():
+            if by := drive.emulated_by:
+                how = f", {spec.emulated.access_milliseconds:g} ms a request" if by == "scsi_debug" else ""
+                found.setdefault(host, {})[name] = by + how
+    return found
+
+
 def _influxdb(lab: Lab) -> str | None:
     try:
         url = f"{influxdb.access(lab, 'reader').url}/ping"

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from analysis import baseline, ledger, meters, results, tables
 from analysis.meters import EXPIRED
-from analysis.results import Campaign
+from analysis.results import Campaign, Run
 from rig.journal import Journal
 
 
@@ -52,6 +52,8 @@ def as_json(folder: Path) -> dict[str, Any]:
                 "replicate": run.replicate,
                 "status": run.status,
                 "reason": run.reason,
+                "factors": run.factors,
+                "emulated": campaign.emulated(run),
                 "phases": [
                     {"phase": p.phase, "start_ns": p.start_ns, "end_ns": p.end_ns, "seconds": p.seconds}
                     for p in run.phases.values()
@@ -100,9 +102,19 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     cells = tables.cells(campaign)
     console = Console(width=width, record=True, file=io.StringIO())
     mark = _virtual(campaign)
-    for (drive, workload), of_both in cells.group_by("drive", "workload", maintain_order=True):
+    cells = cells.with_columns(
+        pl.col("cell").map_elements(lambda cell: " · ".join(cell.split("/")[4:]), pl.String).alias("further")
+    )
+    emulated = {run.drive: by for run in campaign.runs for by in [_emulated(campaign, run)] if by}
+    for (drive, workload, further), of_both in cells.group_by(
+        "drive", "workload", "further", maintain_order=True
+    ):
         schedulers = _in_order(campaign.definition["factors"]["scheduler"], of_both["scheduler"])
-        console.print(f"AI in ops/J [least, greatest by energy] · {drive} · {workload}{mark}", markup=False)
+        which = " · ".join(part for part in (drive, workload, further) if part)
+        note = f" · {emulated[drive]}" if drive in emulated else ""
+        console.print(
+            f"AI in ops/J [least, greatest by energy] · {which}{mark}{note}", markup=False, soft_wrap=True
+        )
         table = Table()
         table.add_column("file system")
         for scheduler in schedulers:
@@ -201,11 +213,19 @@ def _in_order(wanted: list[str], present: pl.Series) -> list[str]:
     return [level for level in wanted if level in set(present)]
 
 
+def _emulated(campaign: Campaign, run: Run) -> str:
+    """What plays the drives of a run: "emulated by scsi_debug, 8 ms a request", or empty."""
+    by = sorted(set(campaign.emulated(run).values()))
+    return f"emulated by {'; '.join(by)}" if by else ""
+
+
 def _cell(cell: pl.DataFrame, best: float | None) -> str:
     if cell.is_empty():
         return "–"
     row = cell.row(0, named=True)
     if row["ai_ops_per_joule"] is None:
+        if row["status"] == "ok" and row["ops_per_second"] is not None:
+            return f"{row['ops_per_second']:.1f} ops/s, no rail"
         return row["status"]
     text = f"{row['ai_ops_per_joule']:.1f}"
     if row["ai_ops_per_joule_standard_deviation"] is not None:

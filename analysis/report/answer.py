@@ -90,6 +90,8 @@ def answer(group: Group) -> Answer:
     """
     ranked = group.ranked
     if not ranked:
+        if worked := [cell for cell in group.cells if cell["ops_per_second"] is not None]:
+            return _by_performance(group, worked)
         statuses = sorted({cell["status"] for cell in group.cells})
         return Answer(group, "no answer: no run ended with joules", "", f"cells are {', '.join(statuses)}")
     best = ranked[0]
@@ -114,6 +116,17 @@ def answer(group: Group) -> Answer:
     if absent:
         parts.append(f"{several(absent, 'cell')} of {len(group.cells)} without a result")
     return Answer(group, combination(best), figure, "; ".join(parts))
+
+
+def _by_performance(group: Group, worked: Sequence[Row]) -> Answer:
+    """Of a drive without a rail: there is performance, and nothing to divide it by."""
+    fastest = max(worked, key=lambda cell: cell["ops_per_second"])
+    return Answer(
+        group,
+        f"no AI, as no rail is measured; fastest: {combination(fastest)}",
+        f"{number(fastest['ops_per_second'])} ops/s",
+        f"{number(fastest['mb_per_second'])} MB/s; n = {fastest['runs_counted']}",
+    )
 
 
 def _separation(ranked: Sequence[Row]) -> str:

@@ -90,7 +90,9 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "drives": _drives(campaign, settings),
         "meters": _meters(campaign),
         "versions": list(
-            text.flat({k: v for k, v in campaign.provenance.items() if k != "calibration"}).items()
+            text.flat(
+                {k: v for k, v in campaign.provenance.items() if k not in ("calibration", "emulated")}
+            ).items()
         ),
         "settings": settings.rows,
         "damaged": damaged,
@@ -354,12 +356,12 @@ class _Settings:
     """Settings in effect over the runs. `rows`: (setting, [(value, in how many runs)], runs that tell)."""
 
     rows: list[tuple[str, list[tuple[str, int]], int]]
-    by_drive: dict[str, dict[str, str]]
+    by_drive: dict[tuple[str, str], dict[str, str]]  # by host and drive
 
 
 def _settings(campaign: Campaign) -> tuple[_Settings, list[str]]:
     values: dict[str, Counter[str]] = {}
-    by_drive: dict[str, dict[str, str]] = {}
+    by_drive: dict[tuple[str, str], dict[str, str]] = {}
     damaged = []
     for run in campaign.runs:
         try:
@@ -367,11 +369,13 @@ def _settings(campaign: Campaign) -> tuple[_Settings, list[str]]:
         except ResultsError as error:
             damaged.append(str(error))
             continue
-        for name, value in text.flat(settings).items():
-            if name == "drive" or name.startswith("drive "):
-                by_drive.setdefault(run.drive, {})[name.removeprefix("drive ")] = value
-            else:
-                values.setdefault(name, Counter())[value] += 1
+        found = settings.get("drive")
+        if isinstance(found, dict):  # one drive's, or by drive
+            several = all(isinstance(value, dict) for value in found.values())
+            for drive, of_it in found.items() if several else [(run.drive, found)]:
+                by_drive.setdefault((run.host, drive), {}).update(text.flat(of_it))
+        for name, value in text.flat({k: v for k, v in settings.items() if k != "drive"}).items():
+            values.setdefault(name, Counter())[value] += 1
     rows = [(name, sorted(counter.items()), counter.total()) for name, counter in sorted(values.items())]
     few = [(name, found if len(found) <= _MOST_VALUES else [], total) for name, found, total in rows]
     return _Settings(few, by_drive), damaged
@@ -379,14 +383,20 @@ def _settings(campaign: Campaign) -> tuple[_Settings, list[str]]:
 
 def _drives(campaign: Campaign, settings: _Settings) -> list[dict[str, Any]]:
     """The drives that the campaign used: from the lab model, model and firmware as the host found them."""
-    used = list(dict.fromkeys((run.host, run.drive) for run in campaign.runs))
+    used = {(run.host, run.drive): run for run in campaign.runs}
+    used |= {
+        (run.host, run.factors["journal"]): run
+        for run in campaign.runs
+        if run.factors.get("journal", "internal") != "internal"
+    }
     rows = []
-    for host, name in sorted(used):
+    for (host, name), run in sorted(used.items()):
         model = meters.at(campaign.lab, "hosts", host)
         array = meters.at(model, "arrays", name)
         for member in array.get("members", []) if array else [name]:
             spec = meters.at(model, "drives", member)
-            found = settings.by_drive.get(name, {}) if not array else {}
+            found = settings.by_drive.get((host, member), {})
+            by = campaign.emulated(run).get(member)
             rails = [
                 f"{rail} on {wiring.get('meter', '?')} {_channels(wiring)}"
                 for rail, wiring in meters.at(spec, "rails").items()
@@ -396,7 +406,7 @@ def _drives(campaign: Campaign, settings: _Settings) -> list[dict[str, Any]]:
                 {
                     "host": host,
                     "name": f"{name} ({member})" if array else name,
-                    "interface": spec.get("interface", text.DASH),
+                    "interface": f"{spec.get('interface', text.DASH)}{f', emulated by {by}' if by else ''}",
                     "model": found.get("model", text.DASH),
                     "firmware": found.get("firmware", text.DASH),
                     "serial": found.get("serial") or spec.get("serial", text.DASH),

@@ -1,19 +1,27 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Create an md array of declared drives; each member is wiped under a wipe lease only."""
+"""Have an md array of declared drives; each member is wiped under a wipe lease only."""
 
 DOCUMENTATION = r"""
 module: joulerig_array
 short_description: Have an md array of declared drives
 description:
   - Leaves an array of that name whose level and members are as declared as it is; refuses one that differs.
-  - Creates it where there is none, when every member passes the checks of a wipe lease.
+  - Creates it where there is none, when every member passes the checks of a wipe lease. A new array with
+    redundancy is taken to be clean, as every run makes its file system anew, so that no content is at stake.
+  - Waits for the end of a resync of an array that is there, as it has after a host went down under load.
 options:
   name: {description: "Name: /dev/md/NAME.", type: str, required: true}
   level: {description: "raid0, raid5, raid6 or raid10.", type: str, required: true}
   chunk_kib: {description: "Chunk in KiB.", type: int, default: 64}
   members: {description: "Names of the drives that make it.", type: list, elements: str, required: true}
   drives: {description: "Declared drives by name.", type: dict, required: true}
+  state:
+    description: "present; or absent: stopped where emulated disks are in it, else left as it is."
+    type: str
+    choices: [present, absent]
+    default: present
+  resync_seconds: {description: "How long a resync is waited for.", type: int, default: 1800}
 author: [Joulerig]
 """
 
@@ -25,13 +33,15 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.joulerig import drive
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
+WITHOUT_REDUNDANCY = ("raid0",)
+
 
 def existing(name, level, chunk_kib, members, host):
-    """Whether the array is there, as declared. Raises Refused where it is there and differs."""
+    """Kernel name of the array where it is there as declared, else None. Raises Refused where it differs."""
     try:
         kernel_name = drive.find_array(name, host)
     except Refused:
-        return False
+        return None
     base = f"{host.sys}/block/{kernel_name}"
     slaves = set(os.listdir(f"{base}/slaves"))
     if slaves != {drive.find(spec, host) for spec in members}:
@@ -41,14 +51,15 @@ def existing(name, level, chunk_kib, members, host):
         raise Refused(f"{name}: /dev/{kernel_name} is {found}, the inventory says {level}")
     if (found := int(host.read(f"{base}/md/chunk_size", "0")) // 1024) != chunk_kib:
         raise Refused(f"{name}: /dev/{kernel_name} has chunks of {found} KiB, the inventory says {chunk_kib}")
-    return True
+    return kernel_name
 
 
 def create(name, level, chunk_kib, members):
     leases = [drive.lease(spec) for spec in members]
+    clean = [] if level in WITHOUT_REDUNDANCY else ["--assume-clean"]
     run(
         ["mdadm", "--create", f"/dev/md/{name}", "--run", "--homehost=any", f"--name={name}",
-         f"--level={level}", f"--chunk={chunk_kib}", f"--raid-devices={len(members)}",
+         f"--level={level}", f"--chunk={chunk_kib}", *clean, f"--raid-devices={len(members)}",
          *(lease.device() for lease in leases)]
     )  # fmt: skip
     for _ in range(50):  # udev makes the link
@@ -56,6 +67,35 @@ def create(name, level, chunk_kib, members):
             return
         time.sleep(0.1)
     raise Failed(f"{name}: mdadm made it, but /dev/md/{name} did not appear")
+
+
+def needs_resync(kernel_name, host):
+    action = host.read(f"{host.sys}/block/{kernel_name}/md/sync_action", "idle")
+    return action != "idle" or not drive.is_synchronised(kernel_name, host)
+
+
+def await_resync(name, kernel_name, seconds, host):
+    """Begin the resync that an array has before it, and wait for its end. Raises Failed."""
+    base = f"{host.sys}/block/{kernel_name}/md"
+    if host.read(f"{base}/array_state") == "read-auto":  # it would begin with the first write
+        run(["mdadm", "--readwrite", f"{host.dev}/{kernel_name}"])
+    end = time.monotonic() + seconds
+    while needs_resync(kernel_name, host):
+        if time.monotonic() >= end:
+            done = host.read(f"{base}/sync_completed", "unknown")
+            raise Failed(
+                f"{name}: /dev/{kernel_name} is still at its resync after {seconds} s (sectors: {done});"
+                " provision again later"
+            )
+        time.sleep(1)
+
+
+def stop(name, members, host):
+    """Stop the array under its wipe lease and unmark its members, which would be refused as such for ever."""
+    lease = drive.lease_array(name, members, host)
+    devices = [f"{host.dev}/{drive.find(spec, host)}" for spec in members]
+    run(["mdadm", "--stop", lease.device()])
+    run(["mdadm", "--zero-superblock", *devices])
 
 
 def main():
@@ -66,21 +106,41 @@ def main():
             "chunk_kib": {"type": "int", "default": 64},
             "members": {"type": "list", "elements": "str", "required": True},
             "drives": {"type": "dict", "required": True},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "resync_seconds": {"type": "int", "default": 1800},
         },
         supports_check_mode=True,
     )
     p = module.params
+    host = drive.Host()
     try:
         if missing := [name for name in p["members"] if name not in p["drives"]]:
             allowed = ", ".join(p["drives"])
             raise Refused(f"{p['name']}: member {missing[0]!r} is no declared drive; allowed: {allowed}")
         members = [{**p["drives"][name], "name": name} for name in p["members"]]
-        changed = not existing(p["name"], p["level"], p["chunk_kib"], members, drive.Host())
+        there = _there(p, members, host)
+        present = p["state"] == "present"
+        resync = present and bool(there) and needs_resync(there, host)
+        changed = bool(there) != present or resync
         if changed and not module.check_mode:
-            create(p["name"], p["level"], p["chunk_kib"], members)
+            if resync:
+                await_resync(p["name"], there, p["resync_seconds"], host)
+            elif present:
+                create(p["name"], p["level"], p["chunk_kib"], members)
+            else:
+                stop(p["name"], members, host)
     except (Refused, Failed) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=changed)
+
+
+def _there(p, members, host):
+    if p["state"] == "absent":
+        emulated = any(spec["serial"].startswith(drive.SCSI_DEBUG) for spec in members)
+        # Where it is not there its members need not be either.
+        if not emulated or not os.path.exists(f"{host.dev}/md/{p['name']}"):
+            return None
+    return existing(p["name"], p["level"], p["chunk_kib"], members, host)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,14 @@ options:
     elements: dict
     required: true
   array: {description: "Whether the drive is an array.", type: bool, default: false}
-  filesystem: {description: "Definition: name, type, mkfs, mount_options.", type: dict, required: true}
+  journal:
+    description: "Declared drive that takes the file system's journal; empty: none."
+    type: dict
+    default: {}
+  filesystem:
+    description: "Definition: name, type, module, mkfs, mount_options, dax, external_journal."
+    type: dict
+    required: true
   scheduler: {description: "I/O scheduler.", type: str, required: true}
   write_cache: {description: "write back, write through, or empty: as it is.", type: str, default: ""}
   workload: {description: "name and job (text of a fio job file).", type: dict, required: true}
@@ -38,12 +45,15 @@ phases: {description: "phase, start_ns, end_ns in the host's clock.", type: list
 clock: {description: "Offset to the controller's clock before and after.", type: list, returned: always}
 report: {description: "The load's own report.", type: dict, returned: when there was a load}
 counters:
-  description: "Block-layer counters over the workload phase."
+  description: "Block-layer counters over the workload phase, an external journal's added."
   type: dict
-  returned: when there was a load
-settings: {description: "Settings in effect; of an array, by member.", type: dict, returned: always}
+  returned: when there was a load, on drives that count
+settings:
+  description: "Settings in effect; of an array, or with an external journal, by drive."
+  type: dict
+  returned: always
 health:
-  description: "The drive's health before and after; of an array, by member."
+  description: "The drive's health before and after; of an array, or with an external journal, by drive."
   type: dict
   returned: always
 """
@@ -56,7 +66,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import blockqueue, clock, drive, filesystem, fio, phases, provenance
+from ansible.module_utils.joulerig import blockqueue, clock, dax, drive, filesystem, fio, phases, provenance
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 MOUNT_POINT = "/run/joulerig/mnt"
@@ -82,23 +92,40 @@ def execute(p, result):
                 lease = drive.lease(p["members"][0])
             device = lease.device()
             name = os.path.basename(device)
+            journal_lease = drive.lease(p["journal"]) if p["journal"] else None
+            journal_device = journal_lease.device() if journal_lease else None
             # I/O is scheduled and cached by the drives: an md device has a queue in name only.
-            drives = {member["name"]: (drive.find(member), member["interface"]) for member in p["members"]}
+            used = [*p["members"], *([p["journal"]] if p["journal"] else [])]
+            drives = {one["name"]: (drive.find(one), one["interface"]) for one in used}
+            if len({kernel_name for kernel_name, _ in drives.values()}) < len(used):
+                raise Refused(f"{p['journal']['name']}: is a drive that the file system itself is on")
+            dax.check_device(p["filesystem"], name)
 
             def of_each(what):
-                found = {member: what(*where) for member, where in drives.items()}
-                return found if p["array"] else found[p["members"][0]["name"]]
+                found = {one: what(*where) for one, where in drives.items()}
+                return found if p["array"] or p["journal"] else found[p["members"][0]["name"]]
 
             def set_queue(kernel_name, _):
                 return blockqueue.apply(undo, kernel_name, p["scheduler"], p["write_cache"] or None)
 
             result["settings"]["host"] = provenance.host()
             result["settings"]["drive"] = of_each(provenance.drive)
+            if p["array"]:
+                result["settings"]["array"] = provenance.array(name)
             result["health"]["before"] = of_each(provenance.health)
             result["changed"] = True
             result["settings"]["queue"] = of_each(set_queue)
-            result["settings"]["mkfs"] = filesystem.make(lease, p["filesystem"])
-            result["settings"]["mount_options"] = filesystem.mount(undo, device, p["filesystem"], MOUNT_POINT)
+            # brd counts no I/O: its zeros would say that there was none.
+            counting = [] if any(one["interface"] == "ram" for one in used) else [name]
+            if counting and journal_device:
+                counting.append(os.path.basename(journal_device))
+            for one in counting:
+                blockqueue.count(undo, one)
+            result["settings"].update(filesystem.make(lease, p["filesystem"], journal_lease))
+            result["settings"]["mount_options"] = filesystem.mount(
+                undo, device, p["filesystem"], MOUNT_POINT, journal_device
+            )
+            result["settings"]["dax"] = dax.verify(p["filesystem"], MOUNT_POINT)
 
         load = fio.Workload(
             p["workload"]["name"],
@@ -114,20 +141,34 @@ def execute(p, result):
         with recorder.phase("idle"):
             time.sleep(p["phases"]["idle"])
         recorder.begin("workload")
-        before = blockqueue.stat(name)
+        before = [blockqueue.stat(one) for one in counting]
         start, end, result["report"] = load.load()
-        after = blockqueue.stat(name)
+        after = [blockqueue.stat(one) for one in counting]
         recorder.add("workload", start, end)
         recorder.work(fio.counts(result["report"]), end)
-        result["counters"] = {key: after[key] - before[key] for key in before}
+        if counting:
+            result["counters"] = {
+                key: sum(late[key] - early[key] for early, late in zip(before, after, strict=True))
+                for key in before[0]
+            }
         for kernel_name, _ in drives.values():
             if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
                 raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")
+        if p["array"]:
+            _check_array_kept_quiet(p)
         with recorder.phase("tail"):
             os.sync()
             time.sleep(p["phases"]["tail"])
         result["health"]["after"] = of_each(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
+
+
+def _check_array_kept_quiet(p):
+    """Whole and without a resync after the load as before it."""
+    try:
+        drive.check_array(p["drive"], p["members"])
+    except Refused as change:
+        raise Failed(f"during the run: {change}") from None
 
 
 def chain(error):
@@ -147,6 +188,7 @@ def main():
         "drive": {"type": "str", "required": True},
         "members": {"type": "list", "elements": "dict", "required": True},
         "array": {"type": "bool", "default": False},
+        "journal": {"type": "dict", "default": {}},
         "filesystem": {"type": "dict", "required": True},
         "scheduler": {"type": "str", "required": True},
         "write_cache": {"type": "str", "default": ""},

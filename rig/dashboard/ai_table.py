@@ -20,19 +20,21 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
     (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok run has a value: mean
     (all work over all joules), low and high of the runs, energy_low and energy_high (of the joules' own
     interval, where the journal has one), n, share (of the block's best mean, 0..1), mark
-    ('best', 'tied' or ''). Only ok runs count: a partial run's meter failed. Where there is none but a
-    partial run has a value, that is shown with n = 0.
+    ('best', 'tied' or ''). Only ok runs count: a partial run's meter failed. Where there is only a partial
+    run that has a value, that is shown with n = 0. Where ok runs have no joules, their drives having no rail,
+    unmetered: n, and ops and mb per second.
     """
     blocks: dict[tuple[str, ...], dict[str, Any]] = {}
     of_cell: dict[int, list[tuple[str, dict[str, Any]]]] = {}
+    unmetered: dict[int, list[dict[str, Any]]] = {}
     for run in runs:
-        factors = {k: v for k, v in _factors(run).items() if k not in CELL_FACTORS}
+        further = {k: v for k, v in factors(run).items() if k not in CELL_FACTORS}
         block = blocks.setdefault(
-            (run["drive"], run["workload"], json.dumps(factors, sort_keys=True)),
+            (run["drive"], run["workload"], json.dumps(further, sort_keys=True)),
             {
                 "drive": run["drive"],
                 "workload": run["workload"],
-                "factors": factors,
+                "factors": further,
                 "filesystems": [],
                 "schedulers": [],
                 "cells": {},
@@ -56,10 +58,19 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
         result = results.get(run["id"])
         if result and result["joules"] is not None and result["joules"] > 0:
             of_cell.setdefault(id(cell), []).append((run["status"], result))
+        elif result and result["joules"] is None and run["status"] == "ok" and result["seconds"] > 0:
+            unmetered.setdefault(id(cell), []).append(result)
     for block in blocks.values():
         block["filesystems"].sort()
         block["schedulers"].sort()
         cells = [cell for row in block["cells"].values() for cell in row.values()]
+        for cell in cells:
+            if runs_without := unmetered.get(id(cell)):
+                seconds = [result["seconds"] for result in runs_without]
+                cell["unmetered"] = {"n": len(runs_without)} | {
+                    metric: ratio_of_sums([result[work] for result in runs_without], seconds).mean
+                    for metric, work in WORK.items()
+                }
         for metric, work in WORK.items():
             for cell in cells:
                 figure = _figure(of_cell.get(id(cell), []), work)
@@ -101,7 +112,8 @@ def _mark(figures: list[dict[str, Any]]) -> None:
     best["mark"] = "best"
 
 
-def _factors(run: dict[str, Any]) -> dict[str, Any]:
+def factors(run: dict[str, Any]) -> dict[str, Any]:
+    """The levels of a run's factors, from its row of the journal."""
     try:
         factors = json.loads(run["factors"])
     except ValueError:

@@ -14,7 +14,7 @@ RUN_COLUMNS = (
     " started_ns, ended_ns"
 )
 RESULTS = (
-    "SELECT result.run, joules, mean_watts, error_percent, ai_ops_per_joule, ai_mb_per_joule, ops,"
+    "SELECT result.run, joules, mean_watts, error_percent, ai_ops_per_joule, ai_mb_per_joule, ops, seconds,"
     " (read_bytes + write_bytes) / 1e6 AS megabytes, {bounds} FROM result JOIN performance USING (run)"
 )
 # By the journal's version: the first had none.

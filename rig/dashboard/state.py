@@ -50,7 +50,10 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
         "hosts": [_host(host, runs) for host in sorted({run["host"] for run in runs})],
         "phases": PHASES,
         "arrays": array_members(row["lab"]),
-        "runs": [{name: run[name] for name in RUN_FIELDS} | _figures(results.get(run["id"])) for run in runs],
+        "runs": [
+            {name: run[name] for name in RUN_FIELDS} | _journal(run) | _figures(results.get(run["id"]))
+            for run in runs
+        ],
         "table": ai_table.build(runs, results),
     }
 
@@ -93,6 +96,12 @@ def _host(host: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _journal(run: dict[str, Any]) -> dict[str, str]:
+    """The drive that has the journal of the run's file system, where that is another one."""
+    journal = ai_table.factors(run).get("journal", "internal")
+    return {} if journal == "internal" else {"journal": journal}
+
+
 def _figures(result: dict[str, Any] | None) -> dict[str, Any]:
     if result is None:
         return {}
@@ -101,4 +110,5 @@ def _figures(result: dict[str, Any] | None) -> dict[str, Any]:
         "ops_per_joule": result["ai_ops_per_joule"],
         "mb_per_joule": result["ai_mb_per_joule"],
         "error_percent": result["error_percent"],
+        "ops_per_second": result["ops"] / result["seconds"] if result["seconds"] > 0 else None,
     }

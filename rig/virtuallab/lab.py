@@ -37,10 +37,10 @@ def nbd_socket(host: str, drive: str) -> Path:
 
 
 def twinned(host: TestHost) -> dict[str, Drive]:
-    """The drives of a virtual host that have a twin (an NVDIMM is memory and has none)."""
+    """The drives of a virtual host that have a twin; those of memory have none."""
     if not host.virtual:
         return {}
-    return {name: drive for name, drive in host.drives.items() if drive.interface != "nvdimm"}
+    return {name: drive for name, drive in host.drives.items() if not drive.of_memory}
 
 
 def tap_ports(lab: Lab) -> dict[str, dict[str, int]]:

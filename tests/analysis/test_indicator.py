@@ -98,3 +98,14 @@ def test_a_run_without_positive_joules_enters_none_of_a_cells_figures():
     cell = of_cell([good, Measured(5000, 1, 10.0, -0.1)])
     assert cell == of_cell([good])
     assert cell.ops_per_second.n == 1
+
+
+def test_where_no_run_has_joules_there_is_performance_alone():
+    cell = of_cell([Measured(1000, 4_096_000, 10.0, None), Measured(3000, 4_096_000, 10.0, None)])
+    assert (cell.ops_per_second.mean, cell.ops_per_second.n) == (200.0, 2)
+    assert cell.ops_per_joule.mean is cell.watts.mean is cell.mb_per_joule.mean is None
+
+
+def test_a_run_without_joules_beside_one_with_enters_none_of_a_cells_figures():
+    good = Measured(1000, 4_096_000, 10.0, 20.0)
+    assert of_cell([good, Measured(5000, 1, 10.0, None)]) == of_cell([good])

@@ -747,3 +747,27 @@ def test_the_idle_baseline_is_shown_and_said_to_be_in_no_other_figure(demo, demo
     ]
     assert row[4:6] == ["9", text.number(sum(watts) / len(watts))]
     assert row[-1].startswith("2026-11-13 ")
+
+
+def test_a_drive_without_a_rail_is_answered_by_its_performance(tmp_path):
+    why = "no joules: nvme-plp: no rail"
+    folder = simulated_campaign.build(
+        tmp_path / "c", drives=["nvme-plp"], outcome=lambda _: Outcome("ok", why, joules=False)
+    )
+    found = words(page(folder))
+    fastest = max(run.performance.ops_per_second for run in results.load(folder).runs)
+    assert "no AI, as no rail is measured; fastest: f2fs with none" in found
+    assert f"{text.number(fastest)} ops/s" in found
+    assert why in found
+    assert "Every planned run is ok." in found
+
+
+def test_an_emulated_drive_is_named_as_such(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", drives=["nvme-plp"])
+    host = results.load(folder).runs[0].host
+    by = json.dumps({host: {"nvme-plp": "scsi_debug, 8 ms a request"}})
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        database.execute(
+            "UPDATE campaign SET provenance = json_set(provenance, '$.emulated', json(?))", (by,)
+        )
+    assert ", emulated by scsi_debug, 8 ms a request" in words(page(folder))

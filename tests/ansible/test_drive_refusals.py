@@ -492,3 +492,95 @@ def test_the_lock_is_free_afterwards(tmp_path):
     for _ in range(2):
         with drive.HostLock(path=path):
             pass
+
+
+# --- arrays with redundancy
+
+
+@pytest.mark.parametrize("start", ["0", "409600"])
+def test_array_that_has_a_resync_before_it(raid, start):
+    raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start=start)
+    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "has a resync to do")
+
+
+def test_array_that_is_synchronised(raid):
+    raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start="none")
+    assert drive.lease_array("pair", MEMBERS, raid.system()).device() == str(raid.dev / "md127")
+
+
+def test_lease_of_an_array_after_its_resync_began(raid):
+    raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start="none")
+    lease = drive.lease_array("pair", MEMBERS, raid.system())
+    raid.put((raid.sys / "block/md127").resolve() / "md/sync_action", "resync\n")
+    refused(lease.device, "busy with 'resync'")
+
+
+# --- drives that the kernel makes of memory
+
+RAM = {"name": "ram", "interface": "ram", "serial": "ram0", "size_bytes": GIB}
+
+
+def ram0(fake, number="1:0", **more):
+    fake._numbers["ram0"] = number
+    fake.device("ram0", **more)
+
+
+def test_ram_block_device(fake):
+    ram0(fake)
+    assert drive.lease(RAM, fake.system()).device() == str(fake.dev / "ram0")
+
+
+def test_ram_block_device_that_is_not_there(fake):
+    refused(lambda: drive.lease(RAM, fake.system()), "no RAM block device 'ram0'")
+
+
+def test_ram_block_device_of_another_size(fake):
+    ram0(fake, bytes_=2 * GIB)
+    refused(lambda: drive.lease(RAM, fake.system()), "2147483648 bytes, the inventory says 1073741824")
+
+
+def test_a_device_of_that_name_that_is_not_brds(fake):
+    ram0(fake, number="252:0")
+    refused(lambda: drive.lease(RAM, fake.system()), "no RAM block device 'ram0'")
+
+
+def test_ram_block_device_in_use(fake):
+    ram0(fake)
+    fake.swap("/dev/ram0")
+    refused(lambda: drive.lease(RAM, fake.system()), "in use as swap")
+
+
+def emulated(fake, name, adapter):
+    """A disk of scsi_debug: both of a host tell the same serial when the module is told to."""
+    real = fake.device(
+        name, place=f"devices/pseudo_0/adapter{adapter}/host7/target7:0:0/7:0:0:0/block/{name}"
+    )
+    fake.put(real / "device/vpd_pg80", b"\x00\x80\x00\x042000")
+
+
+def played(number):
+    return {"name": "ehdd", "interface": "hdd", "serial": f"scsi_debug-{number}", "size_bytes": GIB}
+
+
+def test_emulated_disk_is_known_by_its_adapter(fake):
+    emulated(fake, "sda", 0)
+    emulated(fake, "sdb", 1)
+    assert drive.find(played(1), fake.system()) == "sdb"
+
+
+def test_emulated_disk_that_is_not_there(fake):
+    emulated(fake, "sda", 0)
+    refused(
+        lambda: drive.find(played(1), fake.system()), "no drive with serial 'scsi_debug-1'", "scsi_debug-0"
+    )
+
+
+def test_the_serial_an_emulated_disk_tells_is_no_identity(fake):
+    emulated(fake, "sda", 0)
+    spec = {**played(0), "serial": "2000"}
+    refused(lambda: drive.find(spec, fake.system()), "no drive with serial '2000'")
+
+
+def test_a_real_disk_is_no_emulated_one(fake):
+    fake.disk("sda", "scsi_debug", vpd=True)
+    refused(lambda: drive.find(played(0), fake.system()), "no drive with serial 'scsi_debug-0'")

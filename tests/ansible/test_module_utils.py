@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from ansible.module_utils.joulerig import blockqueue, clock, filesystem, fio, phases, tools
+from ansible.module_utils.joulerig import (
+    blockqueue,
+    clock,
+    dax,
+    filesystem,
+    fio,
+    memory_drives,
+    phases,
+    tools,
+)
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 MS = 1_000_000
@@ -485,8 +494,8 @@ def test_mkfs_gets_the_leased_device_last(tool, tmp_path):
         def device(self):
             return "/dev/leased"
 
-    command = filesystem.make(Lease(), {"mkfs": ["mkfs.odd", "-q"]})
-    assert command == ["mkfs.odd", "-q", "/dev/leased"]
+    commands = filesystem.make(Lease(), {"mkfs": ["mkfs.odd", "-q"]})
+    assert commands == {"mkfs": ["mkfs.odd", "-q", "/dev/leased"]}
     assert calls.read_text() == "-q /dev/leased\n"
 
 
@@ -499,6 +508,194 @@ def test_mkfs_does_nothing_without_a_lease_that_holds(tool):
 
     with pytest.raises(Refused):
         filesystem.make(Lease(), {"mkfs": ["mkfs.odd"]})
+    assert not calls.exists()
+
+
+class On:
+    """A lease of a device, or of none any more."""
+
+    def __init__(self, device, holds=True):
+        self._device, self._holds = device, holds
+
+    def device(self):
+        if not self._holds:
+            raise Refused(f"{self._device} is mounted")
+        return self._device
+
+
+ODD_WITH_JOURNAL = {
+    "name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": ["noatime"],
+    "external_journal": {
+        "make": ["mkjournal.odd", "{journal}", "128M"], "mkfs": ["-J", "device={journal}"],
+        "mount_options": ["logdev={journal}"],
+    },
+}  # fmt: skip
+
+
+def test_an_external_journal_is_made_first_and_named_to_mkfs(tool):
+    journal, mkfs = tool("mkjournal.odd", ""), tool("mkfs.odd", "")
+    made = filesystem.make(On("/dev/data"), ODD_WITH_JOURNAL, On("/dev/log"))
+    assert journal.read_text() == "/dev/log 128M\n"
+    assert mkfs.read_text() == "-J device=/dev/log /dev/data\n"
+    assert made == {
+        "make_journal": ["mkjournal.odd", "/dev/log", "128M"],
+        "mkfs": ["mkfs.odd", "-J", "device=/dev/log", "/dev/data"],
+    }
+
+
+@pytest.mark.parametrize("held", ["data", "log"])
+def test_without_both_leases_no_file_system_with_an_external_journal(tool, held):
+    journal, mkfs = tool("mkjournal.odd", ""), tool("mkfs.odd", "")
+    with pytest.raises(Refused):
+        filesystem.make(On("/dev/data", held == "log"), ODD_WITH_JOURNAL, On("/dev/log", held == "data"))
+    assert not mkfs.exists()
+    assert journal.exists() == (held == "data")  # its own lease held
+
+
+def test_a_file_system_without_external_journals_is_refused_one(tool):
+    mkfs = tool("mkfs.odd", "")
+    with pytest.raises(Refused, match="odd: has no external journal"):
+        filesystem.make(On("/dev/data"), {"name": "odd", "mkfs": ["mkfs.odd"]}, On("/dev/log"))
+    assert not mkfs.exists()
+
+
+def test_a_tool_for_the_journal_that_is_not_there_is_refused():
+    definition = {"name": "odd", "type": "proc", "mkfs": [], "external_journal": {"make": ["mkjournal.no"]}}
+    with pytest.raises(Refused, match=r"mkjournal\.no: not found on this host"):
+        filesystem.check(definition)
+
+
+def test_a_file_system_that_mounting_makes_needs_its_lease_all_the_same():
+    assert filesystem.make(On("/dev/data"), {"mkfs": []}) == {"mkfs": []}
+    with pytest.raises(Refused):
+        filesystem.make(On("/dev/data", holds=False), {"mkfs": []})
+
+
+def test_a_module_of_another_name_is_loaded_for_a_file_system(tool):
+    calls = tool("modprobe", "exit 1")
+    with pytest.raises(Refused, match="this kernel has no file system 'pmfs'"):
+        filesystem.check({"name": "pmfs", "type": "pmfs", "module": "pmfs_old", "mkfs": []})
+    assert calls.read_text() == "--quiet pmfs_old\n"
+
+
+# --- DAX
+
+
+@pytest.mark.parametrize("told", ["0\n", None])
+def test_a_device_that_cannot_do_dax_is_refused_a_file_system_that_asks(fake, told):
+    real = fake.device("ram0")
+    if told:
+        fake.put(real / "queue/dax", told)
+    with pytest.raises(Refused, match="ext4-dax: /dev/ram0 cannot do DAX"):
+        dax.check_device({"name": "ext4-dax", "dax": True}, "ram0", str(fake.sys))
+    dax.check_device({"name": "ext4"}, "ram0", str(fake.sys))
+
+
+def test_a_device_that_can_do_dax(fake):
+    fake.put(fake.device("pmem0") / "queue/dax", "1\n")
+    dax.check_device({"name": "ext4-dax", "dax": True}, "pmem0", str(fake.sys))
+
+
+def test_a_silent_fall_back_to_the_page_cache_fails(tmp_path):
+    """The kernel's own word, of a file system that surely has no DAX."""
+    with pytest.raises(Failed, match="ext4-dax: mounted, but without DAX"):
+        dax.verify({"name": "ext4-dax", "dax": True}, str(tmp_path))
+    assert dax.verify({"name": "ext4"}, str(tmp_path)) == {"asked": False, "in_effect": False}
+
+
+def test_dax_that_is_in_effect_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(dax, "_attributes", lambda path: dax.STATX_ATTR_DAX | 0x10)
+    assert dax.verify({"name": "ext4-dax", "dax": True}, str(tmp_path)) == {"asked": True, "in_effect": True}
+
+
+def test_a_folder_whose_dax_cannot_be_asked_fails(tmp_path):
+    with pytest.raises(Failed, match=r"statx: .*No such file"):
+        dax._attributes(str(tmp_path / "nothing"))
+
+
+# --- drives that the kernel makes of memory
+
+RAM = {"ram": {"interface": "ram", "serial": "ram0", "size_bytes": 64 << 20}}
+DISKS = {
+    f"ehdd-{n}": {"interface": "hdd", "serial": f"scsi_debug-{n}", "size_bytes": 64 << 20} for n in (0, 1)
+}
+REAL = {"hdd-1": {"interface": "hdd", "serial": "HDD-1", "size_bytes": 1 << 30}}
+
+
+def test_what_the_kernel_is_to_make_follows_from_the_drives():
+    found = memory_drives.wanted({**RAM, **DISKS, **REAL}, {"access_milliseconds": 8.0})
+    assert found["brd"][0] == {"rd_nr": 1, "rd_size": 65536}
+    assert found["scsi_debug"][0] == {
+        "add_host": 2, "per_host_store": "Y", "dev_size_mb": 64, "ndelay": 8_000_000, "max_queue": 1
+    }  # fmt: skip
+    assert [spec["name"] for spec in found["scsi_debug"][1]] == ["ehdd-0", "ehdd-1"]
+
+
+def test_a_lab_without_such_drives_loads_nothing():
+    assert memory_drives.wanted(REAL, None) == {}
+
+
+@pytest.fixture
+def brd(fake):
+    """The host before brd is loaded; `parameters, specs` are what the inventory asks of it."""
+    fake.put(fake.proc / "meminfo", "MemTotal: 999999 kB\nMemAvailable: 524288 kB\n")
+    [(_, (parameters, specs))] = memory_drives.wanted(RAM, None).items()
+    return fake, parameters, specs
+
+
+def ram0(fake, size=64 << 20, major=1):
+    fake._numbers["ram0"] = f"{major}:0"
+    fake.device("ram0", bytes_=size)
+
+
+def test_a_ram_block_device_is_made_and_found(brd, tool):
+    fake, parameters, specs = brd
+    ram0(fake)
+    calls = tool("modprobe", "")
+    tool("udevadm", "")
+    memory_drives.load("brd", parameters, specs, fake.system())
+    assert calls.read_text() == "brd rd_nr=1 rd_size=65536\n"
+
+
+def test_one_that_did_not_come_is_an_error(brd, tool):
+    fake, parameters, specs = brd
+    tool("modprobe", "")
+    tool("udevadm", "")
+    with pytest.raises(Refused, match="ram: no RAM block device 'ram0' on this host"):
+        memory_drives.load("brd", parameters, specs, fake.system())
+
+
+def test_memory_that_the_host_needs_itself_is_not_taken(brd, tool):
+    fake, parameters, specs = brd
+    fake.put(fake.proc / "meminfo", "MemAvailable: 327679 kB\n")  # 1 KiB less than the drive and the spare
+    calls = tool("modprobe", "")
+    with pytest.raises(Refused, match=r"brd would take 64 MiB; this host has 319 MiB available"):
+        memory_drives.load("brd", parameters, specs, fake.system())
+    assert not calls.exists()
+
+
+def test_a_module_that_is_loaded_as_declared_is_left(brd):
+    fake, parameters, specs = brd
+    assert memory_drives.is_loaded("brd", parameters, specs, fake.system()) is False
+    fake.put(fake.sys / "module/brd/parameters/rd_nr", "1\n")
+    fake.put(fake.sys / "module/brd/parameters/rd_size", "65536\n")
+    assert memory_drives.is_loaded("brd", parameters, specs, fake.system()) is True
+
+
+def test_a_module_that_is_loaded_otherwise_is_somebodys(brd):
+    fake, parameters, specs = brd
+    fake.put(fake.sys / "module/brd/parameters/rd_size", "16384\n")
+    with pytest.raises(Refused, match=r"brd is loaded with rd_size=16384, the inventory says 65536"):
+        memory_drives.is_loaded("brd", parameters, specs, fake.system())
+
+
+def test_a_drive_of_memory_in_use_is_not_taken_away(brd, tool):
+    fake, _, specs = brd
+    ram0(fake)
+    fake.mount("/dev/ram0", "/srv", fake.number("ram0"))
+    calls = tool("modprobe", "")
+    with pytest.raises(Refused, match="ram: /dev/ram0 is mounted at /srv"):
+        memory_drives.unload("brd", specs, fake.system())
     assert not calls.exists()
 
 

@@ -6,6 +6,7 @@ import sys
 
 import joulerig_array
 import joulerig_drives
+import joulerig_memory_drives
 import joulerig_nvdimm
 import joulerig_run
 import pytest
@@ -176,6 +177,163 @@ def test_no_array_is_made_when_one_member_is_in_use(pair, tool, capsys):
     assert not calls.exists()
 
 
+def exists_after_mdadm(monkeypatch):
+    monkeypatch.setattr(
+        joulerig_array.os.path,
+        "exists",
+        lambda path, real=joulerig_array.os.path.exists: path == "/dev/md/pair" or real(path),
+    )
+
+
+@pytest.mark.parametrize(("level", "clean"), [("raid0", False), ("raid10", True), ("raid5", True)])
+def test_a_new_array_with_redundancy_is_made_clean(pair, tool, capsys, monkeypatch, level, clean):
+    """Else its first resync would run beside the first campaign."""
+    calls = tool("mdadm", "")
+    exists_after_mdadm(monkeypatch)
+    array(capsys, level=level)
+    assert ("--assume-clean" in calls.read_text().split()) == clean
+
+
+def test_the_resync_of_an_array_that_is_there_is_waited_for(pair, tool, capsys, monkeypatch):
+    pair.array("pair", "md127", ["sda", "sdb"], level="raid10", sync_action="resync", resync_start="0")
+    md = (pair.sys / "block/md127").resolve() / "md"
+    waited = []
+
+    def end(seconds):
+        waited.append(seconds)
+        pair.put(md / "sync_action", "idle\n")
+        pair.put(md / "resync_start", "none\n")
+
+    monkeypatch.setattr(joulerig_array.time, "sleep", end)
+    assert array(capsys, level="raid10")["changed"] is True
+    assert waited == [1]
+    assert array(capsys, level="raid10")["changed"] is False
+
+
+def test_a_resync_that_waits_for_the_first_write_is_begun(pair, tool, capsys, monkeypatch):
+    pair.array(
+        "pair", "md127", ["sda", "sdb"], level="raid10", array_state="read-auto", sync_action="idle",
+        resync_start="0",
+    )  # fmt: skip
+    start = (pair.sys / "block/md127").resolve() / "md/resync_start"
+    calls = tool("mdadm", f"echo none > {start}")
+    assert array(capsys, level="raid10")["changed"] is True
+    assert calls.read_text() == f"--readwrite {pair.dev}/md127\n"
+
+
+def test_a_resync_that_does_not_end_fails_and_says_how_far_it_is(pair, tool, capsys):
+    pair.array(
+        "pair", "md127", ["sda", "sdb"], level="raid10", sync_action="resync", sync_completed="5 / 90",
+        resync_start="5",
+    )  # fmt: skip
+    answer = array(capsys, level="raid10", resync_seconds=0)
+    assert answer["failed"]
+    assert "is still at its resync after 0 s (sectors: 5 / 90)" in answer["msg"]
+
+
+def test_an_array_of_real_drives_is_never_taken_down(pair, tool, capsys):
+    calls = tool("mdadm", "")
+    pair.array("pair", "md127", ["sda", "sdb"])
+    assert array(capsys, state="absent")["changed"] is False
+    assert not calls.exists()
+
+
+@pytest.fixture
+def played(host):
+    """An array of two emulated disks, with the arguments that declare it."""
+    for number, name in enumerate(("sda", "sdb")):
+        place = f"devices/pseudo_0/adapter{number}/host7/target7:0:0/7:0:0:0/block/{name}"
+        host.device(name, place=place)
+        host.put((host.sys / "block" / name / "device/x").resolve(), "")
+    host.array("pair", "md127", ["sda", "sdb"])
+    specs = {f"hdd-{n + 1}": {**declared(n + 1), "serial": f"scsi_debug-{n}"} for n in (0, 1)}
+    return host, {"state": "absent", "drives": specs}
+
+
+def test_an_array_of_emulated_disks_is_taken_down(played, tool, capsys):
+    host, arguments = played
+    calls = tool("mdadm", "")
+    assert array(capsys, **arguments)["changed"] is True
+    assert calls.read_text().splitlines() == [
+        f"--stop {host.dev}/md127", f"--zero-superblock {host.dev}/sda {host.dev}/sdb"
+    ]  # fmt: skip
+
+
+def test_an_array_of_emulated_disks_in_use_is_left(played, tool, capsys):
+    host, arguments = played
+    calls = tool("mdadm", "")
+    host.mount("/dev/md127", "/srv", host.number("md127"))
+    answer = array(capsys, **arguments)
+    assert "pair: /dev/md127 is mounted at /srv" in answer["msg"]
+    assert not calls.exists()
+
+
+def test_an_array_of_emulated_disks_that_is_gone_already(host, tool, capsys):
+    specs = {f"hdd-{n + 1}": {**declared(n + 1), "serial": f"scsi_debug-{n}"} for n in (0, 1)}
+    assert array(capsys, state="absent", drives=specs)["changed"] is False
+
+
+# --- joulerig_memory_drives
+
+RAM = {"ram": {"interface": "ram", "serial": "ram0", "size_bytes": GIB}}
+
+
+@pytest.fixture
+def brd(host, tool):
+    """A host with room; modprobe loads and unloads as the kernel would, and its calls are kept."""
+    host.put(host.proc / "meminfo", "MemAvailable: 4194304 kB\n")
+    host._numbers["ram0"] = "1:0"
+    host.device("ram0")
+    place = host.sys / "module/brd"
+    tool("udevadm", "")
+    calls = tool(
+        "modprobe",
+        f"if [ $1 = --remove ]; then rm -r {place}; else mkdir -p {place}/parameters; "
+        f"echo 1 > {place}/parameters/rd_nr; echo 1048576 > {place}/parameters/rd_size; fi",
+    )
+    return host, calls
+
+
+def test_drives_of_memory_are_made_once(brd, capsys):
+    _, calls = brd
+    answer = call(joulerig_memory_drives, capsys, drives=RAM)
+    assert (answer["changed"], answer["modules"]) == (True, ["brd"])
+    assert call(joulerig_memory_drives, capsys, drives=RAM)["changed"] is False
+    assert calls.read_text() == "brd rd_nr=1 rd_size=1048576\n"
+
+
+def test_drives_of_memory_are_taken_away_once(brd, capsys):
+    _, calls = brd
+    call(joulerig_memory_drives, capsys, drives=RAM)
+    assert call(joulerig_memory_drives, capsys, drives=RAM, state="absent")["changed"] is True
+    assert call(joulerig_memory_drives, capsys, drives=RAM, state="absent")["changed"] is False
+    assert calls.read_text().splitlines()[1:] == ["--remove brd"]
+
+
+def test_a_drive_of_memory_in_use_is_left(brd, capsys):
+    host, calls = brd
+    call(joulerig_memory_drives, capsys, drives=RAM)
+    host.mount("/dev/ram0", "/srv", host.number("ram0"))
+    answer = call(joulerig_memory_drives, capsys, drives=RAM, state="absent")
+    assert "ram: /dev/ram0 is mounted at /srv" in answer["msg"]
+    assert "--remove" not in calls.read_text()
+
+
+def test_check_mode_makes_no_drive_of_memory(brd, capsys):
+    _, calls = brd
+    assert call(joulerig_memory_drives, capsys, drives=RAM, _ansible_check_mode=True)["changed"] is True
+    assert not calls.exists()
+
+
+def test_somebody_elses_module_is_left(brd, capsys):
+    host, calls = brd
+    host.put(host.sys / "module/brd/parameters/rd_size", "16384\n")
+    for state in ("present", "absent"):
+        answer = call(joulerig_memory_drives, capsys, drives=RAM, state=state)
+        assert "brd is loaded with rd_size=16384, the inventory says 1048576" in answer["msg"]
+    assert not calls.exists()
+
+
 # --- joulerig_nvdimm
 
 NVDIMM = {"name": "nvdimm", "interface": "nvdimm", "serial": "8680-1", "size_bytes": GIB}
@@ -228,13 +386,15 @@ def rig(pair, tool, monkeypatch, tmp_path):
     for name in ("sda", "sdb"):
         pair.put(pair.sys / "block" / name / "queue/scheduler", "none [mq-deadline] bfq\n")
         pair.put(pair.sys / "block" / name / "queue/write_cache", "write back\n")
+        pair.put(pair.sys / "block" / name / "queue/iostats", "1\n")
         pair.put(pair.sys / "block" / name / "stat", "1 0 8 0 1 0 8 0 0 0 0 0 0 0 0 1 0\n")
     monkeypatch.setattr(
         joulerig_run.drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock"))
     )
-    for function in ("get", "schedulers", "put", "put_write_cache", "apply", "stat"):
+    for function in ("get", "schedulers", "put", "put_write_cache", "apply", "count", "stat"):
         target = getattr(joulerig_run.blockqueue, function)
         monkeypatch.setattr(target, "__defaults__", (str(pair.sys),))
+    monkeypatch.setattr(joulerig_run.dax.check_device, "__defaults__", (str(pair.sys),))
     monkeypatch.setattr(joulerig_run, "MOUNT_POINT", str(tmp_path / "mnt"))
     monkeypatch.setattr(joulerig_run.filesystem, "check", lambda definition: None)
     monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", lambda: None)
@@ -245,10 +405,12 @@ def rig(pair, tool, monkeypatch, tmp_path):
     )
     mounted = []
 
-    def mount(undo, device, definition, place):
+    def mount(undo, device, definition, place, journal_device=None):
         mounted.append(device)
         undo.callback(mounted.remove, device)
         return "rw,relatime"
+
+    (tmp_path / "mnt").mkdir()
 
     monkeypatch.setattr(joulerig_run.filesystem, "mount", mount)
     pair.mounted = mounted
@@ -387,6 +549,7 @@ def test_of_an_array_the_members_are_scheduled_and_told_apart(rig, capsys, monke
     """An md device has no scheduler of its own: its level would be in name only."""
     rig.array("pair", "md127", ["sda", "sdb"])
     rig.put(rig.sys / "block/md127/stat", "1 0 8 0 1 0 8 0 0 0 0\n")
+    rig.put(rig.sys / "block/md127/queue/iostats", "1\n")
     during = []
     look = lambda: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
     monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", look)
@@ -397,6 +560,135 @@ def test_of_an_array_the_members_are_scheduled_and_told_apart(rig, capsys, monke
     assert set(answer["settings"]["queue"]) == set(answer["health"]["after"]) == {"hdd-1", "hdd-2"}
     assert answer["settings"]["mkfs"] == ["mkfs.odd", str(rig.dev / "md127")]
     assert scheduler(rig, "sda") == scheduler(rig, "sdb") == "mq-deadline"
+
+
+def test_an_array_that_begins_a_resync_during_the_load_fails_the_run(rig, tool, capsys):
+    rig.array("pair", "md127", ["sda", "sdb"], level="raid10", sync_action="idle", resync_start="none")
+    rig.put(rig.sys / "block/md127/stat", "1 0 8 0 1 0 8 0 0 0 0\n")
+    rig.put(rig.sys / "block/md127/queue/iostats", "1\n")
+    fio(tool, f"echo check > {rig.sys}/block/md127/md/sync_action")
+    members = [{"name": name, **spec} for name, spec in DRIVES.items()]
+    answer = run(capsys, drive="pair", array=True, members=members)
+    assert answer["status"] == "failed"
+    assert "during the run: pair: /dev/md127 is busy with 'check'" in answer["reason"]
+    assert answer["settings"]["array"]["level"] == "raid10"
+    assert answer["settings"]["array"]["resync_start"] == "none"
+
+
+def test_io_is_counted_in_a_run_on_a_drive_that_does_not_by_default(rig, capsys, monkeypatch):
+    iostats = rig.sys / "block/sda/queue/iostats"
+    iostats.write_text("0\n")
+    during = []
+    monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", lambda: during.append(iostats.read_text()))
+    assert "counters" in run(capsys)
+    assert (during, iostats.read_text()) == (["1"], "0")
+
+
+def test_a_drive_that_counts_no_io_gives_no_counters(rig, capsys):
+    """brd: its zeros would say that there was no I/O."""
+    rig._numbers["ram0"] = "1:0"
+    real = rig.device("ram0")
+    rig.put(real / "queue/scheduler", "none\n")
+    rig.put(real / "queue/write_cache", "write through\n")
+    member = {"name": "ram", "interface": "ram", "serial": "ram0", "size_bytes": GIB}
+    answer = run(capsys, drive="ram", members=[member], scheduler="none")
+    assert (answer["status"], answer["reason"]) == ("ok", "")
+    assert "counters" not in answer
+
+
+# --- a run with its journal on another drive
+
+JOURNALED = {
+    "name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": [],
+    "external_journal": {"make": ["mkjournal.odd", "{journal}"], "mkfs": ["-J", "{journal}"], "mount_options": []},
+}  # fmt: skip
+
+
+def with_journal(capsys, number=2, **more):
+    return run(capsys, **{"filesystem": JOURNALED, "journal": {"name": "hdd-2", **declared(number)}, **more})
+
+
+def test_a_run_with_an_external_journal(rig, tool, capsys, monkeypatch):
+    journal = tool("mkjournal.odd", "")
+    during = []
+    look = lambda: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
+    monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", look)
+    counted = f"{rig.sys}/block/sdb/stat"
+    fio(tool, f"case $job in */load.fio) echo 1 0 8 0 5 0 88 0 0 0 0 0 0 0 0 3 0 > {counted};; esac")
+    answer = with_journal(capsys)
+    assert (answer["status"], answer["reason"]) == ("ok", "")
+    assert during == [("bfq", "bfq")]
+    assert scheduler(rig, "sda") == scheduler(rig, "sdb") == "mq-deadline"
+    assert journal.read_text() == f"{rig.dev}/sdb\n"
+    assert rig.mkfs.read_text() == f"-J {rig.dev}/sdb {rig.dev}/sda\n"
+    assert set(answer["settings"]["queue"]) == set(answer["health"]["after"]) == {"hdd-1", "hdd-2"}
+    assert (answer["counters"]["writes"], answer["counters"]["write_bytes"]) == (4, 80 * 512)
+
+
+def untouched(host, journal):
+    return not host.mkfs.exists() and not journal.exists() and "[mq-deadline]" in scheduler(host, "sda")
+
+
+def test_a_journals_drive_in_use_is_refused_and_nothing_is_touched(rig, tool, capsys):
+    journal = tool("mkjournal.odd", "")
+    rig.mount("/dev/sdb", "/srv", rig.number("sdb"))
+    answer = with_journal(capsys)
+    assert (answer["status"], answer["reason"]) == ("not-run", "refused: hdd-2: /dev/sdb is mounted at /srv")
+    assert untouched(rig, journal)
+
+
+def test_a_journals_drive_that_is_not_the_declared_one(rig, tool, capsys):
+    journal = tool("mkjournal.odd", "")
+    answer = with_journal(capsys, number=7)
+    assert answer["status"] == "not-run"
+    assert "no drive with serial 'HDD-7'" in answer["reason"]
+    assert untouched(rig, journal)
+
+
+def test_a_journal_on_the_drive_itself(rig, tool, capsys):
+    journal = tool("mkjournal.odd", "")
+    answer = with_journal(capsys, number=1)
+    assert answer["status"] == "not-run"
+    assert "hdd-2: is a drive that the file system itself is on" in answer["reason"]
+    assert untouched(rig, journal)
+
+
+def test_a_journal_on_a_member_of_the_array(rig, tool, capsys):
+    rig.array("pair", "md127", ["sda", "sdb"])
+    journal = tool("mkjournal.odd", "")
+    members = [{"name": name, **spec} for name, spec in DRIVES.items()]
+    answer = with_journal(capsys, drive="pair", array=True, members=members)
+    assert answer["status"] == "not-run"
+    assert "hdd-2: /dev/sdb is in use: md127 holds sdb" in answer["reason"]
+    assert untouched(rig, journal)
+
+
+def test_a_file_system_without_external_journals_makes_no_run_with_one(rig, capsys):
+    answer = with_journal(
+        capsys, filesystem={"name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": []}
+    )
+    assert (answer["status"], answer["reason"]) == ("not-run", "refused: odd: has no external journal")
+    assert not rig.mkfs.exists()
+    assert scheduler(rig) == "mq-deadline"
+
+
+# --- a run that asks for DAX
+
+DAX = {"name": "odd-dax", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": ["dax=always"], "dax": True}
+
+
+def test_a_drive_that_cannot_do_dax_makes_no_run(rig, capsys):
+    answer = run(capsys, filesystem=DAX)
+    assert (answer["status"], answer["reason"]) == ("not-run", "refused: odd-dax: /dev/sda cannot do DAX")
+    assert not rig.mkfs.exists()
+
+
+def test_dax_that_fell_back_silently_fails_the_run_and_everything_is_put_back(rig, capsys):
+    rig.put(rig.sys / "block/sda/queue/dax", "1\n")
+    answer = run(capsys, filesystem=DAX)
+    assert answer["status"] == "failed"
+    assert "odd-dax: mounted, but without DAX" in answer["reason"]
+    assert (rig.mounted, scheduler(rig)) == ([], "mq-deadline")
 
 
 def test_a_missing_argument_is_told_by_name(capsys):

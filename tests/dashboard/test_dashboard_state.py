@@ -198,3 +198,20 @@ def test_a_file_that_is_no_journal_is_named_and_the_others_are_listed(
     journals = Journals(tmp_path)
     assert journals.list() == [NAME]
     assert "broken/journal.sqlite" in journals.problem
+
+
+def test_ok_runs_without_joules_show_their_rate(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4",), schedulers=("none",), replicates=2)
+    journal.end(runs[0], T0, ops=1000)
+    journal.end(runs[1], T0, ops=3000)
+    message = told(journal)
+    found = cell(message, "ext4", "none")
+    assert "ops" not in found
+    assert (found["unmetered"]["n"], found["unmetered"]["ops"]) == (2, 200.0)
+    assert [run["ops_per_second"] for run in message["runs"]] == [100.0, 300.0]
+
+
+def test_a_partial_run_without_joules_is_not_taken_for_one_on_a_drive_without_rails(journal: WritableJournal):
+    [run] = journal.plan(filesystems=("ext4",), schedulers=("none",))
+    journal.end(run, T0, "partial", "meter tap1 is silent", 1000)
+    assert "unmetered" not in cell(told(journal), "ext4", "none")

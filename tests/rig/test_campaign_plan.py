@@ -5,9 +5,10 @@ import copy
 from collections import Counter
 
 import pytest
+import yaml
 
 from rig import campaign as campaigns
-from rig import lab, paths, playbook
+from rig import filesystems, lab, paths, playbook
 from rig.errors import UserError
 
 
@@ -76,9 +77,117 @@ def test_a_campaign_that_is_no_mapping(mapping, bench):
 
 def test_every_shipped_workload_and_file_system_can_be_named():
     assert {"randread", "randwrite-fsync", "seqwrite"} <= set(campaigns.workloads())
-    assert set(campaigns.filesystems()) == {
-        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "nilfs2", "reiserfs", "jfs"
+    assert set(filesystems.of(lab.load(paths.ROOT / "inventory.ini"))) == {
+        "ext2", "ext3", "ext4", "ext4-dax", "xfs", "xfs-dax", "btrfs", "f2fs", "nilfs2", "reiserfs", "jfs"
     }  # fmt: skip
+
+
+# --- external journals
+
+
+def with_journal(mapping, *levels, **more):
+    mapping["factors"].update(filesystem=["ext4"], journal=list(levels))
+    return {**mapping, **more}
+
+
+def test_a_journal_is_a_factor_of_its_own(mapping, bench):
+    runs = planned(with_journal(mapping, "internal", "bare", drives=["pair"], order="as-written"), bench)
+    assert len(runs) == 2 * 2 * 2 * 2
+    assert [run.cell for run in runs[:2]] == [
+        "pair/ext4/none/randread/journal=internal",
+        "pair/ext4/none/randread/journal=bare",
+    ]
+
+
+def test_a_campaign_without_it_has_no_such_factor(mapping, bench):
+    assert {tuple(run.levels) for run in planned(mapping, bench)} == {("filesystem", "scheduler", "workload")}
+
+
+@pytest.mark.parametrize(
+    ("levels", "drive", "told"),
+    [
+        (["bare"], "bare", ["'bare'", "is the drive that the file system is on"]),
+        (["internal", "hdd-1"], "pair", ["'hdd-1'", "is a member of the array pair"]),
+        (["hdd-1"], "fast", ["'hdd-1'", "is a member of the array pair"]),
+        (["pair"], "fast", ["'pair' is unknown", "allowed: internal, fast, hdd-1"]),
+        (["nowhere"], "fast", ["'nowhere' is unknown", "allowed: internal, fast, hdd-1"]),
+        (["bare", "bare"], "fast", ["'bare' is there twice"]),
+        ([""], "fast", ["journal.0", "at least 1"]),
+    ],
+)
+def test_a_journal_that_cannot_be(mapping, bench, levels, drive, told):
+    message = refusal(with_journal(mapping, *levels, drives=[drive]), bench)
+    for part in ["campaign.factors.journal", *told]:
+        assert part in message
+
+
+@pytest.mark.parametrize("filesystem", ["btrfs", "ext2", "ext4-dax"])
+def test_a_file_system_that_has_no_external_journal(mapping, bench, filesystem):
+    mapping = with_journal(mapping, "internal", "bare")
+    mapping["factors"]["filesystem"].append(filesystem)
+    message = refusal(mapping, bench)
+    assert f"'bare': {filesystem} has no external journal; allowed: ext3, ext4, xfs" in message
+    mapping["exclude"] = [{"filesystem": filesystem, "journal": "bare", "reason": "has none"}]
+    excluded = [run for run in planned(mapping, bench) if run.not_run]
+    assert {run.cell.split("/")[1] for run in excluded} == {filesystem}
+
+
+def test_a_journal_on_a_drive_of_another_host(mapping, lab_files):
+    lab_files.inventory_text += "bench2\n"
+    other = {**copy.deepcopy(lab_files.drives["bare"]), "serial": "SERIAL-Z"}
+    lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"far": other}}
+    message = refusal(with_journal(mapping, "far"), lab_files.load())
+    assert "'far': is no drive of bench1, which has fast" in message
+
+
+def test_an_exclusion_by_a_journal_that_is_no_factor(mapping, bench):
+    mapping["exclude"] = [{"journal": "bare", "reason": "slow"}]
+    assert "campaign.exclude.0.journal: 'bare'" in refusal(mapping, bench)
+
+
+def test_cost_of_an_external_journal_wipes_its_drive_too(mapping, bench):
+    wiped = cost_of(with_journal(mapping, "bare"), bench).wiped
+    assert [drive for _, drive, _ in wiped] == ["fast", "bare"]
+
+
+# --- a lab's own file systems
+
+PMFS = {"type": "pmfs", "module": "pmfs", "mkfs": [], "mount_options": ["init"]}
+
+
+def own(lab_files, text):
+    (lab_files.folder / "filesystems.yml").write_text(text if isinstance(text, str) else yaml.safe_dump(text))
+
+
+def test_a_lab_can_declare_a_file_system(mapping, lab_files):
+    own(lab_files, {"pmfs": PMFS})
+    mapping["factors"]["filesystem"] = ["ext4", "pmfs"]
+    described = lab_files.load()
+    assert filesystems.of(described)["pmfs"].mount_options == ["init"]
+    assert "fast/pmfs/none/randread" in {run.cell for run in planned(mapping, described)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ({"pmfs": {**PMFS, "mkfz": []}}, ["filesystems.yml: pmfs", "unknown key 'mkfz'", "mkfs"]),
+        ({"pmfs": {"type": "pmfs"}}, ["filesystems.yml: pmfs.mkfs", "required"]),
+        ({"ext4": PMFS}, ["filesystems.yml: ext4: is a shipped file system"]),
+        (["pmfs"], ["filesystems.yml: a list", "a mapping"]),
+        ("pmfs: {", ["filesystems.yml", "expected"]),
+        (
+            {"pmfs": {**PMFS, "external_journal": {"mkfs": ["-J"]}}},
+            ["pmfs.external_journal.mkfs", "{journal}"],
+        ),
+    ],
+)
+def test_mistake_in_a_labs_file_systems(mapping, lab_files, text, told):
+    own(lab_files, text)
+    with pytest.raises(UserError) as caught:
+        campaigns.parse(mapping, lab_files.load(), "playbooks/study.yml")
+    for part in told:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_every_cell_is_in_each_block_once(mapping, bench):

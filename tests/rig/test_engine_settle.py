@@ -226,10 +226,79 @@ def test_without_points_it_is_partial_with_no_joules(journal, bench, influxd):
     assert journal.rows("performance", run["id"])[0]["ops"] == 64
 
 
-def test_a_drive_without_rails_is_partial_with_no_joules(journal, bench):
+def test_a_drive_without_rails_has_performance_no_joules_and_says_so(journal, bench):
     run = settle(journal, bench, answer(), drive="bare")
-    assert (run["status"], run["reason"]) == ("partial", "no energy of bare: the inventory gives it no rails")
+    assert (run["status"], run["reason"]) == ("ok", "no joules: bare: no rail")
     assert result(journal, run)["joules"] is None
+    assert journal.rows("performance", run["id"])[0]["ops"] == 64
+
+
+def test_a_failed_run_on_a_drive_without_rails_stays_failed(journal, bench):
+    run = settle(journal, bench, answer(status="failed", reason="fio: no space"), drive="bare")
+    assert (run["status"], run["reason"]) == ("failed", "fio: no space")
+
+
+def test_a_drive_that_counts_no_io_has_no_rows_of_it(journal, bench):
+    run = settle(journal, bench, answer(counters={}), drive="bare")
+    assert run["status"] == "ok"
+    assert journal.rows("io", run["id"]) == []
+
+
+@pytest.fixture
+def journaled(state, bench, mapping, services_up):
+    """A campaign whose file systems have their journal on another drive, with rails or without."""
+
+    def on(drive):
+        factors = {**mapping["factors"], "filesystem": ["ext4"], "journal": [drive]}
+        return engine.open_campaign(
+            {**mapping, "drives": ["pair"], "factors": factors}, bench, "playbooks/study.yml"
+        )
+
+    return on
+
+
+def test_an_external_journals_drive_is_told_and_measured(journaled, bench, influxd):
+    power(influxd, drive="hdd-1", watts=6.0)
+    power(influxd, drive="hdd-2", watts=7.0, meter="tap2")
+    power(influxd, drive="fast", watts=5.0)
+    journal = journaled("fast")
+    run = journal.take("bench1")
+    told = engine.arguments(journal, run, bench)
+    assert (told["journal"]["name"], told["journal"]["serial"]) == ("fast", "SERIAL-A")
+    assert [member["name"] for member in told["members"]] == ["hdd-1", "hdd-2"]
+    engine.settle(journal, run, answer(), bench)
+    assert result(journal, run)["joules"] == pytest.approx(4 * (6.0 + 7.0 + 5.0))
+    load = [row for row in journal.rows("energy", run["id"]) if row["phase"] == "workload"]
+    assert {row["drive"]: row["joules"] for row in load} == pytest.approx(
+        {"hdd-1": 24.0, "hdd-2": 28.0, "fast": 20.0}
+    )
+
+
+def test_the_data_drives_energy_does_not_pass_for_that_with_a_journal(journaled, bench, influxd):
+    power(influxd, drive="hdd-1", watts=6.0)
+    power(influxd, drive="hdd-2", watts=7.0, meter="tap2")
+    journal = journaled("bare")
+    run = journal.take("bench1")
+    assert engine.settle(journal, run, answer(), bench) == "partial"
+    assert result(journal, run)["joules"] is None
+
+
+def test_a_run_without_external_journal_is_told_of_none(journal, bench):
+    assert engine.arguments(journal, journal.take("bench1"), bench)["journal"] == {}
+
+
+def test_a_journals_drive_that_is_gone_ends_a_resumption(journaled, lab_files):
+    name = journaled("fast").campaign["id"]
+    del lab_files.drives["fast"]
+    with pytest.raises(UserError, match="journal: 'fast' is gone since"):
+        engine.resume_campaign(name, lab_files.load())
+
+
+def test_an_emulated_drive_is_in_the_provenance(state, lab_files, mapping, services_up):
+    lab_files.host["emulated"] = {"access_milliseconds": 4}
+    lab_files.drives["played"] = {"interface": "hdd", "serial": "scsi_debug-0", "size_bytes": 1 << 26}
+    journal = engine.open_campaign({**mapping, "drives": ["played"]}, lab_files.load(), "playbooks/study.yml")
+    assert journal.campaign["provenance"]["emulated"] == {"bench1": {"played": "scsi_debug, 4 ms a request"}}
 
 
 def test_a_part_of_an_array_does_not_pass_for_the_whole(journal, lab_files, influxd):

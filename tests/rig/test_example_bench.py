@@ -29,14 +29,15 @@ def test_it_has_a_drive_of_each_kind(example):
     kinds = sorted((drive.interface, drive.plp) for drive in drives)
     assert kinds == sorted(
         [("nvme", True), ("nvme", False), ("sata-ssd", True), ("sata-ssd", False), ("nvdimm", True)]
+        + [("ram", False)]
         + 3 * [("hdd", False)]
     )
     assert example.hosts["bench1"].arrays["hdd-array"].level == "raid5"
 
 
-def test_every_drive_but_the_nvdimm_is_measured(example):
+def test_every_drive_but_those_of_memory_is_measured(example):
     unmeasured = [name for name, drive in example.hosts["bench1"].drives.items() if not drive.rails]
-    assert unmeasured == ["nvdimm"]
+    assert unmeasured == ["nvdimm", "ram"]
 
 
 def test_every_shipped_campaign_can_be_planned_on_it(example):

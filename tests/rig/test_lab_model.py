@@ -21,7 +21,7 @@ def test_shipped_inventory_describes_the_virtual_lab():
     shipped = lab.load(paths.ROOT / "inventory.ini")
     drives = shipped.hosts["vhost1"].drives
     assert shipped.virtual
-    assert sorted({d.interface for d in drives.values()}) == ["hdd", "nvdimm", "nvme", "sata-ssd"]
+    assert sorted({d.interface for d in drives.values()}) == ["hdd", "nvdimm", "nvme", "ram", "sata-ssd"]
     assert {name for name, d in drives.items() if d.plp} == {"nvme-plp", "sata-plp", "nvdimm"}
     assert shipped.hosts["vhost1"].arrays["hdd-array"].members == ["hdd-1", "hdd-2", "hdd-3"]
 
@@ -204,3 +204,108 @@ def test_an_nvdimm_is_no_member_of_an_array(lab_files):
     lab_files.drives["nvdimm"] = {"interface": "nvdimm", "serial": "8680-1", "size_bytes": 4 << 30}
     lab_files.host["arrays"]["pair"]["members"] = ["hdd-1", "nvdimm"]
     assert "arrays.pair.members: 'nvdimm' is an NVDIMM" in refusal(lab_files)
+
+
+# --- drives that the host's kernel makes of memory
+
+
+def disks(lab_files, *serials, size_bytes=1 << 26, **more):
+    for serial in serials:
+        drive = {"interface": "hdd", "serial": serial, "size_bytes": size_bytes, **more}
+        lab_files.drives[f"played-{serial[-1]}"] = drive
+
+
+def test_a_ram_block_device(lab_files):
+    lab_files.drives["ram"] = {"interface": "ram", "serial": "ram0", "size_bytes": 1 << 30}
+    assert lab_files.load().hosts["bench1"].drives["ram"].of_memory
+
+
+def test_emulated_disks_may_make_an_array(lab_files):
+    disks(lab_files, "scsi_debug-0", "scsi_debug-1")
+    lab_files.host["emulated"] = {"by": "scsi_debug"}
+    lab_files.host["arrays"]["played"] = {"level": "raid0", "members": ["played-0", "played-1"]}
+    host = lab_files.load().hosts["bench1"]
+    assert host.emulated.access_milliseconds == 8.0
+    assert {name for name, drive in host.drives.items() if drive.emulated_by} == {"played-0", "played-1"}
+
+
+def test_equal_hosts_may_have_equal_drives_of_memory(lab_files):
+    lab_files.inventory_text += "bench2\n"
+    ram = {"interface": "ram", "serial": "ram0", "size_bytes": 1 << 30}
+    lab_files.drives["ram"] = ram
+    lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"ram": ram}}
+    assert list(lab_files.load().hosts) == ["bench1", "bench2"]
+
+
+@pytest.mark.parametrize(
+    ("drive", "told"),
+    [
+        (
+            {"interface": "ram", "serial": "SERIAL-R", "size_bytes": 1 << 30},
+            ["drives.ram.serial: 'SERIAL-R'", "'ram0'"],
+        ),
+        (
+            {"interface": "hdd", "serial": "ram0", "size_bytes": 1 << 30},
+            ["drives.ram.serial: 'ram0'", "'hdd'"],
+        ),
+        (
+            {"interface": "ram", "serial": "ram0", "size_bytes": 1000},
+            ["drives.ram.size_bytes: 1000", "whole MiB"],
+        ),
+        (
+            {"interface": "hdd", "serial": "scsi_debug-0", "size_bytes": 1 << 30},
+            ["emulated: missing", "drives.ram"],
+        ),
+    ],
+)
+def test_mistake_in_a_drive_of_memory(lab_files, drive, told):
+    lab_files.drives["ram"] = drive
+    message = refusal(lab_files)
+    for part in told:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("serials", "more", "told"),
+    [
+        ([], {}, ["emulated: drives' serials are none", "scsi_debug-0"]),
+        (["scsi_debug-1"], {}, ["emulated: drives' serials are scsi_debug-1", "allowed: scsi_debug-0"]),
+        (["scsi_debug-0"], {"interface": "nvme"}, ["drives.played-0.interface: 'nvme'", "'hdd'"]),
+        (["scsi_debug-0"], {"size_bytes": 1000}, ["drives.played-0.size_bytes: 1000", "whole MiB"]),
+    ],
+)
+def test_mistake_in_emulated_disks(lab_files, serials, more, told):
+    disks(lab_files, *serials, **more)
+    lab_files.host["emulated"] = {}
+    message = refusal(lab_files)
+    for part in told:
+        assert part in message
+
+
+def test_emulated_disks_of_two_sizes(lab_files):
+    disks(lab_files, "scsi_debug-0")
+    disks(lab_files, "scsi_debug-1", size_bytes=1 << 27)
+    lab_files.host["emulated"] = {}
+    assert "the same for all emulated disks" in refusal(lab_files)
+
+
+@pytest.mark.parametrize(
+    ("emulated", "told"),
+    [
+        ({"by": "dm-delay"}, ["emulated.by", "'dm-delay'", "scsi_debug"]),
+        ({"access_milliseconds": 0}, ["emulated.access_milliseconds", "0"]),
+        ({"rpm": 7200}, ["emulated", "unknown key 'rpm'", "access_milliseconds"]),
+    ],
+)
+def test_mistake_in_how_disks_are_emulated(lab_files, emulated, told):
+    disks(lab_files, "scsi_debug-0")
+    lab_files.host["emulated"] = emulated
+    message = refusal(lab_files)
+    for part in told:
+        assert part in message
+
+
+def test_a_ram_block_device_is_no_member_of_an_array(lab_files):
+    lab_files.drives["ram"] = {"interface": "ram", "serial": "ram0", "size_bytes": 1 << 30}
+    lab_files.host["arrays"]["pair"]["members"] = ["hdd-1", "ram"]
+    assert "arrays.pair.members: 'ram' is a RAM block device" in refusal(lab_files)

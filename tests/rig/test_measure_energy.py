@@ -104,7 +104,7 @@ def workload(rows):
 
 def test_energy_of_each_phase_and_rail(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0)
-    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert missing == []
     assert {row["phase"]: row["joules"] for row in rows} == {
         "idle": pytest.approx(10.0),
@@ -128,7 +128,7 @@ def campaign_of(bench, calibration=None, **meter):
 
 
 def of_workload(bench, database, tmp_path, campaign, phases=PHASES):
-    rows, _ = measure.energies(bench, database, "bench1", "fast", phases, tmp_path / "power.csv", campaign)
+    rows, _ = measure.energies(bench, database, "bench1", ["fast"], phases, tmp_path / "power.csv", campaign)
     return next(row for row in rows if row["phase"] == "workload")
 
 
@@ -189,21 +189,21 @@ def test_a_gap_inside_is_bounded_by_what_the_rail_was_seen_to_draw(
 
 def test_the_trace_is_kept_beside_the_run(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0)
-    measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert (tmp_path / "power.csv").read_text().startswith("time_ns,rail,watts")
 
 
 def test_an_arrays_energy_is_that_of_all_its_members(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "hdd-1", "tap1", 6.0)
     write_rail(influxd, "hdd-2", "tap2", 7.0)
-    rows, missing = measure.energies(bench, database, "bench1", "pair", PHASES, tmp_path / "power.csv")
+    rows, missing = measure.energies(bench, database, "bench1", ["pair"], PHASES, tmp_path / "power.csv")
     assert missing == []
     assert workload(rows) == {"hdd-1": pytest.approx(24.0), "hdd-2": pytest.approx(28.0)}
 
 
 def test_a_rail_without_points_has_no_joules_and_the_reason(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "hdd-1", "tap1", 6.0)
-    rows, missing = measure.energies(bench, database, "bench1", "pair", PHASES, tmp_path / "power.csv")
+    rows, missing = measure.energies(bench, database, "bench1", ["pair"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"hdd-1": pytest.approx(24.0), "hdd-2": None}
     assert missing == ["no energy of hdd-2 12v: no points"]
 
@@ -211,14 +211,14 @@ def test_a_rail_without_points_has_no_joules_and_the_reason(influxd, database, b
 def test_points_of_another_host_or_meter_are_nobodys(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0, host="bench2")
     write_rail(influxd, "fast", "tap2", 5.0)
-    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"fast": None}
     assert missing == ["no energy of fast 12v: no points"]
 
 
 def test_points_that_end_too_early_give_no_joules(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(0, 500))
-    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert [row["joules"] for row in rows] == [pytest.approx(10.0), None]
     assert len(missing) == 1
 
@@ -226,7 +226,7 @@ def test_points_that_end_too_early_give_no_joules(influxd, database, bench, stre
 def test_a_new_session_within_a_phase_gives_no_joules(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(0, 600))
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600, 1001), session="s2")
-    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"fast": None}
     assert len(missing) == 1
 
@@ -235,7 +235,7 @@ def test_a_silent_meter_is_named_and_not_waited_for(influxd, database, bench, mo
     meters = [{"name": "tap1", "state": "silent"}]
     monkeypatch.setattr(measure.controller, "powerd_status", lambda: {"meters": meters})
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 600)
-    rows, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"fast": None}
     assert missing == ["no energy of fast 12v: meter tap1 is silent"]
 
@@ -245,14 +245,30 @@ def test_a_power_daemon_that_is_down_is_named(influxd, database, bench, monkeypa
         raise UserError("powerd does not answer")
 
     monkeypatch.setattr(measure.controller, "powerd_status", down)
-    _, missing = measure.energies(bench, database, "bench1", "fast", PHASES, tmp_path / "power.csv")
+    _, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert missing == ["no energy of fast 12v: meter tap1 is unknown: powerd is not running"]
 
 
-def test_a_drive_without_rails_has_no_energy_and_the_reason(database, bench, streaming, tmp_path):
-    rows, missing = measure.energies(bench, database, "bench1", "bare", PHASES, tmp_path / "power.csv")
-    assert rows == []
+def test_a_drive_without_rails_has_no_energy_to_miss(database, bench, streaming, tmp_path):
+    found = measure.energies(bench, database, "bench1", ["bare"], PHASES, tmp_path / "power.csv")
+    assert found == ([], [])
+
+
+def test_a_journal_on_a_drive_without_rails_is_missed(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 6.0)
+    trace = tmp_path / "power.csv"
+    rows, missing = measure.energies(bench, database, "bench1", ["fast", "bare"], PHASES, trace)
+    assert {row["drive"] for row in rows} == {"fast"}
     assert missing == ["no energy of bare: the inventory gives it no rails"]
+
+
+def test_energy_is_of_a_drive_and_of_its_journals(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 6.0)
+    write_rail(influxd, "hdd-1", "tap1", 7.0)
+    trace = tmp_path / "power.csv"
+    rows, missing = measure.energies(bench, database, "bench1", ["fast", "hdd-1"], PHASES, trace)
+    assert missing == []
+    assert {row["drive"] for row in rows if row["phase"] == "workload"} == {"fast", "hdd-1"}
 
 
 def test_an_array_with_a_member_that_is_not_measured_says_so(
@@ -261,7 +277,7 @@ def test_an_array_with_a_member_that_is_not_measured_says_so(
     lab_files.drives["hdd-2"]["rails"] = {}
     write_rail(influxd, "hdd-1", "tap1", 6.0)
     _, missing = measure.energies(
-        lab_files.load(), database, "bench1", "pair", PHASES, tmp_path / "power.csv"
+        lab_files.load(), database, "bench1", ["pair"], PHASES, tmp_path / "power.csv"
     )
     assert missing == ["no energy of hdd-2: the inventory gives it no rails"]
 
@@ -294,3 +310,22 @@ def test_agents_io_that_does_not_enclose_is_none(influxd, database, monkeypatch)
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.1)
     write_io(influxd, (BEGIN, 100), (BEGIN + S, 110))
     assert measure.agent_io(database, "bench1", "fast", BEGIN, BEGIN + 2 * S) is None
+
+
+def test_counts_of_a_drive_and_of_its_journals_are_added_up_and_told_apart():
+    data = {"source": "iod", "writes": 10, "flushes": 1, "journal_transactions": None}
+    log = {"source": "iod", "writes": 5, "flushes": 7, "journal_transactions": 3}
+    assert measure.added_up({"hdd-array": data, "sata": log}) == [
+        {"source": "iod", "writes": 15, "flushes": 8, "journal_transactions": 3},
+        {**data, "source": "iod hdd-array"},
+        {**log, "source": "iod sata"},
+    ]
+
+
+def test_the_count_of_one_drive_stands_alone():
+    data = {"source": "iod", "writes": 10, "journal_transactions": None}
+    assert measure.added_up({"fast": data}) == [{"source": "iod", "writes": 10}]
+
+
+def test_a_part_of_the_counts_does_not_pass_for_the_whole():
+    assert measure.added_up({"hdd-array": {"source": "iod", "writes": 10}, "sata": None}) == []

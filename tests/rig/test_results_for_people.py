@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`rig results`: AI with its energy's interval, what it rests on, the truth check and the idle baseline."""
 
+import json
 import sqlite3
 import sys
 from pathlib import Path
@@ -95,3 +96,34 @@ def test_json_has_the_ledger_and_the_bounds(folder):
     states = {run["cell"].split("/")[0]: run["calibration"] for run in found["runs"]}
     assert states == {"nvme-plp": "expired", "sata-plp": None}
     assert [meter["balanced"] for meter in found["ledger"]] == [True, True]
+
+
+def test_a_drive_without_a_rail_shows_its_rate(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "r", drives=["sata-plp"], outcome=lambda _: simulated_campaign.Outcome(joules=False)
+    )
+    run = results.as_json(folder)["runs"][0]
+    assert run["ai_ops_per_joule"] is None
+    assert f"{run['performance']['ops_per_second']:.1f} ops/s, no rail" in results.ai_table_text(folder)
+
+
+def test_each_level_of_a_further_factor_has_a_table_of_its_own(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "j", drives=["nvme-plp"], extra_factors={"journal": ["internal", "sata-plp"]}
+    )
+    text = results.ai_table_text(folder)
+    assert "· nvme-plp · randwrite-fsync · journal=internal" in text
+    assert "· nvme-plp · randwrite-fsync · journal=sata-plp" in text
+    factors = {run["factors"]["journal"] for run in results.as_json(folder)["runs"]}
+    assert factors == {"internal", "sata-plp"}
+
+
+def test_emulated_drives_are_told_with_every_run_and_table(folder):
+    host = results.as_json(folder)["runs"][0]["host"]
+    by = "scsi_debug, 8 ms a request"
+    emulated = json.dumps({host: {"sata-plp": by}})
+    edit(folder, f"UPDATE campaign SET provenance = json_set(provenance, '$.emulated', json('{emulated}'))")
+    for run in results.as_json(folder)["runs"]:
+        assert run["emulated"] == ({"sata-plp": by} if run["cell"].startswith("sata-plp/") else {})
+    tables = [line for line in results.ai_table_text(folder).splitlines() if line.startswith("AI in")]
+    assert [line.endswith(f"emulated by {by}") for line in tables] == ["sata-plp" in line for line in tables]

@@ -106,8 +106,8 @@ def test_no_journal(tmp_path):
 
 def test_a_journal_of_another_version_is_refused(folder):
     with sqlite3.connect(folder / "journal.sqlite") as db:
-        db.execute("PRAGMA user_version = 3")
-    with pytest.raises(UserError, match=r"journal version 3; this Joulerig reads version 2"):
+        db.execute("PRAGMA user_version = 4")
+    with pytest.raises(UserError, match=r"journal version 4; this Joulerig reads version 3"):
         Journal(folder)
 
 
@@ -146,6 +146,35 @@ def test_a_journal_of_version_1_is_brought_up_to_date_and_keeps_what_it_had(fold
     )
     assert len(journal.runs()) == 5
     journal.close()
+
+
+def as_of_version_2(folder):
+    """Makes a journal what version 2 was: a rail's energy without the drive in its key; with one row."""
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        [(text,)] = db.execute("SELECT sql FROM sqlite_master WHERE name = 'energy'")
+        db.execute("DROP TABLE energy")
+        db.execute(text.replace("meter, rail, drive)", "meter, rail)"))
+        columns = (
+            "run, phase, meter, rail, drive, joules, samples, expected, lost, gap_seconds, worst_gap_seconds"
+        )
+        db.execute(
+            f"INSERT INTO energy ({columns}) VALUES"
+            " ('study-1-0001','idle','tap1','12v','hdd-1',4.5,9,10,1,0.1,0.2)"
+        )
+        db.execute("PRAGMA user_version = 2")
+
+
+def test_a_journal_of_version_2_takes_two_drives_of_one_meter_with_a_rail_of_one_name(folder):
+    fresh = columns(folder)
+    as_of_version_2(folder)
+    assert columns(folder) != fresh
+    with closing(Journal(folder)) as journal:
+        assert columns(folder) == fresh
+        [energy] = journal.rows("energy", "study-1-0001")
+        assert (energy["drive"], energy["joules"], energy["worst_gap_seconds"]) == ("hdd-1", 4.5, 0.2)
+        run = journal.take("h1")
+        journal.finish(run["id"], "ok", "", {"energy": [{**energy, "drive": "hdd-2", "run": "study-1-0001"}]})
+        assert {row["drive"] for row in journal.rows("energy", "study-1-0001")} == {"hdd-1", "hdd-2"}
 
 
 def test_an_upgrade_that_breaks_off_leaves_the_old_journal(folder, monkeypatch):

@@ -25,13 +25,13 @@ class Powerd:
 @pytest.fixture
 def run(tmp_path):
     rails = [("d", "5v", SimpleNamespace(meter="tap-a")), ("d", "12v", SimpleNamespace(meter="tap-b"))]
-    lab = SimpleNamespace(rails_of=lambda host, drive: rails)
+    lab = SimpleNamespace(rails_of=lambda host, *drives: rails)
 
     def with_waveforms(asked):
         journal = SimpleNamespace(
             folder=tmp_path, campaign={"definition": {"waveforms": asked} if asked else {}}
         )
-        return journal, {"id": "r1", "host": "h", "drive": "d"}, lab
+        return journal, {"id": "r1", "host": "h", "drive": "d", "factors": {}}, lab
 
     return with_waveforms
 

@@ -98,6 +98,13 @@ def apply(undo, name, scheduler, write_cache, sys=SYS):
     return settings
 
 
+def count(undo, name, sys=SYS):
+    """Have the block layer count a device's I/O, an NVDIMM's too; `undo` puts it back."""
+    if (before := get(name, "iostats", sys)) != "1":
+        undo.callback(put, name, "iostats", before, sys)
+        put(name, "iostats", "1", sys)
+
+
 def stat(name, sys=SYS):
     """Counters since boot: {reads, read_bytes, writes, write_bytes, flushes, discards}."""
     with open(f"{sys}/block/{name}/stat") as file:

@@ -17,6 +17,10 @@ from ansible.module_utils.joulerig.tools import Failed, Refused, run, run_json
 MEMBER_ENDINGS = ("_member", "_LUKS", "BitLocker", "bcache", "drbd", "bluestore", "cow", "stratis")
 # Serial of an emulated NVDIMM that the kernel's memmap= made: where in memory it starts.
 E820 = "e820-"
+# Serial of a disk that scsi_debug emulates: its adapter's number. Its own is made of the SCSI host's number,
+# which changes with every load of the module.
+SCSI_DEBUG = "scsi_debug-"
+RAM_MAJOR = "1:"
 
 
 class Host:
@@ -44,6 +48,8 @@ class Host:
 
     def serial(self, name):
         """Serial number of a whole disk as its firmware gives it, or None."""
+        if (adapter := self.debug_adapter(name)) is not None:
+            return SCSI_DEBUG + adapter
         base = f"{self.sys}/block/{name}/device"
         if (serial := self.read(f"{base}/serial")) is not None:
             return serial
@@ -52,6 +58,14 @@ class Host:
                 return page.read()[4:].decode("ascii", "replace").strip("\x00 ")
         except OSError:
             return None
+
+    def debug_adapter(self, name):
+        """Number of the adapter that scsi_debug emulates for a disk; None for any other disk."""
+        words = os.path.realpath(f"{self.sys}/block/{name}").split("/")
+        if "pseudo_0" not in words[:-1]:
+            return None
+        adapter = words[words.index("pseudo_0") + 1]
+        return adapter.removeprefix("adapter") if adapter.startswith("adapter") else None
 
     def wwn(self, name):
         base = f"{self.sys}/block/{name}"
@@ -116,6 +130,8 @@ def find(spec, host=None):
     what = spec["name"]
     if spec["interface"] == "nvdimm":
         return _find_emulated(spec, host) if spec["serial"].startswith(E820) else _find_nvdimm(spec)
+    if spec["interface"] == "ram":
+        return _find_ram(spec, host)
     serials = {name: host.serial(name) for name in host.block_devices()}
     matches = [name for name, serial in serials.items() if serial == spec["serial"]]
     if not matches:
@@ -187,6 +203,17 @@ def _find_emulated(spec, host):
     raise Refused(f"{spec['name']}: {region} has no block device")
 
 
+def _find_ram(spec, host):
+    """The RAM block device of that name: brd's, whose devices have a major number of their own."""
+    name = spec["serial"]
+    if not (host.read(f"{host.sys}/block/{name}/dev") or "").startswith(RAM_MAJOR):
+        raise Refused(
+            f"{spec['name']}: no RAM block device {name!r} on this host; playbooks/provision.yml makes it"
+        )
+    _check_size(spec, f"/dev/{name}", host.size_bytes(name))
+    return name
+
+
 def find_array(name, host=None):
     """Kernel name of the md array `name`. Raises Refused."""
     host = host or Host()
@@ -215,7 +242,16 @@ def check_array(name, members, host=None):
         raise Refused(f"{name}: /dev/{kernel_name} is degraded: {missing} of its members are missing")
     if (action := host.read(f"{base}/md/sync_action", "idle")) != "idle":
         raise Refused(f"{name}: /dev/{kernel_name} is busy with {action!r}: its drives would draw for that")
+    if not is_synchronised(kernel_name, host):
+        raise Refused(f"{name}: /dev/{kernel_name} has a resync to do, which its first write would begin")
     return kernel_name
+
+
+def is_synchronised(kernel_name, host):
+    """Whether an md array has no resync before it; one assembled unclean begins it with its first write."""
+    base = f"{host.sys}/block/{kernel_name}/md"
+    redundant = os.path.exists(f"{base}/sync_action")
+    return not redundant or host.read(f"{base}/resync_start", "none") == "none"
 
 
 class Lease:

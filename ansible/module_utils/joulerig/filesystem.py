@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make and mount a file system on a leased drive, and take it down again."""
+"""Make and mount a file system on a leased drive, its journal on another one if so asked; take it down again.
+
+A definition is {name, type, module, mkfs, mount_options, external_journal: {make, mkfs, mount_options}}.
+"""
 
 import os
 import shutil
 
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
+JOURNAL = "{journal}"  # stands for the journal's device in a definition
 
-def known_to_kernel(fstype):
-    """Whether the kernel has `fstype`, loading its module if need be."""
+
+def known_to_kernel(fstype, module=None):
+    """Whether the kernel has `fstype`, loading its module (of that name, if no other is given) if need be."""
     for attempt in (False, True):
         if attempt:
             try:
-                run(["modprobe", "--quiet", fstype])
+                run(["modprobe", "--quiet", module or fstype])
             except Failed:
                 return False
         with open("/proc/filesystems") as file:
@@ -22,31 +27,52 @@ def known_to_kernel(fstype):
 
 
 def check(definition):
-    """Refuse a file system that this host cannot make or mount.
-
-    `definition`: {name, type, mkfs, mount_options}.
-    """
-    if not known_to_kernel(definition["type"]):
+    """Refuse a file system that this host cannot make or mount."""
+    if not known_to_kernel(definition["type"], definition.get("module")):
         raise Refused(f"{definition['name']}: this kernel has no file system {definition['type']!r}")
-    if not shutil.which(definition["mkfs"][0]):
-        raise Refused(f"{definition['name']}: {definition['mkfs'][0]}: not found on this host")
+    journal = definition.get("external_journal") or {}
+    for tool in (definition["mkfs"][:1], journal.get("make", [])[:1]):
+        if tool and not shutil.which(tool[0]):
+            raise Refused(f"{definition['name']}: {tool[0]}: not found on this host")
 
 
-def make(lease, definition):
-    """mkfs on the leased drive; gives the command that was run."""
-    command = [*definition["mkfs"], lease.device()]
-    run(command)
-    return command
+def _with_journal(definition, words, device):
+    """`words` of a definition's external journal, its device put in."""
+    if not definition.get("external_journal"):
+        raise Refused(f"{definition['name']}: has no external journal")
+    return [word.replace(JOURNAL, device) for word in definition["external_journal"][words]]
 
 
-def mount(undo, device, definition, place):
+def make(lease, definition, journal_lease=None):
+    """mkfs on the leased drive, after what its journal's leased drive needs.
+
+    Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a definition
+    has no mkfs, mounting makes the file system: no command, but the lease must hold.
+    """
+    commands, more = {}, []
+    if journal_lease:
+        more = _with_journal(definition, "mkfs", journal_lease.device())
+        if command := _with_journal(definition, "make", journal_lease.device()):
+            run(command)
+            commands["make_journal"] = command
+    device = lease.device()
+    commands["mkfs"] = [*definition["mkfs"], *more, device] if definition["mkfs"] else []
+    if commands["mkfs"]:
+        run(commands["mkfs"])
+    return commands
+
+
+def mount(undo, device, definition, place, journal_device=None):
     """Mount; `undo` (an ExitStack) unmounts. Gives the mount options in effect."""
     os.makedirs(place, exist_ok=True)
     if os.path.ismount(place):  # of a run that was killed: a second mount would hide it, and its drive
         raise Refused(f"{place}: something is mounted there already; umount it")
+    options = list(definition["mount_options"])
+    if journal_device:
+        options += _with_journal(definition, "mount_options", journal_device)
     command = ["mount", "-t", definition["type"]]
-    if definition["mount_options"]:
-        command += ["-o", ",".join(definition["mount_options"])]
+    if options:
+        command += ["-o", ",".join(options)]
     run([*command, device, place])
     undo.callback(run, ["umount", place])
     with open("/proc/self/mounts") as file:

@@ -39,7 +39,7 @@ def host():
 def drive(name, interface):
     """Identity of a drive as its own firmware tells it."""
     system = Host()
-    base = f"/sys/block/{name}/device"
+    base = f"{system.sys}/block/{name}/device"
     return {
         "device": f"/dev/{name}",
         "model": system.read(f"{base}/model"),
@@ -47,9 +47,33 @@ def drive(name, interface):
         "serial": system.serial(name),
         "wwn": system.wwn(name),
         "size_bytes": system.size_bytes(name),
-        "logical_block_bytes": int(system.read(f"/sys/block/{name}/queue/logical_block_size", "0")),
+        "logical_block_bytes": int(system.read(f"{system.sys}/block/{name}/queue/logical_block_size", "0")),
         "interface": interface,
+        **({"emulated": by} if (by := _emulated(system, name)) else {}),
     }
+
+
+def _emulated(system, name):
+    """What plays a disk and how, as the kernel has it; None for a real one."""
+    if system.debug_adapter(name) is None:
+        return None
+    delay = int(system.read(f"{system.sys}/module/scsi_debug/parameters/ndelay", "0"))
+    return f"scsi_debug, {delay / 1e6:g} ms a request"
+
+
+def array(name):
+    """An md array as the kernel runs it; `sync_action` and `resync_start` are of one with redundancy."""
+    system = Host()
+    base = f"{system.sys}/block/{name}/md"
+    found = {
+        key: system.read(f"{base}/{key}")
+        for key in (
+            "level", "raid_disks", "layout", "chunk_size", "consistency_policy", "degraded", "sync_action",
+            "resync_start", "stripe_cache_size",
+        )
+    }  # fmt: skip
+    found["bitmap"] = system.read(f"{base}/bitmap/location")
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def health(name, interface):

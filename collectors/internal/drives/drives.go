@@ -56,7 +56,7 @@ type Found struct {
 	Serial       string   `json:"serial,omitempty"`
 	WWID         string   `json:"wwid,omitempty"`
 	Model        string   `json:"model,omitempty"`
-	Interface    string   `json:"interface,omitempty"` // nvme, ata, scsi, virtio, md, pmem
+	Interface    string   `json:"interface,omitempty"` // nvme, ata, scsi, virtio, md, pmem, ram
 	KernelDevice string   `json:"kernel_device,omitempty"`
 	SizeBytes    int64    `json:"size_bytes,omitempty"`
 	Controller   string   `json:"controller,omitempty"` // nvme0: where the health log is asked for
@@ -186,6 +186,9 @@ func identify(roots Roots, name string) device {
 		d.kind = "md"
 	case strings.HasPrefix(name, "pmem"):
 		d.kind = "pmem"
+	case strings.HasPrefix(name, "ram"):
+		// It has no serial: a lab declares it by its name, which is fixed.
+		d.kind, d.serial = "ram", name
 	case procfile.Line(sysBlock(roots, name, "device", "vendor")) != "" && isDir("device", "scsi_device"),
 		exists(sysBlock(roots, name, "device", "vpd_pg80")):
 		d.kind = "scsi"
@@ -193,6 +196,9 @@ func identify(roots Roots, name string) device {
 			d.kind = "ata"
 		}
 		d.serial = unitSerial(sysBlock(roots, name, "device", "vpd_pg80"))
+		if adapter := debugAdapter(sysBlock(roots, name)); adapter != "" {
+			d.serial = "scsi_debug-" + adapter
+		}
 		d.wwid = procfile.Line(sysBlock(roots, name, "device", "wwid"))
 		d.model = procfile.Line(sysBlock(roots, name, "device", "model"))
 	default:
@@ -202,6 +208,22 @@ func identify(roots Roots, name string) device {
 		d.wwid = procfile.Line(sysBlock(roots, name, "wwid"))
 	}
 	return d
+}
+
+// debugAdapter is the number of the adapter that scsi_debug emulates for a
+// disk; "" for any other disk. The serial such a disk tells is made of the SCSI
+// host's number, which changes with every load of the module.
+func debugAdapter(link string) string {
+	target, err := os.Readlink(link)
+	if err != nil {
+		return ""
+	}
+	_, rest, ok := strings.Cut(target, "/pseudo_0/adapter")
+	if !ok {
+		return ""
+	}
+	number, _, _ := strings.Cut(rest, "/")
+	return number
 }
 
 func exists(path string) bool {

@@ -146,3 +146,54 @@ func TestUnitSerialPageIsReadWithItsLength(t *testing.T) {
 		}
 	}
 }
+
+// byKernel is a host with drives that its kernel makes of memory.
+func byKernel(t *testing.T) Roots {
+	t.Helper()
+	roots := Roots{Sys: t.TempDir(), Dev: t.TempDir()}
+	for name, place := range map[string]string{
+		"ram0": "devices/virtual/block/ram0",
+		"sda":  "devices/pseudo_0/adapter0/host7/target7:0:0/7:0:0:0/block/sda",
+		"sdb":  "devices/pseudo_0/adapter1/host8/target8:0:0/8:0:0:0/block/sdb",
+	} {
+		device := filepath.Join(roots.Sys, place, "device")
+		if name == "ram0" {
+			device = filepath.Dir(device)
+		}
+		if err := os.MkdirAll(device, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(roots.Sys, "block"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join("..", place), filepath.Join(roots.Sys, "block", name)); err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]string{filepath.Join(roots.Sys, place, "size"): "2048\n"}
+		if name != "ram0" {
+			// The serial that scsi_debug makes of the SCSI host's number, the same for both here.
+			files[filepath.Join(device, "vpd_pg80")] = "\x00\x80\x00\x042000"
+		}
+		for path, content := range files {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return roots
+}
+
+func TestFindsWhatTheKernelMakesOfMemoryByItsPlace(t *testing.T) {
+	roots := byKernel(t)
+	for serial, device := range map[string]string{"ram0": "ram0", "scsi_debug-0": "sda", "scsi_debug-1": "sdb"} {
+		if f := find(t, roots, Wanted{Serial: serial}); f.Problem != "" || f.KernelDevice != device {
+			t.Errorf("%s: found %+v", serial, f)
+		}
+	}
+}
+
+func TestAnEmulatedDisksOwnSerialIsNoIdentity(t *testing.T) {
+	if f := find(t, byKernel(t), Wanted{Serial: "2000"}); f.KernelDevice != "" {
+		t.Errorf("found %+v", f)
+	}
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Package jbd2 reads the journal statistics of mounted ext4 file systems from
-// /proc/fs/jbd2/<device>-<inode>/info (jbd2_seq_info_show in fs/jbd2/journal.c).
+// /proc/fs/jbd2/<device>-<inode>/info (jbd2_seq_info_show in fs/jbd2/journal.c);
+// a journal on a device of its own is /proc/fs/jbd2/<device>/info.
 //
 // The count of transactions is exact. Of the blocks logged the kernel shows
 // only the average per transaction, rounded down, so the total is derived:
@@ -47,8 +48,8 @@ func NewDirectory(procRoot string) *Directory {
 	return &Directory{path: procRoot + "/fs/jbd2"}
 }
 
-// List gives the journals of file systems that have theirs inside, as they are
-// mounted now; none where the directory is missing, which only says that the
+// List gives the journals of file systems as they are mounted now, each with
+// the device that the journal itself is on; none where the directory is missing, which only says that the
 // kernel has no jbd2 loaded. A journal that was listed before is the same
 // pointer, with its memory of earlier readings.
 func (d *Directory) List() []*Journal {
@@ -62,11 +63,10 @@ func (d *Directory) List() []*Journal {
 	slices.Sort(names)
 	var journals []*Journal
 	for _, name := range names {
-		// Without -INODE it is a journal device of its own: the file system
-		// is then on another drive.
-		dash := strings.LastIndexByte(name, '-')
-		if dash <= 0 {
-			continue
+		device := name
+		// Device mapper's own names have a dash.
+		if dash := strings.LastIndexByte(name, '-'); dash > 0 && name[:dash] != "dm" {
+			device = name[:dash]
 		}
 		file := name + "/info"
 		if k := slices.IndexFunc(d.journals, func(j *Journal) bool { return j.file == file }); k >= 0 {
@@ -74,7 +74,7 @@ func (d *Directory) List() []*Journal {
 			continue
 		}
 		journals = append(journals, &Journal{
-			Device:    strings.ReplaceAll(name[:dash], "!", "/"),
+			Device:    strings.ReplaceAll(device, "!", "/"),
 			directory: d,
 			file:      file,
 		})

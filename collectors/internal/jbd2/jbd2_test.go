@@ -23,8 +23,8 @@ func TestListsJournalsOfFileSystems(t *testing.T) {
 	for _, j := range list(t, "../testdata/host1/proc") {
 		devices = append(devices, j.Device)
 	}
-	// sdb has an external journal for another drive's file system.
-	if got := strings.Join(devices, " "); got != "nvme0n1p1 sda vda1" {
+	// sdb has nothing but the journal of another drive's file system.
+	if got := strings.Join(devices, " "); got != "nvme0n1p1 sda sdb vda1" {
 		t.Errorf("journals of %s", got)
 	}
 }
@@ -35,7 +35,7 @@ func TestReadsStats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]Stats{"nvme0n1p1": {2092, 20920}, "sda": {0, 0}, "vda1": {10, 100}}[j.Device]
+		want := map[string]Stats{"nvme0n1p1": {2092, 20920}, "sda": {0, 0}, "sdb": {5, 50}, "vda1": {10, 100}}[j.Device]
 		if got != want {
 			t.Errorf("%s: %+v, expected %+v", j.Device, got, want)
 		}

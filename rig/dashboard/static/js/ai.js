@@ -4,6 +4,7 @@ import { id, keyed, make, setText } from "./dom.js";
 import { number } from "./format.js";
 
 const UNITS = { ops: "ops/J", mb: "MB/J" };
+const RATES = { ops: "ops/s", mb: "MB/s" };
 const NO_SHADE = 0.5; // share of the best at and below which a cell has no shade
 let metric = "ops";
 let table = [];
@@ -80,9 +81,10 @@ function fill(td, cell, figure) {
   }
   const mark = { best: "★", tied: "≈" }[figure?.mark] ?? "";
   const flags = [cell.partial ? `◐${cell.partial}` : "", cell.failed ? `✕${cell.failed}` : "", cell.running ? "▶" : ""];
-  const done = figure ? figure.n : 0;
+  const rate = figure ? null : cell.unmetered;
+  const done = (figure ?? rate)?.n ?? 0;
   td.replaceChildren(
-    make("span", { class: "value" }, mark, figure ? number(figure.mean) : "–"),
+    make("span", { class: "value" }, mark, figure ? number(figure.mean) : rate ? `${number(rate[metric])} ${RATES[metric]}` : "–"),
     make("small", {}, [`n ${done}/${cell.planned}`, ...flags].filter(Boolean).join(" ")),
   );
   td.classList.toggle("best", figure?.mark === "best");
@@ -90,7 +92,7 @@ function fill(td, cell, figure) {
   if (figure?.n) td.style.setProperty("--shade", Math.max(0, (figure.share - NO_SHADE) / (1 - NO_SHADE)).toFixed(3));
   const range = figure ? `${number(figure.mean)} ${UNITS[metric]}, ${number(figure.low)} to ${number(figure.high)} over ` : "";
   const energy = figure?.energy_low == null ? "" : `; by the energy's interval alone ${number(figure.energy_low)} to ${number(figure.energy_high)}`;
-  td.title = range + (figure && !figure.n ? "partial runs only" : `${done} of ${cell.planned} runs`) + energy +
+  td.title = (rate ? "no joules: no rail; " : "") + range + (figure && !figure.n ? "partial runs only" : `${done} of ${cell.planned} runs`) + energy +
     (cell.partial ? `; ${cell.partial} partial` : "") + (cell.failed ? `; ${cell.failed} failed or lost` : "") +
     (cell.not_run ? `; ${cell.not_run} not run` : "");
 }

@@ -15,8 +15,9 @@ export function setCampaign(message) {
   arrays = message.arrays || {};
   const before = [...ofCampaign].join();
   ofCampaign = new Set();
-  for (const { host, drive } of message.runs || [])
-    for (const member of arrays[host]?.[drive] ?? [drive]) ofCampaign.add(host + "/" + member);
+  for (const { host, drive, journal } of message.runs || [])
+    for (const member of [...(arrays[host]?.[drive] ?? [drive]), ...(journal ? [journal] : [])])
+      ofCampaign.add(host + "/" + member);
   return [...ofCampaign].join() !== before;
 }
 

@@ -53,12 +53,14 @@ function update(element, run, manyHosts, oneWorkload) {
   setText(ordinal, String(run.ordinal));
   const words = [run.drive, run.filesystem, run.scheduler, run.workload];
   if (oneWorkload) words.pop(); // the AI table's caption names it
+  if (run.journal) words.push("journal on " + run.journal);
   if (manyHosts) words.unshift(run.host);
   setText(cell, words.join(" / "));
   setText(status, run.status);
   const took = run.started_ns && run.ended_ns ? (run.ended_ns - run.started_ns) / 1e9 : null;
   setText(time, took === null ? "" : duration(took));
-  setText(figure, run.ops_per_joule == null ? "" : number(run.ops_per_joule) + " ops/J");
+  const rate = run.status !== "ok" || run.ops_per_second == null ? "" : number(run.ops_per_second) + " ops/s";
+  setText(figure, run.ops_per_joule == null ? rate : number(run.ops_per_joule) + " ops/J");
   setText(reason, run.reason);
   reason.hidden = !run.reason;
 }

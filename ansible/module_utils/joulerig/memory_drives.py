@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives that the kernel makes of memory: a RAM block device (brd) and emulated disks (scsi_debug).
+
+Each is a module with parameters. One that is loaded already is never reloaded here: what it holds may be
+somebody's.
+"""
+
+import os
+
+from ansible.module_utils.joulerig import drive
+from ansible.module_utils.joulerig.tools import Refused, run
+
+MIB = 1 << 20
+# What a host must keep for itself beside the drives' memory.
+SPARE_BYTES = 256 * MIB
+
+
+def wanted(drives, emulated):
+    """What the declared `drives` (by name) ask for: {module: (parameters, drives)}.
+
+    `emulated`: the host's {access_milliseconds}, or None. A module's parameters are those that are read back.
+    """
+    specs = [{**spec, "name": name} for name, spec in drives.items()]
+    ram = [spec for spec in specs if spec["interface"] == "ram"]
+    disks = [spec for spec in specs if spec["serial"].startswith(drive.SCSI_DEBUG)]
+    found = {}
+    if ram:
+        found["brd"] = ({"rd_nr": 1, "rd_size": ram[0]["size_bytes"] // 1024}, ram)
+    if disks:
+        parameters = {
+            "add_host": len(disks),
+            "per_host_store": "Y",  # else all disks would be one and the same memory
+            "dev_size_mb": disks[0]["size_bytes"] // MIB,
+            "ndelay": round(emulated["access_milliseconds"] * 1e6),
+            "max_queue": 1,  # one actuator: one request at a time
+        }
+        found["scsi_debug"] = (parameters, disks)
+    return found
+
+
+def is_loaded(module, parameters, specs, host):
+    """Whether the module is there with these parameters. Raises Refused where it is there with others."""
+    base = f"{host.sys}/module/{module}"
+    if not os.path.isdir(base):
+        return False
+    for key, value in parameters.items():
+        now = host.read(f"{base}/parameters/{key}", str(value))
+        if now != str(value):
+            raise Refused(
+                f"{specs[0]['name']}: {module} is loaded with {key}={now}, the inventory says {value};"
+                f" take it down first (playbooks/retire.yml, or modprobe --remove {module})"
+            )
+    return True
+
+
+def load(module, parameters, specs, host):
+    """Load the module and see that every drive is there. Raises Refused where there is not the memory."""
+    size = sum(spec["size_bytes"] for spec in specs)
+    available = _available_bytes(host)
+    if size + SPARE_BYTES > available:
+        raise Refused(
+            f"{specs[0]['name']}: {module} would take {size // MIB} MiB; this host has"
+            f" {available // MIB} MiB available and keeps {SPARE_BYTES // MIB} MiB"
+        )
+    run(["modprobe", module, *(f"{key}={value}" for key, value in parameters.items())])
+    run(["udevadm", "settle", "--timeout=30"])
+    for spec in specs:
+        drive.find(spec, host)
+
+
+def unload(module, specs, host):
+    """Take the module away, and its drives' content with it: each under a wipe lease. Raises Refused."""
+    for spec in specs:
+        drive.lease(spec, host).device()
+    run(["modprobe", "--remove", module])
+
+
+def _available_bytes(host):
+    for line in (host.read(f"{host.proc}/meminfo") or "").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise Refused("/proc/meminfo: tells no MemAvailable")

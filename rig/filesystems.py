@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The file systems that a campaign can name: the shipped ones, and those that a lab declares itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import Field, field_validator
+
+from rig import paths
+from rig.errors import Strict, UserError, validate
+from rig.lab import Lab
+
+SHIPPED = Path(__file__).parent / "filesystems.yml"
+JOURNAL = "{journal}"
+
+
+class ExternalJournal(Strict):
+    """How a file system has its journal on another drive, whose device stands where `{journal}` is written.
+
+    `make` (empty: none is needed) prepares that drive; `mkfs` and `mount_options` come to the file system's.
+    """
+
+    make: list[str] = []
+    mkfs: Annotated[list[str], Field(min_length=1)]
+    mount_options: list[str] = []
+
+    @field_validator("mkfs")
+    @classmethod
+    def _names_the_journal(cls, words: list[str]) -> list[str]:
+        if not any(JOURNAL in word for word in words):
+            raise ValueError(f"{words!r} names no device; {JOURNAL} stands for the journal's")
+        return words
+
+
+class FileSystem(Strict):
+    """How a file system is made and mounted; mkfs gets the device as its last argument.
+
+    An empty `mkfs`: mounting makes it, by an option such as `init`. `module`: the kernel module, where its
+    name is not `type`. `dax`: it must map files straight to the memory of an NVDIMM, or the run fails.
+    """
+
+    type: str
+    module: str | None = None
+    mkfs: list[str]
+    mount_options: list[str] = []
+    dax: bool = False
+    external_journal: ExternalJournal | None = None
+
+
+def of(lab: Lab) -> dict[str, FileSystem]:
+    """The shipped file systems and those of `filesystems.yml` beside the inventory. Raises UserError."""
+    found = _read(SHIPPED)
+    own = lab.inventory.parent / "filesystems.yml"
+    if own.is_file():
+        for name, definition in _read(own).items():
+            if name in found:
+                raise UserError(f"{paths.short(own)}: {name}: is a shipped file system; give another name")
+            found[name] = definition
+    return found
+
+
+def _read(path: Path) -> dict[str, FileSystem]:
+    source = paths.short(path)
+    try:
+        entries = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise UserError(f"{source}: {' '.join(str(error).split())}") from None
+    if not isinstance(entries, dict):
+        raise UserError(f"{source}: a {type(entries).__name__}; allowed: a mapping of names to file systems")
+    return {str(name): validate(FileSystem, entry, source, str(name)) for name, entry in entries.items()}
