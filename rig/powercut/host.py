@@ -15,8 +15,8 @@ from typing import Any
 from analysis.powercut import ledger as ledgers
 from analysis.powercut.durable import of_ledger
 from analysis.powercut.folder import Subject
-from rig import campaign as campaigns
 from rig import files
+from rig import filesystems as known_filesystems
 from rig.errors import UserError
 from rig.lab import Lab
 from rig.powercut import energy, filesystems
@@ -55,7 +55,7 @@ class Host:
         }
         definition = {}
         if subject.filesystem:
-            made = campaigns.filesystems()[subject.filesystem].model_dump()
+            made = known_filesystems.of(self.lab)[subject.filesystem].model_dump()
             definition = {"name": subject.filesystem, **made}
         answer = self.execute(action=action, member=member, filesystem=definition, **more)
         if problem := answer.get("problem", answer.get("msg", "")):

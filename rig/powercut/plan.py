@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from analysis.powercut.folder import Subject
-from rig import campaign as campaigns
+from rig import filesystems as known_filesystems
 from rig.errors import Strict, UserError, validate
 from rig.lab import Lab, Name
 from rig.powercut import filesystems
@@ -44,7 +44,7 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCut:
     plan = validate(PowerCut, mapping, source, "power_cut")
     known = {drive for host in lab.hosts.values() for drive in host.drives}
     after = filesystems.load()
-    made = [name for name in campaigns.filesystems() if name in after]
+    made = [name for name in known_filesystems.of(lab) if name in after]
     for number, pair in enumerate(plan.subjects):
         where = f"{source}: power_cut.subjects.{number}"
         if pair.drive not in known:
