@@ -3,10 +3,11 @@
 """Whether a local NBD client sees each drive profile's latency, rates and bandwidth.
 
 A twin without a model of time (null model) says what the transport takes: nbdkit, its unix socket and the
-client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server can
-serve; its round trip of one operation at a time is `transport_us`, which is taken off the latencies that the
-client sees of the profiles' drives. Nothing else is: what this machine adds is in the errors. Each figure is
-measured three times and the best kept, for other work on the machine only ever adds.
+client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server serves.
+Its round trip of one operation at a time is `transport_us`, taken off the latencies that the client
+sees of the profiles' drives. Nothing else is: what this machine adds is in the errors, so run it on a machine
+that is idle. Latencies are the median of operations that all take the same time in the model (of a hard disk,
+the mean). Each figure is measured three times and the best kept.
 
 Exit code: 0 if the null model reaches 100 k operations a second and each profile's figures are within 10 %,
 1 if not, 2 if the bench could not run.
@@ -52,7 +53,7 @@ def null_model(folder, seconds):
             for kind in ("read", "write")
         }
         transport = {
-            kind: best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).mean_us, min)
+            kind: best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).median_us, min)
             for kind in ("read", "write")
         }
     return iops, transport
@@ -74,7 +75,7 @@ def flash_errors(folder, name, transport, seconds):
     errors = {}
     with twin_of(folder, name, "2G") as twin:
         for kind, expected in alone.items():
-            seen = best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).mean_us, min)
+            seen = best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).median_us, min)
             errors[f"{kind}_latency"] = error_percent(seen - transport[kind], expected)
         expected = min(DEPTH / (alone["read"] + transport["read"]), flash.channels / latency.page_read) * 1e6
         seen = best(lambda: load(twin, "randread", depth=DEPTH, seconds=seconds).iops, max)
