@@ -54,6 +54,7 @@ from ansible.module_utils.joulerig.drive import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 PATIENCE_SECONDS = 60
+ACTIONS = ("prepare", "write", "survey", "reset", "clean")
 
 
 def execute(p):
@@ -71,11 +72,7 @@ def execute(p):
 
 def main():
     spec = {
-        "action": {
-            "type": "str",
-            "required": True,
-            "choices": ["prepare", "write", "survey", "reset", "clean"],
-        },
+        "action": {"type": "str", "required": True, "choices": list(ACTIONS)},
         "member": {"type": "dict", "required": True},
         "filesystem": {"type": "dict", "default": {}},
         "after": {"type": "dict", "default": {}},

@@ -15,11 +15,10 @@ from typing import Any
 from analysis.powercut import ledger as ledgers
 from analysis.powercut.durable import of_ledger
 from analysis.powercut.folder import Subject
-from rig import files
-from rig import filesystems as known_filesystems
+from rig import files, filesystems
 from rig.errors import UserError
 from rig.lab import Lab
-from rig.powercut import energy, filesystems
+from rig.powercut import energy, recovery
 from rig.powercut.drive import REGION_BYTES
 from rig.powercut.moment import PHASES, Moment
 from rig.powercut.plan import groups
@@ -55,7 +54,7 @@ class Host:
         }
         definition = {}
         if subject.filesystem:
-            made = known_filesystems.of(self.lab)[subject.filesystem].model_dump()
+            made = filesystems.of(self.lab)[subject.filesystem].model_dump()
             definition = {"name": subject.filesystem, **made}
         answer = self.execute(action=action, member=member, filesystem=definition, **more)
         if problem := answer.get("problem", answer.get("msg", "")):
@@ -99,7 +98,7 @@ def _options(record: Record, generation: int = 0) -> list[str]:
 def _after(subject: Subject) -> dict[str, Any]:
     if not subject.filesystem:
         return {}
-    return filesystems.load()[subject.filesystem].model_dump(include={"before_mount", "repair", "check"})
+    return recovery.load()[subject.filesystem].model_dump(include={"before_mount", "repair", "check"})
 
 
 class _Cut:

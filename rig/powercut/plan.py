@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from analysis.powercut.folder import Subject
-from rig import filesystems as known_filesystems
+from rig import filesystems
 from rig.errors import Strict, UserError, validate
 from rig.lab import Lab, Name
-from rig.powercut import filesystems
+from rig.powercut import recovery
 
 BARE = "none"  # instead of a file system
 
@@ -43,8 +43,8 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCut:
     """The campaign that `mapping` (of the playbook `source`) describes. Raises UserError."""
     plan = validate(PowerCut, mapping, source, "power_cut")
     known = {drive for host in lab.hosts.values() for drive in host.drives}
-    after = filesystems.load()
-    made = [name for name in known_filesystems.of(lab) if name in after]
+    after = recovery.load()
+    made = [name for name in filesystems.of(lab) if name in after]
     for number, pair in enumerate(plan.subjects):
         where = f"{source}: power_cut.subjects.{number}"
         if pair.drive not in known:
@@ -73,7 +73,7 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCut:
 
 def subjects(plan: PowerCut, lab: Lab) -> list[Subject]:
     """A subject for each pair on each host that has its drive."""
-    after = filesystems.load()
+    after = recovery.load()
     found = []
     for pair in plan.subjects:
         for host, spec in lab.hosts.items():

@@ -14,8 +14,7 @@ import pytest
 import yaml
 from lab_driver import ROOT
 
-from rig import campaign
-from rig.powercut import filesystems
+from rig.powercut import recovery
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "0"))
 # Drives that are cut together, with what is on them; those in the lab's array are not to be had.
@@ -66,7 +65,7 @@ def test_no_file_system_lost_what_it_had_promised(cut):
 def test_every_file_system_of_the_study_that_the_host_has_is_among_them(cut):
     tried = {filesystem for _, filesystem in cut} - {"none"}
     assert tried == {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "nilfs2", "reiserfs"}
-    assert tried <= set(campaign.filesystems()) & set(filesystems.load())
+    assert tried <= set(recovery.load())
 
 
 def test_a_drive_with_power_loss_protection_kept_what_was_not_flushed_too(cut):

@@ -31,7 +31,7 @@ def prepare(member, definition):
         lease.device()
         return {}
     filesystem.check(definition)
-    return {"mkfs": filesystem.make(lease, definition)}
+    return filesystem.make(lease, definition)
 
 
 def start(member, definition, options, witness):

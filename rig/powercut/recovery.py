@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a power cut asks of each file system: `filesystems.yml`."""
+"""What each file system promises over a power cut, and what is run on it after one: `recovery.yml`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AfterCut(Strict):
 
 def load() -> dict[str, AfterCut]:
     """By the names of rig/filesystems.yml."""
-    source = Path(__file__).parent / "filesystems.yml"
+    source = Path(__file__).parent / "recovery.yml"
     return {
         name: validate(AfterCut, entry, source.name, name)
         for name, entry in yaml.safe_load(source.read_text()).items()
