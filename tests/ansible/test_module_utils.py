@@ -676,6 +676,7 @@ def test_memory_that_the_host_needs_itself_is_not_taken(brd, tool):
 
 def test_a_module_that_is_loaded_as_declared_is_left(brd):
     fake, parameters, specs = brd
+    ram0(fake)
     assert memory_drives.is_loaded("brd", parameters, specs, fake.system()) is False
     fake.put(fake.sys / "module/brd/parameters/rd_nr", "1\n")
     fake.put(fake.sys / "module/brd/parameters/rd_size", "65536\n")
@@ -687,6 +688,27 @@ def test_a_module_that_is_loaded_otherwise_is_somebodys(brd):
     fake.put(fake.sys / "module/brd/parameters/rd_size", "16384\n")
     with pytest.raises(Refused, match=r"brd is loaded with rd_size=16384, the inventory says 65536"):
         memory_drives.is_loaded("brd", parameters, specs, fake.system())
+
+
+def test_a_module_that_is_loaded_as_declared_without_its_drive(brd):
+    fake, parameters, specs = brd
+    (fake.sys / "module/brd/parameters").mkdir(parents=True)
+    with pytest.raises(Refused, match="ram: no RAM block device 'ram0'"):
+        memory_drives.is_loaded("brd", parameters, specs, fake.system())
+
+
+def test_scsi_debug_is_told_by_its_disks_as_it_reads_back_no_number_of_them(fake):
+    for number in (0, 1):
+        name = f"sd{'ab'[number]}"
+        place = f"devices/pseudo_0/adapter{number}/host7/target7:0:0/7:0:0:0/block/{name}"
+        fake.put(fake.device(name, bytes_=64 << 20, place=place) / "device/vpd_pg80", b"\x00\x80\x00\x00")
+    fake.put(fake.sys / "module/scsi_debug/parameters/add_host", "0\n")
+    fake.put(fake.sys / "module/scsi_debug/parameters/ndelay", "8000000\n")
+    [(_, (parameters, specs))] = memory_drives.wanted(DISKS, {"access_milliseconds": 8}).items()
+    assert memory_drives.is_loaded("scsi_debug", parameters, specs, fake.system()) is True
+    more = [*specs, {**specs[0], "name": "ehdd-2", "serial": "scsi_debug-2"}]
+    with pytest.raises(Refused, match="ehdd-2: no drive with serial 'scsi_debug-2'"):
+        memory_drives.is_loaded("scsi_debug", parameters, more, fake.system())
 
 
 def test_a_drive_of_memory_in_use_is_not_taken_away(brd, tool):
