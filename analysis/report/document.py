@@ -212,9 +212,7 @@ def _truth(campaign: Campaign) -> dict[str, Any] | None:
         return None
     worst = max(runs, key=lambda run: abs(run.result.error_percent))
     bound = [
-        100 * run.result.device_bound_fraction
-        for run in runs
-        if run.result.device_bound_fraction is not None
+        100 * run.result.device_bound_fraction for run in runs if run.result.device_bound_fraction is not None
     ]
     return {
         "bound": (min(bound), max(bound)) if bound else None,

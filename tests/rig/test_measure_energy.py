@@ -333,7 +333,10 @@ def test_a_part_of_the_counts_does_not_pass_for_the_whole():
 
 def test_the_part_of_the_load_that_a_twins_model_set_the_pace_is_that_of_the_busiest_drive():
     """Seconds 4 to 9 are the load; one drive holds it up for 2 of them, the other for 4."""
-    phases = [measure.Phase(name, a * S, b * S, 0, 0) for name, a, b in (("idle", 0, 4), ("workload", 4, 9), ("tail", 9, 10))]
+    phases = [
+        measure.Phase(name, a * S, b * S, 0, 0)
+        for name, a, b in (("idle", 0, 4), ("workload", 4, 9), ("tail", 9, 10))
+    ]
 
     def twin(*seconds):
         return {"counters": {"device_bound_ns": [int(s * 1e9) for s in seconds]}}
