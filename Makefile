@@ -9,7 +9,8 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
-.PHONY: test-unit test-c test-go test-python test-energy lint bench-agent bench-power
+.PHONY: test-unit test-c test-go test-python test-energy test-powercut test-powercut-guest
+.PHONY: lint bench-agent bench-power bench-drives
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -28,7 +29,7 @@ $(BUILD)/.stamp: $(SOURCES)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
 	@CGO_ENABLED=1 tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
-	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod
+	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod ./workloads/durawriter
 	@touch $@
 
 demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
@@ -63,11 +64,20 @@ test-python: build ## Python tests: units, real servers, and a campaign on a vir
 test-energy: build ## Twenty runs on a virtual lab, measured against the truth
 	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py
 
+test-powercut: build ## Power cuts at the drives' own interface: 100 over all profiles, and 50 of drives that lie
+	JOULERIG_POWER_CUTS=20 $(PYTEST) tests/virtuallab/test_power_cuts_of_twins.py
+
+test-powercut-guest: build ## Power cuts of a whole virtual test host, its drives and their file systems
+	JOULERIG_POWER_CUTS=10 $(PYTEST) tests/lab/test_power_cuts_on_the_virtual_lab.py
+
 bench-agent: build ## What the host agent costs: results/bench/agent.json
 	.venv/bin/python tests/bench/bench_agent.py
 
 bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/power.json
 	.venv/bin/python tests/bench/bench_power.py
+
+bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
+	.venv/bin/python tests/bench/bench_drives.py
 
 clean: ## Remove what was compiled
 	rm -rf $(BUILD)

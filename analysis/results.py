@@ -121,6 +121,7 @@ class Result:
     ai_mb_per_joule: float | None
     joules_low: float | None = None
     joules_high: float | None = None
+    device_bound_fraction: float | None = None
 
     @property
     def truth_within(self) -> bool | None:

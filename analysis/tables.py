@@ -65,6 +65,7 @@ RUN_COLUMNS = {
     "repeated_samples": pl.Int64,
     "surplus_samples": pl.Int64,
     "calibration": pl.String,
+    "device_bound_fraction": pl.Float64,
 }
 
 _SPREADS = {
@@ -169,6 +170,7 @@ def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
             row[name] = getattr(run.result, name)
         row["joules_low"], row["joules_high"] = run.result.joules_low, run.result.joules_high
         row["truth_within"] = run.result.truth_within
+        row["device_bound_fraction"] = run.result.device_bound_fraction
         if run.performance:
             done = run.performance
             for name, work in (("ops", done.ops), ("mb", (done.read_bytes + done.write_bytes) / 1e6)):

@@ -189,10 +189,13 @@ def _measured(
             rows, missing = measure.energies(lab, database, host, drives, phases, trace, campaign)
             truth = measure.truths(lab, host, drives, phases)
             measure.add_truth(rows, phases, truth)
+            if truth:
+                files.replace(place / "truth.json", json.dumps(truth))
             tables["energy"] = rows
             members = lab.members_of(host, *drives)
             whole = {row["drive"] for row in rows} == set(members)
-            tables["result"] = [_result(rows if whole else [], done)]
+            bound = measure.device_bound(phases, truth)
+            tables["result"] = [{**_result(rows if whole else [], done), "device_bound_fraction": bound}]
             tables["io"] = _io(run, answer, load, database)
             if twin := measure.twin_io(phases, truth, len(members)):
                 tables["io"].append(twin)

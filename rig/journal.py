@@ -60,6 +60,7 @@ UPGRADES = {
           PRIMARY KEY (run, phase, meter, rail, drive))""",
         f"INSERT INTO energy ({ENERGY_2}) SELECT {ENERGY_2} FROM energy_before",
         "DROP TABLE energy_before",
+        "ALTER TABLE result ADD COLUMN device_bound_fraction REAL",
     ],
 }
 FINAL = ("ok", "partial", "failed", "lost", "not-run")

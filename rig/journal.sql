@@ -94,7 +94,8 @@ CREATE TABLE result (              -- one row per run with performance and energ
   ai_ops_per_joule REAL,
   ai_mb_per_joule REAL,
   joules_low REAL,                 -- since version 2: sums over the rails, NULL when any is not known
-  joules_high REAL
+  joules_high REAL,
+  device_bound_fraction REAL       -- since version 3: part of the phase in which a twin's model of time set the pace; NULL on a physical host
 );
 
 CREATE TABLE io (                  -- counters over the workload phase, by who counted

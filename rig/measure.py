@@ -210,6 +210,23 @@ def twin_io(phases: Sequence[Phase], truth: Truth, members: int) -> dict[str, An
     return {"source": "twin", **rise}
 
 
+def device_bound(phases: Sequence[Phase], truth: Truth) -> float | None:
+    """The part of the workload phase in which a twin, by its model of time, and not the host's processor, was
+    what the work waited for: that of the drive for which it was greatest. 0 to 1; None without twins.
+    """
+    loads = [index for index, phase in enumerate(phases) if phase.phase == "workload"]
+    if not truth or not loads:
+        return None
+    (index,) = loads
+    length = phases[index].end_ns - phases[index].start_ns
+
+    def of(answer: Mapping[str, Any]) -> float:
+        before, after = answer["counters"]["device_bound_ns"][2 * index : 2 * index + 2]
+        return min(1.0, (after - before) / length)
+
+    return max(of(answer) for answer in truth.values()) if length > 0 else None
+
+
 def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:
     """The journal's `io` row as iod counted: between the points that enclose an interval of the host's clock.
 

@@ -76,6 +76,7 @@ def as_json(folder: Path) -> dict[str, Any]:
                         "ai_mb_per_joule_energy_low",
                         "ai_mb_per_joule_energy_high",
                         "calibration",
+                        "device_bound_fraction",
                     )
                 },
                 "energy": [vars(rail) for rail in run.energy],
@@ -134,6 +135,14 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         console.print(
             f"measured against true joules, {len(errors)} runs:"
             f" worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %{inside}",
+            markup=False,
+            soft_wrap=True,
+        )
+    bound = runs["device_bound_fraction"].drop_nulls()
+    if len(bound):
+        console.print(
+            f"the drives' models of time set the pace for {100 * bound.min():.0f} to"
+            f" {100 * bound.max():.0f} % of a run's load, else the test host's processor",
             markup=False,
             soft_wrap=True,
         )

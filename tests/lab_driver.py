@@ -38,10 +38,10 @@ class Lab:
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
         )
 
-    def ansible(self, playbook: Path, *words: str) -> Done:
+    def ansible(self, playbook: Path, *words: str, timeout: float = 900) -> Done:
         command = [str(BIN / "ansible-playbook"), str(playbook), *words]
         return subprocess.run(
-            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=900
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=timeout
         )
 
     def ssh(self, command: str) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from programs import built, end, wait_for
 
+from rig.virtuallab.twin_parameters import THREADS
+
 PLUGIN = built("nbdkit-twin-plugin.so")
 RAIL_12V = "12v,12,0.05,1.5,1.0e-9,2.5e-9,4e-6,2e-4"
 RAIL_3V3 = "3v3,3.3,0.03,0.25,0.2e-9,0.4e-9,1e-6,2e-5"
@@ -26,7 +28,7 @@ class Twin:
         self.file = self.folder / "drive.img"
         self.uri = f"nbd+unix:///?socket={self.nbd}"
         self.command = [
-            "nbdkit", "-f", "--exit-with-parent", "-U", str(self.nbd), PLUGIN,
+            "nbdkit", "-f", "--exit-with-parent", "--threads", str(THREADS), "-U", str(self.nbd), PLUGIN,
             f"file={self.file}", f"size={size}", f"serial={serial}", f"truth={self.truth}",
             *(f"rail={rail}" for rail in rails), *options,
         ]  # fmt: skip

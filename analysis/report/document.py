@@ -211,7 +211,11 @@ def _truth(campaign: Campaign) -> dict[str, Any] | None:
     if not runs:
         return None
     worst = max(runs, key=lambda run: abs(run.result.error_percent))
+    bound = [
+        100 * run.result.device_bound_fraction for run in runs if run.result.device_bound_fraction is not None
+    ]
     return {
+        "bound": (min(bound), max(bound)) if bound else None,
         "figure": figures.measured_against_true(runs, virtual=campaign.virtual),
         "count": len(runs),
         "worst": worst,

@@ -121,8 +121,15 @@ def status(lab: Lab) -> dict[str, dict]:
 
 
 def truth(host: str, drive: str, request: str) -> dict:
-    """What a twin answers to a request of its truth socket (`state`, `history T1 T2`). Raises UserError."""
-    path = truth_socket(host, drive)
+    """What a drive's twin answers to a request of its truth socket (`state`, `history T1 T2`).
+
+    Raises UserError.
+    """
+    return ask(truth_socket(host, drive), request)
+
+
+def ask(path: Path, request: str) -> dict:
+    """What the twin whose truth socket is `path` answers to a request. Raises UserError."""
     try:
         with socket.socket(socket.AF_UNIX) as connection_:
             connection_.settimeout(5)
@@ -141,6 +148,18 @@ def ssh_command(host: str) -> list[str]:
     return ["ssh", "-F", str(folder() / "ssh_config"), host]
 
 
+def twin_command(
+    model: profile.Profile, nbd: Path, truth_path: Path, backing: Path, size_bytes: int, serial: str
+) -> list[str]:
+    """The command that runs a drive's twin."""
+    return [
+        "nbdkit", "--foreground", "--exit-with-parent", "--threads", str(twin_parameters.THREADS),
+        "--unix", str(nbd),
+        str(paths.program("nbdkit-twin-plugin.so")), f"file={backing}", f"size={size_bytes}",
+        f"serial={serial}", f"truth={truth_path}", *twin_parameters.of(model),
+    ]  # fmt: skip
+
+
 def _twin(host: str, key: str, drive: Drive) -> services.Program:
     model = profile.load(drive.profile, f"host_vars/{host}.yml: drives.{key}.profile")
     if set(drive.rails) - set(model.rails):
@@ -157,12 +176,7 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
     backing = folder() / "drives" / f"{host}-{key}.img"
     backing.parent.mkdir(parents=True, exist_ok=True)
     truth_path, nbd = truth_socket(host, key), nbd_socket(host, key)
-    command = [
-        "nbdkit", "--foreground", "--exit-with-parent", "--threads", str(twin_parameters.THREADS),
-        "--unix", str(nbd),
-        str(paths.program("nbdkit-twin-plugin.so")), f"file={backing}", f"size={drive.size_bytes}",
-        f"serial={drive.serial}", f"truth={truth_path}", *twin_parameters.of(model),
-    ]  # fmt: skip
+    command = twin_command(model, nbd, truth_path, backing, drive.size_bytes, drive.serial)
     if services.states().get(twin_name(host, key)) not in ("RUNNING", "STARTING"):
         nbd.unlink(missing_ok=True)  # of a twin that was killed: nbdkit refuses an existing socket
         truth_path.unlink(missing_ok=True)

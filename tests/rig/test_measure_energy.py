@@ -329,3 +329,19 @@ def test_the_count_of_one_drive_stands_alone():
 
 def test_a_part_of_the_counts_does_not_pass_for_the_whole():
     assert measure.added_up({"hdd-array": {"source": "iod", "writes": 10}, "sata": None}) == []
+
+
+def test_the_part_of_the_load_that_a_twins_model_set_the_pace_is_that_of_the_busiest_drive():
+    """Seconds 4 to 9 are the load; one drive holds it up for 2 of them, the other for 4."""
+    phases = [
+        measure.Phase(name, a * S, b * S, 0, 0)
+        for name, a, b in (("idle", 0, 4), ("workload", 4, 9), ("tail", 9, 10))
+    ]
+
+    def twin(*seconds):
+        return {"counters": {"device_bound_ns": [int(s * 1e9) for s in seconds]}}
+
+    truth = {"a": twin(0, 0.5, 0.5, 2.5, 2.5, 2.6), "b": twin(0, 0, 1, 5, 5, 5)}
+    assert measure.device_bound(phases, truth) == pytest.approx(0.8)
+    assert measure.device_bound(phases, {}) is None
+    assert measure.device_bound(phases[:1], truth) is None

@@ -161,6 +161,7 @@ def as_of_version_2(folder):
             f"INSERT INTO energy ({columns}) VALUES"
             " ('study-1-0001','idle','tap1','12v','hdd-1',4.5,9,10,1,0.1,0.2)"
         )
+        db.execute("ALTER TABLE result DROP COLUMN device_bound_fraction")
         db.execute("PRAGMA user_version = 2")
 
 

@@ -198,7 +198,7 @@ def test_a_twin_is_given_the_time_of_its_profile(state, vhost):
     ("name", "change", "line"),
     [
         ("hdd-7200", {"disk": {"rpm": 0}}, r"odd.yml: disk.rpm: 0: .* greater than 0"),
-        ("hdd-7200", {"disk": {"speed": 1}}, r"odd.yml: disk: unknown key 'speed'; allowed: command_us, heads"),
+        ("hdd-7200", {"disk": {"speed": 1}}, r"odd.yml: disk: unknown key 'speed'; allowed: command_us, head_switch_ms"),
         ("sata-consumer", {"flash": {"latency_us": {"read": 1}}}, r"odd.yml: flash.latency_us.write: Field required"),
         ("sata-consumer", {"disk": {}}, r"odd.yml: disk.rpm: Field required"),
         ("nvme-consumer", {"operating_state": "PS9"}, r"odd.yml: .*operating_state: 'PS9'; allowed: PS0, PS1, PS2"),

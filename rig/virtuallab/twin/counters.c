@@ -51,6 +51,8 @@ static const char *const names[COUNTERS] = {
 	[COUNTER_DISCARDS] = "discards",
 	[COUNTER_DISCARD_BYTES] = "discard_bytes",
 	[COUNTER_THROTTLED_NS] = "throttled_ns",
+	[COUNTER_BUSY_NS] = "busy_ns",
+	[COUNTER_DEVICE_BOUND_NS] = "device_bound_ns",
 };
 
 const char *counter_name(enum counter counter)

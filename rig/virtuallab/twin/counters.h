@@ -25,6 +25,9 @@ enum counter {
 	COUNTER_DISCARDS,
 	COUNTER_DISCARD_BYTES,
 	COUNTER_THROTTLED_NS, /* time that operations waited for the power limit */
+	/* As of the last completion (pace.h). */
+	COUNTER_BUSY_NS,
+	COUNTER_DEVICE_BOUND_NS,
 	COUNTERS
 };
 

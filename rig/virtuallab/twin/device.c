@@ -3,6 +3,7 @@
 #include "device.h"
 
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -200,11 +201,19 @@ int device_begin(struct drive *drive, struct device_operation *operation, uint64
 	return result;
 }
 
-void device_served(struct drive *drive, const struct device_operation *operation, int64_t now_ns)
+void device_served(struct drive *drive, const struct device_operation *operation, int64_t now_ns,
+		   const uint64_t amounts[COUNTERS])
 {
 	const struct timing_operation *timing = &operation->timing;
+	uint64_t before[COUNTERS], all[COUNTERS];
 
 	pace_served(&drive->pace, timing->kind, timing->arrival_ns, timing->complete_ns, now_ns);
+	counters_now(drive->counters, before);
+	memcpy(all, amounts, sizeof all);
+	all[COUNTER_BUSY_NS] = (uint64_t)pace_busy_ns(&drive->pace, now_ns) - before[COUNTER_BUSY_NS];
+	all[COUNTER_DEVICE_BOUND_NS] =
+		(uint64_t)pace_device_bound_ns(&drive->pace, now_ns) - before[COUNTER_DEVICE_BOUND_NS];
+	counters_add(drive->counters, now_ns, all);
 }
 
 void device_failed(struct drive *drive, int64_t now_ns)

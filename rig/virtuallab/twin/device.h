@@ -27,9 +27,10 @@ int device_begin(struct drive *drive, struct device_operation *operation, uint64
 /* Waits for the operation's end. 0, or -1 with errno when the power went. */
 int device_wait(struct drive *drive, const struct device_operation *operation);
 
-/* Notes that the operation is handed back, or that it has failed and is in no
- * figure of latency. Under the drive's lock. */
-void device_served(struct drive *drive, const struct device_operation *operation, int64_t now_ns);
+/* Notes that the operation is handed back, which counts amounts[], or that it has
+ * failed and is in no figure of latency. Under the drive's lock. */
+void device_served(struct drive *drive, const struct device_operation *operation, int64_t now_ns,
+		   const uint64_t amounts[COUNTERS]);
 void device_failed(struct drive *drive, int64_t now_ns);
 
 /* Brings the models of time and power up to time_ns. Under the drive's lock, as

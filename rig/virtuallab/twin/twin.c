@@ -472,8 +472,7 @@ static void served(const struct device_operation *operation, const uint64_t amou
 
 	pthread_mutex_lock(&drive.lock);
 	now_ns = drive_monotonic_ns();
-	device_served(&drive, operation, now_ns);
-	counters_add(drive.counters, now_ns, amounts);
+	device_served(&drive, operation, now_ns, amounts);
 	pthread_mutex_unlock(&drive.lock);
 }
 

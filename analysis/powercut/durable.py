@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Durable writes of a ledger, and the interval whose energy paid for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analysis.powercut.ledger import Ledger, promises
+
+
+@dataclass(frozen=True)
+class DurableWrites:
+    """Writes that were promised after the first promise and up to the last one, between these two instants.
+
+    Writes under the first promise are not counted, since the work for them began before it. Times are UTC ns
+    of the controller. All zero where there are not two promises.
+    """
+
+    writes: int
+    bytes: int
+    start_ns: int
+    end_ns: int
+
+    def joules_per_write(self, joules: float | None) -> float | None:
+        """`joules`: the drive's energy from start to end, None where nothing measured it."""
+        return joules / self.writes if joules is not None and self.writes else None
+
+
+def of_ledger(ledger: Ledger) -> DurableWrites:
+    """What a ledger promised, and over which time."""
+    by = promises(ledger)
+    writes = {o.sequence: o for o in ledger.operations if o.sequence in by}
+    instants = sorted({promise.acknowledged_utc_ns or 0 for promise in by.values()})
+    if len(instants) < 2:
+        return DurableWrites(0, 0, 0, 0)
+    later = [s for s, promise in by.items() if (promise.acknowledged_utc_ns or 0) > instants[0]]
+    return DurableWrites(len(later), sum(writes[s].bytes for s in later), instants[0], instants[-1])

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The witness's ledger of one power cut: what was asked, what was acknowledged, and so what was promised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+WRITES = ("write", "durable-write")
+OPERATIONS = (*WRITES, "flush", "create", "rename", "flush-names")
+
+
+class LedgerError(Exception):
+    """A ledger that cannot be one: its text is one line."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the writer. `issued` and `acknowledged` are positions in the ledger.
+
+    `target` is a file, or empty for a drive. `version`: of a rename, the sequence number of the content that
+    it moves from `source`. What was not acknowledged, because of the cut, was in flight or failed: that is
+    the same, nothing was promised.
+    """
+
+    sequence: int
+    operation: str
+    target: str
+    offset: int
+    bytes: int
+    source: str
+    version: int
+    issued: int
+    issued_ns: int
+    issued_utc_ns: int
+    acknowledged: int | None = None
+    acknowledged_ns: int | None = None
+    acknowledged_utc_ns: int | None = None
+
+    @property
+    def is_write(self) -> bool:
+        return self.operation in WRITES
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """`begin` and `cut` are the witness's own lines; `operations` are in the order they were issued."""
+
+    begin: Mapping[str, Any]
+    operations: tuple[Operation, ...]
+    cut: Mapping[str, Any] | None
+
+    @property
+    def generation(self) -> int:
+        return self.begin["generation"]
+
+    def acknowledged(self, *kinds: str) -> list[Operation]:
+        return [o for o in self.operations if o.acknowledged is not None and o.operation in kinds]
+
+
+def read(path: Path) -> Ledger:
+    """A ledger from its file. Raises LedgerError.
+
+    A last line without its end is one that the witness was writing when it died: nothing hangs on it, since
+    it acknowledges a line only after it is on disk.
+    """
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    try:
+        lines = [json.loads(line) for line in whole.splitlines()]
+        return of_lines(lines)
+    except (LedgerError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError(f"{path}: {type(error).__name__}: {error}") from None
+
+
+def of_lines(lines: Iterable[Mapping[str, Any]]) -> Ledger:
+    """A ledger from its lines. Raises LedgerError, KeyError."""
+    begin: Mapping[str, Any] | None = None
+    cut: Mapping[str, Any] | None = None
+    operations: dict[int, Operation] = {}
+    for position, line in enumerate(lines):
+        match line["event"]:
+            case "begin":
+                begin = line
+            case "cut":
+                cut = line
+            case "issued":
+                operations[line["sequence"]] = _issued(position, line, operations)
+            case "acknowledged":
+                before = operations.get(line["sequence"])
+                if before is None or before.acknowledged is not None:
+                    raise LedgerError(f"line {position + 1}: {line['sequence']} was not waiting for this")
+                operations[line["sequence"]] = replace(
+                    before,
+                    acknowledged=position,
+                    acknowledged_ns=line["monotonic_ns"],
+                    acknowledged_utc_ns=line["realtime_ns"],
+                )
+            case "failed" | "restored" | "end":
+                pass
+            case other:
+                raise LedgerError(f"line {position + 1}: event {other!r} is unknown")
+    if begin is None:
+        raise LedgerError("no line tells which campaign and cut this is of")
+    return Ledger(begin, tuple(sorted(operations.values(), key=lambda o: o.issued)), cut)
+
+
+def _issued(position: int, line: Mapping[str, Any], known: Mapping[int, Operation]) -> Operation:
+    if line["sequence"] in known:
+        raise LedgerError(f"line {position + 1}: sequence {line['sequence']} is there twice")
+    if line["operation"] not in OPERATIONS:
+        raise LedgerError(f"line {position + 1}: operation {line['operation']!r} is unknown")
+    return Operation(
+        sequence=line["sequence"],
+        operation=line["operation"],
+        target=line["target"],
+        offset=line["offset"],
+        bytes=line["bytes"],
+        source=line.get("from", ""),
+        version=line.get("version", 0),
+        issued=position,
+        issued_ns=line["monotonic_ns"],
+        issued_utc_ns=line["realtime_ns"],
+    )
+
+
+def named(ledger: Ledger) -> dict[str, Operation]:
+    """The flush of the folder that promised each file's name. A drive, whose name is empty, needs none."""
+    found: dict[str, Operation] = {}
+    flushes = ledger.acknowledged("flush-names")
+    for create in ledger.acknowledged("create"):
+        for flush in flushes:
+            if flush.issued > create.acknowledged:
+                found.setdefault(create.target, flush)
+                break
+    return found
+
+
+def promises(ledger: Ledger) -> dict[int, Operation]:
+    """By sequence number of each write that was promised to be durable: the operation that promised it.
+
+    A write is promised by its own acknowledgement where it asked for durability (FUA, O_DSYNC); else by the
+    acknowledgement of the first flush of its target that was issued after the write was acknowledged. Where
+    the target is a file, its name has to have been promised too, by a flush of its folder: what is promised
+    in a file that may not be there is not promised. So the later of the two is what promised it.
+    """
+    names = named(ledger)
+    found: dict[int, Operation] = {}
+    flushes = ledger.acknowledged("flush")
+    for write in ledger.acknowledged(*WRITES):
+        by = write if write.operation == "durable-write" else None
+        if by is None:
+            covering = (f for f in flushes if f.target == write.target and f.issued > write.acknowledged)
+            by = next(covering, None)
+        if by is None:
+            continue
+        if write.target:
+            if write.target not in names:
+                continue
+            by = max(by, names[write.target], key=lambda o: o.acknowledged)
+        found[write.sequence] = by
+    return found
+
+
+def phase(ledger: Ledger) -> str:
+    """What the writer was doing when the power went, as the ledger has it.
+
+    `flush` or `write`: one was in flight; `between`: none was, and something acknowledged was not promised;
+    `idle`: all that was acknowledged was promised.
+    """
+    in_flight = {o.operation for o in ledger.operations if o.acknowledged is None}
+    if in_flight & {"flush", "flush-names"}:
+        return "flush"
+    if in_flight:
+        return "write"
+    promised = promises(ledger)
+    volatile = any(w.sequence not in promised for w in ledger.acknowledged("write"))
+    return "between" if volatile else "idle"

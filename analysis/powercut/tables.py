@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A power-cut campaign's tables: a row for each subject, each cut, each broken promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis import atomic
+from analysis.powercut.folder import Campaign, Cut
+
+
+def joules_per_durable_write(cuts: list[Cut]) -> float | None:
+    """Over all cuts whose energy was measured: joules between promises, over the writes promised there.
+
+    None where no cut's was. The virtual lab's true joules stand in only where no cut was measured.
+    """
+    for key in ("joules", "true_joules"):
+        known = [cut for cut in cuts if cut.record.get(key) is not None and cut.durable.writes]
+        if known:
+            return sum(cut.record[key] for cut in known) / sum(cut.durable.writes for cut in known)
+    return None
+
+
+def subjects(campaign: Campaign) -> pl.DataFrame:
+    """One row a subject: its verdict, and joules per durable write."""
+    verdicts = campaign.verdicts()
+    rows: list[dict[str, Any]] = []
+    for subject in campaign.subjects:
+        verdict = verdicts[subject.name]
+        cuts = campaign.cuts[subject.name]
+        checks = [cut.record["check"]["exit"] for cut in cuts if "check" in cut.record]
+        rows.append(
+            {
+                "host": subject.host,
+                "drive": subject.drive,
+                "filesystem": subject.filesystem,
+                "plp": subject.plp,
+                "cuts": verdict.cuts,
+                "void_cuts": verdict.void_cuts,
+                "failed_cuts": len(campaign.failed[subject.name]),
+                "broken_cuts": verdict.broken_cuts,
+                "flushes": verdict.flushes,
+                "promised_writes": verdict.promised_writes,
+                "broken_promises": verdict.broken_promises,
+                "acknowledged_lost": verdict.acknowledged_lost,
+                "acknowledged_torn": verdict.acknowledged_torn,
+                "acknowledged_corrupt": verdict.acknowledged_corrupt,
+                "reordered": verdict.reordered,
+                "beyond": "; ".join(f"{count} {what}" for what, count in verdict.beyond.items()),
+                "repaired_to_mount": sum("mount_problem" in cut.record for cut in cuts),
+                "checked": len(checks),
+                "check_complaints": sum(code != 0 for code in checks),
+                "loss_probability_low": verdict.loss_probability_low,
+                "loss_probability_high": verdict.loss_probability_high,
+                "joules_per_durable_write": joules_per_durable_write(cuts),
+                "statement": verdict.statement,
+            }
+        )
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def cuts(campaign: Campaign) -> pl.DataFrame:
+    """One row a cut that could be checked."""
+    rows = [
+        {
+            "subject": name,
+            "cut": cut.number,
+            "aimed": cut.record.get("aimed", ""),
+            "phase": cut.findings.phase,
+            "promised_writes": sum(cut.findings.promised.values()),
+            "broken_promises": len(cut.findings.violations),
+            **{f"acknowledged_{fate}": n for fate, n in _all_fates(cut.findings.acknowledged).items()},
+            "reordered": cut.findings.reordered,
+            "durable_writes": cut.durable.writes,
+            "joules": cut.record.get("joules"),
+            "true_joules": cut.record.get("true_joules"),
+            "mount_problem": cut.record.get("mount_problem", ""),
+            "mount_seconds": cut.record.get("mount_seconds"),
+            "check_exit": (cut.record.get("check") or {}).get("exit"),
+            "longest_hold_up_seconds": _longest_hold_up(cut),
+        }
+        for name, of_subject in campaign.cuts.items()
+        for cut in of_subject
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def violations(campaign: Campaign) -> pl.DataFrame:
+    """One row a broken promise."""
+    rows = [
+        {"subject": name, "cut": cut.number, **vars(violation)}
+        for name, of_subject in campaign.cuts.items()
+        for cut in of_subject
+        for violation in cut.findings.violations
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def write(campaign: Campaign, folder: Path) -> list[Path]:
+    """subjects.csv, cuts.csv, violations.csv."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    tables = {"subjects": subjects, "cuts": cuts, "violations": violations}
+    for name, make in tables.items():
+        path = folder / f"{name}.csv"
+        atomic.write(path, make(campaign).write_csv().encode())
+        written.append(path)
+    return written
+
+
+def _all_fates(counts: dict[str, int]) -> dict[str, int]:
+    return {fate: counts.get(fate, 0) for fate in ("kept", "superseded", "lost", "torn", "stale", "corrupt")}
+
+
+def _longest_hold_up(cut: Cut) -> float | None:
+    seconds = [rail["seconds"] for rail in cut.record.get("hold_up", {}).values() if rail["state"] == "DONE"]
+    return max(seconds, default=None)

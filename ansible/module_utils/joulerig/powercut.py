@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a test host does for a power cut: prepare a drive, start the writer, tell what is there after it."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+from ansible.module_utils.joulerig import drive, filesystem, provenance
+from ansible.module_utils.joulerig.tools import Failed, Refused, run
+
+PROGRAM = "/usr/local/sbin/durawriter"
+PLACE = "/run/joulerig/powercut"
+READ_SECONDS = 300
+FOUND_LINES = 5  # of what a checker says
+
+
+def mount_point(member):
+    return f"{PLACE}/{member['name']}"
+
+
+def boot_id():
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def prepare(member, definition):
+    """Give a leased drive its file system; nothing is done to one that stays bare."""
+    lease = drive.lease(member)
+    if not definition:
+        lease.device()
+        return {}
+    filesystem.check(definition)
+    return filesystem.make(lease, definition)
+
+
+def start(member, definition, options, witness):
+    """Start the writer and leave it running, on a file system mounted for it, or on a leased bare drive.
+
+    The bare drive is handed over as an open descriptor: the writer takes no path.
+    """
+    command = [PROGRAM, "write", *options, "--witness", witness]
+    keep = []
+    if definition:
+        device = f"/dev/{drive.find(member)}"
+        # It stays mounted after this call: the cut unmounts it.
+        filesystem.mount(contextlib.ExitStack(), device, definition, mount_point(member))
+        command += ["--directory", mount_point(member)]
+    else:
+        descriptor = os.open(drive.lease(member).device(), os.O_RDWR | os.O_DIRECT | os.O_EXCL)
+        keep = [descriptor]
+        command += ["--device-fd", str(descriptor)]
+    words = f"{PLACE}-{member['name']}.log"
+    with open(words, "w") as log:
+        writer = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=keep,
+            start_new_session=True,
+        )
+    for descriptor in keep:
+        os.close(descriptor)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        code = writer.wait(0.3)
+        with open(words) as log:
+            raise Failed(f"the writer ended at once (exit {code}): {log.read().strip()}")
+    return {"boot_id": boot_id()}
+
+
+def survey(member, definition, after, options):
+    """What is there: mounted (which replays a journal), read, unmounted, checked.
+
+    `after`: {before_mount, repair, check} of the file system. Nothing is written by intent but by mount,
+    before_mount and repair. That it cannot be mounted is a finding (`mount_problem`): it is repaired then,
+    once. If that does not help (`lost`), nothing of it is there.
+    """
+    name = drive.find(member)
+    device = f"/dev/{name}"
+    result = {"boot_id": boot_id(), "health": provenance.health(name, member["interface"])}
+    command = [PROGRAM, "survey", *options]
+    if not definition:
+        descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_EXCL)
+        try:
+            result["survey"] = _read([*command, "--device-fd", str(descriptor)], [descriptor])
+        finally:
+            os.close(descriptor)
+        return result
+    lease = drive.lease(member)
+    if after["before_mount"]:
+        result["before_mount"] = _checker(after["before_mount"], lease.device())
+    with contextlib.ExitStack() as undo:
+        problem = _mount(undo, member, definition, device, result)
+        if problem:
+            result["mount_problem"] = problem
+            if after["repair"]:
+                result["repair"] = _checker(after["repair"], lease.device())
+                problem = _mount(undo, member, definition, device, result)
+        if problem:
+            result.update(lost=problem, survey="")
+        else:
+            result["survey"] = _read([*command, "--directory", mount_point(member)], [])
+    if after["check"]:
+        result["check"] = _checker(after["check"], device)
+    return result
+
+
+def _mount(undo, member, definition, device, result):
+    """Mount, and keep how long it took; gives why it could not be, or nothing."""
+    began = time.monotonic()
+    try:
+        result["mount_options"] = filesystem.mount(undo, device, definition, mount_point(member))
+    except Failed as error:
+        return str(error)
+    result["mount_seconds"] = time.monotonic() - began
+    return ""
+
+
+def _read(command, keep):
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=READ_SECONDS,
+            pass_fds=keep,
+        )
+    except FileNotFoundError:
+        raise Refused(f"{command[0]}: not on this host; playbooks/power_cut.yml puts it there") from None
+    if done.returncode:
+        raise Failed(f"read back: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _checker(command, device):
+    """What a file system's checker says. Its exit code is a finding, not a failure of ours."""
+    try:
+        done = subprocess.run(
+            [*command, device], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=READ_SECONDS
+        )
+    except FileNotFoundError:
+        raise Refused(f"{command[0]}: not on this host; playbooks/provision.yml installs it") from None
+    words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return {"command": [*command, device], "exit": done.returncode, "last_lines": words[-FOUND_LINES:]}
+
+
+def reset():
+    """Reset this host, writing nothing, a second from now: the answer to this call still goes out."""
+    command = "sleep 1; echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger"
+    subprocess.Popen(
+        ["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    return {"boot_id": boot_id()}
+
+
+def clean(member):
+    """Unmount what a writer left mounted: of a cut that did not come."""
+    if os.path.ismount(mount_point(member)):
+        run(["umount", mount_point(member)])
+    return {}

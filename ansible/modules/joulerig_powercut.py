@@ -1,0 +1,93 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A test host's part in a power cut."""
+
+DOCUMENTATION = r"""
+module: joulerig_powercut
+short_description: Prepare a drive for power cuts, start the writer, tell what is there after a cut
+description:
+  - "prepare: wipe lease, mkfs. write: mount (or wipe lease of the bare drive), start the writer and leave it
+    running. survey: mount, read back, unmount, check; what cannot be mounted is repaired first. reset: reset
+    the host. clean: unmount."
+  - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
+options:
+  action:
+    description: "What to do."
+    type: str
+    required: true
+    choices: [prepare, write, survey, reset, clean]
+  member: {description: "The declared drive.", type: dict, required: true}
+  filesystem: {description: "Definition as of joulerig_run; empty: the bare drive.", type: dict, default: {}}
+  after:
+    description: "before_mount, repair and check: commands that get the device."
+    type: dict
+    default: {}
+  options: {description: "Words for the writer.", type: list, elements: str, default: []}
+  witness: {description: "Where the witness listens: tcp:HOST:PORT.", type: str, default: ""}
+author: [Joulerig]
+"""
+
+RETURN = r"""
+problem: {description: "Why it could not be done, or empty.", type: str, returned: always}
+refused: {description: "Whether nothing was touched.", type: bool, returned: always}
+boot_id: {description: "Of the running kernel.", type: str, returned: write, survey, reset}
+survey: {description: "What durawriter survey printed.", type: str, returned: survey}
+mount_seconds: {description: "How long the mount took.", type: float, returned: survey of a file system}
+before_mount: {description: "command, exit and last_lines of it.", type: dict, returned: where it needs one}
+mount_problem:
+  description: "Why it could not be mounted."
+  type: str
+  returned: survey of a file system that had to be repaired
+repair: {description: "command, exit and last_lines of it.", type: dict, returned: where it was repaired}
+lost:
+  description: "Why it cannot be mounted after the repair either."
+  type: str
+  returned: survey of a file system that is lost
+check: {description: "command, exit and last_lines of it.", type: dict, returned: where there is one}
+health: {description: "The drive's health report.", type: dict, returned: survey}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.joulerig import powercut
+from ansible.module_utils.joulerig.drive import HostLock
+from ansible.module_utils.joulerig.tools import Failed, Refused
+
+PATIENCE_SECONDS = 60
+ACTIONS = ("prepare", "write", "survey", "reset", "clean")
+
+
+def execute(p):
+    member, definition = p["member"], p["filesystem"]
+    if p["action"] == "prepare":
+        return powercut.prepare(member, definition)
+    if p["action"] == "write":
+        return powercut.start(member, definition, p["options"], p["witness"])
+    if p["action"] == "survey":
+        return powercut.survey(member, definition, p["after"], p["options"])
+    if p["action"] == "reset":
+        return powercut.reset()
+    return powercut.clean(member)
+
+
+def main():
+    spec = {
+        "action": {"type": "str", "required": True, "choices": list(ACTIONS)},
+        "member": {"type": "dict", "required": True},
+        "filesystem": {"type": "dict", "default": {}},
+        "after": {"type": "dict", "default": {}},
+        "options": {"type": "list", "elements": "str", "default": []},
+        "witness": {"type": "str", "default": ""},
+    }
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
+    result = {"changed": module.params["action"] != "survey", "problem": "", "refused": False}
+    try:
+        with HostLock(PATIENCE_SECONDS):
+            result.update(execute(module.params))
+    except (Refused, Failed, OSError) as error:
+        result.update(problem=str(error), refused=isinstance(error, Refused))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Power cuts at a drive's own interface: the writer is its NBD client, the power is that of its twin."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from analysis.powercut import ledger as ledgers
+from analysis.powercut.durable import of_ledger
+from analysis.powercut.folder import Subject
+from rig import files
+from rig.errors import UserError
+from rig.powercut import writer
+from rig.powercut.moment import PHASES, Moment
+from rig.powercut.record import Record
+from rig.powercut.twin import LoneTwin
+from rig.powercut.witness import Ledger, Witness
+from rig.virtuallab import profile
+
+REGION_BYTES = 2 << 20
+DRIVE_BYTES = 64 << 20
+CUT_SECONDS = 60.0  # at most until the moment of the cut has come
+WRITER_SECONDS = 10.0  # until the writer has noticed that its drive is gone
+READY_SECONDS = 60.0  # from power on until the drive can be read
+
+
+def campaign(
+    profile_name: str,
+    cuts: int,
+    seed: int,
+    options: list[str],
+    report: Callable[[str], None] = lambda text: None,
+) -> Path:
+    """Cut a twin's power `cuts` times under load; gives the folder of what was recorded. Raises UserError.
+
+    `seed` is that of load and moments. What the twin loses it draws from randomness of its own: whoever
+    checks must find it on the drive. `options`: more of the twin's parameters.
+    """
+    model = profile.load(profile_name, "--profile")
+    random_ = random.Random(seed)
+    subject = Subject(profile_name, host="", drive=profile_name, plp=model.plp)
+    definition = {"profile": profile_name, "cuts": cuts, "seed": seed, "twin": options}
+    record = Record.create(f"powercut-{profile_name}", [subject], definition, virtual=True)
+    with LoneTwin(model, DRIVE_BYTES, options) as twin:
+        files.replace(
+            record.cut(subject, 0) / "after.jsonl",
+            writer.survey(record.campaign, twin.nbd, REGION_BYTES, READY_SECONDS),
+        )
+        phases: list[str] = []
+        for number in range(1, cuts + 1):
+            if not phases:
+                phases = random_.sample(PHASES, len(PHASES))
+            phase = phases.pop()
+            _cut(record, subject, number, phase, random_, twin)
+            report(f"cut {number} of {cuts}: aimed at {phase}")
+    return record.folder
+
+
+def _cut(
+    record: Record, subject: Subject, number: int, phase: str, random_: random.Random, twin: LoneTwin
+) -> None:
+    place = record.cut(subject, number)
+    seed = random_.getrandbits(63)
+    truth: dict[str, Any] = {}
+
+    def power_off() -> dict[str, Any]:
+        truth["cut"] = twin.ask("power off")
+        return {"means": "power off of the twin"}
+
+    ledger = Ledger(place / "ledger.jsonl")
+    ledger.write({"event": "begin", "campaign": record.campaign, "generation": number, "seed": seed})
+    at = twin.nbd.with_name("witness")
+    at.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(at))
+        listener.listen(1)
+        command = writer.write_command(record.campaign, number, seed, f"unix:{at}", twin.nbd, REGION_BYTES)
+        with Witness(listener, ledger, Moment(phase, random_), power_off) as witness:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            try:
+                if not witness.await_cut(CUT_SECONDS):
+                    process.kill()
+                    words = (process.communicate()[1] or "").strip()
+                    raise UserError(f"cut {number}: the moment never came: {words or 'the writer goes on'}")
+                witness.end(WRITER_SECONDS)
+            finally:
+                process.kill()
+                process.communicate()
+    twin.ask("power on")
+    ledger.write({"event": "restored"})
+    ledger.close()
+    files.replace(
+        place / "after.jsonl", writer.survey(record.campaign, twin.nbd, REGION_BYTES, READY_SECONDS)
+    )
+    durable = of_ledger(ledgers.read(place / "ledger.jsonl"))
+    if durable.writes:
+        truth["between_promises"] = twin.ask(f"history {durable.start_ns} {durable.end_ns}")["rails"]
+    files.replace(place / "truth.json", json.dumps(truth, indent=1))
+    files.replace(place / "cut.json", json.dumps({"aimed": phase, "true_joules": _joules(truth)}, indent=1))
+
+
+def _joules(truth: dict[str, Any]) -> float | None:
+    """True energy of all rails between the first and the last promise."""
+    rails = truth.get("between_promises")
+    return sum(rail["joules"][1] - rail["joules"][0] for rail in rails) if rails else None

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When to cut: a phase of the writer, and a random moment in it."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections import defaultdict
+from typing import Any
+
+from rig.powercut.witness import Choice
+
+# By the name of analysis.powercut.ledger.phase where the moment is aimed at one.
+PHASES = ("write", "between", "flush", "idle", "any")
+OPERATIONS = (30, 80)  # acknowledged ones before the cut: enough that there is something to lose
+IDLE_SECONDS = 0.05
+ANY_SECONDS = (0.0, 1.0)
+WRITES, FLUSHES = ("write", "durable-write"), ("flush", "flush-names")
+
+
+class Moment:
+    """Aims at a phase: `write` and `flush` (an operation is in flight, for a part of the time that such ones
+    took so far), `between` (acknowledged writes wait for a flush), `idle` (all that was acknowledged is
+    promised), `any` (a time on the clock, whatever the writer is doing then). None comes before something is
+    promised.
+
+    What the writer was really doing is for the ledger to tell: an operation may be done before the power
+    has gone.
+    """
+
+    def __init__(
+        self,
+        phase: str,
+        random_: random.Random,
+        *,
+        operations: tuple[int, int] = OPERATIONS,
+        any_seconds: tuple[float, float] = ANY_SECONDS,
+    ) -> None:
+        if phase not in PHASES:
+            raise ValueError(f"phase {phase!r}; allowed: {', '.join(PHASES)}")
+        self.phase = phase
+        self._random = random_
+        self._any_seconds = any_seconds
+        self._left = random_.randint(*operations)
+        self._promised = False
+        self._asked: dict[int, tuple[str, float]] = {}
+        self._seconds: dict[str, list[float]] = defaultdict(list)
+
+    def saw(self, line: dict[str, Any]) -> Choice | None:
+        now = time.monotonic()
+        if line["event"] == "issued":
+            self._asked[line["sequence"]] = (line["operation"], now)
+            return self._in_flight(line["operation"])
+        if line["event"] != "acknowledged":
+            return None
+        operation, asked = self._asked.pop(line["sequence"])
+        self._seconds[operation].append(now - asked)
+        self._left -= 1
+        self._promised = self._promised or operation in FLUSHES
+        if self._left > 0 or not self._promised:
+            return None
+        if self.phase == "any":
+            return Choice(self._random.uniform(*self._any_seconds), hold=False)
+        aimed = {"between": ("write",), "idle": FLUSHES}.get(self.phase, ())
+        if operation in aimed and not self._asked:
+            return Choice(self._random.uniform(0, IDLE_SECONDS), hold=True)
+        return None
+
+    def _in_flight(self, operation: str) -> Choice | None:
+        aimed = {"write": WRITES, "flush": FLUSHES}.get(self.phase, ())
+        if self._left > 0 or not self._promised or operation not in aimed:
+            return None
+        usual = statistics.median(self._seconds[operation]) if self._seconds[operation] else 0.0
+        return Choice(self._random.uniform(0, usual), hold=True)

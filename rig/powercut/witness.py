@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The witness: keeps a writer's acknowledgements in a ledger on the controller, and gives the word to cut.
+
+A line of the writer is answered only when it is on the controller's disk. So the ledger is behind what the
+drive acknowledged, never ahead of it, whichever of the two machines dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+ANSWERED = ("acknowledged", "failed")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The moment of the cut: `seconds` from now. `hold`: the writer is not answered any more until then, so
+    that it goes no further than what it has asked for already."""
+
+    seconds: float
+    hold: bool
+
+
+class Trigger(Protocol):
+    """Decides on the moment of the cut."""
+
+    def saw(self, line: dict[str, Any]) -> Choice | None:
+        """Looks at a line of the writer; not asked again once it has chosen."""
+
+
+class Never:
+    """The trigger of a witness whose drive is cut when another's moment has come."""
+
+    def saw(self, line: dict[str, Any]) -> Choice | None:
+        return None
+
+
+class Ledger:
+    """An append-only file of lines, each with both clocks of the controller; on disk when `write` returns."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("x")
+        self._lock = threading.Lock()
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+
+    def write(self, line: dict[str, Any], *, durable: bool = True) -> None:
+        stamped = {
+            "monotonic_ns": time.monotonic_ns(),
+            "realtime_ns": time.time_ns(),
+            **line,
+        }
+        with self._lock:
+            self._file.write(json.dumps(stamped, separators=(",", ":")) + "\n")
+            if durable:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Witness:
+    """Serves one writer over a connection to `listener`, and calls `cut` when `trigger` says.
+
+    What the writer still tells after the cut is kept: the drive did acknowledge it, since without power it
+    acknowledges nothing. Answered is that with `stop`.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        ledger: Ledger,
+        trigger: Trigger,
+        cut: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._listener, self._ledger, self._trigger, self._cut = listener, ledger, trigger, cut
+        self._connection: socket.socket | None = None
+        self._chosen: Choice | None = None
+        self._answering = threading.Lock()
+        self._withheld = 0
+        self._has_cut = threading.Event()
+        self._over = threading.Event()
+        self._errors: list[BaseException] = []
+        self._threads = [threading.Thread(target=self._serve, daemon=True)]
+
+    def __enter__(self) -> Witness:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def await_cut(self, seconds: float) -> bool:
+        """Whether the power was cut, within `seconds`. Raises what went wrong with it."""
+        end = time.monotonic() + seconds
+        while not self._has_cut.wait(0.05) and time.monotonic() < end:
+            if self._errors or (self._over.is_set() and self._chosen is None):
+                break  # the writer has gone, and nothing was chosen
+        self._raise()
+        return self._has_cut.is_set()
+
+    def was_cut(self, line: dict[str, Any]) -> None:
+        """Keep that the power was cut: what the witness whose trigger chose the moment says to the others."""
+        self._ledger.write({"event": "cut", **line})
+        with self._answering:
+            self._has_cut.set()
+            if self._withheld:
+                with contextlib.suppress(OSError):  # the writer's host may have gone with the power
+                    self._answer(b"stop\n" * self._withheld)
+
+    def end(self, seconds: float = 0.0) -> None:
+        """Take what the writer still tells, for at most `seconds` or until it has gone; then leave it."""
+        serving = self._threads[0]
+        serving.join(seconds)
+        if serving.is_alive():
+            for one in (self._connection, self._listener):
+                if one is not None:
+                    with contextlib.suppress(OSError):
+                        one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+        if self._connection is not None:
+            self._connection.close()
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._errors:
+            raise self._errors.pop(0)
+
+    def _serve(self) -> None:
+        try:
+            self._connection, _ = self._listener.accept()
+            if self._connection.family == socket.AF_INET:
+                self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._connection.makefile("rb") as lines:
+                for text in lines:
+                    if not text.endswith(b"\n"):
+                        break  # the writer's host died in the middle of it
+                    self._take(json.loads(text))
+        except OSError:
+            pass  # the writer's host has gone: that is what a power cut does
+        except BaseException as error:
+            self._errors.append(error)
+        finally:
+            self._over.set()
+
+    def _take(self, line: dict[str, Any]) -> None:
+        answered = line["event"] in ANSWERED
+        self._ledger.write(line, durable=answered)
+        if self._chosen is None and (choice := self._trigger.saw(line)) is not None:
+            self._chosen = choice
+            at = time.monotonic() + choice.seconds
+            cutting = threading.Thread(target=self._cut_at, args=(at,), daemon=True)
+            self._threads.append(cutting)
+            cutting.start()
+        with self._answering:
+            if answered and not self._has_cut.is_set() and self._chosen and self._chosen.hold:
+                self._withheld += 1
+            elif answered:
+                self._answer(b"stop\n" if self._has_cut.is_set() else b"ok\n")
+
+    def _answer(self, words: bytes) -> None:
+        assert self._connection is not None
+        self._connection.sendall(words)
+
+    def _cut_at(self, moment: float) -> None:
+        try:
+            time.sleep(max(0.0, moment - time.monotonic()))
+            asked_ns = time.monotonic_ns()
+            self.was_cut({"asked_ns": asked_ns, **self._cut()})
+        except BaseException as error:
+            self._errors.append(error)

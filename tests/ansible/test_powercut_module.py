@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A test host's part in a power cut: what it refuses, and how the writer gets its drive."""
+
+import json
+import time
+
+import joulerig_powercut
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible.module_utils.joulerig import drive, powercut
+
+GIB = 1 << 30
+MEMBER = {"name": "hdd-1", "interface": "hdd", "serial": "HDD-1", "wwn": None, "size_bytes": GIB}
+EXT4 = {"name": "ext4", "type": "ext4", "mkfs": ["mkfs.ext4", "-F"], "mount_options": []}
+AFTER = {"before_mount": [], "repair": [], "check": []}
+OPTIONS = ["--campaign", "00" * 16]
+
+
+@pytest.fixture
+def host(fake, monkeypatch, tmp_path, tool):
+    monkeypatch.setattr(drive.Host.__init__, "__defaults__", (str(fake.sys), str(fake.proc), str(fake.dev)))
+    monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
+    monkeypatch.setattr(drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock")))
+    monkeypatch.setattr(powercut, "PLACE", str(tmp_path / "place"))
+    # The fake drive is a regular file, where O_DIRECT may not be had.
+    monkeypatch.setattr(powercut.os, "O_DIRECT", 0)
+    tool("wipefs", "true")
+    tool("mkfs.ext4", "true")
+    fake.disk("sda", "HDD-1", vpd=True)
+    return fake
+
+
+@pytest.fixture
+def writer(tool, monkeypatch):
+    """A writer that says what it holds open, and stays."""
+    tool("durawriter", 'readlink /proc/self/fd/$(echo "$@" | sed "s/.*device-fd //"); sleep 2')
+    monkeypatch.setattr(powercut, "PROGRAM", "durawriter")
+
+
+def call(capsys, action, **more):
+    arguments = {"action": action, "member": MEMBER, **more}
+    with patch_module_args(arguments), pytest.raises(SystemExit):
+        joulerig_powercut.main()
+    return json.loads(capsys.readouterr().out)
+
+
+def calls(tmp_path, name):
+    path = tmp_path / f"{name}.calls"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_drive_is_given_its_file_system_under_a_lease(host, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(powercut.filesystem, "check", lambda definition: None)
+    answer = call(capsys, "prepare", filesystem=EXT4)
+    assert answer["problem"] == ""
+    assert answer["mkfs"] == ["mkfs.ext4", "-F", f"{host.dev}/sda"]
+    assert len(calls(tmp_path, "mkfs.ext4")) == 1
+
+
+@pytest.mark.parametrize("filesystem", [{}, EXT4])
+@pytest.mark.parametrize("action", ["prepare", "write", "survey"])
+def test_another_drive_is_refused_whatever_is_asked(host, writer, capsys, tmp_path, action, filesystem):
+    member = {**MEMBER, "serial": "HDD-9"}
+    answer = call(capsys, action, member=member, filesystem=filesystem, after=AFTER)
+    assert answer["refused"]
+    assert "no drive with serial 'HDD-9'" in answer["problem"]
+    assert calls(tmp_path, "mkfs.ext4") == calls(tmp_path, "durawriter") == []
+
+
+@pytest.mark.parametrize("action", ["prepare", "write"])
+def test_a_bare_drive_that_is_in_use_is_refused(host, writer, capsys, tmp_path, action):
+    host.put(host.proc / "swaps", "Filename\n/dev/sda partition 1 0 -2\n")
+    answer = call(capsys, action, options=OPTIONS)
+    assert answer["refused"]
+    assert "in use as swap" in answer["problem"]
+    assert calls(tmp_path, "durawriter") == []
+
+
+@pytest.mark.parametrize("when", ["before_mount", "repair"])
+def test_a_repair_takes_a_lease(host, writer, tool, capsys, tmp_path, when):
+    tool("e2fsck", "true")
+    host.put(host.proc / "swaps", "Filename\n/dev/sda partition 1 0 -2\n")
+    after = {**AFTER, when: ["e2fsck", "-y"]}
+    assert call(capsys, "survey", filesystem=EXT4, after=after)["refused"]
+    assert calls(tmp_path, "e2fsck") == []
+
+
+def test_the_writer_gets_an_open_drive_and_no_path(host, writer, capsys, tmp_path):
+    answer = call(capsys, "write", options=OPTIONS, witness="tcp:10.0.2.2:5")
+    assert answer["problem"] == ""
+    (told,) = calls(tmp_path, "durawriter")
+    assert str(host.dev) not in told
+    assert "--witness tcp:10.0.2.2:5" in told
+    end = time.monotonic() + 10
+    while not (words := (tmp_path / "place-hdd-1.log").read_text().strip()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert words == f"{host.dev}/sda"
+
+
+def test_a_writer_that_ends_at_once_is_told_with_its_words(host, tool, capsys, monkeypatch):
+    tool("durawriter", "echo no witness >&2; exit 1")
+    monkeypatch.setattr(powercut, "PROGRAM", "durawriter")
+    answer = call(capsys, "write", options=OPTIONS)
+    assert not answer["refused"]
+    assert answer["problem"] == "the writer ended at once (exit 1): no witness"
+
+
+def test_a_file_system_that_cannot_be_mounted_is_a_finding(host, writer, tool, capsys):
+    tool("mount", "echo wrong superblock >&2; exit 32")
+    tool("smartctl", "echo '{}'")
+    tool("e2fsck", "echo damaged; exit 4")
+    after = {**AFTER, "check": ["e2fsck", "-n"]}
+    answer = call(capsys, "survey", filesystem=EXT4, after=after, options=OPTIONS)
+    assert answer["problem"] == ""
+    assert "wrong superblock" in answer["mount_problem"]
+    assert answer["lost"] == answer["mount_problem"]
+    assert answer["survey"] == ""
+    assert (answer["check"]["exit"], answer["check"]["last_lines"]) == (4, ["damaged"])
+
+
+def test_a_file_system_that_cannot_be_mounted_is_repaired_once(host, writer, tool, capsys, tmp_path):
+    tool("mount", f"test -e {tmp_path}/repaired && exit 1; echo wrong superblock >&2; exit 32")
+    tool("smartctl", "echo '{}'")
+    tool("e2fsck", f"touch {tmp_path}/repaired; echo repaired; exit 1")
+    after = {**AFTER, "repair": ["e2fsck", "-y"]}
+    answer = call(capsys, "survey", filesystem=EXT4, after=after, options=OPTIONS)
+    assert "exit 32" in answer["mount_problem"]
+    assert answer["repair"]["last_lines"] == ["repaired"]
+    assert len(calls(tmp_path, "mount")) == 2
+    assert "exit 1" in answer["lost"]

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a local NBD client sees each drive profile's latency, rates and bandwidth.
+
+A twin without a model of time (null model) says what the transport takes: nbdkit, its unix socket and the
+client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server serves.
+Its round trip of one operation at a time is `transport_us`, taken off the latencies that the client
+sees of the profiles' drives. Nothing else is: what this machine adds is in the errors, so run it on a machine
+that is idle. Latencies are the median of operations that all take the same time in the model (of a hard disk,
+the mean). Each figure is measured three times and the best kept.
+
+Exit code: 0 if the null model reaches 100 k operations a second and each profile's figures are within 10 %,
+1 if not, 2 if the bench could not run.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "virtuallab")]
+
+from nbd_load import load  # noqa: E402
+from twins import Twin  # noqa: E402
+
+from rig.virtuallab import profile, twin_parameters  # noqa: E402
+
+ROOT = TESTS.parent
+BAR_IOPS = 100_000
+BAR_PERCENT = 10.0
+ATTEMPTS = 3
+# At this many operations at once the client sees a drive's own rate, as long as this machine can serve it.
+DEPTH = 4
+
+
+def twin_of(folder, name, size):
+    words = twin_parameters.of(profile.load(name))
+    rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]
+    return Twin(folder, size=size, rails=rails, options=[w for w in words if not w.startswith("rail=")])
+
+
+def best(measure, better):
+    return better(measure() for _ in range(ATTEMPTS))
+
+
+def null_model(folder, seconds):
+    with Twin(folder, size="256M") as twin:
+        load(twin, "write", depth=4, block=1 << 20, seconds=1)  # no holes: reads are of data
+        iops = {
+            kind: best(lambda kind=kind: load(twin, f"rand{kind}", depth=32, seconds=seconds).iops, max)
+            for kind in ("read", "write")
+        }
+        transport = {
+            kind: best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).median_us, min)
+            for kind in ("read", "write")
+        }
+    return iops, transport
+
+
+def error_percent(seen, expected):
+    return 100 * (seen - expected) / expected
+
+
+def flash_errors(folder, name, transport, seconds):
+    """Percent by which the client's view is off: latencies alone, rate of a queue, bandwidth."""
+    flash = profile.load(name).flash
+    latency = flash.latency_us
+    alone = {
+        "read": latency.read + latency.page_read + 4096e6 / flash.read_bytes_per_second,
+        "write": latency.write + 4096e6 / flash.write_bytes_per_second,
+    }
+    bandwidth = {"read": flash.read_bytes_per_second, "write": flash.write_bytes_per_second}
+    errors = {}
+    with twin_of(folder, name, "2G") as twin:
+        for kind, expected in alone.items():
+            seen = best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).median_us, min)
+            errors[f"{kind}_latency"] = error_percent(seen - transport[kind], expected)
+        expected = min(DEPTH / (alone["read"] + transport["read"]), flash.channels / latency.page_read) * 1e6
+        seen = best(lambda: load(twin, "randread", depth=DEPTH, seconds=seconds).iops, max)
+        errors[f"read_rate_of_{DEPTH}"] = error_percent(seen, expected)
+        seen = best(
+            lambda: load(twin, "read", depth=8, block=128 << 10, seconds=seconds).bytes_per_second, max
+        )
+        errors["read_bandwidth"] = error_percent(seen, bandwidth["read"])
+    # Fresh each time: what is written first goes at the link's rate, into whatever takes it.
+    small = min(flash.slc_fraction * 2**31 or 2**31, 2**31) * 0.6
+    rates = []
+    for attempt in range(ATTEMPTS):
+        with twin_of(folder / f"fresh{attempt}", name, "2G") as twin:
+            brief = max(0.05, min(seconds, small / bandwidth["write"]))
+            rates.append(load(twin, "write", depth=8, block=128 << 10, seconds=brief).bytes_per_second)
+    errors["write_bandwidth"] = error_percent(max(rates), bandwidth["write"])
+    return errors
+
+
+def disk_errors(folder, name, transport, seconds):
+    disk = profile.load(name).disk
+    revolution_ms = 60e3 / disk.rpm
+    middle = (disk.outer_bytes_per_second + disk.inner_bytes_per_second) / 2
+    expected_us = 1e3 * (disk.seek_ms.average + revolution_ms / 2) + disk.command_us + 4096e6 / middle
+    outer = disk.outer_bytes_per_second * revolution_ms / (revolution_ms + disk.head_switch_ms)
+    with twin_of(folder, name, "2G") as twin:
+        # The mean of a few hundred places, not the best of three: places differ, not only the machine.
+        alone = load(twin, "randread", seconds=8 * seconds)
+        sequential = best(
+            lambda: (
+                load(twin, "read", depth=2, block=256 << 10, seconds=seconds, extent="10%").bytes_per_second
+            ),
+            max,
+        )
+    return {
+        "read_latency": error_percent(alone.mean_us - transport["read"], expected_us),
+        "read_bandwidth": error_percent(sequential, outer),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
+    parser.add_argument("--output", type=Path, default=ROOT / "results/bench/drives.json")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="jr") as place:
+        folder = Path(place)
+        iops, transport = null_model(folder / "null", arguments.seconds)
+        details = {}
+        for name in profile.names():
+            measure = flash_errors if profile.load(name).flash else disk_errors
+            details[name] = measure(folder / name, name, transport, arguments.seconds)
+    result = {
+        "iops_null_model": round(min(iops.values())),
+        "iops_null_model_by_operation": {kind: round(value) for kind, value in iops.items()},
+        "transport_us": {kind: round(value, 2) for kind, value in transport.items()},
+        "latency_error_percent_by_profile": {
+            name: round(max((e for key, e in errors.items() if "latency" in key), key=abs), 2)
+            for name, errors in details.items()
+        },
+        "error_percent": {
+            name: {key: round(e, 2) for key, e in errors.items()} for name, errors in details.items()
+        },
+    }
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+    missed = [f"null model: {result['iops_null_model']} operations a second, the bar is {BAR_IOPS}"]
+    if result["iops_null_model"] >= BAR_IOPS:
+        missed = []
+    missed += [
+        f"{name}: {key} is off by {e:.1f} %, the bar is {BAR_PERCENT:g} %"
+        for name, errors in details.items()
+        for key, e in errors.items()
+        if abs(e) > BAR_PERCENT
+    ]
+    for line in missed:
+        print(line, file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, AssertionError) as error:
+        print(f"bench_drives: {error}", file=sys.stderr)
+        sys.exit(2)

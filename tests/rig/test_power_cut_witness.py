@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The witness: what is in its ledger when it answers, and what it does from the moment of the cut on."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+import pytest
+
+from analysis.powercut import ledger as ledgers
+from rig.powercut.witness import Choice, Ledger, Witness
+
+
+class AfterLines:
+    """Chooses at the given line."""
+
+    def __init__(self, count, choice):
+        self.left, self.choice = count, choice
+
+    def saw(self, line):
+        self.left -= 1
+        return self.choice if self.left == 0 else None
+
+
+class Bench:
+    """A writer's end of the wire, and the ledger's file."""
+
+    def __init__(self, folder, trigger, cut):
+        self.path = folder / "ledger.jsonl"
+        self.ledger = Ledger(self.path)
+        self.ledger.write({"event": "begin", "campaign": "00", "generation": 1})
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.witness = Witness(self.listener, self.ledger, trigger, cut)
+
+    def __enter__(self):
+        self.witness.__enter__()
+        self.writer = socket.create_connection(self.listener.getsockname(), timeout=5)
+        self.answers = self.writer.makefile()
+        return self
+
+    def __exit__(self, *error):
+        self.answers.close()
+        self.writer.close()
+        self.witness.end(5)
+        self.listener.close()
+        self.ledger.close()
+
+    def tell(self, **line):
+        self.writer.sendall(json.dumps(line).encode() + b"\n")
+
+    def write(self, sequence):
+        self.tell(
+            event="issued",
+            sequence=sequence,
+            operation="write",
+            target="",
+            offset=0,
+            bytes=512,
+            call="pwrite",
+        )
+        self.tell(event="acknowledged", sequence=sequence)
+
+    def events(self):
+        return [json.loads(line)["event"] for line in self.path.read_text().splitlines()]
+
+
+@pytest.fixture
+def cuts():
+    return []
+
+
+@pytest.fixture
+def bench(tmp_path, cuts):
+    def make(trigger):
+        return Bench(tmp_path, trigger, lambda: cuts.append(time.monotonic()) or {"means": "none"})
+
+    return make
+
+
+def test_an_acknowledgement_is_on_disk_when_it_is_answered(bench):
+    with bench(AfterLines(99, None)) as at:
+        at.write(1)
+        assert at.answers.readline() == "ok\n"
+        assert at.events() == ["begin", "issued", "acknowledged"]
+
+
+def test_from_the_choice_on_nothing_is_answered_until_the_cut_and_then_only_with_stop(bench, cuts):
+    with bench(AfterLines(2, Choice(0.2, hold=True))) as at:
+        at.write(1)
+        at.writer.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            at.writer.recv(1)
+        assert not cuts
+        at.writer.settimeout(5)
+        assert at.witness.await_cut(5)
+        assert at.writer.recv(10) == b"stop\n"
+        at.write(2)
+        assert at.writer.recv(10) == b"stop\n"
+    assert len(cuts) == 1
+
+
+def test_without_holding_the_writer_goes_on_until_the_cut(bench, cuts):
+    with bench(AfterLines(1, Choice(0.2, hold=False))) as at:
+        at.write(1)
+        assert at.answers.readline() == "ok\n"
+        assert not cuts
+        assert at.witness.await_cut(5)
+
+
+def test_what_was_acknowledged_before_the_cut_counts_though_it_was_told_after_it(bench):
+    with bench(AfterLines(1, Choice(0.0, hold=True))) as at:
+        at.tell(event="issued", sequence=1, operation="write", target="", offset=0, bytes=512, call="pwrite")
+        assert at.witness.await_cut(5)
+        at.tell(event="acknowledged", sequence=1)
+    assert at.events() == ["begin", "issued", "cut", "acknowledged"]
+    assert ledgers.read(at.path).operations[0].acknowledged == 3
+
+
+def test_a_writer_whose_host_dies_in_the_middle_of_a_line_has_not_told_it(bench):
+    with bench(AfterLines(99, None)) as at:
+        at.write(1)
+        at.answers.readline()
+        at.writer.sendall(b'{"event":"acknowledged","sequ')
+    assert at.events() == ["begin", "issued", "acknowledged"]
+
+
+def test_a_writer_that_goes_before_the_moment_has_come_ends_the_wait(bench):
+    with bench(AfterLines(99, None)) as at:
+        at.writer.close()
+        at.answers.close()
+        began = time.monotonic()
+        assert not at.witness.await_cut(30)
+        assert time.monotonic() - began < 5
+
+
+def test_a_cut_that_fails_is_not_passed_over(tmp_path):
+    def fail():
+        raise RuntimeError("the switch does not answer")
+
+    with Bench(tmp_path, AfterLines(1, Choice(0.0, hold=True)), fail) as at:
+        at.write(1)
+        with pytest.raises(RuntimeError, match="does not answer"):
+            at.witness.await_cut(5)
+
+
+def test_a_ledger_is_never_written_over(tmp_path):
+    Ledger(tmp_path / "ledger.jsonl").close()
+    with pytest.raises(FileExistsError):
+        Ledger(tmp_path / "ledger.jsonl")

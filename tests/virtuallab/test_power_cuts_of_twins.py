@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Power cuts at the twins' own interface: what the checker finds on the drive, held against the twins' truth.
+
+JOULERIG_POWER_CUTS is the number of cuts of each profile (make test-powercut: 20, which makes 100, and half
+as many of each lie).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from analysis.powercut import folder
+from analysis.powercut.ledger import promises
+from rig import paths
+from rig.powercut import drive
+from rig.virtuallab import profile
+
+CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "2"))
+LYING_CUTS = max(1, CUTS // 2)
+VOLATILE = [name for name in profile.names() if not profile.load(name).plp]
+PROTECTED = [name for name in profile.names() if profile.load(name).plp]
+LIAR = "sata-consumer"  # ready soon after a cut; an HDD has to spin up
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
+    monkeypatch.setenv("JOULERIG_RESULTS", str(tmp_path / "results"))
+
+
+def cuts_of(name, cuts, *options):
+    """The cuts of a campaign on one twin, and what the twin itself says that it lost."""
+    place = drive.campaign(name, cuts, seed=7, options=list(options))
+    campaign = folder.load(place)
+    assert campaign.failed == {name: []}
+    done = campaign.cuts[name]
+    assert len(done) == cuts
+    truths = [
+        json.loads((place / "cuts" / name / f"{cut.number:04d}" / "truth.json").read_text())["cut"]
+        for cut in done
+    ]
+    return campaign.verdicts()[name], done, truths
+
+
+def harmed(counts):
+    return sum(count for fate, count in counts.items() if fate not in ("kept", "superseded"))
+
+
+def check_against_truth(cut, truth):
+    """What the twin says that it lost is what the checker found, both ways, as far as it can be seen."""
+    findings = cut.findings
+    if truth["lost_sectors"] == 0:
+        assert harmed(findings.promised) + harmed(findings.acknowledged) == 0
+    elif not findings.in_flight:
+        assert harmed(findings.promised) + harmed(findings.acknowledged) > 0
+
+
+@pytest.mark.parametrize("name", PROTECTED)
+def test_a_drive_with_power_loss_protection_loses_nothing(name):
+    verdict, cuts, truths = cuts_of(name, CUTS)
+    assert verdict.broken_cuts == 0
+    for cut, truth in zip(cuts, truths, strict=True):
+        assert harmed(cut.findings.acknowledged) == 0
+        assert truth["held_up"]
+        check_against_truth(cut, truth)
+
+
+@pytest.mark.parametrize("name", VOLATILE)
+def test_a_drive_without_loses_nothing_but_what_was_not_flushed(name):
+    verdict, cuts, truths = cuts_of(name, CUTS)
+    assert verdict.broken_cuts == 0
+    assert verdict.promised_writes > 0
+    for cut, truth in zip(cuts, truths, strict=True):
+        assert not truth["held_up"]
+        check_against_truth(cut, truth)
+
+
+@pytest.mark.parametrize("mode", ["all", "random", "torn", "reordered"])
+def test_a_drive_that_lies_about_flushes_is_caught_at_every_cut(mode):
+    verdict, cuts, truths = cuts_of(LIAR, LYING_CUTS, "lie=flush", f"cut_mode={mode}")
+    assert verdict.broken_cuts == LYING_CUTS
+    for cut, truth in zip(cuts, truths, strict=True):
+        assert truth["lost_sectors"] > 0
+        promised = promises(cut.ledger)
+        for violation in cut.findings.violations:
+            assert promised[violation.sequence].sequence == violation.promised_by
+
+
+def test_a_lying_drive_that_loses_everything_has_every_visible_promise_named():
+    # A cache that never gets full nor empties itself: nothing is durable but by the flushes it ignores.
+    options = ("lie=flush", "cut_mode=all", "destage=0", f"write_cache={1 << 30}")
+    _, cuts, _ = cuts_of(LIAR, LYING_CUTS, *options)
+    for cut in cuts:
+        kept = [v.sequence for v in cut.findings.violations]
+        superseded = cut.findings.promised.get("superseded", 0)
+        assert len(kept) + superseded == len(promises(cut.ledger))
+
+
+def test_the_state_of_the_checkout_is_left_clean():
+    cuts_of(LIAR, 1)
+    assert list(paths.run().iterdir()) == []

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"joulerig/workloads/internal/record"
+)
+
+const campaignID = "000102030405060708090a0b0c0d0e0f"
+
+// fakeWitness answers a writer over a unix socket: ok to the first lines, then stop.
+type fakeWitness struct {
+	address string
+	lines   chan []map[string]any
+}
+
+func newWitness(t *testing.T, acknowledgements int, between func(line map[string]any)) *fakeWitness {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "witness")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	w := &fakeWitness{"unix:" + path, make(chan []map[string]any, 1)}
+	go func() {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		var told []map[string]any
+		scanner := bufio.NewScanner(connection)
+		for scanner.Scan() {
+			line := map[string]any{}
+			if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+				t.Errorf("%q: %v", scanner.Text(), err)
+			}
+			told = append(told, line)
+			if between != nil {
+				between(line)
+			}
+			if line["event"] == "issued" {
+				continue
+			}
+			acknowledgements--
+			word := "ok\n"
+			if acknowledgements <= 0 {
+				word = "stop\n"
+			}
+			if _, err := connection.Write([]byte(word)); err != nil {
+				break
+			}
+		}
+		w.lines <- told
+	}()
+	return w
+}
+
+func (w *fakeWitness) told(t *testing.T) []map[string]any {
+	t.Helper()
+	select {
+	case lines := <-w.lines:
+		return lines
+	case <-time.After(20 * time.Second):
+		t.Fatal("the writer does not end")
+		return nil
+	}
+}
+
+func execute(t *testing.T, words ...string) (int, string, string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code := run(words, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// emptyDrive gives the descriptor of a file in a drive's place, twice: it can be given away once each time.
+func emptyDrive(t *testing.T, bytes int64) func() string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "drive")
+	if err := os.WriteFile(path, make([]byte, bytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func() string {
+		descriptor, err := unix.Open(path, unix.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(descriptor)
+	}
+}
+
+func survey(t *testing.T, words ...string) (files map[string]int64, extents []extent) {
+	t.Helper()
+	code, out, message := execute(t, append([]string{"survey", "--campaign", campaignID}, words...)...)
+	if code != 0 {
+		t.Fatalf("survey: exit %d: %s", code, message)
+	}
+	files = map[string]int64{}
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, `"state"`) {
+			var e extent
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			extents = append(extents, e)
+			continue
+		}
+		var s surveyed
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatal(err)
+		}
+		files[s.Target] = s.Bytes
+	}
+	return files, extents
+}
+
+// checkOrder fails where an acknowledgement was told before its issue, or twice.
+func checkOrder(t *testing.T, lines []map[string]any) (operations map[float64]map[string]any, acknowledged []float64) {
+	t.Helper()
+	operations = map[float64]map[string]any{}
+	done := map[float64]bool{}
+	for _, line := range lines {
+		sequence := line["sequence"].(float64)
+		if line["event"] == "issued" {
+			operations[sequence] = line
+			continue
+		}
+		if operations[sequence] == nil || done[sequence] {
+			t.Errorf("acknowledged out of order: %v", line)
+		}
+		done[sequence] = true
+		acknowledged = append(acknowledged, sequence)
+	}
+	return operations, acknowledged
+}
+
+func TestEveryAcknowledgedWriteOfADriveIsThere(t *testing.T) {
+	drive := emptyDrive(t, 1<<20)
+	witness := newWitness(t, 200, nil)
+	code, _, message := execute(t, "write", "--campaign", campaignID, "--generation", "4",
+		"--witness", witness.address, "--device-fd", drive(), "--region-bytes", "1048576", "--slot-sectors", "8")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, message)
+	}
+	operations, acknowledged := checkOrder(t, witness.told(t))
+	newest := map[uint64]float64{} // offset of a sector -> newest write of it
+	kinds := map[string]int{}
+	for sequence := 1.0; operations[sequence] != nil; sequence++ {
+		o := operations[sequence]
+		kinds[o["operation"].(string)]++
+		for at := uint64(0); at < uint64(o["bytes"].(float64)); at += record.SectorBytes {
+			newest[uint64(o["offset"].(float64))+at] = sequence
+		}
+	}
+	for _, kind := range []string{opWrite, opDurableWrite, opFlush} {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s in %d operations", kind, len(acknowledged))
+		}
+	}
+	files, extents := survey(t, "--device-fd", drive(), "--region-bytes", "1048576")
+	if files[""] != 1<<20 {
+		t.Errorf("surveyed %d bytes", files[""])
+	}
+	found := 0
+	for _, e := range extents {
+		for i := range e.Sectors {
+			want := newest[e.Offset+uint64(i*record.SectorBytes)]
+			if e.State == record.Written {
+				found++
+			}
+			if e.Sequence != uint64(want) || (want != 0) != (e.State == record.Written) {
+				t.Errorf("at %d: %+v, the newest write is %v", e.Offset, e, want)
+			}
+		}
+	}
+	if found != len(newest) {
+		t.Errorf("%d sectors show a record, %d were written", found, len(newest))
+	}
+}
+
+func TestWritesOfARoundNeverShareASector(t *testing.T) {
+	drive := emptyDrive(t, 64<<10)
+	witness := newWitness(t, 300, nil)
+	if code, _, message := execute(t, "write", "--campaign", campaignID, "--witness", witness.address,
+		"--device-fd", drive(), "--region-bytes", "65536", "--slot-sectors", "16", "--depth", "8"); code != 0 {
+		t.Fatalf("exit %d: %s", code, message)
+	}
+	inFlight := map[float64]map[string]any{}
+	together := 0
+	for _, line := range witness.told(t) {
+		sequence := line["sequence"].(float64)
+		if line["event"] != "issued" {
+			delete(inFlight, sequence)
+			continue
+		}
+		for _, other := range inFlight {
+			if line["operation"] == opFlush || other["operation"] == opFlush {
+				t.Fatalf("a flush in flight with %v", other)
+			}
+			first, second := line["offset"].(float64), other["offset"].(float64)
+			if first < second+other["bytes"].(float64) && second < first+line["bytes"].(float64) {
+				t.Fatalf("%v and %v overlap", line, other)
+			}
+		}
+		inFlight[sequence] = line
+		together = max(together, len(inFlight))
+	}
+	if together < 2 {
+		t.Errorf("at most %d operations were in flight at once", together)
+	}
+}
+
+func TestTheWriterWaitsForTheWitness(t *testing.T) {
+	directory := t.TempDir()
+	pause := 20 * time.Millisecond
+	witness := newWitness(t, 15, func(line map[string]any) {
+		if line["event"] == "acknowledged" {
+			time.Sleep(pause)
+		}
+	})
+	began := time.Now()
+	if code, _, message := execute(t, "write", "--campaign", campaignID, "--witness", witness.address,
+		"--directory", directory); code != 0 {
+		t.Fatalf("exit %d: %s", code, message)
+	}
+	if took := time.Since(began); took < 15*pause {
+		t.Errorf("15 acknowledgements, %v each, took %v", pause, took)
+	}
+}
+
+func TestEveryPatternOfADirectoryIsToldAndFound(t *testing.T) {
+	directory := t.TempDir()
+	witness := newWitness(t, 400, nil)
+	if code, _, message := execute(t, "write", "--campaign", campaignID, "--generation", "2", "--seed", "5",
+		"--witness", witness.address, "--directory", directory); code != 0 {
+		t.Fatalf("exit %d: %s", code, message)
+	}
+	operations, _ := checkOrder(t, witness.told(t))
+	calls := map[string]int{}
+	appended := 0.0
+	for _, o := range operations {
+		calls[o["call"].(string)]++
+		if o["operation"] == opWrite && o["target"] == appendFile {
+			appended += o["bytes"].(float64)
+		}
+	}
+	for _, call := range []string{"open O_CREAT", "pwrite", "pwrite O_DSYNC", "fsync", "fdatasync", "rename", "fsync of the directory"} {
+		if calls[call] == 0 {
+			t.Errorf("no %q in %d operations: %v", call, len(operations), calls)
+		}
+	}
+	files, extents := survey(t, "--directory", directory, "--generation", "2")
+	for _, name := range []string{overwriteFile, appendFile, dsyncFile, unflushedFile, currentFile} {
+		if _, there := files[name]; !there {
+			t.Errorf("no file %s: %v", name, files)
+		}
+	}
+	if files[appendFile] != int64(appended) {
+		t.Errorf("append has %d bytes, %v were appended", files[appendFile], appended)
+	}
+	for _, e := range extents {
+		if e.State != record.Written {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+func TestADamagedSectorAndATornTailAreFound(t *testing.T) {
+	directory := t.TempDir()
+	witness := newWitness(t, 60, nil)
+	if code, _, message := execute(t, "write", "--campaign", campaignID, "--generation", "1",
+		"--witness", witness.address, "--directory", directory); code != 0 {
+		t.Fatalf("exit %d: %s", code, message)
+	}
+	path := filepath.Join(generationFolder(directory, 1), overwriteFile)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt([]byte{0xff}, 5*record.SectorBytes+200); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Truncate(20*record.SectorBytes + 7); err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	_, extents := survey(t, "--directory", directory, "--generation", "1")
+	found := map[uint64]record.State{}
+	for _, e := range extents {
+		if e.Target == overwriteFile {
+			found[e.Offset] = e.State
+		}
+	}
+	if found[5*record.SectorBytes] != record.Damaged || found[20*record.SectorBytes] != record.Foreign {
+		t.Errorf("%v", found)
+	}
+}
+
+func TestWrongWordsAreRefusedInOneLine(t *testing.T) {
+	for _, c := range []struct{ words, message string }{
+		{"", "expected write or survey"},
+		{"write --campaign 00 --directory /x", "expected 32 hexadecimal digits"},
+		{"write --campaign " + campaignID + " --directory /x", "--witness: missing"},
+		{"survey --campaign " + campaignID, "exactly one of"},
+		{"survey --campaign " + campaignID + " --directory /x --nbd unix:/y", "exactly one of"},
+		{"survey --campaign " + campaignID + " --directory /x --region-bytes 100", "multiple of 512"},
+		{"write --campaign " + campaignID + " --witness - --directory /x --slot-sectors 0", "--slot-sectors: 0"},
+		{"write --campaign " + campaignID + " --witness - --directory /x --depth 999", "--depth: 999"},
+	} {
+		code, _, message := execute(t, strings.Fields(c.words)...)
+		if code != exitUsage || !strings.Contains(message, c.message) || strings.Count(message, "\n") != 1 {
+			t.Errorf("%q: exit %d, %q", c.words, code, message)
+		}
+	}
+}
