@@ -85,6 +85,7 @@ CREATE TABLE energy (              -- one row per run, phase and rail that is me
   PRIMARY KEY (run, phase, meter, rail, drive)  -- since version 3 with the drive: two on one meter may share a rail's name
 );
 
+-- device_bound_fraction, since version 3: part of the workload phase in which a twin's model of time set the pace; NULL on a physical host.
 CREATE TABLE result (              -- one row per run with performance and energy of the workload phase
   run TEXT PRIMARY KEY REFERENCES run(id),
   joules REAL,                     -- sum over the drive's rails; NULL when any rail is missing
@@ -93,9 +94,9 @@ CREATE TABLE result (              -- one row per run with performance and energ
   mean_watts REAL,
   ai_ops_per_joule REAL,
   ai_mb_per_joule REAL,
-  joules_low REAL,                 -- since version 2: sums over the rails, NULL when any is not known
+  joules_low REAL,                 -- since version 2: sums over the rails; NULL when any is not known
   joules_high REAL,
-  device_bound_fraction REAL       -- since version 3: part of the phase in which a twin's model of time set the pace; NULL on a physical host
+  device_bound_fraction REAL
 );
 
 CREATE TABLE io (                  -- counters over the workload phase, by who counted

@@ -146,6 +146,7 @@ def test_columns_with_a_dimension_name_their_unit():
         "duplicate_samples",
         "repeated_samples",
         "surplus_samples",
+        "device_bound_fraction",
         "runs_planned",
         "runs_counted",
     }
