@@ -6,8 +6,9 @@ A twin without a model of time (null model) says what the transport takes: nbdki
 client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server serves.
 Its round trip of one operation at a time is `transport_us`, taken off the latencies that the client
 sees of the profiles' drives. Nothing else is: what this machine adds is in the errors, so run it on a machine
-that is idle. Latencies are the median of operations that all take the same time in the model (of a hard disk,
-the mean). Each figure is measured three times and the best kept.
+that is idle. The backing files are in memory (/dev/shm): the disk under a checkout is no part of a twin.
+Latencies are the median of operations that all take the same time in the model (of a hard disk, the mean).
+Each figure is measured three times and the best kept.
 
 Exit code: 0 if the null model reaches 100 k operations a second and each profile's figures are within 10 %,
 1 if not, 2 if the bench could not run.
@@ -121,7 +122,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
     parser.add_argument("--output", type=Path, default=ROOT / "results/bench/drives.json")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="jr") as place:
+    with tempfile.TemporaryDirectory(prefix="jr", dir="/dev/shm") as place:
         folder = Path(place)
         iops, transport = null_model(folder / "null", arguments.seconds)
         details = {}

@@ -8,13 +8,13 @@
 #include <time.h>
 
 #define NS_PER_SECOND 1000000000
-/* A sleep ends some microseconds late, mostly less than these: they are spent
- * looking at the clock. By one thread at a time, so that a core is left for the
- * others; the rest sleep to the end. */
-#define SPIN_NS 25000
-#define MOST_SPINNING 1
+/* A sleep ends some microseconds late; how many shows. By so many it ends early, and
+ * what is left then is spent looking at the clock: nothing is handed back too soon. */
+#define MARGIN_NS 3000
+#define MOST_EARLY_NS 25000
+#define LATE_WEIGHT 16
 
-static atomic_int spinning;
+static _Atomic int64_t usual_late_ns = MOST_EARLY_NS / 2;
 
 /* The kernel otherwise adds up to 50 us to a sleep, to let timers expire together. */
 static void be_precise(void)
@@ -26,30 +26,29 @@ static void be_precise(void)
 	is_precise = true;
 }
 
-static void sleep_until(int64_t time_ns)
+static void learn_late(int64_t late_ns)
 {
-	struct timespec until = { .tv_sec = time_ns / NS_PER_SECOND, .tv_nsec = time_ns % NS_PER_SECOND };
+	int64_t usual_ns = atomic_load_explicit(&usual_late_ns, memory_order_relaxed);
 
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	if (late_ns > MOST_EARLY_NS)
+		late_ns = MOST_EARLY_NS;
+	usual_ns += (late_ns - usual_ns) / LATE_WEIGHT;
+	atomic_store_explicit(&usual_late_ns, usual_ns, memory_order_relaxed);
 }
 
 int device_wait(struct drive *drive, const struct device_operation *operation)
 {
 	int64_t end_ns = operation->timing.complete_ns;
+	int64_t wake_ns = end_ns - MARGIN_NS - atomic_load_explicit(&usual_late_ns, memory_order_relaxed);
 
-	if (drive_monotonic_ns() >= end_ns)
-		return 0;
 	be_precise();
-	if (end_ns - drive_monotonic_ns() > SPIN_NS &&
-	    cut_wait(drive->cut, operation->cycle, end_ns - SPIN_NS) < 0)
-		return -1;
-	if (atomic_fetch_add(&spinning, 1) < MOST_SPINNING) {
-		while (drive_monotonic_ns() < end_ns)
-			;
-	} else {
-		sleep_until(end_ns);
+	if (drive_monotonic_ns() < wake_ns) {
+		if (cut_wait(drive->cut, operation->cycle, wake_ns) < 0)
+			return -1;
+		learn_late(drive_monotonic_ns() - wake_ns);
 	}
-	atomic_fetch_sub(&spinning, 1);
+	while (drive_monotonic_ns() < end_ns)
+		;
 	return 0;
 }
 
