@@ -207,6 +207,7 @@ def test_single_level_cells_are_fast_until_they_are_full_and_fold_when_left_alon
         tail, in_tail = watched(twin, "write", depth=4, block=64 << 10, seconds=0.5)
         full = twin.state()["health"]["slc_bytes"]
         wait_for(lambda: twin.state()["health"]["slc_bytes"] == 0, 10, "the cells are folded")
+        time.sleep(0.2)  # the last programs of it are under way
         after = twin.state()
     assert full == 16 * MIB
     fast, slow = 4 * 16384 / 500e-6, 4 * 16384 / 2000e-6
