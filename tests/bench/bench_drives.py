@@ -16,6 +16,7 @@ Exit code: 0 if the null model reaches 100 k operations a second and each profil
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -23,6 +24,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "virtuallab")]
 
+from drive_figures import outermost_bytes_per_second, random_read_us  # noqa: E402
 from nbd_load import load  # noqa: E402
 from twins import Twin  # noqa: E402
 
@@ -32,14 +34,21 @@ ROOT = TESTS.parent
 BAR_IOPS = 100_000
 BAR_PERCENT = 10.0
 ATTEMPTS = 3
+BYTES = 2 << 30
 # At this many operations at once the client sees a drive's own rate, as long as this machine can serve it.
 DEPTH = 4
 
 
-def twin_of(folder, name, size):
+def twin_of(folder, name, bytes_):
+    """A twin of a shipped profile; its file has its memory, and no data: a fresh drive."""
+    folder.mkdir(parents=True)
+    with (folder / "drive.img").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, bytes_)
     words = twin_parameters.of(profile.load(name))
     rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]
-    return Twin(folder, size=size, rails=rails, options=[w for w in words if not w.startswith("rail=")])
+    return Twin(
+        folder, size=str(bytes_), rails=rails, options=[w for w in words if not w.startswith("rail=")]
+    )
 
 
 def best(measure, better):
@@ -74,7 +83,7 @@ def flash_errors(folder, name, transport, seconds):
     }
     bandwidth = {"read": flash.read_bytes_per_second, "write": flash.write_bytes_per_second}
     errors = {}
-    with twin_of(folder, name, "2G") as twin:
+    with twin_of(folder, name, BYTES) as twin:
         for kind, expected in alone.items():
             seen = best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).median_us, min)
             errors[f"{kind}_latency"] = error_percent(seen - transport[kind], expected)
@@ -86,10 +95,10 @@ def flash_errors(folder, name, transport, seconds):
         )
         errors["read_bandwidth"] = error_percent(seen, bandwidth["read"])
     # Fresh each time: what is written first goes at the link's rate, into whatever takes it.
-    small = min(flash.slc_fraction * 2**31 or 2**31, 2**31) * 0.6
+    small = (flash.slc_fraction or 1) * BYTES * 0.6
     rates = []
     for attempt in range(ATTEMPTS):
-        with twin_of(folder / f"fresh{attempt}", name, "2G") as twin:
+        with twin_of(folder / f"fresh{attempt}", name, BYTES) as twin:
             brief = max(0.05, min(seconds, small / bandwidth["write"]))
             rates.append(load(twin, "write", depth=8, block=128 << 10, seconds=brief).bytes_per_second)
     errors["write_bandwidth"] = error_percent(max(rates), bandwidth["write"])
@@ -98,11 +107,7 @@ def flash_errors(folder, name, transport, seconds):
 
 def disk_errors(folder, name, transport, seconds):
     disk = profile.load(name).disk
-    revolution_ms = 60e3 / disk.rpm
-    middle = (disk.outer_bytes_per_second + disk.inner_bytes_per_second) / 2
-    expected_us = 1e3 * (disk.seek_ms.average + revolution_ms / 2) + disk.command_us + 4096e6 / middle
-    outer = disk.outer_bytes_per_second * revolution_ms / (revolution_ms + disk.head_switch_ms)
-    with twin_of(folder, name, "2G") as twin:
+    with twin_of(folder, name, BYTES) as twin:
         # The mean of a few hundred places, not the best of three: places differ, not only the machine.
         alone = load(twin, "randread", seconds=8 * seconds)
         sequential = best(
@@ -112,8 +117,8 @@ def disk_errors(folder, name, transport, seconds):
             max,
         )
     return {
-        "read_latency": error_percent(alone.mean_us - transport["read"], expected_us),
-        "read_bandwidth": error_percent(sequential, outer),
+        "read_latency": error_percent(alone.mean_us - transport["read"], random_read_us(disk)),
+        "read_bandwidth": error_percent(sequential, outermost_bytes_per_second(disk)),
     }
 
 

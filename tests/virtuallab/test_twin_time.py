@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from drive_figures import outermost_bytes_per_second, random_read_us
 from nbd_load import load
 from programs import wait_for
 from twins import Twin
@@ -225,14 +226,10 @@ def test_a_hard_disk_seeks_and_turns(tmp_path):
         queued, _ = watched(twin, "randread", depth=16, seconds=3)
         sequential, in_sequential = watched(twin, "read", depth=2, block=256 << 10, seconds=1.5)
         joules = twin.state()["rails"][1]["cause_joules"]
-    middle = (disk.outer_bytes_per_second + disk.inner_bytes_per_second) / 2
-    revolution_ms = 60e3 / disk.rpm
-    expected_ms = disk.seek_ms.average + revolution_ms / 2 + disk.command_us * 1e-3 + 4096e3 / middle
-    assert watch.model_us["read"] / 1e3 == pytest.approx(expected_ms, rel=0.1)
+    assert watch.model_us["read"] == pytest.approx(random_read_us(disk), rel=0.1)
     assert alone.mean_us >= watch.model_us["read"]
     assert queued.iops > 1.4 * alone.iops
-    # The outermost zone: a track a revolution, less the change to the next.
-    outer = disk.outer_bytes_per_second * revolution_ms / (revolution_ms + disk.head_switch_ms)
+    outer = outermost_bytes_per_second(disk)
     assert sequential.bytes_per_second <= outer * 1.1
     assert sequential.bytes_per_second >= outer * 0.9 * in_sequential.device_bound
     assert joules["seek"] > 0

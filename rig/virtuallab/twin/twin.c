@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,14 @@ static bool punches;
 static int backing = -1;
 static struct truth *truth;
 static struct drive drive = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The write cache's memory comes and goes with every write: given back to the kernel
+ * each time, it would have to be zeroed and mapped anew. */
+static void twin_load(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
 
 static void twin_unload(void)
 {
@@ -589,6 +598,7 @@ static struct nbdkit_plugin plugin = {
 	.longname = "Joulerig digital twin of a drive",
 	.version = "1",
 	.description = "A drive that takes its time, with a power model that tells its true joules.",
+	.load = twin_load,
 	.unload = twin_unload,
 	.config = twin_config,
 	.config_complete = twin_config_complete,

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a client must see of a drive, in closed form from its profile."""
+
+from __future__ import annotations
+
+from rig.virtuallab.profile import Disk
+
+
+def random_read_us(disk: Disk) -> float:
+    """Mean microseconds of a random 4 KiB read alone: average seek, half a revolution, command, transfer."""
+    middle = (disk.outer_bytes_per_second + disk.inner_bytes_per_second) / 2
+    return 1e3 * (disk.seek_ms.average + 30e3 / disk.rpm) + disk.command_us + 4096e6 / middle
+
+
+def outermost_bytes_per_second(disk: Disk) -> float:
+    """Sequential rate of the outermost zone: a track a revolution, less the change to the next."""
+    revolution_ms = 60e3 / disk.rpm
+    return disk.outer_bytes_per_second * revolution_ms / (revolution_ms + disk.head_switch_ms)
