@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives of memory, external journals and arrays, on a real kernel: DAX, brd, jbd2, md, scsi_debug."""
+"""Drives of memory, external journals and arrays, on a real kernel: DAX, brd, jbd2, md, scsi_debug.
+
+Of `make test-arrays`: two more inventories have to be provisioned.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +17,11 @@ import pytest
 import yaml
 from lab_driver import FACTORS, ROOT, Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif("JOULERIG_ARRAYS" not in os.environ, reason="make test-arrays runs these"),
+]
 
 SHORT = {"idle_seconds": 1, "workload_seconds": 3, "tail_seconds": 1}
 ERROR_BAR_PERCENT = 1.0
