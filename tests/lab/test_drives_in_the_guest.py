@@ -18,26 +18,30 @@ DISK = profile.load("hdd-7200").disk
 
 
 def reads(lab: Lab, *words: str) -> tuple[dict, float]:
-    """What fio tells of reads of the bare drive, and the part of them that the device set the pace."""
-    before = lab.twins()[DRIVE]["counters"]
+    """What fio tells of reads of the bare drive, and the part of their time that the device set the pace."""
+
+    def device_bound_ns() -> int:
+        return lab.twins()[DRIVE]["counters"]["device_bound_ns"]
+
+    before = device_bound_ns()
     told = json.loads(
         lab.ssh(
-            "fio --name=reads --readonly --filename=$(ls /dev/disk/by-id/*JRHDD0001 | head -1) --direct=1"
+            "fio --name=reads --readonly --filename=/dev/disk/by-id/wwn-0x5000c500b0000001 --direct=1"
             f" --ioengine=libaio --time_based --output-format=json {' '.join(words)}"
         )
-    )
-    after = lab.twins()[DRIVE]["counters"]
-    rise = {name: after[name] - before[name] for name in ("busy_ns", "device_bound_ns")}
-    return told["jobs"][0]["read"], rise["device_bound_ns"] / rise["busy_ns"]
+    )["jobs"][0]["read"]
+    return told, (device_bound_ns() - before) / (told["runtime"] * 1e6)
 
 
 def test_random_reads_of_a_hard_disk_take_a_seek_and_half_a_turn(lab: Lab):
+    """One at a time: between two of them the drive waits for the guest, which is no time of the drive's."""
     seen, device_bound = reads(lab, "--rw=randread", "--bs=4k", "--iodepth=1", "--runtime=8")
-    assert device_bound > 0.95
-    assert seen["lat_ns"]["mean"] / 1e3 == pytest.approx(random_read_us(DISK), rel=0.1)
+    assert device_bound > 0.7
+    assert seen["lat_ns"]["mean"] / 1e3 * device_bound == pytest.approx(random_read_us(DISK), rel=0.1)
 
 
 def test_sequential_reads_of_a_hard_disk_are_its_tracks(lab: Lab):
+    """Several at once: the drive is never without work."""
     seen, device_bound = reads(lab, "--rw=read", "--bs=512k", "--iodepth=4", "--runtime=4")
-    assert device_bound > 0.95
+    assert device_bound > 0.9
     assert seen["bw_bytes"] == pytest.approx(outermost_bytes_per_second(DISK), rel=0.1)
