@@ -23,7 +23,7 @@ def of_interval(lab: Lab, host: str, drive: str, durable: DurableWrites, trace: 
     interval = Phase("workload", durable.start_ns, durable.end_ns, 0, 0)
     try:
         with measure.client(lab) as database:
-            rows, missing = measure.energies(lab, database, host, drive, [interval], trace)
+            rows, missing = measure.energies(lab, database, host, [drive], [interval], trace)
     except (InfluxError, UserError) as error:
         return {"joules": None, "no_joules": str(error)}
     if missing or not rows:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Host times on the controller's axis, and energy of phases from a real InfluxDB: never a guess."""
 
+import contextlib
 import math
 
 import pytest
 
 from analysis import meters
 from analysis.influx import Client
+from analysis.powercut.durable import DurableWrites
 from rig import measure
 from rig.errors import UserError
+from rig.powercut import energy as powercut_energy
 
 S = 1_000_000_000
 
@@ -112,6 +115,16 @@ def test_energy_of_each_phase_and_rail(influxd, database, bench, streaming, tmp_
     }
     assert rows[1]["samples"] == rows[1]["expected"] == 4000
     assert rows[1]["true_joules"] is None
+
+
+def test_energy_between_the_promises_of_a_power_cut(
+    influxd, database, bench, streaming, tmp_path, monkeypatch
+):
+    write_rail(influxd, "fast", "tap1", 5.0)
+    monkeypatch.setattr(measure, "client", lambda lab: contextlib.nullcontext(database))
+    promised = DurableWrites(10, 40960, BEGIN + 3 * S, BEGIN + 5 * S)
+    found = powercut_energy.of_interval(bench, "bench1", "fast", promised, tmp_path / "power.csv")
+    assert found == {"joules": pytest.approx(10.0), "no_joules": ""}
 
 
 # --- the interval around it
