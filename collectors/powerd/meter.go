@@ -172,6 +172,10 @@ func (m *Meter) takesCommands(commands io.Writer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.commands = commands
+	if s, streams := m.feed.(*streamed); streams && s.recording != nil {
+		// It may have been asked for since srcap was given its arguments.
+		s.wantSamples(true)
+	}
 }
 
 // frame takes a frame of the stream, whose payload is good until settle. An error means that the stream is of no use.

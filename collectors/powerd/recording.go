@@ -89,15 +89,21 @@ func (m *Meter) record(s *streamed, path string, maxBytes int64) (<-chan struct{
 		return nil, nil
 	}
 	m.rawAnswer = make(chan struct{})
-	m.tell("raw on")
+	s.wantSamples(true)
 	return m.rawAnswer, nil
 }
 
-// tell gives srcap a command. One that is not read is the end of that srcap, which others notice.
-func (m *Meter) tell(command string) {
-	if m.commands != nil {
-		_, _ = io.WriteString(m.commands, command+"\n")
+// wantSamples tells the srcap that runs, if one does and adds rails up, whether their samples are wanted instead. A command that
+// is not read is the end of that srcap, which others notice.
+func (s *streamed) wantSamples(want bool) {
+	if s.m.commands == nil || len(s.summed) == 0 {
+		return
 	}
+	command := "raw off\n"
+	if want {
+		command = "raw on\n"
+	}
+	_, _ = io.WriteString(s.m.commands, command)
 }
 
 // stopRecording ends a recording, and returns what became of it; an error where there is none.
@@ -107,8 +113,8 @@ func (m *Meter) stopRecording() (recordingAnswer, error) {
 	var r *recording
 	if streams {
 		r, s.recording = s.recording, nil
-		if r != nil && len(s.summed) > 0 {
-			m.tell("raw off")
+		if r != nil {
+			s.wantSamples(false)
 		}
 	}
 	m.mu.Unlock()

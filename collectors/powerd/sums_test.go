@@ -219,6 +219,24 @@ func TestARecordingAsksForSamplesAndWaitsForThem(t *testing.T) {
 	}
 }
 
+func TestARecordingAskedForWhileSrcapStartsGetsItsSamples(t *testing.T) {
+	m, _ := testMeter(t)
+	if args := strings.Join(m.beginStream(), " "); strings.Contains(args, "--raw") {
+		t.Fatalf("srcap is started with %s", args)
+	}
+	if err := m.startRecording(filepath.Join(t.TempDir(), "w.parquet"), 1e6); err != nil {
+		t.Fatal(err)
+	}
+	said := &commands{m: m}
+	m.takesCommands(said)
+	if _, err := m.stopRecording(); err != nil {
+		t.Fatal(err)
+	}
+	if said.said.String() != "raw on\nraw off\n" {
+		t.Errorf("said %q", said.said.String())
+	}
+}
+
 func TestARecordingOfAStreamThatBeginsAnewDoesNotWaitForTheOldOne(t *testing.T) {
 	m, _ := testMeter(t)
 	m.beginStream()
