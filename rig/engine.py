@@ -18,7 +18,7 @@ from rig import controller, files, filesystems, fio_report, measure, paths, prov
 from rig import journal as journals
 from rig.errors import UserError
 from rig.journal import Journal
-from rig.lab import Lab, TestHost
+from rig.lab import Lab
 
 
 def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
@@ -114,8 +114,10 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "host": run["host"],
         "drive": run["drive"],
         "array": run["drive"] in host.arrays,
-        "members": [_declared(host, name) for name in lab.members_of(run["host"], run["drive"])],
-        "journal": _declared(host, journal_drive) if journal_drive else {},
+        "members": [
+            host.drives[name].declared_as(name) for name in lab.members_of(run["host"], run["drive"])
+        ],
+        "journal": host.drives[journal_drive].declared_as(journal_drive) if journal_drive else {},
         "filesystem": {"name": run["filesystem"], **filesystem.model_dump()},
         "scheduler": run["scheduler"],
         "write_cache": definition["write_cache"] or "",
@@ -124,12 +126,6 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "seed": definition["seed"] * 1000 + run["replicate"],
         "clock_server": controller.deployment(lab, run["host"])["rig_clock_server"],
     }
-
-
-def _declared(host: TestHost, drive: str) -> dict[str, Any]:
-    """What a host must know of a drive to find it."""
-    known = host.drives[drive].model_dump(include={"interface", "serial", "wwn", "size_bytes"})
-    return {"name": drive, **known}
 
 
 def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], lab: Lab) -> str:

@@ -74,6 +74,10 @@ class Drive(Strict):
     profile: Name | None = None
     description: str = ""
 
+    def declared_as(self, name: str) -> dict[str, Any]:
+        """What a test host must know of the drive `name` to find it and to tell it from others."""
+        return {"name": name, **self.model_dump(include={"interface", "serial", "wwn", "size_bytes"})}
+
     @property
     def of_memory(self) -> bool:
         """Whether it is memory of its test host: nothing that could be plugged in elsewhere, and no twin."""

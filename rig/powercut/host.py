@@ -47,11 +47,7 @@ class Host:
 
     def ask(self, subject: Subject, action: str, **more: Any) -> Mapping[str, Any]:
         """What the host answers. Raises UserError where it could not do it."""
-        drive = self.lab.hosts[self.name].drives[subject.drive]
-        member = {
-            "name": subject.drive,
-            **drive.model_dump(include={"interface", "serial", "wwn", "size_bytes"}),
-        }
+        member = self.lab.hosts[self.name].drives[subject.drive].declared_as(subject.drive)
         definition = {}
         if subject.filesystem:
             made = filesystems.of(self.lab)[subject.filesystem].model_dump()

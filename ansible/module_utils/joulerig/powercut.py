@@ -117,9 +117,10 @@ def _mount(undo, member, definition, device, result):
     return ""
 
 
-def _read(command, keep):
+def _complete(command, remedy, keep=()):
+    """`command` when it has ended, with whatever exit code; `remedy` is for a host that has no such tool."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -128,7 +129,11 @@ def _read(command, keep):
             pass_fds=keep,
         )
     except FileNotFoundError:
-        raise Refused(f"{command[0]}: not on this host; playbooks/power_cut.yml puts it there") from None
+        raise Refused(f"{command[0]}: not on this host; {remedy}") from None
+
+
+def _read(command, keep):
+    done = _complete(command, "playbooks/power_cut.yml puts it there", keep)
     if done.returncode:
         raise Failed(f"read back: {done.stderr.strip()}")
     return done.stdout
@@ -136,12 +141,7 @@ def _read(command, keep):
 
 def _checker(command, device):
     """What a file system's checker says. Its exit code is a finding, not a failure of ours."""
-    try:
-        done = subprocess.run(
-            [*command, device], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=READ_SECONDS
-        )
-    except FileNotFoundError:
-        raise Refused(f"{command[0]}: not on this host; playbooks/provision.yml installs it") from None
+    done = _complete([*command, device], "playbooks/provision.yml installs it")
     words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return {"command": [*command, device], "exit": done.returncode, "last_lines": words[-FOUND_LINES:]}
 

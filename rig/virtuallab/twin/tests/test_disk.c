@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "check.h"
 #include "disk.h"
+#include "near.h"
 #include "random.h"
 
 #include <math.h>
@@ -32,14 +32,6 @@ static const struct disk_config plain = {
 	.write_cache_bytes = 2 * MIB,
 	.read_ahead_bytes = 1 * MIB,
 };
-
-static void check_near(const char *what, double found, double expected, double relative)
-{
-	if (!(fabs(found - expected) <= relative * fabs(expected))) {
-		printf("%s: %.9g, expected %.9g within %g\n", what, found, expected, relative);
-		failures++;
-	}
-}
 
 static struct disk *new_disk(const struct disk_config *config)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "check.h"
 #include "flash.h"
+#include "near.h"
 #include "random.h"
 
 #include <math.h>
@@ -32,14 +32,6 @@ static const struct flash_config plain = {
 	.overprovisioning = 0.15,
 	.write_cache_bytes = 2 * MIB,
 };
-
-static void check_near(const char *what, double found, double expected, double relative)
-{
-	if (!(fabs(found - expected) <= relative * fabs(expected))) {
-		printf("%s: %.9g, expected %.9g within %g\n", what, found, expected, relative);
-		failures++;
-	}
-}
 
 static struct flash *new_flash(const struct flash_config *config)
 {

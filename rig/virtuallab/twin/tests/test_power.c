@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "check.h"
+#include "near.h"
 #include "power.h"
 
 #include <math.h>
@@ -9,14 +9,6 @@
 #define MS 1000000LL
 #define US 1000LL
 #define START (7 * 1000 * MS + 123 * US) /* on no grid */
-
-static void check_near(const char *what, double found, double expected, double relative)
-{
-	if (!(fabs(found - expected) <= relative * fabs(expected))) {
-		printf("%s: %.17g, expected %.17g within %g\n", what, found, expected, relative);
-		failures++;
-	}
-}
 
 static struct power_rail rail_of(const char *text)
 {
