@@ -112,16 +112,20 @@ def first_sample(points, emulator, rail):
     assert origin["samples"] == 0
     assert origin["joules"] == 0
     assert origin["watts"] is None
-    last = points[-1]
-    guess = round(emulator.samples_at(last["time"])) - last["samples"]
-    fits = []
-    for first in range(guess - 40, guess + 40):
-        want = emulated_hmo.true_joules(rail, first + last["samples"], RATE) - emulated_hmo.true_joules(
-            rail, first, RATE
-        )
-        if abs(want - last["joules"]) < 1e-9 * abs(want):
-            fits.append(first)
-    assert len(fits) == 1, f"joules {last['joules']} fit at samples {fits} near {guess}"
+    guess = round(emulator.samples_at(points[-1]["time"])) - points[-1]["samples"]
+    # After whole periods of the waveform every first sample fits: a quarter of a period apart only the true one does.
+    quarter = emulated_hmo.PERIOD // 4 // 10
+    ends = [points[-1], points[-1 - quarter]]
+
+    def misfit(first, end):
+        joules = emulated_hmo.true_joules(rail, first + end["samples"], RATE)
+        joules -= emulated_hmo.true_joules(rail, first, RATE)
+        return abs(joules - end["joules"]) / abs(joules)
+
+    fits = [
+        first for first in range(guess - 40, guess + 40) if all(misfit(first, end) < 1e-9 for end in ends)
+    ]
+    assert len(fits) == 1, f"joules {[end['joules'] for end in ends]} fit at samples {fits} near {guess}"
     return fits[0]
 
 
