@@ -7,6 +7,8 @@ import json
 import shutil
 import socket
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rig import files, paths, services, wait
@@ -15,6 +17,9 @@ from rig.lab import Drive, Lab, TestHost
 from rig.virtuallab import accelerator, image, machine, profile, twin_parameters
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
+# A kernel writes to its console all the way up, on a busy machine every few seconds. Rarely a guest under TCG
+# hangs before its first word; it is started once more, instead of being waited for in vain.
+SILENT_SECONDS = 90.0
 SHUTDOWN_SECONDS = 40.0
 
 
@@ -81,7 +86,7 @@ def up(lab: Lab, report=print) -> None:
     services.start(_host(name, host, guest, how) for name, host in hosts.items())
     _write_ssh_config(hosts)
     for name in hosts:
-        _await_ssh(name)
+        _await_host(name, report)
 
 
 def down() -> list[str]:
@@ -291,16 +296,49 @@ def _write_ssh_config(hosts: dict[str, TestHost]) -> None:
     files.replace(folder() / "ssh_config", "".join(sections))
 
 
-def _await_ssh(host: str) -> None:
+def _await_host(host: str, report) -> None:
+    """Wait until a host answers over SSH; one that hangs at boot is started again, once. Raises UserError."""
+    program = f"host-{host}"
+    console = folder() / host / "console.log"
     command = [*ssh_command(host), "-o", "ConnectTimeout=5", "-o", "BatchMode=yes", "true"]
 
     def answers() -> bool:
-        if services.states().get(f"host-{host}") not in ("RUNNING", "STARTING"):
-            raise UserError(f"{host}: QEMU ended: {services.last_words(f'host-{host}')}")
+        if services.states().get(program) not in ("RUNNING", "STARTING"):
+            raise UserError(f"{host}: QEMU ended: {services.last_words(program)}")
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
 
-    if not wait.until(answers, BOOT_SECONDS, 0.5):
-        raise UserError(
-            f"{host}: does not answer over SSH after {BOOT_SECONDS:.0f} s;"
-            f" its console: {folder()}/{host}/console.log"
-        )
+    outcome = await_boot(answers, console)
+    if outcome == "silent":
+        kept = console.with_suffix(".hung.log")
+        console.replace(kept)
+        report(f"{host}: hung at boot (its console: {kept}); starting it again")
+        services.restart(program)
+        outcome = await_boot(answers, console)
+    if outcome != "up":
+        why = "hung at boot, twice" if outcome == "silent" else f"not after {BOOT_SECONDS:.0f} s"
+        raise UserError(f"{host}: does not answer over SSH: {why}; its console: {console}")
+
+
+def await_boot(
+    answers: Callable[[], bool],
+    console: Path,
+    seconds: float = BOOT_SECONDS,
+    silence: float = SILENT_SECONDS,
+) -> str:
+    """Wait for a guest that boots.
+
+    "up" once it answers; "silent" when its console has not grown for `silence` seconds; "slow" after
+    `seconds`.
+    """
+    said, since = -1, time.monotonic()
+
+    def outcome() -> str | None:
+        nonlocal said, since
+        if answers():
+            return "up"
+        length = console.stat().st_size if console.exists() else 0
+        if length != said:
+            said, since = length, time.monotonic()
+        return "silent" if time.monotonic() - since >= silence else None
+
+    return wait.until(outcome, seconds, min(0.5, silence / 4)) or "slow"

@@ -11,7 +11,7 @@ from rig.virtuallab.image import Image
 
 # Of the DIMM; the region that the host sees, and the inventory declares, is the rest.
 NVDIMM_LABEL_BYTES = 128 * 1024
-KERNEL_ARGUMENTS = "root=/dev/vda ro console=ttyS0 quiet net.ifnames=0 mitigations=off random.trust_cpu=on"
+KERNEL_ARGUMENTS = "root=/dev/vda ro console=ttyS0 net.ifnames=0 mitigations=off random.trust_cpu=on"
 
 
 def command(

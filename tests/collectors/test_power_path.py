@@ -113,7 +113,7 @@ def first_sample(points, emulator, rail):
     assert origin["joules"] == 0
     assert origin["watts"] is None
     guess = round(emulator.samples_at(points[-1]["time"])) - points[-1]["samples"]
-    # After whole periods of the waveform every first sample fits: a quarter of a period apart only the true one does.
+    # After whole periods of the waveform every first sample fits; a quarter apart only the true one does.
     quarter = emulated_hmo.PERIOD // 4 // 10
     ends = [points[-1], points[-1 - quarter]]
 
