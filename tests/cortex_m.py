@@ -70,8 +70,8 @@ class Line:
     def close(self) -> None:
         os.close(self.fd)
 
-    def tell(self, command: str) -> None:
-        os.write(self.fd, command.encode() + b"\n")
+    def tell(self, command: str, end: str = "\n") -> None:
+        os.write(self.fd, (command + end).encode())
 
     def settle(self) -> None:
         """Drops what a client that has ended had still asked for."""

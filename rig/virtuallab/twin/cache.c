@@ -35,7 +35,7 @@ struct entry {
 	uint64_t first_sector;
 	uint64_t end_sector;
 	size_t piece_count;
-	const char *data; /* NULL: zeroes */
+	char *data; /* NULL: zeroes */
 	struct piece pieces[];
 };
 
@@ -286,46 +286,76 @@ static int fill_data(const struct cache *cache, char *to, uint64_t first, uint64
 	return 0;
 }
 
-uint64_t cache_write(struct cache *cache, int64_t time_ns, const void *data, uint64_t bytes,
-		     uint64_t offset)
+static struct entry *new_entry(uint64_t bytes, uint64_t offset, bool with_data)
 {
 	uint64_t first = offset / CACHE_SECTOR;
 	uint64_t end = (offset + bytes + CACHE_SECTOR - 1) / CACHE_SECTOR;
-	uint64_t first_block = first / BLOCK_SECTORS, last_block = (end - 1) / BLOCK_SECTORS;
-	size_t piece_count = (size_t)(last_block - first_block + 1);
-	bool plain_zeroes = !data && offset % CACHE_SECTOR == 0 && bytes % CACHE_SECTOR == 0;
+	size_t piece_count = (size_t)((end - 1) / BLOCK_SECTORS - first / BLOCK_SECTORS + 1);
+	size_t entry_size = sizeof(struct entry) + piece_count * sizeof(struct piece);
+	struct entry *entry = malloc(entry_size + (with_data ? (size_t)(end - first) * CACHE_SECTOR : 0));
+
+	if (!entry)
+		return NULL;
+	entry->first_sector = first;
+	entry->end_sector = end;
+	entry->piece_count = piece_count;
+	entry->data = with_data ? (char *)entry + entry_size : NULL;
+	return entry;
+}
+
+static bool of_whole_sectors(uint64_t bytes, uint64_t offset)
+{
+	return offset % CACHE_SECTOR == 0 && bytes % CACHE_SECTOR == 0;
+}
+
+struct entry *cache_prepare(const void *data, uint64_t bytes, uint64_t offset)
+{
 	struct entry *entry;
-	size_t entry_size;
+
+	if (!data || bytes == 0 || !of_whole_sectors(bytes, offset))
+		return NULL;
+	entry = new_entry(bytes, offset, true);
+	if (entry)
+		memcpy(entry->data, data, bytes);
+	return entry;
+}
+
+void cache_forget(struct entry *entry)
+{
+	free(entry);
+}
+
+uint64_t cache_write_prepared(struct cache *cache, int64_t time_ns, struct entry *entry)
+{
+	entry->ticket = ++cache->ticket;
+	entry->time_ns = time_ns;
+	insert(cache, entry);
+	return entry->ticket;
+}
+
+uint64_t cache_write(struct cache *cache, int64_t time_ns, const void *data, uint64_t bytes,
+		     uint64_t offset)
+{
+	bool plain_zeroes = !data && of_whole_sectors(bytes, offset);
+	struct entry *entry;
 
 	if (bytes == 0)
 		return ++cache->ticket;
 	if (plain_zeroes && bytes > CACHE_ZERO_MAX && bytes > cache->capacity_bytes) {
 		if (backing_zero(cache->backing, bytes, offset) < 0)
 			return 0;
-		supersede(cache, first, end, ++cache->ticket);
+		supersede(cache, offset / CACHE_SECTOR, (offset + bytes) / CACHE_SECTOR, ++cache->ticket);
 		return cache->ticket;
 	}
-	entry_size = sizeof *entry + piece_count * sizeof *entry->pieces;
-	entry = malloc(entry_size + (plain_zeroes ? 0 : (size_t)(end - first) * CACHE_SECTOR));
+	entry = new_entry(bytes, offset, !plain_zeroes);
 	if (!entry)
 		return 0;
-	entry->data = NULL;
-	if (!plain_zeroes) {
-		char *copy = (char *)entry + entry_size;
-
-		if (fill_data(cache, copy, first, end, data, bytes, offset) < 0) {
-			free(entry);
-			return 0;
-		}
-		entry->data = copy;
+	if (!plain_zeroes && fill_data(cache, entry->data, entry->first_sector, entry->end_sector, data,
+				       bytes, offset) < 0) {
+		free(entry);
+		return 0;
 	}
-	entry->ticket = ++cache->ticket;
-	entry->time_ns = time_ns;
-	entry->first_sector = first;
-	entry->end_sector = end;
-	entry->piece_count = piece_count;
-	insert(cache, entry);
-	return entry->ticket;
+	return cache_write_prepared(cache, time_ns, entry);
 }
 
 static int write_sectors(const struct cache *cache, const struct entry *entry, uint64_t first,

@@ -35,6 +35,7 @@ struct cache_cut {
 };
 
 struct cache;
+struct entry;
 
 /* As `power off` calls it; NULL for what is none. */
 const char *cache_loss_name(enum cache_loss loss);
@@ -60,6 +61,12 @@ int cache_read(const struct cache *cache, void *data, size_t bytes, uint64_t off
 #define CACHE_ZERO_MAX (1 << 20)
 uint64_t cache_write(struct cache *cache, int64_t time_ns, const void *data, uint64_t bytes,
 		     uint64_t offset);
+/* The same in two steps, the first of which needs no lock: a write of whole sectors
+ * with its own copy of the data. NULL where it is none of these or memory is short:
+ * then cache_write is the way. */
+struct entry *cache_prepare(const void *data, uint64_t bytes, uint64_t offset);
+uint64_t cache_write_prepared(struct cache *cache, int64_t time_ns, struct entry *entry);
+void cache_forget(struct entry *entry);
 /* The newest ticket given. */
 uint64_t cache_newest(const struct cache *cache);
 

@@ -193,17 +193,27 @@ int cut_read(struct cut *cut, uint64_t cycle, void *data, size_t bytes, uint64_t
 	return result;
 }
 
+/* What has to leave the cache for it leaves here, in the time that the write takes,
+ * and not when it is done. */
 int cut_write(struct cut *cut, uint64_t cycle, const void *data, uint64_t bytes, uint64_t offset,
 	      uint64_t *ticket)
 {
+	struct entry *entry = cache_prepare(data, bytes, offset);
 	int result = 0;
 
 	lock_for_change(cut);
 	if (cut->cycle != cycle) {
+		cache_forget(entry);
 		result = no_power();
 	} else {
-		*ticket = cache_write(cut->cache, drive_monotonic_ns(), data, bytes, offset);
-		result = *ticket ? 0 : -1;
+		int64_t now_ns = drive_monotonic_ns();
+
+		*ticket = entry ? cache_write_prepared(cut->cache, now_ns, entry) :
+				  cache_write(cut->cache, now_ns, data, bytes, offset);
+		if (*ticket == 0)
+			result = -1;
+		else if (cut->settings.write_cache_bytes > 0)
+			result = cache_destage(cut->cache, now_ns);
 	}
 	unlock(cut);
 	return result;
@@ -245,15 +255,12 @@ int cut_finish_read(struct cut *cut, uint64_t cycle)
 int cut_finish_write(struct cut *cut, uint64_t cycle, uint64_t ticket, bool fua)
 {
 	bool durable = cut->settings.write_cache_bytes == 0 || (fua && !cut->settings.lies);
-	int result = 0;
+	int result;
 
+	if (!durable) /* nothing is promised: as of a read */
+		return cut_finish_read(cut, cycle);
 	lock_for_change(cut);
-	if (cut->cycle != cycle)
-		result = no_power();
-	else if (durable)
-		result = cache_commit(cut->cache, ticket);
-	else
-		result = cache_destage(cut->cache, drive_monotonic_ns());
+	result = cut->cycle == cycle ? cache_commit(cut->cache, ticket) : no_power();
 	unlock(cut);
 	return result;
 }

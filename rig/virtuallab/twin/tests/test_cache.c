@@ -81,7 +81,10 @@ static bool makes_a_new_version_everywhere(const void *data, uint64_t bytes, uin
 
 static uint64_t write_both(int64_t time_ns, const void *data, uint64_t bytes, uint64_t offset)
 {
-	uint64_t ticket = cache_write(cache, time_ns, data, bytes, offset);
+	/* Writes of whole sectors as the drive makes them, in two steps. */
+	struct entry *entry = cache_prepare(data, bytes, offset);
+	uint64_t ticket = entry ? cache_write_prepared(cache, time_ns, entry) :
+				  cache_write(cache, time_ns, data, bytes, offset);
 
 	for (uint64_t at = offset; at < offset + bytes;) {
 		unsigned sector = (unsigned)(at / CACHE_SECTOR);
