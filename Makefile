@@ -59,7 +59,12 @@ test-go: ## Go tests
 
 test-python: build ## Python tests: units, real servers, and a campaign on a virtual lab
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap lm3s6965 BUILD=$(BUILD)
-	$(PYTEST)
+	$(PYTEST) -m "not lab and not beside"
+	@echo "tests on a virtual lab; others beside it, their output in build/beside.log until the lab's are done"
+	@nice -n 5 $(PYTEST) -m beside > $(BUILD)/beside.log 2>&1 & beside=$$!; \
+	$(PYTEST) -m lab; lab=$$?; \
+	wait $$beside; beside=$$?; cat $(BUILD)/beside.log; \
+	exit $$((lab ? lab : beside))
 
 test-energy: build ## Twenty runs on a virtual lab, measured against the truth
 	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py

@@ -4,9 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from influxd import Influxd
+
+# What needs little of a processor, or only waits: `make test` runs it beside the virtual lab's own tests. The
+# others measure times or rates, and have the machine for themselves.
+BESIDE_THE_LAB = {"analysis", "ansible", "dashboard", "meters", "rig"}
+TIMED = {"test_families.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).parts[0] in BESIDE_THE_LAB and item.path.name not in TIMED:
+            item.add_marker(pytest.mark.beside)
 
 
 @pytest.fixture(scope="session")

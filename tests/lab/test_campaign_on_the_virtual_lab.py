@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import sqlite3
+from collections import Counter
 
 import httpx
 import pytest
@@ -27,10 +28,13 @@ def test_a_second_provisioning_changes_nothing(lab: Lab):
 
 
 def test_every_run_is_ok_and_excluded_cells_say_why(campaign):
-    assert [run["status"] for run in executed(campaign)] == ["ok"] * 6
-    excluded = [run for run in campaign["runs"] if run["status"] == "not-run"]
-    assert {run["reason"] for run in excluded} == {"excluded: one scheduler is enough here"}
-    assert len(excluded) == 2
+    assert [run["status"] for run in executed(campaign)] == ["ok"] * 4
+    excluded = Counter(run["reason"] for run in campaign["runs"] if run["status"] == "not-run")
+    assert excluded == {
+        "excluded: one scheduler is enough here": 2,
+        "excluded: seen with f2fs": 1,
+        "excluded: seen with ext4": 1,
+    }
 
 
 def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
@@ -145,31 +149,33 @@ def test_the_report_and_the_tables_are_written(lab: Lab, campaign):
     assert "VIRTUAL LAB" in campaign["output"]
 
 
-@pytest.mark.parametrize(
-    ("filesystem", "kibibytes_per_op", "flushes_per_op"),
-    [("ext4", 16.0, 2.0), ("f2fs", 8.0, 1.0)],
-)
-def test_an_fsync_writes_what_it_was_measured_to_write(
-    lab: Lab, filesystem, kibibytes_per_op, flushes_per_op
-):
+def test_an_fsync_writes_what_it_was_measured_to_write(lab: Lab):
     """4 KiB overwrite + fsync, at least one tick apart, on a drive without FUA: the I/O path is real.
 
     The figures are those measured on Debian 12's kernel with a loop device, which has no FUA either.
     """
+    measured = {"ext4": (16.0, 2.0), "f2fs": (8.0, 1.0)}
     playbook = lab.playbook(
-        name=f"fsync-{filesystem}",
+        name="fsync",
         drives=["sata-consumer"],
-        factors={"filesystem": [filesystem], "scheduler": ["none"], "workload": ["randwrite-fsync-paced"]},
+        factors={
+            "filesystem": list(measured),
+            "scheduler": ["none"],
+            "workload": ["randwrite-fsync-paced"],
+        },
         phases={"idle_seconds": 1, "workload_seconds": 8, "tail_seconds": 1},
     )
     done = lab.rig("run", str(playbook))
     assert done.returncode == 0, done.stdout + done.stderr
-    run = lab.results_of()["runs"][0]
-    counted = {io["source"]: io for io in run["io"]}["host"]
-    ops = run["performance"]["ops"]
-    assert ops > 100
-    assert counted["write_bytes"] / 1024 / ops == pytest.approx(kibibytes_per_op, rel=0.1)
-    assert counted["flushes"] / ops == pytest.approx(flushes_per_op, rel=0.1)
+    runs = lab.results_of()["runs"]
+    assert len(runs) == 2
+    for run in runs:
+        kibibytes_per_op, flushes_per_op = measured[run["factors"]["filesystem"]]
+        counted = {io["source"]: io for io in run["io"]}["host"]
+        ops = run["performance"]["ops"]
+        assert ops > 100
+        assert counted["write_bytes"] / 1024 / ops == pytest.approx(kibibytes_per_op, rel=0.1)
+        assert counted["flushes"] / ops == pytest.approx(flushes_per_op, rel=0.1)
 
 
 def test_without_its_meter_a_run_is_partial_and_has_no_joules(lab: Lab):
