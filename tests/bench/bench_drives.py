@@ -15,8 +15,10 @@ Exit code: 0 if the null model reaches 100 k operations a second and each profil
 """
 
 import argparse
+import contextlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -39,16 +41,20 @@ BYTES = 2 << 30
 DEPTH = 4
 
 
+@contextlib.contextmanager
 def twin_of(folder, name, bytes_):
-    """A twin of a shipped profile; its file has its memory, and no data: a fresh drive."""
+    """A twin of a shipped profile; its file has its memory, and no data: a fresh drive. Removed after use."""
     folder.mkdir(parents=True)
-    with (folder / "drive.img").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, bytes_)
-    words = twin_parameters.of(profile.load(name))
-    rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]
-    return Twin(
-        folder, size=str(bytes_), rails=rails, options=[w for w in words if not w.startswith("rail=")]
-    )
+    try:
+        with (folder / "drive.img").open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, bytes_)
+        words = twin_parameters.of(profile.load(name))
+        rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]
+        options = [word for word in words if not word.startswith("rail=")]
+        with Twin(folder, size=str(bytes_), rails=rails, options=options) as twin:
+            yield twin
+    finally:
+        shutil.rmtree(folder)
 
 
 def best(measure, better):
@@ -98,7 +104,7 @@ def flash_errors(folder, name, transport, seconds):
     small = (flash.slc_fraction or 1) * BYTES * 0.6
     rates = []
     for attempt in range(ATTEMPTS):
-        with twin_of(folder / f"fresh{attempt}", name, BYTES) as twin:
+        with twin_of(folder.with_name(f"{name}-{attempt}"), name, BYTES) as twin:
             brief = max(0.05, min(seconds, small / bandwidth["write"]))
             rates.append(load(twin, "write", depth=8, block=128 << 10, seconds=brief).bytes_per_second)
     errors["write_bandwidth"] = error_percent(max(rates), bandwidth["write"])
