@@ -129,3 +129,14 @@ def test_a_file_system_that_cannot_be_mounted_is_repaired_once(host, writer, too
     assert answer["repair"]["last_lines"] == ["repaired"]
     assert len(calls(tmp_path, "mount")) == 2
     assert "exit 1" in answer["lost"]
+
+
+def test_a_checker_that_hangs_is_one_line(host, writer, tool, capsys, monkeypatch):
+    monkeypatch.setattr(powercut, "READ_SECONDS", 0.2)
+    tool("smartctl", "echo '{}'")
+    tool("mount", "exit 1")
+    tool("e2fsck", "exec sleep 30")
+    after = {**AFTER, "check": ["e2fsck", "-n"]}
+    answer = call(capsys, "survey", filesystem=EXT4, after=after, options=OPTIONS)
+    assert answer["problem"] == "e2fsck: still running after 0.2 s"
+    assert not answer["refused"]

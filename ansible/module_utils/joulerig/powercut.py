@@ -130,6 +130,8 @@ def _complete(command, remedy, keep=()):
         )
     except FileNotFoundError:
         raise Refused(f"{command[0]}: not on this host; {remedy}") from None
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{command[0]}: still running after {READ_SECONDS} s") from None
 
 
 def _read(command, keep):
