@@ -80,7 +80,8 @@ def cuts(campaign: Campaign) -> pl.DataFrame:
             "mount_problem": cut.record.get("mount_problem", ""),
             "mount_seconds": cut.record.get("mount_seconds"),
             "check_exit": (cut.record.get("check") or {}).get("exit"),
-            "longest_hold_up_seconds": _longest_hold_up(cut),
+            "longest_hold_up_seconds": max(_of_rails(cut, "seconds"), default=None),
+            "hold_up_joules": sum(joules) if (joules := _of_rails(cut, "joules")) else None,
         }
         for name, of_subject in campaign.cuts.items()
         for cut in of_subject
@@ -115,6 +116,7 @@ def _all_fates(counts: dict[str, int]) -> dict[str, int]:
     return {fate: counts.get(fate, 0) for fate in ("kept", "superseded", "lost", "torn", "stale", "corrupt")}
 
 
-def _longest_hold_up(cut: Cut) -> float | None:
-    seconds = [rail["seconds"] for rail in cut.record.get("hold_up", {}).values() if rail["state"] == "DONE"]
-    return max(seconds, default=None)
+def _of_rails(cut: Cut, key: str) -> list[float]:
+    """A figure of those rails that were seen down, where it is known."""
+    rails = cut.record.get("hold_up", {}).values()
+    return [rail[key] for rail in rails if rail["state"] == "DONE" and rail.get(key) is not None]

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Energy of a drive between the first and the last promise of a cut, as measured, and as its twin had it."""
+"""Energy of a drive between the first and the last promise of a cut, as measured, and as its twin had it;
+and that on which it held up after the cut."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from analysis import power
 from analysis.influx import InfluxError
+from analysis.powercut import hold_up
 from analysis.powercut.durable import DurableWrites
 from analysis.results import Phase
 from rig import measure
@@ -29,6 +32,17 @@ def of_interval(lab: Lab, host: str, drive: str, durable: DurableWrites, trace: 
     if missing or not rows:
         return {"joules": None, "no_joules": "; ".join(missing) or "no rails"}
     return {"joules": sum(row["joules"] for row in rows), "no_joules": ""}
+
+
+def of_hold_up(lab: Lab, host: str, drive: str, held: dict[str, Any], cut_ns: int) -> dict[str, Any]:
+    """What the tap told of a drive's rails after a cut, with the energy where there are points."""
+    members = lab.members_of(host, drive)
+    try:
+        with measure.client(lab) as database:
+            seen = power.points(database, host, members, cut_ns - hold_up.BEFORE_NS, cut_ns)
+    except (InfluxError, UserError):
+        return held
+    return hold_up.with_energy(held, seen, cut_ns)
 
 
 def true_joules(host: str, drive: str, durable: DurableWrites) -> float | None:

@@ -107,6 +107,7 @@ class _Cut:
         self._number, self._random = number, random_
         self._power = Power(host.lab, host.name, [s.drive for s in group], self._reset)
         self._boot_ids: dict[str, str] = {}
+        self._cut_ns = 0  # UTC, before the rails are off
 
     def _reset(self) -> None:
         self._host.ask(self._group[0], "reset")
@@ -144,6 +145,7 @@ class _Cut:
 
         def cut() -> dict[str, Any]:
             asked_ns = time.monotonic_ns()
+            self._cut_ns = time.time_ns()
             how = self._power.off()
             for name, (_, other, _) in found.items():
                 if name != aimed.name:
@@ -192,6 +194,7 @@ class _Cut:
         durable = of_ledger(ledgers.read(place / "ledger.jsonl"))
         lab, name = self._host.lab, self._host.name
         record |= energy.of_interval(lab, name, subject.drive, durable, place / "power.csv")
+        record["hold_up"] = energy.of_hold_up(lab, name, subject.drive, held, self._cut_ns)
         if lab.hosts[name].virtual:
             record["true_joules"] = energy.true_joules(name, subject.drive, durable)
         if told is not None:

@@ -78,6 +78,7 @@ def test_each_cut_tells_how_long_the_rails_held_up(cut):
         for one in subject["cuts"]:
             assert one["hold_up"]
             assert {rail["state"] for rail in one["hold_up"].values()} == {"DONE"}
+            assert all(0 < rail["joules"] < 1 for rail in one["hold_up"].values())
 
 
 def test_energy_per_durable_write_is_measured(cut):
