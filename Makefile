@@ -48,6 +48,7 @@ lint: ## Style and static checks
 	.venv/bin/ruff format --check .
 	tools/go vet ./...
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap check
+	@$(MAKE) -s --no-print-directory -C collectors/srcap check
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/ansible-lint -q playbooks ansible/roles
 
 test-c: build ## C unit tests, under sanitizers
