@@ -4,11 +4,14 @@
 
 A twin without a model of time (null model) says what the transport takes: nbdkit, its unix socket and the
 client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server serves.
-Its round trip of one operation at a time is `transport_us`, taken off the latencies that the client
-sees of the profiles' drives. Nothing else is: what this machine adds is in the errors, so run it on a machine
-that is idle. The backing files are in memory (/dev/shm): the disk under a checkout is no part of a twin.
-Latencies are the median of operations that all take the same time in the model (of a hard disk, the mean).
-Each figure is measured three times and the best kept.
+`transport_us` is its round trip of one operation at a time less the part of it that the twin itself was at
+work, by its own account: with a profile the twin does that work within the drive's time. It is taken off the
+latencies that the client sees of the profiles' drives. Of several operations at once, what the transport takes
+is the null model's response time at the same depth (Little: depth / operations a second). Nothing else is
+taken off: what this machine adds is in the errors, so run it on a machine that is idle. The backing files are
+in memory (/dev/shm): the disk under a checkout is no part of a twin. Latencies are the median of operations
+that all take the same time in the model (of a hard disk, the mean). Each figure is measured three times and
+the best kept.
 
 Exit code: 0 if the null model reaches 100 k operations a second and each profile's figures are within 10 %,
 1 if not, 2 if the bench could not run.
@@ -69,18 +72,30 @@ def null_model(folder, seconds):
             for kind in ("read", "write")
         }
         transport = {
-            kind: best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).median_us, min)
-            for kind in ("read", "write")
+            kind: best(lambda kind=kind: outside_us(twin, kind, seconds), min) for kind in ("read", "write")
         }
-    return iops, transport
+        rate = best(lambda: load(twin, "randread", depth=DEPTH, seconds=seconds).iops, max)
+    return iops, transport, 1e6 * DEPTH / rate
+
+
+def outside_us(twin, kind, seconds):
+    """What an operation of one at a time takes outside the twin: seen by the client less seen by the twin."""
+    before = twin.ask("latency")[kind]
+    seen = load(twin, f"rand{kind}", seconds=seconds)
+    after = twin.ask("latency")[kind]
+    served = sum(after["served_counts"]) - sum(before["served_counts"])
+    return seen.mean_us - (after["served_ns_total"] - before["served_ns_total"]) / 1e3 / served
 
 
 def error_percent(seen, expected):
     return 100 * (seen - expected) / expected
 
 
-def flash_errors(folder, name, transport, seconds):
-    """Percent by which the client's view is off: latencies alone, rate of a queue, bandwidth."""
+def flash_errors(folder, name, transport, crowd, seconds):
+    """Percent by which the client's view is off: latencies alone, rate of a queue, bandwidth.
+
+    `transport`: of one operation; `crowd`: of one of DEPTH at once. Both in microseconds.
+    """
     flash = profile.load(name).flash
     latency = flash.latency_us
     alone = {
@@ -93,7 +108,7 @@ def flash_errors(folder, name, transport, seconds):
         for kind, expected in alone.items():
             seen = best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).median_us, min)
             errors[f"{kind}_latency"] = error_percent(seen - transport[kind], expected)
-        expected = min(DEPTH / (alone["read"] + transport["read"]), flash.channels / latency.page_read) * 1e6
+        expected = min(DEPTH / (alone["read"] + crowd), flash.channels / latency.page_read) * 1e6
         seen = best(lambda: load(twin, "randread", depth=DEPTH, seconds=seconds).iops, max)
         errors[f"read_rate_of_{DEPTH}"] = error_percent(seen, expected)
         seen = best(
@@ -111,7 +126,7 @@ def flash_errors(folder, name, transport, seconds):
     return errors
 
 
-def disk_errors(folder, name, transport, seconds):
+def disk_errors(folder, name, transport, _crowd, seconds):
     disk = profile.load(name).disk
     with twin_of(folder, name, BYTES) as twin:
         # The mean of a few hundred places, not the best of three: places differ, not only the machine.
@@ -135,15 +150,16 @@ def main():
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jr", dir="/dev/shm") as place:
         folder = Path(place)
-        iops, transport = null_model(folder / "null", arguments.seconds)
+        iops, transport, crowd = null_model(folder / "null", arguments.seconds)
         details = {}
         for name in profile.names():
             measure = flash_errors if profile.load(name).flash else disk_errors
-            details[name] = measure(folder / name, name, transport, arguments.seconds)
+            details[name] = measure(folder / name, name, transport, crowd, arguments.seconds)
     result = {
         "iops_null_model": round(min(iops.values())),
         "iops_null_model_by_operation": {kind: round(value) for kind, value in iops.items()},
         "transport_us": {kind: round(value, 2) for kind, value in transport.items()},
+        f"response_us_of_{DEPTH}_null_model": round(crowd, 2),
         "latency_error_percent_by_profile": {
             name: round(max((e for key, e in errors.items() if "latency" in key), key=abs), 2)
             for name, errors in details.items()

@@ -12,6 +12,8 @@
  * what is left then is spent looking at the clock: nothing is handed back too soon. */
 #define MARGIN_NS 3000
 #define MOST_EARLY_NS 25000
+/* Falling asleep and waking takes as long as that. */
+#define SHORTEST_SLEEP_NS 8000
 #define LATE_WEIGHT 16
 
 static _Atomic int64_t usual_late_ns = MOST_EARLY_NS / 2;
@@ -42,7 +44,7 @@ int device_wait(struct drive *drive, const struct device_operation *operation)
 	int64_t wake_ns = end_ns - MARGIN_NS - atomic_load_explicit(&usual_late_ns, memory_order_relaxed);
 
 	be_precise();
-	if (drive_monotonic_ns() < wake_ns) {
+	if (drive_monotonic_ns() < wake_ns - SHORTEST_SLEEP_NS) {
 		if (cut_wait(drive->cut, operation->cycle, wake_ns) < 0)
 			return -1;
 		learn_late(drive_monotonic_ns() - wake_ns);
