@@ -5,13 +5,13 @@
 A twin without a model of time (null model) says what the transport takes: nbdkit, its unix socket and the
 client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server serves.
 `transport_us` is its round trip of one operation at a time less the part of it that the twin itself was at
-work, by its own account: with a profile the twin does that work within the drive's time. It is taken off the
-latencies that the client sees of the profiles' drives. Of several operations at once, what the transport takes
-is the null model's response time at the same depth (Little: depth / operations a second). Nothing else is
-taken off: what this machine adds is in the errors, so run it on a machine that is idle. The backing files are
-in memory (/dev/shm): the disk under a checkout is no part of a twin. Latencies are the median of operations
-that all take the same time in the model (of a hard disk, the mean). Each figure is measured three times and
-the best kept.
+work, by its own account: with a profile the twin does that work within the drive's time. It is taken off
+the latencies that the client sees of the profiles' drives. Of several operations at once, what the transport
+takes is the null model's response time at the same depth (Little: depth / operations a second). Nothing else
+is taken off: what this machine adds is in the errors, so run it on a machine that is idle. The backing files
+are in memory (/dev/shm): the disk under a checkout is no part of a twin. Latencies are the median of
+operations that all take the same time in the model (of a hard disk, the mean). Each figure is measured three
+times and the best kept.
 
 Exit code: 0 if the null model reaches 100 k operations a second and each profile's figures are within 10 %,
 1 if not, 2 if the bench could not run.
