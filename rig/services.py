@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import re
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from rig import files, paths, wait
 from rig.errors import UserError
+
+STOP_SECONDS = 30.0  # supervisord kills what has not ended after 20
+ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 
 
 @dataclass(frozen=True)
@@ -69,16 +73,24 @@ def start(programs: Iterable[Program]) -> None:
 
 
 def stop(select: Callable[[str], bool]) -> list[str]:
-    """Stop and forget the programs that `select` picks by name; the last one takes the supervisor with it."""
+    """Stop and forget the programs that `select` picks by name, those of a higher priority number first.
+
+    The last one takes the supervisor with it.
+    """
     api = _connect()
     if api is None:
         return []
     states = _states(api)
     gone = sorted((n for n in states if select(n)), key=_priority, reverse=True)
-    for name in gone:
-        api.supervisor.stopProcessGroup(name)
-        api.supervisor.removeProcessGroup(name)
-        _config_of(name).unlink(missing_ok=True)
+    for _, alike in itertools.groupby(gone, key=_priority):
+        names = list(alike)
+        # All of a priority side by side: supervisord takes a second to see that one has ended.
+        for name in names:
+            api.supervisor.stopProcessGroup(name, False)
+        wait.until(lambda names=names: not any(_states(api).get(n) in ALIVE for n in names), STOP_SECONDS)
+        for name in names:
+            api.supervisor.removeProcessGroup(name)
+            _config_of(name).unlink(missing_ok=True)
     if len(gone) == len(states):
         api.supervisor.shutdown()
         wait.until(lambda: _connect() is None, 20)
