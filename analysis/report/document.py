@@ -7,7 +7,7 @@ import base64
 import logging
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,11 @@ _MOST_VALUES = 6  # of one setting; beyond these the runs' own files are the pla
 
 def html(campaign: Campaign) -> str:
     """The report. The same campaign gives the same text. Raises analysis.results.ResultsError."""
+    return rendered("report.html.j2", _content(campaign))
+
+
+def rendered(template: str, content: Mapping[str, Any]) -> str:
+    """A template of this folder as a self-contained document: style and fonts are inside it."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -39,9 +44,9 @@ def html(campaign: Campaign) -> str:
     )
     environment.globals.update(text=text, combination=answer.combination, EXPIRED=meters.EXPIRED)
     environment.filters["svg"] = _embedded
-    content = environment.get_template("report.html.j2").render(_content(campaign))
+    filled = environment.get_template(template).render(content)
     style = (_HERE / "report.css").read_text(encoding="utf-8")
-    return content.replace("/* style */", fonts.css(content + style) + "\n" + style, 1)
+    return filled.replace("/* style */", fonts.css(filled + style) + "\n" + style, 1)
 
 
 def pdf(document: str) -> bytes:

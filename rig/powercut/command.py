@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +59,28 @@ def show(
     _show(_find(campaign), as_json)
 
 
+@app.command("report")
+def report(
+    campaign: Annotated[str | None, typer.Argument(help="Campaign id; the newest by default.")] = None,
+) -> None:
+    """Check a campaign again, and write its report: HTML, PDF, tables."""
+    from analysis.report import powercut as reports
+
+    with _one_line():
+        written = reports.write(_find(campaign))
+    for path in written:
+        out.print(paths.short(path))
+
+
+@contextlib.contextmanager
+def _one_line() -> Iterator[None]:
+    """A folder that is damaged is the user's to know of."""
+    try:
+        yield
+    except folders.PowerCutError as error:
+        raise UserError(str(error)) from None
+
+
 def _find(campaign: str | None) -> Path:
     known = sorted(
         (path.parent for path in paths.results().glob(f"*/{folders.MANIFEST}")),
@@ -75,10 +99,8 @@ def _find(campaign: str | None) -> Path:
 
 
 def _show(folder: Path, as_json: bool) -> None:
-    try:
+    with _one_line():
         campaign = folders.load(folder)
-    except folders.PowerCutError as error:
-        raise UserError(str(error)) from None
     if as_json:
         print(json.dumps(as_mapping(campaign, folder), indent=1))
         return
