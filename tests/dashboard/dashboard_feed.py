@@ -30,8 +30,8 @@ IO_NS = SECOND // 10
 
 
 class Feed:
-    """`write` gets lines. `loaded`: the drives at work, `silent`: the meters that say nothing;
-    without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly.
+    """`write` gets lines, every `batch_seconds`. `loaded`: the drives at work, `silent`: the meters that say
+    nothing; without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Feed:
         self.silent: set[str] = set()
         self.writes_per_second = writes_per_second
         self.failures = 0
+        self.batch_seconds = 0.0
         self._joules = [0.0] * len(RAILS)
         self._samples = 0
         self._writes = dict.fromkeys(DRIVES, 0)
@@ -76,9 +77,13 @@ class Feed:
         )
 
     def _run(self) -> None:
+        written = time.monotonic()
         while not self._stop.wait(0.1):
             while self._next_ns + IO_NS <= time.time_ns():
                 self._tenth()
+            if time.monotonic() - written < self.batch_seconds:
+                continue
+            written = time.monotonic()
             lines, self._waiting = self._waiting, []
             try:
                 for i in range(0, len(lines), 5000):

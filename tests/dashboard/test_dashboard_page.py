@@ -203,6 +203,20 @@ def test_the_page_comes_back_when_the_dashboard_does(lab: Lab, page: Page):
     expect(page.locator("#queue .run")).to_have_count(4)
 
 
+def test_points_that_come_in_batches_are_no_silence(lab: Lab, page: Page):
+    lab.feed.batch_seconds = 3.0  # as late as powerd may be
+    page.goto(lab.dashboard.url)
+    total = page.locator('.card[data-drive="sata-plp"] .total')
+    expect(total).to_have_text("1.40", timeout=15000)
+    seen = set()
+    end = time.monotonic() + 7
+    while time.monotonic() < end:
+        seen.add(total.inner_text())
+        page.wait_for_timeout(200)
+    assert seen == {"1.40"}
+    expect(page.locator('.card[data-drive="sata-plp"] .trust')).not_to_contain_text("no point")
+
+
 def test_a_silent_meter_is_named_and_its_rails_show_no_value(lab: Lab, page: Page):
     page.goto(lab.dashboard.url)
     expect(page.locator('.card[data-drive="sata-plp"] .total')).to_have_text("1.40", timeout=15000)

@@ -44,6 +44,9 @@ class Watch:
         self.time = {key: time_after[key] - time_before[key] for key in time_after}
         # Of the time that anything was to do, the part in which the device had it.
         self.device_bound = self.time["device_bound_ns"] / max(1, self.time["busy_ns"])
+        # The time in which the device had at least one operation: rates over it do not depend on how late
+        # this machine woke the client or the twin. Rates over the clock are for `make bench-drives`.
+        self.device_seconds = self.time["device_bound_ns"] / 1e9
         self.model_us = {}
         for kind, after in latency.items():
             before = self.latency[kind]
@@ -139,10 +142,12 @@ def sustained_random_writes(flash, amplification=None, block_pages=256):
 def test_channels_bound_what_goes_on_at_once(tmp_path):
     slow = {"channels": 4, "page_read_ns": 2_000_000, "read_command_ns": 0}
     with twin_of(tmp_path, "sata-enterprise", **slow) as twin:
-        for depth, expected in {1: 500, 2: 1000, 4: 2000, 16: 2000}.items():
+        for depth, most in {1: 500, 2: 1000, 4: 2000, 16: 2000}.items():
             seen, watch = watched(twin, "randread", depth=depth, seconds=0.6)
-            assert seen.iops <= expected * 1.03
-            assert seen.iops >= expected * 0.9 * watch.device_bound
+            assert seen.iops <= most * 1.03
+            assert seen.count / watch.device_seconds >= 500 * 0.97
+            if depth <= 4:
+                assert watch.model_us["read"] == pytest.approx(2000, rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["sata-enterprise", "sata-consumer"])
@@ -153,7 +158,8 @@ def test_sequential_bandwidth_is_the_links(tmp_path, name):
         for pattern, bytes_per_second in bounds.items():
             seen, watch = watched(twin, pattern, depth=8, block=128 << 10, seconds=0.4)
             assert seen.bytes_per_second <= bytes_per_second * 1.03
-            assert seen.bytes_per_second >= bytes_per_second * 0.9 * watch.device_bound
+            # One at a time has the link for two thirds of the time, more of them for all of it.
+            assert seen.count * (128 << 10) / watch.device_seconds >= bytes_per_second * 0.65
 
 
 def test_sustained_random_writes_on_a_full_drive_fall_to_what_its_map_says(tmp_path):
@@ -186,7 +192,7 @@ def test_sustained_random_writes_on_a_full_drive_fall_to_what_its_map_says(tmp_p
     assert limit * 0.7 < amplification < limit * 1.02
     expected = sustained_random_writes(slow, amplification, block_pages=16)
     assert seen.iops <= expected * 1.1
-    assert seen.iops >= expected * 0.9 * watch.device_bound
+    assert seen.count / watch.device_seconds >= expected * 0.9
     assert seen.iops * 4096 < fresh.bytes_per_second / 2.5
     gc = [rail["cause_joules"]["gc"] for rail in after["rails"]]
     assert gc[0] > 0
@@ -212,8 +218,9 @@ def test_single_level_cells_are_fast_until_they_are_full_and_fold_when_left_alon
         after = twin.state()
     assert full == 16 * MIB
     fast, slow = 4 * 16384 / 500e-6, 4 * 16384 / 2000e-6
-    assert burst.bytes_per_second > fast * 0.9 * in_burst.device_bound
-    assert slow * 0.9 * in_tail.device_bound < tail.bytes_per_second < slow * 1.1
+    assert burst.count * (64 << 10) / in_burst.device_seconds > fast * 0.9
+    assert tail.count * (64 << 10) / in_tail.device_seconds > slow * 0.9
+    assert tail.bytes_per_second < slow * 1.1
     fold = after["rails"][0]["cause_joules"]["fold"] - before["rails"][0]["cause_joules"]["fold"]
     folded_at_least = full * profile.load("sata-consumer").rails["5v"].work["fold"].joules_per_byte
     assert fold >= folded_at_least * 0.999
@@ -231,7 +238,7 @@ def test_a_hard_disk_seeks_and_turns(tmp_path):
     assert queued.iops > 1.4 * alone.iops
     outer = outermost_bytes_per_second(disk)
     assert sequential.bytes_per_second <= outer * 1.1
-    assert sequential.bytes_per_second >= outer * 0.9 * in_sequential.device_bound
+    assert sequential.count * (256 << 10) / in_sequential.device_seconds >= outer * 0.9
     assert joules["seek"] > 0
 
 

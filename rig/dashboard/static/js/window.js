@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The last buckets of each channel and column as plain arrays with null for "no value", as uPlot wants them.
 
+// Points are up to 3 s old when they can be read: powerd and the writer hand on once a second each, the agents every
+// two. What is not heard of for longer has no value to show.
+export const HEARD_SECONDS = 5;
+
 export class Window {
   constructor(bucketSeconds, spanSeconds) {
     this.bucketSeconds = bucketSeconds;
@@ -40,17 +44,21 @@ export class Window {
       }
   }
 
-  // Mean of what there is in the newest `seconds`; null where there is nothing.
-  recent(channel, column, seconds) {
+  // Mean of the newest `seconds` that there is anything of; null where that ended more than `within` seconds ago.
+  recent(channel, column, seconds, within) {
     const row = this.channels[channel]?.[column];
     if (!row) return null;
+    const oldest = Math.max(0, this.length - Math.round(within / this.bucketSeconds));
+    let end = this.length;
+    while (end > oldest && row[end - 1] === null) end--;
+    if (end === oldest) return null;
     let sum = 0;
     let count = 0;
-    for (let i = Math.max(0, this.length - Math.round(seconds / this.bucketSeconds)); i < this.length; i++)
+    for (let i = Math.max(0, end - Math.round(seconds / this.bucketSeconds)); i < end; i++)
       if (row[i] !== null) {
         sum += row[i];
         count++;
       }
-    return count ? sum / count : null;
+    return sum / count;
   }
 }
