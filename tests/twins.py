@@ -10,7 +10,7 @@ from pathlib import Path
 
 from programs import built, end, wait_for
 
-from rig.virtuallab.twin_parameters import THREADS
+from rig.virtuallab import profile, twin_parameters
 
 PLUGIN = built("nbdkit-twin-plugin.so")
 RAIL_12V = "12v,12,0.05,1.5,1.0e-9,2.5e-9,4e-6,2e-4"
@@ -28,7 +28,8 @@ class Twin:
         self.file = self.folder / "drive.img"
         self.uri = f"nbd+unix:///?socket={self.nbd}"
         self.command = [
-            "nbdkit", "-f", "--exit-with-parent", "--threads", str(THREADS), "-U", str(self.nbd), PLUGIN,
+            "nbdkit", "-f", "--exit-with-parent", "--threads", str(twin_parameters.THREADS),
+            "-U", str(self.nbd), PLUGIN,
             f"file={self.file}", f"size={size}", f"serial={serial}", f"truth={self.truth}",
             *(f"rail={rail}" for rail in rails), *options,
         ]  # fmt: skip
@@ -123,3 +124,12 @@ class Stream:
         self.thread.join(10)
         self.connection.close()
         return self.rows
+
+
+def twin_of(folder, name, size="256M", **changed):
+    """A twin of a shipped profile; `changed` are parameters that differ, None: left out."""
+    words = twin_parameters.of(profile.load(name))
+    words = [word for word in words if word.split("=")[0] not in changed]
+    words += [f"{key}={value}" for key, value in changed.items() if value is not None]
+    rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]
+    return Twin(folder, size=size, rails=rails, options=[w for w in words if not w.startswith("rail=")])

@@ -13,11 +13,12 @@ from analysis.powercut import ledger, survey, verdict
 from analysis.powercut.check import DRIVE, CutFindings, check
 from analysis.powercut.durable import DurableWrites, of_ledger
 from analysis.powercut.ledger import Ledger
+from analysis.results import ResultsError
 
 MANIFEST = "powercut.json"
 
 
-class PowerCutError(Exception):
+class PowerCutError(ResultsError):
     """A folder that holds no power-cut campaign: its text is one line."""
 
 

@@ -60,8 +60,6 @@ def content(campaign: folders.Campaign) -> dict[str, Any]:
         "created_ns": campaign.manifest.get("created_ns"),
         "definition": definition,
         "subjects": rows,
-        "broken": [row for row in rows if row["broken_cuts"]],
-        "silent": [row for row in rows if not row["cuts"]],
         "violations": violations[:MOST_VIOLATIONS],
         "more_violations": max(0, len(violations) - MOST_VIOLATIONS),
         "level": f"{100 * confidence.CONFIDENCE:g} %",

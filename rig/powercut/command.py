@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,19 +64,8 @@ def report(
     """Check a campaign again, and write its report: HTML, PDF, tables."""
     from analysis.report import powercut as reports
 
-    with _one_line():
-        written = reports.write(_find(campaign))
-    for path in written:
+    for path in reports.write(_find(campaign)):
         out.print(paths.short(path))
-
-
-@contextlib.contextmanager
-def _one_line() -> Iterator[None]:
-    """A folder that is damaged is the user's to know of."""
-    try:
-        yield
-    except folders.PowerCutError as error:
-        raise UserError(str(error)) from None
 
 
 def _find(campaign: str | None) -> Path:
@@ -99,8 +86,7 @@ def _find(campaign: str | None) -> Path:
 
 
 def _show(folder: Path, as_json: bool) -> None:
-    with _one_line():
-        campaign = folders.load(folder)
+    campaign = folders.load(folder)
     if as_json:
         print(json.dumps(as_mapping(campaign, folder), indent=1))
         return

@@ -315,7 +315,7 @@ def _await_host(host: str, report) -> None:
         services.restart(program)
         outcome = await_boot(answers, console)
     if outcome != "up":
-        why = "hung at boot, twice" if outcome == "silent" else f"not after {BOOT_SECONDS:.0f} s"
+        why = "hung at boot, twice" if outcome == "silent" else f"gave up after {BOOT_SECONDS:.0f} s"
         raise UserError(f"{host}: does not answer over SSH: {why}; its console: {console}")
 
 

@@ -31,9 +31,9 @@ sys.path[:0] = [str(TESTS), str(TESTS / "virtuallab")]
 
 from drive_figures import outermost_bytes_per_second, random_read_us  # noqa: E402
 from nbd_load import load  # noqa: E402
-from twins import Twin  # noqa: E402
+from twins import Twin, twin_of  # noqa: E402
 
-from rig.virtuallab import profile, twin_parameters  # noqa: E402
+from rig.virtuallab import profile  # noqa: E402
 
 ROOT = TESTS.parent
 BAR_IOPS = 100_000
@@ -45,16 +45,13 @@ DEPTH = 4
 
 
 @contextlib.contextmanager
-def twin_of(folder, name, bytes_):
-    """A twin of a shipped profile; its file has its memory, and no data: a fresh drive. Removed after use."""
+def fresh(folder, name):
+    """A twin of a profile; its file has its memory, and no data: a fresh drive. Removed after use."""
     folder.mkdir(parents=True)
     try:
         with (folder / "drive.img").open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, bytes_)
-        words = twin_parameters.of(profile.load(name))
-        rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]
-        options = [word for word in words if not word.startswith("rail=")]
-        with Twin(folder, size=str(bytes_), rails=rails, options=options) as twin:
+            os.posix_fallocate(file.fileno(), 0, BYTES)
+        with twin_of(folder, name, str(BYTES)) as twin:
             yield twin
     finally:
         shutil.rmtree(folder)
@@ -104,7 +101,7 @@ def flash_errors(folder, name, transport, crowd, seconds):
     }
     bandwidth = {"read": flash.read_bytes_per_second, "write": flash.write_bytes_per_second}
     errors = {}
-    with twin_of(folder, name, BYTES) as twin:
+    with fresh(folder, name) as twin:
         for kind, expected in alone.items():
             seen = best(lambda kind=kind: load(twin, f"rand{kind}", seconds=seconds).median_us, min)
             errors[f"{kind}_latency"] = error_percent(seen - transport[kind], expected)
@@ -119,7 +116,7 @@ def flash_errors(folder, name, transport, crowd, seconds):
     small = (flash.slc_fraction or 1) * BYTES * 0.6
     rates = []
     for attempt in range(ATTEMPTS):
-        with twin_of(folder.with_name(f"{name}-{attempt}"), name, BYTES) as twin:
+        with fresh(folder.with_name(f"{name}-{attempt}"), name) as twin:
             brief = max(0.05, min(seconds, small / bandwidth["write"]))
             rates.append(load(twin, "write", depth=8, block=128 << 10, seconds=brief).bytes_per_second)
     errors["write_bandwidth"] = error_percent(max(rates), bandwidth["write"])
@@ -128,7 +125,7 @@ def flash_errors(folder, name, transport, crowd, seconds):
 
 def disk_errors(folder, name, transport, _crowd, seconds):
     disk = profile.load(name).disk
-    with twin_of(folder, name, BYTES) as twin:
+    with fresh(folder, name) as twin:
         # The mean of a few hundred places, not the best of three: places differ, not only the machine.
         alone = load(twin, "randread", seconds=8 * seconds)
         sequential = best(

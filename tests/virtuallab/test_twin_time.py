@@ -14,21 +14,12 @@ import pytest
 from drive_figures import outermost_bytes_per_second, random_read_us
 from nbd_load import load
 from programs import wait_for
-from twins import Twin
+from twins import Twin, twin_of
 
-from rig.virtuallab import profile, twin_parameters
+from rig.virtuallab import profile
 
 MIB = 1 << 20
 SSDS = [name for name in profile.names() if profile.load(name).flash]
-
-
-def twin_of(folder, name, size="256M", **changed):
-    """A twin of a shipped profile; `changed` are parameters that differ, None: left out."""
-    words = twin_parameters.of(profile.load(name))
-    words = [word for word in words if word.split("=")[0] not in changed]
-    words += [f"{key}={value}" for key, value in changed.items() if value is not None]
-    rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]
-    return Twin(folder, size=size, rails=rails, options=[w for w in words if not w.startswith("rail=")])
 
 
 class Watch:

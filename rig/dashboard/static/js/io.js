@@ -5,7 +5,6 @@ import { id, keyed, make, setText } from "./dom.js";
 import { fixed, number } from "./format.js";
 import { driveColour, driveDash } from "./theme.js";
 import { wattsOf } from "./power.js";
-import { HEARD_SECONDS } from "./window.js";
 import * as phases from "./phases.js";
 
 // Columns of an I/O section: reads/s, writes/s, flushes/s, read MB/s, write MB/s (rig/dashboard/feed.py).
@@ -68,7 +67,7 @@ export function drawNumbers(io, power) {
       const figures =
         drive.channel === null
           ? ["–", "–", "–", "–", "–"]
-          : [0, 1, 2, 3, 4].map((column) => number(io.recent(drive.channel, column, 1, HEARD_SECONDS)));
+          : [0, 1, 2, 3, 4].map((column) => number(io.recent(drive.channel, column)));
       [fixed(wattsOf(power, drive.host, drive.drive), 2), ...figures].forEach((text, i) =>
         setText(row.children[i + 1], text),
       );

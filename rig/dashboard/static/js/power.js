@@ -4,7 +4,6 @@ import { Strip } from "./chart.js";
 import { id, make, setText } from "./dom.js";
 import { fixed, percent, shortSeconds } from "./format.js";
 import { railColour } from "./theme.js";
-import { HEARD_SECONDS } from "./window.js";
 import * as phases from "./phases.js";
 
 let cards = new Map(); // "host/drive" -> {element, strip, rails: [{channel, ...}]}
@@ -78,7 +77,7 @@ export function wattsOf(window, host, drive) {
   if (!shown) return null;
   let sum = 0;
   for (const { channel } of shown.rails) {
-    const watts = window.recent(channel, 0, 1, HEARD_SECONDS);
+    const watts = window.recent(channel, 0);
     if (watts === null) return null;
     sum += watts;
   }
@@ -103,7 +102,7 @@ export function drawNumbers(window) {
     const [host, drive] = key.split("/");
     setText(total, fixed(wattsOf(window, host, drive), 2));
     rails.forEach((rail, index) => {
-      const watts = window.recent(rail.channel, 0, 1, HEARD_SECONDS);
+      const watts = window.recent(rail.channel, 0);
       setText(rows[index].value, fixed(watts, 3));
       const [kind, text, title] = note(rail, watts);
       setText(rows[index].note, text);

@@ -3,7 +3,8 @@
 
 // Points are up to 3 s old when they can be read: powerd and the writer hand on once a second each, the agents every
 // two. What is not heard of for longer has no value to show.
-export const HEARD_SECONDS = 5;
+const HEARD_SECONDS = 5;
+const AVERAGED_SECONDS = 1;
 
 export class Window {
   constructor(bucketSeconds, spanSeconds) {
@@ -44,17 +45,17 @@ export class Window {
       }
   }
 
-  // Mean of the newest `seconds` that there is anything of; null where that ended more than `within` seconds ago.
-  recent(channel, column, seconds, within) {
+  // Mean of the newest second that there is anything of; null where that ended more than HEARD_SECONDS ago.
+  recent(channel, column) {
     const row = this.channels[channel]?.[column];
     if (!row) return null;
-    const oldest = Math.max(0, this.length - Math.round(within / this.bucketSeconds));
+    const oldest = Math.max(0, this.length - Math.round(HEARD_SECONDS / this.bucketSeconds));
     let end = this.length;
     while (end > oldest && row[end - 1] === null) end--;
     if (end === oldest) return null;
     let sum = 0;
     let count = 0;
-    for (let i = Math.max(0, end - Math.round(seconds / this.bucketSeconds)); i < end; i++)
+    for (let i = Math.max(0, end - Math.round(AVERAGED_SECONDS / this.bucketSeconds)); i < end; i++)
       if (row[i] !== null) {
         sum += row[i];
         count++;
