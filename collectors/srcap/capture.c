@@ -3,6 +3,7 @@
 
 #include "frame.h"
 #include "rails.h"
+#include "tcp.h"
 #include "watchdog.h"
 
 #include <stdio.h>
@@ -131,7 +132,7 @@ static void align(struct capture *c)
 
 void capture_packet(const struct sr_dev_inst *sdi, const struct sr_datafeed_packet *packet, void *data)
 {
-	struct stamp at = stamp_now();
+	struct stamp at = tcp_arrival(stamp_now());
 	struct capture *c = data;
 
 	(void)sdi;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* srcap: one instrument's samples, through libsigrok, as frames on stdout. See README.md and frames.md. */
+#define _GNU_SOURCE
 #include "capture.h"
 #include "device.h"
 #include "frame.h"
@@ -11,6 +12,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -232,6 +234,13 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	frame_init();
+	/*
+	 * Where this is allowed: an instrument that is asked late sends late. Round robin, so that the watchdog gets its turn
+	 * beside a driver that spins. Not with SCHED_RESET_ON_FORK, which takes it from the threads, too.
+	 */
+	struct sched_param least = { .sched_priority = sched_get_priority_min(SCHED_RR) };
+
+	sched_setscheduler(0, SCHED_RR, &least);
 	/* Before any thread there is: libsigrok's libraries start some, and all must inherit the mask. */
 	static struct control control;
 	pthread_t commands, signals;

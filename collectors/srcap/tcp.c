@@ -11,8 +11,12 @@
  * Here a reply of text is whole when it ends with a newline, an empty one is made what is no number, a request is answered by
  * what came after it, and small packets go out at once. Blocks of data (#...) carry their length, which libsigrok minds, and
  * pass as they are.
+ *
+ * The kernel's stamp of when bytes arrived is kept: a process that gets its turn late would take them for late.
  */
 #define _GNU_SOURCE
+#include "tcp.h"
+
 #include "watchdog.h"
 
 #include <errno.h>
@@ -22,14 +26,20 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How long the rest of a reply may take; what is there then is all there is. */
 #define REST_MS 1000
 #define MAX_FD 1024
+/* A stamp that is older belongs to other clocks: the real one was set meanwhile. */
+#define MAX_AGE_NS 1000000000
 
 /* Whether a reply has yet to begin. libsigrok talks to an instrument from one thread. */
 static unsigned char expected[MAX_FD];
+
+/* CLOCK_REALTIME of the bytes that were received last; 0 where the kernel gave none. */
+static int64_t arrived_ns;
 
 int connect(int fd, const struct sockaddr *address, socklen_t length)
 {
@@ -37,7 +47,41 @@ int connect(int fd, const struct sockaddr *address, socklen_t length)
 
 	/* Of no use to a socket that is not TCP's, and no harm. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
 	return (int)syscall(SYS_connect, fd, address, length);
+}
+
+struct stamp tcp_arrival(struct stamp now)
+{
+	int64_t age = now.realtime_ns - arrived_ns;
+
+	if (!arrived_ns || age < 0 || age > MAX_AGE_NS)
+		return now;
+	return (struct stamp){ now.monotonic_ns - age, arrived_ns };
+}
+
+static ssize_t receive(int fd, void *buffer, size_t size, int flags)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(struct timespec))];
+	} control;
+	struct iovec data = { .iov_base = buffer, .iov_len = size };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	ssize_t got = recvmsg(fd, &message, flags);
+
+	if (got <= 0)
+		return got;
+	arrived_ns = 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+		struct timespec at;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS)
+			continue;
+		memcpy(&at, CMSG_DATA(c), sizeof at);
+		arrived_ns = (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
+	}
+	return got;
 }
 
 ssize_t send(int fd, const void *data, size_t size, int flags)
@@ -75,7 +119,7 @@ static int is_empty(const char *text, size_t length)
 ssize_t recv(int fd, void *buffer, size_t size, int flags)
 {
 	char *text = buffer;
-	ssize_t got = recvfrom(fd, buffer, size, flags, NULL, NULL);
+	ssize_t got = receive(fd, buffer, size, flags);
 
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
 		if (watchdog_connection_lost())
@@ -101,7 +145,7 @@ ssize_t recv(int fd, void *buffer, size_t size, int flags)
 
 		if (poll(&wait, 1, REST_MS) <= 0)
 			return (ssize_t)length;
-		got = recvfrom(fd, text + length, size - length, flags, NULL, NULL);
+		got = receive(fd, text + length, size - length, flags);
 		if (got <= 0)
 			return (ssize_t)length;
 		length += (size_t)got;

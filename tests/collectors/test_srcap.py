@@ -157,6 +157,27 @@ def test_hmo_frames_are_the_instruments_own_samples_and_do_not_end():
     assert len(phases) == 1
 
 
+def test_a_packet_is_stamped_when_it_arrived_and_not_when_srcap_got_its_turn():
+    with Emulator() as instrument:
+        process = srcap("--driver", instrument.driver, "--channels", "CH1")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGSTOP)
+        halted = time.monotonic_ns()
+        time.sleep(0.4)
+        resumed = time.monotonic_ns()
+        process.send_signal(signal.SIGCONT)
+        code, frames, _ = stopped(process, after=0.3)
+    assert code == 0
+    analog = [f for f in frames if f.type == ANALOG]
+    # The answer to the request that was under way came while srcap stood still.
+    (waited,) = [f for f in analog if halted < f.monotonic_ns < resumed]
+    assert waited.monotonic_ns - halted < 100e6
+    # Both clocks tell of the same moment.
+    offset = time.time_ns() - time.monotonic_ns()
+    assert all(abs(f.realtime_ns - f.monotonic_ns - offset) < 1e6 for f in analog)
+    assert [f.monotonic_ns for f in analog] == sorted(f.monotonic_ns for f in analog)
+
+
 def test_rails_are_added_up_as_their_samples_would_be():
     """Two captures of one periodic waveform: what one gives as samples the other gives as sums."""
     scale = {1: (1.0, 0.0, 1.0, 0.0), 2: (1.01, -0.02, 0.98, 0.003)}
