@@ -58,7 +58,7 @@ def create(name, level, chunk_kib, members):
     leases = [drive.lease(spec) for spec in members]
     clean = [] if level in WITHOUT_REDUNDANCY else ["--assume-clean"]
     run(
-        ["mdadm", "--create", f"/dev/md/{name}", "--run", "--homehost=any", f"--name={name}",
+        ["mdadm", "--create", f"/dev/md/{name}", "--run", "--quiet", "--homehost=any", f"--name={name}",
          f"--level={level}", f"--chunk={chunk_kib}", *clean, f"--raid-devices={len(members)}",
          *(lease.device() for lease in leases)]
     )  # fmt: skip

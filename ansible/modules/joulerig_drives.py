@@ -25,7 +25,12 @@ from ansible.module_utils.joulerig.tools import Refused, run_json
 
 
 def second_opinion(name, interface):
-    """(serial, size_bytes) as the drive's own tool gives them; None where there is no such tool."""
+    """(serial, size_bytes) as the drive's own tool gives them; None where there is no such tool.
+
+    None, too, of a disk that scsi_debug emulates: the serial that it tells changes with every load.
+    """
+    if drive.Host().debug_adapter(name) is not None:
+        return None
     if interface == "nvme":
         listing = run_json(["nvme", "list", "--output-format=json"]) or {}
         for device in listing.get("Devices", []):

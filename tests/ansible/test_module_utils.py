@@ -626,7 +626,7 @@ def test_what_the_kernel_is_to_make_follows_from_the_drives():
     found = memory_drives.wanted({**RAM, **DISKS, **REAL}, {"access_milliseconds": 8.0})
     assert found["brd"][0] == {"rd_nr": 1, "rd_size": 65536}
     assert found["scsi_debug"][0] == {
-        "add_host": 2, "per_host_store": "Y", "dev_size_mb": 64, "ndelay": 8_000_000, "max_queue": 1
+        "add_host": 2, "per_host_store": "Y", "dev_size_mb": 64, "ndelay": 8_000_000
     }  # fmt: skip
     assert [spec["name"] for spec in found["scsi_debug"][1]] == ["ehdd-0", "ehdd-1"]
 
@@ -655,6 +655,20 @@ def test_a_ram_block_device_is_made_and_found(brd, tool):
     tool("udevadm", "")
     memory_drives.load("brd", parameters, specs, fake.system())
     assert calls.read_text() == "brd rd_nr=1 rd_size=65536\n"
+
+
+def test_emulated_disks_take_one_request_at_a_time(fake, tool):
+    fake.put(fake.proc / "meminfo", "MemAvailable: 524288 kB\n")
+    [(_, (parameters, specs))] = memory_drives.wanted(DISKS, {"access_milliseconds": 8}).items()
+    depths = []
+    for number, name in enumerate(("sda", "sdb")):
+        place = f"devices/pseudo_0/adapter{number}/host7/target7:0:0/7:0:0:0/block/{name}"
+        depths.append(fake.device(name, bytes_=64 << 20, place=place) / "device/queue_depth")
+        fake.put(depths[-1], "192\n")
+    tool("modprobe", "")
+    tool("udevadm", "")
+    memory_drives.load("scsi_debug", parameters, specs, fake.system())
+    assert [depth.read_text() for depth in depths] == ["1", "1"]
 
 
 def test_a_disk_whose_size_comes_later_is_waited_for(brd, tool, monkeypatch):

@@ -81,6 +81,14 @@ def test_a_drive_that_its_tool_cannot_identify(host, tool, capsys):
     )
 
 
+def test_an_emulated_disks_tool_is_not_asked_for_its_serial(host, tool, capsys):
+    base = host.device("sda", place="devices/pseudo_0/adapter0/host7/target7:0:0/7:0:0:0/block/sda")
+    host.put(base / "device/vpd_pg80", b"\x00\x80\x00\x00")
+    smartctl(tool, serial="made up at this load")
+    answer = call(joulerig_drives, capsys, drives={"ehdd-0": declared(0, serial="scsi_debug-0")})
+    assert answer["found"]["ehdd-0"]["device"] == "/dev/sda"
+
+
 def test_an_nvme_drive_is_checked_with_nvme_list(host, tool, capsys):
     host.disk("nvme0n1", "SERIAL-A")
     device = {"DevicePath": "/dev/nvme0n1", "SerialNumber": "SERIAL-A ", "PhysicalSize": GIB}

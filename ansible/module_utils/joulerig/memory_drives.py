@@ -36,7 +36,6 @@ def wanted(drives, emulated):
             "per_host_store": "Y",  # else all disks would be one and the same memory
             "dev_size_mb": disks[0]["size_bytes"] // MIB,
             "ndelay": round(emulated["access_milliseconds"] * 1e6),
-            "max_queue": 1,  # one actuator: one request at a time
         }
         found["scsi_debug"] = (parameters, disks)
     return found
@@ -70,6 +69,16 @@ def load(module, parameters, specs, host):
         )
     run(["modprobe", module, *(f"{key}={value}" for key, value in parameters.items())])
     _await_all(specs, host)
+    _set_one_at_a_time(specs, host)
+
+
+def _set_one_at_a_time(specs, host):
+    """A disk has one actuator. Not by max_queue: scsi_debug aborts what comes beside, md drops members."""
+    for spec in specs:
+        path = f"{host.sys}/block/{drive.find(spec, host)}/device/queue_depth"
+        if os.path.exists(path):
+            with open(path, "w") as file:
+                file.write("1")
 
 
 def _await_all(specs, host):
