@@ -114,11 +114,14 @@ class _Cut:
 
     def execute(self, aimed: Subject, phase: str) -> None:
         with contextlib.ExitStack() as undo:
-            witnesses = self._witnesses(undo, aimed, phase)
+            moment = Moment(phase, self._random, operations=OPERATIONS, any_seconds=ANY_SECONDS, armed=False)
+            witnesses = self._witnesses(undo, aimed, moment)
             undo.callback(self._power.restore_rails)
             # The aimed one comes last: when its moment comes, all are at work.
             for subject in sorted(self._group, key=lambda s: s is aimed):
                 self._boot_ids[subject.name] = self._start(subject, witnesses[subject.name])
+            # Not while the host still answers that a writer has begun.
+            moment.arm()
             if not witnesses[aimed.name][1].await_cut(CUT_SECONDS):
                 for subject in self._group:
                     self._host.ask(subject, "clean")
@@ -136,7 +139,7 @@ class _Cut:
             self._take_up(subject, aimed, phase, held[subject.name], told[subject.name])
 
     def _witnesses(
-        self, undo: contextlib.ExitStack, aimed: Subject, phase: str
+        self, undo: contextlib.ExitStack, aimed: Subject, moment: Moment
     ) -> dict[str, tuple[str, Witness, Ledger]]:
         """(where it listens, witness, ledger) of each subject."""
         spec = self._host.lab.hosts[self._host.name]
@@ -158,11 +161,7 @@ class _Cut:
             undo.callback(ledger.close)
             ledger.write({"event": "begin", "campaign": self._record.campaign, "generation": self._number})
             listener = undo.enter_context(socket.create_server((address, 0)))
-            trigger = (
-                Moment(phase, self._random, operations=OPERATIONS, any_seconds=ANY_SECONDS)
-                if subject is aimed
-                else Never()
-            )
+            trigger = moment if subject is aimed else Never()
             witness = undo.enter_context(Witness(listener, ledger, trigger, cut))
             where = f"tcp:{spec.controller_address}:{listener.getsockname()[1]}"
             found[subject.name] = (where, witness, ledger)

@@ -23,7 +23,7 @@ class Moment:
     """Aims at a phase: `write` and `flush` (an operation is in flight, for a part of the time that such ones
     took so far), `between` (acknowledged writes wait for a flush), `idle` (all that was acknowledged is
     promised), `any` (a time on the clock, whatever the writer is doing then). None comes before something is
-    promised.
+    promised, and none before `arm` where it is made with `armed=False`.
 
     What the writer was really doing is for the ledger to tell: an operation may be done before the power
     has gone.
@@ -36,16 +36,22 @@ class Moment:
         *,
         operations: tuple[int, int] = OPERATIONS,
         any_seconds: tuple[float, float] = ANY_SECONDS,
+        armed: bool = True,
     ) -> None:
         if phase not in PHASES:
             raise ValueError(f"phase {phase!r}; allowed: {', '.join(PHASES)}")
         self.phase = phase
         self._random = random_
         self._any_seconds = any_seconds
+        self._armed = armed
         self._left = random_.randint(*operations)
         self._promised = False
         self._asked: dict[int, tuple[str, float]] = {}
         self._seconds: dict[str, list[float]] = defaultdict(list)
+
+    def arm(self) -> None:
+        """From here on the moment may come; called from another thread than `saw` is."""
+        self._armed = True
 
     def saw(self, line: dict[str, Any]) -> Choice | None:
         now = time.monotonic()
@@ -58,7 +64,7 @@ class Moment:
         self._seconds[operation].append(now - asked)
         self._left -= 1
         self._promised = self._promised or operation in FLUSHES
-        if self._left > 0 or not self._promised:
+        if not self._may_come():
             return None
         if self.phase == "any":
             return Choice(self._random.uniform(*self._any_seconds), hold=False)
@@ -69,7 +75,10 @@ class Moment:
 
     def _in_flight(self, operation: str) -> Choice | None:
         aimed = {"write": WRITES, "flush": FLUSHES}.get(self.phase, ())
-        if self._left > 0 or not self._promised or operation not in aimed:
+        if not self._may_come() or operation not in aimed:
             return None
         usual = statistics.median(self._seconds[operation]) if self._seconds[operation] else 0.0
         return Choice(self._random.uniform(0, usual), hold=True)
+
+    def _may_come(self) -> bool:
+        return self._armed and self._promised and self._left <= 0

@@ -64,3 +64,12 @@ def test_moments_differ_by_seed_and_repeat_with_it():
 def test_a_phase_that_is_not_one_is_refused():
     with pytest.raises(ValueError, match=PHASES[0]):
         Moment("lunch", random.Random(1))
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_none_comes_before_it_is_armed(phase):
+    moment = Moment(phase, random.Random(1), armed=False)
+    lines = rounds()
+    assert all(moment.saw(next(lines)) is None for _ in range(1000))
+    moment.arm()
+    assert any(moment.saw(next(lines)) for _ in range(20))
