@@ -23,7 +23,10 @@ class Load:
 
 
 def load(twin, pattern, *, depth=1, block=4096, seconds=1.0, extent="100%", seed=1) -> Load:
-    """Runs one of fio's patterns (read, randread, write, randwrite) on `extent` of a twin for `seconds`."""
+    """Runs one of fio's patterns (read, randread, write, randwrite) on `extent` of a twin for `seconds`.
+
+    `twin`: any server with a `uri`.
+    """
     fio = installed("fio", "fio")
     words = [
         fio, "--name=load", "--ioengine=nbd", f"--uri={twin.uri}", f"--rw={pattern}", f"--bs={block}",

@@ -128,7 +128,12 @@ class Stream:
 
 def twin_of(folder, name, size="256M", **changed):
     """A twin of a shipped profile; `changed` are parameters that differ, None: left out."""
-    words = twin_parameters.of(profile.load(name))
+    return twin_as(folder, profile.load(name), size, **changed)
+
+
+def twin_as(folder, described, size="256M", **changed):
+    """A twin of a profile; `changed` are parameters that differ, None: left out."""
+    words = twin_parameters.of(described)
     words = [word for word in words if word.split("=")[0] not in changed]
     words += [f"{key}={value}" for key, value in changed.items() if value is not None]
     rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]
