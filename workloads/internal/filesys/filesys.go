@@ -61,8 +61,10 @@ type FS interface {
 	// Stat and Fstat give the file's size in bytes.
 	Stat(name Name) (int64, error)
 	Fstat(descriptor int) (int64, error)
-	// ReadDir is getdents64: the bytes of the next directory entries, 0 at the end.
+	// ReadDir is getdents64: the bytes of the next directory entries, 0 at the end (see unix.ParseDirent).
 	ReadDir(descriptor int, data []byte) (int, error)
+	// SyncAll writes all that is dirty of the file system (syncfs).
+	SyncAll() error
 }
 
 // Error says which call on which file failed: "write a/b: no space left on device". It is nil where err is.
@@ -88,12 +90,35 @@ func WriteAll(system FS, descriptor int, data []byte) error {
 	return nil
 }
 
-// Buffer is memory for reads and writes, also of O_DIRECT: aligned to a page,
-// outside the garbage collector's heap, kept until the program ends.
+// PwriteAll writes data at an offset whole.
+func PwriteAll(system FS, descriptor int, data []byte, offset int64) error {
+	for len(data) > 0 {
+		written, err := system.Pwrite(descriptor, data, offset)
+		if err != nil {
+			return err
+		}
+		if written == 0 {
+			return unix.EIO
+		}
+		data, offset = data[written:], offset+int64(written)
+	}
+	return nil
+}
+
+// Buffer is memory for reads and writes, also of O_DIRECT: aligned to a page
+// and outside the garbage collector's heap, until Free.
 func Buffer(bytes int) ([]byte, error) {
 	memory, err := unix.Mmap(-1, 0, max(bytes, 1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("memory of %d bytes: %w", bytes, err)
 	}
 	return memory[:bytes], nil
+}
+
+// Free gives the memory of Buffer back.
+func Free(memory []byte) error {
+	if cap(memory) == 0 {
+		return nil
+	}
+	return unix.Munmap(memory[:cap(memory)])
 }

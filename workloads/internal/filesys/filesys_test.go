@@ -84,6 +84,7 @@ func TestEachCallDoesWhatItsNameSays(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	must(t, k.Close(d))
+	must(t, k.SyncAll())
 	must(t, k.Unlink(other))
 	must(t, k.Rmdir(name(t, "d")))
 	if left, err := os.ReadDir(directory); len(left) != 0 || err != nil {
@@ -139,7 +140,7 @@ type shortWriter struct {
 	left int
 }
 
-func (s *shortWriter) Write(_ int, data []byte) (int, error) {
+func (s *shortWriter) Write(int, []byte) (int, error) {
 	if s.left == 0 {
 		return 0, nil
 	}
@@ -147,10 +148,19 @@ func (s *shortWriter) Write(_ int, data []byte) (int, error) {
 	return 1, nil
 }
 
-func TestWriteAllGoesOnAfterAShortWriteAndEnds(t *testing.T) {
-	must(t, WriteAll(&shortWriter{left: 3}, 0, make([]byte, 3)))
-	if err := WriteAll(&shortWriter{left: 2}, 0, make([]byte, 3)); !errors.Is(err, unix.EIO) {
-		t.Error(err)
+func (s *shortWriter) Pwrite(descriptor int, data []byte, _ int64) (int, error) {
+	return s.Write(descriptor, data)
+}
+
+func TestAShortWriteIsGoneOnWithUntilNothingIsTaken(t *testing.T) {
+	for name, write := range map[string]func(FS) error{
+		"WriteAll":  func(f FS) error { return WriteAll(f, 0, make([]byte, 3)) },
+		"PwriteAll": func(f FS) error { return PwriteAll(f, 0, make([]byte, 3), 0) },
+	} {
+		must(t, write(&shortWriter{left: 3}))
+		if err := write(&shortWriter{left: 2}); !errors.Is(err, unix.EIO) {
+			t.Error(name, err)
+		}
 	}
 }
 
@@ -160,6 +170,8 @@ func TestABufferSuitsDirectIO(t *testing.T) {
 	if len(data) != 5000 || uintptr(unsafe.Pointer(&data[0]))%4096 != 0 {
 		t.Errorf("%d bytes at %p", len(data), &data[0])
 	}
+	must(t, Free(data))
+	must(t, Free(nil))
 }
 
 func TestAnOperationAllocatesNothing(t *testing.T) {

@@ -173,3 +173,6 @@ func (k *Kernel) Fstat(descriptor int) (int64, error) {
 func (k *Kernel) ReadDir(descriptor int, data []byte) (int, error) {
 	return unix.Getdents(descriptor, data)
 }
+
+// SyncAll writes all that is dirty of the directory's file system.
+func (k *Kernel) SyncAll() error { return unix.Syncfs(k.directory) }

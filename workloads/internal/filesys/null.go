@@ -27,3 +27,4 @@ func (Null) Rmdir(Name) error                                { return nil }
 func (Null) Stat(Name) (int64, error)                        { return 0, nil }
 func (Null) Fstat(int) (int64, error)                        { return 0, nil }
 func (Null) ReadDir(int, []byte) (int, error)                { return 0, nil }
+func (Null) SyncAll() error                                  { return nil }
