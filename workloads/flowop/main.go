@@ -18,6 +18,8 @@ import (
 
 // commands are what the first argument may be; each gives the exit code.
 var commands = map[string]func(args []string, stdout, stderr io.Writer) int{
+	"list": list,
+	"run":  runWorkload,
 	"sync": syncLoad,
 }
 
