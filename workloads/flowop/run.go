@@ -99,6 +99,9 @@ func (a *runArguments) load(program *wml.Program) (session.Load, error) {
 	if err != nil {
 		return session.Load{}, err
 	}
+	if _, has := program.Variables["dir"]; has {
+		program.Variables["dir"] = a.Directory
+	}
 	seconds := a.seconds
 	if seconds == 0 {
 		seconds = e.Seconds()

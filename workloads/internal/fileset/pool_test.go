@@ -4,6 +4,7 @@ package fileset
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -151,6 +152,7 @@ func TestNoTwoThreadsHaveAFileAtOnce(t *testing.T) {
 					t.Errorf("file %d is taken twice", f.index)
 					return
 				}
+				runtime.Gosched()
 				held[f.index].Unlock()
 				p.Put(f, from, to, 0)
 			}
