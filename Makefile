@@ -29,7 +29,7 @@ $(BUILD)/.stamp: $(SOURCES)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
 	@CGO_ENABLED=1 tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
-	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod ./workloads/durawriter
+	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod ./workloads/durawriter ./workloads/flowop
 	@touch $@
 
 demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
