@@ -90,7 +90,7 @@ bench-drives: build ## Whether an NBD client sees each drive profile's figures: 
 
 FUZZ_SECONDS ?= 600
 fuzz-workloads: ## The reader of the workload language under Go's fuzzer, for FUZZ_SECONDS
-	tools/go test -run=^$$$$ -fuzz=FuzzParse -fuzztime=$(FUZZ_SECONDS)s -fuzzminimizetime=100x ./workloads/internal/wml
+	tools/go test -run='^$$' -fuzz=FuzzParse -fuzztime=$(FUZZ_SECONDS)s -fuzzminimizetime=100x ./workloads/internal/wml
 
 clean: ## Remove what was compiled
 	rm -rf $(BUILD)
