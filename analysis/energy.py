@@ -10,12 +10,15 @@ the counter does not say what the interval drew, the answer is no joules and why
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
+
+from analysis.uncertainty import COVERAGE_FACTOR
 
 DEFAULT_MAX_GAP_NS = 100_000_000
 
@@ -133,6 +136,25 @@ class EnergyBudget:
         known = {name: half for name, half in halves.items() if half is not None}
         width = sum(known.values())
         return {name: half / width for name, half in known.items()} if width > 0 else {}
+
+    def standards(self) -> dict[str, float | None]:
+        """Each part's standard uncertainty around the value, in joules; None: that part is not known.
+
+        What has limits lies anywhere within them alike (JCGM 100:2008, 4.3.7); the gaps' reach from gap_low
+        to gap_high and the product's to one side, so that their mean square around the value counts.
+        """
+        limits = {
+            "gaps": None
+            if self.gap_low is None
+            else math.sqrt(self.gap_low**2 + self.gap_low * self.gap_high + self.gap_high**2),
+            "interpolation": self.interpolation,
+            "alignment": self.alignment,
+            "product": self.product,
+        }
+        meter = None if self.meter is None else self.meter / COVERAGE_FACTOR
+        return {name: None if limit is None else limit / math.sqrt(3) for name, limit in limits.items()} | {
+            "meter": meter
+        }
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's runs and cells as tables, and as runs.csv and cells.csv. The report shows these same
-numbers.
-"""
+"""A campaign's runs and cells as tables, and all its tables as CSV. The report shows these same numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis import atomic, meters
+from analysis import atomic, comparison, comparison_tables, meters
+from analysis.comparison import Comparison
 from analysis.indicator import Measured, Spread, of_cell, within_energy
 from analysis.results import Campaign, Run
 from analysis.uncertainty import calibration_state
@@ -80,6 +79,7 @@ _SPREADS = {
     "mb_per_second": "mb_per_second",
     "mean_watts": "watts",
 }
+_INTERVALS = ("interval", "fieller", "bootstrap")
 CELL_COLUMNS = {
     "campaign": pl.String,
     "cell": pl.String,
@@ -108,6 +108,9 @@ CELL_COLUMNS = {
     "figure": pl.Float64,
     "figure_standard_deviation": pl.Float64,
     "figure_better": pl.String,
+    **{f"ai_ops_per_joule_{name}_{end}": pl.Float64 for name in _INTERVALS for end in ("low", "high")},
+    "letters": pl.String,
+    "pareto": pl.Boolean,
 }
 
 
@@ -120,7 +123,7 @@ def runs(campaign: Campaign) -> pl.DataFrame:
     return pl.DataFrame([_run_row(campaign, run) for run in campaign.runs], schema=RUN_COLUMNS)
 
 
-def cells(campaign: Campaign) -> pl.DataFrame:
+def cells(campaign: Campaign, compared: Sequence[Comparison] | None = None) -> pl.DataFrame:
     """One row a cell, with the figures of its runs that are ok and have joules; where none has any (no rail),
     with the performance of those that are ok. Columns: `CELL_COLUMNS`.
 
@@ -128,18 +131,39 @@ def cells(campaign: Campaign) -> pl.DataFrame:
     quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all work over the sums of
     their highs and of their lows: what is wrong with a meter is wrong in every run. `figure`, of a program
     of others, is the mean of its runs', with their standard deviation (n - 1). `status` is ok where every run
-    counts, else the worst of its runs' statuses.
+    counts, else the worst of its runs' statuses. From `ai_ops_per_joule_interval_low` on: of `compared`,
+    which is analysis.comparison.of_campaign's where it is not given.
     """
-    rows = [_cell_row(campaign, cell, of_it) for cell, of_it in campaign.cells().items()]
+    compared = comparison.of_campaign(campaign) if compared is None else compared
+    by_cell = {cell: one for one in compared for cell in one.ranking.order}
+    rows = [
+        _cell_row(campaign, cell, of_it) | _standing(cell, by_cell.get(cell))
+        for cell, of_it in campaign.cells().items()
+    ]
     return pl.DataFrame(rows, schema=CELL_COLUMNS)
 
 
 def write(campaign: Campaign, folder: Path) -> list[Path]:
-    """Write runs.csv and cells.csv into `folder` (atomic). Returns their paths."""
+    """Write the tables of runs, cells and comparisons as CSV into `folder` (atomic). Returns their paths."""
+    compared = comparison.of_campaign(campaign)
+    frames = {"runs": runs(campaign), "cells": cells(campaign, compared)}
+    frames |= {name: table(campaign, compared) for name, table in comparison_tables.TABLES.items()}
     return [
-        atomic.write(folder / "runs.csv", runs(campaign).write_csv().encode()),
-        atomic.write(folder / "cells.csv", cells(campaign).write_csv().encode()),
+        atomic.write(folder / f"{name}.csv", frame.write_csv().encode()) for name, frame in frames.items()
     ]
+
+
+def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
+    """What a cell's comparison says of it; nothing where it has no figure."""
+    if one is None:
+        return {}
+    row: dict[str, object] = {"letters": one.ranking.letters[cell]} if one.ranking.method else {}
+    if cell not in one.precision:
+        return row
+    for name in _INTERVALS:
+        if (found := getattr(one.precision[cell], name)) is not None:
+            row[f"ai_ops_per_joule_{name}_low"], row[f"ai_ops_per_joule_{name}_high"] = found
+    return {**row, "pareto": cell in one.front}
 
 
 def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which factor matters: analysis of variance of logarithms, with the blocks taken out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+BLOCK = "block"
+_ROUNDING = 1e-10  # standard deviation of logarithms: less than this is rounding, not spread
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Of one source of variation. `share` of all sums of squares; `f` and `p` None where the runs leave no
+    spread to test by.
+    """
+
+    source: str
+    freedom: int
+    share: float
+    f: float | None
+    p: float | None
+
+
+@dataclass(frozen=True)
+class Effects:
+    """`sources`: first factor, second factor, their interaction, the blocks; those with no degree of freedom
+    are left out. `residual_share` and `residual_freedom` are what remains.
+
+    `residual_deviation` and `block_deviation` are standard deviations of logarithms, that is relative ones:
+    between runs alike, and between blocks (by moments; 0 where blocks differ by less than runs do). None
+    where there is no degree of freedom for them.
+    """
+
+    sources: tuple[Effect, ...]
+    residual_freedom: int
+    residual_share: float
+    residual_deviation: float | None
+    block_deviation: float | None
+
+
+def of_two(
+    first: Sequence[str],
+    second: Sequence[str],
+    blocks: Sequence[int],
+    values: ArrayLike,
+    names: tuple[str, str] = ("file system", "scheduler"),
+) -> Effects | None:
+    """Type II analysis of variance of log(values) by two factors, their interaction and blocks.
+
+    Parameters
+    ----------
+    first, second, blocks : sequences of one length
+        Levels and block of each run.
+    values : array of float, positive
+
+    Returns
+    -------
+    Effects or None
+        None where nothing varies but the blocks, or a value is not positive.
+
+    Notes
+    -----
+    Each main effect is tested after the other one and the blocks, the interaction after both, the blocks
+    after all (R. Langsrud, ANOVA for unbalanced data, Statistics and Computing 13, 2003, 163-167). Where no
+    run is missing, the tests of the factors are those of the mixed model with the block as random effect.
+    """
+    values = np.asarray(values, dtype=float)
+    if not len(values) or not np.all(values > 0):
+        return None
+    y = np.log(values) - np.log(values).mean()
+    one, other, block = _indicators(first), _indicators(second), _indicators(blocks)
+    both = _indicators(list(zip(first, second, strict=True)))
+    if np.ptp(y) <= _ROUNDING or both.shape[1] == 1:
+        return None
+    full = _fit(y, both, block)
+    steps = {
+        names[0]: (_fit(y, other, block), _fit(y, one, other, block)),
+        names[1]: (_fit(y, one, block), _fit(y, one, other, block)),
+        f"{names[0]} × {names[1]}": (_fit(y, one, other, block), full),
+        BLOCK: (_fit(y, both), full),
+    }
+    found = {name: (small[0] - large[0], large[1] - small[1]) for name, (small, large) in steps.items()}
+    return _table(found, residual=full[0], freedom=len(y) - full[1], runs=len(y))
+
+
+def _table(found: dict[str, tuple[float, int]], residual: float, freedom: int, runs: int) -> Effects:
+    squares = {name: max(0.0, square) for name, (square, degrees) in found.items() if degrees > 0}
+    total = sum(squares.values()) + residual
+    mean = residual / freedom if freedom > 0 else None
+    testable = mean is not None and math.sqrt(mean) > _ROUNDING
+    sources = []
+    for name, square in squares.items():
+        degrees = found[name][1]
+        f = square / degrees / mean if testable else None
+        p = float(stats.f.sf(f, degrees, freedom)) if testable else None
+        sources.append(Effect(name, degrees, square / total, f, p))
+    spread = None
+    if mean is not None and BLOCK in squares:
+        degrees = found[BLOCK][1]
+        a_block = runs / (degrees + 1)
+        spread = math.sqrt(max(0.0, (squares[BLOCK] / degrees - mean) / a_block))
+    deviation = None if mean is None else math.sqrt(mean)
+    return Effects(tuple(sources), freedom, residual / total, deviation, spread)
+
+
+def _indicators(levels: Iterable) -> NDArray[np.float64]:
+    """One column a level, 1 where a run has it."""
+    levels = list(levels)
+    order = {level: column for column, level in enumerate(dict.fromkeys(levels))}
+    matrix = np.zeros((len(levels), len(order)))
+    matrix[np.arange(len(levels)), [order[level] for level in levels]] = 1.0
+    return matrix
+
+
+def _fit(y: NDArray[np.float64], *parts: NDArray[np.float64]) -> tuple[float, int]:
+    """Residual sum of squares, and rank, of a linear model of these columns."""
+    design = np.hstack(parts)
+    solution, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
+    return float(np.sum((y - design @ solution) ** 2)), int(rank)

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cells in an order, with which of them the runs separate: all pairs, blocks respected, family-wise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.statistics import letters
+
+ALPHA = 0.05
+PRELIMINARY_ALPHA = (
+    0.1  # of the test whether the cells' variances are one; a wrong yes costs more than a wrong no
+)
+FEWEST_FOR_VARIANCES = 4  # runs a cell: below these a test of variances sees nothing
+TUKEY, SIDAK = "Tukey-Kramer", "paired t, Šidák"
+_ROUNDING = 1e-10  # standard deviation of logarithms: less than this is rounding, not spread
+
+Runs = Mapping[str, Sequence[tuple[int, float]]]  # by cell: (block, value) of each run
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cells compared, `first` before `second` in the order.
+
+    `difference` = log(first) - log(second) with the blocks taken out; it lies within +- `reach`, for all
+    pairs at once. None where the runs do not allow a test.
+    """
+
+    first: str
+    second: str
+    difference: float | None = None
+    reach: float | None = None
+    _p: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def separated(self) -> bool:
+        return self.reach is not None and abs(self.difference) > self.reach
+
+    @property
+    def p(self) -> float | None:
+        """Adjusted for all pairs of the family; worked out when asked for, as it is slow."""
+        return None if self._p is None else self._p()
+
+    @property
+    def less(self) -> float | None:
+        """How much less `second` is than `first`, relative to `first`."""
+        return None if self.difference is None else -math.expm1(-self.difference)
+
+    @property
+    def less_interval(self) -> tuple[float, float] | None:
+        """Least and greatest `less`, for all pairs at once."""
+        if self.reach is None:
+            return None
+        return tuple(-math.expm1(-self.difference + side * self.reach) for side in (1, -1))
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """`order`: the cells as they were given; `letters`: cells that share one are not separated.
+
+    `method` is empty where nothing could be tested, and `why` then says why. `variances_p`: of the test that
+    all cells vary alike, None where there was none.
+    """
+
+    order: tuple[str, ...]
+    letters: dict[str, str]
+    pairs: tuple[Pair, ...]
+    method: str
+    why: str
+    variances_p: float | None
+
+    @property
+    def winner(self) -> str | None:
+        """The first cell, where it is separated from every other one, and above it."""
+        if len(self.order) < 2 or self.not_separated(self.order[0]):
+            return None
+        firsts = [pair for pair in self.pairs if pair.first == self.order[0]]
+        return self.order[0] if all(pair.difference > 0 for pair in firsts) else None
+
+    def not_separated(self, cell: str) -> list[str]:
+        """The other cells that the runs do not separate from this one, in order."""
+        close = {
+            other
+            for pair in self.pairs
+            if cell in (pair.first, pair.second) and not pair.separated
+            for other in (pair.first, pair.second)
+        }
+        return [other for other in self.order if other in close and other != cell]
+
+    def pair(self, one: str, other: str) -> Pair:
+        return next(pair for pair in self.pairs if {pair.first, pair.second} == {one, other})
+
+
+def rank(runs: Runs, alpha: float = ALPHA) -> Ranking:
+    """All pairs of cells tested, with probability `alpha` that any of the tests errs where none differ.
+
+    Parameters
+    ----------
+    runs : mapping of cell to sequence of (block, value)
+        In the order to be kept, best first. A cell with a value that is not positive is tested against none.
+    alpha : float
+        Of the family of all pairs.
+
+    Notes
+    -----
+    Logarithms of the values, as differences in work per joule are ratios; the model is cell + block, by least
+    squares. Tukey-Kramer's test (C. Y. Kramer, Extension of multiple range tests to group means with unequal
+    numbers of replications, Biometrics 12(3), 1956, 307-310) where the cells vary alike, as far as Bartlett's
+    test of the residuals tells; else paired t tests of the differences within blocks, at Šidák's level
+    (docs/decisions/009-pairs.md). Both ask for two runs in one cell, or two blocks.
+    """
+    order = tuple(runs)
+    usable = {cell: found for cell, found in runs.items() if found and all(value > 0 for _, value in found)}
+    model = _Model.of(usable) if len(usable) > 1 else None
+    why = _untestable(usable, model)
+    variances_p = None if why else model.equal_variances()
+    method = "" if why else (SIDAK if variances_p is not None and variances_p < PRELIMINARY_ALPHA else TUKEY)
+    tested: dict[tuple[str, str], Pair] = {}
+    if method:
+        test = _paired if method == SIDAK else model.tukey
+        tested = {(pair.first, pair.second): pair for pair in test(usable, alpha)}
+        if not tested:
+            method, why = "", "no two cells have two blocks in common"
+    pairs = tuple(tested.get(names, Pair(*names)) for names in combinations(order, 2))
+    separated = [(pair.first, pair.second) for pair in pairs if pair.separated]
+    return Ranking(order, letters.display(order, separated), pairs, method, why, variances_p)
+
+
+def _untestable(runs: Runs, model: _Model | None) -> str:
+    if model is None:
+        return "nothing to compare with"
+    if all(len(found) == 1 for found in runs.values()):
+        return "one run a cell: the spread between runs is unknown"
+    if model.freedom < 1:
+        return "no two cells have two blocks in common"
+    if model.deviation <= _ROUNDING:
+        return "the runs of each cell are all alike: there is no spread to test by"
+    return ""
+
+
+@dataclass(frozen=True)
+class _Model:
+    """log(value) = cell + block, fitted by least squares."""
+
+    effects: NDArray[np.float64]
+    gram: NDArray[np.float64]
+    inverse: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    freedom: int
+    cells: tuple[str, ...]
+    cell_of: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, runs: Runs) -> _Model:
+        rows = [(index, block, value) for index, found in enumerate(runs.values()) for block, value in found]
+        blocks = sorted({block for _, block, _ in rows})
+        design = np.zeros((len(rows), len(runs) + len(blocks)))
+        for row, (cell, block, _) in enumerate(rows):
+            design[row, cell] = design[row, len(runs) + blocks.index(block)] = 1.0
+        logs = np.log([value for *_, value in rows])
+        gram = design.T @ design
+        inverse = np.linalg.pinv(gram, hermitian=True)
+        effects = inverse @ design.T @ logs
+        freedom = len(rows) - int(np.linalg.matrix_rank(design))
+        cell_of = np.array([cell for cell, *_ in rows])
+        return cls(effects, gram, inverse, logs - design @ effects, freedom, tuple(runs), cell_of)
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(float(self.residuals @ self.residuals) / self.freedom)
+
+    def equal_variances(self) -> float | None:
+        """p of Bartlett's test that the cells vary alike; None where a cell has too few runs to tell."""
+        of_cells = [self.residuals[self.cell_of == cell] for cell in range(len(self.cells))]
+        if min(map(len, of_cells)) < FEWEST_FOR_VARIANCES:
+            return None
+        if min(np.std(residuals) for residuals in of_cells) <= _ROUNDING:
+            return 0.0  # one has no spread, others have: Bartlett's statistic has no bound
+        return float(stats.bartlett(*of_cells).pvalue)
+
+    def tukey(self, runs: Runs, alpha: float) -> Iterator[Pair]:
+        """Pairs that the blocks connect."""
+        count, freedom = len(self.cells), self.freedom
+        critical = _studentized_range(alpha, count, freedom) / math.sqrt(2)
+
+        for one, other in combinations(range(count), 2):
+            contrast = np.zeros(len(self.effects))
+            contrast[[one, other]] = 1.0, -1.0
+            if not np.allclose(self.gram @ self.inverse @ contrast, contrast, atol=1e-8):
+                continue
+            error = self.deviation * math.sqrt(contrast @ self.inverse @ contrast)
+            difference = float(contrast @ self.effects)
+            names = self.cells[one], self.cells[other]
+            p = partial(_tukey_p, abs(difference) / error, count, freedom)
+            yield Pair(*names, difference, critical * error, p)
+
+
+def _tukey_p(statistic: float, count: int, freedom: int) -> float:
+    return min(1.0, float(stats.studentized_range.sf(statistic * math.sqrt(2), count, freedom)))
+
+
+@lru_cache(maxsize=256)
+def _studentized_range(alpha: float, count: int, freedom: int) -> float:
+    return float(stats.studentized_range.isf(alpha, count, freedom))
+
+
+def _paired(runs: Runs, alpha: float) -> Iterator[Pair]:
+    """Pairs with two blocks in common or more, each by its own differences within blocks."""
+    logs = {cell: _by_block(found) for cell, found in runs.items()}
+    count = math.comb(len(runs), 2)
+    level = -math.expm1(math.log1p(-alpha) / count)
+    for one, other in combinations(runs, 2):
+        common = sorted(logs[one].keys() & logs[other].keys())
+        differences = np.array([logs[one][block] - logs[other][block] for block in common])
+        if len(common) < 2 or np.std(differences) <= _ROUNDING:
+            continue
+        freedom = len(common) - 1
+        error = float(np.std(differences, ddof=1)) / math.sqrt(len(common))
+        difference = float(differences.mean())
+        reach = float(stats.t.isf(level / 2, freedom)) * error
+        yield Pair(one, other, difference, reach, partial(_sidak_p, abs(difference) / error, count, freedom))
+
+
+def _sidak_p(statistic: float, count: int, freedom: int) -> float:
+    """p of the greatest of `count` two-sided t statistics."""
+    alone = min(1.0, 2 * float(stats.t.sf(statistic, freedom)))
+    return 1.0 if alone == 1.0 else -math.expm1(count * math.log1p(-alone))
+
+
+def _by_block(found: Sequence[tuple[int, float]]) -> dict[int, float]:
+    """Mean logarithm by block."""
+    logs: dict[int, list[float]] = {}
+    for block, value in found:
+        logs.setdefault(block, []).append(math.log(value))
+    return {block: sum(values) / len(values) for block, values in logs.items()}
