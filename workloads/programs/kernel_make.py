@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kernel-make: part of a kernel is built of its source.
+"""kernel-make: a target of a kernel is built of its source.
 
-Whole builds until the seconds are over, at least one, each in a folder that has nothing but the configuration;
-before each one the kernel forgets what it read, unless `cold` is false. One op is an object file made; the
-figure is the mean length of a build.
+Whole builds until the seconds are over, at least one, each in a folder with nothing but the configuration;
+before each one the host's kernel forgets what it read, unless `cold` is false. One op is an object file made;
+the figure is the mean length of a build. `source` is a tar with all below one folder, as a kernel's is.
 """
 
 from __future__ import annotations
@@ -64,8 +64,13 @@ def load(given: program.Given, record: program.Record) -> None:
 
 
 def _make(build: Path, target: str, jobs: int) -> None:
+    top = next((path.parent for path in (build.parent / "source").glob("*/Makefile")), None)
+    if not top:
+        raise program.Failed(
+            f"{build.parent}/source: has no */Makefile; allowed: a kernel's source below one folder"
+        )
     program.run(
-        ["make", "--silent", "-C", build.parent / "source", f"O={build}", f"--jobs={jobs}", target],
+        ["make", "--silent", "-C", top, f"O={build}", f"--jobs={jobs}", target],
         "make",
         # nothing of a surrounding make, and no file written elsewhere
         env={name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}

@@ -36,11 +36,13 @@ BEGUN, DONE = "Performing transactions", "Done"
 
 def layout(given: program.Given) -> None:
     """An empty folder: Postmark creates its files in each pass."""
+    _check(given.settings)
     program.fresh(given.directory / FOLDER)
 
 
 def load(given: program.Given, record: program.Record) -> None:
     """Passes of Postmark, each with a seed of its own that follows from the given one."""
+    _check(given.settings)
     folder = program.fresh(given.directory / FOLDER)
     record.read_bytes = record.write_bytes = 0
     lengths: list[float] = []
@@ -54,6 +56,13 @@ def load(given: program.Given, record: program.Record) -> None:
             record.read_bytes += read
             record.write_bytes += written
             record.set_figure("transactions", "1/s", record.ops / sum(lengths), "higher")
+
+
+def _check(settings: dict) -> None:
+    """What Postmark would take and make nothing of. Raises Failed."""
+    least, most = settings["least_bytes"], settings["most_bytes"]
+    if least > most:
+        raise program.Failed(f"--settings: least_bytes: {least}; allowed: at most most_bytes ({most})")
 
 
 def commands(settings: dict, seed: int) -> str:

@@ -269,8 +269,11 @@ def run(
     death: signal.Signals = signal.SIGTERM,
     **options: Any,
 ) -> str:
-    """Standard output of a child that gets `text`. Raises Failed unless its exit code is one of `allowed`, with the
-    first line that tells of an error, else the first one."""
+    """Standard output of a child that gets `text`.
+
+    Raises Failed unless its exit code is one of `allowed`: the first line that tells of an error, else the
+    first one.
+    """
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
     if text is not None:
         options["stdin"] = subprocess.PIPE
