@@ -24,13 +24,18 @@ class RunIndicator:
     mb_per_joule: float | None
 
 
-def of_run(*, ops: int, bytes_moved: int, seconds: float, joules: float | None) -> RunIndicator:
+def moved(read_bytes: int | None, write_bytes: int | None) -> int | None:
+    """Bytes read plus written; None where either is not known."""
+    return None if read_bytes is None or write_bytes is None else read_bytes + write_bytes
+
+
+def of_run(*, ops: int, bytes_moved: int | None, seconds: float, joules: float | None) -> RunIndicator:
     """AI of a run.
 
     Parameters
     ----------
     ops, bytes_moved : int
-        Operations, and bytes read plus written, that the workload itself counted.
+        Operations, and bytes read plus written, that the workload itself counted; None: it counts no bytes.
     seconds : float
         Duration of the workload phase.
     joules : float or None
@@ -47,16 +52,17 @@ def of_run(*, ops: int, bytes_moved: int, seconds: float, joules: float | None) 
     watts = joules / seconds if seconds > 0 else None
     if not joules > 0:
         return RunIndicator(watts, None, None)
-    return RunIndicator(watts, ops / joules, bytes_moved / 1e6 / joules)
+    megabytes_per_joule = bytes_moved / 1e6 / joules if bytes_moved is not None else None
+    return RunIndicator(watts, ops / joules, megabytes_per_joule)
 
 
-def within_energy(work: float, low: float | None, high: float | None) -> tuple[float, float] | None:
+def within_energy(work: float | None, low: float | None, high: float | None) -> tuple[float, float] | None:
     """Least and greatest work per joule of an energy from `low` to `high` joules; None where that is unknown.
 
     Of the energy's interval alone: what the work varies by from run to run is not in it. None too where the
-    interval reaches zero: there is no greatest then.
+    interval reaches zero: there is no greatest then, and where the work is not known.
     """
-    if low is None or high is None or not low > 0:
+    if work is None or low is None or high is None or not low > 0:
         return None
     return work / high, work / low
 
@@ -120,10 +126,12 @@ def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float]) ->
 
 @dataclass(frozen=True)
 class Measured:
-    """What AI needs of a run that finished; `joules` None where its drives have no rail."""
+    """What AI needs of a run that finished; `joules` None where its drives have no rail, `bytes_moved` where
+    its workload does not count them.
+    """
 
     ops: int
-    bytes_moved: int
+    bytes_moved: int | None
     seconds: float
     joules: float | None
 
@@ -143,21 +151,23 @@ def of_cell(runs: Sequence[Measured]) -> CellIndicator:
     """AI, performance and power of a cell; runs whose joules are not positive are left out of all five.
 
     All five are of the same runs, so that they divide into each other; see `ratio_of_sums`. Where no run has
-    joules, as on a drive without rails, AI and power are of none, performance is of all.
+    joules, as on a drive without rails, AI and power are of none, performance is of all. Where a run's bytes
+    are not known there is nothing of bytes.
     """
     timed = [run for run in runs if run.seconds > 0]
     measured = [run for run in timed if run.joules is not None and run.joules > 0]
     unmetered = not measured and all(run.joules is None for run in timed)
     runs = timed if unmetered else measured
     ops = [run.ops for run in runs]
-    megabytes = [run.bytes_moved / 1e6 for run in runs]
+    megabytes = [run.bytes_moved / 1e6 for run in runs if run.bytes_moved is not None]
+    counted = len(megabytes) == len(runs)
     seconds = [run.seconds for run in runs]
     joules = [run.joules for run in measured if run.joules is not None]
     none = ratio_of_sums([], [])
     return CellIndicator(
         ops_per_joule=none if unmetered else ratio_of_sums(ops, joules),
-        mb_per_joule=none if unmetered else ratio_of_sums(megabytes, joules),
+        mb_per_joule=none if unmetered or not counted else ratio_of_sums(megabytes, joules),
         ops_per_second=ratio_of_sums(ops, seconds),
-        mb_per_second=ratio_of_sums(megabytes, seconds),
+        mb_per_second=ratio_of_sums(megabytes, seconds) if counted else none,
         watts=none if unmetered else ratio_of_sums(joules, seconds),
     )

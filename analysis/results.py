@@ -15,9 +15,10 @@ import polars as pl
 
 from analysis import meters
 from analysis.energy import EnergyBudget
+from analysis.indicator import moved
 
 JOURNAL = "journal.sqlite"
-JOURNAL_VERSION = 3
+JOURNAL_VERSION = 4
 STATUSES = ("planned", "running", "ok", "partial", "failed", "lost", "not-run")
 FINISHED = ("ok", "partial", "failed", "lost", "not-run")
 
@@ -43,17 +44,30 @@ class Phase:
 
 @dataclass(frozen=True)
 class Performance:
-    """What the workload reported of its phase."""
+    """What the workload reported of its phase; None where its report does not tell.
+
+    `unit`: what one of the ops is. `figure`: the figure of merit of a program of others, named and with a
+    unit; `figure_better`: higher or lower.
+    """
 
     seconds: float
     ops: int
-    read_bytes: int
-    write_bytes: int
-    syncs: int
+    read_bytes: int | None
+    write_bytes: int | None
+    syncs: int | None
     ops_per_second: float
-    mb_per_second: float
+    mb_per_second: float | None
     latency_p50_seconds: float | None
     latency_p99_seconds: float | None
+    unit: str = "operation"
+    figure_name: str | None = None
+    figure_unit: str | None = None
+    figure: float | None = None
+    figure_better: str | None = None
+
+    @property
+    def bytes_moved(self) -> int | None:
+        return moved(self.read_bytes, self.write_bytes)
 
 
 @dataclass(frozen=True)

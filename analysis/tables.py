@@ -66,6 +66,11 @@ RUN_COLUMNS = {
     "surplus_samples": pl.Int64,
     "calibration": pl.String,
     "device_bound_fraction": pl.Float64,
+    "unit": pl.String,
+    "figure_name": pl.String,
+    "figure_unit": pl.String,
+    "figure": pl.Float64,
+    "figure_better": pl.String,
 }
 
 _SPREADS = {
@@ -97,6 +102,12 @@ CELL_COLUMNS = {
     "ai_ops_per_joule_energy_low": pl.Float64,
     "ai_ops_per_joule_energy_high": pl.Float64,
     "calibration": pl.String,
+    "unit": pl.String,
+    "figure_name": pl.String,
+    "figure_unit": pl.String,
+    "figure": pl.Float64,
+    "figure_standard_deviation": pl.Float64,
+    "figure_better": pl.String,
 }
 
 
@@ -115,8 +126,9 @@ def cells(campaign: Campaign) -> pl.DataFrame:
 
     Means are ratios of sums (analysis.indicator.ratio_of_sums). Latencies are medians of the runs' own
     quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all work over the sums of
-    their highs and of their lows: what is wrong with a meter is wrong in every run. `status` is ok where
-    every run counts, else the worst of its runs' statuses.
+    their highs and of their lows: what is wrong with a meter is wrong in every run. `figure`, of a program
+    of others, is the mean of its runs', with their standard deviation (n - 1). `status` is ok where every run
+    counts, else the worst of its runs' statuses.
     """
     rows = [_cell_row(campaign, cell, of_it) for cell, of_it in campaign.cells().items()]
     return pl.DataFrame(rows, schema=CELL_COLUMNS)
@@ -154,10 +166,8 @@ def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
     row["status"], row["reason"] = run.status, run.reason
     if run.performance:
         row["workload_seconds"] = run.performance.seconds
-        for name in ("ops", "read_bytes", "write_bytes", "syncs", "ops_per_second", "mb_per_second"):
-            row[name] = getattr(run.performance, name)
-        row["latency_p50_seconds"] = run.performance.latency_p50_seconds
-        row["latency_p99_seconds"] = run.performance.latency_p99_seconds
+        done = vars(run.performance)
+        row.update({name: value for name, value in done.items() if name in RUN_COLUMNS})
     if run.result:
         for name in (
             "joules",
@@ -173,7 +183,8 @@ def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
         row["device_bound_fraction"] = run.result.device_bound_fraction
         if run.performance:
             done = run.performance
-            for name, work in (("ops", done.ops), ("mb", (done.read_bytes + done.write_bytes) / 1e6)):
+            megabytes = done.bytes_moved / 1e6 if done.bytes_moved is not None else None
+            for name, work in (("ops", done.ops), ("mb", megabytes)):
                 if reach := within_energy(work, run.result.joules_low, run.result.joules_high):
                     row[f"ai_{name}_per_joule_energy_low"], row[f"ai_{name}_per_joule_energy_high"] = reach
     row["calibration"] = calibration(campaign, [run])
@@ -223,6 +234,17 @@ def _cell_row(campaign: Campaign, cell: str, of_it: list[Run]) -> dict[str, obje
         row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"] = reach
     for name in ("latency_p50_seconds", "latency_p99_seconds"):
         row[name] = pl.Series([getattr(run.performance, name) for run in counted], dtype=pl.Float64).median()
+    if counted:
+        row.update(_figure([vars(run.performance) for run in counted]))
+    return row
+
+
+def _figure(performances: Sequence[dict[str, object]]) -> dict[str, object]:
+    """Columns of a cell's unit and figure of merit; of no figure where not every run has one."""
+    row = {name: performances[0][name] for name in ("unit", "figure_name", "figure_unit", "figure_better")}
+    figures = pl.Series([done["figure"] for done in performances], dtype=pl.Float64)
+    if figures.null_count() == 0:
+        row |= {"figure": figures.mean(), "figure_standard_deviation": figures.std()}
     return row
 
 
@@ -231,7 +253,7 @@ def _measured(run: Run) -> Measured:
     assert performance is not None
     return Measured(
         ops=performance.ops,
-        bytes_moved=performance.read_bytes + performance.write_bytes,
+        bytes_moved=performance.bytes_moved,
         seconds=performance.seconds,
         joules=result.joules if result else None,
     )

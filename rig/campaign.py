@@ -7,12 +7,11 @@ import itertools
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from rig import filesystems, paths
+from rig import definitions, filesystems, workloads
 from rig.errors import Strict, UserError, validate
 from rig.lab import Lab, Name
 
@@ -138,11 +137,6 @@ def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:
     return [drive, journal] if journal else [drive]
 
 
-def workloads() -> dict[str, Path]:
-    """The workloads that a campaign can name, and the fio job file of each."""
-    return {path.stem: path for path in sorted((paths.ROOT / "workloads" / "fio").glob("*.fio"))}
-
-
 def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
     """The campaign that `mapping` (of the playbook `source`) describes, checked against the lab.
 
@@ -150,7 +144,7 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
     """
     campaign = validate(Campaign, mapping, source, "campaign")
     _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems.of(lab))
-    _known(source, "factors.workload", campaign.factors.workload, workloads())
+    _known(source, "factors.workload", campaign.factors.workload, workloads.of(lab))
     _known(source, "drives", campaign.drives, _drives(lab))
     levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
     for number, exclusion in enumerate(campaign.exclude):
@@ -203,7 +197,7 @@ def _drives(lab: Lab) -> dict[str, list[str]]:
 def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any]) -> None:
     for value in values:
         if value not in allowed:
-            raise UserError(f"{source}: campaign.{key}: {value!r} is unknown; allowed: {', '.join(allowed)}")
+            raise UserError(f"{source}: campaign.{key}: {value!r} is {definitions.allowed(value, allowed)}")
 
 
 def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:

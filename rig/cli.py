@@ -19,6 +19,7 @@ from rig.drives import app as drives_app
 from rig.errors import UserError
 from rig.meters.command import app as meters_app
 from rig.powercut.command import app as powercut_app
+from rig.workloads.command import app as workloads_app
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule."
@@ -28,6 +29,7 @@ app.add_typer(lab_app, name="lab")
 app.add_typer(meters_app, name="meters")
 app.add_typer(drives_app, name="drives")
 app.add_typer(powercut_app, name="powercut")
+app.add_typer(workloads_app, name="workloads")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 CampaignOption = Annotated[

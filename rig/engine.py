@@ -14,11 +14,12 @@ from typing import Any
 from analysis import indicator
 from analysis.influx import InfluxError
 from rig import campaign as campaigns
-from rig import controller, files, filesystems, fio_report, measure, paths, provenance
+from rig import controller, files, filesystems, measure, paths, provenance, workloads
 from rig import journal as journals
 from rig.errors import UserError
 from rig.journal import Journal
 from rig.lab import Lab
+from rig.workloads import place, reports
 
 
 def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
@@ -88,7 +89,7 @@ def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
         "host": lab.hosts,
         "drive": [*host.drives, *host.arrays] if host else [],
         "filesystem": filesystems.of(lab),
-        "workload": campaigns.workloads(),
+        "workload": workloads.of(lab),
     }
     for factor, known in there.items():
         if run[factor] not in known:
@@ -107,6 +108,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
     host = lab.hosts[run["host"]]
     journal_drive = campaigns.journal_drive(run["factors"])
     filesystem = filesystems.of(lab)[run["filesystem"]]
+    workload = workloads.of(lab)[run["workload"]]
     phases = definition["phases"]
     return {
         "run": run["id"],
@@ -121,7 +123,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "filesystem": {"name": run["filesystem"], **filesystem.model_dump()},
         "scheduler": run["scheduler"],
         "write_cache": definition["write_cache"] or "",
-        "workload": {"name": run["workload"], "job": campaigns.workloads()[run["workload"]].read_text()},
+        "workload": {"name": run["workload"], **workload.delivered(place.on_host)},
         "phases": {name.removesuffix("_seconds"): seconds for name, seconds in phases.items()},
         "seed": definition["seed"] * 1000 + run["replicate"],
         "clock_server": controller.deployment(lab, run["host"])["rig_clock_server"],
@@ -145,7 +147,8 @@ def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], 
         if load and answer.get("report"):
             seconds = (load.end_ns - load.start_ns) / 1e9
             try:
-                done = fio_report.performance(answer["report"], seconds)
+                tool = workloads.of(lab)[run["workload"]].tool
+                done = reports.performance(tool, answer["report"], seconds)
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 status = "failed"
                 reasons.append(f"the load's report cannot be read: {type(error).__name__}: {error}")
@@ -215,7 +218,7 @@ def _result(rows: list[dict[str, Any]], done: Mapping[str, Any]) -> dict[str, An
     joules, true = total("joules"), total("true_joules")
     ai = indicator.of_run(
         ops=done["ops"],
-        bytes_moved=done["read_bytes"] + done["write_bytes"],
+        bytes_moved=indicator.moved(done["read_bytes"], done["write_bytes"]),
         seconds=done["seconds"],
         joules=joules,
     )
@@ -265,7 +268,7 @@ def _keep_files(place: Path, answer: Mapping[str, Any]) -> None:
         "result.json": {
             key: value for key, value in answer.items() if key not in ("report", "settings", "health")
         },
-        "fio.json": answer.get("report"),
+        "load.json": answer.get("report"),
         "settings.json": answer.get("settings"),
         "smart_before.json": (answer.get("health") or {}).get("before"),
         "smart_after.json": (answer.get("health") or {}).get("after"),

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import yaml
 from pydantic import Field, field_validator
 
-from rig import paths
-from rig.errors import Strict, UserError, validate
+from rig import definitions
+from rig.errors import Strict, validate
 from rig.lab import Lab
 
 SHIPPED = Path(__file__).parent / "filesystems.yml"
+KIND = "file system"
 JOURNAL = "{journal}"
 
 
@@ -52,22 +52,9 @@ class FileSystem(Strict):
 
 def of(lab: Lab) -> dict[str, FileSystem]:
     """The shipped file systems and those of `filesystems.yml` beside the inventory. Raises UserError."""
-    found = _read(SHIPPED)
-    own = lab.inventory.parent / "filesystems.yml"
-    if own.is_file():
-        for name, definition in _read(own).items():
-            if name in found:
-                raise UserError(f"{paths.short(own)}: {name}: is a shipped file system; give another name")
-            found[name] = definition
-    return found
+    shipped = definitions.read(SHIPPED, KIND, _entry)
+    return definitions.with_own(shipped, lab.inventory.parent / "filesystems.yml", KIND, _entry)
 
 
-def _read(path: Path) -> dict[str, FileSystem]:
-    source = paths.short(path)
-    try:
-        entries = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise UserError(f"{source}: {' '.join(str(error).split())}") from None
-    if not isinstance(entries, dict):
-        raise UserError(f"{source}: a {type(entries).__name__}; allowed: a mapping of names to file systems")
-    return {str(name): validate(FileSystem, entry, source, str(name)) for name, entry in entries.items()}
+def _entry(name: str, entry: Any, source: str) -> FileSystem:
+    return validate(FileSystem, entry, source, name)

@@ -17,12 +17,17 @@ from rig import paths
 from rig.errors import UserError
 
 SCHEMA = Path(__file__).parent / "journal.sql"
-VERSION = 3
+VERSION = 4
 # Columns of `energy` in version 2.
 ENERGY_2 = (
     "run, phase, meter, rail, drive, joules, true_joules, samples, expected, lost, gap_seconds, joules_low,"
     " joules_high, gap_low_joules, gap_high_joules, interpolation_joules, alignment_joules, product_joules,"
     " meter_joules, volt_seconds, amp_seconds, duplicate, repeated, surplus, worst_gap_seconds"
+)
+# Columns of `performance` before version 4.
+PERFORMANCE_3 = (
+    "run, seconds, ops, read_bytes, write_bytes, syncs, ops_per_second, mb_per_second, latency_p50_seconds,"
+    " latency_p99_seconds"
 )
 # What brings a journal of the version before to the next one.
 UPGRADES = {
@@ -61,6 +66,18 @@ UPGRADES = {
         f"INSERT INTO energy ({ENERGY_2}) SELECT {ENERGY_2} FROM energy_before",
         "DROP TABLE energy_before",
         "ALTER TABLE result ADD COLUMN device_bound_fraction REAL",
+    ],
+    # Nor does it take a NOT NULL away.
+    3: [
+        "ALTER TABLE performance RENAME TO performance_before",
+        """CREATE TABLE performance (
+          run TEXT PRIMARY KEY REFERENCES run(id), seconds REAL NOT NULL, ops INTEGER NOT NULL,
+          read_bytes INTEGER, write_bytes INTEGER, syncs INTEGER, ops_per_second REAL NOT NULL,
+          mb_per_second REAL, latency_p50_seconds REAL, latency_p99_seconds REAL,
+          unit TEXT NOT NULL DEFAULT 'operation', figure_name TEXT, figure_unit TEXT, figure REAL,
+          figure_better TEXT)""",
+        f"INSERT INTO performance ({PERFORMANCE_3}) SELECT {PERFORMANCE_3} FROM performance_before",
+        "DROP TABLE performance_before",
     ],
 }
 FINAL = ("ok", "partial", "failed", "lost", "not-run")

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
 -- A campaign's journal: results/<campaign-id>/journal.sqlite (WAL). Times are controller UTC ns; units are in the names.
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE campaign (
   id TEXT PRIMARY KEY,             -- <name>-<UTC yyyymmdd-hhmmss>
@@ -46,13 +46,19 @@ CREATE TABLE performance (         -- of the workload phase, from the workload's
   run TEXT PRIMARY KEY REFERENCES run(id),
   seconds REAL NOT NULL,           -- duration of the workload phase
   ops INTEGER NOT NULL,
-  read_bytes INTEGER NOT NULL,
-  write_bytes INTEGER NOT NULL,
-  syncs INTEGER NOT NULL,
+  read_bytes INTEGER,              -- NULL: the report does not tell (since version 4)
+  write_bytes INTEGER,
+  syncs INTEGER,
   ops_per_second REAL NOT NULL,    -- ops / seconds
-  mb_per_second REAL NOT NULL,     -- (read_bytes + write_bytes) / 1e6 / seconds
+  mb_per_second REAL,              -- (read_bytes + write_bytes) / 1e6 / seconds
   latency_p50_seconds REAL,
-  latency_p99_seconds REAL
+  latency_p99_seconds REAL,
+  -- From here on since version 4.
+  unit TEXT NOT NULL DEFAULT 'operation', -- what one of the ops is
+  figure_name TEXT,                -- the figure of merit of a program of others; NULL: it has none
+  figure_unit TEXT,
+  figure REAL,
+  figure_better TEXT               -- higher or lower
 );
 
 CREATE TABLE energy (              -- one row per run, phase and rail that is measured

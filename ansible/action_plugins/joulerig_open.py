@@ -8,12 +8,14 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from rig import engine, lab, paths
+from rig import engine, lab, paths, workloads
 from rig.errors import UserError
 
 
 class ActionModule(ActionBase):
-    """`joulerig_open: {campaign: MAPPING, resume: ID}`; gives the fact campaign_folder."""
+    """`joulerig_open: {campaign: MAPPING, resume: ID}`; gives the facts campaign_folder, and of
+    `rig.workloads.deployment` campaign_programs and campaign_packages.
+    """
 
     TRANSFERS_FILES = False
     _supports_check_mode = False
@@ -27,6 +29,8 @@ class ActionModule(ActionBase):
             else:
                 source = self._task.args.get("source") or "playbook"
                 journal = engine.open_campaign(self._task.args["campaign"], described, source)
+            named = journal.campaign["definition"]["factors"]["workload"]
+            needed = workloads.deployment(named, described)
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         folder = journal.folder
@@ -36,5 +40,5 @@ class ActionModule(ActionBase):
             **result,
             "changed": True,
             "msg": f"{paths.short(folder)}: {counts.get('planned', 0)} runs to do",
-            "ansible_facts": {"campaign_folder": str(folder)},
+            "ansible_facts": {"campaign_folder": str(folder), **needed},
         }

@@ -30,7 +30,10 @@ options:
     required: true
   scheduler: {description: "I/O scheduler.", type: str, required: true}
   write_cache: {description: "write back, write through, or empty: as it is.", type: str, default: ""}
-  workload: {description: "name and job (text of a fio job file).", type: dict, required: true}
+  workload:
+    description: "Definition: name, tool (fio, flowop or program) and what that one takes."
+    type: dict
+    required: true
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
   seed: {description: "Seed of the load.", type: int, required: true}
   clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
@@ -43,7 +46,10 @@ status: {description: "ok, failed or not-run.", type: str, returned: always}
 reason: {description: "Why it is not ok.", type: str, returned: always}
 phases: {description: "phase, start_ns, end_ns in the host's clock.", type: list, returned: always}
 clock: {description: "Offset to the controller's clock before and after.", type: list, returned: always}
-report: {description: "The load's own report.", type: dict, returned: when there was a load}
+report:
+  description: "The load's own report; of one that failed, so far."
+  type: dict
+  returned: when there was a load
 counters:
   description: "Block-layer counters over the workload phase, an external journal's added."
   type: dict
@@ -66,7 +72,18 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import blockqueue, clock, dax, drive, filesystem, fio, phases, provenance
+from ansible.module_utils.joulerig import (
+    blockqueue,
+    clock,
+    dax,
+    drive,
+    filesystem,
+    load,
+    pagecache,
+    phases,
+    provenance,
+    workload,
+)
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 MOUNT_POINT = "/run/joulerig/mnt"
@@ -127,30 +144,28 @@ def execute(p, result):
             )
             result["settings"]["dax"] = dax.verify(p["filesystem"], MOUNT_POINT)
 
-        load = fio.Workload(
-            p["workload"]["name"],
-            p["workload"]["job"],
-            f"{MOUNT_POINT}/load",
-            p["phases"]["workload"],
-            p["seed"],
-            scratch,
+        folder = f"{MOUNT_POINT}/load"
+        loading = workload.of(
+            p["workload"],
+            load.Surroundings(folder, p["phases"]["workload"], p["seed"], scratch, recorder),
         )
         with recorder.phase("precondition"):
-            load.lay_out()
-            filesystem.drop_caches()
+            loading.lay_out()
+            result["settings"]["caches"] = pagecache.drop(folder)
         with recorder.phase("idle"):
             time.sleep(p["phases"]["idle"])
         recorder.begin("workload")
         before = [blockqueue.stat(one) for one in counting]
-        start, end, result["report"] = load.load()
+        done = loading.load()
         after = [blockqueue.stat(one) for one in counting]
-        recorder.add("workload", start, end)
-        recorder.work(fio.counts(result["report"]), end)
+        result["report"] = done.report
+        recorder.add("workload", done.start, done.end)
         if counting:
             result["counters"] = {
                 key: sum(late[key] - early[key] for early, late in zip(before, after, strict=True))
                 for key in before[0]
             }
+        load.must(done.problem)
         for kernel_name, _ in drives.values():
             if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
                 raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")

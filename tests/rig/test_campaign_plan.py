@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from rig import campaign as campaigns
-from rig import filesystems, lab, paths, playbook
+from rig import filesystems, lab, paths, playbook, workloads
 from rig.errors import UserError
 
 
@@ -76,7 +76,7 @@ def test_a_campaign_that_is_no_mapping(mapping, bench):
 
 
 def test_every_shipped_workload_and_file_system_can_be_named():
-    assert {"randread", "randwrite-fsync", "seqwrite"} <= set(campaigns.workloads())
+    assert {"randread", "randwrite-fsync", "seqwrite"} <= set(workloads.shipped())
     assert set(filesystems.of(lab.load(paths.ROOT / "inventory.ini"))) == {
         "ext2", "ext3", "ext4", "ext4-dax", "xfs", "xfs-dax", "btrfs", "f2fs", "nilfs2", "reiserfs", "jfs"
     }  # fmt: skip

@@ -81,10 +81,3 @@ def mount(undo, device, definition, place, journal_device=None):
             if fields[1] == place:
                 return fields[3]
     raise Failed(f"{place}: mounted, but not in /proc/self/mounts")
-
-
-def drop_caches():
-    """Write back and drop the page cache, dentries and inodes through the kernel's interface."""
-    os.sync()
-    with open("/proc/sys/vm/drop_caches", "w") as file:
-        file.write("3")

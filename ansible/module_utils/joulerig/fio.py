@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a fio job file: once to lay out its files, once to load; its I/O is time-stamped from within fio."""
+"""Load by a fio job file: its I/O is time-stamped from within fio, its progress told every second."""
 
 import json
 import os
+import re
+import time
 
-from ansible.module_utils.joulerig.tools import Failed, run
+from ansible.module_utils.joulerig.load import Done, attend, must
+from ansible.module_utils.joulerig.tools import Failed
 
 # fio runs these in the job, after set-up and before its first (after its last) I/O: start-up is not load.
 # It redirects their output itself, so that a redirection of ours would stay empty: hence tee.
@@ -12,59 +15,121 @@ STAMPS = """[global]
 exec_prerun=date +%s%N | tee -a {stamps}.begin
 exec_postrun=date +%s%N | tee -a {stamps}.end
 """
+LAYOUT_SECONDS = 3600
+# What a job says on the same output, in the midst of a report too.
+CHATTER = re.compile(r" : Saving output of (pre|post)run in ")
 
 
 class Workload:
-    """A fio job in a folder of the file system under test.
+    """A definition {name, job}: the text of a fio job file.
 
     The job file reads its surroundings from the environment, as any fio job file can: JOULERIG_DIRECTORY,
     JOULERIG_SECONDS, JOULERIG_SEED.
     """
 
-    def __init__(self, name, job, directory, seconds, seed, scratch):
-        self.name, self._job, self._seconds, self._scratch = name, job, seconds, scratch
+    def __init__(self, definition, surroundings):
+        self._name, self._job, self._surroundings = definition["name"], definition["job"], surroundings
         self._environment = {
             **os.environ,
             "LC_ALL": "C",
-            "JOULERIG_DIRECTORY": directory,
-            "JOULERIG_SECONDS": str(seconds),
-            "JOULERIG_SEED": str(seed),
+            "JOULERIG_DIRECTORY": surroundings.directory,
+            "JOULERIG_SECONDS": str(surroundings.seconds),
+            "JOULERIG_SEED": str(surroundings.seed),
         }
-        os.makedirs(directory, exist_ok=True)
+        os.makedirs(surroundings.directory, exist_ok=True)
 
-    def _fio(self, preamble, label, timeout):
-        job = os.path.join(self._scratch, f"{label}.fio")
-        output = os.path.join(self._scratch, f"{label}.json")
+    def _fio(self, preamble, label, timeout, tell=None):
+        """Gives why it did not end well, or an empty text, and its progress."""
+        scratch = self._surroundings.scratch
+        job, output = os.path.join(scratch, f"{label}.fio"), os.path.join(scratch, f"{label}.json")
         with open(job, "w") as file:
             file.write(preamble + self._job)
-        run(
-            ["fio", "--output-format=json+", f"--output={output}", job],
-            timeout=timeout,
-            env=self._environment,
-            cwd=self._scratch,
-        )
-        with open(output) as file:
-            text = file.read()
-        # fio puts warnings before the JSON on the same output.
-        try:
-            return json.loads(text[text.index("{") :])
-        except ValueError:
-            raise Failed(f"fio: {self.name}: its output is not JSON: {text.strip()[:200]!r}") from None
+        progress = Progress(output, tell)
+        command = ["fio", "--output-format=json+", *(["--status-interval=1"] if tell else []), job]
+        with open(output, "w") as file:
+            problem = attend(
+                "fio", command, timeout, progress.look, stdout=file, env=self._environment, cwd=scratch
+            )
+        return problem, progress
 
     def lay_out(self):
         """Create the job's files and write them whole, without any load."""
-        self._fio("[global]\ncreate_only=1\n", "layout", 3600)
+        must(self._fio("[global]\ncreate_only=1\n", "layout", LAYOUT_SECONDS)[0])
 
     def load(self):
-        """Run the load; gives (start_ns, end_ns, fio's own report), times of the host's clock."""
-        stamps = os.path.join(self._scratch, "stamps")
-        report = self._fio(STAMPS.format(stamps=stamps), "load", self._seconds * 3 + 300)
-        for job in report.get("jobs", []):
+        """Load; gives what became of it (Done)."""
+        stamps = os.path.join(self._surroundings.scratch, "stamps")
+        points = self._surroundings.points
+        problem, progress = self._fio(
+            STAMPS.format(stamps=stamps),
+            "load",
+            self._surroundings.seconds * 3 + 300,
+            points.work if points else None,
+        )
+        report = progress.report
+        problem = problem or self._own_problem(progress)
+        if not report or not report.get("jobs"):
+            raise Failed(problem or f"fio: {self._name}: its report has no job")
+        start, end = _stamps(stamps + ".begin"), _stamps(stamps + ".end")
+        if problem:
+            end = end or [time.time_ns()]
+        if not start or not end:
+            raise Failed(problem or f"fio: {self._name}: left no time stamp of its load")
+        return Done(min(start), max(end), report, problem)
+
+    def _own_problem(self, progress):
+        """What the report of a fio that ended well says went wrong."""
+        if progress.report is None:
+            return f"fio: {self._name}: its output is not JSON: {progress.other_words[:200]!r}"
+        for job in progress.report.get("jobs", []):
             if job.get("error"):
-                raise Failed(f"fio: {self.name}: job {job.get('jobname')}: {os.strerror(job['error'])}")
-        if not report.get("jobs"):
-            raise Failed(f"fio: {self.name}: its report has no job")
-        return min(_stamps(stamps + ".begin")), max(_stamps(stamps + ".end")), report
+                return f"fio: {self._name}: job {job.get('jobname')}: {os.strerror(job['error'])}"
+        return ""
+
+
+class Progress:
+    """fio's reports as it writes them to the file `output`: each is of all so far, the last one of the load.
+
+    `tell(counts, at)`, where there is one, gets what came since the one before. `report`: the newest; None
+    where that is no JSON. `other_words`: what is on the same output beside them.
+    """
+
+    def __init__(self, output, tell=None):
+        self._output, self._tell = output, tell
+        self._place, self._part, self._lines = 0, "", []
+        self._told = {}
+        self.report, self.other_words = None, ""
+
+    def look(self):
+        """Read what came since the last look."""
+        with open(self._output) as file:
+            file.seek(self._place)
+            lines = (self._part + file.read()).split("\n")
+            self._place = file.tell()
+        self._part = lines.pop()
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line):
+        if line == "{" or self._lines:
+            if not CHATTER.search(line):
+                self._lines.append(line)
+        else:
+            self.other_words += line + "\n"
+        if line == "}" and self._lines:
+            text, self._lines = "\n".join(self._lines), []
+            try:
+                self.report = json.loads(text)
+            except ValueError:
+                self.report, self.other_words = None, text
+            else:
+                self._tell_since(self.report.get("timestamp_ms", 0) * 1_000_000)
+
+    def _tell_since(self, at):
+        if self._tell and self.report.get("jobs"):
+            now = counts(self.report)
+            self._tell({key: value - self._told.get(key, 0) for key, value in now.items()}, at)
+            self._told = now
 
 
 def counts(report):
@@ -78,10 +143,9 @@ def counts(report):
 
 
 def _stamps(path):
+    """The times in a file of stamps; none where there is none."""
     try:
         with open(path) as file:
-            if stamps := [int(line) for line in file.read().split()]:
-                return stamps
-    except (OSError, ValueError) as error:
-        raise Failed(f"fio: left no time stamp of its load: {error}") from None
-    raise Failed(f"fio: left no time stamp of its load: {path} is empty")
+            return [int(line) for line in file.read().split()]
+    except (OSError, ValueError):
+        return []

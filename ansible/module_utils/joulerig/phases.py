@@ -51,9 +51,17 @@ class Phases:
         self._send("phase", tags, fields, self._announced.get(name, start) + offset)
 
     def work(self, counts, end):
-        """Announce what the load did by its `end` (host's clock): integer `counts`, a `workload` point."""
+        """Announce what the load did since it last did, by its `end` (host's clock): a `workload` point.
+
+        `counts` are integers, None where one is not known.
+        """
         tags = sorted((key, self._tags[key]) for key in ("run", "host", "drive"))
         self._send("workload", tags, counts, end + self._clock["offset_ns"])
+
+    def words(self):
+        """The words of a command line by which flowop sends `workload` points itself."""
+        tags = [word for key in ("run", "host", "drive") for word in (f"--{key}", self._tags[key])]
+        return ["--points", f"unix:{self._socket}", *tags]
 
     def _send(self, measurement, tags, fields, at):
         line = measurement + "".join(f",{key}={_tag(value)}" for key, value in tags) + " "

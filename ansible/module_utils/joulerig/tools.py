@@ -26,15 +26,25 @@ def run(command, timeout=600, env=None, cwd=None):
             cwd=cwd,
         )
     except FileNotFoundError:
-        raise Failed(f"{command[0]}: not found on this host; playbooks/provision.yml installs it") from None
+        raise not_found(command) from None
     except subprocess.TimeoutExpired:
         raise Failed(f"{command[0]}: still running after {timeout:.0f} s") from None
     if done.returncode:
-        words = [line for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
-        raise Failed(
-            f"{command[0]}: exit {done.returncode}: {words[0].strip() if words else 'it said nothing'}"
-        )
+        raise Failed(complaint(command[0], done.returncode, done.stderr + "\n" + done.stdout))
     return done.stdout
+
+
+def not_found(command):
+    """The error of a host that has no such program."""
+    return Failed(
+        f"{command[0]}: not found on this host; playbooks/provision.yml or the campaign's own installs it"
+    )
+
+
+def complaint(who, code, output):
+    """What a tool that ended with a bad exit code said first."""
+    words = [line.strip() for line in output.splitlines() if line.strip()]
+    return f"{who}: exit {code}: {words[0] if words else 'it said nothing'}"
 
 
 def run_json(command, timeout=60):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rig import fio_report
+from rig.workloads import reports
+from rig.workloads.performance import quantiles
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -26,23 +27,23 @@ def mixed():
 
 
 def test_all_jobs_count(fsync):
-    done = fio_report.performance(fsync, 2.0)
+    done = reports.performance("fio", fsync, 2.0)
     assert (done["ops"], done["write_bytes"], done["read_bytes"]) == (40 + 24, (40 + 24) * 4096, 0)
 
 
 def test_reads_and_writes_count(mixed):
-    done = fio_report.performance(mixed, 1.0)
+    done = reports.performance("fio", mixed, 1.0)
     assert (done["ops"], done["read_bytes"], done["write_bytes"]) == (32 + 8, 32 * 4096, 8 * 65536)
 
 
 def test_syncs_are_no_operations_of_their_own(fsync):
-    done = fio_report.performance(fsync, 1.0)
+    done = reports.performance("fio", fsync, 1.0)
     assert done["syncs"] == sum(job["sync"]["total_ios"] for job in fsync["jobs"]) == 39 + 23
     assert done["ops"] == 64
 
 
 def test_rates_are_over_the_phase_not_over_fios_own_run_time(mixed):
-    done = fio_report.performance(mixed, 4.0)
+    done = reports.performance("fio", mixed, 4.0)
     assert done["seconds"] == 4.0
     assert done["ops_per_second"] == 10.0
     assert done["mb_per_second"] == pytest.approx((32 * 4096 + 8 * 65536) / 1e6 / 4)
@@ -54,7 +55,7 @@ def spread(histograms):
 
 def test_latency_is_that_of_the_fsync_where_there_is_one(fsync):
     values = spread(job["sync"]["lat_ns"]["bins"] for job in fsync["jobs"])
-    done = fio_report.performance(fsync, 1.0)
+    done = reports.performance("fio", fsync, 1.0)
     assert done["latency_p50_seconds"] == values[math.ceil(len(values) * 0.50) - 1] / 1e9
     assert done["latency_p99_seconds"] == values[math.ceil(len(values) * 0.99) - 1] / 1e9
 
@@ -62,20 +63,20 @@ def test_latency_is_that_of_the_fsync_where_there_is_one(fsync):
 def test_latency_of_operations_is_over_reads_and_writes_of_all_jobs(mixed):
     values = spread(job[way]["clat_ns"].get("bins", {}) for job in mixed["jobs"] for way in ("read", "write"))
     assert len(values) == 40
-    assert fio_report.performance(mixed, 1.0)["latency_p99_seconds"] == values[39] / 1e9
+    assert reports.performance("fio", mixed, 1.0)["latency_p99_seconds"] == values[39] / 1e9
 
 
 def test_quantiles_are_of_the_merged_histogram_not_means_of_quantiles():
     fast, slow = {"1000": 99}, {"1000000": 1}
-    assert fio_report.quantiles([fast, slow], (0.5, 0.99, 1.0)) == [1e-6, 1e-6, 1e-3]
+    assert quantiles([fast, slow], (0.5, 0.99, 1.0)) == [1e-6, 1e-6, 1e-3]
 
 
 def test_equal_bins_of_several_histograms_add_up():
-    assert fio_report.quantiles([{"1": 1, "9": 2}, {"1": 2, "9": 1}], (0.5, 0.51)) == [1e-9, 9e-9]
+    assert quantiles([{"1": 1, "9": 2}, {"1": 2, "9": 1}], (0.5, 0.51)) == [1e-9, 9e-9]
 
 
 def test_bins_are_ordered_as_numbers():
-    assert fio_report.quantiles([{"900": 1, "1000": 1, "20": 1}], (1.0,)) == [1e-6]
+    assert quantiles([{"900": 1, "1000": 1, "20": 1}], (1.0,)) == [1e-6]
 
 
 def test_no_histogram_gives_no_latency(mixed):
@@ -83,7 +84,7 @@ def test_no_histogram_gives_no_latency(mixed):
     for job in report["jobs"]:
         for way in ("read", "write"):
             job[way]["clat_ns"].pop("bins", None)
-    done = fio_report.performance(report, 1.0)
+    done = reports.performance("fio", report, 1.0)
     assert (done["latency_p50_seconds"], done["latency_p99_seconds"]) == (None, None)
     assert done["ops"] == 40
 
@@ -91,4 +92,4 @@ def test_no_histogram_gives_no_latency(mixed):
 @pytest.mark.parametrize("report", [{}, {"jobs": []}, {"jobs": None}])
 def test_a_report_without_a_job_is_no_report(report):
     with pytest.raises(ValueError, match="no job"):
-        fio_report.performance(report, 1.0)
+        reports.performance("fio", report, 1.0)

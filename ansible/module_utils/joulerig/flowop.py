@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Load by flowop: a personality, a loop of writes and syncs, or a trace."""
+
+import json
+import os
+
+from ansible.module_utils.joulerig.load import Done, attend, must
+from ansible.module_utils.joulerig.tools import Failed
+
+LAYOUT_SECONDS = 3600
+TRACE_SECONDS = 86400  # a trace ends by itself
+
+
+class Workload:
+    """A definition {name, program, words, texts}: `words` of a command line in which `{seconds}`, `{seed}`
+    and the names of `texts`, files that are made for it, stand for what they are here.
+    """
+
+    def __init__(self, definition, surroundings):
+        self._name, self._surroundings = definition["name"], surroundings
+        scratch = surroundings.scratch
+        meant = {"{seconds}": str(surroundings.seconds), "{seed}": str(surroundings.seed)}
+        for name, text in definition["texts"].items():
+            meant[name] = os.path.join(scratch, name)
+            with open(meant[name], "w") as file:
+                file.write(text)
+        words = [meant.get(word, word) for word in definition["words"]]
+        self._command = [definition["program"], *words, "--directory", surroundings.directory]
+        timed = "{seconds}" in definition["words"]
+        self._longest = surroundings.seconds * 3 + 300 if timed else TRACE_SECONDS
+        os.makedirs(surroundings.directory, exist_ok=True)
+
+    def lay_out(self):
+        """Create the files that the load works on, without any load."""
+        output = os.path.join(self._surroundings.scratch, "layout.json")
+        must(attend("flowop", [*self._command, "--layout-only", "--output", output], LAYOUT_SECONDS))
+
+    def load(self):
+        """Load; gives what became of it (Done). Its points go to the agent as it runs."""
+        output = os.path.join(self._surroundings.scratch, "load.json")
+        points = self._surroundings.points
+        words = points.words() if points else []
+        problem = attend("flowop", [*self._command, "--keep", "--output", output, *words], self._longest)
+        return done_of(output, problem, f"flowop: {self._name}")
+
+
+def done_of(output, problem, who):
+    """What became of a load that left its report in the file `output`. Raises Failed where it left none."""
+    try:
+        with open(output) as file:
+            report = json.load(file)
+        start, end = report["begin_realtime_ns"], report["end_realtime_ns"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Failed(problem or f"{who}: left no report: {type(error).__name__}: {error}") from None
+    if not problem and report["ended"] != "completed":
+        problem = f"{who}: {report['ended']}: {report['error'] or 'it does not say why'}"
+    return Done(start, end, report, problem)

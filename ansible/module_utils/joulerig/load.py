@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A load's process: it ends when it is done, and when its caller is interrupted or its controller leaves."""
+
+import collections
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from ansible.module_utils.joulerig.tools import Failed, complaint, not_found
+
+LOOK_SECONDS = 0.25
+PATIENCE_SECONDS = 30  # until what was asked to end has written its report
+SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
+_libc = ctypes.CDLL(None)
+
+# Of a workload: the folder that it works in, its seconds and seed, a folder for its own files, and the Phases
+# that its points go through (None: nobody wants any).
+Surroundings = collections.namedtuple("Surroundings", "directory seconds seed scratch points")
+
+# What became of a load: its begin and end (ns, host's clock), its tool's own report and, where that is only
+# so far, why it went no further (else empty).
+Done = collections.namedtuple("Done", "start end report problem")
+
+
+def controller_left(descriptor=1):
+    """Whether nobody reads this process's output any more: the connection to the controller is gone."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def attend(who, command, timeout, look=None, left=controller_left, **options):
+    """Run `command` to its end; gives why it did not end well, `who` first, or an empty text.
+
+    `look` is called several times a second. A load that is interrupted (KeyboardInterrupt), whose controller
+    `left`, or which takes longer than `timeout` seconds is asked to end by SIGTERM, so that it can still
+    write its report. None of its processes is left behind. `options` are Popen's. Raises Failed where there
+    is no such program.
+    """
+    with tempfile.TemporaryFile("w+") as words:
+        with _child(command, {"stdout": subprocess.DEVNULL, "stderr": words, **options}) as process:
+            problem = _watch(process, who, time.monotonic() + timeout, look, left)
+        if look:
+            look()
+        words.seek(0)
+        return problem or (complaint(who, process.returncode, words.read()) if process.returncode else "")
+
+
+def _watch(process, who, end, look, left):
+    pidfd = os.pidfd_open(process.pid)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    try:
+        while not poll.poll(1000 * LOOK_SECONDS):
+            if look:
+                look()
+            if left():
+                return f"{who}: interrupted: the connection to the controller is gone"
+            if time.monotonic() > end:
+                return f"{who}: still running after its time"
+    except KeyboardInterrupt:
+        return f"{who}: interrupted"
+    finally:
+        os.close(pidfd)
+    return ""
+
+
+@contextlib.contextmanager
+def _child(command, options):
+    """A process in a group of its own, of which nothing is left at the end of the block."""
+    parent = os.getpid()
+
+    def prepare():
+        _libc.prctl(SET_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
+        if os.getppid() != parent:  # it died meanwhile
+            os._exit(1)
+
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare, **options
+        )
+    except FileNotFoundError:
+        raise not_found(command) from None
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _end(process):
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_SECONDS)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # what is left of its group
+    process.wait()
+
+
+def must(problem):
+    """Raises Failed where there is a problem."""
+    if problem:
+        raise Failed(problem)
+
+
+PYTHON = [sys.executable, "-B"]  # a script that is run leaves nothing beside itself

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Load by a program of others, through its script (workloads/programs/)."""
+
+import json
+import os
+
+from ansible.module_utils.joulerig.flowop import done_of
+from ansible.module_utils.joulerig.load import PYTHON, attend, must
+
+LONGEST_SECONDS = 3600  # of the layout, and of the last pass: whole ones are done
+
+
+class Workload:
+    """A definition {name, program, settings}: `program` is the path of the script."""
+
+    def __init__(self, definition, surroundings):
+        self._name, self._program, self._surroundings = (
+            definition["name"],
+            definition["program"],
+            surroundings,
+        )
+        self._settings = json.dumps(definition["settings"])
+        os.makedirs(surroundings.directory, exist_ok=True)
+
+    def _command(self, command, *more):
+        given = self._surroundings
+        words = ["--directory", given.directory, "--seed", str(given.seed), "--settings", self._settings]
+        return [*PYTHON, self._program, command, *words, *more]
+
+    def lay_out(self):
+        """Create what the program works on, without any load."""
+        must(attend(self._name, self._command("layout"), LONGEST_SECONDS))
+
+    def load(self):
+        """Load; gives what became of it (Done)."""
+        given = self._surroundings
+        output = os.path.join(given.scratch, "load.json")
+        command = self._command("load", "--seconds", str(given.seconds), "--output", output)
+        problem = attend(self._name, command, given.seconds * 3 + LONGEST_SECONDS)
+        done = done_of(output, problem, self._name)
+        if given.points:
+            counts = {key: done.report.get(key) for key in ("ops", "read_bytes", "write_bytes")}
+            given.points.work(counts, done.end)
+        return done

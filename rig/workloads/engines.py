@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Definitions of workloads, a class for each engine, and what of them goes to a test host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from rig import definitions, paths
+from rig.errors import Strict, UserError, validate
+from rig.lab import Name
+from rig.workloads import place
+
+Value = bool | int | float | str
+Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Where = Callable[[Path], str]  # place.here or place.on_host
+
+
+class Workload(Strict):
+    """What all workloads have; `description`: a line for people."""
+
+    description: str = ""
+    tool: ClassVar[str]  # what loads: fio, flowop or program
+
+    def resolved(self, folder: Path) -> Workload:
+        """The same with every file found: shipped ones by name, others in `folder`. Raises ValueError."""
+        return self
+
+    def files(self) -> list[Path]:
+        """What must be copied to a host. Raises UserError where it is not on this machine."""
+        return []
+
+    def needed_packages(self) -> list[str]:
+        """Debian packages that a host needs beside the provisioned ones."""
+        return []
+
+    def delivered(self, where: Where) -> dict[str, Any]:
+        """What module_utils/joulerig/workload.py takes, plain data; files are where `where` says."""
+        raise NotImplementedError
+
+    def about(self) -> str:
+        """A line that says what it is."""
+        return self.description
+
+
+def _comment(path: Path) -> str:
+    """The first comment of a job file or personality that is not its licence."""
+    for line in path.read_text().splitlines():
+        text = line.lstrip("#; ").strip()
+        if line.startswith(("#", ";")) and text and "SPDX" not in text:
+            return text
+    return ""
+
+
+def _built_flowop() -> Path:
+    if not place.flowop().exists():
+        raise UserError(f"{paths.short(place.flowop())}: not built; 'make build' builds it")
+    return place.flowop()
+
+
+class Fio(Workload):
+    """A fio job file; `options` are put at the end of each of its jobs, where they override."""
+
+    engine: Literal["fio"]
+    job: str
+    options: dict[Option, Value] = {}
+    tool: ClassVar = "fio"
+
+    @field_validator("options")
+    @classmethod
+    def _one_line_each(cls, options: dict[str, Value]) -> dict[str, Value]:
+        for key, value in options.items():
+            if "\n" in str(value):
+                raise ValueError(f"{key}: {value!r}; allowed: one line")
+        return options
+
+    def resolved(self, folder: Path) -> Fio:
+        return self.model_copy(update={"job": str(place.FIO_JOBS.find(self.job, folder))})
+
+    def about(self) -> str:
+        return self.description or _comment(Path(self.job))
+
+    def delivered(self, where: Where) -> dict[str, Any]:
+        return {"tool": self.tool, "job": _with_options(Path(self.job).read_text(), self.options)}
+
+
+def _with_options(job: str, options: Mapping[str, Value]) -> str:
+    """The job file with `options` at the end of each job: a later option replaces an earlier one."""
+    if not options:
+        return job
+    more = [f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in options.items()]
+    lines: list[str] = []
+    in_job = False
+    for line in job.splitlines():
+        if line.startswith("["):
+            lines += more if in_job else []
+            in_job = line.strip() != "[global]"
+        lines.append(line)
+    return "\n".join([*lines, *(more if in_job else [])]) + "\n"
+
+
+class _OfFlowop(Workload):
+    """A command of build/flowop. `{seconds}` and `{seed}` stand for a run's in the delivered words."""
+
+    tool: ClassVar = "flowop"
+
+    def files(self) -> list[Path]:
+        return [_built_flowop()]
+
+    def _command(self, where: Where, words: list[str], texts: dict[str, str] | None = None) -> dict[str, Any]:
+        return {"tool": self.tool, "program": where(place.flowop()), "words": words, "texts": texts or {}}
+
+
+class Flowop(_OfFlowop):
+    """A personality in Filebench's language; `set`: its variables; `rate`: operations a second, open loop."""
+
+    engine: Literal["flowop"]
+    personality: str
+    set: dict[str, Value] = {}
+    rate: PositiveFloat | None = None
+
+    def resolved(self, folder: Path) -> Flowop:
+        path = place.PERSONALITIES.find(self.personality, folder)
+        return self.model_copy(update={"personality": str(path)})
+
+    def about(self) -> str:
+        return self.description or _comment(Path(self.personality))
+
+    def delivered(self, where: Where) -> dict[str, Any]:
+        path = Path(self.personality)
+        words = ["run", path.name, "--seconds", "{seconds}", "--seed", "{seed}"]
+        for name, value in self.set.items():
+            words += ["--set", f"{name}={_word(value)}"]
+        words += ["--rate", _word(self.rate)] if self.rate else []
+        return self._command(where, words, {path.name: path.read_text()})
+
+
+class Sync(_OfFlowop):
+    """Writes and syncs in a loop, paced (`pace_seconds`, `rate`) or not: `flowop sync`."""
+
+    engine: Literal["sync"]
+    mode: Literal["overwrite", "append"] = "overwrite"
+    call: Literal["fsync", "fdatasync", "none"] = "fsync"
+    block_bytes: PositiveInt | None = None
+    file_bytes: PositiveInt | None = None
+    pace_seconds: NonNegativeFloat | None = None
+    rate: PositiveFloat | None = None
+    threads: PositiveInt | None = None
+    direct: bool = False
+
+    OPTIONS: ClassVar = {
+        "mode": "--mode",
+        "call": "--call",
+        "block_bytes": "--block",
+        "file_bytes": "--file-bytes",
+        "pace_seconds": "--pace-seconds",
+        "rate": "--rate",
+        "threads": "--threads",
+    }
+
+    @model_validator(mode="after")
+    def _paced_once(self) -> Sync:
+        if self.pace_seconds is not None and self.rate is not None:
+            raise ValueError("pace_seconds and rate; allowed: one of them")
+        return self
+
+    def delivered(self, where: Where) -> dict[str, Any]:
+        words = ["sync", "--seconds", "{seconds}", "--seed", "{seed}"]
+        for key, option in self.OPTIONS.items():
+            if (value := getattr(self, key)) is not None:
+                words += [option, _word(value)]
+        return self._command(where, [*words, "--direct"] if self.direct else words)
+
+
+class Replay(_OfFlowop):
+    """A trace, as fast as it goes, `timed` as it was recorded, or that at another `speed`; ends by itself."""
+
+    engine: Literal["replay"]
+    trace: str
+    timed: bool = False
+    speed: PositiveFloat | None = None
+
+    @model_validator(mode="after")
+    def _paced_once(self) -> Replay:
+        if self.timed and self.speed is not None:
+            raise ValueError("timed and speed; allowed: one of them")
+        return self
+
+    def resolved(self, folder: Path) -> Replay:
+        return self.model_copy(update={"trace": str(place.file_in(folder, self.trace))})
+
+    def files(self) -> list[Path]:
+        return [_built_flowop(), Path(self.trace)]
+
+    def delivered(self, where: Where) -> dict[str, Any]:
+        words = ["replay", where(Path(self.trace))]
+        words += ["--timed"] if self.timed else []
+        words += ["--speed", _word(self.speed)] if self.speed is not None else []
+        return self._command(where, words)
+
+
+class Program(Workload):
+    """A program of others, by a script of workloads/programs/ or one (.py) of the lab's own.
+
+    `settings` are the script's; `setting_files`: settings that are files, which are copied to the host;
+    `packages`: of Debian, that it needs.
+    """
+
+    engine: Literal["program"]
+    program: str
+    settings: dict[str, Any] = {}
+    setting_files: dict[str, str] = {}
+    packages: list[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]] = []
+    tool: ClassVar = "program"
+
+    def resolved(self, folder: Path) -> Program:
+        script = place.PROGRAMS.find(self.program, folder)
+        if script.parent != place.PROGRAMS.path and (place.PROGRAMS.path / script.name).exists():
+            raise ValueError(f"{script.name!r} is the name of a shipped program; give the file another name")
+        found = {key: str(place.file_in(folder, value)) for key, value in self.setting_files.items()}
+        return self.model_copy(update={"program": str(script), "setting_files": found})
+
+    def files(self) -> list[Path]:
+        return [Path(self.program), place.common_code(), *map(Path, self.setting_files.values())]
+
+    def needed_packages(self) -> list[str]:
+        return self.packages
+
+    def delivered(self, where: Where) -> dict[str, Any]:
+        files = {key: where(Path(value)) for key, value in self.setting_files.items()}
+        return {
+            "tool": self.tool,
+            "program": where(Path(self.program)),
+            "settings": {**self.settings, **files},
+        }
+
+
+ENGINES: dict[str, type[Workload]] = {
+    "fio": Fio,
+    "flowop": Flowop,
+    "sync": Sync,
+    "replay": Replay,
+    "program": Program,
+}
+
+
+class _Named(Strict):
+    name: Name
+
+
+def parse(name: str, entry: Any, source: str, folder: Path) -> Workload:
+    """The workload that an entry of `source` describes; its files are in `folder`. Raises UserError."""
+    validate(_Named, {"name": name}, f"{source}: {name}")
+    if not isinstance(entry, dict) or "engine" not in entry:
+        raise UserError(f"{source}: {name}.engine: required; allowed: {', '.join(ENGINES)}")
+    engine = entry["engine"]
+    if not isinstance(engine, str) or engine not in ENGINES:
+        raise UserError(f"{source}: {name}.engine: {engine!r} is {definitions.allowed(str(engine), ENGINES)}")
+    try:
+        return validate(ENGINES[engine], entry, source, name).resolved(folder)
+    except ValueError as error:
+        raise UserError(f"{source}: {name}: {error}") from None
+
+
+def _word(value: Value | None) -> str:
+    """As a command line has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Try a workload on a folder of this machine, without a campaign: by the same code as on a test host."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+from rig import paths
+from rig.errors import UserError
+from rig.workloads import place, reports
+from rig.workloads.engines import Workload
+
+# As ansible.cfg does for Ansible: our module_utils are found beside its own.
+ansible.module_utils.__path__.append(str(paths.ROOT / "ansible" / "module_utils"))
+
+from ansible.module_utils.joulerig import load, tools, workload  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a load did: the journal's `performance` row, the tool's report, and why it is only so far."""
+
+    performance: dict[str, Any]
+    report: dict[str, Any]
+    problem: str
+
+
+def run(
+    name: str, definition: Workload, directory: Path, seconds: int, seed: int, among_others: bool = False
+) -> Trial:
+    """Lay out, load, and leave the folder as it was. Caches are as they are, and nothing is measured.
+
+    Interrupted (KeyboardInterrupt), the load ends, and what it did by then is given. Raises UserError; also
+    where the folder is not empty, unless it may work `among_others`.
+    """
+    _check(directory, among_others)
+    delivered = {"name": name, **definition.delivered(place.here)}
+    for path in definition.files():
+        if not path.is_file():
+            raise UserError(f"{paths.short(path)}: no such file")
+    with (
+        tempfile.TemporaryDirectory(prefix="joulerig-trial-", dir=directory) as work,
+        tempfile.TemporaryDirectory(prefix="joulerig-") as scratch,
+    ):
+        surroundings = load.Surroundings(work, seconds, seed, scratch, None)
+        try:
+            loading = workload.of(delivered, surroundings)
+            loading.lay_out()
+            done = loading.load()
+        except (tools.Failed, OSError) as error:
+            raise UserError(str(error)) from None
+    try:
+        row = reports.performance(definition.tool, done.report, (done.end - done.start) / 1e9)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        why = done.problem or f"{type(error).__name__}: {error}"
+        raise UserError(f"{name}: its report cannot be read: {why}") from None
+    return Trial(row, done.report, done.problem)
+
+
+def _check(directory: Path, among_others: bool) -> None:
+    if not directory.is_dir():
+        raise UserError(f"--directory: {str(directory)!r}: no such folder; allowed: one that is there")
+    if not among_others and any(directory.iterdir()):
+        raise UserError(
+            f"--directory: {str(directory)!r}: is not empty; allowed: an empty folder, or --among-others"
+        )
