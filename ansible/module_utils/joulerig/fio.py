@@ -18,10 +18,10 @@ class Workload:
     """A fio job in a folder of the file system under test.
 
     The job file reads its surroundings from the environment, as any fio job file can: JOULERIG_DIRECTORY,
-    JOULERIG_SECONDS, JOULERIG_SEED.
+    JOULERIG_SECONDS, JOULERIG_SEED; `more` of it by name.
     """
 
-    def __init__(self, name, job, directory, seconds, seed, scratch):
+    def __init__(self, name, job, directory, seconds, seed, scratch, more=None):
         self.name, self._job, self._seconds, self._scratch = name, job, seconds, scratch
         self._environment = {
             **os.environ,
@@ -29,6 +29,7 @@ class Workload:
             "JOULERIG_DIRECTORY": directory,
             "JOULERIG_SECONDS": str(seconds),
             "JOULERIG_SEED": str(seed),
+            **(more or {}),
         }
         os.makedirs(directory, exist_ok=True)
 
