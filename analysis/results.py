@@ -17,6 +17,7 @@ from analysis import meters
 from analysis.energy import EnergyBudget
 
 JOURNAL = "journal.sqlite"
+PRECONDITION_FILE = "precondition.json"  # in a run's folder
 JOURNAL_VERSION = 3
 STATUSES = ("planned", "running", "ok", "partial", "failed", "lost", "not-run")
 FINISHED = ("ok", "partial", "failed", "lost", "not-run")
@@ -185,6 +186,15 @@ class Run:
     @property
     def _worked(self) -> bool:
         return self.status == "ok" and self.performance is not None and self.performance.seconds > 0
+
+    @cached_property
+    def precondition(self) -> dict[str, Any]:
+        """`precondition.json`: how its drive came to its state; empty where none was asked for. Raises
+        ResultsError.
+
+        reused, why, by (a run), recipe, verdict, and, where it was made for this run, stretches of rounds.
+        """
+        return _json_file(self.folder / PRECONDITION_FILE)
 
     @cached_property
     def settings(self) -> dict[str, Any]:

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from rig import campaign as campaigns
 from rig import paths
 from rig.errors import UserError
+from rig.lab import Lab
 from rig.sqlite import transaction
 
 SCHEMA = Path(__file__).parent / "drive_state.sql"
@@ -153,17 +155,15 @@ def _written(events: Sequence[Mapping[str, Any]], *, discards: bool = True) -> t
 def may_reuse(
     events: Sequence[Mapping[str, Any]],
     recipe: Mapping[str, Any],
-    *,
+    asked: campaigns.Precondition,
     capacity_bytes: int,
-    reuse_within: float,
-    max_rounds: int,
     counted_bytes: int | None = None,
 ) -> tuple[bool, str]:
-    """Whether a drive's last precondition holds for one that is to be done by `recipe`, and why (not).
+    """Whether a drive's last precondition holds for the one that is `asked`, by `recipe`; and why (not).
 
     It does where it was done by the same recipe, was steady or had as many rounds as there would be now, and
-    since then no more than `reuse_within` times the capacity was written or discarded, all of it by the rig.
-    `counted_bytes`: what the drive itself has counted as written by now; None: it tells none.
+    since then no more was written or discarded than it allows, all of it by the rig. `counted_bytes`: what
+    the drive itself has counted as written by now; None: it tells none.
     """
     state = of_events(events)
     before = state.preconditioned
@@ -176,13 +176,13 @@ def may_reuse(
     if state.purged and state.purged["time_ns"] > before["time_ns"]:
         return False, f"{state.purged['by']} purged it since"
     verdict = before["verdict"]
-    if not verdict["steady"] and verdict["rounds_before"] + verdict["rounds"] < max_rounds:
-        return False, f"{verdict['reason']}, {max_rounds} are allowed now"
+    if not verdict["steady"] and verdict["rounds_before"] + verdict["rounds"] < asked.max_rounds:
+        return False, f"{verdict['reason']}; {asked.max_rounds} rounds are allowed now"
     if state.written_bytes is None:
         return False, f"what {state.unknown} wrote is not known"
-    allowed = reuse_within * capacity_bytes
+    allowed = asked.reuse_within * capacity_bytes
     told = f"{_gb(state.written_bytes)} written or discarded since, {_gb(allowed)} allowed"
-    if state.written_bytes > allowed or not reuse_within:
+    if not asked.holds_after(state.written_bytes, capacity_bytes):
         return False, told
     if why := _disagreement(before, events, counted_bytes):
         return False, why
@@ -205,6 +205,33 @@ def _disagreement(
     if foreign > TOLERANCE_BYTES + TOLERANCE_FRACTION * own:
         return f"somebody else wrote {_gb(foreign)}, by the drive's own count"
     return ""
+
+
+def run_begins(run: Mapping[str, Any], lab: Lab) -> None:
+    """Note that a campaign's run is about to write to its drives."""
+    with Ledger() as ledger:
+        ledger.note(_serials(run, lab).values(), [("began", {"by": run["id"]})])
+
+
+def run_ended(run: Mapping[str, Any], answer: Mapping[str, Any], lab: Lab) -> None:
+    """Note what a run did to its drives, by the answer of its module call."""
+    touched = answer.get("touched") or {}
+    untouched = None if answer.get("changed", True) else 0  # None: it is not known
+    settings, health = answer.get("settings") or {}, (answer.get("health") or {}).get("after") or {}
+    made = {"by": run["id"], "command": " ".join(settings.get("mkfs") or [])}
+    serials = _serials(run, lab)
+    with Ledger() as ledger:
+        for drive, serial in serials.items():
+            amounts = touched.get(drive) or dict.fromkeys(("write_bytes", "discard_bytes"), untouched)
+            counter = counter_bytes(health.get(drive) if len(serials) > 1 else health)
+            ended = {"by": run["id"], **amounts, "counter_bytes": counter}
+            ledger.note([serial], [*([("made", made)] if made["command"] else []), ("ended", ended)])
+
+
+def _serials(run: Mapping[str, Any], lab: Lab) -> dict[str, str]:
+    """Serials of the drives that a run writes to, by name."""
+    members = lab.members_of(run["host"], *campaigns.stands_on(run["drive"], run["factors"]))
+    return {name: lab.hosts[run["host"]].drives[name].serial for name in members}
 
 
 def counter_bytes(health: Mapping[str, Any] | None) -> int | None:
