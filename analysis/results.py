@@ -19,6 +19,7 @@ from analysis.indicator import moved
 
 JOURNAL = "journal.sqlite"
 JOURNAL_VERSION = 4
+PRECONDITION_FILE = "precondition.json"  # in a run's folder
 STATUSES = ("planned", "running", "ok", "partial", "failed", "lost", "not-run")
 FINISHED = ("ok", "partial", "failed", "lost", "not-run")
 
@@ -199,6 +200,15 @@ class Run:
     @property
     def _worked(self) -> bool:
         return self.status == "ok" and self.performance is not None and self.performance.seconds > 0
+
+    @cached_property
+    def precondition(self) -> dict[str, Any]:
+        """`precondition.json`: how its drive came to its state; empty where none was asked for. Raises
+        ResultsError.
+
+        reused, why, by (a run), recipe, verdict, and, where it was made for this run, stretches of rounds.
+        """
+        return _json_file(self.folder / PRECONDITION_FILE)
 
     @cached_property
     def settings(self) -> dict[str, Any]:

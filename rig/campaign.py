@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from rig import definitions, filesystems, workloads
+from analysis import steady_state
+from rig import definitions, filesystems, paths, workloads
 from rig.errors import Strict, UserError, validate
-from rig.lab import Lab, Name
+from rig.lab import Drive, Lab, Name
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
 FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal")
@@ -81,6 +83,25 @@ class Waveforms(Strict):
     max_megabytes: Annotated[float, Field(ge=0.1)] = 512
 
 
+class Precondition(Strict):
+    """What is done to a drive before its runs, until it is steady; later runs reuse it while it holds.
+
+    `fill`: how often the whole drive is written. `job`: a file of workloads/precondition/. A precondition
+    holds while no more than `reuse_within` times the drive's capacity was written or discarded since.
+    """
+
+    purge: Literal["discard", "format"] = "discard"
+    fill: NonNegativeInt = 2
+    job: Level = "randwrite"
+    round_seconds: PositiveInt = 60
+    max_rounds: Annotated[int, Field(ge=steady_state.ROUNDS)] = 25
+    reuse_within: Annotated[float, Field(ge=0)] = 0.5
+
+    def holds_after(self, written_bytes: float, capacity_bytes: int) -> bool:
+        """Whether so many bytes written or discarded since leave the precondition as it is."""
+        return self.reuse_within > 0 and written_bytes <= self.reuse_within * capacity_bytes
+
+
 class StopRule(Strict):
     """When to give up before the plan is done."""
 
@@ -103,6 +124,7 @@ class Campaign(Strict):
     phases: Phases = Phases()
     loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
     waveforms: Waveforms | None = None
+    precondition: Precondition | None = None
     stop: StopRule = StopRule()
 
     _drives_once = field_validator("drives")(_each_once)
@@ -137,6 +159,11 @@ def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:
     return [drive, journal] if journal else [drive]
 
 
+def precondition_jobs() -> dict[str, Path]:
+    """The fio job files that a drive can be preconditioned with."""
+    return {path.stem: path for path in sorted((paths.ROOT / "workloads" / "precondition").glob("*.fio"))}
+
+
 def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
     """The campaign that `mapping` (of the playbook `source`) describes, checked against the lab.
 
@@ -156,7 +183,26 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
                     f" allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
                 )
     _check_journals(campaign, lab, source)
+    _check_precondition(campaign, lab, source)
     return campaign
+
+
+def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
+    """Every drive of the campaign can be preconditioned as asked. Raises UserError."""
+    if campaign.precondition is None:
+        return
+    key = "campaign.precondition"
+    _known(source, "precondition.job", [campaign.precondition.job], precondition_jobs())
+    for name in campaign.drives:
+        for host in _drives(lab)[name]:
+            drive = lab.hosts[host].drives.get(name)
+            what = drive.interface if drive else "an array"
+            if what not in FILL_BYTES_PER_SECOND:
+                able = [n for n, d in lab.hosts[host].drives.items() if d.interface in FILL_BYTES_PER_SECOND]
+                allowed = f"nvme or sata-ssd: {', '.join(able) or 'none'}"
+                raise UserError(f"{source}: {key}: {name!r} of {host} is {what}; allowed: {allowed}")
+            if campaign.precondition.purge == "format" and what != "nvme":
+                raise UserError(f"{source}: {key}.purge: 'format': {name!r} is {what}; allowed: discard")
 
 
 def _check_journals(campaign: Campaign, lab: Lab, source: str) -> None:
@@ -234,26 +280,52 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
 # PCIe 5.0 x4, SATA and a channel of memory carry.
 MOST_BYTES_PER_SECOND = {"nvme": 15.8e9, "sata-ssd": 0.6e9, "hdd": 0.6e9, "nvdimm": 20e9, "ram": 20e9}
 MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0, "ram": 0.0}
+# What drives that can be preconditioned are filled with at least, as whole: their flash, not their link.
+FILL_BYTES_PER_SECOND = {"nvme": 300e6, "sata-ssd": 100e6}
 OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan will take, at most; `wiped`: (host, drive, serial) of drives that lose their content."""
+    """What a plan will take, at most; `wiped`: (host, drive, serial) of drives that lose their content.
+
+    `preconditions`: how often a drive is preconditioned if every run writes as much as its interface carries.
+    """
 
     runs: int
     not_run: int
+    preconditions: int
+    precondition_hours: float
     hours: float
     terabytes_written: float
     kilowatt_hours: float
     wiped: list[tuple[str, str, str]]
 
 
+def precondition_cost(asked: Precondition, drive: Drive) -> tuple[float, float]:
+    """Upper bounds of one precondition of `drive`: seconds, and bytes written."""
+    filled, loaded = asked.fill * drive.size_bytes, asked.round_seconds * asked.max_rounds
+    seconds = filled / FILL_BYTES_PER_SECOND[drive.interface] + loaded
+    return seconds, filled + MOST_BYTES_PER_SECOND[drive.interface] * loaded
+
+
+def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iterator[tuple[str, Drive]]:
+    """Host and drive of each precondition that `runs` may need."""
+    asked, since = campaign.precondition, {}
+    for run in runs if asked else ():
+        drive = lab.hosts[run.host].drives[run.drive]
+        where = run.host, run.drive
+        if where not in since or not asked.holds_after(since[where], drive.size_bytes):
+            since[where] = 0.0
+            yield run.host, drive
+        since[where] += MOST_BYTES_PER_SECOND[drive.interface] * campaign.phases.workload_seconds
+
+
 def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     """Upper bounds of time, wear and energy of a plan."""
     seconds_per_run = OVERHEAD_SECONDS + sum(campaign.phases.model_dump().values())
     by_host: dict[str, float] = {}
-    bytes_written = joules = 0.0
+    bytes_written = joules = precondition_seconds = 0.0
     wiped: dict[tuple[str, str, str], None] = {}
     executed = [run for run in runs if not run.not_run]
     for run in executed:
@@ -264,9 +336,18 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
             wiped[(run.host, member, drive.serial)] = None
             bytes_written += MOST_BYTES_PER_SECOND[drive.interface] * campaign.phases.workload_seconds
             joules += MOST_WATTS[drive.interface] * seconds_per_run
+    preconditions = list(_preconditions(campaign, lab, executed))
+    for name, drive in preconditions:
+        seconds, written = precondition_cost(campaign.precondition, drive)
+        by_host[name] += seconds
+        precondition_seconds += seconds
+        bytes_written += written
+        joules += MOST_WATTS[drive.interface] * seconds
     return Cost(
         runs=len(executed),
         not_run=len(runs) - len(executed),
+        preconditions=len(preconditions),
+        precondition_hours=precondition_seconds / 3600,
         hours=max(by_host.values(), default=0.0) / 3600,
         terabytes_written=bytes_written / 1e12,
         kilowatt_hours=joules / 3.6e6,

@@ -156,6 +156,12 @@ def plan(playbook: Path) -> None:
     out.print(
         f"time: about {cost.hours:.2f} h (phases and {campaigns.OVERHEAD_SECONDS:.0f} s a run for the rest)"
     )
+    if asked := campaign.precondition:
+        out.print(
+            f"precondition: {asked.purge}, filled {asked.fill} times, at most {asked.max_rounds} rounds of"
+            f" {asked.round_seconds} s {escape(asked.job)}; done at most {cost.preconditions} times,"
+            f" which is at most {cost.precondition_hours:.2f} h of the time"
+        )
     out.print(
         f"written: at most {cost.terabytes_written:.3f} TB;"
         f" energy of the drives: at most {cost.kilowatt_hours:.4f} kWh"

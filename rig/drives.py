@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from analysis.influx import Client, InfluxError, quote_string
+from rig import drive_state
 from rig.errors import UserError
 from rig.lab import Lab
 
@@ -53,19 +56,25 @@ def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[
     from rig import measure
     from rig.virtuallab import lab as virtuallab
 
+    found = []
+    meant = _meant(lab, host, drive)
+    with measure.client(lab) as database:
+        for name, key in meant:
+            spec = lab.hosts[name]
+            twinned = key in virtuallab.twinned(spec)
+            of = _of_twin(name, key) if twinned else _of_host(database, name, key)
+            found.append(Health(name, key, spec.drives[key].interface, spec.drives[key].serial, *of))
+    return found
+
+
+def _meant(lab: Lab, host: str | None, drive: str | None) -> list[tuple[str, str]]:
+    """(host, drive) of all drives, of those of `host`, or of one. Raises UserError for a wrong name."""
     if host is not None and host not in lab.hosts:
         raise UserError(f"{host!r} is no test host; allowed: {', '.join(lab.hosts)}")
     if drive is not None and drive not in lab.hosts[host].drives:
         raise UserError(f"{drive!r} is no drive of {host}; allowed: {', '.join(lab.hosts[host].drives)}")
-    found = []
-    with measure.client(lab) as database:
-        for name in [host] if host else lab.hosts:
-            spec = lab.hosts[name]
-            twins = virtuallab.twinned(spec)
-            for key in [drive] if drive else spec.drives:
-                of = _of_twin(name, key) if key in twins else _of_host(database, name, key)
-                found.append(Health(name, key, spec.drives[key].interface, spec.drives[key].serial, *of))
-    return found
+    hosts = [host] if host else lab.hosts
+    return [(name, key) for name in hosts for key in ([drive] if drive else lab.hosts[name].drives)]
 
 
 def _of_twin(host: str, drive: str) -> tuple[str, str, dict[str, float]]:
@@ -92,11 +101,6 @@ def _of_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[st
     return "host", "", {key: row[key] for key in COLUMNS if row.get(key) is not None}
 
 
-@app.callback()
-def _group() -> None:
-    """Keep `show` a word of its own: typer drops the name of an only command."""
-
-
 @app.command()
 def show(
     host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host; all by default.")] = None,
@@ -119,6 +123,63 @@ def show(
     for one in found:
         if one.reason:
             out.print(f"{one.host}/{one.drive}: {escape(one.reason)}")
+
+
+@app.command()
+def state(
+    host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host; all by default.")] = None,
+    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what was done to drives: purge, fill, precondition, and what was written since."""
+    from rig import lab
+
+    found = {
+        (name, key, serial): drive_state.of_events(events)
+        for name, key, serial, events in _ledgers(lab.load(), host, drive)
+    }
+    if as_json:
+        rows = ({"host": h, "drive": d, "serial": s, **asdict(one)} for (h, d, s), one in found.items())
+        print(json.dumps(list(rows), indent=1))
+        return
+    columns = ("purged", "fill", "preconditioned", "GB written since", "file system made")
+    table = Table("drive", "serial", *columns)
+    for (name, key, serial), one in found.items():
+        table.add_row(f"{name}/{key}", serial, *_state_texts(one))
+    out.print(table)
+    for (name, key, _), one in found.items():
+        if before := one.preconditioned:
+            line = f"{name}/{key}: {before['verdict']['reason']}; before run {before['by']}"
+            out.print(line, markup=False, soft_wrap=True)
+
+
+def _ledgers(
+    described: Lab, host: str | None, drive: str | None
+) -> Iterator[tuple[str, str, str, list[dict[str, Any]]]]:
+    """(host, drive, serial, events) of the drives that are meant."""
+    with drive_state.Ledger() as ledger:
+        for name, key in _meant(described, host, drive):
+            serial = described.hosts[name].drives[key].serial
+            yield name, key, serial, ledger.events(serial)
+
+
+def _state_texts(one: drive_state.State) -> tuple[str, ...]:
+    def when(event: Mapping[str, Any] | None, text: str) -> str:
+        if event is None:
+            return "-"
+        return f"{datetime.fromtimestamp(event['time_ns'] // 10**9, UTC):%Y-%m-%d %H:%MZ} {text}"
+
+    before, made = one.preconditioned, one.made
+    since = "-" if before is None else f"not known: {one.unknown}"
+    if one.written_bytes is not None:
+        since = f"{one.written_bytes / 1e9:.2f}"
+    return (
+        when(one.purged, one.purged["method"] if one.purged else ""),
+        f"written from end to end, {one.filled['times']} times" if one.filled else "-",
+        when(before, "steady" if before and before["verdict"]["steady"] else "not steady"),
+        since,
+        when(made, made["command"].split()[0] if made else ""),
+    )
 
 
 def _text(figure: float | None) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from analysis import indicator
 from analysis.influx import InfluxError
+from analysis.results import PRECONDITION_FILE
 from rig import campaign as campaigns
 from rig import controller, files, filesystems, measure, paths, provenance, workloads
 from rig import journal as journals
@@ -109,6 +110,9 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
     journal_drive = campaigns.journal_drive(run["factors"])
     filesystem = filesystems.of(lab)[run["filesystem"]]
     workload = workloads.of(lab)[run["workload"]]
+    preconditioned = definition.get("precondition") is not None
+    if preconditioned:
+        filesystem = filesystem.keeping
     phases = definition["phases"]
     return {
         "run": run["id"],
@@ -121,6 +125,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         ],
         "journal": host.drives[journal_drive].declared_as(journal_drive) if journal_drive else {},
         "filesystem": {"name": run["filesystem"], **filesystem.model_dump()},
+        "preconditioned": preconditioned,
         "scheduler": run["scheduler"],
         "write_cache": definition["write_cache"] or "",
         "workload": {"name": run["workload"], **workload.delivered(place.on_host)},
@@ -165,8 +170,17 @@ def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], 
         status = "partial"
     if status == "ok" and not lab.rails_of(run["host"], *_drives(run)):
         reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
+    if status in ("ok", "partial") and (why := _not_steady(place)):
+        reasons.append(why)  # a result, and no fault of the run
     journal.finish(run["id"], status, "; ".join(reasons), tables)
     return status
+
+
+def _not_steady(place: Path) -> str:
+    """How the drive's precondition ended where it was not steady; empty where it was, or nobody asked."""
+    path = place / PRECONDITION_FILE
+    verdict = json.loads(path.read_text())["verdict"] if path.exists() else {"steady": True}
+    return "" if verdict["steady"] else f"precondition: {verdict['reason']}"
 
 
 def _measured(

@@ -38,16 +38,23 @@ class ExternalJournal(Strict):
 class FileSystem(Strict):
     """How a file system is made and mounted; mkfs gets the device as its last argument.
 
-    An empty `mkfs`: mounting makes it, by an option such as `init`. `module`: the kernel module, where its
-    name is not `type`. `dax`: it must map files straight to the memory of an NVDIMM, or the run fails.
+    An empty `mkfs`: mounting makes it, by an option such as `init`. `no_discard`: words that keep mkfs from
+    discarding what the drive holds. `module`: the kernel module, where its name is not `type`.
+    `dax`: it must map files straight to the memory of an NVDIMM, or the run fails.
     """
 
     type: str
     module: str | None = None
     mkfs: list[str]
+    no_discard: list[str] = []
     mount_options: list[str] = []
     dax: bool = False
     external_journal: ExternalJournal | None = None
+
+    @property
+    def keeping(self) -> FileSystem:
+        """The same, made without discarding anything."""
+        return self.model_copy(update={"mkfs": [*self.mkfs, *self.no_discard] if self.mkfs else []})
 
 
 def of(lab: Lab) -> dict[str, FileSystem]:

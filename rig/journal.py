@@ -15,6 +15,7 @@ from typing import Any
 
 from rig import paths
 from rig.errors import UserError
+from rig.sqlite import transaction
 
 SCHEMA = Path(__file__).parent / "journal.sql"
 VERSION = 4
@@ -160,7 +161,7 @@ class Journal:
 
     def take(self, host: str) -> dict[str, Any] | None:
         """The next planned run of `host`, now running; None when there is none left."""
-        with self._transaction():
+        with transaction(self._db):
             row = self._db.execute(
                 "SELECT * FROM run WHERE host = ? AND status = 'planned' ORDER BY ordinal LIMIT 1", (host,)
             ).fetchone()
@@ -190,7 +191,7 @@ class Journal:
         self, run: str, status: str, reason: str, tables: Mapping[str, list[Mapping[str, Any]]]
     ) -> None:
         """End a run with all that came of it: `tables` has rows of phase, performance, energy, result, io."""
-        with self._transaction():
+        with transaction(self._db):
             for table, rows in tables.items():
                 for row in rows:
                     _insert(self._db, table, {"run": run, **row})
@@ -202,7 +203,7 @@ class Journal:
 
         Raises UserError while the campaign is being executed.
         """
-        with self._lock(fcntl.LOCK_EX), self._transaction():
+        with self._lock(fcntl.LOCK_EX), transaction(self._db):
             rows = self._db.execute(
                 "SELECT id, status FROM run WHERE status IN ('running', 'lost')"
             ).fetchall()
@@ -221,13 +222,13 @@ class Journal:
 
     def conclude(self) -> None:
         """Mark the campaign as over."""
-        with self._transaction():
+        with transaction(self._db):
             self._db.execute("UPDATE campaign SET finished_ns = ?", (time.time_ns(),))
             _event(self._db, None, "finished", self.counts())
 
     def note(self, run: str | None, detail: Mapping[str, Any]) -> None:
         """Record something worth knowing later."""
-        with self._transaction():
+        with transaction(self._db):
             _event(self._db, run, "note", detail)
 
     def counts(self) -> dict[str, int]:
@@ -248,7 +249,7 @@ class Journal:
 
     def _upgrade(self) -> int:
         """Bring the journal to the next version, unless somebody else just did; gives its version."""
-        with self._transaction():
+        with transaction(self._db):
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             for statement in UPGRADES.get(version, []):
                 self._db.execute(statement)
@@ -256,16 +257,6 @@ class Journal:
                 version += 1
                 self._db.execute(f"PRAGMA user_version = {version}")
         return version
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
 
 def latest(results: Path) -> Path:

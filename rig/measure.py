@@ -15,7 +15,7 @@ from analysis.influx import Client, quote_string
 from analysis.results import Phase
 from rig import controller, influxdb, wait
 from rig.errors import UserError
-from rig.lab import Lab
+from rig.lab import Lab, Rail
 from rig.virtuallab import lab as virtuallab
 
 Truth = Mapping[str, Mapping[str, Any]]
@@ -85,18 +85,8 @@ def energies(
     if not phases:
         return [], missing
     start, end = min(p.start_ns for p in phases), max(p.end_ns for p in phases)
-    members = sorted({member for member, _, _ in rails})
     silent = _silent_meters({rail.meter for _, _, rail in rails})
-
-    def arrived() -> pl.DataFrame | None:
-        frame = power.points(database, host, members, start, end)
-        last = frame.group_by("drive", "rail").agg(pl.col("time_ns").max()) if frame.height else frame
-        complete = last.height == len(rails) and last["time_ns"].min() >= end
-        return frame if complete else None
-
-    frame = wait.until(arrived, 0 if silent else ARRIVAL_SECONDS, 0.2)
-    if frame is None:
-        frame = power.points(database, host, members, start, end)
+    frame = _points(database, host, rails, start, end, 0 if silent else ARRIVAL_SECONDS)
     if frame.height:
         power.write(frame, trace)
     rows = []
@@ -138,6 +128,55 @@ def energies(
             identity = {"phase": phase.phase, "meter": rail.meter, "rail": name, "drive": member}
             rows.append(identity | _row(found.with_meter(budget.expanded)))
     return rows, missing
+
+
+def watts(
+    lab: Lab, database: Client, host: str, drive: str, intervals: Sequence[Phase]
+) -> list[float | None]:
+    """Mean power of a drive over each of `intervals`, all its rails together.
+
+    Waits for points that are still on their way. None where a rail has no energy of an interval, or one with
+    more than 1 % of it in gaps; all are None where the drive has no rail.
+    """
+    rails = lab.rails_of(host, drive)
+    if not rails:
+        return [None for _ in intervals]
+    patience = 0.0 if _silent_meters({rail.meter for _, _, rail in rails}) else ARRIVAL_SECONDS
+    _points(database, host, rails, intervals[-1].start_ns, intervals[-1].end_ns, patience)
+
+    def of(interval: Phase) -> float | None:
+        frame = _points(database, host, rails, interval.start_ns, interval.end_ns, 0)
+        if frame.is_empty():
+            return None
+        found = power.energy_by_rail(frame, interval.start_ns, interval.end_ns)
+        parts = [found.get((member, rail.meter, name)) for member, name, rail in rails]
+        most = 0.01 * interval.seconds
+        if any(part is None or part.joules is None or part.gap_seconds > most for part in parts):
+            return None
+        return sum(part.joules for part in parts) / interval.seconds
+
+    return [of(interval) for interval in intervals]
+
+
+def _points(
+    database: Client,
+    host: str,
+    rails: Sequence[tuple[str, str, Rail]],
+    start_ns: int,
+    end_ns: int,
+    patience_seconds: float,
+) -> pl.DataFrame:
+    """Power points of `rails` (Lab.rails_of) around an interval; waits for those that are on their way."""
+    members = sorted({member for member, _, _ in rails})
+
+    def arrived() -> pl.DataFrame | None:
+        frame = power.points(database, host, members, start_ns, end_ns)
+        last = frame.group_by("drive", "rail").agg(pl.col("time_ns").max()) if frame.height else frame
+        complete = last.height == len(rails) and last["time_ns"].min() >= end_ns
+        return frame if complete else None
+
+    frame = wait.until(arrived, patience_seconds, 0.2)
+    return frame if frame is not None else power.points(database, host, members, start_ns, end_ns)
 
 
 def _row(found: energy.IntervalEnergy) -> dict[str, Any]:

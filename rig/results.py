@@ -52,6 +52,7 @@ def as_json(folder: Path) -> dict[str, Any]:
                 "replicate": run.replicate,
                 "status": run.status,
                 "reason": run.reason,
+                "precondition": run.precondition or None,
                 "factors": run.factors,
                 "emulated": campaign.emulated(run),
                 "phases": [
@@ -146,7 +147,7 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
             markup=False,
             soft_wrap=True,
         )
-    for line in _foundations(campaign):
+    for line in [*_foundations(campaign), *_preconditions(campaign)]:
         console.print(line, markup=False, soft_wrap=True)
     counts = ", ".join(
         f"{count} {status}" for status, count in runs["status"].value_counts(sort=True).iter_rows()
@@ -167,6 +168,23 @@ def _foundations(campaign: Campaign) -> list[str]:
             f"meter {meter.meter}: {meter.samples} of {meter.expected} samples, {meter.lost} lost,"
             f" worst gap {meter.worst_gap_seconds or 0.0:.3g} s, {balance[meter.balanced]};"
             f" {meters.standing(campaign.lab, campaign.provenance, meter.meter, meter.last_ns)}"
+        )
+    return lines
+
+
+def _preconditions(campaign: Campaign) -> list[str]:
+    """What came of the drives' preconditions, a line each."""
+    of_drive: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in campaign.runs:
+        if run.precondition:
+            of_drive.setdefault((run.host, run.drive), []).append(run.precondition)
+    lines = []
+    for (host, drive), found in of_drive.items():
+        made = sum(not one["reused"] for one in found)
+        steady = sum(one["verdict"]["steady"] for one in found)
+        lines.append(
+            f"drive {host}/{drive}: preconditioned {made} times, steady in {steady} of {len(found)} runs;"
+            f" {found[-1]['verdict']['reason']}"
         )
     return lines
 

@@ -8,12 +8,13 @@ pays for Ansible's start-up.
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from rig import engine, lab, waveforms
+from rig import drive_state, engine, lab, precondition, waveforms
 from rig.errors import UserError
 from rig.journal import Journal
 
@@ -57,24 +58,19 @@ class ActionModule(ActionBase):
 
     def _execute(self, journal, run, described, task_vars):
         total = len(journal.runs())
+
+        def call(module, arguments):
+            return self._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
+
         try:
-            with waveforms.recorded(journal, run, described):
-                answer = self._execute_module(
-                    module_name="joulerig_run",
-                    module_args=engine.arguments(journal, run, described),
-                    task_vars=task_vars,
-                )
+            answer = precondition.ensure(
+                journal, run, described, partial(call, "joulerig_precondition")
+            ) or self._load(journal, run, described, call)
         except AnsibleConnectionFailure as error:
             journal.finish(run["id"], "lost", f"host gone: {_one_line(error)}", {})
             self._say(run, total, "lost", _one_line(error))
             self._await_return(run["host"], task_vars)
             return "lost"
-        if "status" not in answer:  # the module itself broke
-            answer = {
-                "status": "failed",
-                "reason": _one_line(answer.get("msg", "the module call failed")),
-                "phases": [],
-            }
         try:
             status = engine.settle(journal, run, answer, described)
         except Exception as error:
@@ -82,6 +78,20 @@ class ActionModule(ActionBase):
             raise
         self._say(run, total, status, next(r["reason"] for r in journal.runs() if r["id"] == run["id"]))
         return status
+
+    def _load(self, journal, run, described, call):
+        """What the host's module says of the run itself."""
+        drive_state.run_begins(run, described)
+        with waveforms.recorded(journal, run, described):
+            answer = call("joulerig_run", engine.arguments(journal, run, described))
+        if "status" not in answer:  # the module itself broke
+            answer = {
+                "status": "failed",
+                "reason": _one_line(answer.get("msg", "the module call failed")),
+                "phases": [],
+            }
+        drive_state.run_ended(run, answer, described)
+        return answer
 
     def _await_return(self, host, task_vars):
         end = time.monotonic() + RETURN_SECONDS

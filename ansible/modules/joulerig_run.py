@@ -28,6 +28,10 @@ options:
     description: "Definition: name, type, module, mkfs, mount_options, dax, external_journal."
     type: dict
     required: true
+  preconditioned:
+    description: "Whether the drive was brought to a state that a discard by mkfs would undo."
+    type: bool
+    default: false
   scheduler: {description: "I/O scheduler.", type: str, required: true}
   write_cache: {description: "write back, write through, or empty: as it is.", type: str, default: ""}
   workload:
@@ -54,6 +58,10 @@ counters:
   description: "Block-layer counters over the workload phase, an external journal's added."
   type: dict
   returned: when there was a load, on drives that count
+touched:
+  description: "write_bytes and discard_bytes by drive, from mkfs until it was unmounted; null: not counted."
+  type: dict
+  returned: when a drive was touched
 settings:
   description: "Settings in effect; of an array, or with an external journal, by drive."
   type: dict
@@ -82,11 +90,13 @@ from ansible.module_utils.joulerig import (
     pagecache,
     phases,
     provenance,
+    tools,
     workload,
 )
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 MOUNT_POINT = "/run/joulerig/mnt"
+MOST_DISCARDED_FRACTION = 0.01  # of a preconditioned drive, by its mkfs
 SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take beside its phases
 
 
@@ -138,7 +148,12 @@ def execute(p, result):
                 counting.append(os.path.basename(journal_device))
             for one in counting:
                 blockqueue.count(undo, one)
+            before_mkfs = _written(drives)
+            # Comes after unmounting, which writes too.
+            undo.callback(lambda: result.update(touched=_touched(drives, before_mkfs)))
             result["settings"].update(filesystem.make(lease, p["filesystem"], journal_lease))
+            if p["preconditioned"]:
+                _check_kept(p, _touched(drives, before_mkfs)[p["drive"]]["discard_bytes"])
             result["settings"]["mount_options"] = filesystem.mount(
                 undo, device, p["filesystem"], MOUNT_POINT, journal_device
             )
@@ -186,13 +201,28 @@ def _check_array_kept_quiet(p):
         raise Failed(f"during the run: {change}") from None
 
 
-def chain(error):
-    """An error and, where putting things back failed too, the one that it came upon; the first one first."""
-    found = [error]
-    while error.__context__ is not None and not error.__suppress_context__:
-        error = error.__context__
-        found.insert(0, error)
-    return found
+def _written(drives):
+    """Counters of each drive; None for a RAM block device, which counts nothing."""
+    return {
+        one: None if interface == "ram" else blockqueue.written(kernel_name)
+        for one, (kernel_name, interface) in drives.items()
+    }
+
+
+def _touched(drives, before):
+    """What each drive was asked to write and to discard since `before`."""
+    return {
+        one: {key: after and after[key] - before[one][key] for key in ("write_bytes", "discard_bytes")}
+        for one, after in _written(drives).items()
+    }
+
+
+def _check_kept(p, discarded):
+    if discarded > MOST_DISCARDED_FRACTION * sum(one["size_bytes"] for one in p["members"]):
+        raise Failed(
+            f"{p['filesystem']['name']}: its mkfs discarded {discarded} bytes of a preconditioned drive;"
+            " name the words that keep it from that under no_discard"
+        )
 
 
 def main():
@@ -205,6 +235,7 @@ def main():
         "array": {"type": "bool", "default": False},
         "journal": {"type": "dict", "default": {}},
         "filesystem": {"type": "dict", "required": True},
+        "preconditioned": {"type": "bool", "default": False},
         "scheduler": {"type": "str", "required": True},
         "write_cache": {"type": "str", "default": ""},
         "workload": {"type": "dict", "required": True},
@@ -219,7 +250,7 @@ def main():
     try:
         execute(module.params, result)
     except (Refused, Failed, OSError) as error:
-        errors = chain(error)
+        errors = tools.chain(error)
         reason = "; then: ".join(str(e) for e in errors)
         if all(isinstance(e, Refused) for e in errors):
             result.update(status="not-run", reason=f"refused: {reason}")

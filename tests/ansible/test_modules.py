@@ -399,7 +399,7 @@ def rig(pair, tool, monkeypatch, tmp_path):
     monkeypatch.setattr(
         joulerig_run.drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock"))
     )
-    for function in ("get", "schedulers", "put", "put_write_cache", "apply", "count", "stat"):
+    for function in ("get", "schedulers", "put", "put_write_cache", "apply", "count", "stat", "written"):
         target = getattr(joulerig_run.blockqueue, function)
         monkeypatch.setattr(target, "__defaults__", (str(pair.sys),))
     monkeypatch.setattr(joulerig_run.dax.check_device, "__defaults__", (str(pair.sys),))

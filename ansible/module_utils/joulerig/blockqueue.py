@@ -105,10 +105,23 @@ def count(undo, name, sys=SYS):
         put(name, "iostats", "1", sys)
 
 
+def _stat(name, sys):
+    with open(f"{sys}/block/{name}/stat") as file:
+        return dict(zip(STAT_FIELDS, map(int, file.read().split()), strict=False))
+
+
+def written(name, sys=SYS):
+    """What was asked of a device since boot that changes its content: {write_bytes, discard_bytes}."""
+    values = _stat(name, sys)
+    return {
+        "write_bytes": values["write_sectors"] * 512,
+        "discard_bytes": values.get("discard_sectors", 0) * 512,
+    }
+
+
 def stat(name, sys=SYS):
     """Counters since boot: {reads, read_bytes, writes, write_bytes, flushes, discards}."""
-    with open(f"{sys}/block/{name}/stat") as file:
-        values = dict(zip(STAT_FIELDS, map(int, file.read().split()), strict=False))
+    values = _stat(name, sys)
     return {
         "reads": values["reads"],
         "read_bytes": values["read_sectors"] * 512,

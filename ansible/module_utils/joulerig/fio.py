@@ -21,10 +21,10 @@ CHATTER = re.compile(r" : Saving output of (pre|post)run in ")
 
 
 class Workload:
-    """A definition {name, job}: the text of a fio job file.
+    """A definition {name, job, environment}: the text of a fio job file.
 
     The job file reads its surroundings from the environment, as any fio job file can: JOULERIG_DIRECTORY,
-    JOULERIG_SECONDS, JOULERIG_SEED.
+    JOULERIG_SECONDS, JOULERIG_SEED, and what the definition adds.
     """
 
     def __init__(self, definition, surroundings):
@@ -35,6 +35,7 @@ class Workload:
             "JOULERIG_DIRECTORY": surroundings.directory,
             "JOULERIG_SECONDS": str(surroundings.seconds),
             "JOULERIG_SEED": str(surroundings.seed),
+            **definition.get("environment", {}),
         }
         os.makedirs(surroundings.directory, exist_ok=True)
 

@@ -55,8 +55,20 @@ class Phases:
 
         `counts` are integers, None where one is not known.
         """
+        self._send_of_run("workload", counts, end + self._clock["offset_ns"])
+
+    def round(self, found, at_most):
+        """Announce a round of a precondition (host's clock), of which there are to be `at_most`."""
+        offset = self._clock["offset_ns"]
+        start, end = found["start_ns"] + offset, found["end_ns"] + offset
+        fields = {key: found[key] for key in ("number", "ops")}
+        self._send_of_run(
+            "precondition", {**fields, "at_most": at_most, "start_ns": start, "end_ns": end}, end
+        )
+
+    def _send_of_run(self, measurement, fields, at):
         tags = sorted((key, self._tags[key]) for key in ("run", "host", "drive"))
-        self._send("workload", tags, counts, end + self._clock["offset_ns"])
+        self._send(measurement, tags, fields, at)
 
     def words(self):
         """The words of a command line by which flowop sends `workload` points itself."""

@@ -13,6 +13,15 @@ class Failed(Exception):
     """Something went wrong on the way. The text is the reason."""
 
 
+def chain(error):
+    """An error and, where putting things back failed too, the one that it came upon; the first one first."""
+    found = [error]
+    while error.__context__ is not None and not error.__suppress_context__:
+        error = error.__context__
+        found.insert(0, error)
+    return found
+
+
 def run(command, timeout=600, env=None, cwd=None):
     """Standard output of `command` (a list). Raises Failed, with its first line, unless it exits with 0."""
     try:

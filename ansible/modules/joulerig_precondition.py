@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bring a drive to a known state before its runs."""
+
+DOCUMENTATION = r"""
+module: joulerig_precondition
+short_description: Purge a drive, fill it, load it in rounds until it is steady
+description:
+  - "Identity check, wipe lease, write cache set and read back, purge, fill, rounds of a fio job on the raw
+    drive until its operations a second are steady, or as many as are allowed. What was set is put back, also
+    after an error."
+  - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
+options:
+  run: {description: "Id of the run that it is for.", type: str, required: true}
+  campaign: {description: "Id of the campaign.", type: str, required: true}
+  host: {description: "Name of this host in the inventory.", type: str, required: true}
+  drive: {description: "Name of the drive.", type: str, required: true}
+  member: {description: "The declared drive.", type: dict, required: true}
+  purge:
+    description: "How; empty: not at all."
+    type: str
+    default: ""
+    choices: ["", discard, format]
+  fill: {description: "How often the whole drive is written.", type: int, default: 0}
+  job: {description: "name and text of a fio job file.", type: dict, required: true}
+  round_seconds: {description: "Length of a round.", type: int, required: true}
+  rounds: {description: "At most as many now.", type: int, required: true}
+  rounds_before: {description: "Rounds of earlier calls.", type: int, default: 0}
+  write_cache: {description: "write back, write through, or empty: as it is.", type: str, default: ""}
+  seed: {description: "Seed of the load.", type: int, required: true}
+  clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
+  agent_socket: {description: "Socket of the host's agent.", type: str, default: /run/joulerig/iod.sock}
+author: [Joulerig]
+"""
+
+RETURN = r"""
+status: {description: "ok, failed or not-run.", type: str, returned: always}
+reason: {description: "Why it is not ok.", type: str, returned: always}
+purged: {description: "How, or empty.", type: str, returned: always}
+filled: {description: "How often.", type: int, returned: always}
+rounds: {description: "number, ops, iops, start_ns, end_ns (host's clock).", type: list, returned: always}
+clock: {description: "Offset to the controller's clock before and after.", type: list, returned: always}
+touched: {description: "write_bytes and discard_bytes by the block layer.", type: dict, returned: always}
+settings: {description: "Scheduler and write cache in effect.", type: dict, returned: always}
+health: {description: "The drive's health report afterwards.", type: dict, returned: when there is one}
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.joulerig import blockqueue, clock, drive, phases, precondition, provenance, tools
+from ansible.module_utils.joulerig.tools import Failed, Refused
+
+SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take
+NOTHING = {"write_bytes": 0, "discard_bytes": 0}
+
+
+def execute(p, result):
+    """Fills `result` as it goes, so that an error leaves what was known by then."""
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(drive.HostLock(SPARE_SECONDS))
+        result["clock"].append(clock.measure(p["clock_server"]))
+        tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
+        recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
+        scratch = tempfile.mkdtemp(prefix="joulerig-")
+        undo.callback(shutil.rmtree, scratch, ignore_errors=True)
+        lease = drive.lease(p["member"])
+        name = os.path.basename(lease.device())
+        result["changed"] = True
+        result["settings"] = blockqueue.apply(undo, name, "none", p["write_cache"] or None)
+        blockqueue.count(undo, name)
+        before = blockqueue.written(name)
+        try:
+            _steps(p, lease, recorder, scratch, result)
+        finally:
+            after = blockqueue.written(name)
+            result["touched"] = {key: after[key] - before[key] for key in after}
+        result["health"] = provenance.health(name, p["member"]["interface"])
+        result["clock"].append(clock.measure(p["clock_server"]))
+
+
+def _steps(p, lease, recorder, scratch, result):
+    if p["purge"]:
+        with recorder.phase("purge"):
+            precondition.purge(lease, p["purge"])
+        result["purged"] = p["purge"]
+    if p["fill"]:
+        with recorder.phase("fill"):
+            for _ in range(p["fill"]):
+                precondition.fill(lease, p["member"]["size_bytes"], p["seed"], scratch)
+                result["filled"] += 1
+    asked = {
+        "at_most": p["rounds"],
+        "seconds": p["round_seconds"],
+        "seed": p["seed"],
+        "before": p["rounds_before"],
+    }
+    at_most = p["rounds_before"] + p["rounds"]
+
+    def tell(one):
+        result["rounds"].append(one)
+        recorder.round(one, at_most)
+
+    with recorder.phase("rounds"):
+        precondition.rounds(lease, p["job"], asked, scratch, tell)
+
+
+def main():
+    spec = {
+        "run": {"type": "str", "required": True},
+        "campaign": {"type": "str", "required": True},
+        "host": {"type": "str", "required": True},
+        "drive": {"type": "str", "required": True},
+        "member": {"type": "dict", "required": True},
+        "purge": {"type": "str", "default": "", "choices": ["", "discard", "format"]},
+        "fill": {"type": "int", "default": 0},
+        "job": {"type": "dict", "required": True},
+        "round_seconds": {"type": "int", "required": True},
+        "rounds": {"type": "int", "required": True},
+        "rounds_before": {"type": "int", "default": 0},
+        "write_cache": {"type": "str", "default": ""},
+        "seed": {"type": "int", "required": True},
+        "clock_server": {"type": "str", "required": True},
+        "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
+    }
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
+    result = {"changed": False, "status": "ok", "reason": "", "purged": "", "filled": 0, "rounds": []}
+    result.update(clock=[], touched=NOTHING, settings={})
+    try:
+        execute(module.params, result)
+    except (Refused, Failed, OSError) as error:
+        errors = tools.chain(error)
+        reason = "; then: ".join(str(e) for e in errors)
+        refused = all(isinstance(e, Refused) for e in errors) and not result["changed"]
+        result.update(status="not-run" if refused else "failed", reason=reason)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
