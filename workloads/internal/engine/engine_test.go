@@ -75,10 +75,15 @@ func runUntil(t testing.TB, ctx context.Context, o Options) (*Engine, measure.Re
 	if _, _, err := e.LayOut(context.Background(), false); err != nil {
 		t.Fatal(err)
 	}
+	r, err := measured(ctx, e)
+	return e, r, err
+}
+
+func measured(ctx context.Context, e *Engine) (measure.Result, error) {
 	collector := measure.New(measure.Options{Classes: e.Classes(), Threads: e.Threads()})
 	collector.Begin(measure.Now())
-	err = e.Run(ctx, collector)
-	return e, collector.End(measure.Now()), err
+	err := e.Run(ctx, collector)
+	return collector.End(measure.Now()), err
 }
 
 // done runs a program that is to end of itself and gives its operations by class.
@@ -110,17 +115,6 @@ func expect(t testing.TB, what string, got, want any) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%s: %v, expected %v", what, got, want)
 	}
-}
-
-// loop is a workload of one thread that does its flowops a number of times.
-func loop(times int, flowops string) string {
-	return fmt.Sprintf(`
-set mode quit firstdone
-define fileset name=set,path=/,size=1000,entries=20,dirwidth=5,leafdirs=4,prealloc=50
-define process name=p { thread name=t {
-%s
-flowop finishoncount name=end,value=1,target=last%d
-} }`, flowops, times)
 }
 
 func TestThePersonalitiesDoTheirOperations(t *testing.T) {
