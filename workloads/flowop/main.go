@@ -18,7 +18,8 @@ import (
 
 // commands are what the first argument may be; each gives the exit code.
 var commands = map[string]func(args []string, stdout, stderr io.Writer) int{
-	"sync": syncLoad,
+	"replay": replayLoad,
+	"sync":   syncLoad,
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
