@@ -69,7 +69,7 @@ func (o *Options) Do(load Load, stdout, stderr io.Writer) int {
 
 	report := Report{
 		Command: load.Command, Workload: load.Workload, Seed: load.Seed, Parameters: load.Parameters,
-		Result: measure.Result{Mix: map[string]float64{}, Classes: []measure.ClassResult{}},
+		Result: measure.NoResult(),
 	}
 	err = o.layOutAndRun(ctx, load, out, &report)
 	report.PointsLost = out.lost
