@@ -97,6 +97,26 @@ func TestRunWithoutSystemCallsNeedsNoFiles(t *testing.T) {
 	}
 }
 
+func TestCtrlCEndsARunWithItsReport(t *testing.T) {
+	intervals := filepath.Join(t.TempDir(), "intervals")
+	var stdout bytes.Buffer
+	command := flowop(t, smallIn(t.TempDir(), "--seconds", "3600", "--intervals", intervals)...)
+	command.Stdout = &stdout
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	firstInterval(t, intervals)
+	command.Process.Signal(os.Interrupt)
+	command.Wait()
+	var r report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Ended != "interrupted" || r.Ops == 0 {
+		t.Errorf("%v: %+v", err, r)
+	}
+	if code := command.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit %d", code)
+	}
+}
+
 func TestAVanishedDirectoryEndsTheRunWithItsReport(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "d")
 	if err := os.Mkdir(directory, 0o755); err != nil {

@@ -164,3 +164,30 @@ func TestThePersonalitiesDoTheirOperations(t *testing.T) {
 		})
 	}
 }
+
+func TestTheOtherPersonalitiesRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		set     map[string]string
+		classes []string
+	}{
+		"oltp": {map[string]string{"nreaders": "8", "nwriters": "2", "filesize": "1m", "logfilesize": "1m", "think": "1"},
+			[]string{"read", "aiowrite", "aiowait", "open"}},
+		"randomread":  {map[string]string{"filesize": "1m"}, []string{"read", "open"}},
+		"randomwrite": {map[string]string{"filesize": "1m"}, []string{"write", "open"}},
+	} {
+		program := personality(t, name, c.set)
+		endAfter(program, 3000)
+		_, r, err := run(t, Options{Program: program, System: temporary(t), Seed: 1})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, class := range c.classes {
+			if r.Mix[class] == 0 {
+				t.Errorf("%s: no %s in %v", name, class, r.Mix)
+			}
+		}
+		if len(r.Mix) != len(c.classes) {
+			t.Errorf("%s: %v", name, r.Mix)
+		}
+	}
+}
