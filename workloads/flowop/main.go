@@ -18,8 +18,10 @@ import (
 
 // commands are what the first argument may be; each gives the exit code.
 var commands = map[string]func(args []string, stdout, stderr io.Writer) int{
-	"replay": replayLoad,
-	"sync":   syncLoad,
+	"generate":      generateTrace,
+	"import-strace": importStrace,
+	"replay":        replayLoad,
+	"sync":          syncLoad,
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
