@@ -8,15 +8,16 @@ the process's CPU seconds by its operations; the median of the rounds counts.
 
 Growth: varmail's loop with the kernel's calls, in memory (--directory, a
 tmpfs; on a drive the drive would be measured), with 1, 2, 4, 8 and 16 threads,
-in turn, for several rounds; the median of each counts. Its mails are in 64
-directories and not in one, whose lock would be measured otherwise. Throughput
-has to grow up to as many threads as there are CPUs. A machine that is busy
-with other work cannot show that.
+in turn, for several rounds; the median of each counts. Its mails are in
+directories of about 64, not in one, whose lock would be measured otherwise.
+Throughput has to grow up to as many threads as there are CPUs. A machine that
+is busy with other work cannot show that.
 
 Exit code: 0 if both hold, 1 if not, 2 if the bench could not run.
 """
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -30,6 +31,7 @@ COST_BAR_MICROSECONDS = 2.0
 COST_THREADS = 16
 COST_CPUS = 2
 GROWTH_THREADS = (1, 2, 4, 8, 16)
+SPREAD = ("--set=nfiles=4096", "--set=meandirwidth=64")
 
 
 class CannotRun(Exception):
@@ -61,7 +63,7 @@ def measure_growth(program: str, directory: Path, rounds: int, seconds: float) -
     rates: dict[int, list[float]] = {threads: [] for threads in GROWTH_THREADS}
     for i in range(rounds):
         for threads in GROWTH_THREADS:
-            report = flowop(program, directory, threads, seconds, "--set=nfiles=4096", "--set=meandirwidth=64")
+            report = flowop(program, directory, threads, seconds, *SPREAD)
             rates[threads].append(report["ops_per_second"])
         print(f"  round {i + 1}/{rounds}: " + ", ".join(f"{n}: {r[-1]:.0f}" for n, r in rates.items()))
     return {threads: round(statistics.median(values)) for threads, values in rates.items()}
@@ -70,7 +72,7 @@ def measure_growth(program: str, directory: Path, rounds: int, seconds: float) -
 def grows(rates: dict[int, float], cpus: int) -> bool:
     """Whether each step up to the number of CPUs does more."""
     steps = [rates[threads] for threads in GROWTH_THREADS if threads <= cpus]
-    return all(more > fewer for fewer, more in zip(steps, steps[1:], strict=False))
+    return all(more > fewer for fewer, more in itertools.pairwise(steps))
 
 
 def main() -> int:

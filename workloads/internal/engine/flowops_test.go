@@ -96,6 +96,9 @@ func TestAFlowopThatCannotGoOnIsNamed(t *testing.T) {
 			flowop openfile name=b,filesetname=full,fd=1`, `test.f:8: flowop "b": descriptor 1 is open: expected it closed`},
 		{"close of nothing", `flowop closefile name=a,fd=3`, `flowop "a": descriptor 3 is closed: expected it open`},
 		{"fsync of nothing", `flowop fsync name=a,fd=3`, `flowop "a": descriptor 3 is closed: expected it open`},
+		{"delete of nothing", `flowop deletefile name=a,fd=3`, `flowop "a": descriptor 3 is closed: expected it open`},
+		{"stat of nothing", `flowop statfile name=a,fd=3`, `flowop "a": descriptor 3 is closed: expected it open`},
+		{"read of nothing", `flowop read name=a,iosize=1,fd=3`, `flowop "a": descriptor 3 is closed: expected it open`},
 		{"larger than the file", `flowop read name=a,filesetname=full,iosize=2k,random`,
 			`flowop "a": iosize 2048 is larger than the file (1000 bytes)`},
 		{"another set's file", `flowop openfile name=a,filesetname=full,fd=1

@@ -26,11 +26,11 @@ type file struct {
 }
 
 // wait waits until so many operations before are done: all, for one that is to be alone.
-func (f *file) wait(after int32, call Call, stopped *atomic.Bool) bool {
+func (f *file) wait(after int32, alone bool, stopped *atomic.Bool) bool {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	before := &f.alone
-	if traits[call].alone {
+	if alone {
 		before = &f.all
 	}
 	for *before < after && !stopped.Load() {
@@ -39,10 +39,10 @@ func (f *file) wait(after int32, call Call, stopped *atomic.Bool) bool {
 	return !stopped.Load()
 }
 
-func (f *file) finish(call Call) {
+func (f *file) finish(alone bool) {
 	f.lock.Lock()
 	f.all++
-	if traits[call].alone {
+	if alone {
 		f.alone++
 	}
 	f.done.Broadcast()

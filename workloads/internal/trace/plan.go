@@ -14,6 +14,7 @@ var errNotOpen = errors.New("it is not open")
 // paths: all operations before where it must be alone, else those that were alone.
 type step struct {
 	Operation
+	alone          bool
 	after, afterTo int32
 }
 
@@ -87,22 +88,29 @@ type planner struct {
 }
 
 func (p *planner) take(o *Operation) error {
+	s := step{Operation: *o, alone: traits[o.Call].alone || p.makes(o)}
 	if err := p.follow(o); err != nil {
 		return err
 	}
-	s := step{Operation: *o, after: p.order(o.Path, o.Call)}
+	s.after = p.order(o.Path, s.alone)
 	if o.Call == Rename {
-		s.afterTo = p.order(o.To, o.Call)
+		s.afterTo = p.order(o.To, s.alone)
 	}
 	p.steps[o.Thread] = append(p.steps[o.Thread], s)
 	return nil
 }
 
+// makes says whether a write may make its file, which those after it find.
+func (p *planner) makes(o *Operation) bool {
+	state := &p.states[o.Path]
+	return (o.Call == Write || o.Call == Append) && state.existence != present && state.opened == 0
+}
+
 // order counts an operation on a path, and gives how many before it must be done.
-func (p *planner) order(path int32, call Call) (after int32) {
+func (p *planner) order(path int32, alone bool) (after int32) {
 	state := &p.states[path]
 	after = state.alone
-	if traits[call].alone {
+	if alone {
 		after = state.all
 		state.alone++
 	}
@@ -170,11 +178,8 @@ func followFolder(o *Operation, state *pathState) error {
 
 // followWrite: a write makes a file that is not there, and one beyond the end that is known tells that the file was that long.
 func (p *planner) followWrite(o *Operation, state *pathState) error {
-	if state.existence == unknown {
+	if p.makes(o) {
 		state.existence = present
-	}
-	if state.existence == absent && state.opened == 0 {
-		state.existence = present // made anew
 	}
 	switch {
 	case o.Call == Append:

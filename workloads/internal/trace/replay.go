@@ -191,15 +191,15 @@ func (w *worker) step(ctx context.Context, s *step) (going bool, err error) {
 	}
 	f, to := w.files[s.Path], w.files[s.To]
 	renames := s.Call == Rename
-	if !f.wait(s.after, s.Call, w.stopped) || (renames && !to.wait(s.afterTo, s.Call, w.stopped)) {
+	if !f.wait(s.after, s.alone, w.stopped) || (renames && !to.wait(s.afterTo, s.alone, w.stopped)) {
 		return false, nil
 	}
 	if err := w.operate(s, due); err != nil {
 		return false, fmt.Errorf("%s:%d: %w", w.plan.trace.Name, s.Line, filesys.Error(s.Call.String(), f.name, err))
 	}
-	f.finish(s.Call)
+	f.finish(s.alone)
 	if renames {
-		to.finish(s.Call)
+		to.finish(s.alone)
 	}
 	return true, nil
 }

@@ -267,6 +267,16 @@ func TestAPathsOperationsKeepTheirOrderAcrossThreads(t *testing.T) {
 	}
 }
 
+func TestAFileThatAWriteMakesIsThereForOtherThreads(t *testing.T) {
+	var text strings.Builder
+	for round := range 100 {
+		fmt.Fprintf(&text, "0 %d write f 0 100\n0 %d read f 0 1\n0 %d stat f\n0 %d unlink f\n", round%5, (round+1)%5, (round+2)%5, (round+3)%5)
+	}
+	if result, _, err := replayed(t, text.String(), 0, &calls{}); err != nil || result.Ops != 400 {
+		t.Errorf("%v, %d operations", err, result.Ops)
+	}
+}
+
 func TestAThreadsOperationsKeepTheirOrder(t *testing.T) {
 	var text strings.Builder
 	for i := range 20 {
