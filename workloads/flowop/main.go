@@ -18,9 +18,12 @@ import (
 
 // commands are what the first argument may be; each gives the exit code.
 var commands = map[string]func(args []string, stdout, stderr io.Writer) int{
-	"list": list,
-	"run":  runWorkload,
-	"sync": syncLoad,
+	"generate":      generateTrace,
+	"import-strace": importStrace,
+	"list":          list,
+	"replay":        replayLoad,
+	"run":           runWorkload,
+	"sync":          syncLoad,
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }

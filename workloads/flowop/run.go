@@ -109,7 +109,7 @@ func (a *runArguments) load(program *wml.Program) (session.Load, error) {
 	return session.Load{
 		Command: "run", Workload: strings.TrimSuffix(program.File, ".f"), Seed: a.seed,
 		Parameters: map[string]any{
-			"seconds": seconds, "rate": a.rate, "threads": e.Threads(), "variables": program.Variables,
+			"seconds": seconds, "rate": a.rate, "threads": e.Threads(), "variables": program.Variables, "echo": program.Echo,
 		},
 		Seconds: seconds, Classes: e.Classes(), Threads: e.Threads(), Layout: e.LayOut, Run: e.Run,
 	}, nil

@@ -75,10 +75,15 @@ func runUntil(t testing.TB, ctx context.Context, o Options) (*Engine, measure.Re
 	if _, _, err := e.LayOut(context.Background(), false); err != nil {
 		t.Fatal(err)
 	}
+	r, err := measured(ctx, e)
+	return e, r, err
+}
+
+func measured(ctx context.Context, e *Engine) (measure.Result, error) {
 	collector := measure.New(measure.Options{Classes: e.Classes(), Threads: e.Threads()})
 	collector.Begin(measure.Now())
-	err = e.Run(ctx, collector)
-	return e, collector.End(measure.Now()), err
+	err := e.Run(ctx, collector)
+	return collector.End(measure.Now()), err
 }
 
 // done runs a program that is to end of itself and gives its operations by class.
@@ -110,17 +115,6 @@ func expect(t testing.TB, what string, got, want any) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%s: %v, expected %v", what, got, want)
 	}
-}
-
-// loop is a workload of one thread that does its flowops a number of times.
-func loop(times int, flowops string) string {
-	return fmt.Sprintf(`
-set mode quit firstdone
-define fileset name=set,path=/,size=1000,entries=20,dirwidth=5,leafdirs=4,prealloc=50
-define process name=p { thread name=t {
-%s
-flowop finishoncount name=end,value=1,target=last%d
-} }`, flowops, times)
 }
 
 func TestThePersonalitiesDoTheirOperations(t *testing.T) {
@@ -168,5 +162,32 @@ func TestThePersonalitiesDoTheirOperations(t *testing.T) {
 				t.Errorf("%.3f reads a write, expected %v", *r.ReadWriteRatio, c.readWrite)
 			}
 		})
+	}
+}
+
+func TestTheOtherPersonalitiesRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		set     map[string]string
+		classes []string
+	}{
+		"oltp": {map[string]string{"nreaders": "8", "nwriters": "2", "filesize": "1m", "logfilesize": "1m", "think": "1"},
+			[]string{"read", "aiowrite", "aiowait", "open"}},
+		"randomread":  {map[string]string{"filesize": "1m"}, []string{"read", "open"}},
+		"randomwrite": {map[string]string{"filesize": "1m"}, []string{"write", "open"}},
+	} {
+		program := personality(t, name, c.set)
+		endAfter(program, 3000)
+		_, r, err := run(t, Options{Program: program, System: temporary(t), Seed: 1})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, class := range c.classes {
+			if r.Mix[class] == 0 {
+				t.Errorf("%s: no %s in %v", name, class, r.Mix)
+			}
+		}
+		if len(r.Mix) != len(c.classes) {
+			t.Errorf("%s: %v", name, r.Mix)
+		}
 	}
 }

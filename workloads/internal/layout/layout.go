@@ -6,6 +6,7 @@ package layout
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"path"
 
@@ -52,9 +53,9 @@ func NewWriter(system filesys.FS, random *rand.Rand) (*Writer, error) {
 	return &Writer{system: system, data: data, made: map[string]bool{".": true}}, err
 }
 
-// File writes a file of so many bytes and syncs it; it has the folders it needs afterwards, and its old content no more.
+// File writes a file of so many bytes, and the folders it needs; an old content is gone.
 func (w *Writer) File(ctx context.Context, file string, bytes int64) error {
-	if err := w.Folder(path.Dir(file)); err != nil {
+	if err := w.FolderOf(file); err != nil {
 		return err
 	}
 	name, err := filesys.NewName(file)
@@ -78,8 +79,11 @@ func (w *Writer) File(ctx context.Context, file string, bytes int64) error {
 		w.Written += int64(len(piece))
 	}
 	w.Files++
-	return filesys.Error("fsync", name, w.system.Fsync(descriptor))
+	return nil
 }
+
+// FolderOf makes the folder that a file lies in, and those above it.
+func (w *Writer) FolderOf(file string) error { return w.Folder(path.Dir(file)) }
 
 // Folder makes a folder and those above it; one that is there is no error.
 func (w *Writer) Folder(folder string) error {
@@ -100,22 +104,10 @@ func (w *Writer) Folder(folder string) error {
 	return nil
 }
 
-// Sync makes the names in all folders durable: the load's own syncs are not to commit the layout.
+// Sync makes all durable, names too: the load's own syncs are not to commit the layout.
 func (w *Writer) Sync() error {
-	for folder := range w.made {
-		name, err := filesys.NewName(folder)
-		if err != nil {
-			return err
-		}
-		descriptor, err := w.system.Open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-		if err != nil {
-			return filesys.Error("open", name, err)
-		}
-		err = w.system.Fsync(descriptor)
-		w.system.Close(descriptor)
-		if err != nil {
-			return filesys.Error("fsync", name, err)
-		}
+	if err := w.system.SyncAll(); err != nil {
+		return fmt.Errorf("sync of the layout: %w", err)
 	}
 	return nil
 }

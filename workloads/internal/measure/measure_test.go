@@ -103,7 +103,7 @@ func TestResultCountsByKind(t *testing.T) {
 		r.Done(read, 0, 10, 3_000_000)
 		r.Done(read, 0, 10, 1_000_000)
 		r.Done(write, 0, 10, 2_000_000)
-		r.Done(fsync, 0, 10, 0)
+		r.Done(fsync, 0, 60, 0)
 	})
 	if r.Ops != 5 || r.ReadBytes != 4_000_000 || r.WriteBytes != 2_000_000 || r.Syncs != 1 || r.Seconds != 2 {
 		t.Errorf("got %+v", r)
@@ -113,6 +113,7 @@ func TestResultCountsByKind(t *testing.T) {
 	}
 	near(t, "share of read", r.Mix["read"], 0.4, 1e-12)
 	near(t, "share of fsync", r.Mix["fsync"], 0.2, 1e-12)
+	near(t, "share of fsync's time", r.TimeShare["fsync"], 0.6, 1e-12)
 }
 
 func TestResultOfNothingIsJSON(t *testing.T) {

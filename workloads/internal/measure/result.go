@@ -44,7 +44,8 @@ type Result struct {
 	MBPerSecond    float64            `json:"mb_per_second"`    // read and written, 10^6 bytes
 	ReadWriteRatio *float64           `json:"read_write_ratio"` // read operations by write operations; null without a write
 	Syncs          int64              `json:"syncs"`
-	Mix            map[string]float64 `json:"mix"` // share of the operations by class
+	Mix            map[string]float64 `json:"mix"`        // share of the operations by class
+	TimeShare      map[string]float64 `json:"time_share"` // share of the summed latencies by class
 	Classes        []ClassResult      `json:"classes"`
 	CPUSeconds     float64            `json:"cpu_seconds"` // of the whole process, user and kernel
 	CPUPerOp       float64            `json:"cpu_seconds_per_op"`
@@ -59,11 +60,15 @@ func (c *Collector) interval(startNS, endNS int64) Interval {
 	return i
 }
 
+// NoResult is that of a load that never began.
+func NoResult() Result {
+	return Result{Mix: map[string]float64{}, TimeShare: map[string]float64{}, Classes: []ClassResult{}}
+}
+
 func (c *Collector) result(used cpuTime) Result {
-	r := Result{
-		BeginNS: c.beginNS, EndNS: c.lastNS, Seconds: seconds(c.lastNS - c.beginNS),
-		Mix: map[string]float64{}, Classes: []ClassResult{}, CPUSeconds: used.total(),
-	}
+	r := NoResult()
+	r.BeginNS, r.EndNS, r.Seconds = c.beginNS, c.lastNS, seconds(c.lastNS-c.beginNS)
+	r.CPUSeconds = used.total()
 	for class := range c.total {
 		if t := &c.total[class]; t.ops > 0 {
 			r.Classes = append(r.Classes, ClassResult{t.figures(c.options.Classes[class]), t.counts()})
@@ -84,6 +89,9 @@ func (c *Collector) result(used cpuTime) Result {
 	}
 	for _, class := range r.Classes {
 		r.Mix[class.Name] = float64(class.Ops) / float64(r.Ops)
+		if sums.seconds > 0 {
+			r.TimeShare[class.Name] = class.Seconds / sums.seconds
+		}
 	}
 	return r
 }
@@ -99,12 +107,14 @@ func (r *Result) figures() []ClassFigures {
 // sums are figures of several classes together, also by kind.
 type sums struct {
 	ops          int64
+	seconds      float64
 	opsOf, bytes [len(kindNames)]int64
 }
 
 func sum(classes []ClassFigures) (s sums) {
 	for _, class := range classes {
 		s.ops += class.Ops
+		s.seconds += class.Seconds
 		s.opsOf[class.Kind] += class.Ops
 		s.bytes[class.Kind] += class.Bytes
 	}

@@ -28,6 +28,8 @@ func FuzzParse(f *testing.F) {
 	f.Add("define flowop name=f,$a=b { flowop statfile name=s,filesetname=$a }\n"+inLoop("flowop f name=g,$a=some"), "", "")
 	f.Add("set $x=2 * 3\nset $y=randvar(randtable={{100,1,$x}})\n"+around("define file name=f,path=/,size=$y"), "x", "1g")
 	f.Add(around("eventgen rate=5\nset mode quit firstdone\necho \"${x} \\$y\"\npsrun -1 60"), "x", "true")
+	f.Add("define flowop name=f { flowop aiowait name=a }\ndefine flowop name=g { flowop f name=a flowop f name=b }\n"+
+		"define flowop name=h { flowop g name=a flowop g name=b,iters=1000000000 }\n"+inLoop("flowop h name=x"), "", "")
 	f.Fuzz(func(t *testing.T, source, name, text string) {
 		overrides := map[string]string{}
 		if name != "" {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"joulerig/workloads/internal/filesys"
+	"joulerig/workloads/internal/finish"
+	"joulerig/workloads/internal/session"
+	"joulerig/workloads/internal/trace"
+)
+
+// replayLoad is `flowop replay`.
+func replayLoad(args []string, stdout, stderr io.Writer) int {
+	options := &session.Options{}
+	flags := session.NewFlags("replay")
+	options.Register(flags)
+	timed := flags.Bool("timed", false, "")
+	speed := flags.Float64("speed", 0, "")
+	files, err := session.Parse(flags, args, "TRACE")
+	if err == nil {
+		err = options.Check()
+	}
+	if err == nil && (*speed < 0 || (*timed && *speed > 0)) {
+		err = errors.New("--timed, --speed: expected one of them at most, a speed of more than 0")
+	}
+	if err != nil {
+		return finish.Refuse(stderr, "flowop replay", err, finish.Usage)
+	}
+	if *timed {
+		*speed = 1
+	}
+	load, err := replayOf(files[0], options.Directory, *speed)
+	if err != nil {
+		return finish.Refuse(stderr, "flowop replay", err, finish.Failed)
+	}
+	return options.Do(*load, stdout, stderr)
+}
+
+func replayOf(path, directory string, speed float64) (*session.Load, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	defer file.Close()
+	read, err := trace.Parse(file, path)
+	if err != nil {
+		return nil, err
+	}
+	system, err := filesys.OpenKernel(directory)
+	if err != nil {
+		return nil, err
+	}
+	replay, err := trace.NewReplay(read, system, speed)
+	if err != nil {
+		return nil, err
+	}
+	return &session.Load{
+		Command: "replay", Workload: filepath.Base(path),
+		Parameters: map[string]any{"speed": speed, "operations": len(read.Operations), "threads": replay.Threads()},
+		Classes:    replay.Classes(), Threads: replay.Threads(),
+		Layout: replay.Layout, Run: replay.Run,
+	}, nil
+}
