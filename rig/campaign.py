@@ -14,6 +14,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_va
 from rig import definitions, filesystems, workloads
 from rig.errors import Strict, UserError, validate
 from rig.lab import Lab, Name
+from rig.virtuallab import image
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
 FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal")
@@ -156,7 +157,25 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
                     f" allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
                 )
     _check_journals(campaign, lab, source)
+    _check_packages(campaign, lab, source)
     return campaign
+
+
+def _check_packages(campaign: Campaign, lab: Lab, source: str) -> None:
+    """Virtual hosts, which can install none, have the packages that the workloads need. Raises UserError."""
+    known = workloads.of(lab)
+    there = {
+        *image.PACKAGES,
+        *(name for host in lab.hosts.values() if host.virtual for name in host.virtual.guest_packages),
+    }
+    for run in plan(campaign, lab):
+        workload = run.levels["workload"]
+        missing = [name for name in known[workload].needed_packages() if name not in there]
+        if lab.hosts[run.host].virtual and missing and not run.not_run:
+            raise UserError(
+                f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the image"
+                f" of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
+            )
 
 
 def _check_journals(campaign: Campaign, lab: Lab, source: str) -> None:
