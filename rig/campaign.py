@@ -173,8 +173,8 @@ def _check_packages(campaign: Campaign, lab: Lab, source: str) -> None:
         missing = [name for name in known[workload].needed_packages() if name not in there]
         if lab.hosts[run.host].virtual and missing and not run.not_run:
             raise UserError(
-                f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the image"
-                f" of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
+                f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the"
+                f" image of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
             )
 
 
