@@ -6,11 +6,11 @@ SHELL := /bin/bash
 BUILD := $(CURDIR)/build
 RIG := .venv/bin/rig
 PYTEST := .venv/bin/python -m pytest
-SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null))
+SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
 .PHONY: test-unit test-c test-go test-python test-energy test-arrays test-powercut test-powercut-guest
-.PHONY: lint bench-agent bench-power bench-drives
+.PHONY: lint bench-agent bench-power bench-drives fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -29,7 +29,7 @@ $(BUILD)/.stamp: $(SOURCES)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
 	@CGO_ENABLED=1 tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
-	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod ./workloads/durawriter
+	@tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/iod ./workloads/durawriter ./workloads/flowop
 	@touch $@
 
 demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, live dashboard
@@ -87,6 +87,10 @@ bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/pow
 
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
 	.venv/bin/python tests/bench/bench_drives.py
+
+FUZZ_SECONDS ?= 600
+fuzz-workloads: ## The reader of the workload language under Go's fuzzer, for FUZZ_SECONDS
+	tools/go test -run='^$$' -fuzz=FuzzParse -fuzztime=$(FUZZ_SECONDS)s -fuzzminimizetime=100x ./workloads/internal/wml
 
 clean: ## Remove what was compiled
 	rm -rf $(BUILD)

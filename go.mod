@@ -3,9 +3,11 @@ module joulerig
 go 1.25.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/prometheus/procfs v0.21.1
 	golang.org/x/sys v0.46.0
+	gonum.org/v1/gonum v0.17.0
 )
 
 require (

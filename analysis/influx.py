@@ -45,6 +45,8 @@ COLUMN_TYPES: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(("start_ns", "end_ns", "clock_offset_ns", "clock_error_ns"), _I),
 }
 
+_CLASS_COLUMN = re.compile(r"class_\w+_(?:(?P<count>ops|bytes)|(?:(?:p\d+|max)_)?seconds)")
+
 _LONGEST_URL_QUERY = 4096  # longer ones go in the body: servers and proxies limit the length of a URL
 
 
@@ -62,6 +64,17 @@ class Unauthorised(InfluxError):
 
 class BadQuery(InfluxError):
     """The server refuses the query, or does not have the database."""
+
+
+def column_type(name: str) -> type[pl.DataType] | None:
+    """Type of a column of docs/schema.md, None where the name is not in it.
+
+    >>> column_type("class_fsync_p99_seconds"), column_type("class_fsync_ops"), column_type("of_mine")
+    (Float64, Int64, None)
+    """
+    if of_class := _CLASS_COLUMN.fullmatch(name):
+        return _I if of_class["count"] else _F
+    return COLUMN_TYPES.get(name)
 
 
 def quote_string(value: str) -> str:
@@ -158,7 +171,7 @@ class Client:
             # query fails while it runs; only JSON carries the reason.
             self._raise_hidden_error(influxql)
             return pl.DataFrame()
-        return _frame(text, {**COLUMN_TYPES, **(types or {})}, self.url)
+        return _frame(text, types or {}, self.url)
 
     def _ask(self, influxql: str, accept: str) -> str:
         parameters = {"db": self.database, "epoch": "ns", "chunked": "true"}
@@ -243,8 +256,8 @@ def _typed(
         return values
     if name == "time":
         return values.cast(pl.Int64)
-    if name in types:
-        return _boolean(values) if types[name] == pl.Boolean else values.cast(types[name])
+    if known := types.get(name) or column_type(name):
+        return _boolean(values) if known == pl.Boolean else values.cast(known)
     for kind in (pl.Int64, pl.Float64):
         cast = values.cast(kind, strict=False)
         if cast.null_count() == values.null_count():

@@ -19,6 +19,7 @@ import (
 	"joulerig/collectors/internal/influx"
 	"joulerig/collectors/internal/jbd2"
 	"joulerig/collectors/internal/procfile"
+	"joulerig/collectors/lineprotocol"
 )
 
 const (
@@ -63,7 +64,7 @@ type agent struct {
 	spoolAt     time.Time
 
 	loadKey  []byte
-	encoder  influx.Encoder
+	encoder  lineprotocol.Encoder
 	small    [2048]byte
 	dropped  atomic.Int64 // lines that could not be spooled or were refused
 	skipped  int64        // ticks
@@ -94,11 +95,11 @@ func newAgent(c *config, stderr io.Writer) (*agent, error) {
 	for _, w := range c.Drives {
 		a.drives = append(a.drives, &drive{
 			name:      w.Name,
-			blockKey:  influx.AppendKey(nil, "blockio", "host", c.Host, "drive", w.Name),
-			healthKey: influx.AppendKey(nil, "drive_health", "host", c.Host, "drive", w.Name),
+			blockKey:  lineprotocol.AppendKey(nil, "blockio", "host", c.Host, "drive", w.Name),
+			healthKey: lineprotocol.AppendKey(nil, "drive_health", "host", c.Host, "drive", w.Name),
 		})
 	}
-	a.loadKey = influx.AppendKey(nil, "hostload", "host", c.Host)
+	a.loadKey = lineprotocol.AppendKey(nil, "hostload", "host", c.Host)
 	none := make([]drives.Found, len(c.Drives))
 	a.found.Store(&none)
 	var err error
@@ -274,7 +275,7 @@ func (a *agent) counters(d *drive) (sum blockstat.Counters, ok bool) {
 	return sum, ok
 }
 
-func encodeBlockIO(e *influx.Encoder, key []byte, c *blockstat.Counters, realtimeNs int64) {
+func encodeBlockIO(e *lineprotocol.Encoder, key []byte, c *blockstat.Counters, realtimeNs int64) {
 	e.BeginKey(key)
 	e.Int("reads", int64(c.Reads))
 	e.Int("read_bytes", int64(c.ReadSectors)*blockstat.SectorBytes)
@@ -362,7 +363,7 @@ func (a *agent) scanJournals() {
 			d.journalsDue = time.Now().Add(journalQuietTime)
 			// Asked once a mount: the list of mounts is long.
 			d.typed = d.journals[0]
-			d.journalKey = influx.AppendKey(nil, "fsjournal", "host", a.config.Host, "drive", d.name,
+			d.journalKey = lineprotocol.AppendKey(nil, "fsjournal", "host", a.config.Host, "drive", d.name,
 				"filesystem", a.filesystem(d.typed.Device))
 		}
 	}

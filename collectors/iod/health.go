@@ -10,7 +10,7 @@ import (
 
 	"joulerig/collectors/internal/drivehealth"
 	"joulerig/collectors/internal/drives"
-	"joulerig/collectors/internal/influx"
+	"joulerig/collectors/lineprotocol"
 )
 
 // watchHealth asks the drives of one kind at a slow interval, apart from the
@@ -20,7 +20,7 @@ func (a *agent) watchHealth(ctx context.Context, interval time.Duration,
 	defer a.workers.Done()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	var e influx.Encoder
+	var e lineprotocol.Encoder
 	for {
 		e.Reset()
 		for i, f := range *a.found.Load() {
@@ -64,7 +64,7 @@ func (a *agent) askATA(ctx context.Context, f *drives.Found) (drivehealth.Health
 	return h, true, err
 }
 
-func encodeHealth(e *influx.Encoder, key []byte, h *drivehealth.Health, realtimeNs int64) {
+func encodeHealth(e *lineprotocol.Encoder, key []byte, h *drivehealth.Health, realtimeNs int64) {
 	e.BeginKey(key)
 	if h.Has&drivehealth.Temperature != 0 {
 		e.Float("temperature_celsius", h.TemperatureCelsius)

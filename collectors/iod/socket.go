@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"joulerig/collectors/internal/influx"
+	"joulerig/collectors/lineprotocol"
 )
 
 // maxDatagramBytes is what fits into a unix datagram with Linux's default
@@ -71,7 +71,7 @@ func (in *inlet) receive(spool func([]byte) bool, refused func(lines int, reason
 		lines := max(1, bytes.Count(datagram, []byte{'\n'}))
 		if !whole {
 			refused(lines, fmt.Sprintf("a datagram is longer than %d bytes", maxDatagramBytes))
-		} else if err := influx.CheckLines(datagram); err != nil {
+		} else if err := lineprotocol.CheckLines(datagram); err != nil {
 			refused(lines, err.Error())
 		} else {
 			spool(datagram)

@@ -13,9 +13,9 @@ import (
 
 	"joulerig/collectors/internal/clockfit"
 	"joulerig/collectors/internal/energy"
-	"joulerig/collectors/internal/influx"
 	"joulerig/collectors/internal/ledger"
 	"joulerig/collectors/internal/srframe"
+	"joulerig/collectors/lineprotocol"
 )
 
 // State of a meter, as the status says it.
@@ -64,7 +64,7 @@ type Meter struct {
 	rails  []*rail
 	offset int64 // CLOCK_REALTIME minus CLOCK_MONOTONIC, ns
 
-	lines     influx.Encoder
+	lines     lineprotocol.Encoder
 	lastWrite int64
 }
 
@@ -147,7 +147,7 @@ func newMeter(config MeterConfig, pointsPerSecond float64, out sink, logf func(s
 	for _, rc := range config.Rails {
 		m.rails = append(m.rails, &rail{
 			config: rc,
-			key:    influx.AppendKey(nil, "power", "meter", config.Name, "rail", rc.Rail, "host", rc.Host, "drive", rc.Drive),
+			key:    lineprotocol.AppendKey(nil, "power", "meter", config.Name, "rail", rc.Rail, "host", rc.Host, "drive", rc.Drive),
 		})
 	}
 	if config.Timing == Poll {

@@ -270,7 +270,7 @@ class _Named(Strict):
 
 def parse(name: str, entry: Any, source: str, folder: Path) -> Workload:
     """The workload that an entry of `source` describes; its files are in `folder`. Raises UserError."""
-    validate(_Named, {"name": name}, f"{source}: {name}")
+    validate(_Named, {"name": name}, source)
     if not isinstance(entry, dict) or "engine" not in entry:
         raise UserError(f"{source}: {name}.engine: required; allowed: {', '.join(ENGINES)}")
     engine = entry["engine"]

@@ -19,6 +19,7 @@ def performance(report: Mapping[str, Any]) -> Performance:
     jobs = report.get("jobs") or []
     if not jobs:
         raise ValueError("the report has no job")
+    ops = sum(job[way]["total_ios"] for job in jobs for way in ("read", "write"))
     syncs = sum(job.get("sync", {}).get("total_ios", 0) for job in jobs)
     if syncs:
         histograms = [job.get("sync", {}).get("lat_ns", {}).get("bins", {}) for job in jobs]
@@ -28,7 +29,7 @@ def performance(report: Mapping[str, Any]) -> Performance:
         ]
     p50, p99 = quantiles(histograms, (0.50, 0.99))
     return Performance(
-        ops=sum(job[way]["total_ios"] for job in jobs for way in ("read", "write")),
+        ops=ops,
         read_bytes=sum(job["read"]["io_bytes"] for job in jobs),
         write_bytes=sum(job["write"]["io_bytes"] for job in jobs),
         syncs=syncs,

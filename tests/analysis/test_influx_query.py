@@ -21,6 +21,7 @@ from analysis.influx import (
     InfluxError,
     Unauthorised,
     Unreachable,
+    column_type,
     quote_identifier,
     quote_string,
 )
@@ -297,5 +298,18 @@ def test_column_types_are_those_of_the_schema_document():
             _, _, tags, fields, _ = line.split("|")
             described |= {tag.strip(): pl.String for tag in tags.split(",")}
             described |= {name: kinds[kind] for name, kind in re.findall(r"(\w+) ([ifs])\b", fields)}
-    assert {name: COLUMN_TYPES.get(name) for name in described} == described
+    assert {name: column_type(name) for name in described} == described
     assert set(COLUMN_TYPES) - set(described) == {"measurement"}
+
+
+def test_figures_of_a_class_of_operations_have_their_type_whatever_the_class(influxd, client):
+    influxd.write(f"workload,run=r1 class_whole_file_ops=3i,class_whole_file_p999_seconds=2 {T0}")
+    frame = client.query("SELECT class_whole_file_ops, class_whole_file_p999_seconds FROM workload")
+    assert frame.dtypes[-2:] == [pl.Int64, pl.Float64]
+
+
+@pytest.mark.parametrize(
+    "name", ["class_seconds", "class_read_p50", "class_read_ops_seconds_x", "my_class_read_ops"]
+)
+def test_other_names_are_no_columns_of_a_class(name):
+    assert column_type(name) is None

@@ -149,6 +149,8 @@ def test_columns_with_a_dimension_name_their_unit():
         "device_bound_fraction",
         "runs_planned",
         "runs_counted",
+        "figure",  # its unit is another column
+        "figure_standard_deviation",
     }
     for columns in (tables.RUN_COLUMNS, tables.CELL_COLUMNS):
         for name, kind in columns.items():

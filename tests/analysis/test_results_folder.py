@@ -163,10 +163,10 @@ def test_a_foreign_database(tmp_path):
 
 def test_a_journal_of_a_newer_version(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
-    edit(folder, "PRAGMA user_version = 4")
+    edit(folder, "PRAGMA user_version = 5")
     with pytest.raises(ResultsError) as error:
         results.load(folder)
-    one_line(error, "journal version 4", "reads 3", "newer")
+    one_line(error, "journal version 5", "reads 4", "newer")
 
 
 def test_a_journal_without_a_campaign(tmp_path):

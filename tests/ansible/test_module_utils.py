@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run is made of on a test host: clock, queue settings, fio, phases, file systems, tools."""
+"""What a run is made of on a test host: clock, queue settings, phases, file systems, tools."""
 
 import contextlib
-import json
 import socket
 import struct
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,6 @@ from ansible.module_utils.joulerig import (
     clock,
     dax,
     filesystem,
-    fio,
     memory_drives,
     phases,
     tools,
@@ -276,116 +273,6 @@ def test_counters_of_the_block_layer(fake, sda):
 def test_counters_of_a_kernel_that_counts_no_flushes(fake, sda):
     fake.put(fake.sys / "block/sda/stat", "100 1 800 5 200 2 1600 6 0 7 8\n")
     assert blockqueue.stat("sda", str(fake.sys))["flushes"] == 0
-
-
-# --- fio
-
-REPORT = {"fio version": "fio-3.33", "jobs": [{"jobname": "j", "error": 0}]}
-JOB = "[j]\ndirectory=${JOULERIG_DIRECTORY}\nrandseed=${JOULERIG_SEED}\nruntime=${JOULERIG_SECONDS}\n"
-
-
-@pytest.fixture
-def load(tmp_path, tool):
-    """With the tools of the test's PATH: a workload takes the environment as it is when it is made."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    return fio.Workload("job", JOB, str(tmp_path / "load"), 6, 42, str(scratch))
-
-
-def fake_fio(tool, report=REPORT, before="", stamps=True, code=0):
-    """fio as seen from outside: reads a job file, writes a report, runs the stamps' commands."""
-    text = before + (report if isinstance(report, str) else json.dumps(report))
-    run = """for way in prerun postrun; do
-  sed -n "s/^exec_$way=//p" "$job" | sh > /dev/null
-done"""
-    return tool(
-        "fio",
-        f"""for word in "$@"; do case "$word" in --output=*) output=${{word#--output=}} ;; *) job=$word ;; esac; done
-{run if stamps else ""}
-cat > "$output" <<'EOF'
-{text}
-EOF
-echo "$JOULERIG_SECONDS $JOULERIG_SEED $JOULERIG_DIRECTORY" >&2
-exit {code}""",
-    )
-
-
-def test_load_gives_fios_report_and_the_times_of_its_io(load, tool):
-    fake_fio(tool)
-    before = time.time_ns()
-    start, end, report = load.load()
-    assert before <= start <= end <= time.time_ns()
-    assert report == REPORT
-
-
-def test_jobs_learn_their_surroundings_from_the_environment(load, tool, tmp_path):
-    fake_fio(tool, code=1)
-    with pytest.raises(Failed, match=f"6 42 {tmp_path}/load"):
-        load.load()
-
-
-def test_laying_out_makes_no_load(load, tool):
-    calls = fake_fio(tool, stamps=False)
-    load.lay_out()
-    job = calls.read_text().split()[-1]
-    with open(job) as file:
-        assert file.read() == "[global]\ncreate_only=1\n" + JOB
-
-
-def test_fios_exit_code_is_honoured_even_with_a_report(load, tool):
-    fake_fio(tool, code=3)
-    with pytest.raises(Failed, match=r"^fio: exit 3"):
-        load.load()
-
-
-def test_warnings_before_the_report_are_passed_over(load, tool):
-    fake_fio(tool, before="fio: this platform does not support something\nnote: both iodepth...\n")
-    assert load.load()[2] == REPORT
-
-
-@pytest.mark.parametrize("text", ["", "no braces here", "{ half of a rep"])
-def test_output_that_is_no_report(load, tool, text):
-    fake_fio(tool, report=text)
-    with pytest.raises(Failed, match=r"^fio: job: its output is not JSON"):
-        load.load()
-
-
-def test_a_job_that_failed_within_a_good_exit(load, tool):
-    fake_fio(tool, report={"jobs": [{"jobname": "a", "error": 0}, {"jobname": "b", "error": 28}]})
-    with pytest.raises(Failed, match="job b: No space left on device"):
-        load.load()
-
-
-def test_a_report_without_a_job(load, tool):
-    fake_fio(tool, report={"jobs": []})
-    with pytest.raises(Failed, match="its report has no job"):
-        load.load()
-
-
-def test_no_time_stamps(load, tool):
-    fake_fio(tool, stamps=False)
-    with pytest.raises(Failed, match=r"^fio: left no time stamp of its load"):
-        load.load()
-
-
-def test_no_fio(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", "/nonexistent")
-    load = fio.Workload("job", JOB, str(tmp_path / "load"), 6, 42, str(tmp_path))
-    with pytest.raises(Failed, match=r"^fio: not found on this host"):
-        load.load()
-
-
-def test_real_fio_stamps_its_io(tmp_path):
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    job = "[j]\ndirectory=${JOULERIG_DIRECTORY}\nioengine=psync\nrw=write\nbs=4k\nsize=64k\n"
-    workload = fio.Workload("job", job, str(tmp_path / "load"), 1, 42, str(scratch))
-    workload.lay_out()
-    assert (tmp_path / "load" / "j.0.0").stat().st_size == 65536
-    before = time.time_ns()
-    start, end, report = workload.load()
-    assert before < start < end < time.time_ns()
-    assert report["jobs"][0]["write"]["io_bytes"] == 65536
 
 
 # --- phases
@@ -775,15 +662,3 @@ def test_the_work_of_a_load_is_announced_at_its_end_in_controller_time(agent):
     recorder = phases.Phases(path, {"campaign": "c1", "run": "r1", "host": "h1", "drive": "d1"}, CLOCK)
     recorder.work({"ops": 7, "read_bytes": 0, "write_bytes": 28672}, 5000)
     assert received(1) == ["workload,drive=d1,host=h1,run=r1 ops=7i,read_bytes=0i,write_bytes=28672i 6000\n"]
-
-
-def test_the_work_of_a_load_is_that_of_all_its_jobs():
-    report = json.loads(
-        (Path(__file__).parents[1] / "rig" / "fixtures" / "fio-fsync-two-jobs.json").read_text()
-    )
-    one, two = (job["write"] for job in report["jobs"])
-    assert fio.counts(report) == {
-        "ops": one["total_ios"] + two["total_ios"],
-        "read_bytes": 0,
-        "write_bytes": one["io_bytes"] + two["io_bytes"],
-    }

@@ -397,7 +397,7 @@ def rig(pair, tool, monkeypatch, tmp_path):
     monkeypatch.setattr(joulerig_run.dax.check_device, "__defaults__", (str(pair.sys),))
     monkeypatch.setattr(joulerig_run, "MOUNT_POINT", str(tmp_path / "mnt"))
     monkeypatch.setattr(joulerig_run.filesystem, "check", lambda definition: None)
-    monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", lambda: None)
+    monkeypatch.setattr(joulerig_run.pagecache, "drop", lambda folder: {"pages_cached": 0})
     monkeypatch.setattr(
         joulerig_run.clock,
         "measure",
@@ -424,10 +424,12 @@ def fio(tool, end="exit 0"):
     tool(
         "fio",
         """[ "$1" != --version ] || exit 0
-for word in "$@"; do case "$word" in --output=*) output=${word#--output=} ;; *) job=$word ;; esac; done
+for word in "$@"; do job=$word; done
 for way in prerun postrun; do sed -n "s/^exec_$way=//p" "$job" | sh > /dev/null; done
-echo '{"jobs": [{"jobname": "j", "error": 0, "read": {"total_ios": 0, "io_bytes": 0},' > "$output"
-echo '"write": {"total_ios": 5, "io_bytes": 20480}}]}' >> "$output"
+echo '{'
+echo '"jobs": [{"jobname": "j", "error": 0, "read": {"total_ios": 0, "io_bytes": 0},'
+echo '"write": {"total_ios": 5, "io_bytes": 20480}}]'
+echo '}'
 """
         + end,
     )
@@ -438,7 +440,7 @@ def run(capsys, **more):
         "run": "study-1-0001", "campaign": "study-1", "host": "bench1", "drive": "hdd-1",
         "members": [{"name": "hdd-1", **declared(1)}],
         "filesystem": {"name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": []},
-        "scheduler": "bfq", "workload": {"name": "j", "job": "[j]\n"},
+        "scheduler": "bfq", "workload": {"name": "j", "tool": "fio", "job": "[j]\n"},
         "phases": {"idle": 0, "workload": 1, "tail": 0}, "seed": 1, "clock_server": "127.0.0.1:1",
         "agent_socket": "/nonexistent/iod.sock", **more,
     }  # fmt: skip
@@ -467,9 +469,11 @@ def test_everything_is_put_back(rig, capsys):
 
 
 def test_everything_is_put_back_after_a_load_that_failed(rig, tool, capsys):
-    fio(tool, "echo 'fio: no space' >&2; exit 1")
+    fio(tool, "case $job in */load.fio) echo 'fio: no space' >&2; exit 1;; esac")
     answer = run(capsys)
     assert (answer["status"], answer["reason"]) == ("failed", "fio: exit 1: fio: no space")
+    assert answer["report"]["jobs"]
+    assert [p["phase"] for p in answer["phases"]][-1] == "workload"
     assert scheduler(rig) == "mq-deadline"
     assert rig.mounted == []
 
@@ -551,8 +555,8 @@ def test_of_an_array_the_members_are_scheduled_and_told_apart(rig, capsys, monke
     rig.put(rig.sys / "block/md127/stat", "1 0 8 0 1 0 8 0 0 0 0\n")
     rig.put(rig.sys / "block/md127/queue/iostats", "1\n")
     during = []
-    look = lambda: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
-    monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", look)
+    look = lambda folder: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
+    monkeypatch.setattr(joulerig_run.pagecache, "drop", look)
     members = [{"name": name, **spec} for name, spec in DRIVES.items()]
     answer = run(capsys, drive="pair", array=True, members=members)
     assert (answer["status"], answer["reason"]) == ("ok", "")
@@ -579,7 +583,7 @@ def test_io_is_counted_in_a_run_on_a_drive_that_does_not_by_default(rig, capsys,
     iostats = rig.sys / "block/sda/queue/iostats"
     iostats.write_text("0\n")
     during = []
-    monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", lambda: during.append(iostats.read_text()))
+    monkeypatch.setattr(joulerig_run.pagecache, "drop", lambda folder: during.append(iostats.read_text()))
     assert "counters" in run(capsys)
     assert (during, iostats.read_text()) == (["1"], "0")
 
@@ -611,8 +615,8 @@ def with_journal(capsys, number=2, **more):
 def test_a_run_with_an_external_journal(rig, tool, capsys, monkeypatch):
     journal = tool("mkjournal.odd", "")
     during = []
-    look = lambda: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
-    monkeypatch.setattr(joulerig_run.filesystem, "drop_caches", look)
+    look = lambda folder: during.append((scheduler(rig, "sda"), scheduler(rig, "sdb")))  # noqa: E731
+    monkeypatch.setattr(joulerig_run.pagecache, "drop", look)
     counted = f"{rig.sys}/block/sdb/stat"
     fio(tool, f"case $job in */load.fio) echo 1 0 8 0 5 0 88 0 0 0 0 0 0 0 0 3 0 > {counted};; esac")
     answer = with_journal(capsys)

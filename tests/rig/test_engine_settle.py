@@ -181,9 +181,9 @@ def test_its_files_are_kept(journal, bench, influxd):
     run = settle(journal, bench, answer())
     place = journal.folder / "runs" / run["id"]
     assert sorted(path.name for path in place.iterdir()) == [
-        "fio.json", "power.csv", "result.json", "settings.json", "smart_after.json", "smart_before.json",
+        "load.json", "power.csv", "result.json", "settings.json", "smart_after.json", "smart_before.json",
     ]  # fmt: skip
-    assert json.loads((place / "fio.json").read_text())["jobs"]
+    assert json.loads((place / "load.json").read_text())["jobs"]
     assert "report" not in json.loads((place / "result.json").read_text())
 
 

@@ -106,8 +106,8 @@ def test_no_journal(tmp_path):
 
 def test_a_journal_of_another_version_is_refused(folder):
     with sqlite3.connect(folder / "journal.sqlite") as db:
-        db.execute("PRAGMA user_version = 4")
-    with pytest.raises(UserError, match=r"journal version 4; this Joulerig reads version 3"):
+        db.execute("PRAGMA user_version = 5")
+    with pytest.raises(UserError, match=r"journal version 5; this Joulerig reads version 4"):
         Journal(folder)
 
 

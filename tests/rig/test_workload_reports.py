@@ -93,3 +93,71 @@ def test_no_histogram_gives_no_latency(mixed):
 def test_a_report_without_a_job_is_no_report(report):
     with pytest.raises(ValueError, match="no job"):
         reports.performance("fio", report, 1.0)
+
+
+# --- flowop and programs of others
+
+FLOWOP = {
+    "ops": 7,
+    "read_bytes": 4096,
+    "write_bytes": 8192,
+    "syncs": 0,
+    "classes": [
+        {"name": "read", "kind": "read", "ops": 4, "histogram": {"1000": 4}},
+        {"name": "write", "kind": "write", "ops": 2, "histogram": {"3000": 1, "9000": 1}},
+        {"name": "stat", "kind": "other", "ops": 1, "histogram": {"2000": 1}},
+    ],
+}
+
+
+def test_of_flowop_every_operation_counts_and_latency_is_over_all_classes():
+    done = reports.performance("flowop", FLOWOP, 2.0)
+    assert (done["ops"], done["ops_per_second"], done["mb_per_second"]) == (7, 3.5, 12288 / 2e6)
+    assert (done["latency_p50_seconds"], done["latency_p99_seconds"]) == (1e-6, 9e-6)
+    assert (done["unit"], done["figure"]) == ("operation", None)
+
+
+def test_of_flowop_latency_is_the_syncs_where_there_are_any():
+    sync = {"name": "fsync", "kind": "sync", "ops": 2, "histogram": {"50000": 2}}
+    done = reports.performance("flowop", {**FLOWOP, "syncs": 2, "classes": [*FLOWOP["classes"], sync]}, 1.0)
+    assert (done["syncs"], done["latency_p50_seconds"]) == (2, 5e-5)
+
+
+def test_of_a_flowop_that_did_nothing_there_is_no_latency():
+    report = {"ops": 0, "read_bytes": 0, "write_bytes": 0, "syncs": 0, "classes": []}
+    done = reports.performance("flowop", report, 1.0)
+    assert (done["ops"], done["latency_p50_seconds"]) == (0, None)
+
+
+PROGRAM = {
+    "ops": 500,
+    "unit": "transaction",
+    "read_bytes": None,
+    "write_bytes": 10**6,
+    "syncs": None,
+    "latency_p50_seconds": None,
+    "latency_p99_seconds": None,
+    "figure": {"name": "transactions", "unit": "1/s", "value": 120.5, "better": "higher"},
+}
+
+
+def test_of_a_program_what_it_does_not_tell_is_not_known():
+    done = reports.performance("program", PROGRAM, 4.0)
+    assert (done["ops_per_second"], done["mb_per_second"], done["syncs"]) == (125.0, None, None)
+    assert done["unit"] == "transaction"
+
+
+@pytest.mark.parametrize(
+    ("figure", "kept"),
+    [(PROGRAM["figure"], ("transactions", "1/s", 120.5, "higher")), (None, (None, None, None, None))],
+)
+def test_a_programs_figure_of_merit_is_kept(figure, kept):
+    done = reports.performance("program", {**PROGRAM, "figure": figure}, 4.0)
+    names = ("figure_name", "figure_unit", "figure", "figure_better")
+    assert tuple(done[name] for name in names) == kept
+
+
+@pytest.mark.parametrize("tool", ["flowop", "program"])
+def test_a_report_of_another_kind(tool):
+    with pytest.raises(KeyError):
+        reports.performance(tool, {"jobs": []}, 1.0)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package influx is the one writer of points: a line-protocol encoder, and a
-// writer that puts every line in a spool on disk before it sends it to
-// InfluxDB (1.x, 2.x or 3.x through the 1.x /write call).
+// Package influx is the one writer of points: it puts every line in a spool on
+// disk before it sends it to InfluxDB (1.x, 2.x or 3.x through the 1.x /write call).
 package influx
 
 import (

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"joulerig/collectors/lineprotocol"
 )
 
 // onASmallDisk runs the test again in a process that has a disk of so many bytes of its own at the folder it is given; in that
@@ -215,7 +217,7 @@ func TestOnlyAnInfluxDBTakesOrRefusesLines(t *testing.T) {
 
 // A line that comes between the look at how much there is and the reading of it.
 func TestALineLongerThanTheBufferIsNotTaken(t *testing.T) {
-	for _, length := range []int{100, 32 << 10, 33 << 10, MaxLineBytes - 1} {
+	for _, length := range []int{100, 32 << 10, 33 << 10, lineprotocol.MaxLineBytes - 1} {
 		sp, err := openSpool(t.TempDir(), 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -381,7 +383,7 @@ func TestASlowServerGetsSmallerBatches(t *testing.T) {
 }
 
 // appendPower appends a line like a power point, number k of a rail.
-func appendPower(e *Encoder, key []byte, k int64) {
+func appendPower(e *lineprotocol.Encoder, key []byte, k int64) {
 	watts := 6 + float64(k%977)/131
 	e.BeginKey(key)
 	e.Float("volts", 12-float64(k%997)/1231)
@@ -453,14 +455,14 @@ func TestAnHourWithoutADatabase(t *testing.T) {
 	defer s.Close()
 	var keys [][]byte
 	for rail := range rails {
-		key := AppendKey(nil, "power", "meter", fmt.Sprintf("tap%da", rail/2+1), "rail", fmt.Sprintf("12v-%d", rail), "host", "vhost1", "drive", "nvme-plp")
+		key := lineprotocol.AppendKey(nil, "power", "meter", fmt.Sprintf("tap%da", rail/2+1), "rail", fmt.Sprintf("12v-%d", rail), "host", "vhost1", "drive", "nvme-plp")
 		keys = append(keys, key)
 		server.hash[string(key)] = 1700000000000000000
 	}
 	w := begin(t, Config{URL: s.URL, Database: "joulerig", SpoolDir: t.TempDir(), FlushIntervalSeconds: 0.2})
 	var before, after syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
-	var e Encoder
+	var e lineprotocol.Encoder
 	for k := range int64(points) {
 		for _, key := range keys {
 			appendPower(&e, key, k)

@@ -12,6 +12,7 @@ import (
 
 	"joulerig/collectors/internal/influx"
 	"joulerig/collectors/internal/influxtest"
+	"joulerig/collectors/lineprotocol"
 )
 
 const t0 = int64(1700000000123456789)
@@ -49,7 +50,7 @@ func flush(t *testing.T, w *influx.Writer) influx.Stats {
 func TestEncodedPointsComeBack(t *testing.T) {
 	s := influxtest.Start(t)
 	w := openAt(t, s, t.TempDir())
-	var e influx.Encoder
+	var e lineprotocol.Encoder
 	e.Begin("m, 1").Tag("tag, =1", `v, =w"\x`)
 	e.Float("f =,x", 1e21)
 	e.Float("small", -2.5e-7)

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"joulerig/collectors/lineprotocol"
 )
 
 const (
@@ -139,11 +141,11 @@ func (w *Writer) Write(lines []byte) error {
 	if lines[len(lines)-1] != '\n' {
 		return errors.New("write points: the last line is not ended by a line end")
 	}
-	if len(lines) > MaxLineBytes {
+	if len(lines) > lineprotocol.MaxLineBytes {
 		for rest := lines; len(rest) > 0; {
 			n := bytes.IndexByte(rest, '\n') + 1
-			if n > MaxLineBytes {
-				return fmt.Errorf("write points: a line of %d bytes: expected at most %d", n, MaxLineBytes)
+			if n > lineprotocol.MaxLineBytes {
+				return fmt.Errorf("write points: a line of %d bytes: expected at most %d", n, lineprotocol.MaxLineBytes)
 			}
 			rest = rest[n:]
 		}
@@ -344,8 +346,8 @@ func (w *Writer) nextBatch(pending int64) (batch, error) {
 			n := bytes.IndexByte(whole, '\n') + 1
 			return batch{bytes: whole[:n], lines: 1, torn: "torn line in the spool"}, nil
 		}
-		if !sealed && len(chunk) < MaxLineBytes && len(chunk) == len(w.buf) {
-			want = MaxLineBytes // a line longer than the buffer, that came after `pending` was asked for
+		if !sealed && len(chunk) < lineprotocol.MaxLineBytes && len(chunk) == len(w.buf) {
+			want = lineprotocol.MaxLineBytes // a line longer than the buffer, that came after `pending` was asked for
 			continue
 		}
 		if !sealed && len(chunk) < len(w.buf) {
@@ -536,7 +538,7 @@ func answerText(body []byte) (text string, influx bool) {
 	if json.Unmarshal(body, &answer) == nil && answer.Error+answer.Message != "" {
 		text, influx = answer.Error+answer.Message, true
 	}
-	return truncate(strings.ReplaceAll(text, "\n", " "), 400), influx
+	return lineprotocol.Truncate(strings.ReplaceAll(text, "\n", " "), 400), influx
 }
 
 func (w *Writer) fail(err error) {

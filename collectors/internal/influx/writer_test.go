@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"joulerig/collectors/lineprotocol"
 )
 
 // database answers /write: by default it stores the lines and says 204.
@@ -515,7 +517,7 @@ func TestWriteRefusesLinesThatAreNotWhole(t *testing.T) {
 	if err := w.Write([]byte("m a=1 1")); err == nil {
 		t.Error("a line without an end was taken")
 	}
-	if err := w.Write([]byte("m s=\"" + strings.Repeat("x", MaxLineBytes) + "\" 1\n")); err == nil {
+	if err := w.Write([]byte("m s=\"" + strings.Repeat("x", lineprotocol.MaxLineBytes) + "\" 1\n")); err == nil {
 		t.Error("a line that is too long was taken")
 	}
 	closeWriter(t, w)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-package influx
+// Package lineprotocol builds and checks lines of InfluxDB's line protocol:
+// what collectors write and what workloads send to the host agent's socket.
+package lineprotocol
 
 import (
 	"bytes"
@@ -146,7 +148,7 @@ func appendName(dst []byte, s string, escapeEquals bool) []byte {
 	return dst
 }
 
-// MaxLineBytes is the longest line that Write takes.
+// MaxLineBytes is the length from which a line is refused, its line end not counted.
 const MaxLineBytes = 64 << 10
 
 // CheckLines looks at lines that come from another program: whole lines, each
@@ -199,7 +201,7 @@ func checkLine(line []byte) error {
 	stamp := rest[len(fields)+1:]
 	ns, err := strconv.ParseInt(string(stamp), 10, 64)
 	if err != nil || ns < 1e18 {
-		return fmt.Errorf("time %q: expected nanoseconds since 1970", truncate(string(stamp), 40))
+		return fmt.Errorf("time %q: expected nanoseconds since 1970", Truncate(string(stamp), 40))
 	}
 	return nil
 }
@@ -223,7 +225,8 @@ func scan(b []byte, fields bool) []byte {
 	return b
 }
 
-func truncate(s string, n int) string {
+// Truncate gives the first n bytes of s, with "..." where there were more: for messages.
+func Truncate(s string, n int) string {
 	if len(s) > n {
 		return s[:n] + "..."
 	}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig workloads`: list, show, and a trial on a folder of this machine with a flowop that records its calls."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from rig import cli, paths, workloads
+from rig.errors import UserError
+from rig.workloads import place, trial
+
+REPORT = {
+    "begin_realtime_ns": 10_000_000_000, "end_realtime_ns": 12_000_000_000, "ended": "completed", "error": "",
+    "ops": 300, "read_bytes": 2_000_000, "write_bytes": 4_000_000, "syncs": 100,
+    "classes": [
+        {"name": "append", "kind": "write", "ops": 200, "histogram": {"1000": 200}},
+        {"name": "fsync", "kind": "sync", "ops": 100, "histogram": {"2000000": 60, "9000000": 40}},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def fake_flowop(tmp_path, monkeypatch):
+    """fake_flowop(REPORT, SHELL) is the engine from then on; gives the file of its calls."""
+    monkeypatch.setenv("JOULERIG_INVENTORY", str(paths.ROOT / "inventory.ini"))
+    program, calls = tmp_path / "flowop", tmp_path / "flowop.calls"
+    monkeypatch.setattr(place, "flowop", lambda: program)
+
+    def make(report=REPORT, end="exit 0"):
+        program.write_text(
+            f"""#!/bin/sh
+echo "$@" >> {calls}
+while [ $# -gt 0 ]; do case "$1" in --output) output=$2 ;; --directory) cd "$2" ;; --keep) keep=1 ;; esac; shift; done
+touch left-behind
+[ $keep ] || exit 0
+report() {{ cat > $output <<'EOF'
+{json.dumps(report)}
+EOF
+}}
+{end if "report" in end else f"report; {end}"}
+"""
+        )
+        program.chmod(0o755)
+        return calls
+
+    return make
+
+
+def rig(*words):
+    done = CliRunner().invoke(cli.app, ["workloads", *words])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def test_a_trial_lays_out_loads_and_leaves_the_folder_as_it_was(fake_flowop, folder):
+    calls = fake_flowop()
+    done = rig("run", "overwrite-fsync", "--directory", str(folder), "--seconds", "2", "--seed", "7")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == [
+        "300 operations in 2.00 s: 150.0 a second",
+        "3.00 MB/s; read 2.0 MB, written 4.0 MB",
+        "100 syncs",
+        "latency of a sync: p50 2.000 ms, p99 9.000 ms",
+    ]
+    layout, load = calls.read_text().splitlines()
+    assert layout.startswith("sync --seconds 2 --seed 7 --mode overwrite")
+    assert "--layout-only" in layout
+    assert "--keep" in load
+    assert "--points" not in load
+    assert list(folder.iterdir()) == []
+
+
+def test_a_trial_as_json(fake_flowop, folder):
+    fake_flowop()
+    shown = json.loads(rig("run", "overwrite-fsync", "--directory", str(folder), "--json").stdout)
+    assert shown["performance"]["ops_per_second"] == 150.0
+    assert shown["report"] == REPORT
+    assert shown["problem"] == ""
+
+
+def test_a_load_that_failed_shows_what_it_did_and_why(fake_flowop, folder, capsys):
+    fake_flowop({**REPORT, "ended": "failed", "error": "no space"}, "echo 'write a: no space' >&2; exit 1")
+    done = rig("run", "overwrite-fsync", "--directory", str(folder))
+    assert done.exit_code == 1
+    assert "300 operations" in done.stdout
+    assert done.stderr == "rig: flowop: exit 1: write a: no space; the figures are those so far\n"
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("report", "told"),
+    [
+        ({**REPORT, "end_realtime_ns": REPORT["begin_realtime_ns"]}, "overwrite-fsync: its report cannot be read: ZeroDivisionError"),
+        ({key: value for key, value in REPORT.items() if key != "classes"}, "its report cannot be read: KeyError"),
+    ],
+)  # fmt: skip
+def test_a_report_that_cannot_be_read(fake_flowop, folder, report, told):
+    fake_flowop(report)
+    with pytest.raises(UserError, match=told):
+        rig("run", "overwrite-fsync", "--directory", str(folder))
+
+
+def test_a_load_without_a_report(fake_flowop, folder):
+    fake_flowop(end="echo 'open: no such folder' >&2; exit 1 # no report")
+    with pytest.raises(UserError, match=r"^flowop: exit 1: open: no such folder$"):
+        rig("run", "overwrite-fsync", "--directory", str(folder))
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_with_something_in_it_is_refused_unless_told(fake_flowop, folder):
+    fake_flowop()
+    (folder / "mine").touch()
+    with pytest.raises(UserError, match="is not empty; allowed: an empty folder, or --among-others"):
+        rig("run", "overwrite-fsync", "--directory", str(folder))
+    assert rig("run", "overwrite-fsync", "--directory", str(folder), "--among-others").exit_code == 0
+    assert [path.name for path in folder.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "overwrite-fsync", "--directory", "/nonexistent"], "'/nonexistent': no such folder"),
+        (["run", "overwrite-fsin", "--directory", "/tmp"], "'overwrite-fsin' is unknown; nearest is 'overwrite-fsync'; allowed:"),
+        (["show", "postmrk"], "'postmrk' is unknown"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(fake_flowop, words, told):
+    fake_flowop()
+    with pytest.raises(UserError) as caught:
+        rig(*words)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_interrupted_it_gives_the_result_so_far_and_leaves_nothing(fake_flowop, folder, tmp_path):
+    """As by Ctrl-C: SIGINT to rig, which ends the load and shows what it did."""
+    fake_flowop(
+        {**REPORT, "ended": "interrupted"},
+        f"trap 'report; exit 130' TERM; echo $$ > {tmp_path}/pid; sleep 60 & wait",
+    )
+    code = (
+        "import sys; from pathlib import Path; from rig.workloads import place\n"
+        f"place.flowop = lambda: Path({str(tmp_path / 'flowop')!r})\n"
+        "from rig import cli; sys.argv = ['rig', *sys.argv[1:]]; cli.main()\n"
+    )
+    words = ["workloads", "run", "overwrite-fsync", "--directory", str(folder), "--seconds", "60"]
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    end = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+        assert running.poll() is None, running.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    shown, told = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert shown.startswith("300 operations in 2.00 s")
+    assert told == "rig: flowop: interrupted; the figures are those so far\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert list(folder.iterdir()) == []
+
+
+def test_real_fio_on_a_folder(folder):
+    if shutil.which("fio") is None:
+        pytest.fail("fio is not installed: apt-get install -y fio", pytrace=False)
+    done = trial.run("randwrite-fsync", workloads.shipped()["randwrite-fsync"], folder, 1, 1)
+    assert done.problem == ""
+    assert done.performance["ops"] == done.performance["syncs"] > 0
+    assert list(folder.iterdir()) == []
+
+
+def test_the_list_and_what_is_shown(fake_flowop):
+    calls = fake_flowop()
+    listed = rig("list").stdout
+    assert "varmail" in listed
+    assert "fsync after each" in listed
+    assert json.loads(rig("list", "--json").stdout)["overwrite-fsync-paced"]["pace_seconds"] == 0.01
+    shown = json.loads(rig("show", "varmail", "--json").stdout)
+    assert shown["delivered"]["texts"]["varmail.f"].startswith("#")
+    assert [one["dest"] for one in shown["campaign_programs"]] == ["/usr/local/sbin/flowop"]
+    assert "define fileset" in rig("show", "varmail").stdout
+    assert not calls.exists()

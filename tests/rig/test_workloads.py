@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Workloads by name: the shipped ones, a lab's own, what goes to a host for each, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rig import engine, paths, workloads
+from rig.errors import UserError
+from rig.journal import Journal
+from rig.workloads import place
+
+JOB = "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n"
+
+
+@pytest.fixture
+def flowop(tmp_path, monkeypatch):
+    """build/flowop is there; gives its path."""
+    path = tmp_path / "flowop"
+    path.touch()
+    monkeypatch.setattr(place, "flowop", lambda: path)
+    return path
+
+
+@pytest.fixture
+def own(lab_files):
+    """own(ENTRIES) puts a workloads.yml beside the inventory; gives the workloads of that lab."""
+    (lab_files.folder / "my.fio").write_text(JOB)
+    (lab_files.folder / "my.f").write_text("# Mine.\nrun 60\n")
+    (lab_files.folder / "my.trace").write_text("0 1 write a 0 4096\n")
+    (lab_files.folder / "load.py").touch()
+    described = lab_files.load()
+
+    def write(entries):
+        text = entries if isinstance(entries, str) else yaml.safe_dump(entries)
+        (lab_files.folder / "workloads.yml").write_text(text)
+        return workloads.of(described)
+
+    return write
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """workloads/programs/ has postmark."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in ("program", "postmark"):
+        (folder / f"{name}.py").touch()
+    monkeypatch.setattr(place, "PROGRAMS", place.Folder(folder, ".py", without=("program",)))
+    return folder
+
+
+def test_shipped_workloads_keep_their_names():
+    known = workloads.shipped()
+    assert {name for name, one in known.items() if one.engine == "fio"} == {
+        "randread", "randwrite-fsync", "randwrite-fsync-paced", "seqwrite"
+    }  # fmt: skip
+    assert {"varmail", "fileserver", "webserver", "webproxy"} <= set(known)
+    assert known["overwrite-fdatasync"].call == "fdatasync"
+    assert all(one.about() for one in known.values())
+
+
+def test_a_lab_without_a_file_of_its_own_has_the_shipped_ones(bench):
+    assert workloads.of(bench) == workloads.shipped()
+
+
+@pytest.mark.parametrize(
+    ("entry", "words", "texts"),
+    [
+        (
+            {
+                "engine": "flowop",
+                "personality": "my.f",
+                "set": {"nfiles": 50, "dir": "x", "cached": True},
+                "rate": 100,
+            },
+            "run my.f --seconds {seconds} --seed {seed} --set cached=true --set dir=x --set nfiles=50 --rate 100",
+            {"my.f": "# Mine.\nrun 60\n"},
+        ),
+        (
+            {"engine": "sync", "pace_seconds": 0.0001, "direct": True, "threads": 2, "block_bytes": 8192},
+            "sync --seconds {seconds} --seed {seed} --mode overwrite --call fsync --block 8192 --pace-seconds 0.0001"
+            " --threads 2 --direct",
+            {},
+        ),
+        (
+            {"engine": "sync", "mode": "append", "call": "none", "rate": 12.5, "file_bytes": 1048576},
+            "sync --seconds {seconds} --seed {seed} --mode append --call none --file-bytes 1048576 --rate 12.5",
+            {},
+        ),
+    ],
+)
+def test_what_flowop_is_told(own, flowop, entry, words, texts):
+    mine = own({"mine": entry})["mine"]
+    assert mine.delivered(place.on_host) == {
+        "tool": "flowop", "program": "/usr/local/sbin/flowop", "words": words.split(), "texts": texts
+    }  # fmt: skip
+    assert mine.files() == [flowop]
+
+
+@pytest.mark.parametrize(
+    ("pace", "words"), [({}, []), ({"timed": True}, ["--timed"]), ({"speed": 2}, ["--speed", "2"])]
+)
+def test_a_trace_is_copied_and_one_of_other_content_is_another_file(own, flowop, lab_files, pace, words):
+    mine = own({"mine": {"engine": "replay", "trace": "my.trace", **pace}})["mine"]
+    told = mine.delivered(place.on_host)["words"]
+    assert told[0] == "replay"
+    assert told[1].startswith("/usr/local/share/joulerig/files/")
+    assert told[2:] == words
+    assert mine.files() == [flowop, lab_files.folder / "my.trace"]
+    (lab_files.folder / "my.trace").write_text("0 1 write a 0 8192\n")
+    assert mine.delivered(place.on_host)["words"][1] != told[1]
+
+
+def test_options_of_a_job_are_put_where_they_override(own):
+    mine = own({"mine": {"engine": "fio", "job": "my.fio", "options": {"bs": "8k", "direct": True}}})["mine"]
+    assert mine.delivered(place.on_host) == {
+        "tool": "fio",
+        "job": "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\nbs=8k\ndirect=1\n[b]\nrw=write\nbs=8k\ndirect=1\n",
+    }
+    assert mine.files() == []
+
+
+def test_a_job_without_options_is_as_it_is(own):
+    assert own({"mine": {"engine": "fio", "job": "my.fio"}})["mine"].delivered(place.on_host)["job"] == JOB
+    shipped = own({"mine": {"engine": "fio", "job": "seqwrite"}})["mine"]
+    assert shipped.delivered(place.on_host)["job"] == (paths.ROOT / "workloads/fio/seqwrite.fio").read_text()
+
+
+def test_a_program_with_its_settings_files_and_packages(own, programs, lab_files):
+    mine = own(
+        {
+            "mail": {
+                "engine": "program", "program": "postmark", "settings": {"files": 10},
+                "setting_files": {"source": "my.trace"}, "packages": ["postmark"],
+            }
+        }
+    )["mail"]  # fmt: skip
+    told = mine.delivered(place.on_host)
+    assert told["program"] == "/usr/local/share/joulerig/programs/postmark.py"
+    assert told["settings"]["files"] == 10
+    assert told["settings"]["source"].endswith("-my.trace")
+    assert mine.files() == [programs / "postmark.py", programs / "program.py", lab_files.folder / "my.trace"]
+    assert mine.needed_packages() == ["postmark"]
+    assert mine.delivered(place.here)["settings"]["source"] == str(lab_files.folder / "my.trace")
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ({"mine": {"engine": "fi"}}, "mine.engine: 'fi' is unknown; nearest is 'fio'; allowed: fio, flowop, sync"),
+        ({"mine": {"engine": ["fio"]}}, "mine.engine: ['fio'] is unknown"),
+        ({"mine": {"job": "seqwrite"}}, "mine.engine: required; allowed: fio, flowop, sync, replay, program"),
+        ({"mine": None}, "mine.engine: required"),
+        ({"mine": {"engine": "fio"}}, "mine.job: Field required"),
+        ({"mine": {"engine": "fio", "job": "seqwrit"}}, "mine: 'seqwrit' is unknown; nearest is 'seqwrite'; allowed: randread"),
+        ({"mine": {"engine": "fio", "job": "no.fio"}}, "mine: 'no.fio': no such file; allowed: a file, relative to"),
+        ({"mine": {"engine": "fio", "job": "my.fio", "options": {"a b": 1}}}, "mine.options.a b"),
+        ({"mine": {"engine": "fio", "job": "my.fio", "options": {"bs": "4k\n[c]"}}}, "mine.options: bs: '4k\\n[c]'; allowed: one line"),
+        ({"mine": {"engine": "flowop", "personality": "varmai"}}, "nearest is 'varmail'; allowed: fileserver"),
+        ({"mine": {"engine": "flowop", "personality": "my.f", "rate": 0}}, "mine.rate: 0: Input should be greater than 0"),
+        ({"mine": {"engine": "sync", "call": "sync"}}, "mine.call: 'sync': Input should be 'fsync', 'fdatasync' or 'none'"),
+        ({"mine": {"engine": "sync", "pace_seconds": 1, "rate": 1}}, "mine: pace_seconds and rate; allowed: one of them"),
+        ({"mine": {"engine": "sync", "threat": 2}}, "mine: unknown key 'threat'; allowed: block_bytes, call"),
+        ({"mine": {"engine": "replay", "trace": "my.trace", "timed": True, "speed": 2}}, "mine: timed and speed"),
+        ({"mine": {"engine": "replay", "trace": "none.trace"}}, "mine: 'none.trace': no such file"),
+        ({"mine": {"engine": "program", "program": "postmar"}}, "mine: 'postmar' is unknown; nearest is 'postmark'"),
+        ({"mine": {"engine": "program", "program": "program"}}, "mine: 'program' is unknown"),
+        ({"mine": {"engine": "program", "program": "load.py", "packages": ["rm -rf"]}}, "mine.packages.0: 'rm -rf'"),
+        ({"mine": {"engine": "program", "program": "load.py", "setting_files": {"a": "no"}}}, "mine: 'no': no such file"),
+        ({"two words": {"engine": "sync"}}, "name: 'two words': String should match"),
+        ({"seqwrite": {"engine": "sync"}}, "seqwrite: is a shipped workload; give another name"),
+        (["mine"], "a list; allowed: a mapping of names to workloads"),
+        ("mine: {", "while parsing"),
+    ],
+)  # fmt: skip
+def test_a_definition_that_cannot_be(own, programs, entries, told):
+    with pytest.raises(UserError) as caught:
+        own(entries)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "workloads.yml: " in message
+    assert told in message
+
+
+def test_a_program_of_the_labs_own_cannot_take_a_shipped_ones_place(own, programs, lab_files):
+    (lab_files.folder / "postmark.py").touch()
+    with pytest.raises(UserError, match=r"'postmark\.py' is the name of a shipped program"):
+        own({"mine": {"engine": "program", "program": "postmark.py"}})
+
+
+# --- what hosts need
+
+
+def test_hosts_get_what_a_campaigns_workloads_need_and_nothing_else(own, flowop, programs, bench):
+    own({"mail": {"engine": "program", "program": "postmark", "packages": ["postmark"]}})
+    assert workloads.deployment(["seqwrite"], bench) == {"campaign_programs": [], "campaign_packages": []}
+    needed = workloads.deployment(["seqwrite", "varmail", "overwrite-fsync", "mail"], bench)
+    assert needed["campaign_packages"] == ["postmark"]
+    assert needed["campaign_programs"] == [
+        {"src": str(flowop), "dest": "/usr/local/sbin/flowop", "mode": "0755"},
+        *(
+            {
+                "src": str(programs / name),
+                "dest": f"/usr/local/share/joulerig/programs/{name}",
+                "mode": "0644",
+            }
+            for name in ("postmark.py", "program.py")
+        ),
+    ]
+
+
+def test_what_is_not_built_is_told_before_anything_begins(monkeypatch, tmp_path, bench):
+    monkeypatch.setattr(place, "flowop", lambda: tmp_path / "flowop")
+    with pytest.raises(UserError, match=r"flowop: not built; 'make build' builds it"):
+        workloads.deployment(["varmail"], bench)
+
+
+def test_a_run_gets_its_workload_as_delivered(state, bench, mapping, monkeypatch):
+    monkeypatch.setattr(engine.controller, "check", lambda lab: None)
+    monkeypatch.setattr(
+        engine.controller, "deployment", lambda lab, host: {"rig_clock_server": "192.0.2.1:1"}
+    )
+    monkeypatch.setattr(engine.provenance, "controller", lambda lab: {})
+    mapping["factors"]["workload"] = ["overwrite-fsync"]
+    journal: Journal = engine.open_campaign(mapping, bench, "playbooks/study.yml")
+    given = engine.arguments(journal, journal.runs()[0], bench)["workload"]
+    journal.close()
+    assert (given["name"], given["tool"], given["words"][0]) == ("overwrite-fsync", "flowop", "sync")
+    json.dumps(given)
+
+
+def test_shipped_files_are_where_the_definitions_say():
+    for one in workloads.shipped().values():
+        for path in one.files() if one.tool == "program" else []:
+            assert Path(path).is_file()

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// As a process of its own, the test's program is flowop.
+func TestMain(m *testing.M) {
+	if os.Getenv("FLOWOP") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func flowop(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.Command(os.Args[0], args...)
+	command.Env = append(os.Environ(), "FLOWOP=1")
+	return command
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"", 2, `flowop: "": expected one of `},
+		{"dance", 2, `flowop: "dance": expected one of `},
+		{"--help", 0, "usage: flowop COMMAND"},
+		{"sync --directory d", 2, "flowop sync: --seconds: expected more than 0, or --ops"},
+		{"sync --directory d --ops 1 --mode sideways", 2, `flowop sync: --mode: "sideways": expected overwrite or append`},
+		{"sync --directory d --ops 1 --call sync", 2, `flowop sync: --call: "sync": expected fsync, fdatasync or none`},
+		{"sync --directory d --ops 1 --direct --block 100", 2, "flowop sync: --block: 100: expected a multiple of 512 with --direct"},
+		{"sync --directory d --ops 1 --block 8192 --file-bytes 4096", 2, "flowop sync: --file-bytes: 4096: expected at least the 8192 of a block"},
+		{"sync --directory d --ops 1 --rate 5 --pace-seconds 1", 2, "flowop sync: --pace-seconds, --rate: expected one of them at most"},
+		{"sync --directory /none/at/all --ops 1", 1, "flowop sync: directory /none/at/all: no such file or directory"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(strings.Fields(c.args), &stdout, &stderr); code != c.code {
+			t.Errorf("%q: exit %d, want %d", c.args, code, c.code)
+		}
+		if text := stdout.String() + stderr.String(); !strings.HasPrefix(text, c.says) {
+			t.Errorf("%q: says %q, want %q", c.args, text, c.says)
+		}
+		if c.code != 0 && strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%q: %q is not one line", c.args, stderr.String())
+		}
+	}
+}
+
+type report struct {
+	Ended, Error string
+	Ops, Syncs   int64
+	Files        int64
+	WriteBytes   int64 `json:"write_bytes"`
+	BytesLaidOut int64 `json:"bytes_laid_out"`
+	BeginNS      int64 `json:"begin_monotonic_ns"`
+	Mix          map[string]float64
+}
+
+// firstInterval waits for the series' first line.
+func firstInterval(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if text, _ := os.ReadFile(path); bytes.Contains(text, []byte("\n")) {
+			return
+		}
+	}
+	t.Fatal("no interval came")
+}
+
+func TestCtrlCLeavesNoProcessAndAReport(t *testing.T) {
+	directory := t.TempDir()
+	intervals := filepath.Join(directory, "intervals")
+	var stdout bytes.Buffer
+	command := flowop(t, "sync", "--directory", directory, "--seconds", "3600", "--intervals", intervals)
+	command.Stdout = &stdout
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	firstInterval(t, intervals)
+	command.Process.Signal(os.Interrupt)
+	command.Wait()
+	if code := command.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit %d", code)
+	}
+	var r report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Ended != "interrupted" || r.Syncs == 0 {
+		t.Errorf("%v: %+v", err, r)
+	}
+}
+
+func TestALoadEndsWithItsParent(t *testing.T) {
+	directory := t.TempDir()
+	intervals, output := filepath.Join(directory, "intervals"), filepath.Join(directory, "report")
+	// A shell that outlives nothing: it tells the load's number, and waits to be killed.
+	parent := exec.Command("sh", "-c", `"$@" & echo $!; wait`, "sh", os.Args[0], "sync", "--directory", directory,
+		"--seconds", "3600", "--intervals", intervals, "--output", output, "--with-parent")
+	parent.Env = append(os.Environ(), "FLOWOP=1")
+	pipe, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(pipe).ReadString('\n')
+	load, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	firstInterval(t, intervals)
+	parent.Process.Kill()
+	parent.Wait()
+	gone := func() bool {
+		state, err := os.ReadFile("/proc/" + strconv.Itoa(load) + "/stat")
+		return err != nil || bytes.Contains(state, []byte(") Z"))
+	}
+	for deadline := time.Now().Add(20 * time.Second); !gone(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			unix.Kill(load, unix.SIGKILL)
+			t.Fatal("the load goes on without its parent")
+		}
+	}
+	text, err := os.ReadFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	if err := json.Unmarshal(text, &r); err != nil || r.Ended != "interrupted" || r.Syncs == 0 {
+		t.Errorf("%v: %+v", err, r)
+	}
+}
+
+// reported runs flowop in this process and reads its report.
+func reported(t *testing.T, want int, args ...string) (r report) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := run(args, &stdout, &stderr); code != want {
+		t.Fatalf("%v: exit %d: %s", args, code, stderr.String())
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatalf("%q: %v", stdout.String(), err)
+	}
+	return r
+}
+
+func TestSyncLaysOutOnceAndKeeps(t *testing.T) {
+	directory := t.TempDir()
+	small := []string{"sync", "--directory", directory, "--threads", "2", "--file-bytes", "65536"}
+	r := reported(t, 0, append(small, "--layout-only")...)
+	if r.Files != 2 || r.BytesLaidOut != 2*65536 || r.Ops != 0 || r.BeginNS != 0 {
+		t.Errorf("layout only: %+v", r)
+	}
+	r = reported(t, 0, append(small, "--keep", "--ops", "10")...)
+	if r.BytesLaidOut != 0 || r.Ops != 20 || r.Syncs != 10 || r.WriteBytes != 10*4096 || r.Mix["fsync"] != 0.5 {
+		t.Errorf("kept: %+v", r)
+	}
+	r = reported(t, 1, append(small, "--keep", "--ops", "10", "--file-bytes", "131072")...)
+	if want := "sync-0000: 65536 bytes: expected 131072; lay it out anew, without --keep"; r.Error != want {
+		t.Errorf("%q, want %q", r.Error, want)
+	}
+}

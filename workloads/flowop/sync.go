@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"errors"
+	"io"
+
+	"joulerig/workloads/internal/filesys"
+	"joulerig/workloads/internal/finish"
+	"joulerig/workloads/internal/session"
+	"joulerig/workloads/internal/syncload"
+)
+
+// syncLoad is `flowop sync`.
+func syncLoad(args []string, stdout, stderr io.Writer) int {
+	options, settings, seconds, err := syncArguments(args)
+	if err != nil {
+		return finish.Refuse(stderr, "flowop sync", err, finish.Usage)
+	}
+	system, err := filesys.OpenKernel(options.Directory)
+	if err != nil {
+		return finish.Refuse(stderr, "flowop sync", err, finish.Failed)
+	}
+	load := syncload.New(*settings, system)
+	return options.Do(session.Load{
+		Command: "sync", Workload: settings.Mode + "-" + settings.Call, Seed: settings.Seed,
+		Parameters: map[string]any{
+			"seconds": seconds, "ops": settings.Ops, "mode": settings.Mode, "call": settings.Call,
+			"block": settings.Block, "file_bytes": settings.FileBytes, "pace_seconds": settings.Pace,
+			"rate": settings.Rate, "direct": settings.Direct, "threads": settings.Threads,
+		},
+		Seconds: seconds, Classes: settings.Classes(), Threads: settings.Threads,
+		Layout: load.Layout, Run: load.Run,
+	}, stdout, stderr)
+}
+
+func syncArguments(args []string) (*session.Options, *syncload.Settings, float64, error) {
+	options, s := &session.Options{}, &syncload.Settings{}
+	flags := session.NewFlags("sync")
+	options.Register(flags)
+	seconds := flags.Float64("seconds", 0, "")
+	flags.Int64Var(&s.Ops, "ops", 0, "")
+	flags.StringVar(&s.Mode, "mode", syncload.Overwrite, "")
+	flags.StringVar(&s.Call, "call", syncload.Fsync, "")
+	flags.Int64Var(&s.Block, "block", 4096, "")
+	flags.Int64Var(&s.FileBytes, "file-bytes", 32<<20, "")
+	flags.Float64Var(&s.Pace, "pace-seconds", 0, "")
+	flags.Float64Var(&s.Rate, "rate", 0, "")
+	flags.BoolVar(&s.Direct, "direct", false, "")
+	flags.IntVar(&s.Threads, "threads", 1, "")
+	flags.Uint64Var(&s.Seed, "seed", 1, "")
+	_, err := session.Parse(flags, args)
+	if err == nil {
+		err = options.Check()
+	}
+	if err == nil {
+		err = s.Check()
+	}
+	if err == nil && *seconds <= 0 && s.Ops == 0 && !options.LayoutOnly {
+		err = errors.New("--seconds: expected more than 0, or --ops")
+	}
+	return options, s, *seconds, err
+}

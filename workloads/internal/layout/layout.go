@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// Package layout writes files before a load: whole and durable, so that the
+// load finds no block that is still to be allocated.
+package layout
+
+import (
+	"context"
+	"math/rand/v2"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"joulerig/workloads/internal/filesys"
+)
+
+const pieceBytes = 1 << 20
+
+// Piece gives memory that suits O_DIRECT, filled with bytes that do not compress.
+func Piece(bytes int, random *rand.Rand) ([]byte, error) {
+	data, err := filesys.Buffer(bytes)
+	if err != nil {
+		return nil, err
+	}
+	Fill(data, random)
+	return data, nil
+}
+
+// Fill fills data with bytes that do not compress.
+func Fill(data []byte, random *rand.Rand) {
+	for i := 0; i < len(data); i += 8 {
+		word := random.Uint64()
+		for at := i; at < min(i+8, len(data)); at++ {
+			data[at] = byte(word)
+			word >>= 8
+		}
+	}
+}
+
+// Writer lays out files.
+type Writer struct {
+	system  filesys.FS
+	data    []byte
+	made    map[string]bool
+	Files   int64
+	Written int64 // bytes
+}
+
+// NewWriter gives one that fills files with bytes that do not compress.
+func NewWriter(system filesys.FS, random *rand.Rand) (*Writer, error) {
+	data, err := Piece(pieceBytes, random)
+	return &Writer{system: system, data: data, made: map[string]bool{".": true}}, err
+}
+
+// File writes a file of so many bytes and syncs it; it has the folders it needs afterwards, and its old content no more.
+func (w *Writer) File(ctx context.Context, file string, bytes int64) error {
+	if err := w.Folder(path.Dir(file)); err != nil {
+		return err
+	}
+	name, err := filesys.NewName(file)
+	if err != nil {
+		return err
+	}
+	descriptor, err := w.system.Open(name, unix.O_CREAT|unix.O_TRUNC|unix.O_WRONLY, 0o644)
+	if err != nil {
+		return filesys.Error("create", name, err)
+	}
+	defer w.system.Close(descriptor)
+	for left := bytes; left > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		piece := w.data[:min(left, pieceBytes)]
+		if err := filesys.WriteAll(w.system, descriptor, piece); err != nil {
+			return filesys.Error("write", name, err)
+		}
+		left -= int64(len(piece))
+		w.Written += int64(len(piece))
+	}
+	w.Files++
+	return filesys.Error("fsync", name, w.system.Fsync(descriptor))
+}
+
+// Folder makes a folder and those above it; one that is there is no error.
+func (w *Writer) Folder(folder string) error {
+	if w.made[folder] {
+		return nil
+	}
+	if err := w.Folder(path.Dir(folder)); err != nil {
+		return err
+	}
+	name, err := filesys.NewName(folder)
+	if err != nil {
+		return err
+	}
+	if err := w.system.Mkdir(name, 0o755); err != nil && err != unix.EEXIST {
+		return filesys.Error("mkdir", name, err)
+	}
+	w.made[folder] = true
+	return nil
+}
+
+// Sync makes the names in all folders durable: the load's own syncs are not to commit the layout.
+func (w *Writer) Sync() error {
+	for folder := range w.made {
+		name, err := filesys.NewName(folder)
+		if err != nil {
+			return err
+		}
+		descriptor, err := w.system.Open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return filesys.Error("open", name, err)
+		}
+		err = w.system.Fsync(descriptor)
+		w.system.Close(descriptor)
+		if err != nil {
+			return filesys.Error("fsync", name, err)
+		}
+	}
+	return nil
+}
