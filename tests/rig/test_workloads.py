@@ -131,7 +131,8 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
     assert told["program"] == "/usr/local/share/joulerig/programs/postmark.py"
     assert told["settings"]["files"] == 10
     assert told["settings"]["source"].endswith("-my.trace")
-    assert mine.files() == [place.PROGRAMS.path / "postmark.py" / "program.py", lab_files.folder / "my.trace"]
+    shipped = [place.PROGRAMS.path / name for name in ("postmark.py", "program.py")]
+    assert mine.files() == [*shipped, lab_files.folder / "my.trace"]
     assert mine.needed_packages() == ["postmark"]
     assert mine.delivered(place.here)["settings"]["source"] == str(lab_files.folder / "my.trace")
 
