@@ -63,4 +63,4 @@ def test_the_drive_saw_what_the_program_says(lab: Lab, campaign, run):
 
 def test_no_process_and_no_mount_is_left(lab: Lab, campaign):
     assert "/run/joulerig/mnt" not in lab.ssh("cat /proc/mounts")
-    assert lab.ssh("ps -e -o comm= | grep -c -E '^(postmark|grep -r|make|postgres)' || true").strip() == "0"
+    assert lab.ssh("ps -e -o comm= | grep -c -x -E 'postmark|make|postgres' || true").strip() == "0"
