@@ -16,6 +16,7 @@ from analysis import steady_state
 from rig import definitions, filesystems, paths, workloads
 from rig.errors import Strict, UserError, validate
 from rig.lab import Drive, Lab, Name
+from rig.virtuallab import image
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
 FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal")
@@ -184,6 +185,7 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
                 )
     _check_journals(campaign, lab, source)
     _check_precondition(campaign, lab, source)
+    _check_packages(campaign, lab, source)
     return campaign
 
 
@@ -203,6 +205,23 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
                 raise UserError(f"{source}: {key}: {name!r} of {host} is {what}; allowed: {allowed}")
             if campaign.precondition.purge == "format" and what != "nvme":
                 raise UserError(f"{source}: {key}.purge: 'format': {name!r} is {what}; allowed: discard")
+
+
+def _check_packages(campaign: Campaign, lab: Lab, source: str) -> None:
+    """Virtual hosts, which can install none, have the packages that the workloads need. Raises UserError."""
+    known = workloads.of(lab)
+    there = {
+        *image.PACKAGES,
+        *(name for host in lab.hosts.values() if host.virtual for name in host.virtual.guest_packages),
+    }
+    for run in plan(campaign, lab):
+        workload = run.levels["workload"]
+        missing = [name for name in known[workload].needed_packages() if name not in there]
+        if lab.hosts[run.host].virtual and missing and not run.not_run:
+            raise UserError(
+                f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the"
+                f" image of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
+            )
 
 
 def _check_journals(campaign: Campaign, lab: Lab, source: str) -> None:

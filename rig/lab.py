@@ -109,11 +109,18 @@ class Array(Strict):
     chunk_kib: PositiveInt = 64
 
 
+Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
+
+
 class VirtualHost(Strict):
-    """What a virtual test host is made of."""
+    """What a virtual test host is made of; `guest_packages`: of Debian, beside what provisioning installs.
+
+    It has no network to get them from, and all hosts of a lab share an image, with what any of them wants.
+    """
 
     cpus: PositiveInt = 2
     memory_mb: Annotated[int, Field(ge=512)] = 2048
+    guest_packages: list[Package] = []
 
 
 class TestHost(Strict):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The guest image of virtual test hosts: Debian 12 by mmdebstrap, cached by a hash of its definition."""
+"""The guest image of virtual test hosts: Debian 12 by mmdebstrap, cached by a hash of its definition.
+
+`more` is what a lab wants in its guests beside PACKAGES: what the programs that it loads with need.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +28,12 @@ PACKAGES = (
     " e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools reiserfsprogs jfsutils"
     " fio nvme-cli smartmontools ndctl mdadm chrony"
 ).split()
+# Before any package is installed: PostgreSQL's would make and start a server of its own.
+PREPARE = r"""
+set -eu
+mkdir -p "$1/etc/postgresql-common/createcluster.d"
+printf 'create_main_cluster = false\n' > "$1/etc/postgresql-common/createcluster.d/joulerig.conf"
+"""
 CUSTOMISE = r"""
 set -eu
 root="$1"
@@ -74,52 +84,59 @@ class Image:
     release: str
 
 
-def definition_hash() -> str:
+def definition_hash(more: Iterable[str] = ()) -> str:
     """What the cache goes by: the same definition gives the same image."""
-    text = json.dumps([SUITE, SIZE, PACKAGES, CUSTOMISE])
+    text = json.dumps([SUITE, SIZE, _packages(more), PREPARE, CUSTOMISE])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def folder() -> Path:
-    return paths.cache() / "images" / definition_hash()
+def _packages(more: Iterable[str]) -> list[str]:
+    return [*PACKAGES, *sorted(set(more) - set(PACKAGES))]
 
 
-def cached() -> Image | None:
+def folder(more: Iterable[str] = ()) -> Path:
+    return paths.cache() / "images" / definition_hash(more)
+
+
+def cached(more: Iterable[str] = ()) -> Image | None:
     """The image if it is built already."""
-    manifest = folder() / "manifest.json"
+    place = folder(more)
+    manifest = place / "manifest.json"
     if not manifest.is_file():
         return None
     return Image(
-        folder() / "root.ext4",
-        folder() / "vmlinuz",
-        folder() / "initrd",
+        place / "root.ext4",
+        place / "vmlinuz",
+        place / "initrd",
         json.loads(manifest.read_text())["release"],
     )
 
 
-def build(report=print) -> Image:
+def build(more: Iterable[str] = (), report=print) -> Image:
     """The image, built if the cache lacks it (needs root or sudo, about a minute). Raises UserError."""
-    if image := cached():
+    if image := cached(more):
         return image
     if not shutil.which("mmdebstrap"):
         raise UserError("mmdebstrap: not found; 'make setup' (or: apt-get install mmdebstrap) gets it")
     sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    target = folder()
+    target = folder(more)
     target.parent.mkdir(parents=True, exist_ok=True)
     report(f"building the guest image {target.name} (once, about a minute)")
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     log = target.parent / f"{target.name}.log"
     try:
-        customise = work / "customise"
-        customise.write_text("#!/bin/sh\n" + CUSTOMISE)
-        customise.chmod(0o755)
+        prepare, customise = work / "prepare", work / "customise"
+        for script, text in ((prepare, PREPARE), (customise, CUSTOMISE)):
+            script.write_text("#!/bin/sh\n" + text)
+            script.chmod(0o755)
         tree = work / "tree"
         _run(
             [*sudo, "mmdebstrap", "--mode=root", "--variant=minbase", "--components=main",
              "--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Languages \"none\"",
              "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
              "--dpkgopt=path-exclude=/usr/share/locale/*",
-             f"--include={','.join(PACKAGES)}", f"--customize-hook={customise} \"$1\"", SUITE, str(tree)],
+             f"--include={','.join(_packages(more))}",
+             f"--essential-hook={prepare} \"$1\"", f"--customize-hook={customise} \"$1\"", SUITE, str(tree)],
             log,
         )  # fmt: skip
         root = work / "root.ext4"
@@ -137,14 +154,14 @@ def build(report=print) -> Image:
             _run([*sudo, "chown", "-R", f"{os.getuid()}:{os.getgid()}", *made], log)
         _run([*sudo, "rm", "-rf", str(tree)], log)
         (work / "manifest.json").write_text(
-            json.dumps({"suite": SUITE, "release": release, "packages": PACKAGES})
+            json.dumps({"suite": SUITE, "release": release, "packages": _packages(more)})
         )
         work.chmod(0o755)
         shutil.rmtree(target, ignore_errors=True)
         work.rename(target)
     finally:
         subprocess.run([*sudo, "rm", "-rf", str(work)], check=False)
-    image = cached()
+    image = cached(more)
     assert image, "the image was just put in place"
     return image
 

@@ -73,7 +73,7 @@ def up(lab: Lab, report=print) -> None:
     for built in ("nbdkit-twin-plugin.so", "power_tap"):
         if not paths.program(built).exists():
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
-    guest = image.build(report)
+    guest = image.build([name for host in hosts.values() for name in host.virtual.guest_packages], report)
     _make_keys()
     services.start(
         _twin(name, key, drive) for name, host in hosts.items() for key, drive in twinned(host).items()

@@ -113,9 +113,7 @@ def _figures(done: dict[str, Any]) -> list[str]:
     if done["syncs"]:
         lines.append(f"{done['syncs']} syncs")
     if done["latency_p50_seconds"] is not None:
-        of_what = (
-            "a sync" if done["syncs"] else f"an {done['unit']}" if done["unit"] == "operation" else "one"
-        )
+        of_what = "one" if done["unit"] != "operation" else "a sync" if done["syncs"] else "an operation"
         p50, p99 = 1e3 * done["latency_p50_seconds"], 1e3 * (done["latency_p99_seconds"] or 0)
         lines.append(f"latency of {of_what}: p50 {p50:.3f} ms, p99 {p99:.3f} ms")
     if done["figure"] is not None:

@@ -11,11 +11,12 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_
 
 from rig import definitions, paths
 from rig.errors import Strict, UserError, validate
-from rig.lab import Name
-from rig.workloads import place
+from rig.lab import Name, Package
+from rig.workloads import kernel_source, place
 
 Value = bool | int | float | str
 Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+KernelSource = Literal[kernel_source.CHOICES]
 Where = Callable[[Path], str]  # place.here or place.on_host
 
 
@@ -206,15 +207,27 @@ class Program(Workload):
     """A program of others, by a script of workloads/programs/ or one (.py) of the lab's own.
 
     `settings` are the script's; `setting_files`: settings that are files, which are copied to the host;
-    `packages`: of Debian, that it needs.
+    `kernel_source`: the setting `source` is that much of Debian's kernel source; `packages`: of Debian, that
+    it needs.
     """
 
     engine: Literal["program"]
     program: str
     settings: dict[str, Any] = {}
     setting_files: dict[str, str] = {}
-    packages: list[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]] = []
+    kernel_source: KernelSource | None = None
+    packages: list[Package] = []
     tool: ClassVar = "program"
+
+    @model_validator(mode="after")
+    def _each_setting_once(self) -> Program:
+        from_files = [*self.setting_files, *(["source"] if self.kernel_source else [])]
+        for key in from_files:
+            if key in self.settings or from_files.count(key) > 1:
+                raise ValueError(
+                    f"{key} is given twice; allowed: one of settings, setting_files, kernel_source"
+                )
+        return self
 
     def resolved(self, folder: Path) -> Program:
         script = place.PROGRAMS.find(self.program, folder)
@@ -224,13 +237,17 @@ class Program(Workload):
         return self.model_copy(update={"program": str(script), "setting_files": found})
 
     def files(self) -> list[Path]:
-        return [Path(self.program), place.common_code(), *map(Path, self.setting_files.values())]
+        return [*place.beside(Path(self.program)), place.common_code(), *self._setting_files().values()]
+
+    def _setting_files(self) -> dict[str, Path]:
+        source = {"source": kernel_source.archive(self.kernel_source)} if self.kernel_source else {}
+        return {key: Path(value) for key, value in self.setting_files.items()} | source
 
     def needed_packages(self) -> list[str]:
         return self.packages
 
     def delivered(self, where: Where) -> dict[str, Any]:
-        files = {key: where(Path(value)) for key, value in self.setting_files.items()}
+        files = {key: where(path) for key, path in self._setting_files().items()}
         return {
             "tool": self.tool,
             "program": where(Path(self.program)),

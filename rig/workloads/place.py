@@ -57,6 +57,11 @@ def common_code() -> Path:
     return PROGRAMS.path / "program.py"
 
 
+def beside(script: Path) -> list[Path]:
+    """A program's script and what it reads from its own folder: SCRIPT_*.sql."""
+    return [script, *sorted(script.parent.glob(f"{script.stem}_*.sql"))]
+
+
 def here(path: Path) -> str:
     """Where a file is on this machine."""
     return str(path)
@@ -66,7 +71,7 @@ def on_host(path: Path) -> str:
     """Where the role `programs` puts a file; another content of a lab's own file has another place."""
     if path == flowop():
         return "/usr/local/sbin/flowop"
-    if path.suffix == PROGRAMS.suffix:
+    if path.suffix in (PROGRAMS.suffix, ".sql"):
         return f"{SHARE}/programs/{path.name}"
     return f"{SHARE}/files/{files.digest(path)}-{path.name}"
 

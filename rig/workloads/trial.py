@@ -46,6 +46,7 @@ def run(
         tempfile.TemporaryDirectory(prefix="joulerig-trial-", dir=directory) as work,
         tempfile.TemporaryDirectory(prefix="joulerig-") as scratch,
     ):
+        Path(work).chmod(0o755)  # as a file system's top is: a program may run as another user
         surroundings = load.Surroundings(work, seconds, seed, scratch, None)
         try:
             loading = workload.of(delivered, surroundings)

@@ -82,6 +82,26 @@ def test_every_shipped_workload_and_file_system_can_be_named():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("there", [[], ["postmark"]])
+def test_a_virtual_host_has_the_packages_of_its_workloads_or_the_campaign_is_refused(
+    mapping, lab_files, there
+):
+    host = lab_files.host
+    host["drives"] = {"fast": {**host["drives"]["fast"], "profile": "nvme-plp"}}
+    host.update(arrays={}, virtual={"guest_packages": there})
+    mapping["factors"]["workload"] = ["postmark"]
+    if there:
+        assert planned(mapping, lab_files.load())
+    else:
+        told = "factors.workload: 'postmark' needs postmark, which the image of bench1 lacks; allowed: with these in"
+        assert told in refusal(mapping, lab_files.load())
+
+
+def test_a_physical_host_gets_the_packages_of_its_workloads(mapping, bench):
+    mapping["factors"]["workload"] = ["postmark", "tpcc"]
+    assert planned(mapping, bench)
+
+
 # --- external journals
 
 

@@ -273,11 +273,27 @@ def test_the_images_hash_is_that_of_its_definition(monkeypatch):
     before = image.definition_hash()
     assert re.fullmatch(r"[0-9a-f]{16}", before)
     assert image.definition_hash() == before
-    for name, value in (("SUITE", "trixie"), ("SIZE", "5G"), ("PACKAGES", ["fio"]), ("CUSTOMISE", "true")):
+    for name, value in (
+        ("SUITE", "trixie"),
+        ("SIZE", "5G"),
+        ("PACKAGES", ["fio"]),
+        ("PREPARE", "true"),
+        ("CUSTOMISE", "true"),
+    ):
         with monkeypatch.context() as other:
             other.setattr(image, name, value)
             assert image.definition_hash() != before
     assert image.definition_hash() == before
+
+
+def test_packages_that_a_lab_wants_make_another_image_whatever_their_order():
+    before = image.definition_hash()
+    assert (
+        image.definition_hash(["postmark", "bc"])
+        == image.definition_hash(["bc", "postmark", "fio"])
+        != before
+    )
+    assert image.definition_hash(["fio"]) == before
 
 
 def test_the_image_has_what_provisioning_installs():

@@ -41,17 +41,6 @@ def own(lab_files):
     return write
 
 
-@pytest.fixture
-def programs(tmp_path, monkeypatch):
-    """workloads/programs/ has postmark."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    for name in ("program", "postmark"):
-        (folder / f"{name}.py").touch()
-    monkeypatch.setattr(place, "PROGRAMS", place.Folder(folder, ".py", without=("program",)))
-    return folder
-
-
 def test_shipped_workloads_keep_their_names():
     known = workloads.shipped()
     assert {name for name, one in known.items() if one.engine == "fio"} == {
@@ -129,7 +118,7 @@ def test_a_job_without_options_is_as_it_is(own):
     assert shipped.delivered(place.on_host)["job"] == (paths.ROOT / "workloads/fio/seqwrite.fio").read_text()
 
 
-def test_a_program_with_its_settings_files_and_packages(own, programs, lab_files):
+def test_a_program_with_its_settings_files_and_packages(own, lab_files):
     mine = own(
         {
             "mail": {
@@ -142,7 +131,8 @@ def test_a_program_with_its_settings_files_and_packages(own, programs, lab_files
     assert told["program"] == "/usr/local/share/joulerig/programs/postmark.py"
     assert told["settings"]["files"] == 10
     assert told["settings"]["source"].endswith("-my.trace")
-    assert mine.files() == [programs / "postmark.py", programs / "program.py", lab_files.folder / "my.trace"]
+    shipped = [place.PROGRAMS.path / name for name in ("postmark.py", "program.py")]
+    assert mine.files() == [*shipped, lab_files.folder / "my.trace"]
     assert mine.needed_packages() == ["postmark"]
     assert mine.delivered(place.here)["settings"]["source"] == str(lab_files.folder / "my.trace")
 
@@ -176,7 +166,7 @@ def test_a_program_with_its_settings_files_and_packages(own, programs, lab_files
         ("mine: {", "while parsing"),
     ],
 )  # fmt: skip
-def test_a_definition_that_cannot_be(own, programs, entries, told):
+def test_a_definition_that_cannot_be(own, entries, told):
     with pytest.raises(UserError) as caught:
         own(entries)
     message = str(caught.value)
@@ -185,7 +175,7 @@ def test_a_definition_that_cannot_be(own, programs, entries, told):
     assert told in message
 
 
-def test_a_program_of_the_labs_own_cannot_take_a_shipped_ones_place(own, programs, lab_files):
+def test_a_program_of_the_labs_own_cannot_take_a_shipped_ones_place(own, lab_files):
     (lab_files.folder / "postmark.py").touch()
     with pytest.raises(UserError, match=r"'postmark\.py' is the name of a shipped program"):
         own({"mine": {"engine": "program", "program": "postmark.py"}})
@@ -194,7 +184,7 @@ def test_a_program_of_the_labs_own_cannot_take_a_shipped_ones_place(own, program
 # --- what hosts need
 
 
-def test_hosts_get_what_a_campaigns_workloads_need_and_nothing_else(own, flowop, programs, bench):
+def test_hosts_get_what_a_campaigns_workloads_need_and_nothing_else(own, flowop, bench):
     own({"mail": {"engine": "program", "program": "postmark", "packages": ["postmark"]}})
     assert workloads.deployment(["seqwrite"], bench) == {"campaign_programs": [], "campaign_packages": []}
     needed = workloads.deployment(["seqwrite", "varmail", "overwrite-fsync", "mail"], bench)
@@ -203,7 +193,7 @@ def test_hosts_get_what_a_campaigns_workloads_need_and_nothing_else(own, flowop,
         {"src": str(flowop), "dest": "/usr/local/sbin/flowop", "mode": "0755"},
         *(
             {
-                "src": str(programs / name),
+                "src": str(place.PROGRAMS.path / name),
                 "dest": f"/usr/local/share/joulerig/programs/{name}",
                 "mode": "0644",
             }

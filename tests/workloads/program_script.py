@@ -79,10 +79,10 @@ def processes_of(folder: Path) -> set[str]:
 
 
 def packed(path: Path, **files: str) -> str:
-    """A tar of these files below one folder; `__` in a name stands for `/`."""
+    """A tar of these files below one folder."""
     with tarfile.open(path, "w:gz") as tar:
         for name, text in files.items():
-            member = tarfile.TarInfo(f"linux/{name.replace('__', '/')}")
+            member = tarfile.TarInfo(f"linux/{name}")
             member.size = len(text.encode())
             tar.addfile(member, io.BytesIO(text.encode()))
     return str(path)

@@ -22,9 +22,9 @@ broken: $(O)/broken.o
 """
 FILES = {
     "Makefile": MAKEFILE,
-    "lib__one.c": "int one(void) { return 1; }\n",
-    "lib__two.c": "int two(void) { return 2; }\n",
-    "lib__broken.c": "int broken(void) { return what; }\n",
+    "lib/one.c": "int one(void) { return 1; }\n",
+    "lib/two.c": "int two(void) { return 2; }\n",
+    "lib/broken.c": "int broken(void) { return what; }\n",
 }
 
 

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs of others as workloads: what their definitions say, and what goes to a test host."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from rig import paths, workloads
+from rig.errors import UserError
+from rig.workloads import engines, kernel_source, place
+
+PROGRAMS = {name: one for name, one in workloads.shipped().items() if isinstance(one, engines.Program)}
+
+
+def program(**more):
+    return engines.parse("mine", {"engine": "program", **more}, "workloads.yml", paths.ROOT)
+
+
+def defaults(script):
+    """DEFAULTS of a script, which is not to be run here."""
+    for node in ast.parse(script).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "DEFAULTS":
+            return ast.literal_eval(node.value)
+    raise AssertionError("no DEFAULTS")
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """A kernel source that is there."""
+    path = tmp_path / "linux-source.tar.gz"
+    path.write_bytes(b"source")
+    monkeypatch.setattr(kernel_source, "archive", lambda part: path)
+    return path
+
+
+def test_the_studies_programs_are_shipped():
+    assert {"postmark", "kernel-grep", "kernel-make", "tpcc"} <= set(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_setting_is_one_that_its_script_has(name, source):
+    delivered = PROGRAMS[name].delivered(place.here)
+    known = defaults((place.PROGRAMS.path / f"{PROGRAMS[name].model_dump()['program']}").read_text())
+    for key, value in delivered["settings"].items():
+        assert type(value) is type(known[key])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_set_up_installs_what_its_tests_need(name):
+    installed = re.search(r"packages=\((.*?)\n\)", (paths.ROOT / "tools/setup").read_text(), re.DOTALL)[1]
+    assert set(PROGRAMS[name].needed_packages()) <= set(installed.split())
+
+
+def test_a_script_goes_with_the_common_code_and_what_it_reads():
+    on_host = [place.on_host(path) for path in program(program="tpcc").files()]
+    folder = "/usr/local/share/joulerig/programs"
+    assert on_host == [
+        f"{folder}/tpcc.py", f"{folder}/tpcc_tables.sql", f"{folder}/tpcc_transactions.sql", f"{folder}/program.py"
+    ]  # fmt: skip
+
+
+def test_a_kernel_source_is_the_setting_source(source):
+    one = program(program="kernel_grep", kernel_source="library", settings={"cold": False})
+    assert source in one.files()
+    assert one.delivered(place.here)["settings"] == {"cold": False, "source": str(source)}
+    assert re.fullmatch(
+        r"/usr/local/share/joulerig/files/[0-9a-f]{16}-linux-source\.tar\.gz",
+        one.delivered(place.on_host)["settings"]["source"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"kernel_source": "half"}, "workloads.yml: mine.kernel_source: 'half': .*'whole'"),
+        (
+            {"kernel_source": "whole", "settings": {"source": "/x.tar"}},
+            "workloads.yml: mine: source is given twice; allowed: one of settings, setting_files, kernel_source",
+        ),
+    ],
+)
+def test_mistake_in_a_program(more, told):
+    with pytest.raises(UserError, match=told):
+        program(program="kernel_grep", **more)
