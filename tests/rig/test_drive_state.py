@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rig import drive_state
+from rig import cli, drive_state
 from rig.campaign import Precondition
 from rig.drive_state import Ledger, counter_bytes, may_reuse, of_events
 from rig.errors import UserError
@@ -357,3 +359,24 @@ def test_what_a_drive_counts_itself(health, counted):
 def test_the_ledger_is_below_var(state: Path):
     with Ledger():
         assert (state / "var" / "drives.sqlite").exists()
+
+
+def shown(bench, capsys, monkeypatch, *words: str) -> str:
+    monkeypatch.setenv("JOULERIG_INVENTORY", str(bench.inventory))
+    monkeypatch.setattr(sys, "argv", ["rig", "drives", "state", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+def test_the_command_shows_what_was_done_to_each_drive(bench, state, capsys, monkeypatch):
+    with Ledger() as ledger:
+        ledger.note(["SERIAL-A"], [(one.pop("event"), one) for one in made()])
+        ledger.note(["SERIAL-A"], [("began", {"by": "run-2"})])
+    said = shown(bench, capsys, monkeypatch)
+    assert "bench1/fast: steady at round 7: ...; before run run-1\n" in said
+    assert "not known: run-2" in " ".join(said.replace("│", " ").split())
+    assert said.count("bench1/") == 5
+    [one] = json.loads(shown(bench, capsys, monkeypatch, "bench1", "fast", "--json"))
+    assert (one["serial"], one["purged"]["method"], one["unknown"]) == ("SERIAL-A", "discard", "run-2")
