@@ -83,7 +83,7 @@ def _prepare(record: Record, host: Host, subject: Subject) -> None:
     serial = host.lab.hosts[host.name].drives[subject.drive].serial
     with drive_state.Ledger() as ledger:
         # It has no end: how much was written when the power failed, nobody counts.
-        ledger.note([serial], [("began", {"by": record.campaign})])
+        ledger.note([serial], [("began", {"by": record.id})])
     host.ask(subject, "prepare")
     if not subject.filesystem:
         found = host.ask(subject, "survey", options=_options(record), after=_after(subject))
