@@ -40,7 +40,7 @@ COLUMN_TYPES: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(("unsafe_shutdowns", "power_on_hours"), _I),
     **dict.fromkeys(("cpu_busy_seconds", "agent_cpu_seconds", "package_joules"), _F),
     **dict.fromkeys(("memory_used_bytes", "spooled_bytes", "dropped_lines", "skipped_ticks"), _I),
-    "ops": _I,
+    **dict.fromkeys(("ops", "number", "at_most"), _I),
     **dict.fromkeys(("ops_per_second", "latency_p50_seconds", "latency_p99_seconds"), _F),
     **dict.fromkeys(("start_ns", "end_ns", "clock_offset_ns", "clock_error_ns"), _I),
 }

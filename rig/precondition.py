@@ -49,7 +49,8 @@ def ensure(journal: Journal, run: Mapping[str, Any], lab: Lab, execute: Execute)
             _keep(journal, run, {"reused": True, "why": why, **_told(before)})
             return None
         seconds, _ = campaigns.precondition_cost(asked, drive)
-        journal.note(run["id"], {"precondition": "begun", "why": why, "at_most_seconds": seconds})
+        most = {"at_most_seconds": seconds, "at_most_rounds": asked.max_rounds}
+        journal.note(run["id"], {"precondition": "begun", "why": why, **most})
         making = _Making(journal, run, lab, drive, asked, recipe, ledger, database, execute)
         return making.make(why)
 

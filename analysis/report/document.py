@@ -18,9 +18,9 @@ import yaml
 from weasyprint import HTML
 from weasyprint.urls import URLFetcher
 
-from analysis import baseline, ledger, meters, power, tables, uncertainty
+from analysis import baseline, ledger, meters, power, steady_state, tables, uncertainty
 from analysis.energy import EnergyBudget
-from analysis.report import answer, figures, fonts, text
+from analysis.report import answer, figures, fonts, settling, text
 from analysis.results import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
 
 _HERE = Path(__file__).parent
@@ -71,6 +71,7 @@ def _content(campaign: Campaign) -> dict[str, Any]:
     runs = tables.runs(campaign).to_dicts()
     groups = answer.groups(campaign, cells)
     settings, damaged = _settings(campaign)
+    settlings, unreadable = settling.of_campaign(campaign)
     return {
         "campaign": campaign,
         "unfinished": sum(run.status not in FINISHED for run in campaign.runs),
@@ -100,7 +101,9 @@ def _content(campaign: Campaign) -> dict[str, Any]:
             ).items()
         ),
         "settings": settings.rows,
-        "damaged": damaged,
+        "damaged": damaged + unreadable,
+        "settlings": settlings,
+        "steady_state": steady_state,
         "definition": yaml.safe_dump(
             campaign.definition, sort_keys=False, allow_unicode=True, width=90, default_flow_style=None
         ).rstrip(),

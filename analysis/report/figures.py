@@ -6,8 +6,9 @@ not.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -274,4 +275,35 @@ def measured_against_true(runs: Sequence[Run], *, virtual: bool) -> Svg:
             handletextpad=0.1,
             borderaxespad=0,
         )
+        return _svg(figure, virtual)
+
+
+def rounds(
+    made: Sequence[Mapping[str, float | None]], windows: Mapping[str, Mapping[str, Any]], *, virtual: bool
+) -> Svg:
+    """Operations a second and watts of each round of a precondition; the verdict's windows are shaded."""
+    shown = {"iops": "ops/s", "watts": "power (W)"}
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_INCHES, 1.75))
+        for index, (series, label) in enumerate(shown.items()):
+            values = [np.nan if one.get(series) is None else one[series] for one in made]
+            if np.isnan(values).all():
+                continue
+            axes = figure.add_axes((0.085 + 0.5 * index, 0.25, 0.4, 0.7))
+            if window := windows.get(series):
+                first, last = window["first"] - 0.5, window["last"] + 0.5
+                axes.axvspan(first, last, color="#e2e8f0", linewidth=0, zorder=0)
+            axes.plot(
+                range(1, len(values) + 1),
+                values,
+                marker=MARKERS[index],
+                markersize=4,
+                linewidth=1,
+                color=COLOURS[index],
+            )
+            axes.set(xlim=(0.5, len(values) + 0.5), ylim=(0, 1.05 * np.nanmax(values)))
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.set_xlabel("round", labelpad=2)
+            axes.set_ylabel(label)
+            axes.spines[["top", "right"]].set_visible(False)
         return _svg(figure, virtual)

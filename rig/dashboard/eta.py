@@ -4,16 +4,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 Run = dict[str, Any]
+Settlings = Mapping[str, Mapping[str, Any]]
 
 
-def remaining_seconds(runs: Sequence[Run], now_ns: int) -> float | None:
+def is_settling(run: Run, settlings: Settlings) -> bool:
+    """Whether the drive of a run is being preconditioned: rounds go on until it is steady."""
+    return run["id"] in settlings and settlings[run["id"]]["ended_ns"] is None
+
+
+def remaining_seconds(
+    runs: Sequence[Run], now_ns: int, settlings: Settlings = MappingProxyType({})
+) -> float | None:
     """Seconds until the last host is through, or None while no run has been measured to judge by.
+
+    Preconditions (`Journal.read`'s `settlings`) are in no run's time; one that is on its way takes as long as
+    it may. That others may have to be made again is in no figure.
 
     A run is taken to last the median of the finished runs of its workload (of all finished runs when its
     workload has none yet), plus the median pause between two runs of a host. Hosts work in parallel, so the
@@ -24,7 +36,7 @@ def remaining_seconds(runs: Sequence[Run], now_ns: int) -> float | None:
     for run in runs:
         of_host[run["host"]].append(run)
         if run["status"] in ("ok", "partial") and _timed(run):
-            lasted[run["workload"]].append((run["ended_ns"] - run["started_ns"]) / 1e9)
+            lasted[run["workload"]].append((run["ended_ns"] - _begun_ns(run, settlings, now_ns)) / 1e9)
     waiting = [run for run in runs if run["status"] in ("planned", "running")]
     if not waiting:
         return 0.0
@@ -41,11 +53,21 @@ def remaining_seconds(runs: Sequence[Run], now_ns: int) -> float | None:
             if run["status"] == "planned":
                 left += seconds + pause
             elif run["status"] == "running":
-                begun = now_ns if run["started_ns"] is None else run["started_ns"]
-                left += max(seconds - (now_ns - begun) / 1e9, 0.0)
+                left += max(seconds - (now_ns - _begun_ns(run, settlings, now_ns)) / 1e9, 0.0)
+                if is_settling(run, settlings):
+                    settling = settlings[run["id"]]
+                    spent = (now_ns - settling["began_ns"]) / 1e9
+                    left += max(settling["at_most_seconds"] - spent, 0.0)
         return left
 
     return max(of(host) for host in of_host)
+
+
+def _begun_ns(run: Run, settlings: Settlings, now_ns: int) -> int:
+    """When a run itself began: after its drive's precondition, which is over at the earliest now."""
+    if run["id"] in settlings:
+        return settlings[run["id"]]["ended_ns"] or now_ns
+    return now_ns if run["started_ns"] is None else run["started_ns"]
 
 
 def _timed(run: Run) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
+from analysis.influx import quote_string
 from rig.dashboard.counters import rates
 from rig.dashboard.window import Window
 
@@ -243,6 +245,38 @@ def tidy(bands: dict[tuple[str, ...], dict[str, Any]], now_ns: int) -> dict[tupl
         for key, band in bands.items()
         if band["run"] in current or band["end_ns"] is None or band["end_ns"] > now_ns - SPAN_NS
     }
+
+
+class Rounds:
+    """The rounds of preconditions that are on their way: operations a second and watts."""
+
+    def __init__(self) -> None:
+        self.of_run: dict[str, list[dict[str, Any]]] = {}
+
+    def poll(self, influx: Queries, runs: Iterable[str]) -> None:
+        known, self.of_run = self.of_run, {}
+        for run in runs:
+            frame = influx.query(
+                f"SELECT number, ops, start_ns, end_ns FROM precondition WHERE run = {quote_string(run)}"
+                " GROUP BY host, drive"
+            )
+            before = {one["number"]: one for one in known.get(run, ())}
+            made = frame.drop_nulls().sort("number").iter_rows(named=True) if frame.height else ()
+            self.of_run[run] = [_with_watts(influx, row, before.get(row["number"])) for row in made]
+
+
+def _with_watts(influx: Queries, row: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """A round as the page shows it; what was found of it `before` is not asked for again."""
+    if before and before["watts"] is not None:
+        return before
+    frame = influx.query(
+        f"SELECT mean(watts) AS watts FROM power WHERE host = {quote_string(row['host'])}"
+        f" AND drive = {quote_string(row['drive'])} AND time > {row['start_ns']} AND time <= {row['end_ns']}"
+        " GROUP BY meter, rail"
+    )
+    watts = frame["watts"].sum() if frame.height else None
+    seconds = (row["end_ns"] - row["start_ns"]) / 1e9
+    return {"number": row["number"], "iops": row["ops"] / seconds, "watts": watts}
 
 
 class Ledger:

@@ -17,6 +17,10 @@ RESULTS = (
     "SELECT result.run, joules, mean_watts, error_percent, ai_ops_per_joule, ai_mb_per_joule, ops, seconds,"
     " (read_bytes + write_bytes) / 1e6 AS megabytes, {bounds} FROM result JOIN performance USING (run)"
 )
+PRECONDITION_NOTES = (
+    "SELECT run, time_ns, detail FROM event WHERE event = 'note' AND run IS NOT NULL"
+    " AND detail LIKE '%\"precondition\"%' ORDER BY seq"
+)
 # By the journal's version: the first had none.
 BOUNDS = {1: "NULL AS joules_low, NULL AS joules_high"}
 
@@ -62,6 +66,7 @@ class Journal:
                 "campaign": campaign,
                 "runs": self._all(f"SELECT {RUN_COLUMNS} FROM run ORDER BY ordinal"),
                 "results": {row["run"]: row for row in self._all(found)},
+                "settlings": _settlings(self._all(PRECONDITION_NOTES)),
                 "last_event_ns": self._database.execute("SELECT max(time_ns) FROM event").fetchone()[0],
             }
         finally:
@@ -127,6 +132,20 @@ class Journals:
         """Close the journals of all other campaigns."""
         for name in set(self._open) - campaigns:
             self._open.pop(name).close()
+
+
+def _settlings(notes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """run -> how its drive is preconditioned before it: {began_ns, ended_ns (None: not yet), at_most_seconds,
+    at_most_rounds}. A run that was taken up again has that of its last attempt."""
+    found: dict[str, dict[str, Any]] = {}
+    for note in notes:
+        detail = json.loads(note["detail"])
+        if detail["precondition"] == "begun":
+            most = {key: detail[key] for key in ("at_most_seconds", "at_most_rounds")}
+            found[note["run"]] = {"began_ns": note["time_ns"], "ended_ns": None, **most}
+        elif detail["precondition"] == "ended":
+            found[note["run"]]["ended_ns"] = note["time_ns"]
+    return found
 
 
 def array_members(lab: str) -> dict[str, dict[str, list[str]]]:

@@ -14,7 +14,17 @@ from typing import Any
 
 from analysis.influx import InfluxError
 from rig.dashboard import VERSION, frames, powerd, state
-from rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, SPAN_NS, Ledger, Phases, Power, Queries
+from rig.dashboard.feed import (
+    IO,
+    IO_BUCKET_NS,
+    POWER_BUCKET_NS,
+    SPAN_NS,
+    Ledger,
+    Phases,
+    Power,
+    Queries,
+    Rounds,
+)
 from rig.dashboard.hub import Client, Hub
 from rig.dashboard.journal import Journals
 
@@ -42,6 +52,8 @@ class Poller:
     def _forget(self) -> None:
         """Start with empty windows: after a pause the last minute is read anew."""
         self._power, self._io, self._phases, self._ledger = Power(), IO(), Phases(), Ledger()
+        self._rounds = Rounds()
+        self._settling: dict[str | None, set[str]] = {}  # a client's campaign -> runs in their precondition
         self._layout_message = ""
         self._live_message: dict[str, Any] = {}
         self._campaigns: dict[str | None, tuple[tuple[Any, ...], str]] = {}
@@ -92,6 +104,7 @@ class Poller:
             self._phases.poll(self._influx, now_ns)
             self._phases.close(self._ended_ns)
             self._io.offset_ns = self._phases.offset_ns
+            self._rounds.poll(self._influx, set().union(*self._settling.values()))
             if tick % LEDGER_EVERY == 0:
                 self._ledger.poll(self._influx, now_ns)
         self._first_power = min(self._first_power, self._power.poll(self._influx, now_ns))
@@ -104,6 +117,7 @@ class Poller:
         wanted = {client.campaign for client in list(self._hub.clients)}
         self._journals.keep({name for name in (*wanted, newest) if name})
         self._campaigns = {key: entry for key, entry in self._campaigns.items() if key in wanted}
+        self._settling = {key: runs for key, runs in self._settling.items() if key in wanted}
         for key in wanted:
             name = key or newest
             about = {
@@ -125,6 +139,7 @@ class Poller:
                         self._keep(key, stamp, {"found": False, **about})
                         continue
                     self._ended_ns = self._ended_ns | state.ended(content)
+                    self._settling[key] = set(state.settling(content))
                     self._keep(key, stamp, {"found": True, **about, **state.campaign(content, now_ns)})
             except sqlite3.Error as error:
                 self._keep(key, stamp, {"found": False, **about, "problem": f"{journal.path}: {error}"})
@@ -144,6 +159,7 @@ class Poller:
                 for number, rail in enumerate(self._power.rails)
             ],
             "bands": list(self._phases.bands.values()),
+            "rounds": self._rounds.of_run,
         }
 
     def _broadcast(self, tick: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from rig.dashboard import ai_table, eta
 from rig.dashboard.journal import array_members
 
+SETTLING_PHASES = ("purge", "fill", "rounds")  # of a precondition, before its run's own
 PHASES = ("prepare", "precondition", "idle", "workload", "tail")
 OVER = ("ok", "partial", "failed", "lost", "not-run")
 RUN_FIELDS = (
@@ -31,7 +32,7 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
     """The campaign message from `Journal.read`. Times are absolute: the page counts on by itself."""
     row, runs, results = journal["campaign"], journal["runs"], journal["results"]
     counts = Counter(run["status"] for run in runs)
-    left = eta.remaining_seconds(runs, now_ns)
+    left = eta.remaining_seconds(runs, now_ns, journal["settlings"])
     started = min((run["started_ns"] for run in runs if run["started_ns"]), default=None)
     return {
         "id": row["id"],
@@ -47,8 +48,10 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
         "done": sum(counts[status] for status in OVER),
         "counts": {status: counts[status] for status in ("running", "planned", *OVER)},
         "eta_ns": None if left is None else now_ns + int(left * 1e9),
-        "hosts": [_host(host, runs) for host in sorted({run["host"] for run in runs})],
+        "eta_at_most": bool(settling(journal)),
+        "hosts": [_host(host, runs, settling(journal)) for host in sorted({run["host"] for run in runs})],
         "phases": PHASES,
+        "settling_phases": SETTLING_PHASES,
         "arrays": array_members(row["lab"]),
         "runs": [
             {name: run[name] for name in RUN_FIELDS} | _journal(run) | _figures(results.get(run["id"]))
@@ -67,6 +70,15 @@ def ended(journal: dict[str, Any]) -> dict[str, int]:
     }
 
 
+def settling(journal: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """run -> what `Journal.read` tells of its precondition, of those runs that are in it now."""
+    return {
+        run["id"]: journal["settlings"][run["id"]]
+        for run in journal["runs"]
+        if run["status"] == "running" and eta.is_settling(run, journal["settlings"])
+    }
+
+
 def _state(row: dict[str, Any], counts: Counter[str]) -> str:
     if row["finished_ns"] is not None:
         return "finished"
@@ -77,7 +89,7 @@ def _state(row: dict[str, Any], counts: Counter[str]) -> str:
     return "planned" if counts["planned"] else "finishing"
 
 
-def _host(host: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _host(host: str, runs: list[dict[str, Any]], settling: dict[str, dict[str, Any]]) -> dict[str, Any]:
     mine = [run for run in runs if run["host"] == host]
     running = next((run for run in mine if run["status"] == "running"), None)
     return {
@@ -92,6 +104,7 @@ def _host(host: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
             "replicate": running["replicate"],
             "drive": running["drive"],
             "started_ns": running["started_ns"],
+            "settling": settling.get(running["id"]),
         },
     }
 

@@ -15,7 +15,7 @@ from typing import Any
 from analysis.powercut import ledger as ledgers
 from analysis.powercut.durable import of_ledger
 from analysis.powercut.folder import Subject
-from rig import files, filesystems
+from rig import drive_state, files, filesystems
 from rig.errors import UserError
 from rig.lab import Lab
 from rig.powercut import energy, recovery
@@ -80,6 +80,10 @@ def campaign(record: Record, host: Host, say: Callable[[str], None]) -> int:
 
 
 def _prepare(record: Record, host: Host, subject: Subject) -> None:
+    serial = host.lab.hosts[host.name].drives[subject.drive].serial
+    with drive_state.Ledger() as ledger:
+        # It has no end: how much was written when the power failed, nobody counts.
+        ledger.note([serial], [("began", {"by": record.id})])
     host.ask(subject, "prepare")
     if not subject.filesystem:
         found = host.ask(subject, "survey", options=_options(record), after=_after(subject))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import html
 import json
 import re
@@ -18,7 +19,7 @@ import simulated_campaign
 from simulated_campaign import Outcome
 from weasyprint.urls import FatalURLFetchingError
 
-from analysis import report, results, tables
+from analysis import report, results, steady_state, tables
 from analysis.report import answer, document, figures, text
 
 
@@ -771,3 +772,67 @@ def test_an_emulated_drive_is_named_as_such(tmp_path):
             "UPDATE campaign SET provenance = json_set(provenance, '$.emulated', json(?))", (by,)
         )
     assert ", emulated by scsi_debug, 8 ms a request" in words(page(folder))
+
+
+# --- steady state
+
+
+ROUNDS = [(9000.0, 6.0), (4000.0, 5.2), (1000.0, 4.0), *[(1000.0 + n, 4.0) for n in range(1, 5)]]
+RECIPE = {"purge": "discard", "fill": 2, "job": "randwrite", "round_seconds": 60}
+
+
+def preconditioned(folder: Path, rounds: list[tuple[float, float | None]], **changed) -> Path:
+    """A campaign of two runs on a drive that settled by `rounds` before the first one."""
+    simulated_campaign.build(folder, drives=["nvme-plp"], filesystems=["ext4", "xfs"], schedulers=["none"])
+    made = [{"iops": iops, "watts": watts} for iops, watts in rounds]
+    verdict = dataclasses.asdict(steady_state.judge(made))
+    first, second = sorted(path.name for path in (folder / "runs").iterdir())
+    found = {"why": "", "by": first, "recipe": RECIPE, "verdict": verdict}
+    for run, more in ((first, {"reused": False, "stretches": [made]}), (second, {"reused": True})):
+        path = folder / "runs" / run / "precondition.json"
+        path.write_text(json.dumps({**found, **more, **changed}))
+    return folder
+
+
+def test_a_campaign_that_preconditions_no_drive_does_not_speak_of_it(demo_page):
+    assert "Steady state" not in demo_page
+
+
+def test_how_each_drive_came_to_its_state_is_told(tmp_path):
+    source = page(preconditioned(tmp_path / "c", ROUNDS))
+    told = words(source)
+    assert "nvme-plp 1–2 discard 2 × 7 × 60 s randwrite yes 1,002 0.399 0.399 4.000 0 0" in told
+    assert "steady at round 7: iops range 0.4 % of 20 % allowed" in told
+    assert "before run demo-20261113-082640-0001" in told
+    assert (
+        "range is at most 20 % of their mean and whose least-squares line rises or falls by at most 10 %"
+        in told
+    )
+    assert source.count("Rounds of drive nvme-plp") == 1
+
+
+def test_a_drive_that_never_got_there_is_named_so(tmp_path):
+    told = words(page(preconditioned(tmp_path / "c", ROUNDS[:5])))
+    assert "5 × 60 s randwrite no" in told
+    assert "not steady after 5 rounds: iops range" in told
+
+
+def test_a_drive_without_watts_has_none_in_the_table(tmp_path):
+    told = words(page(preconditioned(tmp_path / "c", [(iops, None) for iops, _ in ROUNDS])))
+    assert "yes 1,002 0.399 0.399 – – –" in told
+    assert "no watts: judged on iops alone" in told
+
+
+def test_a_precondition_of_another_campaign_has_no_rounds_here(tmp_path):
+    folder = preconditioned(tmp_path / "c", ROUNDS, by="earlier-20260101-000000-0003", reused=True)
+    source = page(folder)
+    assert "before run earlier-20260101-000000-0003" in words(source)
+    assert "Rounds of drive" not in source
+
+
+def test_a_damaged_precondition_is_named_and_the_rest_stands(tmp_path):
+    folder = preconditioned(tmp_path / "c", ROUNDS)
+    (folder / "runs" / "demo-20261113-082640-0001" / "precondition.json").write_text("{")
+    told = words(page(folder))
+    assert "precondition.json: cannot be read as JSON" in told
+    assert "nvme-plp 2 discard" in told

@@ -85,6 +85,7 @@ def test_across_a_long_gap_there_is_no_rate():
 
 def run(status: str, start: float | None = None, end: float | None = None, **more: Any) -> dict[str, Any]:
     return {
+        "id": "a run",
         "host": "vhost1",
         "workload": "randwrite",
         "status": status,

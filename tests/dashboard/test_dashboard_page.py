@@ -171,6 +171,47 @@ def test_a_campaign_appears_runs_and_fills_its_table(lab: Lab, page: Page):
     expect(page.locator("#campaign-state")).to_contain_text("finished")
 
 
+def test_a_drive_on_its_way_into_a_steady_state(lab: Lab, page: Page):
+    journal = lab.journal()
+    run, *_ = journal.plan()
+    began = time.time_ns() - 30 * SECOND
+    journal.begin(run, began)
+    most = {"at_most_seconds": 400.0, "at_most_rounds": 8}
+    journal.event("note", began, run, precondition="begun", why="never preconditioned", **most)
+    for phase, start, end in (("purge", 0, 1), ("fill", 1, 20), ("rounds", 20, None)):
+        lab.feed.phase(run, "nvme-plp", phase, began + start * SECOND, end and began + end * SECOND)
+    for number in (1, 2):
+        end = began + (25 + number) * SECOND
+        lab.influxd.write(
+            f"precondition,run={run},host=vhost1,drive=nvme-plp number={number}i,at_most=8i,"
+            f"ops={60000 // number**2}i,start_ns={end - SECOND}i,end_ns={end}i {end}"
+        )
+    page.goto(lab.dashboard.url)
+    panel = page.locator(".settling")
+    expect(panel.locator("p")).to_have_text(
+        re.compile(r"^preconditioning · round 3 of at most 8 · at most [56]:\d\d left$"), timeout=15000
+    )
+    expect(panel.locator("tbody tr td:nth-child(2)")).to_have_text(["60.0 k", "15.0 k"])
+    expect(page.locator(".phases .phase-name")).to_have_text(["purge", "fill", "rounds"])
+    expect(page.locator('.phases [aria-current="step"] .phase-name')).to_have_text("rounds")
+    journal.event("note", time.time_ns(), run, precondition="ended", steady=True, reason="steady at round 7")
+    expect(panel).to_be_hidden()
+    expect(page.locator(".phases .phase-name").first).to_have_text("prepare")
+
+
+def test_time_left_is_at_most_so_long_while_rounds_are_open_ended(lab: Lab, page: Page):
+    journal = lab.journal()
+    first, second, *_ = journal.plan(filesystems=("ext4",))
+    now = time.time_ns()
+    journal.begin(first, now - 60 * SECOND)
+    journal.end(first, now - 30 * SECOND)
+    journal.begin(second, now)
+    most = {"at_most_seconds": 600.0, "at_most_rounds": 8}
+    journal.event("note", now, second, precondition="begun", why="its content is old", **most)
+    page.goto(lab.dashboard.url)
+    expect(page.locator("#eta")).to_have_text(re.compile(r"^≤ (10|9):\d\d$"), timeout=15000)
+
+
 def test_influxdb_goes_and_comes_back(lab: Lab, page: Page):
     page.goto(lab.dashboard.url)
     total = page.locator('.card[data-drive="nvme-plp"] .total')

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
+from influxd import Influxd
 
-from rig import lab, paths
+from analysis.influx import Client
+from rig import engine, lab, measure, paths
 
 CONTROLLER: dict[str, Any] = {
     "meters": {
@@ -108,3 +110,14 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     if (tmp_path / "var").exists():
         shutil.rmtree(paths.run())  # where a path is too long for sockets it is not below tmp_path
+
+
+@pytest.fixture
+def services_up(monkeypatch: pytest.MonkeyPatch, influxd: Influxd) -> None:
+    """InfluxDB and powerd as they are when all is well."""
+    meters = [{"name": name, "state": "streaming"} for name in ("tap1", "tap2")]
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.2)
+    monkeypatch.setattr(measure.controller, "powerd_status", lambda: {"meters": meters})
+    monkeypatch.setattr(measure, "client", lambda lab: Client(influxd.url, influxd.database, *influxd.reader))
+    monkeypatch.setattr(engine.controller, "check", lambda lab: None)
+    monkeypatch.setattr(engine.provenance, "controller", lambda lab: {"joulerig": "test"})

@@ -17,17 +17,6 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture
-def services_up(monkeypatch, influxd):
-    """InfluxDB and powerd as they are when all is well."""
-    meters = [{"name": name, "state": "streaming"} for name in ("tap1", "tap2")]
-    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.2)
-    monkeypatch.setattr(measure.controller, "powerd_status", lambda: {"meters": meters})
-    monkeypatch.setattr(measure, "client", lambda lab: Client(influxd.url, influxd.database, *influxd.reader))
-    monkeypatch.setattr(engine.controller, "check", lambda lab: None)
-    monkeypatch.setattr(engine.provenance, "controller", lambda lab: {"joulerig": "test"})
-
-
-@pytest.fixture
 def journal(state, bench, mapping, services_up):
     journal = engine.open_campaign(
         {**mapping, "drives": ["fast", "bare", "pair"]}, bench, "playbooks/study.yml"

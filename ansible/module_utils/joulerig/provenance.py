@@ -81,5 +81,5 @@ def health(name, interface):
     if interface == "nvme":
         return run_json(["nvme", "smart-log", "--output-format=json", f"/dev/{name}"])
     if interface in ("sata-ssd", "hdd"):
-        return run_json(["smartctl", "--json", "--all", f"/dev/{name}"])
+        return run_json(["smartctl", "--json", "--all", "--log=devstat", f"/dev/{name}"])
     return None

@@ -62,7 +62,7 @@ export function tick() {
   const end = campaign.finished_ns ? campaign.finished_ns / 1e9 : now();
   setText(id("elapsed"), campaign.started_ns || campaign.finished_ns ? duration(end - start / 1e9) : "–");
   const left = campaign.eta_ns === null ? null : campaign.eta_ns / 1e9 - now();
-  const text = campaign.finished_ns ? "done" : left === null ? "after 1st run" : left < 1 ? "any moment" : duration(left);
+  const text = campaign.finished_ns ? "done" : left === null ? "after 1st run" : left < 1 ? "any moment" : (campaign.eta_at_most ? "≤ " : "") + duration(left);
   setText(id("eta"), text);
 }
 

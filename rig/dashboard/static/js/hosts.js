@@ -4,13 +4,16 @@ import { id, keyed, make, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { now } from "./clock.js";
 import * as phases from "./phases.js";
+import * as settling from "./settling.js";
 
 let hosts = [];
 let order = phases.NAMES;
+let settlingOrder = [];
 
 export function set(message) {
   hosts = message.found ? message.hosts : [];
   order = message.found ? message.phases : phases.NAMES;
+  settlingOrder = message.found ? message.settling_phases : [];
   draw();
 }
 
@@ -30,6 +33,7 @@ function create() {
     { class: "host" },
     make("p", { class: "host-head" }, make("b"), make("span", { class: "cell" }), make("span", { class: "clock" })),
     make("ol", { class: "phases" }),
+    settling.create(),
     make("p", { class: "run-id" }),
   );
 }
@@ -44,20 +48,23 @@ function update(element, host) {
     setText(clock, `${host.done} of ${host.total}`);
     element.querySelector(".phases").replaceChildren();
     setText(element.querySelector(".run-id"), "");
+    settling.update(element.querySelector(".settling"), null);
     return;
   }
   setText(cell, run.cell);
   setText(clock, run.started_ns ? duration(now() - run.started_ns / 1e9) : "");
   setText(element.querySelector(".run-id"), `run ${run.id} · replicate ${run.replicate} · ${host.done + 1} of ${host.total}`);
+  const steps = run.settling ? settlingOrder : order;
   const seen = new Map(phases.ofRun(run.id).map((band) => [band.phase, band]));
-  const current = [...seen.keys()].reduce((best, phase) => Math.max(best, order.indexOf(phase)), -1);
+  const current = [...seen.keys()].reduce((best, phase) => Math.max(best, steps.indexOf(phase)), -1);
+  settling.update(element.querySelector(".settling"), run, steps[current]);
   keyed(
     element.querySelector(".phases"),
-    order,
+    steps,
     (phase) => phase,
     (phase) => make("li", {}, make("span", { class: "phase-name" }, phase), make("span", { class: "phase-time" })),
     (item, phase) => {
-      const at = order.indexOf(phase);
+      const at = steps.indexOf(phase);
       const state = at < current ? "past" : at === current ? "current" : "ahead";
       item.className = `phase-${phase} ${state}`;
       if (state === "current") item.setAttribute("aria-current", "step");

@@ -8,6 +8,7 @@ import * as clock from "./clock.js";
 import * as phases from "./phases.js";
 import * as header from "./header.js";
 import * as hosts from "./hosts.js";
+import * as settling from "./settling.js";
 import * as notices from "./notices.js";
 import * as power from "./power.js";
 import * as io from "./io.js";
@@ -43,6 +44,7 @@ const take = {
   },
   live(message) {
     phases.setBands(message.bands);
+    settling.setRounds(message.rounds);
     power.setTrust(message.rails, message.powerd);
     meters.draw(message.powerd);
     notices.setLive(message);

@@ -3,6 +3,7 @@
 import { colour } from "./theme.js";
 
 export const NAMES = ["prepare", "precondition", "idle", "workload", "tail"];
+const SETTLING = ["purge", "fill", "rounds"]; // before a run's own phases
 let bands = [];
 let arrays = {};
 
@@ -24,6 +25,8 @@ export function setCampaign(message) {
 // Drives of the campaign first, then by name.
 export const inOrder = (a, b) =>
   ofCampaign.has(b.key) - ofCampaign.has(a.key) || a.key.localeCompare(b.key, undefined, { numeric: true });
+// The name of a phase's colour.
+const shadeOf = (phase) => (SETTLING.includes(phase) ? "precondition" : NAMES.includes(phase) ? phase : "prepare");
 export const ofRun = (run) => bands.filter((band) => band.run === run);
 
 // The bands of a drive: of runs on it, and on an array that it is a member of.
@@ -53,7 +56,7 @@ export function shade(list) {
       if (end <= start) continue;
       const left = u.valToPos(start, "x", true);
       const width = u.valToPos(end, "x", true) - left;
-      ctx.fillStyle = colour("phase-" + (NAMES.includes(band.phase) ? band.phase : "prepare"));
+      ctx.fillStyle = colour("phase-" + shadeOf(band.phase));
       ctx.fillRect(left, bbox.top, width, bbox.height);
       if (ctx.measureText(band.phase).width + 6 * ratio < width) {
         ctx.fillStyle = colour("muted");

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A drive's known state before a run: when it is made, how it is judged, what is kept of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rig import campaign as campaigns
+from rig import drive_state, engine, precondition, results
+from rig.drive_state import Ledger
+from rig.errors import UserError
+from rig.journal import Journal
+
+S = 1_000_000_000
+BEGIN = 1_700_000_000 * S
+ROUND = 2  # seconds
+CLOCK = {"offset_ns": 3 * S, "error_ns": 10, "exchanges": 24}
+ASKED = {"fill": 1, "round_seconds": ROUND, "max_rounds": 12, "reuse_within": 0.5}
+SERIAL = "SERIAL-A"
+
+
+class Host:
+    """A test host that answers the module call: rounds of `iops` in turn, its clock 3 s behind."""
+
+    def __init__(
+        self, server, *stretches: list[float], watts: list[float] | None = None, **more: Any
+    ) -> None:
+        self.server, self.stretches, self.more = server, list(stretches), more
+        self.watts = watts or [5.0] * sum(map(len, stretches))
+        self.calls: list[dict[str, Any]] = []
+        self.joules = 0.0
+
+    def __call__(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append(arguments)
+        iops = self.stretches[len(self.calls) - 1]
+        before = arguments["rounds_before"]
+        numbers = range(before + 1, before + len(iops) + 1)
+        for number in numbers:
+            self._draw(number, self.watts[number - 1])
+        return {
+            "status": "ok",
+            "reason": "",
+            "purged": arguments["purge"],
+            "filled": arguments["fill"],
+            "rounds": [self._round(number, one) for number, one in zip(numbers, iops, strict=True)],
+            "clock": [{**CLOCK, "at_ns": BEGIN - 3 * S}],
+            "touched": {"write_bytes": 10**9, "discard_bytes": 10**12},
+            "health": {"data_units_written": 4000},
+            **self.more,
+        }
+
+    def _round(self, number: int, iops: float) -> dict[str, Any]:
+        start = BEGIN + number * ROUND * S - 3 * S
+        return {
+            "number": number, "ops": int(iops * ROUND), "iops": iops, "start_ns": start, "end_ns": start + ROUND * S,
+        }  # fmt: skip
+
+    def _draw(self, number: int, watts: float) -> None:
+        lines = []
+        for point in range(ROUND * 100 + 1):
+            if point:
+                self.joules += watts / 100
+            at = BEGIN + number * ROUND * S + point * S // 100
+            samples = (at - BEGIN) // 1_000_000
+            lines.append(
+                f"power,meter=tap1,rail=12v,host=bench1,drive=fast watts={watts},watts_min={watts},"
+                f"watts_max={watts},joules={self.joules},samples={samples}i,expected={samples}i,lost=0i,"
+                f'duplicate=0i,repeated=0i,gap_seconds=0,clock_residual_seconds=0,session="s1" {at}'
+            )
+        self.server.write(*lines)
+
+
+def opened(bench, mapping, **asked: Any) -> Journal:
+    mapping = {**mapping, "precondition": {**ASKED, **asked}}
+    return engine.open_campaign(mapping, bench, "playbooks/study.yml")
+
+
+@pytest.fixture
+def journal(state, bench, mapping, services_up) -> Iterator[Journal]:
+    journal = opened(bench, mapping)
+    yield journal
+    journal.close()
+
+
+def events(name: str | None = None) -> list[dict[str, Any]]:
+    with Ledger() as ledger:
+        return [one for one in ledger.events(SERIAL) if name in (None, one["event"])]
+
+
+def kept(journal: Journal, run: dict[str, Any]) -> dict[str, Any]:
+    return json.loads((journal.folder / "runs" / run["id"] / "precondition.json").read_text())
+
+
+def taken(journal: Journal) -> dict[str, Any]:
+    run = journal.take("bench1")
+    assert run
+    return run
+
+
+def test_a_campaign_that_asks_for_none_calls_nobody(state, bench, mapping, services_up):
+    journal = engine.open_campaign(mapping, bench, "playbooks/study.yml")
+    run = taken(journal)
+    assert precondition.ensure(journal, run, bench, lambda arguments: pytest.fail("called")) is None
+    assert not engine.arguments(journal, run, bench)["preconditioned"]
+    journal.close()
+
+
+def test_it_is_made_judged_on_both_and_kept(journal, bench, influxd):
+    run = taken(journal)
+    host = Host(influxd, [9000, 4000, *[1000.0] * 5])
+    assert precondition.ensure(journal, run, bench, host) is None
+    [call] = host.calls
+    assert (call["purge"], call["fill"], call["rounds"], call["rounds_before"]) == ("discard", 1, 12, 0)
+    assert call["member"]["serial"] == SERIAL
+    assert "[randwrite]" in call["job"]["text"]
+    found = kept(journal, run)
+    assert (found["reused"], found["why"], found["by"]) == (False, "never preconditioned", run["id"])
+    assert found["verdict"]["judged_on"] == ["iops", "watts"]
+    assert (found["verdict"]["steady"], found["verdict"]["round"]) == (True, 7)
+    assert [one["iops"] for one in found["stretches"][0]] == [9000, 4000, *[1000] * 5]
+    assert [one["watts"] for one in found["stretches"][0]] == pytest.approx([5.0] * 7)
+    names = [one["event"] for one in events()]
+    assert names == ["began", "purged", "filled", "ended", "preconditioned"]
+    assert events("ended")[0]["write_bytes"] == 10**9
+
+
+def test_while_watts_still_move_more_rounds_are_asked_for(journal, bench, influxd):
+    host = Host(influxd, [1000.0] * 5, [1000.0] * 5, watts=[9, 8, 7, 6, 5, *[4.0] * 5])
+    assert precondition.ensure(journal, taken(journal), bench, host) is None
+    first, second = host.calls
+    assert (first["rounds"], first["purge"]) == (12, "discard")
+    assert (second["rounds"], second["rounds_before"]) == (7, 5)
+    assert (second["purge"], second["fill"]) == ("", 0)
+    verdict = events("preconditioned")[0]["verdict"]
+    assert (verdict["steady"], verdict["round"], verdict["rounds_before"]) == (True, 10, 5)
+    assert len(events("ended")) == 2
+
+
+def test_a_drive_that_never_gets_there_is_a_result(journal, bench, influxd):
+    run = taken(journal)
+    host = Host(influxd, [1000.0] * 5, [1000.0] * 5, watts=[float(watts) for watts in range(19, 9, -1)])
+    assert precondition.ensure(journal, run, bench, host) is None
+    assert len(host.calls) == 2, "two more rounds cannot fill a window"
+    assert kept(journal, run)["verdict"]["reason"].startswith("not steady after 10 rounds: watts range")
+    reason = engine._not_steady(journal.folder / "runs" / run["id"])
+    assert reason.startswith("precondition: not steady after 10 rounds")
+
+
+def test_a_later_run_reuses_it(journal, bench, influxd):
+    first, second = taken(journal), None
+    assert precondition.ensure(journal, first, bench, Host(influxd, [1000.0] * 5)) is None
+    drive_state.run_begins(first, bench)
+    touched = {"fast": {"write_bytes": 2 * 10**9, "discard_bytes": 0}}
+    drive_state.run_ended(first, {"status": "ok", "changed": True, "touched": touched}, bench)
+    journal.finish(first["id"], "ok", "", {})
+    second = taken(journal)
+    assert precondition.ensure(journal, second, bench, lambda arguments: pytest.fail("called")) is None
+    found = kept(journal, second)
+    assert (found["reused"], found["by"]) == (True, first["id"])
+    assert found["why"] == f"as {first['id']} left it: 2 GB written or discarded since, 500 GB allowed"
+    assert found["verdict"] == kept(journal, first)["verdict"]
+    assert "stretches" not in found
+
+
+def test_what_the_drive_told_its_host_since_is_asked(journal, bench, influxd):
+    run = taken(journal)
+    assert precondition.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+    later = events()[-1]["time_ns"] + S
+    influxd.write(
+        f"drive_health,host=bench1,drive=fast data_units_written_bytes={4000 * 512000 + 7 * 10**9}i {later}"
+    )
+    host = Host(influxd, [1000.0] * 5)
+    assert precondition.ensure(journal, run, bench, host) is None
+    assert len(host.calls) == 1
+    assert kept(journal, run)["why"] == "somebody else wrote 7 GB, by the drive's own count"
+
+
+def test_a_drive_without_rails_is_judged_on_operations_alone(state, bench, mapping, services_up, influxd):
+    journal = opened(bench, {**mapping, "drives": ["bare"]})
+    run = taken(journal)
+    assert precondition.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+    verdict = kept(journal, run)["verdict"]
+    assert (verdict["steady"], verdict["judged_on"]) == (True, ["iops"])
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "reason"),
+    [
+        ({"status": "failed", "reason": "blkdiscard: exit 1: no"}, "failed", "precondition: blkdiscard: exit 1: no"),
+        ({"status": "not-run", "reason": "fast: mounted"}, "not-run", "refused: fast: mounted"),
+        ({"msg": "module\nbroke"}, "failed", "precondition: module broke"),
+    ],
+)  # fmt: skip
+def test_where_it_cannot_be_made_the_run_is_not_begun(journal, bench, answer, status, reason):
+    run = taken(journal)
+    amounts = {"touched": {"write_bytes": 0, "discard_bytes": 0}}
+    found = precondition.ensure(journal, run, bench, lambda arguments: {**amounts, **answer})
+    assert (found["status"], found["reason"]) == (status, reason)
+    assert engine.settle(journal, run, found, bench) == status
+    assert events("preconditioned") == []
+    written = events("ended")[0]["write_bytes"]
+    assert written == (0 if status == "not-run" else None), "what a call that broke off wrote is not known"
+
+
+def test_a_host_that_goes_away_leaves_a_drive_in_an_unknown_state(journal, bench, influxd):
+    run = taken(journal)
+    assert precondition.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+
+    def gone(arguments):
+        raise ConnectionError
+
+    with Ledger() as ledger:
+        ledger.note([SERIAL], [("began", {"by": "other"})])
+    with pytest.raises(ConnectionError):
+        precondition.ensure(journal, run, bench, gone)
+    host = Host(influxd, [1000.0] * 5)
+    assert precondition.ensure(journal, run, bench, host) is None
+    assert kept(journal, run)["why"] == "what other wrote is not known"
+
+
+def test_mkfs_of_a_preconditioned_drive_keeps_its_content(journal, bench):
+    words = {
+        run["filesystem"]: engine.arguments(journal, run, bench)["filesystem"]["mkfs"]
+        for run in journal.runs()
+    }
+    assert {name: mkfs[-1] for name, mkfs in words.items()} == {"ext4": "-K", "xfs": "-K", "f2fs": "0"}
+    assert engine.arguments(journal, journal.runs()[0], bench)["preconditioned"]
+
+
+def test_results_tell_what_came_of_it(journal, bench, influxd):
+    for status in ("ok", "failed"):
+        run = taken(journal)
+        assert precondition.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+        journal.finish(run["id"], status, "", {})
+    [line] = results._preconditions(results.results.load(journal.folder))
+    assert line.startswith(
+        "drive bench1/fast: preconditioned 1 times, steady in 2 of 2 runs; steady at round 5"
+    )
+    assert results.as_json(journal.folder)["runs"][0]["precondition"]["by"] == journal.runs()[0]["id"]
+
+
+# --- what a campaign may ask for, and what it costs
+
+
+@pytest.mark.parametrize(
+    ("asked", "drives", "told"),
+    [
+        ({"fills": 1}, ["fast"], "campaign.precondition: unknown key 'fills'; allowed: fill, job, max_rounds"),
+        ({"purge": "erase"}, ["fast"], "campaign.precondition.purge: 'erase'"),
+        ({"max_rounds": 4}, ["fast"], "campaign.precondition.max_rounds: 4: Input should be greater than or equal to 5"),
+        ({"round_seconds": 0}, ["fast"], "campaign.precondition.round_seconds: 0"),
+        ({"reuse_within": -1}, ["fast"], "campaign.precondition.reuse_within: -1"),
+        ({"fill": -1}, ["fast"], "campaign.precondition.fill: -1"),
+        ({"job": "seqread"}, ["fast"], "campaign.precondition.job: 'seqread' is unknown; allowed: randwrite"),
+        ({"purge": "format"}, ["bare"], "campaign.precondition.purge: 'format': 'bare' is sata-ssd; allowed: discard"),
+        ({}, ["hdd-1"], "campaign.precondition: 'hdd-1' of bench1 is hdd; allowed: nvme or sata-ssd: fast, bare"),
+        ({}, ["fast", "pair"], "campaign.precondition: 'pair' of bench1 is an array; allowed: nvme or sata-ssd"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(bench, mapping, asked, drives, told):
+    with pytest.raises(UserError) as caught:
+        campaigns.parse({**mapping, "drives": drives, "precondition": asked}, bench, "playbooks/study.yml")
+    assert str(caught.value).startswith(f"playbooks/study.yml: {told}")
+    assert "\n" not in str(caught.value)
+
+
+def cost(bench, mapping, asked: dict[str, Any] | None) -> campaigns.Cost:
+    campaign = campaigns.parse({**mapping, "precondition": asked}, bench, "playbooks/study.yml")
+    return campaigns.cost(campaign, bench, campaigns.plan(campaign, bench))
+
+
+def test_a_plan_has_the_preconditions_time_wear_and_energy(bench, mapping):
+    mapping["phases"] = {"workload_seconds": 1}
+    without = cost(bench, mapping, None)
+    found = cost(bench, mapping, {"fill": 2, "round_seconds": 10, "max_rounds": 6, "reuse_within": 1})
+    assert (without.preconditions, found.preconditions) == (0, 1)
+    seconds = 2 * 1e12 / 300e6 + 60
+    assert found.precondition_hours == pytest.approx(seconds / 3600)
+    assert found.hours - without.hours == pytest.approx(seconds / 3600)
+    assert found.terabytes_written - without.terabytes_written == pytest.approx(2 + 15.8e9 * 60 / 1e12)
+    assert found.kilowatt_hours - without.kilowatt_hours == pytest.approx(25 * seconds / 3.6e6)
+
+
+@pytest.mark.parametrize(("reuse_within", "times"), [(0, 24), (0.015, 24), (0.016, 12), (1.0, 1)])
+def test_a_plan_counts_on_it_as_long_as_it_must_hold(bench, mapping, reuse_within, times):
+    mapping["phases"] = {"workload_seconds": 1}  # at most 15.8 of 1000 GB a run
+    assert cost(bench, mapping, {"reuse_within": reuse_within}).preconditions == times
