@@ -162,7 +162,9 @@ def _precision(runs: Sequence[Run]) -> Precision:
     return Precision(
         fieller,
         interval.bca(work, joules),
-        None if fieller is None else interval.with_common(work.sum() / joules.sum(), fieller, common),
+        None
+        if fieller is None
+        else interval.with_common(work.sum() / joules.sum(), fieller, common, len(runs)),
         parts,
         {name: _NOT_KNOWN[name] for name in unknown},
     )

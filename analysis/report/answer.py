@@ -9,63 +9,53 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.comparison import Comparison
 from analysis.meters import EXPIRED
-from analysis.report.text import number, several
-from analysis.results import Campaign
+from analysis.report.text import number, percent, several
+from analysis.statistics.ranking import Pair
 
 Row = dict[str, Any]
+
+_MOST_NAMED = 3  # combinations that share the first place, by name
 
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that are compared with each other: of one drive, workload, and level of each further factor.
-
-    `cells`: rows of analysis.tables.cells, those with an AI first, best first.
+    """A comparison with the rows of analysis.tables.cells that it is about: those with a figure first, best
+    first.
     """
 
-    drive: str
-    workload: str
-    further: str
+    comparison: Comparison
     cells: tuple[Row, ...]
 
     @property
     def name(self) -> str:
-        return ", ".join(part for part in (self.drive, self.workload, self.further) if part)
+        return self.comparison.name
 
     @property
     def ranked(self) -> list[Row]:
+        """Those with an AI."""
         return [cell for cell in self.cells if cell["ai_ops_per_joule"] is not None]
 
+    @property
+    def compared(self) -> list[Row]:
+        """Those that the comparison ranks, by AI or, where there is none, by performance."""
+        return [cell for cell in self.cells if cell["cell"] in self.comparison.ranking.letters]
 
-def groups(campaign: Campaign, cells: Iterable[Row]) -> list[Group]:
-    """All cells in groups, in the order of the campaign's factor levels."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
+
+def groups(compared: Iterable[Comparison], cells: Iterable[Row]) -> list[Group]:
+    """All cells, by the comparison that they belong to."""
+    by_comparison: dict[tuple[str, str, str], list[Row]] = {}
     for cell in cells:
-        # the journal's name of a cell: drive/filesystem/scheduler/workload[/factor=level...]
         further = ", ".join(cell["cell"].split("/")[4:])
-        found.setdefault((cell["drive"], cell["workload"], further), []).append(cell)
-    drives = levels(campaign, "drive", {key[0] for key in found})
-    workloads = levels(campaign, "workload", {key[1] for key in found})
-    ordered = sorted(found, key=lambda key: (workloads.index(key[1]), drives.index(key[0]), key[2]))
-    return [
-        Group(
-            *key,
-            tuple(sorted(found[key], key=lambda cell: (-(cell["ai_ops_per_joule"] or 0.0), cell["cell"]))),
-        )
-        for key in ordered
-    ]
-
-
-def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
-    """The levels of a factor in the order of the campaign's definition; sorted where that does not tell."""
-    definition = campaign.definition
-    factors = definition.get("factors")
-    for source in (factors if isinstance(factors, dict) else {}, definition):
-        for key in (factor, f"{factor}s"):
-            listed = source.get(key)
-            if isinstance(listed, list) and present <= {str(level) for level in listed}:
-                return [str(level) for level in listed if str(level) in present]
-    return sorted(present)
+        by_comparison.setdefault((cell["drive"], cell["workload"], further), []).append(cell)
+    found = []
+    for one in compared:
+        place = {cell: index for index, cell in enumerate(one.ranking.order)}
+        rows = by_comparison[one.drive, one.workload, one.further]
+        rows.sort(key=lambda row: (place.get(row["cell"], len(place)), row["cell"]))
+        found.append(Group(one, tuple(rows)))
+    return found
 
 
 def combination(cell: Row) -> str:
@@ -83,76 +73,115 @@ class Answer:
 
 
 def answer(group: Group) -> Answer:
-    """Best cell by ops/J, with its number, its spread, and which cells the data does not separate from it.
-
-    Cells count as not separated where the ranges of their runs overlap. That describes the runs at hand; it
-    is no test, and with few runs disjoint ranges are weak evidence too.
-    """
-    ranked = group.ranked
-    if not ranked:
-        if worked := [cell for cell in group.cells if cell["ops_per_second"] is not None]:
-            return _by_performance(group, worked)
+    """Best cell by ops/J, all that the runs do not separate from it, its number and how sure that is."""
+    compared = group.compared
+    if not compared:
         statuses = sorted({cell["status"] for cell in group.cells})
         return Answer(group, "no answer: no run ended with joules", "", f"cells are {', '.join(statuses)}")
-    best = ranked[0]
-    figure = f"{number(best['ai_ops_per_joule'])} ops/J"
-    deviation = best["ai_ops_per_joule_standard_deviation"]
-    if deviation is not None:
-        figure = f"{number(best['ai_ops_per_joule'])} ± {number(deviation, 2)} ops/J"
-    if best["calibration"] == "expired":
-        figure += EXPIRED
+    claim = _claim(group)
+    if not group.ranked:
+        claim = f"no AI, as no rail is measured; fastest: {claim}"
+    parts = [*(_sureness(group) if group.ranked else _rate(compared[0])), *_others(group)]
+    absent = len(group.cells) - len(compared)
+    if absent:
+        parts.append(f"{several(absent, 'cell')} of {len(group.cells)} without a result")
+    return Answer(group, claim, _figure(group), "; ".join(parts))
+
+
+def _claim(group: Group) -> str:
+    """The combinations in the first place: one, several, or none that can be named."""
+    by_name = {cell["cell"]: cell for cell in group.compared}
+    ranking = group.comparison.ranking
+    best = ranking.order[0]
+    tied = ranking.not_separated(best) if ranking.method else []
+    if len(tied) >= _MOST_NAMED:
+        return f"no single best: {combination(by_name[best])} and {len(tied)} others not separated"
+    return _together([by_name[cell] for cell in (best, *tied)])
+
+
+def _together(cells: Sequence[Row]) -> str:
+    """ "f2fs with none or mq-deadline": combinations, a file system named once."""
+    by_filesystem: dict[str, list[str]] = {}
+    for cell in cells:
+        by_filesystem.setdefault(cell["filesystem"], []).append(cell["scheduler"])
+    return " or ".join(f"{name} with {' or '.join(found)}" for name, found in by_filesystem.items())
+
+
+def _figure(group: Group) -> str:
+    best = group.compared[0]
+    if not group.ranked:
+        return f"{number(best['ops_per_second'])} ops/s"
+    shown = number(best["ai_ops_per_joule"])
+    if (half := half_width(best)) is not None:
+        shown += f" ± {number(half, 2)}"
+    return f"{shown} ops/J{EXPIRED if best['calibration'] == 'expired' else ''}"
+
+
+def half_width(cell: Row) -> float | None:
+    """Half of the 95 % interval of a cell's AI; None where it has none."""
+    low, high = cell["ai_ops_per_joule_interval_low"], cell["ai_ops_per_joule_interval_high"]
+    return None if low is None or high is None else (high - low) / 2
+
+
+def _sureness(group: Group) -> list[str]:
+    best = group.compared[0]
     parts = [f"{number(best['ai_mb_per_joule'])} MB/J", f"n = {best['runs_counted']}"]
     if best["ai_ops_per_joule_energy_low"] is not None:
         low, high = best["ai_ops_per_joule_energy_low"], best["ai_ops_per_joule_energy_high"]
         parts.append(f"by the energy's interval alone {number(low)} to {number(high)} ops/J")
-    if len(ranked) == 1:
-        parts.append("the only cell with a result, so nothing to compare it with")
-    else:
-        second = ranked[1]
-        less = 100 * (1 - second["ai_ops_per_joule"] / best["ai_ops_per_joule"])
-        parts.append(f"next {combination(second)}, {number(less, 2)} % less")
-        parts.append(_separation(ranked))
-    absent = len(group.cells) - len(ranked)
-    if absent:
-        parts.append(f"{several(absent, 'cell')} of {len(group.cells)} without a result")
-    return Answer(group, combination(best), figure, "; ".join(parts))
+    unknown = group.comparison.precision[best["cell"]].unknown
+    if half_width(best) is not None and unknown:
+        parts.append(f"± without {', '.join(unknown.values())}")
+    return parts
 
 
-def _by_performance(group: Group, worked: Sequence[Row]) -> Answer:
-    """Of a drive without a rail: there is performance, and nothing to divide it by."""
-    fastest = max(worked, key=lambda cell: cell["ops_per_second"])
-    return Answer(
-        group,
-        f"no AI, as no rail is measured; fastest: {combination(fastest)}",
-        f"{number(fastest['ops_per_second'])} ops/s",
-        f"{number(fastest['mb_per_second'])} MB/s; n = {fastest['runs_counted']}",
-    )
+def _rate(best: Row) -> list[str]:
+    return [f"{number(best['mb_per_second'])} MB/s", f"n = {best['runs_counted']}"]
 
 
-def _separation(ranked: Sequence[Row]) -> str:
-    best = ranked[0]
-    if best["runs_counted"] < 2:
-        return "spread unknown, nothing is separable"
-    close = [
-        cell
-        for cell in ranked[1:]
-        if cell["runs_counted"] < 2 or cell["ai_ops_per_joule_max"] >= best["ai_ops_per_joule_min"]
-    ]
-    if not close:
-        return "its runs' range overlaps no other cell's"
-    return f"not separated from {', '.join(combination(cell) for cell in close)}"
+def _others(group: Group) -> list[str]:
+    """What the other cells are to the best one."""
+    ranking, compared = group.comparison.ranking, group.compared
+    best = compared[0]
+    if len(compared) == 1:
+        return ["the only cell with a result, so nothing to compare it with"]
+    if not ranking.method:
+        shown = "ai_ops_per_joule" if group.ranked else "ops_per_second"
+        less = 1 - compared[1][shown] / best[shown] if best[shown] else None
+        return [
+            f"next {combination(compared[1])}, {percent(less)} % less",
+            f"nothing is separable ({ranking.why})",
+        ]
+    apart = [cell for cell in compared[1:] if ranking.pair(best["cell"], cell["cell"]).separated]
+    if not apart:
+        return ["not separated from any other"]
+    nearest = apart[0]
+    return [f"{combination(nearest)} is {_worse(ranking.pair(best['cell'], nearest['cell']))}"]
+
+
+def _worse(pair: Pair) -> str:
+    """ "5.7 % worse (3.6 to 7.7 %)": the difference with its interval."""
+    least, greatest = sorted(abs(end) for end in pair.less_interval)
+    word = "worse" if pair.less > 0 else "better"
+    return f"{percent(abs(pair.less))} % {word} ({percent(least)} to {percent(greatest)} %)"
 
 
 def caveat(found: Sequence[Group]) -> str:
-    """What holds for all answers together; empty where there is nothing to say."""
-    ranked = [cell for group in found for cell in group.ranked]
-    if not ranked:
+    """What holds for all answers together."""
+    rankings = [group.comparison.ranking for group in found if group.compared]
+    if not any(group.ranked for group in found):
         return "No run ended with both performance and joules, so there is no AI to compare."
-    if all(cell["runs_counted"] == 1 for cell in ranked):
+    if all(cell["runs_counted"] == 1 for group in found for cell in group.ranked):
         return (
             "One run a cell: the spread between runs is unknown, so nothing is separable; the order below is"
             " that of single runs and may be chance."
         )
-    if any(cell["runs_counted"] == 1 for cell in ranked):
-        return "Some cells have a single run: their spread is unknown and they are separable from nothing."
-    return "± is one standard deviation between runs. Comparing ranges of runs is description, not a test."
+    told = []
+    if any(half_width(cell) is not None for group in found for cell in group.ranked):
+        told.append("± is half of the 95 % interval: spread between runs, gaps, instants and meter.")
+    if any(ranking.method for ranking in rankings):
+        told.append(
+            "Combinations named together are not separated by the runs. Differences come with 95 % intervals"
+            " for all pairs of the campaign at once."
+        )
+    return " ".join(told)

@@ -18,9 +18,9 @@ import yaml
 from weasyprint import HTML
 from weasyprint.urls import URLFetcher
 
-from analysis import baseline, ledger, meters, power, steady_state, tables, uncertainty
+from analysis import baseline, cemp, comparison, ledger, meters, power, steady_state, tables, uncertainty
 from analysis.energy import EnergyBudget
-from analysis.report import answer, figures, fonts, settling, text
+from analysis.report import answer, figures, fonts, settling, sources, text
 from analysis.results import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
 
 _HERE = Path(__file__).parent
@@ -67,9 +67,9 @@ def _embedded(figure: figures.Svg, description: str) -> markupsafe.Markup:
 
 
 def _content(campaign: Campaign) -> dict[str, Any]:
-    cells = tables.cells(campaign).to_dicts()
+    compared = comparison.of_campaign(campaign)
+    groups = answer.groups(compared, tables.cells(campaign, compared).to_dicts())
     runs = tables.runs(campaign).to_dicts()
-    groups = answer.groups(campaign, cells)
     settings, damaged = _settings(campaign)
     settlings, unreadable = settling.of_campaign(campaign)
     return {
@@ -81,6 +81,12 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "caveat": answer.caveat(groups),
         "heat_maps": [(group, _heat_map(campaign, group)) for group in groups],
         "groups": groups,
+        "effects": [group for group in groups if group.comparison.by_factor],
+        "matters": sources.matters(compared),
+        "budget_parts": sources.PARTS,
+        "budgets": [(group, sources.budgets(group)) for group in groups if group.ranked],
+        "changes": [(group, found) for group in groups if (found := cemp.changes(group.comparison.points))],
+        "cemp_definition": cemp.DEFINITION,
         "runs": runs,
         "has_truth": any(run["true_joules"] is not None for run in runs),
         "trace": _trace(campaign, groups),
@@ -121,15 +127,12 @@ def _elapsed(campaign: Campaign) -> float | None:
 
 
 def _heat_map(campaign: Campaign, group: answer.Group) -> figures.Svg:
-    present = {"filesystem": set(), "scheduler": set()}
-    for run in campaign.runs:
-        if (run.drive, run.workload) == (group.drive, group.workload):
-            present["filesystem"].add(run.filesystem)
-            present["scheduler"].add(run.scheduler)
+    one = group.comparison
+    of_both = [run for run in campaign.runs if (run.drive, run.workload) == (one.drive, one.workload)]
     return figures.heat_map(
         group.cells,
-        answer.levels(campaign, "filesystem", present["filesystem"]),
-        answer.levels(campaign, "scheduler", present["scheduler"]),
+        comparison.levels(campaign, "filesystem", {run.filesystem for run in of_both}),
+        comparison.levels(campaign, "scheduler", {run.scheduler for run in of_both}),
         virtual=campaign.virtual,
     )
 

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from analysis.meters import EXPIRED
-from analysis.report.answer import Row
+from analysis.report.answer import Row, half_width
 from analysis.report.text import number
 from analysis.results import Phase, Run
 
@@ -138,8 +138,10 @@ def _heat_cell(axes: Axes, column: int, row: int, cell: Row | None, shade: Norma
     luminance = 0.2126 * colour[0] + 0.7152 * colour[1] + 0.0722 * colour[2]
     ink = "white" if luminance < 0.45 else "black"
     notes = []
-    if cell["ai_ops_per_joule_standard_deviation"] is not None:
-        notes.append(f"± {number(cell['ai_ops_per_joule_standard_deviation'], 2)}")
+    if (half := half_width(cell)) is not None:
+        notes.append(f"± {number(half, 2)}")
+    if cell["letters"] is not None:
+        notes.append(cell["letters"])
     if cell["runs_counted"] < cell["runs_planned"]:
         notes.append(f"{cell['runs_counted']} of {cell['runs_planned']} runs")
     shift = 0.16 if notes else 0.0

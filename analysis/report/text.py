@@ -37,6 +37,15 @@ def percent(share: float | None, digits: int = 2) -> str:
     return DASH if share is None else number(100 * share, digits)
 
 
+def probability(p: float | None, sign: bool = False) -> str:
+    """A p-value: what is below a thousandth says no more than that. `sign`: with "=" where it has no "<"."""
+    if p is None:
+        return DASH
+    if p < 0.001:
+        return "< 0.001"
+    return f"{'= ' if sign else ''}{number(p, 2)}"
+
+
 def several(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 

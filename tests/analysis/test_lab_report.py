@@ -19,7 +19,7 @@ import simulated_campaign
 from simulated_campaign import Outcome
 from weasyprint.urls import FatalURLFetchingError
 
-from analysis import report, results, steady_state, tables
+from analysis import comparison, report, results, steady_state, tables
 from analysis.report import answer, document, figures, text
 
 
@@ -77,64 +77,73 @@ def test_question_and_answer_come_first(demo, demo_page):
 def test_one_run_a_cell_says_that_nothing_is_separable(demo_page):
     start = words(demo_page)[:1200]
     assert "n = 1" in start
-    assert "spread unknown, nothing is separable" in start
+    assert "nothing is separable (one run a cell: the spread between runs is unknown)" in start
     assert "One run a cell: the spread between runs is unknown, so nothing is separable" in start
     assert "±" not in start.split("AI (aggregative indicator)")[0]
 
 
-def test_replicates_come_with_their_spread(replicated):
+def test_replicates_come_with_half_of_their_95_percent_interval(replicated):
     found = words(page(replicated))
     best = tables.cells(results.load(replicated)).sort("ai_ops_per_joule", descending=True).row(0, named=True)
-    deviation = text.number(best["ai_ops_per_joule_standard_deviation"], 2)
-    assert f"{text.number(best['ai_ops_per_joule'])} ± {deviation} ops/J" in found
+    half = (best["ai_ops_per_joule_interval_high"] - best["ai_ops_per_joule_interval_low"]) / 2
+    assert f"{text.number(best['ai_ops_per_joule'])} ± {text.number(half, 2)} ops/J" in found
     assert "n = 3" in found
-    assert "spread unknown" not in found
+    assert "± without the meter's class" in found
+    assert "nothing is separable" not in found
 
 
-def cell(scheduler: str, mean: float, low: float | None, high: float | None, n: int = 3) -> dict:
-    return {
-        "cell": f"d/ext4/{scheduler}/w",
-        "drive": "d",
-        "workload": "w",
-        "filesystem": "ext4",
-        "scheduler": scheduler,
-        "status": "ok",
-        "runs_counted": n,
-        "ai_ops_per_joule": mean,
-        "ai_mb_per_joule": mean / 100,
-        "ai_ops_per_joule_standard_deviation": 1.0 if n > 1 else None,
-        "ai_ops_per_joule_min": low,
-        "ai_ops_per_joule_max": high,
-        "ai_ops_per_joule_energy_low": None,
-        "ai_ops_per_joule_energy_high": None,
-        "calibration": None,
-    }
+def answered(folder: Path, **levels) -> answer.Answer:
+    """Of a campaign of one drive and three runs a cell, with the simulated schedulers' differences."""
+    given = {"drives": ("nvme-plp",), "filesystems": ("f2fs",), "replicates": 3, "noise": 0.002, **levels}
+    campaign = results.load(simulated_campaign.build(folder / "c", **given))
+    compared = comparison.of_campaign(campaign)
+    (group,) = answer.groups(compared, tables.cells(campaign, compared).to_dicts())
+    return answer.answer(group)
 
 
-def qualification(*cells: dict) -> str:
-    return answer.answer(answer.Group("d", "w", "", cells)).qualification
+def test_the_answer_names_all_that_are_not_separated_from_the_best(tmp_path):
+    found = answered(tmp_path, schedulers=("none", "mq-deadline", "bfq"), noise=0.012)
+    assert found.claim == "f2fs with none or mq-deadline"
+    assert re.search(r"f2fs with bfq is \d[\d.]* % worse \(\d[\d.]* to \d[\d.]* %\)$", found.qualification)
 
 
-def test_cells_whose_runs_overlap_are_not_separated():
-    told = qualification(cell("none", 100, 98, 102), cell("bfq", 98, 97, 98), cell("kyber", 90, 89, 91))
-    assert "not separated from ext4 with bfq" in told
-    assert "kyber" not in told
+def test_a_single_best_is_named_alone(tmp_path):
+    assert answered(tmp_path, schedulers=("none", "bfq")).claim == "f2fs with none"
 
 
-def test_cells_whose_runs_do_not_overlap_are_told_so_without_claiming_a_test():
-    assert "its runs' range overlaps no other cell's" in qualification(
-        cell("none", 100, 98, 102), cell("bfq", 90, 88, 92)
-    )
+def test_many_in_the_first_place_are_counted(tmp_path):
+    found = answered(tmp_path, schedulers=("none", "mq-deadline", "bfq", "kyber"), noise=0.2)
+    assert re.fullmatch(r"no single best: f2fs with [\w-]+ and 3 others not separated", found.claim)
+    assert "not separated from any other" in found.qualification
 
 
-def test_a_cell_with_one_run_is_separated_from_nothing():
-    assert "not separated from ext4 with bfq" in qualification(
-        cell("none", 100, 98, 102), cell("bfq", 50, 50, 50, n=1)
-    )
+def test_a_single_cell_has_nothing_to_be_compared_with(tmp_path):
+    found = answered(tmp_path, schedulers=("none",))
+    assert found.claim == "f2fs with none"
+    assert "nothing to compare it with" in found.qualification
 
 
-def test_a_single_cell_has_nothing_to_be_compared_with():
-    assert "nothing to compare it with" in qualification(cell("none", 100, 98, 102))
+def test_cells_with_one_run_beside_others_are_named_as_such(tmp_path):
+    def once(levels):
+        return (
+            Outcome("failed", "fio")
+            if levels["scheduler"] == "bfq" and levels["replicate"] > 1
+            else Outcome()
+        )
+
+    found = answered(tmp_path, filesystems=("f2fs", "ext4"), schedulers=("none", "bfq"), outcome=once)
+    assert found.claim == "f2fs with none"
+    assert "f2fs with bfq is" in found.qualification
+    assert "n = 3" in found.qualification
+
+
+def test_cells_without_two_blocks_in_common_are_not_separable(tmp_path):
+    def apart(levels):
+        first = levels["replicate"] == 1
+        return Outcome() if first == (levels["scheduler"] == "bfq") else Outcome("failed", "fio")
+
+    found = answered(tmp_path, schedulers=("none", "bfq"), outcome=apart)
+    assert "nothing is separable (no two cells have two blocks in common)" in found.qualification
 
 
 def test_every_figure_of_cells_and_runs_is_that_of_the_csv(demo, demo_page):
@@ -274,7 +283,9 @@ def test_both_files_are_written_into_the_report_folder_and_nothing_else(tmp_path
 
 def test_csv_is_a_format_too(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
-    assert [path.name for path in report.write(folder, ["csv"])] == ["runs.csv", "cells.csv"]
+    assert [path.name for path in report.write(folder, ["csv"])] == [
+        f"{name}.csv" for name in ("runs", "cells", "pairs", "effects", "budget", "cemp")
+    ]
 
 
 def test_an_unknown_format_is_refused_before_anything_is_written(tmp_path):
@@ -426,12 +437,51 @@ def test_a_single_run_is_a_report(tmp_path):
     assert "the only cell with a result, so nothing to compare it with" in words(page(folder))
 
 
-def test_zero_variance_is_shown_as_zero_and_ties_are_not_separated(tmp_path):
+def test_runs_that_are_all_alike_say_that_there_is_no_spread(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", replicates=2)
     edit(folder, "UPDATE result SET joules = 20, ai_ops_per_joule = 50", "UPDATE performance SET ops = 1000")
     found = words(page(folder))
-    assert "50.00 ± 0 ops/J" in found
-    assert "not separated from" in found
+    assert "50.00 ± 0.081 ops/J" in found  # of gaps, instants and V × I alone
+    assert (
+        "nothing is separable (the runs of each cell are all alike: there is no spread to test by)" in found
+    )
+    assert "Nothing varies among the runs with a result" in found
+
+
+def test_a_single_level_says_that_nothing_varies(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c", filesystems=("ext4",), schedulers=("none",), replicates=3
+    )
+    found = words(section(page(folder), "What matters, and what limits the precision"))
+    assert "Nothing varies among the runs with a result" in found
+    assert "more replicates" in found
+
+
+def test_what_matters_is_told_by_factor_with_p_as_text(replicated):
+    found = words(section(page(replicated), "What matters, and what limits the precision"))
+    assert re.search(r"Scheduler: has an effect on nvme-consumer, randwrite-fsync \(\d[\d.]* % of the", found)
+    assert "p < 0.001" in found
+    assert "not known, and in no figure: the meter's class" in found
+    for name in ("file system × scheduler", "largest AI", "run to run"):
+        assert name in found
+
+
+def test_figures_of_the_comparison_are_those_of_the_csv(replicated):
+    source = section(page(replicated), "What matters, and what limits the precision")
+    report.write(replicated, ["csv"])
+    budget = pl.read_csv(replicated / "report" / "budget.csv")
+    effects = pl.read_csv(replicated / "report" / "effects.csv")
+    shown = {cell for row in rows(source) for cell in row}
+    for frame in (budget, effects):
+        for share in frame["share_percent"].drop_nulls():
+            assert text.number(share, 2) in shown
+    pairs = pl.read_csv(replicated / "report" / "pairs.csv")
+    told = re.search(r"is ([\d.]+) % worse \(([\d.]+) to ([\d.]+) %\)", words(page(replicated)))
+    wanted = [
+        tuple(text.number(value, 2) for value in row)
+        for row in pairs.select("less_percent", "less_percent_low", "less_percent_high").iter_rows()
+    ]
+    assert told.groups() in wanted
 
 
 def test_a_further_factor_is_a_panel_of_its_own(tmp_path):

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What matters and what limits the precision: sentences and rows of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.comparison import RUN_TO_RUN, Comparison
+from analysis.report.answer import Group, Row
+from analysis.report.text import percent, probability
+from analysis.statistics.effects import BLOCK, Effect
+from analysis.statistics.ranking import ALPHA
+
+# By source of uncertainty: its heading, and what makes it less.
+PARTS = {
+    RUN_TO_RUN: ("run to run", "more replicates"),
+    "gaps": ("gaps", "a meter that loses nothing"),
+    "interpolation": ("interpolation", "a longer phase"),
+    "alignment": ("alignment", "a longer phase, or a better clock"),
+    "product": ("V × I", "shorter samples"),
+    "meter": ("meter", "a calibration, or a better class"),
+}
+
+
+def matters(compared: Sequence[Comparison]) -> list[str]:
+    """Of each factor, a sentence: where it has an effect, and where none is seen."""
+    by_source: dict[str, list[tuple[Comparison, Effect]]] = {}
+    for one in compared:
+        for effect in one.by_factor.sources if one.by_factor else ():
+            if effect.source != BLOCK and effect.p is not None:
+                by_source.setdefault(effect.source, []).append((one, effect))
+    return [_sentence(source, found) for source, found in by_source.items()]
+
+
+def _sentence(source: str, found: Sequence[tuple[Comparison, Effect]]) -> str:
+    with_effect = [_where(one, effect) for one, effect in found if effect.p <= ALPHA]
+    without = [_where(one, effect) for one, effect in found if effect.p > ALPHA]
+    told = [f"has an effect on {'; '.join(with_effect)}"] if with_effect else []
+    told += [f"{'No' if told else 'no'} effect is seen on {'; '.join(without)}"] if without else []
+    return f"{source[0].upper()}{source[1:]}: {'. '.join(told)}."
+
+
+def _where(one: Comparison, effect: Effect) -> str:
+    return f"{one.name} ({percent(effect.share)} % of the variation, p {probability(effect.p, sign=True)})"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Of one cell: relative standard uncertainty of its AI, shares of the variance, and what would help."""
+
+    cell: Row
+    standard: float
+    shares: dict[str, float]
+    unknown: str
+    remedy: str
+
+
+def budgets(group: Group) -> list[Budget]:
+    """Of each cell with an AI."""
+    found = []
+    for cell in group.ranked:
+        precision = group.comparison.precision[cell["cell"]]
+        standard = math.sqrt(sum(part**2 for part in precision.parts.values()))
+        greatest = max(precision.shares, key=precision.shares.__getitem__, default=None)
+        if RUN_TO_RUN in precision.unknown:
+            greatest = RUN_TO_RUN
+        found.append(
+            Budget(
+                cell,
+                standard,
+                precision.shares,
+                ", ".join(precision.unknown.values()),
+                PARTS[greatest][1] if greatest else "",
+            )
+        )
+    return found

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Effects of factors, Pareto fronts and Cemp."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
+
+from analysis import cemp
+from analysis.statistics import effects, pareto
+
+
+def runs(*, missing: int = 0, blocks: int = 3) -> pl.DataFrame:
+    rng = np.random.default_rng(6)
+    rows = [
+        {
+            "filesystem": f,
+            "scheduler": s,
+            "block": b,
+            "value": math.exp(
+                0.2 * (f == "xfs") + 0.1 * (s == "bfq") * (f == "f2fs") + b / 50 + 0.02 * rng.normal()
+            ),
+        }
+        for f in ("ext4", "xfs", "f2fs")
+        for s in ("none", "bfq")
+        for b in range(blocks)
+    ]
+    return pl.DataFrame(rows).sample(len(rows) - missing, seed=3)
+
+
+def of(frame: pl.DataFrame) -> effects.Effects | None:
+    return effects.of_two(*(frame[name].to_list() for name in ("filesystem", "scheduler", "block", "value")))
+
+
+@pytest.mark.parametrize("missing", [0, 4])
+def test_effects_are_those_of_statsmodels_type_2(missing):
+    frame = runs(missing=missing, blocks=4)
+    columns = frame.with_columns(y=pl.col("value").log()).to_dict(as_series=False)
+    expected = anova_lm(
+        ols("y ~ C(filesystem) * C(scheduler) + C(block)", pd.DataFrame(columns)).fit(), typ=2
+    )
+    named = {
+        "file system": "C(filesystem)",
+        "scheduler": "C(scheduler)",
+        "file system × scheduler": "C(filesystem):C(scheduler)",
+        "block": "C(block)",
+    }
+    found = of(frame)
+    total = expected["sum_sq"].sum()
+    for part in found.sources:
+        row = expected.loc[named[part.source]]
+        assert (part.freedom, part.f, part.p, part.share) == pytest.approx(
+            (row["df"], row["F"], row["PR(>F)"], row["sum_sq"] / total), rel=1e-8
+        )
+    residual = expected.loc["Residual"]
+    assert found.residual_freedom == residual["df"]
+    assert found.residual_deviation == pytest.approx(math.sqrt(residual["sum_sq"] / residual["df"]))
+
+
+def test_shares_of_a_complete_campaign_add_up_to_one():
+    found = of(runs())
+    assert sum(part.share for part in found.sources) + found.residual_share == pytest.approx(1)
+
+
+def test_the_deviation_between_blocks_is_found():
+    rng = np.random.default_rng(7)
+    shift = rng.normal(0, 0.05, 60)
+    levels = [(f, b) for b in range(60) for f in "xy"]
+    values = [math.exp(shift[b] + 0.01 * rng.normal()) for _, b in levels]
+    found = effects.of_two([f for f, _ in levels], ["none"] * 120, [b for _, b in levels], values)
+    assert found.block_deviation == pytest.approx(np.std(shift, ddof=1), rel=0.05)
+    assert found.residual_deviation == pytest.approx(0.01, rel=0.2)
+    assert [part.source for part in found.sources] == ["file system", "block"]
+
+
+@pytest.mark.parametrize(
+    ("first", "values"),
+    [("xx", [1.0, 2.0]), ("xy", [1.0, 1.0]), ("xy", [0.0, 1.0]), ("", [])],
+)
+def test_where_nothing_varies_or_a_value_is_not_positive_there_are_none(first, values):
+    assert effects.of_two(list(first), ["none"] * len(first), [1] * len(first), values) is None
+
+
+def test_one_run_a_cell_has_shares_and_no_test():
+    found = effects.of_two(["x", "y"], ["none", "none"], [1, 1], [1.0, 2.0])
+    (part,) = found.sources
+    assert (part.share, part.f, part.p) == (pytest.approx(1), None, None)
+    assert (found.residual_deviation, found.block_deviation) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ({}, []),
+        ({"x": (1, 1)}, ["x"]),
+        ({"slow": (1, 1), "fast": (2, 2)}, ["slow", "fast"]),
+        ({"good": (2, 1), "bad": (1, 2)}, ["good"]),
+        ({"x": (2, 1), "same watts": (1, 1)}, ["x"]),
+        ({"x": (2, 1), "same speed": (2, 2)}, ["x"]),
+        ({"x": (2, 1), "twin": (2, 1)}, ["x", "twin"]),
+    ],
+)
+def test_pareto_front(points, expected):
+    assert pareto.front(points) == expected
+
+
+POINTS = {
+    "frugal": cemp.Point(performance=100, ai=100, watts=1),
+    "fast": cemp.Point(performance=300, ai=75, watts=4),
+    "plain": cemp.Point(performance=200, ai=50, watts=4),
+}
+
+
+def test_cemp_is_change_of_energy_over_change_of_performance_at_three_anchors():
+    found = {change.anchor: change for change in cemp.changes(POINTS)}
+    assert {anchor: change.cell for anchor, change in found.items()} == {
+        "largest AI": "frugal",
+        "lowest power": "frugal",
+        "highest performance": "fast",
+    }
+    fast = found["highest performance"]
+    assert (fast.energy, fast.performance) == pytest.approx((4 / 3 - 1, 0.5))
+    assert fast.cemp == pytest.approx(fast.energy / fast.performance)
+
+
+def test_cemp_is_undefined_where_performance_does_not_change():
+    same = {name: cemp.Point(100, ai, watts) for name, ai, watts in (("x", 50, 2), ("y", 25, 4))}
+    assert {change.cemp for change in cemp.changes(same)} == {None}
+
+
+@pytest.mark.parametrize(
+    "points", [{}, {"x": POINTS["fast"]}, {"x": cemp.Point(0, 0, 1), "y": cemp.Point(0, 0, 2)}]
+)
+def test_no_cemp_without_two_cells_and_positive_means(points):
+    assert cemp.changes(points) == []
+
+
+def test_another_definition_can_take_its_place(monkeypatch):
+    monkeypatch.setitem(cemp.DEFINITIONS, "sum", lambda energy, performance: energy + performance)
+    change = cemp.changes(POINTS, "sum")[-1]
+    assert change.cemp == change.energy + change.performance
