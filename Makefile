@@ -6,11 +6,11 @@ SHELL := /bin/bash
 BUILD := $(CURDIR)/build
 RIG := .venv/bin/rig
 PYTEST := .venv/bin/python -m pytest
-SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' 'go.*' '*/Makefile' 2>/dev/null))
+SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
 .PHONY: test-unit test-c test-go test-python test-energy test-arrays test-powercut test-powercut-guest
-.PHONY: lint bench-agent bench-power bench-drives
+.PHONY: lint bench-agent bench-power bench-drives bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -87,6 +87,16 @@ bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/pow
 
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
 	.venv/bin/python tests/bench/bench_drives.py
+
+bench-workloads: build ## What the workload engine costs an operation, and how it scales: results/bench/workloads.json
+	.venv/bin/python tests/bench/bench_workloads.py
+
+test-soak: ## Ten minutes of varmail in memory: nothing that the engine holds grows
+	JOULERIG_SOAK_SECONDS=600 tools/go test -count=1 -v -timeout 20m -run '^TestSoak$$' ./workloads/internal/engine
+
+FUZZ_SECONDS ?= 600
+fuzz-workloads: ## The reader of the workload language under Go's fuzzer, for FUZZ_SECONDS
+	tools/go test -run='^$$' -fuzz=FuzzParse -fuzztime=$(FUZZ_SECONDS)s -fuzzminimizetime=100x ./workloads/internal/wml
 
 clean: ## Remove what was compiled
 	rm -rf $(BUILD)

@@ -20,7 +20,9 @@ import (
 var commands = map[string]func(args []string, stdout, stderr io.Writer) int{
 	"generate":      generateTrace,
 	"import-strace": importStrace,
+	"list":          list,
 	"replay":        replayLoad,
+	"run":           runWorkload,
 	"sync":          syncLoad,
 }
 

@@ -41,6 +41,7 @@ type Engine struct {
 	waits   []*semaphore
 	data    []byte // what is written, random
 
+	kept      bool // the files are of a layout before
 	countsAll bool // a limit is on what all threads do
 	all       struct{ ops, bytes atomic.Int64 }
 
@@ -97,6 +98,7 @@ func (e *Engine) Seconds() float64 {
 // are as a layout with the same workload and seed left them. It gives how many
 // files exist and the bytes written.
 func (e *Engine) LayOut(ctx context.Context, keep bool) (files, bytes int64, err error) {
+	e.kept = keep
 	for _, set := range e.sets {
 		if !keep {
 			written, err := set.LayOut(ctx, e.options.System, e.data, e.options.Seed)

@@ -143,6 +143,9 @@ func deleteFile(t *thread, o *op) error {
 	if s := t.slotOf(o); o.FD > 0 && s.file != nil {
 		return t.deleteThis(o, s)
 	}
+	if o.set == nil {
+		return t.notOpen(o)
+	}
 	files := o.set.Files
 	var f *fileset.File
 	if o.Index != nil && files.Len() > 0 {
@@ -195,6 +198,9 @@ func statFile(t *thread, o *op) error {
 		}
 		t.end(o, begin, 0)
 		return nil
+	}
+	if o.set == nil {
+		return t.notOpen(o)
 	}
 	f, err := t.pick(o, fileset.Exists)
 	if err != nil {

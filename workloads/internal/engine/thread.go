@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 
 	"golang.org/x/sys/unix"
@@ -173,6 +175,9 @@ func (s *slot) closed() {
 func (t *thread) fail(o *op, err error) error {
 	if err == nil {
 		return nil
+	}
+	if t.engine.kept && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w (--keep: expected the files of a layout with the same settings and seed)", err)
 	}
 	return fmt.Errorf("%s:%d: flowop %q: %w", t.engine.options.Program.File, o.Line, o.Name, err)
 }

@@ -50,13 +50,18 @@ func (t token) String() string {
 	return strconv.Quote(t.text)
 }
 
-// problem is an error at a line; Parse puts the file's name before it.
+// problem is an error at a line, 0 if at none; Parse puts the file's name before it.
 type problem struct {
 	line int
 	text string
 }
 
-func (p *problem) Error() string { return fmt.Sprintf("%d: %s", p.line, p.text) }
+func (p *problem) Error() string {
+	if p.line == 0 {
+		return " " + p.text
+	}
+	return fmt.Sprintf("%d: %s", p.line, p.text)
+}
 
 func failure(line int, format string, arguments ...any) error {
 	return &problem{line, fmt.Sprintf(format, arguments...)}

@@ -39,7 +39,7 @@ func parse(file, source string, overrides map[string]string) (*Program, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		if !p.overridden[name] {
-			return nil, unknownWord(p.peek().line, "variable to set", "$"+name, variableNames(p.variables))
+			return nil, unknownWord(0, "variable to set", "$"+name, variableNames(p.variables))
 		}
 	}
 	r := &resolver{parsed: p, filesets: map[string]*Fileset{}}

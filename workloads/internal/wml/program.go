@@ -39,7 +39,7 @@ type Fileset struct {
 	Size            Number  // bytes of a file, drawn for each
 	DirWidth        Number  // mean entries of a directory
 	DirGamma        float64 // shape of depth and width, 1.5 by default; 0: not random
-	DirDepth        *Number // `dirdepthrv`; nil: depth is MeanDepth with shape DirGamma
+	DirDepth        *Number // `dirdepthrv`; spread of the depth about MeanDepth; nil: a gamma of shape DirGamma
 	PreallocPercent int64   // chance that a file exists at the start
 	Parallel        bool    // `paralloc`: laid out by several threads
 	Reuse           bool    // a tree that is there is used again

@@ -19,7 +19,8 @@ const (
 type resolver struct {
 	parsed   *parser
 	filesets map[string]*Fileset
-	flowops  int // written out so far
+	flowops  int   // written out so far
+	threads  int64 // in all instances so far
 }
 
 func variableNames(variables map[string]value) []string {
@@ -84,6 +85,9 @@ func (r *resolver) fileset(n *node) (*Fileset, error) {
 		s.DirGamma = float64(f.integer("dirgamma", 1500, 0, 1_000_000)) / 1000
 		s.DirDepth = f.optional("dirdepthrv")
 	}
+	if v, has := f.get("dirwidth"); has && s.DirWidth.Mean() < 2 {
+		f.wrong("dirwidth", v, "at least 2, in the mean")
+	}
 	if f.err == nil && r.filesets[s.Name] != nil {
 		f.err = failure(n.line, "%s: defined twice", f.label())
 	}
@@ -105,6 +109,9 @@ func (r *resolver) process(n *node, names map[string]bool) (*Process, error) {
 		t, err := r.thread(inner, threads)
 		if err != nil {
 			return nil, err
+		}
+		if r.threads += p.Instances * t.Instances; r.threads > maxInstances {
+			return nil, failure(inner.line, "more than %d threads in all", maxInstances)
 		}
 		p.Threads = append(p.Threads, t)
 	}
