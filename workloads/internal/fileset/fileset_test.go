@@ -83,6 +83,7 @@ func TestThePersonalitiesHaveTheirFiles(t *testing.T) {
 			}
 			kolmogorovSmirnov(t, s, c.meanBytes)
 			depth, filesOf := shape(s)
+			t.Logf("files lie %.1f directories below the root, %d of which hold files", depth, len(filesOf))
 			if depth < c.fewest || depth > c.deepest {
 				t.Errorf("files lie %.2f directories deep, expected %v to %v", depth, c.fewest, c.deepest)
 			}

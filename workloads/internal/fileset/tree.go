@@ -96,9 +96,9 @@ func (t *tree) thing(kind *kind, path string) error {
 // depth draws a depth: at least 1, fractions cut off.
 func (t *tree) depth() int {
 	mean := t.set.MeanDepth()
-	if drawn := t.set.DirDepth; drawn != nil {
+	if drawn := t.set.DirDepth; drawn != nil && drawn.Mean() > 0 {
 		// The variable tells the shape: its mean is to be the set's.
-		return max(1, int(drawn.Float(t.random)*mean/max(drawn.Mean(), 1)))
+		return max(1, int(drawn.Float(t.random)*mean/drawn.Mean()))
 	}
 	return max(1, int(t.gamma(mean)))
 }
