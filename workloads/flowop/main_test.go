@@ -205,3 +205,23 @@ func TestASyntheticTraceIsReplayedWhole(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestAFullDiskEndsASyncAndAReplayWithTheirReports(t *testing.T) {
+	for says, script := range map[string]string{
+		"write sync-0000: no space left on device": `exec "$F" sync --directory "$D" --mode append --file-bytes 100000000 --seconds 3600`,
+		": write a: no space left on device": `seq 0 4096 8000000 | sed 's/.*/0 1 write a & 4096/' > "$D.trace"
+			exec "$F" replay "$D.trace" --directory "$D"`,
+	} {
+		command, stdout, stderr := onTmpfs(t, "2m", script)
+		var r report
+		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+			t.Fatalf("%v: %q, %q", err, stdout, stderr)
+		}
+		if code := command.ProcessState.ExitCode(); code != 1 || r.Ended != "failed" || r.Ops == 0 || !strings.HasSuffix(r.Error, says) {
+			t.Errorf("exit %d, %+v, want %s", code, r, says)
+		}
+		if strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%q is not one line", stderr)
+		}
+	}
+}
