@@ -55,6 +55,9 @@ func NewWriter(system filesys.FS, random *rand.Rand) (*Writer, error) {
 
 // File writes a file of so many bytes, and the folders it needs; an old content is gone.
 func (w *Writer) File(ctx context.Context, file string, bytes int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := w.FolderOf(file); err != nil {
 		return err
 	}
