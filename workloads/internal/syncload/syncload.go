@@ -76,20 +76,20 @@ func (s *Settings) Check() error {
 // Classes of operations, by number.
 const (
 	classWrite = iota
-	classSync
 	classTruncate
+	classSync
 )
 
 // Classes are those of the load's operations.
 func (s *Settings) Classes() []measure.Class {
-	write := "write"
+	classes := []measure.Class{{Name: "write", Kind: measure.Write}, {Name: "truncate", Kind: measure.Other}}
 	if s.Mode == Append {
-		write = "append"
+		classes[classWrite].Name = "append"
 	}
-	return []measure.Class{
-		classWrite: {Name: write, Kind: measure.Write}, classSync: {Name: s.Call, Kind: measure.Sync},
-		classTruncate: {Name: "truncate", Kind: measure.Other},
+	if s.Call != None {
+		classes = append(classes, measure.Class{Name: s.Call, Kind: measure.Sync})
 	}
+	return classes
 }
 
 // Load is a load with its files open.
