@@ -165,7 +165,7 @@ def test_every_result_of_an_emulated_array_says_that_it_is(lab: Lab, emulated):
     [run] = emulated["runs"]
     assert (run["status"], run["joules"]) == ("ok", None)
     assert run["emulated"] == dict.fromkeys(DISKS, "scsi_debug, 2 ms a request")
-    assert "emulated by scsi_debug, 2 ms a request" in emulated["output"]
+    assert "emulated by scsi_debug, 2 ms a request" in " ".join(emulated["output"].split())
     told = settings(lab, emulated, run)["drive"]
     assert {told[name]["emulated"] for name in DISKS} == {"scsi_debug, 2 ms a request"}
     done = lab.rig("report", emulated["campaign"], "--format", "html")
