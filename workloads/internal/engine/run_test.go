@@ -327,6 +327,7 @@ func TestALoadEndsWhileItsThreadsWait(t *testing.T) {
 		"block":      "flowop block name=wait",
 		"delay":      "flowop delay name=wait,value=3600",
 		"eventlimit": "flowop eventlimit name=wait",
+		"hog":        "flowop hog name=busy,value=1g,iters=1k",
 		"operations": "flowop statfile name=stat,filesetname=set",
 	} {
 		source := fmt.Sprintf("eventgen rate=1\n"+manyThreads, flowops)
