@@ -47,6 +47,16 @@ func TestUsage(t *testing.T) {
 		{"sync --directory d --ops 1 --direct --block 100", 2, "flowop sync: --block: 100: expected a multiple of 512 with --direct"},
 		{"sync --directory d --ops 1 --block 8192 --file-bytes 4096", 2, "flowop sync: --file-bytes: 4096: expected at least the 8192 of a block"},
 		{"sync --directory d --ops 1 --rate 5 --pace-seconds 1", 2, "flowop sync: --pace-seconds, --rate: expected one of them at most"},
+		{"replay --directory d", 2, "flowop replay: TRACE: missing"},
+		{"replay t --directory d --timed --speed 2", 2, "flowop replay: --timed, --speed: expected one of them at most"},
+		{"replay /none --directory d", 1, "flowop replay: trace: open /none: no such file or directory"},
+		{"generate --ops 0", 2, "flowop generate: --ops: 0: expected 1 or more"},
+		{"generate --write-share 0.8 --unlink-share 0.3", 2, "flowop generate: --write-share, --unlink-share: 0.8, 0.3: expected 0 to 1, together too"},
+		{"generate --sync-share 2", 2, "flowop generate: --sync-share: 2: expected 0 to 1"},
+		{"generate --file-bytes many", 2, `flowop generate: invalid value "many" for flag -file-bytes: "many": expected bytes, or gamma:MEAN:SHAPE`},
+		{"import-strace", 2, "flowop import-strace: FILE: missing"},
+		{"import-strace f --root r", 2, `flowop import-strace: --root: "r": expected an absolute path`},
+		{"import-strace /none", 1, "flowop import-strace: open /none: no such file or directory"},
 		{"sync --directory /none/at/all --ops 1", 1, "flowop sync: directory /none/at/all: no such file or directory"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -173,5 +183,45 @@ func TestSyncLaysOutOnceAndKeeps(t *testing.T) {
 	r = reported(t, 1, append(small, "--keep", "--ops", "10", "--file-bytes", "131072")...)
 	if want := "sync-0000: 65536 bytes: expected 131072; lay it out anew, without --keep"; r.Error != want {
 		t.Errorf("%q, want %q", r.Error, want)
+	}
+}
+
+func TestASyntheticTraceIsReplayedWhole(t *testing.T) {
+	directory := t.TempDir()
+	path := filepath.Join(directory, "trace")
+	var none bytes.Buffer
+	if code := run(strings.Fields("generate --ops 500 --files 20 --unlink-share 0.1 --threads 3 --output "+path), &none, &none); code != 0 {
+		t.Fatal(none.String())
+	}
+	for _, speed := range []string{"--speed=0", "--speed=100", "--timed"} {
+		r := reported(t, 0, "replay", path, "--directory", directory, speed)
+		if r.Ended != "completed" || r.Ops != 575 || r.Syncs != 75 || r.Files != 20 {
+			t.Errorf("%s: %+v", speed, r)
+		}
+	}
+	// Files are where the trace's end left them, so a replay that keeps them fails, and says where.
+	r := reported(t, 1, "replay", path, "--directory", directory, "--keep")
+	if r.Ended != "failed" || !strings.HasPrefix(r.Error, path+":") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFullDiskEndsASyncAndAReplayWithTheirReports(t *testing.T) {
+	for says, script := range map[string]string{
+		"write sync-0000: no space left on device": `exec "$F" sync --directory "$D" --mode append --file-bytes 100000000 --seconds 3600`,
+		": write a: no space left on device": `seq 0 4096 8000000 | sed 's/.*/0 1 write a & 4096/' > "$D.trace"
+			exec "$F" replay "$D.trace" --directory "$D"`,
+	} {
+		command, stdout, stderr := onTmpfs(t, "2m", script)
+		var r report
+		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+			t.Fatalf("%v: %q, %q", err, stdout, stderr)
+		}
+		if code := command.ProcessState.ExitCode(); code != 1 || r.Ended != "failed" || r.Ops == 0 || !strings.HasSuffix(r.Error, says) {
+			t.Errorf("exit %d, %+v, want %s", code, r, says)
+		}
+		if strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%q is not one line", stderr)
+		}
 	}
 }

@@ -23,12 +23,12 @@ func Piece(bytes int, random *rand.Rand) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	Fill(data, random)
+	fill(data, random)
 	return data, nil
 }
 
-// Fill fills data with bytes that do not compress.
-func Fill(data []byte, random *rand.Rand) {
+// fill fills data with bytes that do not compress.
+func fill(data []byte, random *rand.Rand) {
 	for i := 0; i < len(data); i += 8 {
 		word := random.Uint64()
 		for at := i; at < min(i+8, len(data)); at++ {
@@ -55,6 +55,9 @@ func NewWriter(system filesys.FS, random *rand.Rand) (*Writer, error) {
 
 // File writes a file of so many bytes, and the folders it needs; an old content is gone.
 func (w *Writer) File(ctx context.Context, file string, bytes int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := w.FolderOf(file); err != nil {
 		return err
 	}

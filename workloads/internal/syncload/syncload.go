@@ -73,36 +73,36 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// Classes of operations, by number.
+// Classes of operations, by number; the sync's is the last.
 const (
-	classWrite = iota
-	classSync
-	classTruncate
+	classWrite    = iota
+	classTruncate // of appends
 )
 
 // Classes are those of the load's operations.
 func (s *Settings) Classes() []measure.Class {
-	write := "write"
+	classes := []measure.Class{{Name: "write", Kind: measure.Write}}
 	if s.Mode == Append {
-		write = "append"
+		classes = []measure.Class{{Name: "append", Kind: measure.Write}, {Name: "truncate", Kind: measure.Other}}
 	}
-	return []measure.Class{
-		classWrite: {Name: write, Kind: measure.Write}, classSync: {Name: s.Call, Kind: measure.Sync},
-		classTruncate: {Name: "truncate", Kind: measure.Other},
+	if s.Call != None {
+		classes = append(classes, measure.Class{Name: s.Call, Kind: measure.Sync})
 	}
+	return classes
 }
 
 // Load is a load with its files open.
 type Load struct {
-	settings Settings
-	system   filesys.FS
-	threads  []*thread
-	written  atomic.Int64 // writes begun, where they are counted
+	settings  Settings
+	system    filesys.FS
+	threads   []*thread
+	syncClass int
+	written   atomic.Int64 // writes begun, where they are counted
 }
 
 // New prepares a load.
 func New(settings Settings, system filesys.FS) *Load {
-	return &Load{settings: settings, system: system}
+	return &Load{settings: settings, system: system, syncClass: len(settings.Classes()) - 1}
 }
 
 // Layout writes each thread's file, or, if keep, takes what is there; then it
@@ -288,7 +288,7 @@ func (t *thread) sync(start int64, recorder *measure.Recorder) error {
 	if err := call(t.descriptor); err != nil {
 		return filesys.Error(t.load.settings.Call, t.name, err)
 	}
-	recorder.Done(classSync, start, measure.Now(), 0)
+	recorder.Done(t.load.syncClass, start, measure.Now(), 0)
 	return nil
 }
 

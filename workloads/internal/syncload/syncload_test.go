@@ -218,7 +218,7 @@ func TestLatenciesOfAnOpenLoopCountFromTheDueTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return result.Classes[classWrite].Max, result.Classes[classSync].Max
+		return result.Classes[0].Max, result.Classes[1].Max
 	}
 	write, sync := greatest(func(s *Settings) { s.Rate = 1000 })
 	if write < 19*9e-3 || sync < 19*9e-3+10e-3 {

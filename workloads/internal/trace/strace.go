@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -45,7 +46,7 @@ func (i *Imported) String() string {
 func ImportStrace(in io.Reader, out io.Writer, root string) (*Imported, error) {
 	i := &importer{
 		Imported: Imported{LeftOut: map[string]int{}}, root: path.Clean(root),
-		tasks: map[int64]*process{}, unfinished: map[int64]pending{}, files: map[string]*traced{},
+		tasks: map[int64]*process{}, lanes: map[int64]int64{}, unfinished: map[int64]pending{}, files: map[string]*traced{},
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<24)
@@ -88,10 +89,11 @@ type description struct {
 
 // traced is a file that the trace has to do with, by its path.
 type traced struct {
-	gone, made bool
-	undecided  int   // operation that may turn out to open what was there; -1: none
-	written    int64 // from 0 up to here
-	declared   int64
+	there, gone bool  // at this line; neither: not known
+	made        bool  // by the trace
+	undecided   int   // operation that may turn out to open what was there; -1: none
+	written     int64 // from 0 up to here
+	declared    int64
 }
 
 type operation struct {
@@ -112,6 +114,8 @@ type importer struct {
 	Imported
 	root       string
 	tasks      map[int64]*process
+	lanes      map[int64]int64 // the trace's thread of each task that has made an operation
+	free       []int64         // those whose task has ended: a make has thousands of tasks, few at a time
 	unfinished map[int64]pending
 	files      map[string]*traced
 	operations []operation
@@ -197,6 +201,7 @@ func (i *importer) adopt(task int64, parent *process, shares bool) *process {
 
 // exit closes what the last thread of a process leaves open.
 func (i *importer) exit(task, timeNS int64) {
+	defer i.leave(task)
 	p := i.tasks[task]
 	delete(i.tasks, task)
 	delete(i.unfinished, task)
@@ -241,7 +246,28 @@ func (i *importer) write(out io.Writer) error {
 }
 
 func (i *importer) keep(call *straceCall, what Call, path string, rest ...any) {
-	i.operations = append(i.operations, operation{call.timeNS, call.task, what, path, rest})
+	i.operations = append(i.operations, operation{call.timeNS, i.lane(call.task), what, path, rest})
+}
+
+func (i *importer) lane(task int64) int64 {
+	lane, known := i.lanes[task]
+	switch last := len(i.free) - 1; {
+	case known:
+		return lane
+	case last >= 0:
+		lane, i.free = i.free[last], i.free[:last]
+	default:
+		lane = int64(len(i.lanes))
+	}
+	i.lanes[task] = lane
+	return lane
+}
+
+func (i *importer) leave(task int64) {
+	if lane, known := i.lanes[task]; known {
+		delete(i.lanes, task)
+		i.free = append(i.free, lane)
+	}
 }
 
 // below gives an absolute path from the root.
@@ -251,7 +277,7 @@ func (i *importer) below(absolute string) (string, bool) {
 		return "", false
 	}
 	rest = strings.TrimPrefix(rest, "/")
-	return rest, rest != ""
+	return rest, rest != "" && fs.ValidPath(rest)
 }
 
 func (i *importer) file(path string) *traced {

@@ -15,7 +15,7 @@ var straceCalls = map[string]handler{
 	"open":   func(i *importer, c *straceCall, p *process) { i.open(c, p, -1, 0) },
 	"openat": func(i *importer, c *straceCall, p *process) { i.open(c, p, 0, 1) },
 	"creat": func(i *importer, c *straceCall, p *process) {
-		c.arguments[len(c.arguments)-1] = "O_WRONLY|O_CREAT|O_TRUNC"
+		c.arguments = append(c.arguments, "O_WRONLY|O_CREAT|O_TRUNC")
 		i.open(c, p, -1, 0)
 	},
 	"close":      func(i *importer, c *straceCall, p *process) { n, _ := c.number(0); i.drop(c, p, n) },
@@ -87,15 +87,15 @@ func (i *importer) open(c *straceCall, p *process, folder, argument int) {
 // show later: what is read but was not written was there.
 func (i *importer) opening(c *straceCall, name string) Call {
 	f := i.file(name)
-	known := f.made || f.written > 0 || f.declared > 0
 	switch {
 	case c.has("O_TRUNC") || c.has("O_EXCL") || f.gone:
-		*f = traced{made: true, undecided: -1, declared: f.declared}
+		*f = traced{there: true, made: true, undecided: -1, declared: f.declared}
 		return Create
-	case c.has("O_CREAT") && !known:
-		f.made, f.undecided = true, len(i.operations)
+	case c.has("O_CREAT") && !f.there:
+		f.there, f.made, f.undecided = true, true, len(i.operations)
 		return Create
 	}
+	f.there = true
 	return Open
 }
 
@@ -213,10 +213,12 @@ func (i *importer) control(c *straceCall, p *process) {
 
 // taken says whether a name may be used: one that the trace removed was made again by somebody who was not traced.
 func (i *importer) taken(c *straceCall, name string) bool {
-	if i.file(name).gone {
+	f := i.file(name)
+	if f.gone {
 		i.LeftOut[c.name+" of a file that others made"]++
 		return false
 	}
+	f.there = true
 	return true
 }
 
@@ -241,7 +243,7 @@ func (i *importer) rename(c *straceCall, p *process, folder, argument, toFolder,
 	case !ok || !toOK || !inside || !toInside:
 		i.Outside++
 		return
-	case c.has("RENAME_") || i.isFolder(name):
+	case c.has("RENAME_EXCHANGE") || c.has("RENAME_WHITEOUT") || i.isFolder(name):
 		i.LeftOut[c.name+" of a folder, or with flags"]++
 		return
 	case name == toName || !i.taken(c, name):
@@ -249,7 +251,7 @@ func (i *importer) rename(c *straceCall, p *process, folder, argument, toFolder,
 	}
 	i.keep(c, Rename, name, toName)
 	moved := i.file(name)
-	*i.file(toName) = traced{made: moved.made, undecided: -1, written: moved.written, declared: i.file(toName).declared}
+	*i.file(toName) = traced{there: true, made: moved.made, undecided: -1, written: moved.written, declared: i.file(toName).declared}
 	*moved = traced{gone: true, undecided: -1, declared: moved.declared}
 	for _, process := range i.tasks {
 		for _, d := range process.descriptors {
