@@ -23,6 +23,7 @@ type aio struct {
 // asyncWrite is a write under way; it is its thread's again when it comes back through finished.
 type asyncWrite struct {
 	op         *op
+	file       filesys.Name
 	descriptor int
 	offset     int64
 	data       []byte
@@ -62,7 +63,8 @@ func aioWrite(t *thread, o *op) error {
 	if err != nil {
 		return err
 	}
-	offset, err := t.offset(o, s, t.size(o))
+	bytes := t.size(o)
+	offset, err := t.offset(o, s, bytes)
 	if err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ func aioWrite(t *thread, o *op) error {
 	}
 	w := t.writes.take()
 	*w = asyncWrite{
-		op: o, descriptor: s.descriptor, offset: offset, data: t.content(t.size(o)),
+		op: o, file: s.name(), descriptor: s.descriptor, offset: offset, data: t.content(bytes),
 		begin: t.begin(), finished: t.writes.finished,
 	}
 	t.writes.pending++
@@ -118,7 +120,7 @@ func (t *thread) reap(n int) error {
 		}
 		t.writes.pending--
 		if w.err != nil {
-			return t.fail(w.op, w.err)
+			return t.fail(w.op, filesys.Error("write", w.file, w.err))
 		}
 		t.endAs(w.op, w.op.class, w.begin, w.end, int64(len(w.data)))
 		t.writes.spare = append(t.writes.spare, w)

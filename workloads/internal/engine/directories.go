@@ -3,6 +3,8 @@
 package engine
 
 import (
+	"math"
+
 	"golang.org/x/sys/unix"
 
 	"joulerig/workloads/internal/fileset"
@@ -22,7 +24,8 @@ func (t *thread) directory(o *op, call string, state int, do func(filesys.Name) 
 	leaves := o.set.Leaves
 	var leaf *fileset.File
 	if o.Index != nil && leaves.Len() > 0 {
-		leaf = leaves.TakeAt(state, int(o.Index.Float(t.random)*float64(leaves.Len()/2))%leaves.Len())
+		number := o.Index.Float(t.random) * float64(leaves.Len()/2)
+		leaf = leaves.TakeAt(state, int(math.Mod(number, float64(leaves.Len()))))
 	} else {
 		leaf = leaves.Take(state)
 	}

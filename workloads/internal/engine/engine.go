@@ -48,6 +48,8 @@ type Engine struct {
 	ctx      context.Context // of the run
 	stop     context.CancelCauseFunc
 	stopping *atomic.Bool
+	failed   sync.Once
+	failure  error // the first one; to be read when all threads have ended
 }
 
 // Why a thread ends, besides failures.
@@ -141,6 +143,9 @@ func (e *Engine) Run(ctx context.Context, collector *measure.Collector) error {
 		group.Go(t.run)
 	}
 	group.Wait()
+	if e.failure != nil {
+		return e.failure
+	}
 	if err := context.Cause(e.ctx); err != errFinished {
 		return err
 	}
@@ -163,7 +168,11 @@ func (e *Engine) ended(reason error) {
 	case quit == wml.QuitAllDone && (finished || errors.As(reason, &shortage)):
 	case quit == wml.QuitFirstDone && errors.As(reason, &shortage):
 		e.stop(errFinished)
+	case finished:
+		e.stop(errFinished)
 	default:
+		// Kept apart: a failure counts also when the run's time is up already.
+		e.failed.Do(func() { e.failure = reason })
 		e.stop(reason)
 	}
 }

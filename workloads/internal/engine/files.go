@@ -117,6 +117,9 @@ func closeFile(t *thread, o *op) error {
 	if !s.isOpen {
 		return t.notOpen(o)
 	}
+	if err := t.reapAll(); err != nil { // they are on descriptors, whose numbers come again
+		return err
+	}
 	begin := t.begin()
 	err := t.system.Close(s.descriptor)
 	s.closed()
@@ -129,11 +132,7 @@ func closeFile(t *thread, o *op) error {
 
 // failOn says which call on a descriptor's file has failed.
 func (t *thread) failOn(o *op, call string, s *slot, err error) error {
-	var name filesys.Name
-	if s.file != nil {
-		name = s.file.Name
-	}
-	return t.fail(o, filesys.Error(call, name, err))
+	return t.fail(o, filesys.Error(call, s.name(), err))
 }
 
 // deleteFile removes the file of the stated descriptor, or the next one. A

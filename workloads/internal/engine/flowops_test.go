@@ -71,6 +71,10 @@ func TestWhatEachFlowopCounts(t *testing.T) {
 			flowop listdir name=c,filesetname=set,iters=3`, map[string]int64{"mkdir": 1, "rmdir": 2, "list": 3}, 0, 0},
 		{"asynchronous writes", `flowop aiowrite name=a,filesetname=full,iosize=100,random,iters=20
 			flowop aiowait name=b`, map[string]int64{"open": 1, "aiowrite": 20, "aiowait": 1}, 0, 2000},
+		{"asynchronous writes to what was deleted", `flowop openfile name=a,filesetname=full,fd=1
+			flowop deletefile name=b,fd=1
+			flowop aiowrite name=c,fd=1,iosize=100,workingset=1000,random
+			flowop closefile name=d,fd=1`, map[string]int64{"open": 1, "delete": 1, "aiowrite": 1, "close": 1}, 0, 100},
 		{"what steers a thread counts as nothing", `flowop hog name=a,value=10
 			flowop sempost name=b,target=c,value=2
 			flowop semblock name=c,value=2,highwater=9

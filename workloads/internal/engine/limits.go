@@ -20,8 +20,11 @@ type events struct {
 
 const keptNS = 5_000_000_000
 
-// take waits for n events.
+// take waits for n events; false if the run ends before.
 func (e *events) take(ctx context.Context, n int64) bool {
+	if n == 0 {
+		return true
+	}
 	e.lock.Lock()
 	e.next = max(e.next, measure.Now()-keptNS) + int64(float64(n)*e.nsPerEvent)
 	due := e.next
@@ -39,21 +42,19 @@ type limit struct {
 
 // await waits for an event for each of what the thread has done since it was here last.
 func (t *thread) await(o *op, done, perEvent int64) error {
-	if t.engine.events == nil {
-		return nil
-	}
 	events := (done - o.limit.seen) / perEvent
 	o.limit.seen += events * perEvent
-	if !t.engine.events.take(t.engine.ctx, events) {
+	return t.take(events)
+}
+
+func (t *thread) take(events int64) error {
+	if t.engine.events != nil && !t.engine.events.take(t.engine.ctx, events) {
 		return errStopped
 	}
 	return nil
 }
 
-func eventLimit(t *thread, o *op) error {
-	o.limit.seen--
-	return t.await(o, 0, 1)
-}
+func eventLimit(t *thread, _ *op) error { return t.take(1) }
 
 func opsLimit(t *thread, o *op) error { return t.await(o, o.limit.of.ops, 1) }
 

@@ -95,6 +95,37 @@ func TestAFileSystemThatFailsEndsTheLoadWithOneErrorAndItsResult(t *testing.T) {
 	}
 }
 
+// lateFailure fails the first sync, but not before the run's time is up.
+type lateFailure struct {
+	filesys.Null
+	ctx context.Context
+}
+
+func (l lateFailure) Fsync(int) error {
+	<-l.ctx.Done()
+	return unix.EIO
+}
+
+func TestAFailureCountsAlsoWhenTheTimeIsUp(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, _, err := runUntil(t, ctx, Options{Program: personality(t, "varmail", nil), System: lateFailure{ctx: ctx}, Seed: 1})
+	if !errors.Is(err, unix.EIO) {
+		t.Error(err)
+	}
+}
+
+func TestAnAsynchronousWriteThatFailsEndsTheLoad(t *testing.T) {
+	says, _ := failure(t, failingPwrite{temporary(t)}, one(`flowop aiowrite name=a,filesetname=full,iosize=100,random`))
+	if want := `test.f:7: flowop "a": write full/00000001/00000001: no space left on device`; says != want {
+		t.Errorf("%s, expected %s", says, want)
+	}
+}
+
+type failingPwrite struct{ filesys.FS }
+
+func (failingPwrite) Pwrite(int, []byte, int64) (int, error) { return -1, unix.ENOSPC }
+
 const manyThreads = `
 set $mode=0
 define fileset name=set,path=/x,size=1000,entries=100,dirwidth=10,prealloc=50
@@ -327,6 +358,7 @@ func TestALoadEndsWhileItsThreadsWait(t *testing.T) {
 		"block":      "flowop block name=wait",
 		"delay":      "flowop delay name=wait,value=3600",
 		"eventlimit": "flowop eventlimit name=wait",
+		"hog":        "flowop hog name=busy,value=1g,iters=1k",
 		"operations": "flowop statfile name=stat,filesetname=set",
 	} {
 		source := fmt.Sprintf("eventgen rate=1\n"+manyThreads, flowops)

@@ -76,13 +76,12 @@ func (p *progress) add(kind measure.Kind, bytes int64) {
 func (t *thread) run() {
 	measure.LockThread()
 	t.settle()
-	err := t.loop()
-	if reaping := t.reapAll(); err == errStopped && reaping != nil {
-		err = reaping
+	t.engine.ended(t.loop())
+	if err := t.reapAll(); err != nil {
+		t.engine.ended(err)
 	}
 	t.closeAll()
 	_ = filesys.Free(t.memory)
-	t.engine.ended(err)
 }
 
 // settle gives the thread the CPU and I/O priorities that the workload asks for, where it is allowed to.
@@ -162,6 +161,14 @@ func (t *thread) closeAll() {
 			s.closed()
 		}
 	}
+}
+
+// name is that of the slot's file; none where the thread has deleted it.
+func (s *slot) name() (name filesys.Name) {
+	if s.file != nil {
+		name = s.file.Name
+	}
+	return name
 }
 
 func (s *slot) closed() {

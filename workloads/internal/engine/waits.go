@@ -102,9 +102,11 @@ func wakeup(_ *thread, o *op) error {
 	return nil
 }
 
+const longestDelay = 1 << 32 // seconds; a Duration holds no more than twice that
+
 // delay sleeps for whole seconds.
 func delay(t *thread, o *op) error {
-	timer := time.NewTimer(time.Duration(o.Value.Int(t.random)) * time.Second)
+	timer := time.NewTimer(time.Duration(min(o.Value.Int(t.random), longestDelay)) * time.Second)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -116,8 +118,12 @@ func delay(t *thread, o *op) error {
 
 // hog keeps the CPU and its cache busy: so many stores to memory.
 func hog(t *thread, o *op) error {
+	const untilStopped = 1 << 16 // stores, after which it looks whether the run has ended
 	for n := o.Value.Int(t.random); n > 0; n-- {
 		t.hogged++
+		if n%untilStopped == 0 && t.engine.stopping.Load() {
+			return errStopped
+		}
 	}
 	return nil
 }
