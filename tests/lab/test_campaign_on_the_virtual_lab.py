@@ -217,7 +217,7 @@ def test_workloads_of_the_engine_come_to_the_host_and_load_its_drive(lab: Lab):
 
 
 def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
-    """As by Ctrl-C in a terminal: every process of the controller is interrupted, the host is told nothing."""
+    """As by Ctrl-C in a terminal: all of the controller is interrupted, the host is told nothing."""
     playbook = lab.playbook(
         name="cut-off",
         factors={**FACTORS, "workload": ["varmail"]},
