@@ -68,7 +68,8 @@ def _embedded(figure: figures.Svg, description: str) -> markupsafe.Markup:
 
 def _content(campaign: Campaign) -> dict[str, Any]:
     compared = comparison.of_campaign(campaign)
-    groups = answer.groups(compared, tables.cells(campaign, compared).to_dicts())
+    cells = tables.cells(campaign, compared).to_dicts()
+    groups = answer.groups(compared, cells)
     runs = tables.runs(campaign).to_dicts()
     settings, damaged = _settings(campaign)
     settlings, unreadable = settling.of_campaign(campaign)
@@ -87,6 +88,7 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "budgets": [(group, sources.budgets(group)) for group in groups if group.ranked],
         "changes": [(group, found) for group in groups if (found := cemp.changes(group.comparison.points))],
         "cemp_definition": cemp.DEFINITION,
+        "merits": [cell for cell in cells if cell["figure"] is not None],
         "runs": runs,
         "has_truth": any(run["true_joules"] is not None for run in runs),
         "trace": _trace(campaign, groups),
