@@ -22,6 +22,8 @@ from rig.journal import Journal
 from rig.lab import Lab
 from rig.workloads import place, reports
 
+LOST_FILE = "lost.json"  # in a run's folder: what an attempt had come to whose controller went away
+
 
 def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
     """Validate, plan and journal a campaign; nothing is left behind when that fails. Raises UserError."""
@@ -280,10 +282,13 @@ def _losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
 def _keep_files(place: Path, answer: Mapping[str, Any]) -> None:
     parts = {
         "result.json": {
-            key: value for key, value in answer.items() if key not in ("report", "settings", "health")
+            key: value
+            for key, value in answer.items()
+            if key not in ("report", "settings", "health", "earlier")
         },
         "load.json": answer.get("report"),
         "settings.json": answer.get("settings"),
+        LOST_FILE: answer.get("earlier"),
         "smart_before.json": (answer.get("health") or {}).get("before"),
         "smart_after.json": (answer.get("health") or {}).get("after"),
     }

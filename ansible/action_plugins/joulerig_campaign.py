@@ -77,6 +77,8 @@ class ActionModule(ActionBase):
             journal.finish(run["id"], "failed", f"its results could not be kept: {_one_line(error)}", {})
             raise
         self._say(run, total, status, next(r["reason"] for r in journal.runs() if r["id"] == run["id"]))
+        if (kept := journal.folder / "runs" / run["id"] / engine.LOST_FILE).exists():
+            self._display.display(f"[{run['host']}] an earlier attempt was cut off: what it did is in {kept}")
         return status
 
     def _load(self, journal, run, described, call):

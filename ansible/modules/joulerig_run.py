@@ -58,6 +58,10 @@ counters:
   description: "Block-layer counters over the workload phase, an external journal's added."
   type: dict
   returned: when there was a load, on drives that count
+earlier:
+  description: "What an attempt that lost its controller had come to: status lost, and the rest as here."
+  type: dict
+  returned: when there was one
 touched:
   description: "write_bytes and discard_bytes by drive, from mkfs until it was unmounted; null: not counted."
   type: dict
@@ -76,7 +80,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-import time
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -87,6 +90,7 @@ from ansible.module_utils.joulerig import (
     drive,
     filesystem,
     load,
+    lost,
     pagecache,
     phases,
     provenance,
@@ -104,6 +108,8 @@ def execute(p, result):
     """The run; fills `result` as it goes, so that an error leaves what was known by then."""
     with contextlib.ExitStack() as undo:
         undo.enter_context(drive.HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
+        if earlier := lost.take(p["run"]):
+            result["earlier"] = earlier
         filesystem.check(p["filesystem"])
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
@@ -168,7 +174,7 @@ def execute(p, result):
             loading.lay_out()
             result["settings"]["caches"] = pagecache.drop(folder)
         with recorder.phase("idle"):
-            time.sleep(p["phases"]["idle"])
+            load.pause(p["phases"]["idle"])
         recorder.begin("workload")
         before = [blockqueue.stat(one) for one in counting]
         done = loading.load()
@@ -188,7 +194,7 @@ def execute(p, result):
             _check_array_kept_quiet(p)
         with recorder.phase("tail"):
             os.sync()
-            time.sleep(p["phases"]["tail"])
+            load.pause(p["phases"]["tail"])
         result["health"]["after"] = of_each(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
 
@@ -247,8 +253,11 @@ def main():
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
     result = {"changed": False, "status": "ok", "reason": "", "phases": [], "clock": []}
     result.update(settings={}, health={})
+    load.end_in_good_order()
     try:
         execute(module.params, result)
+    except KeyboardInterrupt:
+        result.update(status="failed", reason="interrupted")
     except (Refused, Failed, OSError) as error:
         errors = tools.chain(error)
         reason = "; then: ".join(str(e) for e in errors)
@@ -256,6 +265,8 @@ def main():
             result.update(status="not-run", reason=f"refused: {reason}")
         else:
             result.update(status="failed", reason=reason)
+    if load.controller_left():
+        lost.keep(module.params["run"], result)
     module.exit_json(**result)
 
 

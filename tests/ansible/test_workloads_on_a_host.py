@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible.module_utils.joulerig import fio, load, pagecache, phases, workload
+from ansible.module_utils.joulerig import fio, load, lost, pagecache, phases, workload
 from ansible.module_utils.joulerig.tools import Failed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -374,6 +374,34 @@ def test_the_controller_left_when_nobody_reads_the_output():
     os.close(reader)
     assert load.controller_left(writer)
     os.close(writer)
+
+
+def test_a_pause_ends_when_the_controller_leaves():
+    reader, writer = os.pipe()
+    threading.Timer(0.1, os.close, [reader]).start()
+    with pytest.raises(Failed, match="the connection to the controller is gone"):
+        load.pause(60, writer)
+    os.close(writer)
+
+
+def test_a_pause_takes_its_time():
+    before = time.monotonic()
+    load.pause(0.2)
+    assert time.monotonic() - before >= 0.2
+
+
+def test_a_result_that_nobody_took_is_kept_until_the_run_is_taken_up_again(tmp_path):
+    folder = str(tmp_path / "lost")
+    assert lost.take("c-1", folder) is None
+    lost.keep("c-1", {"status": "failed", "reason": "interrupted", "report": {"ops": 7}}, folder)
+    assert lost.take("c-2", folder) is None
+    assert lost.take("c-1", folder) == {"status": "lost", "reason": "interrupted", "report": {"ops": 7}}
+    assert os.listdir(folder) == []
+
+
+def test_a_kept_result_that_cannot_be_read_says_so(tmp_path):
+    (tmp_path / "c-1.json").write_text("{")
+    assert "cannot be read" in lost.take("c-1", str(tmp_path))["reason"]
 
 
 def test_a_load_that_does_not_end_is_ended():

@@ -238,6 +238,11 @@ def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
         running.kill()
         running.wait()
     wait_for(lambda: not left_on_the_host(), 120, "the host is as it was")
+    [cut_off] = [name for name in lab.campaigns() if name.startswith("cut-off")]
+    [run] = lab.results_of(cut_off)["runs"]
+    kept = json.loads(lab.ssh(f"cat /var/lib/joulerig/lost/{run['id']}.json"))
+    assert (kept["status"], kept["report"]["ended"]) == ("lost", "interrupted")
+    assert kept["report"]["ops"] > 0
 
 
 def _classes(lab: Lab, found, run) -> list[str]:

@@ -176,6 +176,16 @@ def test_its_files_are_kept(journal, bench, influxd):
     assert "report" not in json.loads((place / "result.json").read_text())
 
 
+def test_what_an_attempt_without_its_controller_had_come_to_is_kept_beside(journal, bench, influxd):
+    power(influxd)
+    earlier = {"status": "lost", "reason": "interrupted", "report": {"ops": 7}}
+    run = settle(journal, bench, {**answer(), "earlier": earlier})
+    assert run["status"] == "ok"
+    place = journal.folder / "runs" / run["id"]
+    assert json.loads((place / "lost.json").read_text()) == earlier
+    assert "earlier" not in json.loads((place / "result.json").read_text())
+
+
 def test_a_meter_that_lost_too_much_makes_it_partial(journal, bench, influxd):
     power(influxd, lost=1)
     run = settle(journal, bench, answer())

@@ -16,6 +16,7 @@ from ansible.module_utils.joulerig.tools import Failed, complaint, not_found
 
 LOOK_SECONDS = 0.25
 PATIENCE_SECONDS = 30  # until what was asked to end has written its report
+LEFT = "the connection to the controller is gone"
 SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
 _libc = ctypes.CDLL(None)
 
@@ -33,6 +34,22 @@ def controller_left(descriptor=1):
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def pause(seconds, descriptor=1):
+    """Wait, without a wake-up in between. Raises Failed when the controller leaves."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    end = time.monotonic() + seconds
+    while (rest := end - time.monotonic()) > 0:
+        if poll.poll(1000 * rest):
+            raise Failed(f"interrupted: {LEFT}")
+
+
+def end_in_good_order():
+    """A signal that asks this process to end is an interruption: what was set is put back."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
 
 
 def attend(who, command, timeout, look=None, left=controller_left, **options):
@@ -61,7 +78,7 @@ def _watch(process, who, end, look, left):
             if look:
                 look()
             if left():
-                return f"{who}: interrupted: the connection to the controller is gone"
+                return f"{who}: interrupted: {LEFT}"
             if time.monotonic() > end:
                 return f"{who}: still running after its time"
     except KeyboardInterrupt:
