@@ -232,21 +232,36 @@ func TestTheSameSeedGivesTheSameOperations(t *testing.T) {
 	}
 }
 
-// With other threads beside it, what a thread draws stays the same: how many
-// operations of which size, though not on which file.
+// With other threads beside it a thread writes the same lengths and contents, though to other files.
 func TestWhatAThreadDrawsDoesNotDependOnTheOthers(t *testing.T) {
-	draws := func(threads string) (sizes []int64) {
-		e, err := New(Options{Program: personality(t, "varmail", map[string]string{"nthreads": threads}),
-			System: filesys.Null{}, Seed: 5})
+	writes := func(threads string) (writes []string) {
+		program := personality(t, "varmail", map[string]string{"nthreads": threads})
+		own := program.Processes[0].Threads[0]
+		own.Flowops = append(own.Flowops, &wml.Flowop{
+			Kind: wml.FinishOnCount, Name: "end", Target: "fetch", Iterations: wml.Fixed(1), Value: wml.Fixed(100),
+		})
+		program.Quit = wml.QuitAllDone
+		e, err := New(Options{Program: program, System: filesys.Null{}, Seed: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 100 {
-			sizes = append(sizes, e.threads[0].random.Int64N(16384))
+		first := &recording{FS: filesys.Null{}}
+		e.threads[0].system = first
+		if _, err := measured(context.Background(), e); err != nil {
+			t.Fatal(err)
 		}
-		return sizes
+		for _, call := range first.calls {
+			if strings.HasPrefix(call, "write") {
+				writes = append(writes, call)
+			}
+		}
+		return writes
 	}
-	expect(t, "draws", draws("16"), draws("1"))
+	alone := writes("1")
+	if len(alone) < 190 {
+		t.Fatalf("%d writes", len(alone))
+	}
+	expect(t, "writes", writes("16"), alone)
 }
 
 func TestRandomAccessIsAlignedAndWithinTheWorkingSet(t *testing.T) {

@@ -104,7 +104,7 @@ func (t *thread) loop() error {
 	return errStopped
 }
 
-// each does flowops in turn, each as often as it says. An error that is nil ends nothing.
+// each does flowops in turn, each as often as it says. Any error ends the thread.
 func (t *thread) each(ops []*op) error {
 	for _, o := range ops {
 		for n := o.Iterations.Int(t.random); n > 0; n-- {
