@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,20 +115,17 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         schedulers = _in_order(campaign.definition["factors"]["scheduler"], of_both["scheduler"])
         which = " · ".join(part for part in (drive, workload, further) if part)
         note = f" · {emulated[drive]}" if drive in emulated else ""
-        console.print(
-            f"AI in ops/J [least, greatest by energy] · {which}{mark}{note}", markup=False, soft_wrap=True
-        )
-        table = Table()
-        table.add_column("file system")
-        for scheduler in schedulers:
-            table.add_column(scheduler, justify="right")
+        filesystems = _in_order(campaign.definition["factors"]["filesystem"], of_both["filesystem"])
         best = of_both["ai_ops_per_joule"].max()
-        for filesystem in _in_order(campaign.definition["factors"]["filesystem"], of_both["filesystem"]):
-            row = of_both.filter(pl.col("filesystem") == filesystem)
-            table.add_row(
-                filesystem, *(_cell(row.filter(pl.col("scheduler") == s), best) for s in schedulers)
-            )
-        console.print(table)
+        unit = of_both["unit"].drop_nulls()[:1].to_list()
+        op = f" · an op is a {unit[0]}" if unit and unit != ["operation"] else ""
+        console.print(
+            f"AI in ops/J [least, greatest by energy] · {which}{mark}{note}{op}", markup=False, soft_wrap=True
+        )
+        console.print(_matrix(of_both, filesystems, schedulers, partial(_cell, best=best)))
+        if title := _figure_title(of_both):
+            console.print(f"{title} · {which}{mark}{note}", markup=False, soft_wrap=True)
+            console.print(_matrix(of_both, filesystems, schedulers, _figure))
     runs = tables.runs(campaign)
     errors = runs["error_percent"].drop_nulls()
     if len(errors):
@@ -156,6 +155,36 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         + (" (one run a cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else "")
     )
     return console.export_text().rstrip()
+
+
+def _matrix(
+    cells: pl.DataFrame, filesystems: list[str], schedulers: list[str], text: Callable[[pl.DataFrame], str]
+) -> Table:
+    """A file system a row, a scheduler a column, in each place the `text` of its cell (or of no cell)."""
+    table = Table()
+    table.add_column("file system")
+    for scheduler in schedulers:
+        table.add_column(scheduler, justify="right")
+    for filesystem in filesystems:
+        row = cells.filter(pl.col("filesystem") == filesystem)
+        table.add_row(filesystem, *(text(row.filter(pl.col("scheduler") == s)) for s in schedulers))
+    return table
+
+
+def _figure_title(cells: pl.DataFrame) -> str:
+    """What the cells' figure of merit is: "notpm in 1/min, higher is better"; empty where they have none."""
+    with_one = cells.filter(pl.col("figure").is_not_null())
+    if with_one.is_empty():
+        return ""
+    cell = with_one.row(0, named=True)
+    return f"{cell['figure_name']} in {cell['figure_unit']}, {cell['figure_better']} is better"
+
+
+def _figure(cell: pl.DataFrame) -> str:
+    if cell.is_empty() or cell["figure"][0] is None:
+        return "–"
+    deviation = cell["figure_standard_deviation"][0]
+    return f"{cell['figure'][0]:.4g}" + (f" ± {deviation:.2g}" if deviation is not None else "")
 
 
 def _foundations(campaign: Campaign) -> list[str]:

@@ -80,6 +80,7 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "caveat": answer.caveat(groups),
         "heat_maps": [(group, _heat_map(campaign, group)) for group in groups],
         "groups": groups,
+        "merits": [cell for cell in cells if cell["figure"] is not None],
         "runs": runs,
         "has_truth": any(run["true_joules"] is not None for run in runs),
         "trace": _trace(campaign, groups),

@@ -202,6 +202,21 @@ def test_losses_are_summed_by_rail(demo, demo_page):
 # Virtual lab
 
 
+def test_a_programs_figure_of_merit_is_shown_and_bytes_it_does_not_count_are_not(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c", drives=("nvme-plp",), schedulers=("none",), replicates=2
+    )
+    assert "Figures of merit" not in page(folder)
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        database.execute(
+            "UPDATE performance SET read_bytes = NULL, mb_per_second = NULL, unit = 'transaction',"
+            " figure_name = 'notpm', figure_unit = '1/min', figure = 480.5, figure_better = 'higher'"
+        )
+    shown = words(page(folder))
+    assert "Figures of merit" in shown
+    assert "notpm 480.5 0 1/min higher transaction" in shown
+
+
 def test_every_figure_and_its_caption_of_a_virtual_lab_says_so(demo_page):
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", demo_page, flags=re.S)
     assert len(captions) == 4

@@ -107,6 +107,24 @@ def test_a_drive_without_a_rail_shows_its_rate(tmp_path):
     assert f"{run['performance']['ops_per_second']:.1f} ops/s, no rail" in results.ai_table_text(folder)
 
 
+MERIT = (
+    "UPDATE performance SET read_bytes = NULL, syncs = NULL, mb_per_second = NULL, unit = 'transaction',"
+    " figure_name = 'notpm', figure_unit = '1/min', figure = 480.25, figure_better = 'higher'"
+)
+
+
+def test_a_programs_figure_of_merit_has_a_table_of_its_own(folder):
+    assert "notpm" not in results.ai_table_text(folder)
+    edit(folder, MERIT)
+    text = results.ai_table_text(folder)
+    assert "notpm in 1/min, higher is better · nvme-plp · randwrite-fsync · VIRTUAL LAB" in text
+    assert text.count(" 480.2 ") == len(results.as_json(folder)["runs"])
+    assert "VIRTUAL LAB · an op is a transaction" in text
+    run = results.as_json(folder)["runs"][0]
+    assert (run["performance"]["figure"], run["performance"]["mb_per_second"]) == (480.25, None)
+    assert run["ai_mb_per_joule_energy_low"] is None
+
+
 def test_each_level_of_a_further_factor_has_a_table_of_its_own(tmp_path):
     folder = simulated_campaign.build(
         tmp_path / "j", drives=["nvme-plp"], extra_factors={"journal": ["internal", "sata-plp"]}

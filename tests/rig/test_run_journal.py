@@ -178,6 +178,40 @@ def test_a_journal_of_version_2_takes_two_drives_of_one_meter_with_a_rail_of_one
         assert {row["drive"] for row in journal.rows("energy", "study-1-0001")} == {"hdd-1", "hdd-2"}
 
 
+def as_of_version_3(folder):
+    """Makes a journal what version 3 was: a workload whose bytes are known and that has no figure of merit."""
+    with sqlite3.connect(folder / "journal.sqlite") as db:
+        db.execute("DROP TABLE performance")
+        db.execute(
+            "CREATE TABLE performance (run TEXT PRIMARY KEY REFERENCES run(id), seconds REAL NOT NULL,"
+            " ops INTEGER NOT NULL, read_bytes INTEGER NOT NULL, write_bytes INTEGER NOT NULL,"
+            " syncs INTEGER NOT NULL, ops_per_second REAL NOT NULL, mb_per_second REAL NOT NULL,"
+            " latency_p50_seconds REAL, latency_p99_seconds REAL)"
+        )
+        db.execute(
+            "INSERT INTO performance VALUES ('study-1-0002', 2.0, 8, 0, 4096, 8, 4.0, 0.002, 0.1, NULL)"
+        )
+        db.execute("PRAGMA user_version = 3")
+
+
+def test_a_journal_of_version_3_keeps_its_performance_and_takes_a_programs(folder):
+    fresh = columns(folder)
+    as_of_version_3(folder)
+    assert columns(folder) != fresh
+    with closing(Journal(folder)) as journal:
+        assert columns(folder) == fresh
+        [done] = journal.rows("performance", "study-1-0002")
+        assert (done["ops"], done["write_bytes"], done["latency_p50_seconds"]) == (8, 4096, 0.1)
+        assert (done["unit"], done["figure"]) == ("operation", None)
+        run = journal.take("h1")
+        merit = {"unit": "pass", "figure_name": "seconds a pass", "figure": 3.5, "figure_better": "lower"}
+        journal.finish(
+            run["id"], "ok", "", {"performance": [{"seconds": 2.0, "ops": 1, "ops_per_second": 0.5, **merit}]}
+        )
+        [kept] = journal.rows("performance", run["id"])
+        assert (kept["read_bytes"], kept["figure"]) == (None, 3.5)
+
+
 def test_an_upgrade_that_breaks_off_leaves_the_old_journal(folder, monkeypatch):
     as_of_version_1(folder)
     before = columns(folder)
