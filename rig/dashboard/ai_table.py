@@ -22,7 +22,7 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
     interval, where the journal has one), n, share (of the block's best mean, 0..1), mark
     ('best', 'tied' or ''). Only ok runs count: a partial run's meter failed. Where there is only a partial
     run that has a value, that is shown with n = 0. Where ok runs have no joules, their drives having no rail,
-    unmetered: n, and ops and mb per second.
+    unmetered: n, and ops and mb per second. There is no mb where a run's bytes are not known.
     """
     blocks: dict[tuple[str, ...], dict[str, Any]] = {}
     of_cell: dict[int, list[tuple[str, dict[str, Any]]]] = {}
@@ -70,6 +70,7 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
                 cell["unmetered"] = {"n": len(runs_without)} | {
                     metric: ratio_of_sums([result[work] for result in runs_without], seconds).mean
                     for metric, work in WORK.items()
+                    if _known(runs_without, work)
                 }
         for metric, work in WORK.items():
             for cell in cells:
@@ -83,7 +84,7 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
 def _figure(measured: list[tuple[str, dict[str, Any]]], work: str) -> dict[str, Any] | None:
     counting = [result for status, result in measured if status == "ok"]
     shown = counting or [result for status, result in measured if status == "partial"]
-    if not shown:
+    if not shown or not _known(shown, work):
         return None
     ratio = ratio_of_sums([result[work] for result in shown], [result["joules"] for result in shown])
     figure = {"mean": ratio.mean, "low": ratio.least, "high": ratio.greatest, "n": len(counting)}
@@ -95,6 +96,10 @@ def _figure(measured: list[tuple[str, dict[str, Any]]], work: str) -> dict[str, 
         ),
     )
     return figure | ({"energy_low": reach[0], "energy_high": reach[1]} if reach else {})
+
+
+def _known(results: Sequence[dict[str, Any]], work: str) -> bool:
+    return all(result[work] is not None for result in results)
 
 
 def _mark(figures: list[dict[str, Any]]) -> None:

@@ -211,6 +211,18 @@ def test_ok_runs_without_joules_show_their_rate(journal: WritableJournal):
     assert [run["ops_per_second"] for run in message["runs"]] == [100.0, 300.0]
 
 
+@pytest.mark.parametrize("joules", [None, 50.0])
+def test_of_a_load_whose_bytes_are_not_known_only_operations_are_shown(journal: WritableJournal, joules):
+    [run] = journal.plan(filesystems=("ext4",), schedulers=("none",))
+    journal.end(run, T0, ops=1000, joules=joules)
+    journal.database.execute(
+        "UPDATE performance SET read_bytes = NULL, write_bytes = NULL, mb_per_second = NULL"
+    )
+    found = cell(told(journal), "ext4", "none")
+    assert (found if joules else found["unmetered"])["ops"]
+    assert "mb" not in (found if joules else found["unmetered"])
+
+
 def test_a_partial_run_without_joules_is_not_taken_for_one_on_a_drive_without_rails(journal: WritableJournal):
     [run] = journal.plan(filesystems=("ext4",), schedulers=("none",))
     journal.end(run, T0, "partial", "meter tap1 is silent", 1000)

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import signal
 import sqlite3
+import subprocess
 from collections import Counter
 
 import httpx
 import pytest
-from lab_driver import FACTORS, Lab
+from lab_driver import BIN, FACTORS, ROOT, Lab
+from programs import wait_for
 
 from analysis.influx import Client
 
@@ -210,6 +214,30 @@ def test_workloads_of_the_engine_come_to_the_host_and_load_its_drive(lab: Lab):
     assert counted["write_bytes"] / 1024 / syncs == pytest.approx(16.0, rel=0.1)
     assert counted["flushes"] / syncs == pytest.approx(2.0, rel=0.1)
     assert lab.ssh("pgrep -c flowop || true").strip() == "0"
+
+
+def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
+    """As by Ctrl-C in a terminal: all of the controller is interrupted, the host is told nothing."""
+    playbook = lab.playbook(
+        name="cut-off",
+        factors={**FACTORS, "workload": ["varmail"]},
+        phases={"idle_seconds": 0, "workload_seconds": 600, "tail_seconds": 0},
+    )
+
+    def left_on_the_host() -> str:
+        return lab.ssh("pgrep -x 'flowop|fio' || true; grep /run/joulerig/mnt /proc/mounts || true").strip()
+
+    running = subprocess.Popen(
+        [BIN / "rig", "run", str(playbook)], cwd=ROOT, env=lab.environment, start_new_session=True
+    )
+    try:
+        wait_for(lambda: "\n" in left_on_the_host(), 300, "a load on the host")
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.wait(60) == 130
+    finally:
+        running.kill()
+        running.wait()
+    wait_for(lambda: not left_on_the_host(), 120, "the host is as it was")
 
 
 def _classes(lab: Lab, found, run) -> list[str]:

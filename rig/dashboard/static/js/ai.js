@@ -84,7 +84,7 @@ function fill(td, cell, figure) {
   const rate = figure ? null : cell.unmetered;
   const done = (figure ?? rate)?.n ?? 0;
   td.replaceChildren(
-    make("span", { class: "value" }, mark, figure ? number(figure.mean) : rate ? `${number(rate[metric])} ${RATES[metric]}` : "–"),
+    make("span", { class: "value" }, mark, figure ? number(figure.mean) : rate?.[metric] != null ? `${number(rate[metric])} ${RATES[metric]}` : "–"),
     make("small", {}, [`n ${done}/${cell.planned}`, ...flags].filter(Boolean).join(" ")),
   );
   td.classList.toggle("best", figure?.mark === "best");
