@@ -33,7 +33,7 @@ def planned(mapping, bench):
         (("factors", "filesystem"), ["ext5"], ["campaign.factors.filesystem", "'ext5'", "allowed: ext2, ext3, ext4"]),
         (("factors", "scheduler"), ["cfq"], ["campaign.factors.scheduler.0", "'cfq'", "'mq-deadline'", "'kyber'"]),
         (("factors", "scheduler"), [None], ["campaign.factors.scheduler.0", "None"]),
-        (("factors", "workload"), ["webserver"], ["campaign.factors.workload", "'webserver'", "randwrite-fsync"]),
+        (("factors", "workload"), ["webservr"], ["campaign.factors.workload", "'webservr' is unknown; nearest is 'webserver'", "randwrite-fsync"]),
         (("factors", "workload"), [], ["campaign.factors.workload", "at least 1"]),
         (("factors", "filesystem"), ["xfs", "xfs"], ["campaign.factors.filesystem", "'xfs' is there twice"]),
         (("drives",), ["slow"], ["campaign.drives", "'slow'", "allowed: fast, hdd-1, hdd-2, bare, pair"]),

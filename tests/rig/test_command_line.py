@@ -113,7 +113,10 @@ def test_a_playbook_that_is_no_text(rig, state, tmp_path):
             {"factors": {"filesystem": ["ext5"], "scheduler": ["none"], "workload": ["seqwrite"]}},
             "'ext5' is unknown",
         ),
-        ({"drives": ["nvme-9"]}, "campaign.drives: 'nvme-9' is unknown; allowed: nvme-plp"),
+        (
+            {"drives": ["nvme-9"]},
+            "campaign.drives: 'nvme-9' is unknown; nearest is 'nvme-plp'; allowed: nvme-plp",
+        ),
     ],
 )
 def test_a_mistake_in_a_campaign(rig, state, tmp_path, command, changes, told):

@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -107,6 +106,3 @@ def must(problem):
     """Raises Failed where there is a problem."""
     if problem:
         raise Failed(problem)
-
-
-PYTHON = [sys.executable, "-B"]  # a script that is run leaves nothing beside itself

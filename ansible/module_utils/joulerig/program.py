@@ -3,10 +3,12 @@
 
 import json
 import os
+import sys
 
 from ansible.module_utils.joulerig.flowop import done_of
-from ansible.module_utils.joulerig.load import PYTHON, attend, must
+from ansible.module_utils.joulerig.load import attend, must
 
+PYTHON = [sys.executable, "-B"]  # a script that is run leaves nothing beside itself
 LONGEST_SECONDS = 3600  # of the layout, and of the last pass: whole ones are done
 
 
