@@ -42,6 +42,8 @@ def test_grep_searches_every_file_in_each_pass(tmp_path, source):
     assert report["ops"] == 4 * len(lengths)
     assert report["read_bytes"] == sum(map(len, FILES.values())) * len(lengths)
     assert report["details"]["lines_found"] == 3
+    assert report["details"]["source"] == "linux.tar.gz"
+    assert report["details"]["grep"].startswith("grep ")
     assert report["figure"] == {
         "name": "pass",
         "unit": "s",
@@ -83,6 +85,8 @@ def test_make_builds_from_nothing_in_each_pass(tmp_path, source):
     assert report["ops"] == 2 * len(lengths)
     assert report["write_bytes"] > 0
     assert report["read_bytes"] is None
+    assert report["details"]["source"] == "linux.tar.gz"
+    assert report["details"]["gcc"].startswith("gcc ")
     assert report["figure"]["value"] == pytest.approx(sum(lengths) / len(lengths))
     assert (report["figure"]["name"], report["figure"]["better"]) == ("pass", "lower")
 

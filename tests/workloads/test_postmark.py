@@ -39,6 +39,7 @@ def test_a_load_is_whole_passes_and_leaves_no_file(tmp_path):
         "better": "higher",
     }
     assert report["read_bytes"] > 0 < report["write_bytes"]
+    assert report["details"]["postmark"].startswith("PostMark v1.5")
     assert (
         0.5
         <= report["seconds"]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 
 import pytest
@@ -77,6 +79,18 @@ def test_a_load_of_nothing_fails_and_leaves_its_report(place, name, missing):
     assert report["ended"] == "failed"
     assert report["error"].endswith(missing)
     assert report["ops"] == 0
+
+
+def test_a_report_to_what_is_no_file_replaces_nothing(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    script = Script("kernel_grep", tmp_path / "load")
+    script.output = pipe
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert script.run("load", 1).returncode == 1
+    assert set(json.loads(os.read(reader, 1 << 16))) == REPORT
+    os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_a_source_that_is_not_there(tmp_path):

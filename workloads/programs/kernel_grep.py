@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import program
 
@@ -31,7 +32,13 @@ def load(given: program.Given, record: program.Record) -> None:
         raise program.Failed(f"{folder}: holds no file; allowed: a folder after `layout`")
     lengths: list[float] = []
     record.read_bytes = record.write_bytes = record.syncs = 0
-    record.details |= {"files": len(sizes), "pass_seconds": lengths, "cold": given.settings["cold"]}
+    record.details |= {
+        "source": Path(given.settings["source"]).name,
+        "grep": program.tool_version("grep"),
+        "files": len(sizes),
+        "pass_seconds": lengths,
+        "cold": given.settings["cold"],
+    }
     with record.measured():
         for _ in record.passes():
             if given.settings["cold"]:

@@ -43,9 +43,11 @@ def load(given: program.Given, record: program.Record) -> None:
     lengths: list[float] = []
     record.write_bytes = 0
     record.details |= {
+        "source": Path(given.settings["source"]).name,
         "pass_seconds": lengths,
         "cold": given.settings["cold"],
         "make": program.tool_version("make"),
+        "gcc": program.tool_version("gcc"),
     }
     build = folder / "build"
     with record.measured():

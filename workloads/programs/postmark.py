@@ -51,6 +51,7 @@ def load(given: program.Given, record: program.Record) -> None:
         for number in record.passes():
             seconds, output = _one_pass(folder, commands(given.settings, given.seed * 1000 + number))
             read, written = moved(output)
+            record.details["postmark"] = output.partition("\n")[0].strip()
             lengths.append(seconds)
             record.ops += given.settings["transactions"]
             record.read_bytes += read

@@ -196,7 +196,10 @@ def _given(arguments: argparse.Namespace, defaults: Mapping[str, Any], least: Ma
 
 
 def write_whole(path: Path, text: str) -> None:
-    """The file with that text, or none of it."""
+    """The file with that text, or none of it; a device such as /dev/null stays one."""
+    if path.exists() and not path.is_file():
+        path.write_text(text)
+        return
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_text(text)
     part.replace(path)

@@ -257,9 +257,7 @@ def _check(cluster: Cluster, record: program.Record) -> None:
     record.details["consistency"] = {number: count == 0 for number, count in broken.items()}
     for number, count in broken.items():
         if count:
-            raise program.Failed(
-                f"tpcc: consistency condition {number} is broken {count} times after the load"
-            )
+            raise program.Failed(f"consistency condition {number} is broken {count} times after the load")
 
 
 def _programs() -> Path:
