@@ -138,7 +138,8 @@ class _Making:
         if answer.get("filled"):
             events.append(("filled", {**by, "times": answer["filled"]}))
         # What a call that broke off did to the drive is not known, whatever it counted.
-        touched = answer["touched"] if answer["status"] in ("ok", "not-run") else {}
+        broke_off = answer["status"] != "ok" and answer.get("changed", True)
+        touched = {} if broke_off else answer["touched"]
         amounts = {key: touched.get(key) for key in ("write_bytes", "discard_bytes")}
         counter = drive_state.counter_bytes(answer.get("health"))
         self._note(*events, ("ended", {**by, **amounts, "counter_bytes": counter}))
