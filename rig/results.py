@@ -32,7 +32,7 @@ def not_ok(journal: Journal) -> list[dict[str, Any]]:
 
 
 def write_tables(folder: Path) -> list[Path]:
-    """runs.csv and cells.csv of a campaign, in its report folder."""
+    """The tables of a campaign as CSV, in its report folder."""
     return tables.write(results.load(folder), folder / "report")
 
 
@@ -154,6 +154,9 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     console.print(
         f"{campaign.id}: {counts}; * is the best of its table"
         + (" (one run a cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else "")
+        + ("; ± is half of the 95 % interval" if cells["ai_ops_per_joule_interval_low"].count() else "")
+        + ("; cells of a table that share a letter are not separated" if cells["letters"].count() else ""),
+        soft_wrap=True,
     )
     return console.export_text().rstrip()
 
@@ -284,8 +287,11 @@ def _cell(cell: pl.DataFrame, best: float | None) -> str:
             return f"{row['ops_per_second']:.1f} ops/s, no rail"
         return row["status"]
     text = f"{row['ai_ops_per_joule']:.1f}"
-    if row["ai_ops_per_joule_standard_deviation"] is not None:
-        text += f" ± {row['ai_ops_per_joule_standard_deviation']:.1f}"
+    if row["ai_ops_per_joule_interval_low"] is not None:
+        half = (row["ai_ops_per_joule_interval_high"] - row["ai_ops_per_joule_interval_low"]) / 2
+        text += f" ± {half:.1f}"
+    if row["letters"] is not None:
+        text += f" {row['letters']}"
     if row["calibration"] == "expired":
         text += EXPIRED
     text += " *" if row["ai_ops_per_joule"] == best else "  "

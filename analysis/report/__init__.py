@@ -20,7 +20,7 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
     folder : path
         `results/<campaign-id>`.
     formats : sequence of "html", "pdf", "csv"
-        report.html, report.pdf, and runs.csv with cells.csv.
+        report.html, report.pdf, and the tables of analysis.tables.write.
 
     Returns
     -------

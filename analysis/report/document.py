@@ -20,7 +20,7 @@ from weasyprint.urls import URLFetcher
 
 from analysis import baseline, cemp, comparison, ledger, meters, power, steady_state, tables, uncertainty
 from analysis.energy import EnergyBudget
-from analysis.report import answer, figures, fonts, settling, sources, text
+from analysis.report import answer, figures, fonts, settling, sources, standings, text
 from analysis.results import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
 
 _HERE = Path(__file__).parent
@@ -81,6 +81,11 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "answers": [answer.answer(group) for group in groups],
         "caveat": answer.caveat(groups),
         "heat_maps": [(group, _heat_map(campaign, group)) for group in groups],
+        "standings": [
+            (group, standings.figure(group, virtual=campaign.virtual))
+            for group in groups
+            if len(group.ranked) > 1
+        ],
         "groups": groups,
         "effects": [group for group in groups if group.comparison.by_factor],
         "matters": sources.matters(compared),

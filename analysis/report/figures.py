@@ -67,7 +67,8 @@ class Svg:
     width_inches: float
 
 
-def _svg(figure: Figure, virtual: bool) -> Svg:
+def to_svg(figure: Figure, virtual: bool) -> Svg:
+    """A drawn figure as text; one of a virtual lab says so in itself."""
     if virtual:
         # Also in the picture itself: a figure that is copied out of the report goes on saying so.
         figure.text(
@@ -117,7 +118,7 @@ def heat_map(
         axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
         for spine in axes.spines.values():
             spine.set_visible(False)
-        return _svg(figure, virtual)
+        return to_svg(figure, virtual)
 
 
 def _heat_cell(axes: Axes, column: int, row: int, cell: Row | None, shade: Normalize, colours) -> None:
@@ -194,7 +195,7 @@ def power_trace(points: pl.DataFrame, phases: Sequence[Phase], *, virtual: bool)
             borderaxespad=0.2,
             ncols=len(rails),
         )
-        return _svg(figure, virtual)
+        return to_svg(figure, virtual)
 
 
 def _label_phases(axes: Axes, phases: Sequence[Phase], origin: int) -> None:
@@ -277,7 +278,7 @@ def measured_against_true(runs: Sequence[Run], *, virtual: bool) -> Svg:
             handletextpad=0.1,
             borderaxespad=0,
         )
-        return _svg(figure, virtual)
+        return to_svg(figure, virtual)
 
 
 def rounds(
@@ -308,4 +309,4 @@ def rounds(
             axes.set_xlabel("round", labelpad=2)
             axes.set_ylabel(label)
             axes.spines[["top", "right"]].set_visible(False)
-        return _svg(figure, virtual)
+        return to_svg(figure, virtual)

@@ -20,7 +20,7 @@ from simulated_campaign import Outcome
 from weasyprint.urls import FatalURLFetchingError
 
 from analysis import comparison, report, results, steady_state, tables
-from analysis.report import answer, document, figures, text
+from analysis.report import answer, document, figures, standings, text
 
 
 def page(folder: Path) -> str:
@@ -229,7 +229,7 @@ def test_a_programs_figure_of_merit_is_shown_and_bytes_it_does_not_count_are_not
 
 def test_every_figure_and_its_caption_of_a_virtual_lab_says_so(demo_page):
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", demo_page, flags=re.S)
-    assert len(captions) == 4
+    assert len(captions) == 6
     assert all("Virtual lab" in caption for caption in captions)
     for caption in re.findall(r"<caption>(.*?)</caption>", demo_page, flags=re.S):
         assert "Virtual lab" in caption or caption.startswith(("Controller", "Runs that", "Left out"))
@@ -578,6 +578,26 @@ def test_a_heat_map_prints_the_value_of_each_cell_and_why_one_has_none(tmp_path)
             assert f"<!-- {text.number(one['ai_ops_per_joule'])} -->" in drawn
     for told in ("failed", "partial,", "not run", "not in plan"):
         assert f"<!-- {told}" in drawn
+
+
+@pytest.mark.parametrize(("replicates", "letters"), [(1, 0), (3, 3)])
+def test_a_ranking_has_a_number_a_cell_letters_where_tested_and_the_front(tmp_path, replicates, letters):
+    campaign = results.load(
+        simulated_campaign.build(
+            tmp_path / "c",
+            drives=("nvme-plp",),
+            filesystems=("f2fs",),
+            noise=0.001,
+            replicates=replicates,
+        )
+    )
+    compared = comparison.of_campaign(campaign)
+    (group,) = answer.groups(compared, tables.cells(campaign, compared).to_dicts())
+    drawn = standings.figure(group, virtual=False).text
+    for rank, one in enumerate(group.ranked, start=1):
+        assert f"<!-- {answer.combination(one)}  {rank} -->" in drawn
+        assert f"<!-- {rank} -->" in drawn
+    assert len(re.findall("<!-- [abc] -->", drawn)) == letters
 
 
 def test_a_long_trace_is_thinned_and_keeps_its_extremes():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""runs.csv and cells.csv."""
+"""Tables of runs and cells, and all tables as CSV."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from analysis import atomic, results, tables
+from analysis import atomic, comparison_tables, results, tables
 from analysis.indicator import within_energy
+
+ALL_COLUMNS = (
+    tables.RUN_COLUMNS,
+    tables.CELL_COLUMNS,
+    comparison_tables.PAIR_COLUMNS,
+    comparison_tables.EFFECT_COLUMNS,
+    comparison_tables.BUDGET_COLUMNS,
+    comparison_tables.CEMP_COLUMNS,
+)
 
 
 def test_runs_have_the_journals_figures_to_the_last_bit(tmp_path):
@@ -89,7 +98,7 @@ def test_a_run_has_the_worst_calibration_of_its_meters(tmp_path):
 
 def test_one_run_leaves_the_spread_blank(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c"))
-    _, path = tables.write(campaign, tmp_path / "report")
+    _, path, *_ = tables.write(campaign, tmp_path / "report")
     cells = pl.read_csv(path)
     assert cells["ai_ops_per_joule_standard_deviation"].null_count() == cells.height
     assert cells["ai_ops_per_joule_relative_spread"].null_count() == cells.height
@@ -121,16 +130,14 @@ def test_a_cell_that_never_ran_has_no_figures(tmp_path):
 
 def test_a_campaign_without_runs_has_headers_alone(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c", drives=()))
-    for path, columns in zip(
-        tables.write(campaign, tmp_path / "report"), (tables.RUN_COLUMNS, tables.CELL_COLUMNS), strict=True
-    ):
+    for path, columns in zip(tables.write(campaign, tmp_path / "report"), ALL_COLUMNS, strict=True):
         assert path.read_text().strip() == ",".join(columns)
 
 
 def test_reasons_with_commas_quotes_and_line_breaks_survive(tmp_path):
     reason = 'fio: "exit code 1",\nand more'
     folder = simulated_campaign.build(tmp_path / "c", outcome=lambda _: Outcome("failed", reason))
-    path, _ = tables.write(results.load(folder), tmp_path / "report")
+    path, *_ = tables.write(results.load(folder), tmp_path / "report")
     assert set(pl.read_csv(path)["reason"]) == {reason}
 
 
@@ -151,8 +158,12 @@ def test_columns_with_a_dimension_name_their_unit():
         "runs_counted",
         "figure",  # its unit is another column
         "figure_standard_deviation",
+        "degrees_of_freedom",
+        "f",
+        "p",
+        "cemp",
     }
-    for columns in (tables.RUN_COLUMNS, tables.CELL_COLUMNS):
+    for columns in ALL_COLUMNS:
         for name, kind in columns.items():
             if kind in (pl.Int64, pl.Float64) and name not in plain:
                 assert unit.search(name), name

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis import tables
+from analysis.results import load
 from rig import results
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
@@ -145,3 +147,15 @@ def test_emulated_drives_are_told_with_every_run_and_table(folder):
         assert run["emulated"] == ({"sata-plp": by} if run["cell"].startswith("sata-plp/") else {})
     tables = [line for line in results.ai_table_text(folder).splitlines() if line.startswith("AI in")]
     assert [line.endswith(f"emulated by {by}") for line in tables] == ["sata-plp" in line for line in tables]
+
+
+def test_replicates_come_with_half_of_their_interval_and_letters(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c", drives=["nvme-plp"], filesystems=["f2fs"], schedulers=["none", "bfq"], replicates=3
+    )
+    text = results.ai_table_text(folder)
+    best = tables.cells(load(folder)).sort("ai_ops_per_joule").row(-1, named=True)
+    half = (best["ai_ops_per_joule_interval_high"] - best["ai_ops_per_joule_interval_low"]) / 2
+    assert f"{best['ai_ops_per_joule']:.1f} ± {half:.1f} a *" in text
+    closing = "± is half of the 95 % interval; cells of a table that share a letter are not separated"
+    assert text.endswith(closing)
