@@ -32,13 +32,15 @@ class Rig:
         self.jobs.mkdir()
         self.calls["fio"] = tool(
             "fio",
-            f"""for word in "$@"; do case "$word" in --output=*) output=${{word#--output=}} ;; *) job=$word ;; esac; done
+            f"""for word in "$@"; do job=$word; done
 {{ env | grep ^JOULERIG_; cat "$job"; }} > {self.jobs}/$(ls {self.jobs} | wc -l)
 for way in prerun postrun; do sed -n "s/^exec_$way=//p" "$job" | sh > /dev/null; done
 next=$(head -1 {self.iops}); [ "$(wc -l < {self.iops})" -eq 1 ] || sed -i 1d {self.iops}
-echo "{{\\"jobs\\": [{{\\"jobname\\": \\"j\\", \\"error\\": ${{error:-0}}, \\"job_runtime\\": 2000," > "$output"
-echo '"read": {{"total_ios": 0, "io_bytes": 0}},' >> "$output"
-echo "\\"write\\": {{\\"total_ios\\": $((next * 2)), \\"io_bytes\\": 0}}}}]}}" >> "$output"
+echo '{{'
+echo "\\"jobs\\": [{{\\"jobname\\": \\"j\\", \\"error\\": ${{error:-0}}, \\"job_runtime\\": 2000,"
+echo '"read": {{"total_ios": 0, "io_bytes": 0}},'
+echo "\\"write\\": {{\\"total_ios\\": $((next * 2)), \\"io_bytes\\": 0}}}}]"
+echo '}}'
 """,
         )
         self.say(1000)

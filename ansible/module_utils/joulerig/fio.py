@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Load by a fio job file: its I/O is time-stamped from within fio, its progress told every second."""
 
+import contextlib
 import json
 import os
 import re
@@ -21,10 +22,10 @@ CHATTER = re.compile(r" : Saving output of (pre|post)run in ")
 
 
 class Workload:
-    """A definition {name, job, environment}: the text of a fio job file.
+    """A definition {name, job, environment}: the text of a fio job file; `environment` is not needed.
 
     The job file reads its surroundings from the environment, as any fio job file can: JOULERIG_DIRECTORY,
-    JOULERIG_SECONDS, JOULERIG_SEED, and what the definition adds.
+    JOULERIG_SECONDS, JOULERIG_SEED, and what `environment` adds.
     """
 
     def __init__(self, definition, surroundings):
@@ -60,6 +61,9 @@ class Workload:
     def load(self):
         """Load; gives what became of it (Done)."""
         stamps = os.path.join(self._surroundings.scratch, "stamps")
+        for one in (stamps + ".begin", stamps + ".end"):  # of a load before
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(one)
         points = self._surroundings.points
         problem, progress = self._fio(
             STAMPS.format(stamps=stamps),

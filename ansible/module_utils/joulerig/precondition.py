@@ -3,8 +3,7 @@
 
 import os
 
-from ansible.module_utils.joulerig import fio, steady_state
-from ansible.module_utils.joulerig.load import Surroundings, must
+from ansible.module_utils.joulerig import fio, load, steady_state
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 LEAST_BYTES_PER_SECOND = 10e6  # a drive that fills more slowly is given up
@@ -37,7 +36,7 @@ def purge(lease, method):
 def fill(lease, size_bytes, seed, scratch):
     """Write the whole drive once, from its beginning to its end."""
     seconds = size_bytes / LEAST_BYTES_PER_SECOND
-    must(_job("fill", FILL, lease, seconds, seed, scratch).load().problem)
+    _load("fill", FILL, lease, seconds, seed, scratch)
 
 
 def rounds(lease, job, asked, scratch, tell):
@@ -49,33 +48,33 @@ def rounds(lease, job, asked, scratch, tell):
     made = []
     while len(made) < asked["at_most"]:
         number = asked["before"] + len(made) + 1
-        load = _job(job["name"], job["text"], lease, asked["seconds"], asked["seed"] + number, scratch)
-        made.append(_round(number, load.load()))
+        seed = asked["seed"] + number
+        done = _load(job["name"], job["text"], lease, asked["seconds"], seed, scratch)
+        made.append(_round(number, done.start, done.end, done.report))
         tell(made[-1])
         if steady_state.judge([{"iops": one["iops"]} for one in made]).steady:
             break
     return made
 
 
-def _round(number, done):
-    must(done.problem)
-    ops = fio.counts(done.report)["ops"]
-    milliseconds = max(job["job_runtime"] for job in done.report["jobs"])
+def _round(number, start, end, report):
+    ops = fio.counts(report)["ops"]
+    milliseconds = max(job["job_runtime"] for job in report["jobs"])
     if not ops or not milliseconds:
         raise Failed(f"round {number}: the drive did not one operation")
     return {
         "number": number,
         "ops": ops,
         "iops": ops / milliseconds * 1000,
-        "start_ns": done.start,
-        "end_ns": done.end,
+        "start_ns": start,
+        "end_ns": end,
     }
 
 
-def _job(name, text, lease, seconds, seed, scratch):
-    for stamps in ("stamps.begin", "stamps.end"):  # of the round before
-        if os.path.exists(path := os.path.join(scratch, stamps)):
-            os.unlink(path)
+def _load(name, text, lease, seconds, seed, scratch):
+    """Run a job on the raw drive to its end."""
     definition = {"name": name, "job": text, "environment": {"JOULERIG_DEVICE": lease.device()}}
-    folder = os.path.join(scratch, "empty")
-    return fio.Workload(definition, Surroundings(folder, round(seconds), seed, scratch, None))
+    empty = os.path.join(scratch, "empty")
+    done = fio.Workload(definition, load.Surroundings(empty, round(seconds), seed, scratch, None)).load()
+    load.must(done.problem)
+    return done
