@@ -36,6 +36,15 @@ type interval struct {
 // partial is the report's name while it is not whole.
 func partial(path string) string { return path + ".partial" }
 
+// create opens what becomes the report: a file beside it, so that it is there whole or not at all. What is no
+// regular file (a pipe, /dev/null) is written itself and stays what it is.
+func create(path string) (*os.File, error) {
+	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
+		return os.OpenFile(path, os.O_WRONLY, 0)
+	}
+	return os.Create(partial(path))
+}
+
 func (o *Options) openOutputs(stdout io.Writer) (out *outputs, err error) {
 	out = &outputs{options: o, stdout: stdout}
 	defer func() {
@@ -44,7 +53,7 @@ func (o *Options) openOutputs(stdout io.Writer) (out *outputs, err error) {
 		}
 	}()
 	if o.Output != "" {
-		if out.reportFile, err = os.Create(partial(o.Output)); err != nil {
+		if out.reportFile, err = create(o.Output); err != nil {
 			return out, fmt.Errorf("--output: %w", err)
 		}
 	}
@@ -69,7 +78,7 @@ func (out *outputs) dial() (err error) {
 func (out *outputs) close() {
 	if out.reportFile != nil {
 		out.reportFile.Close()
-		os.Remove(out.reportFile.Name()) // gone already where it became the report
+		os.Remove(partial(out.options.Output)) // gone already where it became the report
 	}
 	if out.intervalsFile != nil {
 		out.intervalsFile.Close()
@@ -133,6 +142,9 @@ func (out *outputs) report(report Report) error {
 	}
 	if _, err := out.reportFile.Write(text); err != nil {
 		return err
+	}
+	if out.reportFile.Name() == out.options.Output {
+		return nil
 	}
 	return os.Rename(out.reportFile.Name(), out.options.Output)
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"errors"
 	"fmt"
 	"net"
@@ -190,6 +191,32 @@ func TestTheSeriesGoesToFileAndHostAgent(t *testing.T) {
 	left, _ := filepath.Glob(filepath.Join(directory, "*.partial"))
 	if len(left) > 0 {
 		t.Errorf("%v left", left)
+	}
+}
+
+func TestAReportGoesIntoAPipeAndNotInItsPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan []byte, 1)
+	go func() {
+		text, _ := os.ReadFile(path)
+		read <- text
+	}()
+	out, err := (&Options{Output: path}).openOutputs(io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.report(Report{}); err != nil {
+		t.Fatal(err)
+	}
+	out.close()
+	if text := <-read; !strings.HasPrefix(string(text), "{") {
+		t.Errorf("%q came through the pipe", text)
+	}
+	if there, err := os.Stat(path); err != nil || there.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("the pipe is now %v, %v", there, err)
 	}
 }
 
