@@ -32,15 +32,17 @@ class Rig:
         self.jobs.mkdir()
         self.calls["fio"] = tool(
             "fio",
-            f"""for word in "$@"; do job=$word; done
+            f"""output=/dev/stdout
+for word in "$@"; do case "$word" in --output=*) output=${{word#--output=}} ;; *) job=$word ;; esac; done
 {{ env | grep ^JOULERIG_; cat "$job"; }} > {self.jobs}/$(ls {self.jobs} | wc -l)
 for way in prerun postrun; do sed -n "s/^exec_$way=//p" "$job" | sh > /dev/null; done
 next=$(head -1 {self.iops}); [ "$(wc -l < {self.iops})" -eq 1 ] || sed -i 1d {self.iops}
-echo '{{'
-echo "\\"jobs\\": [{{\\"jobname\\": \\"j\\", \\"error\\": ${{error:-0}}, \\"job_runtime\\": 2000,"
-echo '"read": {{"total_ios": 0, "io_bytes": 0}},'
-echo "\\"write\\": {{\\"total_ios\\": $((next * 2)), \\"io_bytes\\": 0}}}}]"
-echo '}}'
+cat > "$output" <<END
+{{
+"jobs": [{{"jobname": "j", "error": 0, "job_runtime": 2000, "read": {{"total_ios": 0, "io_bytes": 0}},
+"write": {{"total_ios": $((next * 2)), "io_bytes": 0}}}}]
+}}
+END
 """,
         )
         self.say(1000)
