@@ -275,6 +275,22 @@ def report(
         out.print(paths.short(path))
 
 
+@app.command()
+def compare(
+    before: Annotated[str, typer.Argument(help="Campaign id.")],
+    after: Annotated[str, typer.Argument(help="Campaign id.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show what changed from one campaign to another, and whether it is more than chance."""
+    from rig import changes, journal, paths
+
+    folders = [journal.find(paths.results(), campaign) for campaign in (before, after)]
+    if as_json:
+        print(json.dumps(changes.as_json(*folders), indent=1))
+        return
+    out.print(changes.text(*folders, out.width), markup=False, soft_wrap=True)
+
+
 def main() -> None:
     """Run the command line: a user's error is one line on stderr and exit code 2."""
     from analysis.influx import InfluxError

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from analysis.statistics import LOG_ROUNDING
+
 BLOCK = "block"
-_ROUNDING = 1e-10  # standard deviation of logarithms: less than this is rounding, not spread
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def of_two(
     y = np.log(values) - np.log(values).mean()
     one, other, block = _indicators(first), _indicators(second), _indicators(blocks)
     both = _indicators(list(zip(first, second, strict=True)))
-    if np.ptp(y) <= _ROUNDING or both.shape[1] == 1:
+    if np.ptp(y) <= LOG_ROUNDING or both.shape[1] == 1:
         return None
     full = _fit(y, both, block)
     steps = {
@@ -94,7 +95,7 @@ def _table(found: dict[str, tuple[float, int]], residual: float, freedom: int, r
     squares = {name: max(0.0, square) for name, (square, degrees) in found.items() if degrees > 0}
     total = sum(squares.values()) + residual
     mean = residual / freedom if freedom > 0 else None
-    testable = mean is not None and math.sqrt(mean) > _ROUNDING
+    testable = mean is not None and math.sqrt(mean) > LOG_ROUNDING
     sources = []
     for name, square in squares.items():
         degrees = found[name][1]

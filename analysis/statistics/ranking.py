@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.statistics import letters
+from analysis.statistics import LOG_ROUNDING, letters
 
 ALPHA = 0.05
 PRELIMINARY_ALPHA = (
@@ -21,7 +21,6 @@ PRELIMINARY_ALPHA = (
 )
 FEWEST_FOR_VARIANCES = 4  # runs a cell: below these a test of variances sees nothing
 TUKEY, SIDAK = "Tukey-Kramer", "paired t, Šidák"
-_ROUNDING = 1e-10  # standard deviation of logarithms: less than this is rounding, not spread
 
 Runs = Mapping[str, Sequence[tuple[int, float]]]  # by cell: (block, value) of each run
 
@@ -141,7 +140,7 @@ def _untestable(runs: Runs, model: _Model | None) -> str:
         return "one run a cell: the spread between runs is unknown"
     if model.freedom < 1:
         return "no two cells have two blocks in common"
-    if model.deviation <= _ROUNDING:
+    if model.deviation <= LOG_ROUNDING:
         return "the runs of each cell are all alike: there is no spread to test by"
     return ""
 
@@ -182,7 +181,7 @@ class _Model:
         of_cells = [self.residuals[self.cell_of == cell] for cell in range(len(self.cells))]
         if min(map(len, of_cells)) < FEWEST_FOR_VARIANCES:
             return None
-        if min(np.std(residuals) for residuals in of_cells) <= _ROUNDING:
+        if min(np.std(residuals) for residuals in of_cells) <= LOG_ROUNDING:
             return 0.0  # one has no spread, others have: Bartlett's statistic has no bound
         return float(stats.bartlett(*of_cells).pvalue)
 
@@ -220,19 +219,22 @@ def _paired(runs: Runs, alpha: float) -> Iterator[Pair]:
     for one, other in combinations(runs, 2):
         common = sorted(logs[one].keys() & logs[other].keys())
         differences = np.array([logs[one][block] - logs[other][block] for block in common])
-        if len(common) < 2 or np.std(differences) <= _ROUNDING:
+        if len(common) < 2 or np.std(differences) <= LOG_ROUNDING:
             continue
         freedom = len(common) - 1
         error = float(np.std(differences, ddof=1)) / math.sqrt(len(common))
         difference = float(differences.mean())
         reach = float(stats.t.isf(level / 2, freedom)) * error
-        yield Pair(one, other, difference, reach, partial(_sidak_p, abs(difference) / error, count, freedom))
+        yield Pair(one, other, difference, reach, partial(_paired_p, abs(difference) / error, count, freedom))
 
 
-def _sidak_p(statistic: float, count: int, freedom: int) -> float:
-    """p of the greatest of `count` two-sided t statistics."""
-    alone = min(1.0, 2 * float(stats.t.sf(statistic, freedom)))
-    return 1.0 if alone == 1.0 else -math.expm1(count * math.log1p(-alone))
+def _paired_p(statistic: float, count: int, freedom: int) -> float:
+    return sidak(2 * float(stats.t.sf(statistic, freedom)), count)
+
+
+def sidak(p: float, count: int) -> float:
+    """A p-value adjusted for being the least of `count`."""
+    return 1.0 if p >= 1 else -math.expm1(count * math.log1p(-p))
 
 
 def _by_block(found: Sequence[tuple[int, float]]) -> dict[int, float]:

@@ -316,3 +316,9 @@ def test_plain_ansible_refuses_a_campaign_on_one_line_and_leaves_nothing(state, 
     assert playbook.ansible(path, paths.ROOT / "inventory.ini", log=log) == 2
     assert playbook.failure(log).startswith("playbooks/odd.yml: campaign.replicates: 0: ")
     assert not (state / "results").exists()
+
+
+def test_campaigns_to_compare_have_to_be_there(rig):
+    done = rig("compare", "no-such-campaign", "another")
+    assert done.returncode == 2
+    assert "no campaign 'no-such-campaign'" in done.stderr
