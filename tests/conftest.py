@@ -11,7 +11,7 @@ from influxd import Influxd
 
 # What needs little of a processor, or only waits: `make test` runs it beside the virtual lab's own tests. The
 # others measure times or rates, and have the machine for themselves.
-BESIDE_THE_LAB = {"analysis", "ansible", "dashboard", "meters", "rig"}
+BESIDE_THE_LAB = {"analysis", "ansible", "dashboard", "meters", "rig", "workloads"}
 TIMED = {"test_families.py"}
 
 

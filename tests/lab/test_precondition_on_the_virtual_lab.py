@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -11,7 +12,11 @@ from lab_driver import Lab
 
 from rig.drive_state import Ledger
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif("JOULERIG_WORKLOADS" not in os.environ, reason="make test-workloads runs these"),
+]
 
 DRIVE, SERIAL, SIZE = "nvme-plp", "JRNVP0001", 4 << 30
 FILESYSTEMS = ["ext4", "f2fs", "xfs", "btrfs"]

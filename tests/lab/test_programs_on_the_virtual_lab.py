@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from lab_driver import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif("JOULERIG_WORKLOADS" not in os.environ, reason="make test-workloads runs these"),
+]
 
 WORKLOADS = ("postmark", "kernel-grep-library")
 FIGURES = {"postmark": ("transactions", "higher"), "kernel-grep-library": ("pass", "lower")}
