@@ -52,7 +52,16 @@ import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import blockqueue, clock, drive, phases, precondition, provenance, tools
+from ansible.module_utils.joulerig import (
+    blockqueue,
+    clock,
+    drive,
+    load,
+    phases,
+    precondition,
+    provenance,
+    tools,
+)
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take
@@ -130,8 +139,11 @@ def main():
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
     result = {"changed": False, "status": "ok", "reason": "", "purged": "", "filled": 0, "rounds": []}
     result.update(clock=[], touched=NOTHING, settings={})
+    load.end_in_good_order()
     try:
         execute(module.params, result)
+    except KeyboardInterrupt:
+        result.update(status="failed", reason="interrupted")
     except (Refused, Failed, OSError) as error:
         errors = tools.chain(error)
         reason = "; then: ".join(str(e) for e in errors)
