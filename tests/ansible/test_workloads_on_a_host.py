@@ -408,7 +408,15 @@ def test_a_load_that_does_not_end_is_ended():
     assert load.attend("load", ["sleep", "60"], 0) == "load: still running after its time"
 
 
-def test_an_interrupt_ends_the_load_and_what_it_did_is_kept(tmp_path):
+@pytest.fixture
+def interruptible():
+    """SIGINT does what it does in a terminal; who was started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_ends_the_load_and_what_it_did_is_kept(tmp_path, interruptible):
     (tmp_path / "report").touch()
     interrupt = threading.Event()
 

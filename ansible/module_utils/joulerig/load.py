@@ -47,7 +47,7 @@ def pause(seconds, descriptor=1):
 
 def end_in_good_order():
     """A signal that asks this process to end is an interruption: what was set is put back."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
 
 
