@@ -231,7 +231,7 @@ def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
         [BIN / "rig", "run", str(playbook)], cwd=ROOT, env=lab.environment, start_new_session=True
     )
     try:
-        wait_for(lambda: "\n" in left_on_the_host(), 300, "a load on the host")
+        wait_for(lambda: _seconds_of_load(lab) > 3, 300, "a load on the host, its files laid out")
         os.killpg(running.pid, signal.SIGINT)
         assert running.wait(60) == 130
     finally:
@@ -243,6 +243,12 @@ def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
     kept = json.loads(lab.ssh(f"cat /var/lib/joulerig/lost/{run['id']}.json"))
     assert (kept["status"], kept["report"]["ended"]) == ("lost", "interrupted")
     assert kept["report"]["ops"] > 0
+
+
+def _seconds_of_load(lab: Lab) -> int:
+    """How long flowop has been loading; 0 while it does not, or lays out its files."""
+    running = lab.ssh("ps -o etimes=,args= -C flowop || true").splitlines()
+    return max((int(line.split()[0]) for line in running if "--keep" in line), default=0)
 
 
 def _classes(lab: Lab, found, run) -> list[str]:
