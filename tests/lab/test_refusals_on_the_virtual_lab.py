@@ -80,10 +80,13 @@ def test_an_array_is_measured_as_the_sum_of_its_members_rails(lab: Lab):
     ("changes", "words"),
     [
         ({"replicats": 2}, "unknown key 'replicats'; allowed: "),
-        ({"factors": {**FACTORS, "filesystem": ["ext5"]}}, "'ext5' is unknown; allowed: ext2, ext3, ext4"),
-        ({"factors": {**FACTORS, "workload": ["varmale"]}}, "'varmale' is unknown; allowed: "),
+        ({"factors": {**FACTORS, "filesystem": ["ext5"]}}, "'ext5' is unknown; nearest is 'ext4'; allowed: "),
+        (
+            {"factors": {**FACTORS, "workload": ["varmale"]}},
+            "'varmale' is unknown; nearest is 'varmail'; allowed: ",
+        ),
         ({"factors": {**FACTORS, "scheduler": ["cfq"]}}, "'none', 'mq-deadline', 'bfq' or 'kyber'"),
-        ({"drives": ["nvme-lost"]}, "'nvme-lost' is unknown; allowed: "),
+        ({"drives": ["nvme-lost"]}, "'nvme-lost' is unknown; nearest is 'nvme-plp'; allowed: "),
     ],
     ids=["key", "file-system", "workload", "scheduler", "drive"],
 )
