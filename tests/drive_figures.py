@@ -3,7 +3,16 @@
 
 from __future__ import annotations
 
-from rig.virtuallab.profile import Disk
+from rig.virtuallab.profile import Disk, Flash
+
+
+def alone_us(flash: Flash) -> dict[str, float]:
+    """Microseconds of a 4 KiB read and write, one at a time: command, page, link."""
+    latency = flash.latency_us
+    return {
+        "read": latency.read + latency.page_read + 4096e6 / flash.read_bytes_per_second,
+        "write": latency.write + 4096e6 / flash.write_bytes_per_second,
+    }
 
 
 def random_read_us(disk: Disk) -> float:

@@ -37,13 +37,13 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "virtuallab")]
 
-from drive_figures import outermost_bytes_per_second, random_read_us  # noqa: E402
+from drive_figures import alone_us, outermost_bytes_per_second, random_read_us  # noqa: E402
 from nbd_load import load  # noqa: E402
 from programs import end, wait_for  # noqa: E402
 from twins import Twin, twin_as  # noqa: E402
 
 from rig.virtuallab import profile  # noqa: E402
-from rig.virtuallab.profile import Flash, Profile  # noqa: E402
+from rig.virtuallab.profile import Profile  # noqa: E402
 
 ROOT = TESTS.parent
 BAR_IOPS = 100_000
@@ -132,10 +132,10 @@ def best(measure, better=max):
     return better(measure() for _ in range(ATTEMPTS))
 
 
-def served_iops(server, seconds, depth=FULL_QUEUE):
+def served_iops(server, seconds):
     load(server, "write", depth=4, block=1 << 20, seconds=1)  # no holes: reads are of data
     return {
-        kind: best(lambda kind=kind: load(server, f"rand{kind}", depth=depth, seconds=seconds).iops)
+        kind: best(lambda kind=kind: load(server, f"rand{kind}", depth=FULL_QUEUE, seconds=seconds).iops)
         for kind in ("read", "write")
     }
 
@@ -174,15 +174,6 @@ def _own_time(twin, kind, seconds):
     served = sum(after["served_counts"]) - sum(before["served_counts"])
     outside = seen.mean_us - (after["served_ns_total"] - before["served_ns_total"]) / 1e3 / served
     return seen.median_us - outside, outside
-
-
-def alone_us(flash: Flash) -> dict[str, float]:
-    """What a 4 KiB operation takes alone: command, page, link."""
-    latency = flash.latency_us
-    return {
-        "read": latency.read + latency.page_read + 4096e6 / flash.read_bytes_per_second,
-        "write": latency.write + 4096e6 / flash.write_bytes_per_second,
-    }
 
 
 def slowed(described: Profile) -> Profile:

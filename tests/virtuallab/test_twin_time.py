@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from drive_figures import outermost_bytes_per_second, random_read_us
+from drive_figures import alone_us, outermost_bytes_per_second, random_read_us
 from nbd_load import load
 from programs import wait_for
 from twins import Twin, twin_of
@@ -55,16 +55,6 @@ def watched(twin, *arguments, **options):
     return result, watch.stop()
 
 
-def alone_us(name):
-    """Microseconds of a 4 KiB read and write, one at a time, from the profile's figures."""
-    flash = profile.load(name).flash
-    latency = flash.latency_us
-    return {
-        "read": latency.read + latency.page_read + 4096e6 / flash.read_bytes_per_second,
-        "write": latency.write + 4096e6 / flash.write_bytes_per_second,
-    }
-
-
 @pytest.fixture(scope="module")
 def transport_us(tmp_path_factory):
     """Median round trip of a 4 KiB operation through nbdkit, its socket and the client: no model of time."""
@@ -75,7 +65,7 @@ def transport_us(tmp_path_factory):
 @pytest.mark.parametrize("name", SSDS)
 def test_operations_one_at_a_time_take_the_profiles_latency(tmp_path, name, transport_us):
     with twin_of(tmp_path, name, doze=None, doze_watts=None) as twin:
-        for kind, expected_us in alone_us(name).items():
+        for kind, expected_us in alone_us(profile.load(name).flash).items():
             seen, watch = watched(twin, f"rand{kind}", seconds=0.7)
             assert watch.model_us[kind] == pytest.approx(expected_us, rel=0.02)
             assert seen.least_us >= expected_us * 0.999  # never before its time
@@ -112,7 +102,9 @@ def test_the_datasheets_figures_follow_from_the_profiles():
         "nvme-consumer": (1e6 / 14e3, 20),
     }
     for name, (read_us, write_us) in read_and_write.items():
-        assert alone_us(name) == pytest.approx({"read": read_us, "write": write_us}, rel=0.01)
+        assert alone_us(profile.load(name).flash) == pytest.approx(
+            {"read": read_us, "write": write_us}, rel=0.01
+        )
 
 
 def analytic_amplification(flash_per_logical):
