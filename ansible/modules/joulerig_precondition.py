@@ -145,10 +145,9 @@ def main():
     except KeyboardInterrupt:
         result.update(status="failed", reason="interrupted")
     except (Refused, Failed, OSError) as error:
-        errors = tools.chain(error)
-        reason = "; then: ".join(str(e) for e in errors)
-        refused = all(isinstance(e, Refused) for e in errors) and not result["changed"]
-        result.update(status="not-run" if refused else "failed", reason=reason)
+        refused, reason = tools.told(error)
+        untouched = refused and not result["changed"]
+        result.update(status="not-run" if untouched else "failed", reason=reason)
     module.exit_json(**result)
 
 

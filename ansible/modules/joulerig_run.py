@@ -259,9 +259,8 @@ def main():
     except KeyboardInterrupt:
         result.update(status="failed", reason="interrupted")
     except (Refused, Failed, OSError) as error:
-        errors = tools.chain(error)
-        reason = "; then: ".join(str(e) for e in errors)
-        if all(isinstance(e, Refused) for e in errors):
+        refused, reason = tools.told(error)
+        if refused:
             result.update(status="not-run", reason=f"refused: {reason}")
         else:
             result.update(status="failed", reason=reason)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from analysis import indicator
+
 
 @dataclass(frozen=True)
 class Performance:
@@ -29,12 +31,11 @@ class Performance:
 
     def row(self, seconds: float) -> dict[str, Any]:
         """The journal's `performance` row, without `run`. Raises ZeroDivisionError where it took no time."""
-        known = self.read_bytes is not None and self.write_bytes is not None
-        moved = (self.read_bytes or 0) + (self.write_bytes or 0)
+        moved = indicator.moved(self.read_bytes, self.write_bytes)
         return {
             "seconds": seconds,
             "ops_per_second": self.ops / seconds,
-            "mb_per_second": moved / 1e6 / seconds if known else None,
+            "mb_per_second": moved / 1e6 / seconds if moved is not None else None,
             **asdict(self),
         }
 

@@ -13,13 +13,14 @@ class Failed(Exception):
     """Something went wrong on the way. The text is the reason."""
 
 
-def chain(error):
-    """An error and, where putting things back failed too, the one that it came upon; the first one first."""
+def told(error):
+    """(whether all was refused, the reason) of an error and, where putting things back failed too, of the one
+    that it came upon; the first one first."""
     found = [error]
     while error.__context__ is not None and not error.__suppress_context__:
         error = error.__context__
         found.insert(0, error)
-    return found
+    return all(isinstance(one, Refused) for one in found), "; then: ".join(str(one) for one in found)
 
 
 def run(command, timeout=600, env=None, cwd=None):
