@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write(path: Path, content: bytes, mode: int | None = None) -> Path:
@@ -14,11 +16,22 @@ def write(path: Path, content: bytes, mode: int | None = None) -> Path:
 
     `mode`: the file's permissions; those of any new file by default.
     """
+    with opened(path, mode) as file:
+        file.write(content)
+    return path
+
+
+@contextlib.contextmanager
+def opened(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `path` where the body ends well, and else leaves nothing.
+
+    `mode` as in `write`. Raises OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
+        with os.fdopen(handle, "w+b") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if mode is None:  # mkstemp gives 0600; a report is to be read as any other file
@@ -31,4 +44,3 @@ def write(path: Path, content: bytes, mode: int | None = None) -> Path:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
-    return path

@@ -2,7 +2,7 @@
 """What each rail of a drive draws when the host asks nothing of it: from the idle phases of a campaign's
 runs.
 
-A figure beside the others: nothing is subtracted with it. An idle phase follows the layout of the run's
+A figure beside the others: it is in no joules and no AI. An idle phase follows the layout of the run's
 files, so that a drive may still be busy with itself; what the runs differ by is shown for that reason.
 """
 
@@ -59,14 +59,24 @@ def of_campaign(campaign: Campaign) -> list[Baseline]:
     return [_of_rail(key, found[key]) for key in sorted(found)]
 
 
+def of_run(run: Run) -> float | None:
+    """Watts that a run's drives drew in its own idle phase, all rails together.
+
+    None without an idle phase, and where a rail has no joules of it or too long a gap in it.
+    """
+    rails = [rail for rail in run.energy if rail.phase == PHASE]
+    if not rails or PHASE not in run.phases or not all(_usable(run, rail) for rail in rails):
+        return None
+    return sum(rail.joules for rail in rails) / run.phases[PHASE].seconds
+
+
+def _usable(run: Run, rail: RailEnergy) -> bool:
+    seconds = run.phases[PHASE].seconds
+    return rail.joules is not None and seconds > 0 and rail.gap_seconds <= MOST_GAP * seconds
+
+
 def _of_rail(key: tuple[str, str, str, str], phases: Sequence[tuple[Run, RailEnergy]]) -> Baseline:
-    used = [
-        (run.phases[PHASE], rail)
-        for run, rail in phases
-        if rail.joules is not None
-        and run.phases[PHASE].seconds > 0
-        and rail.gap_seconds <= MOST_GAP * run.phases[PHASE].seconds
-    ]
+    used = [(run.phases[PHASE], rail) for run, rail in phases if _usable(run, rail)]
     watts = [rail.joules / phase.seconds for phase, rail in used]
     begun = [phase.start_ns for phase, _ in used]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from analysis import cemp
+from analysis import cemp, drift, outliers, studies
 from analysis.comparison import RUN_TO_RUN, Comparison
 from analysis.results import Campaign
 from analysis.statistics.effects import BLOCK, Effects
@@ -56,6 +56,21 @@ CEMP_COLUMNS = {
     "energy_change_percent": pl.Float64,
     "performance_change_percent": pl.Float64,
     "cemp": pl.Float64,
+}
+CLAIM_COLUMNS = {
+    "campaign": pl.String,
+    "study": pl.String,
+    "claim": pl.String,
+    "where": pl.String,
+    "verdict": pl.String,
+    "effect": pl.Float64,
+    "effect_low": pl.Float64,
+    "effect_high": pl.Float64,
+    "blocks": pl.Int64,
+    "expected": pl.String,
+    "why": pl.String,
+    "text": pl.String,
+    "origin": pl.String,
 }
 
 
@@ -167,5 +182,37 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
+def claims(campaign: Campaign, _compared: Sequence[Comparison]) -> pl.DataFrame:
+    """One row a verdict on a claim of the study that the campaign repeats. Columns: `CLAIM_COLUMNS`."""
+    study = studies.of_campaign(campaign)
+    rows = [
+        {
+            "campaign": campaign.id,
+            "study": study.NAME,
+            "claim": one.claim.key,
+            "where": one.where,
+            "verdict": one.verdict,
+            "effect": one.effect.value if one.effect else None,
+            "effect_low": one.effect.low if one.effect else None,
+            "effect_high": one.effect.high if one.effect else None,
+            "blocks": one.effect.blocks if one.effect else None,
+            "expected": one.expected,
+            "why": one.why,
+            "text": one.claim.text,
+            "origin": one.claim.origin,
+        }
+        for one in (study.verdicts(campaign) if study else ())
+    ]
+    return pl.DataFrame(rows, schema=CLAIM_COLUMNS)
+
+
 # By the name of their CSV file.
-TABLES = {"pairs": pairs, "effects": effects, "budget": budget, "cemp": changes}
+TABLES = {
+    "pairs": pairs,
+    "effects": effects,
+    "budget": budget,
+    "cemp": changes,
+    "drift": drift.table,
+    "outliers": outliers.table,
+    "claims": claims,
+}

@@ -128,27 +128,30 @@ def write(frame: pl.DataFrame, path: Path) -> Path:
     return atomic.write(path, _conform(frame).write_csv().encode())
 
 
-def read(path: Path) -> pl.DataFrame | None:
-    """A run's power.csv; None where there is none or it has no rows. Columns it lacks are null.
+def read(path: Path, columns: Sequence[str] = tuple(COLUMNS)) -> pl.DataFrame | None:
+    """A run's power.csv, `columns` of it; None where there is none or it has no rows. What it lacks is null.
 
     Raises PowerFileError where it cannot be read, or lacks time_ns, rail or watts.
     """
     if not path.is_file():
         return None
     try:
-        frame = pl.read_csv(path, infer_schema=False)
-        missing = [name for name in NEEDED if name not in frame.columns]
+        lines = pl.scan_csv(path, infer_schema=False)
+        names = lines.collect_schema().names()
+        missing = [name for name in NEEDED if name not in names]
         if missing:
             raise PowerFileError(f"{path}: no column {missing[0]!r}; needed are {', '.join(NEEDED)}")
-        return None if frame.is_empty() else _conform(frame)
+        frame = lines.select(name for name in columns if name in names).collect()
+        return None if frame.is_empty() else _conform(frame, columns)
     except pl.exceptions.NoDataError:
         return None
     except pl.exceptions.PolarsError as error:
         raise PowerFileError(f"{path}: cannot be read: {' '.join(str(error).split())[:200]}") from None
 
 
-def _conform(frame: pl.DataFrame) -> pl.DataFrame:
+def _conform(frame: pl.DataFrame, columns: Sequence[str] = tuple(COLUMNS)) -> pl.DataFrame:
     return frame.select(
         (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind).alias(name)
         for name, kind in COLUMNS.items()
+        if name in columns
     )

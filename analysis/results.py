@@ -18,7 +18,7 @@ from analysis.energy import EnergyBudget
 from analysis.indicator import moved
 
 JOURNAL = "journal.sqlite"
-JOURNAL_VERSION = 4
+JOURNAL_VERSION = 5
 PRECONDITION_FILE = "precondition.json"  # in a run's folder
 STATUSES = ("planned", "running", "ok", "partial", "failed", "lost", "not-run")
 FINISHED = ("ok", "partial", "failed", "lost", "not-run")
@@ -137,6 +137,7 @@ class Result:
     joules_low: float | None = None
     joules_high: float | None = None
     device_bound_fraction: float | None = None
+    cpu_joules: float | None = None
 
     @property
     def truth_within(self) -> bool | None:
@@ -211,6 +212,16 @@ class Run:
         return _json_file(self.folder / PRECONDITION_FILE)
 
     @cached_property
+    def load(self) -> dict[str, Any]:
+        """`load.json`: the load's own report; empty where the run left none. Raises ResultsError."""
+        return _json_file(self.folder / "load.json")
+
+    @cached_property
+    def seeks(self) -> dict[str, Any]:
+        """By drive: requests, seeks, distance_bytes; empty where nobody counted them. Raises ResultsError."""
+        return (_json_file(self.folder / "result.json").get("seeks") or {}).get("drives") or {}
+
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """`settings.json`: what was in effect; empty where the run left none. Raises ResultsError."""
         return _json_file(self.folder / "settings.json")
@@ -232,6 +243,11 @@ class Campaign:
     provenance: dict[str, Any]
     runs: tuple[Run, ...]
     tables: dict[str, pl.DataFrame]
+
+    @property
+    def revision(self) -> str | None:
+        """The git revision of the code that ran; None where none was recorded."""
+        return meters.at(self.provenance, "controller").get("revision") or self.provenance.get("git_revision")
 
     def drives(self, run: Run) -> list[str]:
         """The drives that a run stood on: its own or its array's members, and an external journal's."""
@@ -284,7 +300,7 @@ _ORDER = {"run": "ordinal", "phase": "start_ns", "event": "seq"}
 
 
 def _read(journal: Path) -> dict[str, list[dict[str, Any]]]:
-    database = _open(journal)
+    database = connect(journal)
     database.row_factory = sqlite3.Row
     try:
         # One transaction: a campaign that runs goes on writing, and tables of two instants would contradict.
@@ -311,7 +327,8 @@ def _read(journal: Path) -> dict[str, list[dict[str, Any]]]:
         database.close()
 
 
-def _open(journal: Path) -> sqlite3.Connection:
+def connect(journal: Path) -> sqlite3.Connection:
+    """A journal, read-only. Raises sqlite3.DatabaseError."""
     uri = f"file:{quote(str(journal.absolute()))}?mode=ro"
     database = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10)
     try:

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from analysis import atomic, comparison, comparison_tables, meters
+from analysis import atomic, comparison, comparison_tables, derived, meters, over_time, series
 from analysis.comparison import Comparison
 from analysis.indicator import Measured, Spread, of_cell, within_energy
+from analysis.over_time import PowerOverTime
 from analysis.results import Campaign, Run
 from analysis.uncertainty import calibration_state
 
@@ -65,12 +68,26 @@ RUN_COLUMNS = {
     "surplus_samples": pl.Int64,
     "calibration": pl.String,
     "device_bound_fraction": pl.Float64,
+    "cpu_joules": pl.Float64,
     "unit": pl.String,
     "figure_name": pl.String,
     "figure_unit": pl.String,
     "figure": pl.Float64,
     "figure_better": pl.String,
+    "peak_watts": pl.Float64,
+    "dynamic_joules": pl.Float64,
+    "block_write_bytes": pl.Int64,
+    "device_write_bytes": pl.Int64,
+    **dict.fromkeys(derived.RATIOS, pl.Float64),
 }
+
+_KINDS = {"str": pl.String, "int": pl.Int64, "float": pl.Float64}
+
+
+def columns_of(kind: type) -> dict[str, Any]:
+    """Columns of a data class of analysis.results, a column a field."""
+    return {one.name: _KINDS[str(one.type).removesuffix(" | None")] for one in fields(kind)}
+
 
 _SPREADS = {
     "ai_ops_per_joule": "ops_per_joule",
@@ -111,19 +128,29 @@ CELL_COLUMNS = {
     **{f"ai_ops_per_joule_{name}_{end}": pl.Float64 for name in _INTERVALS for end in ("low", "high")},
     "letters": pl.String,
     "pareto": pl.Boolean,
+    "peak_watts": pl.Float64,
+    **dict.fromkeys(derived.VOLUMES, pl.Int64),
+    **dict.fromkeys(derived.RATIOS, pl.Float64),
 }
 
 
-def runs(campaign: Campaign) -> pl.DataFrame:
+OverTime = Mapping[str, PowerOverTime]  # by run
+
+
+def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
     """One row a run, in order of execution; what a run does not have is null. Columns: `RUN_COLUMNS`.
 
     `ai_*_energy_low` and `_high`: AI over the energy's interval alone. `calibration`: the worst of the run's
-    meters: expired, none, valid; null where none was recorded.
+    meters: expired, none, valid; null where none was recorded. `peak_watts`: of `over`, which is
+    analysis.over_time.of_campaign's where it is not given. What comes after it: analysis.derived.
     """
-    return pl.DataFrame([_run_row(campaign, run) for run in campaign.runs], schema=RUN_COLUMNS)
+    over = over_time.of_campaign(campaign)[0] if over is None else over
+    return pl.DataFrame([_run_row(campaign, run, over) for run in campaign.runs], schema=RUN_COLUMNS)
 
 
-def cells(campaign: Campaign, compared: Sequence[Comparison] | None = None) -> pl.DataFrame:
+def cells(
+    campaign: Campaign, compared: Sequence[Comparison] | None = None, over: OverTime | None = None
+) -> pl.DataFrame:
     """One row a cell, with the figures of its runs that are ok and have joules; where none has any (no rail),
     with the performance of those that are ok. Columns: `CELL_COLUMNS`.
 
@@ -131,26 +158,37 @@ def cells(campaign: Campaign, compared: Sequence[Comparison] | None = None) -> p
     quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all work over the sums of
     their highs and of their lows: what is wrong with a meter is wrong in every run. `figure`, of a program
     of others, is the mean of its runs', with their standard deviation (n - 1). `status` is ok where every run
-    counts, else the worst of its runs' statuses. From `ai_ops_per_joule_interval_low` on: of `compared`,
-    which is analysis.comparison.of_campaign's where it is not given.
+    counts, else the worst of its runs' statuses. From `ai_ops_per_joule_interval_low` to `pareto`: of
+    `compared`, which is analysis.comparison.of_campaign's where it is not given. `peak_watts`: the greatest
+    of its runs', of `over` as in `runs`; bytes are sums over its runs, what follows them analysis.derived's.
     """
+    over = over_time.of_campaign(campaign)[0] if over is None else over
     compared = comparison.of_campaign(campaign) if compared is None else compared
     by_cell = {cell: one for one in compared for cell in one.ranking.order}
     rows = [
-        _cell_row(campaign, cell, of_it) | _standing(cell, by_cell.get(cell))
+        _cell_row(campaign, cell, of_it, over) | _standing(cell, by_cell.get(cell))
         for cell, of_it in campaign.cells().items()
     ]
     return pl.DataFrame(rows, schema=CELL_COLUMNS)
 
 
-def write(campaign: Campaign, folder: Path) -> list[Path]:
-    """Write the tables of runs, cells and comparisons as CSV into `folder` (atomic). Returns their paths."""
+def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
+    """Runs, cells, the comparisons and what changed over the runs, by the names of their files."""
     compared = comparison.of_campaign(campaign)
-    frames = {"runs": runs(campaign), "cells": cells(campaign, compared)}
-    frames |= {name: table(campaign, compared) for name, table in comparison_tables.TABLES.items()}
-    return [
-        atomic.write(folder / f"{name}.csv", frame.write_csv().encode()) for name, frame in frames.items()
-    ]
+    over, _ = over_time.of_campaign(campaign)
+    found = {"runs": runs(campaign, over), "cells": cells(campaign, compared, over)}
+    found |= {name: table(campaign, compared) for name, table in comparison_tables.TABLES.items()}
+    return found | {"series": series.table(campaign, series.of_campaign(campaign, over))}
+
+
+def write(campaign: Campaign, folder: Path) -> list[Path]:
+    """Write all tables as CSV into `folder` (atomic). Returns their paths."""
+    return [write_table(folder, name, frame) for name, frame in frames(campaign).items()]
+
+
+def write_table(folder: Path, name: str, frame: pl.DataFrame) -> Path:
+    """Write one table as `name`.csv into `folder` (atomic). Returns its path."""
+    return atomic.write(folder / f"{name}.csv", frame.write_csv().encode())
 
 
 def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
@@ -166,7 +204,7 @@ def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
     return {**row, "pareto": cell in one.front}
 
 
-def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
+def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
     row: dict[str, object] = {
         "campaign": campaign.id,
         "run": run.id,
@@ -205,6 +243,7 @@ def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
         row["joules_low"], row["joules_high"] = run.result.joules_low, run.result.joules_high
         row["truth_within"] = run.result.truth_within
         row["device_bound_fraction"] = run.result.device_bound_fraction
+        row["cpu_joules"] = run.result.cpu_joules
         if run.performance:
             done = run.performance
             megabytes = done.bytes_moved / 1e6 if done.bytes_moved is not None else None
@@ -221,10 +260,12 @@ def _run_row(campaign: Campaign, run: Run) -> dict[str, object]:
         row["expected_samples"] = sum(rail.expected for rail in rails)
         row["lost_samples"] = sum(rail.lost for rail in rails)
         row["gap_seconds"] = sum(rail.gap_seconds for rail in rails)
-    return row
+    amounts = derived.amounts(campaign, run)
+    row |= {name: amounts.get(name) for name in derived.SHOWN_AMOUNTS} | derived.of_runs([amounts])
+    return row | {"peak_watts": _peak([run], over)}
 
 
-def _cell_row(campaign: Campaign, cell: str, of_it: list[Run]) -> dict[str, object]:
+def _cell_row(campaign: Campaign, cell: str, of_it: list[Run], over: OverTime) -> dict[str, object]:
     counted = [run for run in of_it if run.counts] or [run for run in of_it if run.unmetered]
     first = of_it[0]
     row: dict[str, object] = {
@@ -260,7 +301,15 @@ def _cell_row(campaign: Campaign, cell: str, of_it: list[Run]) -> dict[str, obje
         row[name] = pl.Series([getattr(run.performance, name) for run in counted], dtype=pl.Float64).median()
     if counted:
         row.update(_figure([vars(run.performance) for run in counted]))
-    return row
+    amounts = [derived.amounts(campaign, run) for run in counted]
+    row |= derived.of_runs(amounts) | derived.volumes(amounts)
+    return row | {"peak_watts": _peak(counted, over)}
+
+
+def _peak(of_it: Sequence[Run], over: OverTime) -> float | None:
+    """The greatest power that a run of these has; None where none has a trace."""
+    peaks = [over[run.id].peak_watts for run in of_it if run.id in over]
+    return max((peak for peak in peaks if peak is not None), default=None)
 
 
 def _figure(performances: Sequence[dict[str, object]]) -> dict[str, object]:

@@ -20,12 +20,13 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
     folder : path
         `results/<campaign-id>`.
     formats : sequence of "html", "pdf", "csv"
-        report.html, report.pdf, and the tables of analysis.tables.write.
+        report.html, report.pdf, and the tables of analysis.tables.write. With either of the first two also
+        runs.csv, where the report has too many runs to list them all.
 
     Returns
     -------
     list of Path
-        What was written, in the order asked for.
+        What was written, in the order asked for, runs.csv last.
 
     Raises
     ------
@@ -48,4 +49,6 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
             written.append(atomic.write(place / "report.pdf", document.pdf(html)))
         else:
             written.extend(tables.write(campaign, place))
+    if html and "csv" not in formats and len(campaign.runs) > document.MOST_RUNS:
+        written.append(tables.write_table(place, "runs", tables.runs(campaign)))
     return written

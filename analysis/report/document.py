@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import gc
 import logging
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,39 @@ import yaml
 from weasyprint import HTML
 from weasyprint.urls import URLFetcher
 
-from analysis import baseline, cemp, comparison, ledger, meters, power, steady_state, tables, uncertainty
+from analysis import (
+    baseline,
+    cemp,
+    comparison,
+    ledger,
+    meters,
+    outliers,
+    over_time,
+    power,
+    series,
+    steady_state,
+    tables,
+    uncertainty,
+)
 from analysis.energy import EnergyBudget
-from analysis.report import answer, figures, fonts, settling, sources, standings, text
+from analysis.report import (
+    answer,
+    figures,
+    fonts,
+    over_campaign,
+    over_run,
+    settling,
+    sources,
+    standings,
+    study,
+    text,
+)
 from analysis.results import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
 
 _HERE = Path(__file__).parent
 _MOST_CELLS = 4  # listed by name
 _MOST_VALUES = 6  # of one setting; beyond these the runs' own files are the place to look
+MOST_RUNS = 200  # listed one by one; beyond these runs.csv is the place to look
 
 
 def html(campaign: Campaign) -> str:
@@ -42,7 +69,9 @@ def rendered(template: str, content: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(text=text, combination=answer.combination, EXPIRED=meters.EXPIRED)
+    environment.globals.update(
+        text=text, combination=answer.combination, scaled=_scaled, EXPIRED=meters.EXPIRED
+    )
     environment.filters["svg"] = _embedded
     filled = environment.get_template(template).render(content)
     style = (_HERE / "report.css").read_text(encoding="utf-8")
@@ -53,9 +82,26 @@ def pdf(document: str) -> bytes:
     """`html`'s document as PDF. Nothing outside it is fetched: it holds all it needs."""
     logging.getLogger("weasyprint").setLevel(logging.ERROR)  # it warns of CSS that is for screens
     fetcher = URLFetcher(allowed_protocols=["data"], fail_on_errors=True)
-    written = HTML(string=document, url_fetcher=fetcher).write_pdf()
+    with _nothing_collected():
+        written = HTML(string=document, url_fetcher=fetcher).write_pdf()
     assert written is not None
     return written
+
+
+@contextlib.contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """WeasyPrint keeps all its boxes to the end: to search them for garbage takes a tenth of its time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _scaled(value: float | None, by: float) -> float | None:
+    return None if value is None else value * by
 
 
 def _embedded(figure: figures.Svg, description: str) -> markupsafe.Markup:
@@ -68,9 +114,10 @@ def _embedded(figure: figures.Svg, description: str) -> markupsafe.Markup:
 
 def _content(campaign: Campaign) -> dict[str, Any]:
     compared = comparison.of_campaign(campaign)
-    cells = tables.cells(campaign, compared).to_dicts()
+    over, without_trace = over_time.of_campaign(campaign)
+    cells = tables.cells(campaign, compared, over).to_dicts()
     groups = answer.groups(compared, cells)
-    runs = tables.runs(campaign).to_dicts()
+    runs = tables.runs(campaign, over).to_dicts()
     settings, damaged = _settings(campaign)
     settlings, unreadable = settling.of_campaign(campaign)
     return {
@@ -80,6 +127,7 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "seconds": _elapsed(campaign),
         "answers": [answer.answer(group) for group in groups],
         "caveat": answer.caveat(groups),
+        "study": study.of_campaign(campaign),
         "heat_maps": [(group, _heat_map(campaign, group)) for group in groups],
         "standings": [
             (group, standings.figure(group, virtual=campaign.virtual))
@@ -94,7 +142,12 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "changes": [(group, found) for group in groups if (found := cemp.changes(group.comparison.points))],
         "cemp_definition": cemp.DEFINITION,
         "merits": [cell for cell in cells if cell["figure"] is not None],
-        "runs": runs,
+        "over_run": over_run.of_campaign(campaign, series.of_campaign(campaign, over)),
+        "over_campaign": over_campaign.of_campaign(campaign, groups),
+        "outlier_limit": outliers.FAR,
+        "expired_runs": {run["run"] for run in runs if run["calibration"] == "expired"},
+        "runs": _listed(runs),
+        "most_runs": MOST_RUNS,
         "has_truth": any(run["true_joules"] is not None for run in runs),
         "trace": _trace(campaign, groups),
         "truth": _truth(campaign),
@@ -114,7 +167,7 @@ def _content(campaign: Campaign) -> dict[str, Any]:
             ).items()
         ),
         "settings": settings.rows,
-        "damaged": damaged + unreadable,
+        "damaged": damaged + unreadable + without_trace,
         "settlings": settlings,
         "steady_state": steady_state,
         "definition": yaml.safe_dump(
@@ -122,6 +175,13 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         ).rstrip(),
         "commands": _commands(campaign),
     }
+
+
+def _listed(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """The runs to list one by one: all, or of more than `MOST_RUNS` the first ones that want a look."""
+    if len(runs) <= MOST_RUNS:
+        return runs
+    return [run for run in runs if run["status"] != "ok" or run["truth_within"] is False][:MOST_RUNS]
 
 
 def _count(campaign: Campaign, status: str) -> int:
@@ -167,6 +227,9 @@ def _trace(campaign: Campaign, groups: Sequence[answer.Group]) -> _Trace:
             problem = problem or f" ({error})"
             continue
         if points is None:
+            continue
+        if not points["watts"].count():
+            problem = problem or f" ({run.folder / 'power.csv'}: no watts in it)"
             continue
         phases = sorted(run.phases.values(), key=lambda phase: phase.start_ns)
         figure = figures.power_trace(points, phases, virtual=campaign.virtual)
@@ -462,14 +525,6 @@ def _meters(campaign: Campaign) -> list[dict[str, Any]]:
 
 def _commands(campaign: Campaign) -> list[tuple[str, str]]:
     """What to type to do it again: (command, what it does)."""
-    revision = next(
-        (
-            value
-            for name, value in text.flat(campaign.provenance).items()
-            if name.split()[-1] in ("git_revision", "revision", "git", "commit") and value != text.DASH
-        ),
-        None,
-    )
     playbook = next(
         (
             str(source[key])
@@ -479,6 +534,7 @@ def _commands(campaign: Campaign) -> list[tuple[str, str]]:
         ),
         f"playbooks/{campaign.name}.yml",
     )
+    revision = campaign.revision
     commands = [(f"git checkout {shlex.quote(revision)}", "the code that ran")] if revision else []
     commands.append(("make setup", "packages, programs, Python environment"))
     lab = "the virtual lab and " if campaign.virtual else ""

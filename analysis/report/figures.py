@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from analysis.meters import EXPIRED
+from analysis.report import outlines
 from analysis.report.answer import Row, half_width
 from analysis.report.text import number
 from analysis.results import Phase, Run
@@ -76,7 +77,7 @@ def to_svg(figure: Figure, virtual: bool) -> Svg:
         )
     with io.StringIO() as file:
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-        return Svg(file.getvalue(), figure.get_size_inches()[0])
+        return Svg(outlines.merged(file.getvalue()), figure.get_size_inches()[0])
 
 
 def heat_map(
@@ -163,7 +164,8 @@ def power_trace(points: pl.DataFrame, phases: Sequence[Phase], *, virtual: bool)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_INCHES, 2.75))
         axes = figure.add_axes((0.072, 0.165, 0.917, 0.735))
-        rails = list(points.group_by("drive", "meter", "rail", maintain_order=True))
+        by_rail = points.group_by("drive", "meter", "rail", maintain_order=True)
+        rails = [(names, rows) for names, rows in by_rail if rows["watts"].count()]
         top = 0.0
         for index, ((drive, _, rail), rows) in enumerate(rails):
             thin = _thin(rows.sort("time_ns"))

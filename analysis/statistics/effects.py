@@ -70,7 +70,8 @@ def of_two(
     -----
     Each main effect is tested after the other one and the blocks, the interaction after both, the blocks
     after all (R. Langsrud, ANOVA for unbalanced data, Statistics and Computing 13, 2003, 163-167). Where no
-    run is missing, the tests of the factors are those of the mixed model with the block as random effect.
+    run is missing, the tests of the factors are those of the mixed model with the block as random effect
+    (docs/decisions/013-blocks.md).
     """
     values = np.asarray(values, dtype=float)
     if not len(values) or not np.all(values > 0):
@@ -91,9 +92,15 @@ def of_two(
     return _table(found, residual=full[0], freedom=len(y) - full[1], runs=len(y))
 
 
-def _table(found: dict[str, tuple[float, int]], residual: float, freedom: int, runs: int) -> Effects:
-    squares = {name: max(0.0, square) for name, (square, degrees) in found.items() if degrees > 0}
+def _table(found: dict[str, tuple[float, int]], residual: float, freedom: int, runs: int) -> Effects | None:
+    least = runs * LOG_ROUNDING**2  # what is below is rounding, and differs from one processor to another
+    residual = residual if residual > least else 0.0
+    squares = {
+        name: square if square > least else 0.0 for name, (square, degrees) in found.items() if degrees > 0
+    }
     total = sum(squares.values()) + residual
+    if not total > 0:
+        return None
     mean = residual / freedom if freedom > 0 else None
     testable = mean is not None and math.sqrt(mean) > LOG_ROUNDING
     sources = []

@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cache, partial
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.statistics import LOG_ROUNDING, letters
+from analysis.statistics import LOG_ROUNDING, letters, studentized_range
 
 ALPHA = 0.05
 PRELIMINARY_ALPHA = (
@@ -45,7 +45,7 @@ class Pair:
 
     @property
     def p(self) -> float | None:
-        """Adjusted for all pairs of the family; worked out when asked for, as it is slow."""
+        """Adjusted for all pairs of the family; worked out for all of them when one is asked for."""
         return None if self._p is None else self._p()
 
     @property
@@ -188,27 +188,23 @@ class _Model:
     def tukey(self, runs: Runs, alpha: float) -> Iterator[Pair]:
         """Pairs that the blocks connect."""
         count, freedom = len(self.cells), self.freedom
-        critical = _studentized_range(alpha, count, freedom) / math.sqrt(2)
-
+        reach = studentized_range.critical(alpha, count, freedom) / math.sqrt(2)
+        found = []
         for one, other in combinations(range(count), 2):
             contrast = np.zeros(len(self.effects))
             contrast[[one, other]] = 1.0, -1.0
             if not np.allclose(self.gram @ self.inverse @ contrast, contrast, atol=1e-8):
                 continue
             error = self.deviation * math.sqrt(contrast @ self.inverse @ contrast)
-            difference = float(contrast @ self.effects)
-            names = self.cells[one], self.cells[other]
-            p = partial(_tukey_p, abs(difference) / error, count, freedom)
-            yield Pair(*names, difference, critical * error, p)
+            found.append((self.cells[one], self.cells[other], float(contrast @ self.effects), error))
 
+        @cache
+        def p_values() -> list[float]:
+            ranges = [math.sqrt(2) * abs(difference) / error for *_, difference, error in found]
+            return studentized_range.survival(ranges, count, freedom).tolist()
 
-def _tukey_p(statistic: float, count: int, freedom: int) -> float:
-    return min(1.0, float(stats.studentized_range.sf(statistic * math.sqrt(2), count, freedom)))
-
-
-@lru_cache(maxsize=256)
-def _studentized_range(alpha: float, count: int, freedom: int) -> float:
-    return float(stats.studentized_range.isf(alpha, count, freedom))
+        for index, (*names, difference, error) in enumerate(found):
+            yield Pair(*names, difference, reach * error, lambda index=index: p_values()[index])
 
 
 def _paired(runs: Runs, alpha: float) -> Iterator[Pair]:

@@ -49,7 +49,16 @@ DRIVES = {
         "ops": 4100.0,
     },
 }
-FILESYSTEM_SPEED = {"ext4": 0.62, "xfs": 0.71, "f2fs": 1.0, "ext2": 0.9, "btrfs": 0.35}
+FILESYSTEM_SPEED = {
+    "ext4": 0.62,
+    "xfs": 0.71,
+    "f2fs": 1.0,
+    "ext2": 0.9,
+    "btrfs": 0.35,
+    "ext4-inode128": 1.5,
+    "ext3": 0.6,
+    "nilfs2": 0.5,
+}
 SCHEDULER_SPEED = {"none": 1.0, "mq-deadline": 0.985, "bfq": 0.88, "kyber": 0.97}
 
 

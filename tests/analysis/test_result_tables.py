@@ -11,7 +11,7 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from analysis import atomic, comparison_tables, results, tables
+from analysis import atomic, comparison_tables, drift, outliers, results, series, tables
 from analysis.indicator import within_energy
 
 ALL_COLUMNS = (
@@ -21,6 +21,10 @@ ALL_COLUMNS = (
     comparison_tables.EFFECT_COLUMNS,
     comparison_tables.BUDGET_COLUMNS,
     comparison_tables.CEMP_COLUMNS,
+    drift.COLUMNS,
+    outliers.COLUMNS,
+    comparison_tables.CLAIM_COLUMNS,
+    series.COLUMNS,
 )
 
 
@@ -142,7 +146,7 @@ def test_reasons_with_commas_quotes_and_line_breaks_survive(tmp_path):
 
 
 def test_columns_with_a_dimension_name_their_unit():
-    unit = re.compile(r"(_ns|seconds|bytes|joules?|percent|watts|per_(second|joule)|ops|syncs)(_|$)")
+    unit = re.compile(r"(_ns|seconds|bytes?|joules?|percent|watts?|per_(second|joule|op)|ops|syncs)(_|$)")
     plain = {
         "ordinal",
         "block",
@@ -162,6 +166,17 @@ def test_columns_with_a_dimension_name_their_unit():
         "f",
         "p",
         "cemp",
+        "runs",
+        "cells",
+        "steps",
+        "steps_measured",
+        "changes",
+        "slope_p",
+        "modified_z",
+        "effect",
+        "effect_low",
+        "effect_high",
+        "blocks",
     }
     for columns in ALL_COLUMNS:
         for name, kind in columns.items():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 import subprocess
@@ -163,10 +164,10 @@ def test_a_foreign_database(tmp_path):
 
 def test_a_journal_of_a_newer_version(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
-    edit(folder, "PRAGMA user_version = 5")
+    edit(folder, "PRAGMA user_version = 6")
     with pytest.raises(ResultsError) as error:
         results.load(folder)
-    one_line(error, "journal version 5", "reads 4", "newer")
+    one_line(error, "journal version 6", "reads 5", "newer")
 
 
 def test_a_journal_without_a_campaign(tmp_path):
@@ -208,7 +209,7 @@ def test_the_factors_of_a_run_come_as_a_mapping(tmp_path):
 def test_a_journal_of_version_1_is_read_as_it_is_and_has_no_bounds(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
     with sqlite3.connect(folder / "journal.sqlite") as database:
-        for table, count in (("energy", 14), ("result", 3)):
+        for table, count in (("energy", 14), ("result", 4)):
             for row in list(database.execute(f"PRAGMA table_info({table})"))[-count:]:
                 database.execute(f"ALTER TABLE {table} DROP COLUMN {row[1]}")
         database.execute("PRAGMA user_version = 1")
@@ -229,3 +230,10 @@ def test_low_high_and_ledger_of_a_rail_are_read(tmp_path):
     assert rail.budget.meter is None
     assert rail.budget.shares()["alignment"] > 0.5
     assert run.result.truth_within in (True, False)
+
+
+def test_the_revision_that_ran_is_found_as_the_engine_records_it(tmp_path):
+    campaign = results.load(simulated_campaign.build(tmp_path / "c"))
+    recorded = {"controller": {"revision": "6f1c2d3e4a5b-dirty", "python": "3.11.2"}}
+    assert dataclasses.replace(campaign, provenance=recorded).revision == "6f1c2d3e4a5b-dirty"
+    assert dataclasses.replace(campaign, provenance={"controller": {"revision": None}}).revision is None

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from statsmodels.formula.api import ols
+from statsmodels.formula.api import mixedlm, ols
 from statsmodels.stats.anova import anova_lm
 
 from analysis import cemp
@@ -145,3 +145,26 @@ def test_another_definition_can_take_its_place(monkeypatch):
     monkeypatch.setitem(cemp.DEFINITIONS, "sum", lambda energy, performance: energy + performance)
     change = cemp.changes(POINTS, "sum")[-1]
     assert change.cemp == change.energy + change.performance
+
+
+def test_what_is_rounding_alone_is_no_variation():
+    first, second = ["a", "a", "b", "b"] * 2, ["x", "y"] * 4
+    values = np.exp(np.random.default_rng(4).normal(size=4))[[0, 1, 2, 3] * 2]
+    found = effects.of_two(first, second, [1] * 4 + [2] * 4, values)
+    assert found.residual_share == 0.0
+    assert next(part.share for part in found.sources if part.source == effects.BLOCK) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore:The MLE may be on the boundary")
+def test_where_no_run_is_missing_deviations_are_those_of_the_mixed_model():
+    """With the block as random effect, by REML (docs/decisions/013-blocks.md)."""
+    rng = np.random.default_rng(7)
+    of_block = rng.normal(0, 0.05, 6)
+    frame = runs(blocks=6).with_columns(
+        value=pl.col("value") * pl.col("block").map_elements(lambda b: math.exp(of_block[b]), pl.Float64)
+    )
+    columns = frame.with_columns(y=pl.col("value").log()).to_dict(as_series=False)
+    fitted = mixedlm("y ~ C(filesystem) * C(scheduler)", pd.DataFrame(columns), groups="block").fit()
+    found = of(frame)
+    assert found.block_deviation == pytest.approx(math.sqrt(fitted.cov_re.iloc[0, 0]), rel=1e-3)
+    assert found.residual_deviation == pytest.approx(math.sqrt(fitted.scale), rel=1e-3)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Zip files: written so that the same files give the same bytes, read as something a stranger made."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import stat
+import struct
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: when a file was copied is no part of a campaign
+_PACKED = (".parquet", ".pdf")
+_CHUNK = 1 << 20
+_UNREADABLE = (OSError, NotImplementedError, OverflowError, ValueError, struct.error, zipfile.BadZipFile)
+
+MOST_MEMBERS = 1_000_000
+FREELY_BYTES = 1 << 30  # up to here nothing is asked; beyond, an archive may unpack to MOST_TIMES its size
+MOST_TIMES = 100
+
+
+class BundleError(Exception):
+    """A bundle that cannot be read or written; the message is one line that names it."""
+
+
+class Writer:
+    """A zip in the making, on `target`: the same content gives the same bytes (with the same zlib).
+
+    Times and permissions are fixed.
+    """
+
+    def __init__(self, target: BinaryIO) -> None:
+        self._archive = zipfile.ZipFile(target, "w")
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.close()
+
+    def add(self, name: str, content: Path | bytes) -> str:
+        """Put a file in. Returns the SHA-256 of what went in. Raises BundleError for an unsafe name."""
+        if why := unsafe(name):
+            raise BundleError(f"{name!r} {why}: it cannot be packed")
+        info = zipfile.ZipInfo(name, _EPOCH)
+        info.create_system = 3
+        info.external_attr = (stat.S_IFREG | 0o644) << 16
+        info.compress_type = zipfile.ZIP_STORED if name.endswith(_PACKED) else zipfile.ZIP_DEFLATED
+        info.file_size = len(content) if isinstance(content, bytes) else content.stat().st_size
+        digest = hashlib.sha256()
+        source = io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
+        with source, self._archive.open(info, "w") as member:
+            while chunk := source.read(_CHUNK):
+                member.write(chunk)
+                digest.update(chunk)
+        return digest.hexdigest()
+
+
+def unsafe(name: str) -> str:
+    """Why a member of that name is not to be written below a folder; empty where it can be."""
+    parts = PurePosixPath(name).parts
+    if not name or "\\" in name or any(ord(letter) < 32 for letter in name):
+        return "is no name of a file"
+    if name.startswith("/") or (len(name) > 1 and name[1] == ":"):
+        return "is absolute"
+    if ".." in parts:
+        return "leads out of the bundle"
+    if "/".join(parts) != name.rstrip("/"):
+        return "is not in its plain form"
+    return ""
+
+
+def extract(path: Path, folder: Path) -> tuple[int, list[str]]:
+    """Unpack a zip into `folder`. Returns how many files it has, and which of them are damaged, and how.
+
+    A damaged member is left out. Raises BundleError where it is no zip (or has no end, as one that was cut
+    short), has names that lead out of `folder` or come twice, links, encrypted members, or would unpack to
+    more than `MOST_TIMES` its size.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if not member.is_dir()]
+            _refuse(path, members, shutil.disk_usage(folder).free)
+            damaged = [problem for member in members if (problem := _unpack(archive, member, folder))]
+    except _UNREADABLE as error:
+        raise BundleError(f"{path}: cannot be read as a zip: {error}") from None
+    return len(members), damaged
+
+
+def _refuse(path: Path, members: list[zipfile.ZipInfo], free_bytes: int) -> None:
+    if len(members) > MOST_MEMBERS:
+        raise BundleError(f"{path}: {len(members)} files in it; at most {MOST_MEMBERS} are read")
+    seen: set[str] = set()
+    for member in members:
+        name = member.orig_filename
+        why = unsafe(name)
+        if stat.S_ISLNK(member.external_attr >> 16):
+            why = "is a link"
+        elif member.flag_bits & 1:
+            why = "is encrypted"
+        elif member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            why = "is packed otherwise than stored or deflated"
+        elif member.filename in seen:
+            why = "is there twice"
+        if why:
+            raise BundleError(f"{path}: refused: {name!r} {why}")
+        seen.add(member.filename)
+    size = path.stat().st_size
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > max(FREELY_BYTES, MOST_TIMES * size):
+        raise BundleError(
+            f"{path}: refused: {size} bytes that unpack to {unpacked}, over {MOST_TIMES} times as much"
+        )
+    if unpacked > free_bytes:
+        raise BundleError(f"{path}: needs {unpacked} bytes to be unpacked, {free_bytes} are free")
+
+
+def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> str:
+    target = folder / member.filename
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(member) as source, target.open("wb") as copy:
+            shutil.copyfileobj(source, copy, _CHUNK)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        target.unlink(missing_ok=True)
+        return f"{member.filename}: {error}"
+    return ""

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign's runs computed again from the files that each left, and how they compare with the journal.
+
+Where a file is not there the journal's own figure stands, and the tally says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from analysis import meters, power, processor, run_energy, run_file
+from analysis.bundle.check import Tally
+from analysis.results import Campaign, IoCount, Performance, Phase, RailEnergy, Result, ResultsError, Run
+
+# What a file made by anybody can make a reader stumble over.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+WORKED = ("ok", "partial")
+KINDS = {
+    "phases": "ends, offsets and errors",
+    "performance": "figures",
+    "energy": "figures",
+    "true joules": "figures",
+    "joules and AI of runs": "figures",
+    "I/O counts": "counts",
+}
+_OF_TRUTH = ("true_joules", "error_percent", "device_bound_fraction")
+_SINCE_VERSION_2 = {field.name for field in fields(RailEnergy) if field.default is None}
+
+
+class NotToldError(Exception):
+    """What the files of a run do not tell, and a reader would have to know."""
+
+
+@dataclass(frozen=True)
+class Readers:
+    """The campaign engine's own functions, by which it made the journal from the same files.
+
+    `phases`: of result.json's phases and clock. `performance`: the `performance` row, of the run,
+    result.json, load.json and the load's seconds; may raise NotToldError. `add_truth`: fills in true_joules
+    of `energy` rows, from phases and truth.json. `device_bound` and `twin_io`: of phases and truth.json,
+    `twin_io` also of the number of drives.
+    """
+
+    phases: Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, int]]], list[Phase]]
+    performance: Callable[[Run, Mapping[str, Any], Mapping[str, Any], float], dict[str, Any]]
+    add_truth: Callable[[list[dict[str, Any]], Sequence[Phase], Mapping[str, Any]], None]
+    device_bound: Callable[[Sequence[Phase], Mapping[str, Any]], float | None]
+    twin_io: Callable[[Sequence[Phase], Mapping[str, Any], int], dict[str, Any] | None]
+
+
+def again(campaign: Campaign, readers: Readers) -> tuple[Campaign, dict[str, Tally]]:
+    """The campaign as its runs' files give it, and by kind (`KINDS`) how it compares with the journal."""
+    tallies = {kind: Tally() for kind in KINDS}
+    runs = tuple(_Recomputation(campaign, run, readers, tallies).run_again() for run in campaign.runs)
+    return replace(campaign, runs=runs), tallies
+
+
+def rails(campaign: Campaign, run: Run) -> list[run_energy.Rail]:
+    """(drive, meter, rail) of the run's drives by the lab model; by the run's energy where that has none."""
+    hosts = ("hosts", run.host, "drives")
+    wired = [
+        (drive, str(spec.get("meter")), rail)
+        for drive in campaign.drives(run)
+        for rail, spec in meters.at(campaign.lab, *hosts, drive, "rails").items()
+        if isinstance(spec, Mapping)
+    ]
+    return wired or list(dict.fromkeys((one.drive, one.meter, one.rail) for one in run.energy))
+
+
+def json_object(path: Path) -> dict[str, Any] | None:
+    """A JSON object in a file; None where there is no file. Raises ResultsError."""
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ResultsError(f"{path.name}: cannot be read as JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ResultsError(f"{path.name}: a JSON {type(content).__name__} where an object is expected")
+    return content
+
+
+class _Recomputation:
+    """Of one run: each step stands on those before, as they came out again."""
+
+    def __init__(self, campaign: Campaign, run: Run, readers: Readers, tallies: Mapping[str, Tally]) -> None:
+        self.campaign, self.run, self.readers, self.tallies = campaign, run, readers, tallies
+        self.answer = self._file("result.json", "phases")
+        self.load = self._file("load.json", "performance")
+        self.truth = self._file("truth.json", "true joules")
+
+    def run_again(self) -> Run:
+        phases = self._phases()
+        performance = self._performance(phases)
+        energy = self._energy(phases, performance)
+        energy = self._truth(phases, energy)
+        result = self._result(phases, performance, energy)
+        io = self._io(phases)
+        return replace(self.run, phases=phases, performance=performance, energy=energy, result=result, io=io)
+
+    def _phases(self) -> dict[str, Phase]:
+        tally, stored = self.tallies["phases"], self.run.phases
+        if self.answer is None:
+            return self._stands(tally, stored, "result.json")
+        try:
+            told = self.answer.get("phases"), self.answer.get("clock")
+            found = self.readers.phases(*told) if all(told) else []
+            again = {phase.phase: phase for phase in found}
+        except UNREADABLE as error:
+            return self._unreadable(tally, stored, "result.json", error)
+        if not stored and self.run.status not in WORKED:
+            return stored  # what came could not be kept; the run says so
+        for name in dict.fromkeys([*stored, *again]):
+            for part in ("start_ns", "end_ns", "clock_offset_ns", "clock_error_ns"):
+                values = (getattr(of.get(name), part, None) for of in (stored, again))
+                tally.same(f"{self.run.id}: phase {name}: {part}", *values)
+        return again
+
+    def _performance(self, phases: Mapping[str, Phase]) -> Performance | None:
+        tally, stored = self.tallies["performance"], self.run.performance
+        if self.load is None:
+            return self._stands(tally, stored, "load.json")
+        if "workload" not in phases or (stored is None and self.run.status not in WORKED):
+            return stored
+        try:
+            load = phases["workload"]
+            seconds = (load.end_ns - load.start_ns) / 1e9
+            row = self.readers.performance(self.run, self.answer or {}, self.load, seconds)
+            again = Performance(**row)
+        except NotToldError as error:
+            tally.unchecked.append(f"{self.run.id}: {error}")
+            return stored
+        except UNREADABLE as error:
+            return self._unreadable(tally, stored, "load.json", error)
+        self._fields(tally, "performance", stored, again)
+        return again
+
+    def _energy(self, phases: Mapping[str, Phase], performance: Performance | None) -> tuple[RailEnergy, ...]:
+        tally, stored = self.tallies["energy"], self.run.energy
+        if performance is None or (not stored and self.run.status != "ok"):
+            return stored  # without a load's report, or where InfluxDB could not be asked, none was made
+        try:
+            frame = power.read(self.run.folder / "power.csv")
+            if frame is None:
+                self._stands(tally, [one for one in stored if one.joules is not None], "power.csv")
+                return stored
+            again = self._energy_rows(frame, list(phases.values()))
+        except (*UNREADABLE, power.PowerFileError) as error:
+            return self._unreadable(tally, stored, "power.csv", error)
+        before = {_key(one): one for one in stored}
+        after = {_key(one): one for one in again}
+        for key in dict.fromkeys([*before, *after]):
+            left_out = set(_OF_TRUTH)
+            if key in before and before[key].duplicate is None:
+                left_out |= _SINCE_VERSION_2
+            self._fields(tally, " ".join(key), before.get(key), after.get(key), left_out)
+        order = [key for key in before if key in after] + [key for key in after if key not in before]
+        return tuple(after[key] for key in order)
+
+    def _energy_rows(self, frame: Any, phases: Sequence[Phase]) -> list[RailEnergy]:
+        found = run_energy.of_phases(
+            frame,
+            phases,
+            rails(self.campaign, self.run),
+            host=self.run.host,
+            lab=self.campaign.lab,
+            provenance=self.campaign.provenance,
+        )
+        true = {_key(one): one.true_joules for one in self.run.energy}
+        rows = [RailEnergy(**run_energy.row(*parts)) for parts in found]
+        return [replace(one, true_joules=true.get(_key(one))) for one in rows]
+
+    def _truth(self, phases: Mapping[str, Phase], energy: tuple[RailEnergy, ...]) -> tuple[RailEnergy, ...]:
+        tally = self.tallies["true joules"]
+        known = [one for one in energy if one.true_joules is not None]
+        if self.truth is None:
+            self._stands(tally, known, "truth.json")
+            return energy
+        if not energy:
+            return energy
+        rows = [{**vars(one), "true_joules": None} for one in energy]
+        try:
+            self.readers.add_truth(rows, list(phases.values()), self.truth)
+        except UNREADABLE as error:
+            return self._unreadable(tally, energy, "truth.json", error)
+        for one, row in zip(energy, rows, strict=True):
+            tally.same(
+                f"{self.run.id}: {' '.join(_key(one))}: true_joules", one.true_joules, row["true_joules"]
+            )
+        return tuple(RailEnergy(**row) for row in rows)
+
+    def _result(
+        self,
+        phases: Mapping[str, Phase],
+        performance: Performance | None,
+        energy: tuple[RailEnergy, ...],
+    ) -> Result | None:
+        tally, stored = self.tallies["joules and AI of runs"], self.run.result
+        if performance is None or (stored is None and self.run.status != "ok"):
+            return stored
+        whole = {one.drive for one in energy} == set(self.campaign.drives(self.run))
+        try:
+            row = run_energy.result([vars(one) for one in energy] if whole else [], vars(performance))
+            bound = stored.device_bound_fraction if stored else None
+            if self.truth is not None:
+                bound = self.readers.device_bound(list(phases.values()), self.truth)
+        except UNREADABLE as error:
+            return self._unreadable(tally, stored, "truth.json", error)
+        again = Result(**row, device_bound_fraction=bound, cpu_joules=self._cpu_joules(phases, stored))
+        self._fields(tally, "workload", stored, again)
+        return again
+
+    def _cpu_joules(self, phases: Mapping[str, Phase], stored: Result | None) -> float | None:
+        tally, kept = self.tallies["joules and AI of runs"], stored.cpu_joules if stored else None
+        try:
+            counted = processor.read(self.run.folder)
+        except run_file.RunFileError as error:
+            return self._unreadable(tally, kept, processor.FILE, error)
+        if counted is None:
+            return None if kept is None else self._stands(tally, kept, processor.FILE)
+        return processor.joules(counted, phases["workload"])
+
+    def _io(self, phases: Mapping[str, Phase]) -> dict[str, IoCount]:
+        tally, stored = self.tallies["I/O counts"], dict(self.run.io)
+        told: dict[str, Mapping[str, Any] | None] = {}
+        try:
+            if "host" in stored and self.answer is not None:
+                told["host"] = self.answer.get("counters") or {}
+            if "twin" in stored and self.truth is not None:
+                drives = len(self.campaign.drives(self.run))
+                told["twin"] = self.readers.twin_io(list(phases.values()), self.truth, drives) or {}
+            names = [field.name for field in fields(IoCount) if field.name != "source"]
+            again = {
+                source: IoCount(source, **{name: counts.get(name) for name in names})
+                for source, counts in told.items()
+            }
+        except UNREADABLE as error:
+            return self._unreadable(tally, stored, "result.json or truth.json", error)
+        for source, counts in again.items():
+            self._fields(tally, f"I/O by {source}", stored[source], counts)
+        return stored | again
+
+    def _fields(
+        self,
+        tally: Tally,
+        what: str,
+        stored: Any,
+        again: Any,
+        left_out: set[str] | frozenset[str] = frozenset(),
+    ) -> None:
+        """Compare two data classes of one type field by field; one of them may be None."""
+        for name in vars(stored if stored is not None else again):
+            if name not in left_out:
+                values = (getattr(one, name, None) for one in (stored, again))
+                tally.same(f"{self.run.id}: {what}: {name}", *values)
+
+    def _file(self, name: str, kind: str) -> dict[str, Any] | None:
+        try:
+            return json_object(self.run.folder / name)
+        except ResultsError as error:
+            self.tallies[kind].offenders.append(f"{self.run.id}: {error}")
+            return None
+
+    def _stands(self, tally: Tally, stored: Any, file: str) -> Any:
+        """The journal's own, as there is no file to compute it from."""
+        if stored:
+            tally.unchecked.append(f"{self.run.id} has no {file} that can be read")
+        return stored
+
+    def _unreadable(self, tally: Tally, stored: Any, file: str, error: Exception) -> Any:
+        told = " ".join(str(error).split()).replace(f"{self.run.folder}/", "")[:160]
+        tally.offenders.append(f"{self.run.id}: {file}: cannot be read: {type(error).__name__}: {told}")
+        return stored
+
+
+def _key(one: RailEnergy) -> tuple[str, str, str, str]:
+    return one.phase, one.drive, one.meter, one.rail

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tables in files, compared cell by cell with the same tables computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from analysis.bundle.check import TOLERANCE, ZERO, Check, Tally, judged, shown, uncheckable
+
+FOLDERS = ("export", "report")
+# By what a row is named, in the first of these of which it has the first.
+_NAMING = (
+    ("run", "phase", "rail", "source", "time_ns", "round", "meter"),
+    ("cell", "source", "anchor"),
+    ("first", "second"),
+    ("drive", "workload", "source"),
+)
+
+
+def check(folder: Path, again: Mapping[str, pl.DataFrame]) -> Check:
+    """All CSV and Parquet files of tables below `folder` against the tables in `again`, by name."""
+    name, offenders, values, files = "tables", [], 0, 0
+    for path in _paths(folder):
+        where = path.relative_to(folder).as_posix()
+        files += 1
+        if path.stem not in again:
+            offenders.append(f"{where}: no table of this program")
+            continue
+        count, wrong = compare(path, again[path.stem])
+        values += count
+        offenders += [f"{where}: {one}" for one in wrong]
+    if not files:
+        return uncheckable(name, "there are none in export/ or report/")
+    return judged(name, f"{values} values in {files} files", offenders)
+
+
+def present(folder: Path) -> set[str]:
+    """Names of the tables that `folder` has files of."""
+    return {path.stem for path in _paths(folder)}
+
+
+def _paths(folder: Path) -> list[Path]:
+    return sorted(
+        path
+        for place in FOLDERS
+        for path in (folder / place).glob("*.*")
+        if path.suffix in (".csv", ".parquet")
+    )
+
+
+def compare(path: Path, again: pl.DataFrame) -> tuple[int, list[str]]:
+    """How many values of a file were compared, and those that differ from `again`, a line each."""
+    try:
+        found = pl.read_csv(path, infer_schema=False) if path.suffix == ".csv" else pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return 0, [f"cannot be read: {' '.join(str(error).split())[:160]}"]
+    offenders = [f"column {column!r} is missing" for column in again.columns if column not in found.columns]
+    offenders += [
+        f"column {column!r} is no column of it" for column in found.columns if column not in again.columns
+    ]
+    if found.height != again.height:
+        return 0, [*offenders, f"{found.height} rows, {again.height} come out"]
+    common = [column for column in again.columns if column in found.columns]
+    wrong = [row for column in common for row in _differing(found[column], again[column])]
+    for column, index in wrong:
+        stored, right = shown(found[column][index]), shown(again[column][index])
+        offenders.append(f"{_row(again, index)}: {column}: {stored} is stored, {right} comes out")
+    return found.height * len(common), offenders
+
+
+def compare_frames(stored: pl.DataFrame, again: pl.DataFrame, columns: Sequence[str], tally: Tally) -> None:
+    """Compare columns of two frames of the same rows."""
+    for index, (before, after) in enumerate(
+        zip(stored.select(columns).iter_rows(), again.select(columns).iter_rows(), strict=True)
+    ):
+        for column, one, other in zip(columns, before, after, strict=True):
+            tally.same(f"{_row(again, index)}: {column}", one, other)
+
+
+def _differing(found: pl.Series, again: pl.Series) -> list[tuple[str, int]]:
+    """(column, row) of the values that are not alike; a CSV file has texts."""
+    if again.dtype == pl.Float64 and found.dtype in (pl.String, pl.Float64):
+        pair = pl.DataFrame({"text": found, "found": found.cast(pl.Float64, strict=False), "again": again})
+        one, other = pl.col("found"), pl.col("again")
+        size = pl.max_horizontal(one.abs(), other.abs())
+        close = one.eq_missing(other) | (
+            (one - other).abs() <= pl.max_horizontal(TOLERANCE * size, ZERO)
+        ).fill_null(False)
+        no_number = pl.col("text").is_not_null() & one.is_null()
+        alike = pair.select(close & ~no_number).to_series()
+    elif found.dtype == pl.String:
+        alike = found.eq_missing(again.cast(pl.String))
+    else:
+        alike = (
+            found.eq_missing(again)
+            if found.dtype == again.dtype
+            else pl.repeat(False, len(again), eager=True)
+        )
+    return [(again.name, index) for index in (~alike).arg_true()]
+
+
+def _row(frame: pl.DataFrame, index: int) -> str:
+    """What names a row: its run, cell or pair, and what there are several of."""
+    row = frame.row(index, named=True)
+    names = next((names for names in _NAMING if names[0] in row), ())
+    return " ".join(str(row[name]) for name in names if row.get(name) not in (None, "")) or f"row {index + 1}"

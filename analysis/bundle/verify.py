@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A bundle, or a results folder, checked by itself: hashes, and every number computed again from raw data."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+
+from analysis import ledger, power, results, run_file, tables
+from analysis.bundle import archive, crate, environment, manifest, recompute, reports
+from analysis.bundle import tables as files_of_tables
+from analysis.bundle.archive import BundleError
+from analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
+from analysis.bundle.recompute import UNREADABLE, WORKED, Readers
+from analysis.export import frames
+from analysis.results import FINISHED, JOURNAL, Campaign, ResultsError
+
+_STUMBLES = (
+    *UNREADABLE,
+    BundleError,
+    OSError,
+    ResultsError,
+    jinja2.TemplateError,
+    pl.exceptions.PolarsError,
+    power.PowerFileError,
+    run_file.RunFileError,
+    sqlite3.Error,
+)
+_NOT_PACKED = {".lock", f"{JOURNAL}-wal", f"{JOURNAL}-shm"}
+
+
+def verify(source: Path, readers: Readers, here: Mapping[str, Any]) -> Iterator[Check]:
+    """The checklist of a bundle (a zip, or unpacked) or of a results folder, as the checks are made.
+
+    Needs nothing but `source`, and writes nothing to it. `here`: analysis.bundle.environment.here.
+
+    Raises
+    ------
+    BundleError
+        No such file or folder, neither a zip nor a folder with a journal or a manifest, a zip that is cut
+        short, or one that analysis.bundle.archive.extract refuses.
+    """
+    if source.is_dir():
+        if not any((source / name).exists() for name in (JOURNAL, manifest.FILE)):
+            raise BundleError(
+                f"{source}: neither {JOURNAL} nor {manifest.FILE} in it: no bundle, no campaign"
+            )
+        yield uncheckable("zip", "a folder")
+        yield from _of_folder(source, readers, here)
+        return
+    if not source.is_file():
+        raise BundleError(
+            f"{source}: no such file or folder; a bundle (zip or folder) or a campaign is meant"
+        )
+    with tempfile.TemporaryDirectory(prefix="joulerig-verify-") as name:
+        count, damaged = archive.extract(source, Path(name))
+        yield judged("zip", f"{count} files", damaged)
+        yield from _of_folder(Path(name), readers, here)
+
+
+def failed(checks: Sequence[Check]) -> bool:
+    return any(check.state == FAILED for check in checks)
+
+
+def _of_folder(folder: Path, readers: Readers, here: Mapping[str, Any]) -> Iterator[Check]:
+    yield _guarded("manifest", lambda: _manifest(folder))
+    yield _guarded("RO-Crate", lambda: _crate(folder))
+    yield _guarded("journal", lambda: _journal(folder / JOURNAL))
+    try:
+        campaign = results.load(folder)
+    except _STUMBLES as error:
+        yield Check("campaign", FAILED, "nothing more can be checked", (_one_line(error, folder),))
+        return
+    yield _guarded("events", lambda: _events(campaign))
+    yield _guarded("completeness", lambda: _completeness(campaign))
+    yield _guarded("ledger", lambda: _ledger(campaign))
+    again, tallies = recompute.again(campaign, readers)
+    for kind, noun in recompute.KINDS.items():
+        yield tallies[kind].check(kind, noun)
+    yield _guarded("AI of cells", lambda: _cells(campaign, again))
+    yield _guarded("tables", lambda: files_of_tables.check(folder, _tables(folder, again)))
+    try:
+        html = reports.html(again)
+    except _STUMBLES as error:
+        yield Check("report.html", FAILED, "the report cannot be made", (_one_line(error, folder),))
+        return
+    origin = environment.origin(folder, here)
+    yield _guarded("report.html", lambda: reports.check_html(folder, html, origin))
+    yield _guarded("report.pdf", lambda: reports.check_pdf(folder, html, origin))
+
+
+def _guarded(name: str, check: Callable[[], Check]) -> Check:
+    """The check, or that it failed where what a stranger wrote makes it stumble."""
+    try:
+        return check()
+    except _STUMBLES as error:
+        return Check(name, FAILED, "cannot be checked", (_one_line(error),))
+
+
+def _one_line(error: Exception, folder: Path | None = None) -> str:
+    told = " ".join(str(error).split())[:240]
+    return told.replace(f"{folder}/", "") if folder else told
+
+
+def _manifest(folder: Path) -> Check:
+    if not (folder / manifest.FILE).is_file():
+        return uncheckable("manifest", f"no {manifest.FILE}: a results folder, or a bundle that has lost it")
+    digests = manifest.parse(folder / manifest.FILE)
+    blocks = folder / manifest.BLOCKS_FILE
+    known = blocks.is_file() and manifest.digest(blocks) == digests.get(manifest.BLOCKS_FILE)
+    found = manifest.compare(folder, digests, manifest.parse_blocks(blocks) if known else {})
+    offenders = [
+        *(f"changed: {what}" for what in found.changed),
+        *(f"missing: {name}" for name in found.missing),
+        *(f"not in the manifest: {name}" for name in found.surplus),
+    ]
+    return judged("manifest", f"SHA-256 of {len(digests)} files", offenders)
+
+
+def _crate(folder: Path) -> Check:
+    path = folder / crate.FILE
+    if not path.is_file():
+        return uncheckable("RO-Crate", f"no {crate.FILE}")
+    names = set(manifest.names(folder)) - {crate.FILE}
+    wrong = crate.problems(json.loads(path.read_text(encoding="utf-8")), names)
+    return judged("RO-Crate", f"{len(names)} files described", wrong)
+
+
+def _journal(path: Path) -> Check:
+    try:
+        with closing(results.connect(path)) as journal:
+            version = journal.execute("PRAGMA user_version").fetchone()[0]
+            wrong = [row[0] for row in journal.execute("PRAGMA integrity_check") if row[0] != "ok"]
+            wrong += [
+                f"table {table}, row {row}: refers to a row of {parent} that is not there"
+                for table, row, parent, _ in journal.execute("PRAGMA foreign_key_check")
+            ]
+    except sqlite3.DatabaseError as error:
+        return judged("journal", "cannot be read", [str(error)])
+    return judged("journal", f"SQLite's integrity and references, version {version}", wrong)
+
+
+def _events(campaign: Campaign) -> Check:
+    """Whether the status of each run is what the events say it became last."""
+    last: dict[str, str] = {}
+    for row in campaign.tables["event"].iter_rows(named=True):
+        if row["event"] == "status":
+            last[row["run"]] = json.loads(row["detail"])["to"]
+        elif row["event"] == "resumed":
+            last[row["run"]] = "planned"
+    if not last:
+        return uncheckable("events", "no change of a status is recorded")
+    wrong = [
+        f"{run.id}: its status is {run.status}, its events end with {last[run.id]}"
+        for run in campaign.runs
+        if run.id in last and last[run.id] != run.status
+    ]
+    return judged("events", f"last status of {len(last)} runs", wrong)
+
+
+def _completeness(campaign: Campaign) -> Check:
+    """Whether all planned runs are there, and each that worked has its files."""
+    wrong = []
+    for row in campaign.tables["event"].iter_rows(named=True):
+        planned = json.loads(row["detail"]).get("runs") if row["event"] == "created" else None
+        if planned is not None and planned != len(campaign.runs):
+            wrong.append(f"{planned} runs were planned, {len(campaign.runs)} are in the journal")
+    expected = 0
+    for run in campaign.runs:
+        files = _files_of(campaign, run)
+        expected += len(files)
+        wrong += [f"runs/{run.id}/{name}: missing" for name in files if not (run.folder / name).is_file()]
+    known = {run.id for run in campaign.runs}
+    folders = campaign.folder / "runs"
+    there = sorted(path.name for path in folders.iterdir()) if folders.is_dir() else []
+    wrong += [f"runs/{name}: of no run in the journal" for name in there if name not in known]
+    to_come = sum(run.status not in FINISHED for run in campaign.runs)
+    if campaign.finished_ns is not None:
+        wrong += [
+            f"{run.id}: {run.status}, though the campaign is over"
+            for run in campaign.runs
+            if run.status not in FINISHED
+        ]
+    elif not wrong:
+        told = f"the campaign is not over: {to_come} of {len(campaign.runs)} runs are to come"
+        return uncheckable("completeness", f"{told}; {expected} files of the others are there")
+    return judged("completeness", f"{len(campaign.runs)} runs, {expected} files of those that worked", wrong)
+
+
+def _files_of(campaign: Campaign, run: results.Run) -> list[str]:
+    """What a run that worked leaves in its folder, by what the journal has of it."""
+    if run.status not in WORKED:
+        return []
+    files = ["result.json", "load.json", "settings.json"]
+    if any(rail.joules is not None for rail in run.energy):
+        files.append("power.csv")
+    if any(rail.true_joules is not None for rail in run.energy):
+        files.append("truth.json")
+    if campaign.definition.get("precondition"):
+        files.append(results.PRECONDITION_FILE)
+    if campaign.definition.get("waveforms") and run.energy:
+        files.append("waveforms.json")
+    return files
+
+
+def _ledger(campaign: Campaign) -> Check:
+    """expected = samples + lost + duplicate + repeated: of each phase and rail, and in each power point."""
+    rails = [(run, rail) for run in campaign.runs for rail in run.energy if rail.unaccounted is not None]
+    wrong = [
+        f"{run.id}: {rail.phase}: {rail.drive} {rail.rail} on {rail.meter}: {rail.expected} expected,"
+        f" {rail.expected - rail.unaccounted} accounted for"
+        for run, rail in rails
+        if rail.unaccounted != 0
+    ]
+    counted = pl.col("samples") + pl.col("lost") + pl.col("duplicate") + pl.col("repeated")
+    points = 0
+    for frame in frames.powers(campaign):
+        points += frame.select((pl.col("expected") - counted).is_not_null().sum()).item()
+        off = frame.filter(pl.col("expected") != counted)
+        if off.height:
+            first = off.row(0, named=True)
+            wrong.append(
+                f"{first['run']}: power.csv: {off.height} points are off, the first at {first['time_ns']}"
+            )
+    if not rails and not points:
+        return uncheckable("ledger", "nothing was measured, or parts of the ledger are not known")
+    meters = len(ledger.of_campaign(campaign))
+    return judged("ledger", f"{meters} meters, {len(rails)} phases and rails, {points} power points", wrong)
+
+
+def _tables(folder: Path, again: Campaign) -> dict[str, pl.DataFrame]:
+    """The tables computed again; the long series only where `folder` has files of them."""
+    small = frames.small(again)
+    return small if files_of_tables.present(folder) <= set(small) else frames.every(again)
+
+
+def _cells(campaign: Campaign, again: Campaign) -> Check:
+    stored, computed = tables.cells(campaign), tables.cells(again)
+    columns = [name for name in computed.columns if name.startswith("ai_")]
+    tally = Tally()
+    files_of_tables.compare_frames(stored, computed, columns, tally)
+    return tally.check("AI of cells", "figures")

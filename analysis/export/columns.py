@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each exported table and each of its columns means, with units.
+
+A column is (unit, meaning); the unit is empty where there is none. `COMMON` holds those that mean the same in
+every table that has them.
+"""
+
+from __future__ import annotations
+
+Described = dict[str, tuple[str, str]]
+
+ABOUT = {
+    "runs": "One row a run, in order of execution.",
+    "cells": "One row a cell: the runs of one combination that are ok and have joules, as ratios of sums.",
+    "pairs": "One row a pair of cells of a drive and workload, the better one first.",
+    "effects": "One row a source of variation of a drive and workload (type II, of logarithms).",
+    "budget": "One row a source of uncertainty of a cell's AI.",
+    "cemp": "One row an anchor of a comparison: change of energy over change of performance.",
+    "drift": "One row a comparison: how its runs drifted over the campaign, every cell its own control.",
+    "outliers": "One row a run that lies far from the others of its cell.",
+    "claims": "One row a claim of the study that the campaign repeats, with the verdict on it.",
+    "series": "One row a run and quantity: its levels and its trend over the workload phase.",
+    "phases": "One row a phase of a run.",
+    "energy": "One row a phase and rail of a run: energy, its interval and what that is made of, the ledger.",
+    "io": "One row a run and who counted: I/O of the workload phase.",
+    "power": "One row a point of a rail's power during a run, some before and after it; counters are of the"
+    " meter's session.",
+    "rounds": "One row a round of a precondition, with the run that it was made for.",
+    "progress": "One row an instant at which a run's load told what it had done.",
+    "waveforms": "One row a meter that was recorded at its full rate during a run.",
+}
+
+COMMON: Described = {
+    "campaign": ("", "The campaign's id."),
+    "run": ("", "The run's id: the campaign's and the ordinal."),
+    "host": ("", "Test host, as the inventory names it."),
+    "drive": ("", "Drive, as the inventory names it; in energy and power the member of an array."),
+    "workload": ("", "Workload."),
+    "filesystem": ("", "File system."),
+    "scheduler": ("", "I/O scheduler."),
+    "cell": ("", "drive/filesystem/scheduler/workload, then further factors: equal for replicates."),
+    "factors_json": ("", "Levels of the factors, a JSON object."),
+    "virtual_lab": ("", "Whether simulated drives and meters gave these figures."),
+    "phase": ("", "prepare, precondition, idle, workload or tail."),
+    "meter": ("", "Meter, as the inventory names it."),
+    "rail": ("", "Supply rail of the drive."),
+    "status": (
+        "",
+        "ok, partial, failed, lost, not-run, running or planned; of a cell the worst of its runs'.",
+    ),
+    "calibration": (
+        "",
+        "The worst calibration of the meters used: expired, none, valid; blank: not recorded.",
+    ),
+    "unit": ("", "What one of the ops is."),
+    "figure_name": ("", "Figure of merit by which a program of others is known."),
+    "figure_unit": ("", "The figure of merit's unit."),
+    "figure": ("figure_unit", "The figure of merit; of a cell the mean of its runs'."),
+    "figure_better": ("", "Whether a higher or a lower figure of merit is better."),
+    "ops_per_second": ("1/s", "Operations per second; of a cell all operations over all seconds."),
+    "mb_per_second": ("MB/s", "Bytes read and written per second, MB = 10^6 bytes."),
+    "mean_watts": ("W", "Mean power of the workload phase, all rails of the drive."),
+    "ai_ops_per_joule": ("1/J", "AI: operations per joule of the workload phase, all rails of the drive."),
+    "ai_mb_per_joule": ("MB/J", "AI: megabytes read and written per joule."),
+    "ai_ops_per_joule_energy_low": ("1/J", "The least AI by the energy's interval alone."),
+    "ai_ops_per_joule_energy_high": ("1/J", "The greatest AI by the energy's interval alone."),
+    "ai_mb_per_joule_energy_low": ("MB/J", "The least AI in MB/J by the energy's interval alone."),
+    "ai_mb_per_joule_energy_high": ("MB/J", "The greatest AI in MB/J by the energy's interval alone."),
+    "latency_p50_seconds": (
+        "s",
+        "Median latency: of the syncs where there are any; of a cell the median of the runs'.",
+    ),
+    "latency_p99_seconds": ("s", "99 % quantile of that latency; of a cell the median of the runs'."),
+    "joules": ("J", "Energy as measured; in power the counter of the session."),
+    "true_joules": ("J", "What the virtual drive says it drew; blank on a physical lab."),
+    "joules_low": ("J", "The least the energy can have been, by what is known of gaps, ends and the meter."),
+    "joules_high": ("J", "The most the energy can have been, likewise."),
+    "meter_joules": ("J", "Expanded uncertainty (k = 2) of the meter; blank: its class is not stated."),
+    "samples": ("", "Samples that are in the joules."),
+    "gap_seconds": ("s", "Time in which nothing was measured."),
+    "further": ("", "Levels of further factors, one comparison each."),
+    "quantity": ("", "What is compared: ops/J, or ops/s where no rail is measured."),
+    "source": ("", "Source of variation, of uncertainty, or of a count."),
+    "share_percent": ("%", "Its share of the sum of squares, or of the variance."),
+    "p": ("", "Probability of a difference at least as great where there is none."),
+    "start_ns": ("ns", "Begin, UTC, on the controller's clock."),
+    "end_ns": ("ns", "End, UTC, on the controller's clock."),
+    "expected": ("", "Samples that were due: samples + lost + duplicate + repeated."),
+    "lost": ("", "Samples that did not come."),
+    "duplicate": ("", "Samples that came twice, in place of others."),
+    "repeated": ("", "Samples read again before the instrument had measured anew."),
+    "surplus": ("", "Samples beyond the time that passed; not in expected."),
+}
+
+BESIDE_AI: Described = {
+    "peak_watts": (
+        "W",
+        "The greatest power of all rails together that a stored point tells (each the mean since the one"
+        " before); of a cell the greatest of its runs'.",
+    ),
+    "idle_watts": ("W", "Power in the run's own idle phase, where it measured the same rails."),
+    "block_write_bytes": (
+        "B",
+        "What the block layer of the test host wrote in the workload phase; of a cell the sum of its runs'.",
+    ),
+    "device_write_bytes": (
+        "B",
+        "What reached the drive, as a virtual drive counts it; of a cell the sum of its runs'.",
+    ),
+    "joules_per_op": ("J", "Energy over operations: 1/AI."),
+    "dynamic_joules_per_op": ("J", "Idle-subtracted energy over operations."),
+    "cpu_joules_per_op": ("J", "cpu_joules over operations."),
+    "joules_per_sync": ("J", "Energy over syncs; blank where there are none."),
+    "joules_per_durable_byte": ("J/B", "Energy over bytes that the workload wrote, where it synced."),
+    "block_bytes_per_written_byte": ("", "Bytes that the block layer wrote over those of the workload."),
+    "device_bytes_per_block_byte": ("", "Bytes that reached a virtual drive over those of the block layer."),
+    "flushes_per_op": ("", "Flushes of the block layer over operations."),
+    "journal_transactions_per_op": ("", "Transactions of ext4's journal over operations."),
+    "iops_per_watt": ("1/J", "Block-layer reads and writes per second and watt."),
+    "mib_per_second_per_watt": ("MiB/J", "Block-layer MiB per second and watt, MiB = 2^20 bytes."),
+    "idle_gb_per_watt": ("GB/W", "Raw capacity, GB = 10^9 bytes, over idle watts."),
+}
+
+RUNS: Described = {
+    **BESIDE_AI,
+    "dynamic_joules": ("J", "Joules less what the drives would have drawn at the run's idle power."),
+    "ordinal": ("", "Place in the order of execution within a host."),
+    "block": ("", "Block of the randomisation."),
+    "replicate": ("", "Which repetition of its cell."),
+    "reason": ("", "Why the status is not ok; of an ok run, what is to be known of it."),
+    "started_utc_ns": ("ns", "When the run began, UTC."),
+    "ended_utc_ns": ("ns", "When the run ended, UTC."),
+    "workload_seconds": ("s", "Length of the workload phase."),
+    "ops": ("", "Operations of the workload phase."),
+    "read_bytes": ("B", "Bytes that the workload read; blank: its report does not tell."),
+    "write_bytes": ("B", "Bytes that the workload wrote; blank: its report does not tell."),
+    "syncs": ("", "Calls that made data durable."),
+    "error_percent": ("%", "Measured less true joules, of the true ones."),
+    "expected_samples": ("", COMMON["expected"][1]),
+    "lost_samples": ("", COMMON["lost"][1]),
+    "duplicate_samples": ("", COMMON["duplicate"][1]),
+    "repeated_samples": ("", COMMON["repeated"][1]),
+    "surplus_samples": ("", COMMON["surplus"][1]),
+    "truth_within": ("", "Whether the true joules lie from joules_low to joules_high."),
+    "cpu_joules": (
+        "J",
+        "Energy of the test host's processor packages in the workload phase, whatever ran there (RAPL);"
+        " blank: the host has none.",
+    ),
+    "device_bound_fraction": (
+        "",
+        "Part of the workload phase in which a virtual drive's model set the pace, 0 to 1.",
+    ),
+}
+
+_SPREADS = {
+    "ai_ops_per_joule": "1/J",
+    "ai_mb_per_joule": "MB/J",
+    "ops_per_second": "1/s",
+    "mb_per_second": "MB/s",
+    "mean_watts": "W",
+}
+_INTERVALS = {
+    "interval": "Fieller's with what replicates do not average out",
+    "fieller": "Fieller's alone",
+    "bootstrap": "the bootstrap's (BCa) alone",
+}
+CELLS: Described = {
+    **BESIDE_AI,
+    "write_bytes": ("B", "Bytes that the workload wrote in its runs; blank: a report does not tell."),
+    "runs_planned": ("", "Runs of the cell."),
+    "runs_counted": ("", "Runs of which the figures are."),
+    **{
+        name + suffix: (unit if suffix != "_relative_spread" else "", meaning)
+        for name, unit in _SPREADS.items()
+        for suffix, meaning in (
+            ("_standard_deviation", "Standard deviation (n - 1) of the runs' own values; blank for one run."),
+            ("_min", "The least of the runs' own values."),
+            ("_max", "The greatest of the runs' own values."),
+            ("_relative_spread", "Standard deviation over the magnitude of the cell's value."),
+        )
+    },
+    "figure_standard_deviation": ("figure_unit", "Standard deviation (n - 1) of the runs' figures of merit."),
+    **{
+        f"ai_ops_per_joule_{name}_{end}": ("1/J", f"{which} end of the AI's 95 % interval, {by}.")
+        for name, by in _INTERVALS.items()
+        for end, which in (("low", "Lower"), ("high", "Upper"))
+    },
+    "letters": ("", "Cells of a drive and workload that share a letter are not separated."),
+    "pareto": ("", "Whether no other cell beats it in performance and power."),
+}
+
+PAIRS: Described = {
+    "first": ("", "The better cell."),
+    "second": ("", "The other cell."),
+    "less_percent": ("%", "How much less the second gives, of the first."),
+    "less_percent_low": ("%", "Lower end of its interval, all pairs of the campaign at once 95 %."),
+    "less_percent_high": ("%", "Upper end of its interval."),
+    "p": ("", "p of the pair, adjusted for all pairs of the campaign."),
+    "separated": ("", "Whether p is at most 5 %."),
+    "method": ("", "Test; blank: none was possible."),
+    "why_untested": ("", "Why there is no test."),
+}
+EFFECTS: Described = {
+    "degrees_of_freedom": ("", "Degrees of freedom of the source."),
+    "f": ("", "F: mean square of the source over that between runs of a cell."),
+    "deviation_percent": ("%", "Relative standard deviation between blocks, or between runs of a cell."),
+}
+BUDGET: Described = {
+    "standard_uncertainty_percent": ("%", "Relative standard uncertainty of the AI by this source."),
+    "unknown": ("", "Why the source has no figure."),
+}
+CEMP: Described = {
+    "definition": ("", "The definition of Cemp that was used."),
+    "anchor": ("", "What the cell was chosen by."),
+    "energy_change_percent": ("%", "dE: power of the anchor's cell, from the mean over all cells."),
+    "performance_change_percent": ("%", "dP: its performance, from the mean over all cells."),
+    "cemp": ("", "dE over dP."),
+}
+DRIFT: Described = {
+    "runs": ("", "Runs in cells that have two or more."),
+    "cells": ("", "Cells that have two or more runs."),
+    "span_seconds": ("s", "From the first of these runs to the last."),
+    "drift_percent": ("%", "Change over the span, by the slope of the logarithms (Theil and Sen, by cell)."),
+    "drift_percent_low": ("%", "Lower end of its 95 % interval."),
+    "drift_percent_high": ("%", "Upper end of its 95 % interval."),
+    "drift_percent_per_hour": ("%", "What that slope comes to in an hour."),
+    "p": ("", "Probability of so much without drift (Kendall, cells as seasons)."),
+    "why": ("", "Why no drift can be told."),
+}
+
+OUTLIERS: Described = {
+    "ordinal": ("", "Position in the order of execution, from 1."),
+    "off_percent": (
+        "%",
+        "The run over the geometric mean of its cell's others without outliers, less 1.",
+    ),
+    "modified_z": ("", "Modified z-score of its logarithm (Iglewicz and Hoaglin)."),
+}
+
+SERIES: Described = {
+    "ordinal": ("", "Position in the order of execution, from 1."),
+    "quantity": ("", "watts, ops_per_second or ops_per_joule."),
+    "steps": ("", "Steps of the workload phase."),
+    "steps_measured": ("", "Steps in which the quantity was measured."),
+    "step_seconds": ("s", "Length of a step."),
+    "changes": ("", "Changes of level; blank: too short, or with too much memory, to tell."),
+    "change_seconds": ("s", "When they were, since the phase began, with ; between."),
+    "levels": ("", "Means before, between and after them, in the quantity's unit, with ; between."),
+    "slope_percent_per_minute": ("%", "Trend relative to the mean (Theil and Sen)."),
+    "slope_p": ("", "Probability of so much without a trend (Mann and Kendall, corrected for memory)."),
+}
+
+PROGRESS: Described = {
+    "time_ns": ("ns", "Instant on the controller's clock, UTC."),
+    "ops": ("", "Operations since the row before, of the first since the load began."),
+    "read_bytes": ("B", "Bytes read since then."),
+    "write_bytes": ("B", "Bytes written since then."),
+}
+
+PHASES: Described = {
+    "seconds": ("s", "Length of the phase."),
+    "clock_offset_ns": ("ns", "Controller's clock less the test host's, added to the host's times."),
+    "clock_error_ns": ("ns", "How far that offset can be wrong."),
+}
+ENERGY: Described = {
+    "gap_low_joules": ("J", "What the gaps drew at least; not in joules."),
+    "gap_high_joules": ("J", "What the gaps drew at most."),
+    "interpolation_joules": (
+        "J",
+        "What the power between the points around the two ends leaves open, either way.",
+    ),
+    "alignment_joules": ("J", "What the two ends' own instants leave open, either way."),
+    "product_joules": ("J", "How much too high mean volts times mean amps can be."),
+    "volt_seconds": ("V s", "Integral of the volts over the phase."),
+    "amp_seconds": ("A s", "Integral of the amps over the phase."),
+    "worst_gap_seconds": ("s", "The longest time between two points without a measurement."),
+}
+IO: Described = {
+    "source": (
+        "",
+        "iod (block layer of the test host), host (the module's own reading), twin (the virtual drive).",
+    ),
+    "reads": ("", "Read requests."),
+    "read_bytes": ("B", "Bytes read."),
+    "writes": ("", "Write requests, empty flush requests among them."),
+    "write_bytes": ("B", "Bytes written."),
+    "flushes": ("", "Flush requests."),
+    "discards": ("", "Discard requests."),
+    "fua_writes": ("", "Writes that were to be durable at their end."),
+    "journal_transactions": ("", "Transactions that the file system's journal committed."),
+}
+POWER: Described = {
+    "time_ns": ("ns", "End of the point's last sample, UTC."),
+    "watts": ("W", "Mean power since the point before; blank where a stream of samples begins."),
+    "watts_min": ("W", "Least power of a sample since then."),
+    "watts_max": ("W", "Greatest power of a sample since then."),
+    "volts": ("V", "Mean voltage since then."),
+    "amps": ("A", "Mean current since then."),
+    "session": ("", "The meter's session: counters begin at 0 with each."),
+    "clock_residual_seconds": ("s", "How well the sample times fit the controller's clock."),
+}
+ROUNDS: Described = {
+    "stretch": ("", "Stretch of rounds that was asked for at once."),
+    "round": ("", "Number of the round, over all stretches."),
+    "iops": ("1/s", "Operations per second of the round."),
+    "watts": ("W", "Mean power of the round; blank: not measured."),
+}
+WAVEFORMS: Described = {
+    "file": ("", "The Parquet file, from the results folder; blank: there is none."),
+    "bytes": ("B", "Its size."),
+    "sample_rate_hz": ("Hz", "Samples per second."),
+    "recorded": ("", "Samples in the file."),
+    "dropped": ("", "Samples there was no room for."),
+    "cut": ("", "Samples after the file had reached its bound."),
+    "error": ("", "Why there is no file, or what is wrong with it."),
+}
+CLAIMS: Described = {
+    "study": ("", "The study, by the name that the campaign gives it."),
+    "claim": ("", "The claim's name."),
+    "where": ("", "What the verdict is about: the drive, and the workload or another factor's level."),
+    "verdict": ("", "holds, does not hold, or can't tell."),
+    "effect": ("", "A ratio; the claim's text and `expected` say of what."),
+    "effect_low": ("", "Lower end of its 95 % interval; blank: there are too few blocks."),
+    "effect_high": ("", "Upper end of it."),
+    "blocks": ("", "Blocks that have runs of both sides."),
+    "expected": ("", "What the effect is where the claim holds."),
+    "why": ("", "Why it cannot be told."),
+    "text": ("", "The claim in one sentence."),
+    "origin": ("", "published, or inferred from what was."),
+}
+
+OWN = {
+    "runs": RUNS,
+    "cells": CELLS,
+    "pairs": PAIRS,
+    "effects": EFFECTS,
+    "budget": BUDGET,
+    "cemp": CEMP,
+    "drift": DRIFT,
+    "outliers": OUTLIERS,
+    "claims": CLAIMS,
+    "series": SERIES,
+    "phases": PHASES,
+    "energy": ENERGY,
+    "io": IO,
+    "power": POWER,
+    "rounds": ROUNDS,
+    "progress": PROGRESS,
+    "waveforms": WAVEFORMS,
+}
+
+
+def described(table: str, column: str) -> tuple[str, str]:
+    """Unit and meaning of a column. Raises KeyError for one that nobody has described."""
+    own = OWN[table]
+    return own[column] if column in own else COMMON[column]

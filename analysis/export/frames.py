@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an export has beside analysis.tables: phases, energy by rail, I/O counts, series, waveforms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis import power, progress, tables, waveform
+from analysis.results import Campaign, IoCount, Phase, RailEnergy, ResultsError, Run
+
+_OF_RUN = {"campaign": pl.String, "run": pl.String}
+
+PHASE_COLUMNS = {**_OF_RUN, **tables.columns_of(Phase), "seconds": pl.Float64}
+ENERGY_COLUMNS = {**_OF_RUN, **tables.columns_of(RailEnergy)}
+IO_COLUMNS = {**_OF_RUN, **tables.columns_of(IoCount)}
+POWER_COLUMNS = {**_OF_RUN, **power.COLUMNS}
+PROGRESS_COLUMNS = {**_OF_RUN, **progress.COLUMNS}
+ROUND_COLUMNS = {
+    **_OF_RUN,
+    "drive": pl.String,
+    "stretch": pl.Int64,
+    "round": pl.Int64,
+    "iops": pl.Float64,
+    "watts": pl.Float64,
+}
+WAVEFORM_COLUMNS = {
+    **_OF_RUN,
+    "meter": pl.String,
+    "file": pl.String,
+    "bytes": pl.Int64,
+    "sample_rate_hz": pl.Float64,
+    "recorded": pl.Int64,
+    "dropped": pl.Int64,
+    "cut": pl.Int64,
+    "error": pl.String,
+}
+
+
+def phases(campaign: Campaign) -> pl.DataFrame:
+    """One row a phase of a run. Columns: `PHASE_COLUMNS`."""
+    rows = [
+        {**_head(campaign, run), **vars(phase), "seconds": phase.seconds}
+        for run in campaign.runs
+        for phase in run.phases.values()
+    ]
+    return pl.DataFrame(rows, schema=PHASE_COLUMNS)
+
+
+def energy(campaign: Campaign) -> pl.DataFrame:
+    """One row a phase and rail of a run. Columns: `ENERGY_COLUMNS`."""
+    rows = [{**_head(campaign, run), **vars(rail)} for run in campaign.runs for rail in run.energy]
+    return pl.DataFrame(rows, schema=ENERGY_COLUMNS)
+
+
+def io(campaign: Campaign) -> pl.DataFrame:
+    """One row a run and who counted. Columns: `IO_COLUMNS`."""
+    rows = [{**_head(campaign, run), **vars(count)} for run in campaign.runs for count in run.io.values()]
+    return pl.DataFrame(rows, schema=IO_COLUMNS)
+
+
+def rounds(campaign: Campaign) -> pl.DataFrame:
+    """One row a round of a precondition, with the run that it was made for. Columns: `ROUND_COLUMNS`.
+
+    Raises ResultsError where a run's file of it is damaged.
+    """
+    rows = [row for run in campaign.runs for row in _rounds(campaign, run)]
+    return pl.DataFrame(rows, schema=ROUND_COLUMNS)
+
+
+def load_progress(campaign: Campaign) -> pl.DataFrame:
+    """One row an instant at which a run's load told what it had done. Columns: `PROGRESS_COLUMNS`.
+
+    Raises analysis.run_file.RunFileError.
+    """
+    found = [pl.DataFrame(schema=PROGRESS_COLUMNS)]
+    for run in campaign.runs:
+        if (points := progress.read(run.folder)) is not None:
+            found.append(_named(campaign, run, points.select(*progress.COLUMNS)))
+    return pl.concat(found)
+
+
+def waveforms(campaign: Campaign) -> pl.DataFrame:
+    """One row a meter that was recorded at the full rate during a run. Columns: `WAVEFORM_COLUMNS`.
+
+    `file` is from the results folder; null where the recording failed, with the reason in `error`. Raises
+    ResultsError where waveforms.json is damaged.
+    """
+    rows = [row for run in campaign.runs for row in _waveforms(campaign, run)]
+    return pl.DataFrame(rows, schema=WAVEFORM_COLUMNS)
+
+
+def powers(campaign: Campaign) -> Iterator[pl.DataFrame]:
+    """The power points of one run after the other, with its name. Columns: `POWER_COLUMNS`.
+
+    A run without any is left out. Raises analysis.power.PowerFileError.
+    """
+    for run in campaign.runs:
+        if (points := power.read(run.folder / "power.csv")) is not None:
+            yield _named(campaign, run, points.select(*power.COLUMNS))
+
+
+def power_points(campaign: Campaign) -> pl.DataFrame:
+    """`powers` of all runs in one."""
+    return pl.concat([pl.DataFrame(schema=POWER_COLUMNS), *powers(campaign)])
+
+
+def small(campaign: Campaign) -> dict[str, pl.DataFrame]:
+    """All tables but the series and waveforms, by name: what a bundle holds."""
+    of_runs = {"phases": phases(campaign), "energy": energy(campaign), "io": io(campaign)}
+    return tables.frames(campaign) | of_runs
+
+
+def every(campaign: Campaign) -> dict[str, pl.DataFrame]:
+    """All tables, by name. Raises ResultsError, analysis.power.PowerFileError,
+    analysis.run_file.RunFileError.
+    """
+    return small(campaign) | {
+        "power": power_points(campaign),
+        "rounds": rounds(campaign),
+        "progress": load_progress(campaign),
+        "waveforms": waveforms(campaign),
+    }
+
+
+def _head(campaign: Campaign, run: Run) -> dict[str, str]:
+    return {"campaign": campaign.id, "run": run.id}
+
+
+def _named(campaign: Campaign, run: Run, points: pl.DataFrame) -> pl.DataFrame:
+    names = [pl.lit(value).alias(name) for name, value in _head(campaign, run).items()]
+    return points.select(*names, pl.all())
+
+
+def _rounds(campaign: Campaign, run: Run) -> Iterator[dict[str, Any]]:
+    number = 0
+    for index, stretch in enumerate(run.precondition.get("stretches", []), start=1):
+        for one in stretch:
+            number += 1
+            yield {**_head(campaign, run), "drive": run.drive, "stretch": index, "round": number, **one}
+
+
+def _waveforms(campaign: Campaign, run: Run) -> Iterator[dict[str, Any]]:
+    path = run.folder / "waveforms.json"
+    if not path.is_file():
+        return
+    try:
+        told: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path}: cannot be read as JSON: {error}") from None
+    for meter, said in sorted(told.items()):
+        counted = {name: said.get(name) for name in ("recorded", "dropped", "cut")}
+        row = {**_head(campaign, run), "meter": meter, **counted, "error": said.get("error") or None}
+        file = run.folder / f"waveform-{meter}.parquet"
+        if file.is_file():
+            row |= {"file": str(file.relative_to(campaign.folder)), **_of_file(file)}
+        yield row
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    try:
+        meta = waveform.metadata(path)
+    except waveform.WaveformError as error:
+        return {"bytes": path.stat().st_size, "error": str(error)}
+    return {"bytes": path.stat().st_size, "sample_rate_hz": meta.get("sample_rate_hz")}

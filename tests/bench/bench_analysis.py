@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the analysis takes at scale: seconds and peak memory, beside plain pandas.
+
+AI of 10,000 simulated runs: from the journal to the tables of runs and cells, with intervals, bootstrap and
+ranking. pandas: the same cells' AI alone, a join and a grouped ratio of sums.
+
+Joules of a waveform of 100 million samples in powerd's format. pandas: both columns in memory, the sum of
+their product; DuckDB reads the file for it, as pandas has no Parquet reader of its own.
+
+The lab report of 1,000 simulated runs (200 cells, ten rankings), HTML and PDF.
+
+Each part has a process of its own, whose greatest resident memory counts, and its seconds count its imports.
+What both ways give has to agree. This process imports nothing large: Linux counts the memory of who starts a
+program as the program's.
+
+Exit code: 0 if the report takes at most 30 s, 1 if not or if results differ, 2 if the bench could not run.
+"""
+
+import argparse
+import json
+import math
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[2]
+REPORT_BAR_SECONDS = 30.0
+FREE_BYTES_A_SAMPLE = 24  # on the disk, more than the file takes
+RATE_HZ = 1_000_000
+MATRIX = {
+    "drives": ("nvme-consumer", "nvme-plp"),
+    "filesystems": ("ext4", "xfs", "f2fs", "ext2", "btrfs"),
+    "schedulers": ("none", "mq-deadline", "bfq", "kyber"),
+    "workloads": ("randwrite-fsync", "varmail", "fileserver", "webserver", "oltp"),
+}
+CELLS = math.prod(map(len, MATRIX.values()))
+PARTS = ("ai", "pandas_ai", "waveform", "pandas_waveform", "report")
+BUILDS = ("build_ai", "build_report", "build_waveform")
+
+
+class CannotRun(Exception):
+    """The bench lacks something; its text is one line for the user."""
+
+
+def build_ai(place: Path, args: argparse.Namespace) -> None:
+    _build_campaign(place / "ai", args.ai_runs)
+
+
+def build_report(place: Path, args: argparse.Namespace) -> None:
+    _build_campaign(place / "report", args.report_runs)
+
+
+def _build_campaign(folder: Path, runs: int) -> None:
+    sys.path.insert(0, str(HERE / "tests/analysis"))
+    import simulated_campaign
+
+    simulated_campaign.build(folder, replicates=runs // CELLS, **MATRIX)
+
+
+def build_waveform(place: Path, args: argparse.Namespace) -> None:
+    """Window means of one rail, quantised as an instrument's are; never more than a row group in memory."""
+    import duckdb
+
+    from analysis.waveform import METADATA_KEY
+
+    path, samples = place / "waveform.parquet", args.samples
+    clock = [{"stream": 0, "index": i, "utc_ns": 1_700_000_000 * 10**9 + i * 1000} for i in (0, samples)]
+    meta = {
+        "version": 1,
+        "meter": "tap1a",
+        "sample_rate_hz": RATE_HZ,
+        "samples": "window-mean",
+        "clock": clock,
+    }
+    duckdb.execute(
+        f"""COPY (SELECT 'vhost1' AS host, 'nvme-plp' AS drive, '12v' AS rail, 0::INTEGER AS stream,
+        i::BIGINT AS index, (12 + (hash(i) % 1024) / 8192)::FLOAT AS volts,
+        (0.4 + (hash(i + 1) % 8192) / 16384)::FLOAT AS amps FROM range({samples}) AS one(i))
+        TO '{path}' (FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, ROW_GROUP_SIZE 262144,
+        KV_METADATA {{'{METADATA_KEY}': '{json.dumps(meta)}'}})"""
+    )
+
+
+def ai(place: Path, _) -> dict[str, float]:
+    from analysis import results, tables
+
+    campaign = results.load(place / "ai")
+    rows = tables.runs(campaign)
+    assert rows.height == len(campaign.runs)
+    cells = tables.cells(campaign)
+    return dict(cells.select("cell", "ai_ops_per_joule").iter_rows())
+
+
+def pandas_ai(place: Path, _) -> dict[str, float]:
+    import pandas
+
+    with sqlite3.connect(f"file:{place / 'ai' / 'journal.sqlite'}?mode=ro", uri=True) as database:
+        runs = pandas.read_sql("SELECT id AS run, cell, status FROM run", database)
+        done = pandas.read_sql("SELECT run, ops FROM performance", database)
+        energy = pandas.read_sql("SELECT run, joules FROM result", database)
+    found = runs[runs.status == "ok"].merge(done, on="run").merge(energy, on="run").groupby("cell")
+    sums = found[["ops", "joules"]].sum()
+    return (sums.ops / sums.joules).to_dict()
+
+
+def waveform(place: Path, _) -> dict[str, float]:
+    from analysis import blocks, cluster
+
+    path = place / "waveform.parquet"
+    of_file = blocks.of_file(path)
+    with cluster.mapping(None, len(of_file)) as mapped:
+        found = blocks.joules(path, mapped(blocks.stretches, of_file))
+    return {rail: value.joules for (_, _, rail), value in found.items()}
+
+
+def pandas_waveform(place: Path, _) -> dict[str, float]:
+    import duckdb
+
+    frame = duckdb.sql(f"SELECT volts, amps FROM read_parquet('{place / 'waveform.parquet'}')").df()
+    return {"12v": float((frame.volts.astype("float64") * frame.amps.astype("float64")).sum()) / RATE_HZ}
+
+
+def report(place: Path, _) -> dict[str, float]:
+    from analysis import report as reports
+
+    return {path.name: path.stat().st_size for path in reports.write(place / "report", ("html", "pdf"))}
+
+
+def measured(part: str, place: Path, args: argparse.Namespace) -> dict:
+    """Do one part in a process of its own: seconds, peak memory, and what it gave."""
+    command = [sys.executable, __file__, "--part", part, "--place", str(place)]
+    command += [f"--ai-runs={args.ai_runs}", f"--report-runs={args.report_runs}", f"--samples={args.samples}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
+    if done.returncode != 0:
+        raise CannotRun(f"{part}: {(done.stderr.strip().splitlines() or ['no word'])[-1]}")
+    return json.loads(done.stdout)
+
+
+def alone(part: str, args: argparse.Namespace) -> None:
+    begin = time.perf_counter()
+    gave = globals()[part](args.place, args)
+    seconds = time.perf_counter() - begin
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(one.ru_utime + one.ru_stime for one in usage)
+    peak = usage[0].ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, "peak_megabytes": peak, "gave": gave}))
+
+
+def agree(one: dict[str, float], other: dict[str, float]) -> bool:
+    return one.keys() == other.keys() and all(math.isclose(one[k], other[k], rel_tol=1e-9) for k in one)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure the analysis at scale.")
+    parser.add_argument("--ai-runs", type=int, default=10_000, help=f"a multiple of {CELLS}")
+    parser.add_argument("--report-runs", type=int, default=1_000, help=f"a multiple of {CELLS}")
+    parser.add_argument("--samples", type=int, default=100_000_000)
+    parser.add_argument("--output", default=str(HERE / "results/bench/analysis.json"))
+    parser.add_argument("--part", choices=(*PARTS, *BUILDS), help=argparse.SUPPRESS)
+    parser.add_argument("--place", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    sys.path.insert(0, str(HERE))
+    if args.part:
+        alone(args.part, args)
+        return 0
+    place = Path(tempfile.mkdtemp(prefix="bench-analysis-"))
+    try:
+        if shutil.disk_usage(place).free < FREE_BYTES_A_SAMPLE * args.samples:
+            raise CannotRun(f"{place}: less than {FREE_BYTES_A_SAMPLE * args.samples / 1e9:.1f} GB free")
+        print("making campaigns and a waveform")
+        for part in BUILDS:
+            measured(part, place, args)
+        megabytes = (place / "waveform.parquet").stat().st_size / 1e6
+        found = {}
+        for part in PARTS:
+            found[part] = measured(part, place, args)
+            print(
+                f"  {part:16} {found[part]['seconds']:8.2f} s  {found[part]['cpu_seconds']:8.2f} s of CPU"
+                f"  {found[part]['peak_megabytes']:7.0f} MB",
+                flush=True,
+            )
+    except (CannotRun, OSError) as error:
+        print(f"bench_analysis: {error}", file=sys.stderr)
+        return 2
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    verdicts = {
+        f"report of {args.report_runs} runs in {found['report']['seconds']:.1f} s,"
+        f" at most {REPORT_BAR_SECONDS:g}": found["report"]["seconds"] <= REPORT_BAR_SECONDS,
+        "AI agrees with pandas": agree(found["ai"]["gave"], found["pandas_ai"]["gave"]),
+        "the waveform's joules agree with pandas": agree(
+            found["waveform"]["gave"], found["pandas_waveform"]["gave"]
+        ),
+    }
+    names = {"ai": "ai_10000_runs", "waveform": "waveform_100m", "report": "report_1000_runs"}
+    names |= {f"pandas_{part}": f"pandas_{name}" for part, name in names.items()}
+    result = {f"{names[part]}_seconds": round(one["seconds"], 2) for part, one in found.items()}
+    result |= {f"{names[part]}_peak_megabytes": round(one["peak_megabytes"]) for part, one in found.items()}
+    result |= {
+        "ai_runs": args.ai_runs,
+        "report_runs": args.report_runs,
+        "samples": args.samples,
+        "waveform_file_megabytes": round(megabytes),
+        "cpus": len(os.sched_getaffinity(0)),
+    }
+    output = Path(args.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+    for verdict, holds in verdicts.items():
+        print(f"{'holds' if holds else 'DOES NOT HOLD'}: {verdict}")
+    return 0 if all(verdicts.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
