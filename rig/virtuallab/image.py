@@ -27,7 +27,10 @@ PACKAGES = (
     "linux-image-amd64 initramfs-tools zstd systemd-sysv udev dbus kmod iproute2 openssh-server python3 python3-apt"
     " e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools reiserfsprogs jfsutils"
     " fio nvme-cli smartmontools ndctl mdadm chrony"
+    " linux-headers-amd64 gcc make"  # for GUEST
 ).split()
+# What is compiled for the guest's kernel, in a folder beside the scripts.
+GUEST = (Path(__file__).parent / "guest" / "fua_by_flush.c").read_text()
 # Before any package is installed: PostgreSQL's would make and start a server of its own.
 PREPARE = r"""
 set -eu
@@ -68,6 +71,14 @@ hostname "$(cat $from/hostname/raw)"
 hostname > /etc/hostname
 SCRIPT
 chmod 755 "$root/usr/local/sbin/lab-identity"
+release=$(basename "$root"/lib/modules/*)
+mkdir -p "$root/usr/src/joulerig" "$root/lib/modules/$release/extra"
+cp "$(dirname "$0")/fua_by_flush.c" "$root/usr/src/joulerig/"
+printf 'obj-m := fua_by_flush.o\n' > "$root/usr/src/joulerig/Kbuild"
+chroot "$root" make -C "/lib/modules/$release/build" M=/usr/src/joulerig modules
+cp "$root/usr/src/joulerig/fua_by_flush.ko" "$root/lib/modules/$release/extra/"
+chroot "$root" depmod "$release"
+printf 'softdep nvme_core pre: fua_by_flush\n' > "$root/etc/modprobe.d/joulerig.conf"
 chroot "$root" systemctl enable systemd-networkd lab-identity
 chroot "$root" systemctl mask apt-daily.timer apt-daily-upgrade.timer getty@tty1.service systemd-networkd-wait-online.service
 chroot "$root" update-initramfs -u
@@ -86,7 +97,7 @@ class Image:
 
 def definition_hash(more: Iterable[str] = ()) -> str:
     """What the cache goes by: the same definition gives the same image."""
-    text = json.dumps([SUITE, SIZE, _packages(more), PREPARE, CUSTOMISE])
+    text = json.dumps([SUITE, SIZE, _packages(more), PREPARE, CUSTOMISE, GUEST])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -129,6 +140,7 @@ def build(more: Iterable[str] = (), report=print) -> Image:
         for script, text in ((prepare, PREPARE), (customise, CUSTOMISE)):
             script.write_text("#!/bin/sh\n" + text)
             script.chmod(0o755)
+        (work / "fua_by_flush.c").write_text(GUEST)
         tree = work / "tree"
         _run(
             [*sudo, "mmdebstrap", "--mode=root", "--variant=minbase", "--components=main",

@@ -279,6 +279,7 @@ def test_the_images_hash_is_that_of_its_definition(monkeypatch):
         ("PACKAGES", ["fio"]),
         ("PREPARE", "true"),
         ("CUSTOMISE", "true"),
+        ("GUEST", ""),
     ):
         with monkeypatch.context() as other:
             other.setattr(image, name, value)
