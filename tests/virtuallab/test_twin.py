@@ -207,7 +207,7 @@ def test_a_reader_that_does_not_keep_up_is_closed_not_skipped(tmp_path):
                 numbers = [int(lines.readline().split()[0])]
                 time.sleep(4)
                 numbers += [int(line.split()[0]) for line in lines if line.endswith("\n")]  # to its end
-        assert len(numbers) > 10000
+        assert len(numbers) > 1000  # closed for what it did not take, not at once
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         assert (numbers[-1] + 1) * 2000 < time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 1_000_000_000
         assert twin.counters()["reads"] == 0  # others are still served
