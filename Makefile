@@ -10,7 +10,7 @@ SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*
 
 .PHONY: help setup build demo test down clean
 .PHONY: test-unit test-c test-go test-python test-energy test-arrays test-workloads test-powercut test-powercut-guest
-.PHONY: lint bench-agent bench-power bench-drives bench-workloads test-soak fuzz-workloads
+.PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -82,11 +82,17 @@ test-powercut: build ## Power cuts at the drives' own interface: 100 over all pr
 test-powercut-guest: build ## Power cuts of a whole virtual test host, its drives and their file systems
 	JOULERIG_POWER_CUTS=10 $(PYTEST) tests/lab/test_power_cuts_on_the_virtual_lab.py
 
+studies: build ## The short forms of the published studies on a virtual lab, their claims judged: results/bench/studies.json
+	.venv/bin/python tests/bench/studies.py
+
 bench-agent: build ## What the host agent costs: results/bench/agent.json
 	.venv/bin/python tests/bench/bench_agent.py
 
 bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/power.json
 	.venv/bin/python tests/bench/bench_power.py
+
+bench-analysis: ## What the analysis takes at scale, beside pandas: results/bench/analysis.json
+	.venv/bin/python tests/bench/bench_analysis.py
 
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
 	.venv/bin/python tests/bench/bench_drives.py

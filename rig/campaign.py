@@ -12,16 +12,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from analysis import steady_state
+from analysis import steady_state, studies
 from rig import definitions, filesystems, paths, workloads
 from rig.errors import Strict, UserError, validate
 from rig.lab import Drive, Lab, Name
 from rig.virtuallab import image
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
-FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal")
+FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal", "write_cache")
 INTERNAL = "internal"
 Level = Annotated[str, Field(min_length=1)]
+NO_FLUSH = "no flush"
+WriteCache = Literal["write back", "write through", NO_FLUSH]
 
 
 def _each_once(levels: list[str]) -> list[str]:
@@ -35,12 +37,14 @@ class Factors(Strict):
     """Levels of each factor; every combination is a cell. An optional factor without levels is none.
 
     `journal`: where a file system has its journal: "internal", or on another drive of the host.
+    `write_cache`: the drive's on (write back) or off (write through), or on and never flushed.
     """
 
     filesystem: Annotated[list[Level], Field(min_length=1)]
     scheduler: Annotated[list[Literal[SCHEDULERS]], Field(min_length=1)]
     workload: Annotated[list[Level], Field(min_length=1)]
     journal: list[Level] = []
+    write_cache: list[WriteCache] = []
 
     _levels_once = field_validator("*")(_each_once)
 
@@ -53,6 +57,7 @@ class Exclusion(Strict):
     scheduler: Level | None = None
     workload: Level | None = None
     journal: Level | None = None
+    write_cache: WriteCache | None = None
     reason: Annotated[str, Field(min_length=3)]
 
     @model_validator(mode="after")
@@ -121,14 +126,23 @@ class Campaign(Strict):
     replicates: PositiveInt = 3
     order: Literal["random", "as-written"] = "random"
     seed: NonNegativeInt = 1
-    write_cache: Literal["write back", "write through"] | None = None
+    write_cache: WriteCache | None = None
     phases: Phases = Phases()
     loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
     waveforms: Waveforms | None = None
     precondition: Precondition | None = None
+    count_seeks: bool = False
     stop: StopRule = StopRule()
+    study: Literal[tuple(studies.STUDIES)] | None = None
+    short: dict[str, Any] | None = None
 
     _drives_once = field_validator("drives")(_each_once)
+
+    @model_validator(mode="after")
+    def _one_write_cache(self) -> Campaign:
+        if self.write_cache and self.factors.write_cache:
+            raise ValueError("write_cache: is a factor of this campaign too; allowed: one of the two")
+        return self
 
 
 @dataclass(frozen=True)
@@ -148,6 +162,11 @@ class PlannedRun:
         return "/".join([self.drive, *(self.levels[key] for key in FACTORS[1:4]), *further])
 
 
+def write_cache(every: str | None, levels: Mapping[str, str]) -> str:
+    """The write cache that a run asks for, where its campaign asks for `every`; empty: as the drive is."""
+    return levels.get("write_cache") or every or ""
+
+
 def journal_drive(levels: Mapping[str, str]) -> str | None:
     """The drive that a run's journal is on; None where the file system has it inside."""
     level = levels.get("journal", INTERNAL)
@@ -165,12 +184,35 @@ def precondition_jobs() -> dict[str, Path]:
     return {path.stem: path for path in sorted((paths.ROOT / "workloads" / "precondition").glob("*.fio"))}
 
 
-def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
-    """The campaign that `mapping` (of the playbook `source`) describes, checked against the lab.
-
-    Raises UserError.
+def short_form(mapping: Any, source: str) -> dict[str, Any]:
+    """The campaign that `mapping` describes in its short form: what it has under `short` stands in place of
+    the rest; of a mapping (factors, phases ...) what is named there alone. Raises UserError.
     """
+    short = mapping.get("short") if isinstance(mapping, dict) else None
+    if not isinstance(short, dict):
+        raise UserError(
+            f"{source}: campaign.short: there is none; without --short the campaign runs as it is"
+        )
+    allowed = sorted(set(Campaign.model_fields) - {"name", "question", "study", "short"})
+    for key in short:
+        if key not in allowed:
+            raise UserError(f"{source}: campaign.short: unknown key {key!r}; allowed: {', '.join(allowed)}")
+    found = {key: value for key, value in mapping.items() if key != "short"}
+    for key, value in short.items():
+        both = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = {**found[key], **value} if both else value
+    return {**found, "name": f"{mapping.get('name')}-short"}
+
+
+def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campaign:
+    """The campaign that `mapping` (of the playbook `source`) describes, or its short form, checked against
+    the lab. Raises UserError.
+    """
+    if short:
+        mapping = short_form(mapping, source)
     campaign = validate(Campaign, mapping, source, "campaign")
+    if campaign.short is not None:
+        validate(Campaign, short_form(mapping, source), f"{source}, short", "campaign")
     _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems.of(lab))
     _known(source, "factors.workload", campaign.factors.workload, workloads.of(lab))
     _known(source, "drives", campaign.drives, _drives(lab))
@@ -183,9 +225,11 @@ def parse(mapping: Any, lab: Lab, source: str) -> Campaign:
                     f"{source}: campaign.exclude.{number}.{factor}: {level!r} is no level of this campaign;"
                     f" allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
                 )
-    _check_journals(campaign, lab, source)
+    runs = plan(campaign, lab)
+    _check_journals(runs, campaign, lab, source)
     _check_precondition(campaign, lab, source)
-    _check_packages(campaign, lab, source)
+    _check_packages(runs, lab, source)
+    _check_flushes(runs, campaign, lab, source)
     return campaign
 
 
@@ -207,14 +251,14 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
                 raise UserError(f"{source}: {key}.purge: 'format': {name!r} is {what}; allowed: discard")
 
 
-def _check_packages(campaign: Campaign, lab: Lab, source: str) -> None:
+def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
     """Virtual hosts, which can install none, have the packages that the workloads need. Raises UserError."""
     known = workloads.of(lab)
     there = {
         *image.PACKAGES,
         *(name for host in lab.hosts.values() if host.virtual for name in host.virtual.guest_packages),
     }
-    for run in plan(campaign, lab):
+    for run in runs:
         workload = run.levels["workload"]
         missing = [name for name in known[workload].needed_packages() if name not in there]
         if lab.hosts[run.host].virtual and missing and not run.not_run:
@@ -224,12 +268,28 @@ def _check_packages(campaign: Campaign, lab: Lab, source: str) -> None:
             )
 
 
-def _check_journals(campaign: Campaign, lab: Lab, source: str) -> None:
+def _check_flushes(runs: list[PlannedRun], campaign: Campaign, lab: Lab, source: str) -> None:
+    """Only drives that lose nothing of their cache go without flushes. Raises UserError."""
+    where = "campaign.factors.write_cache" if campaign.factors.write_cache else "campaign.write_cache"
+    for run in runs:
+        if run.not_run or write_cache(campaign.write_cache, run.levels) != NO_FLUSH:
+            continue
+        drives = lab.hosts[run.host].drives
+        bare = [n for n in lab.members_of(run.host, *stands_on(run.drive, run.levels)) if not drives[n].plp]
+        if bare:
+            able = ", ".join(name for name, drive in drives.items() if drive.plp) or "none"
+            raise UserError(
+                f"{source}: {where}: {NO_FLUSH!r}: {bare[0]} of {run.host} has no power-loss protection,"
+                f" its data would not be durable; allowed: {able}, or exclude that cell"
+            )
+
+
+def _check_journals(runs: list[PlannedRun], campaign: Campaign, lab: Lab, source: str) -> None:
     """Every cell that is not excluded can have its journal where it says. Raises UserError."""
     known = filesystems.of(lab)
     somewhere = {INTERNAL: [], **{n: [] for host in lab.hosts.values() for n in host.drives}}
     _known(source, "factors.journal", campaign.factors.journal, somewhere)
-    for run in plan(campaign, lab):
+    for run in runs:
         journal = journal_drive(run.levels)
         if journal is None or run.not_run:
             continue

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from rig.drives import app as drives_app
 from rig.errors import UserError
+from rig.lake import app as lake_app
 from rig.meters.command import app as meters_app
 from rig.powercut.command import app as powercut_app
 from rig.workloads.command import app as workloads_app
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 lab_app = typer.Typer(no_args_is_help=True, help="The virtual lab: test hosts in QEMU, twins, power taps.")
 app.add_typer(lab_app, name="lab")
+app.add_typer(lake_app, name="lake")
 app.add_typer(meters_app, name="meters")
 app.add_typer(drives_app, name="drives")
 app.add_typer(powercut_app, name="powercut")
@@ -35,6 +37,7 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 CampaignOption = Annotated[
     str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id; the newest by default.")
 ]
+ShortOption = Annotated[bool, typer.Option("--short", help="The campaign's short form.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -131,14 +134,14 @@ def down() -> None:
 
 
 @app.command()
-def plan(playbook: Path) -> None:
+def plan(playbook: Path, short: ShortOption = False) -> None:
     """Show what a campaign would do, without touching anything."""
     from rig import campaign as campaigns
     from rig import paths
     from rig import playbook as playbooks
 
     described = _lab()
-    campaign = campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook))
+    campaign = campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
     runs = campaigns.plan(campaign, described)
     cost = campaigns.cost(campaign, described, runs)
     out.print(f"[bold]{campaign.name}[/]: {escape(campaign.question)}")
@@ -175,6 +178,7 @@ def plan(playbook: Path) -> None:
 def run(
     playbook: Path,
     resume: Annotated[str | None, typer.Option(help="Take up this campaign where it was left.")] = None,
+    short: ShortOption = False,
 ) -> None:
     """Launch a campaign from its playbook and follow it; plain ansible-playbook does the same."""
     from rig import campaign as campaigns
@@ -182,10 +186,15 @@ def run(
     from rig import playbook as playbooks
 
     described = _lab()
-    campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook))
+    campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
     controller.check(described)
     out.print(f"dashboard: {controller.dashboard_url()}")
-    code, folder = playbooks.campaign(playbook, described.inventory, resume, out)
+    try:
+        code, folder = playbooks.campaign(playbook, described.inventory, resume, out, short=short)
+    except playbooks.Interrupted as end:
+        again = f"; 'rig run {playbook} --resume {end.campaign}' takes it up again" if end.campaign else ""
+        print(f"rig: interrupted{again}", file=sys.stderr)
+        raise typer.Exit(130) from None
     log = paths.var() / "log" / "campaign.log"
     if folder is None:
         raise UserError(f"{paths.short(playbook)}: {playbooks.failure(log)}")
@@ -276,6 +285,90 @@ def report(
 
 
 @app.command()
+def analyse(
+    campaigns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CAMPAIGN]...", help="Campaign ids or results folders; the newest by default."
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="A Dask scheduler, tcp://HOST:PORT; else this machine alone.")
+    ] = None,
+) -> None:
+    """Work out the joules of runs anew from their power points and waveforms, beside the journal's."""
+    from rig import anew, journal, paths
+
+    folders = [journal.find(paths.results(), campaign) for campaign in campaigns or [None]]
+    for path, frame in anew.of_folders(folders, dask):
+        for line in [*anew.text(frame), paths.short(path)]:
+            out.print(line, markup=False, soft_wrap=True)
+
+
+@app.command()
+def export(
+    campaign: CampaignOption = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder; the campaign's own export/ by default.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="csv, parquet or both, with a comma between.")] = "csv,parquet",
+    bundle: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.zip", help="Write one zip that `rig verify` can check, instead."),
+    ] = None,
+) -> None:
+    """Write a campaign's tables and series, with what each column means; or all of it as a bundle."""
+    from analysis import export as exports
+    from analysis import results as campaigns
+    from rig import bundle as bundles
+    from rig import journal, paths
+
+    folder = journal.find(paths.results(), campaign)
+    formats = format.split(",")
+    if unknown := sorted(set(formats) - set(exports.FORMATS)):
+        raise UserError(f"--format: {unknown[0]!r} is unknown; allowed: {', '.join(exports.FORMATS)}")
+    if bundle is not None and output is not None:
+        raise UserError("--bundle: not together with --output; a bundle is one file")
+    try:
+        if bundle is not None:
+            written = bundles.write(folder, bundle)
+            out.print(
+                f"{paths.short(written.path)}: {written.files} files, {written.bytes} bytes", soft_wrap=True
+            )
+            out.print(f"sha256 {written.sha256}", soft_wrap=True)
+            return
+        for path in exports.write(campaigns.load(folder), output or folder / "export", formats):
+            out.print(paths.short(path), soft_wrap=True)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename or bundle or output}: cannot be written: {error.strerror}"
+        ) from None
+
+
+@app.command()
+def verify(
+    bundle: Annotated[str, typer.Argument(help="A bundle, the folder it was unpacked into, or a campaign.")],
+) -> None:
+    """Check a bundle by itself, offline: hashes, and every number computed again from the raw data.
+
+    Exit code 1 where a check fails, 2 where it cannot be read.
+    """
+    from analysis.bundle import verify as verification
+    from rig import bundle as bundles
+    from rig import paths
+
+    given = Path(bundle)
+    source = given if given.exists() or not (paths.results() / bundle).is_dir() else paths.results() / bundle
+    checks = []
+    for check in bundles.check(source):
+        checks.append(check)
+        for line in check.lines():
+            out.print(line, markup=False, soft_wrap=True)
+    if verification.failed(checks):
+        raise typer.Exit(1)
+
+
+@app.command()
 def compare(
     before: Annotated[str, typer.Argument(help="Campaign id.")],
     after: Annotated[str, typer.Argument(help="Campaign id.")],
@@ -293,17 +386,17 @@ def compare(
 
 def main() -> None:
     """Run the command line: a user's error is one line on stderr and exit code 2."""
+    from analysis.bundle.archive import BundleError
     from analysis.influx import InfluxError
+    from analysis.power import PowerFileError
     from analysis.results import ResultsError
+    from analysis.run_file import RunFileError
 
     try:
         app(standalone_mode=True)
-    except (UserError, InfluxError, ResultsError) as error:
+    except (UserError, BundleError, InfluxError, PowerFileError, ResultsError, RunFileError) as error:
         print(f"rig: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("rig: interrupted; 'rig run PLAYBOOK --resume CAMPAIGN' takes it up again", file=sys.stderr)
-        sys.exit(130)
 
 
 if __name__ == "__main__":

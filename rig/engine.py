@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from analysis import indicator
+from analysis import processor, progress, run_energy
 from analysis.influx import InfluxError
 from analysis.results import PRECONDITION_FILE
 from rig import campaign as campaigns
@@ -25,9 +25,12 @@ from rig.workloads import place, reports
 LOST_FILE = "lost.json"  # in a run's folder: what an attempt had come to whose controller went away
 
 
-def open_campaign(mapping: Any, lab: Lab, source: str) -> Journal:
-    """Validate, plan and journal a campaign; nothing is left behind when that fails. Raises UserError."""
-    campaign = campaigns.parse(mapping, lab, source)
+def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Journal:
+    """Validate, plan and journal a campaign, or its short form; nothing is left behind when that fails.
+
+    Raises UserError.
+    """
+    campaign = campaigns.parse(mapping, lab, source, short=short)
     controller.check(lab)
     planned = campaigns.plan(campaign, lab)
     created = time.time_ns()
@@ -129,8 +132,9 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "filesystem": {"name": run["filesystem"], **filesystem.model_dump()},
         "preconditioned": preconditioned,
         "scheduler": run["scheduler"],
-        "write_cache": definition["write_cache"] or "",
+        "write_cache": campaigns.write_cache(definition["write_cache"], run["factors"]),
         "workload": {"name": run["workload"], **workload.delivered(place.on_host)},
+        "seeks": definition.get("count_seeks", False),
         "phases": {name.removesuffix("_seconds"): seconds for name, seconds in phases.items()},
         "seed": definition["seed"] * 1000 + run["replicate"],
         "clock_server": controller.deployment(lab, run["host"])["rig_clock_server"],
@@ -210,10 +214,19 @@ def _measured(
             members = lab.members_of(host, *drives)
             whole = {row["drive"] for row in rows} == set(members)
             bound = measure.device_bound(phases, truth)
-            tables["result"] = [{**_result(rows if whole else [], done), "device_bound_fraction": bound}]
+            of_drive = run_energy.result(rows if whole else [], done)
+            counted = measure.package_joules(database, host, load)
+            if counted.height:
+                processor.write(counted, place)
+            tables["result"] = [
+                {**of_drive, "device_bound_fraction": bound, "cpu_joules": processor.joules(counted, load)}
+            ]
             tables["io"] = _io(run, answer, load, database)
             if twin := measure.twin_io(phases, truth, len(members)):
                 tables["io"].append(twin)
+            told = progress.points(database, host, run["id"], load)
+            if told.height:
+                progress.write(told, place)
     except (InfluxError, UserError) as error:
         return tables, [f"no energy: {error}" if "energy" not in tables else f"no I/O counters: {error}"]
     return tables, missing
@@ -221,33 +234,6 @@ def _measured(
 
 def _drives(run: Mapping[str, Any]) -> list[str]:
     return campaigns.stands_on(run["drive"], run["factors"])
-
-
-def _result(rows: list[dict[str, Any]], done: Mapping[str, Any]) -> dict[str, Any]:
-    """The journal's `result` row; `rows`: all rails of the drive, or none, as a part would pass for all."""
-    load = [row for row in rows if row["phase"] == "workload"]
-
-    def total(key: str) -> float | None:
-        values = [row[key] for row in load]
-        return sum(values) if values and None not in values else None
-
-    joules, true = total("joules"), total("true_joules")
-    ai = indicator.of_run(
-        ops=done["ops"],
-        bytes_moved=indicator.moved(done["read_bytes"], done["write_bytes"]),
-        seconds=done["seconds"],
-        joules=joules,
-    )
-    return {
-        "joules": joules,
-        "true_joules": true,
-        "error_percent": 100 * (joules - true) / true if joules is not None and true else None,
-        "mean_watts": ai.mean_watts,
-        "ai_ops_per_joule": ai.ops_per_joule,
-        "ai_mb_per_joule": ai.mb_per_joule,
-        "joules_low": total("joules_low"),
-        "joules_high": total("joules_high"),
-    }
 
 
 def _io(

@@ -18,7 +18,7 @@ from rig.errors import UserError
 from rig.sqlite import transaction
 
 SCHEMA = Path(__file__).parent / "journal.sql"
-VERSION = 4
+VERSION = 5
 # Columns of `energy` in version 2.
 ENERGY_2 = (
     "run, phase, meter, rail, drive, joules, true_joules, samples, expected, lost, gap_seconds, joules_low,"
@@ -80,6 +80,7 @@ UPGRADES = {
         f"INSERT INTO performance ({PERFORMANCE_3}) SELECT {PERFORMANCE_3} FROM performance_before",
         "DROP TABLE performance_before",
     ],
+    4: ["ALTER TABLE result ADD COLUMN cpu_joules REAL"],
 }
 FINAL = ("ok", "partial", "failed", "lost", "not-run")
 # A status only worsens; what may follow what.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
 -- A campaign's journal: results/<campaign-id>/journal.sqlite (WAL). Times are controller UTC ns; units are in the names.
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE campaign (
   id TEXT PRIMARY KEY,             -- <name>-<UTC yyyymmdd-hhmmss>
@@ -102,7 +102,8 @@ CREATE TABLE result (              -- one row per run with performance and energ
   ai_mb_per_joule REAL,
   joules_low REAL,                 -- since version 2: sums over the rails; NULL when any is not known
   joules_high REAL,
-  device_bound_fraction REAL
+  device_bound_fraction REAL,
+  cpu_joules REAL                  -- since version 5: of the host's processor packages (RAPL); NULL: it has none, or it was not told throughout
 );
 
 CREATE TABLE io (                  -- counters over the workload phase, by who counted

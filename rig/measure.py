@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis import energy, meters, power
+from analysis import power, processor, run_energy
 from analysis.influx import Client, quote_string
 from analysis.results import Phase
 from rig import controller, influxdb, wait
@@ -90,43 +90,16 @@ def energies(
     if frame.height:
         power.write(frame, trace)
     rows = []
-
-    def products_of_means(member: str, meter: str, rail: str) -> bool:
-        return meters.mean_products(described, host, member, meter, rail)
-
-    for phase in phases:
-        errors = {
-            rail.meter: phase.clock_error_ns + meters.edge_error_ns(described, rail.meter)
-            for _, _, rail in rails
-        }
-        interval = (phase.start_ns, phase.end_ns)
-        measured = {}
-        if frame.height:
-            measured = power.energy_by_rail(
-                frame, *interval, edge_error_ns=errors, mean_products=products_of_means
+    wired = [(member, rail.meter, name) for member, name, rail in rails]
+    for phase, (member, meter, name), found in run_energy.of_phases(
+        frame, phases, wired, host=host, lab=described, provenance=provenance
+    ):
+        if found.joules is None and phase.phase == "workload":
+            why = silent.get(meter)
+            missing.append(
+                f"no energy of {member} {name}: {f'meter {meter} is {why}' if why else found.reason}"
             )
-        for member, name, rail in rails:
-            found = measured.get((member, rail.meter, name), energy.IntervalEnergy(None, "no points"))
-            if found.joules is None and phase.phase == "workload":
-                why = silent.get(rail.meter)
-                missing.append(
-                    f"no energy of {member} {name}: {f'meter {rail.meter} is {why}' if why else found.reason}"
-                )
-            budget = meters.budget(
-                described,
-                provenance,
-                host=host,
-                drive=member,
-                rail=name,
-                meter=rail.meter,
-                joules=found.joules,
-                seconds=phase.seconds,
-                volt_seconds=found.volt_seconds,
-                amp_seconds=found.amp_seconds,
-                at_ns=phase.start_ns,
-            )
-            identity = {"phase": phase.phase, "meter": rail.meter, "rail": name, "drive": member}
-            rows.append(identity | _row(found.with_meter(budget.expanded)))
+        rows.append(run_energy.row(phase, (member, meter, name), found))
     return rows, missing
 
 
@@ -177,32 +150,6 @@ def _points(
 
     frame = wait.until(arrived, patience_seconds, 0.2)
     return frame if frame is not None else power.points(database, host, members, start_ns, end_ns)
-
-
-def _row(found: energy.IntervalEnergy) -> dict[str, Any]:
-    """The columns of an `energy` row that an interval's energy gives."""
-    return {
-        "joules": found.joules,
-        "true_joules": None,
-        "samples": found.samples,
-        "expected": found.expected,
-        "lost": found.lost,
-        "gap_seconds": found.gap_seconds,
-        "joules_low": found.joules_low,
-        "joules_high": found.joules_high,
-        "gap_low_joules": found.budget.gap_low,
-        "gap_high_joules": found.budget.gap_high,
-        "interpolation_joules": found.budget.interpolation,
-        "alignment_joules": found.budget.alignment,
-        "product_joules": found.budget.product,
-        "meter_joules": found.budget.meter,
-        "volt_seconds": found.volt_seconds,
-        "amp_seconds": found.amp_seconds,
-        "duplicate": found.duplicate,
-        "repeated": found.repeated,
-        "surplus": found.surplus,
-        "worst_gap_seconds": found.worst_gap_seconds,
-    }
 
 
 def truths(lab: Lab, host: str, drives: Sequence[str], phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
@@ -292,6 +239,20 @@ def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int
         return None
     journal = rise("fsjournal", ("transactions",)) or {}
     return {"source": "iod", **found, "journal_transactions": journal.get("transactions")}
+
+
+def package_joules(database: Client, host: str, load: Phase) -> pl.DataFrame:
+    """analysis.processor.points; of a host that has RAPL it waits for readings still on their way."""
+    found = processor.points(database, host, load)
+    if found.is_empty():
+        return found
+
+    def whole() -> pl.DataFrame | None:
+        again = processor.points(database, host, load)
+        return again if processor.enclose(again, load) else None
+
+    arrived = wait.until(whole, ARRIVAL_SECONDS, 0.25)
+    return found if arrived is None else arrived
 
 
 def added_up(counted: Mapping[str, Mapping[str, Any] | None]) -> list[dict[str, Any]]:

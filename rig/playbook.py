@@ -71,18 +71,28 @@ def ansible(
     return done.returncode
 
 
-def campaign(
-    playbook: Path, inventory: Path, resume: str | None, console: Console
-) -> tuple[int, Path | None]:
-    """Run a campaign's playbook and show its progress; gives Ansible's exit code and the campaign's folder.
+class Interrupted(Exception):
+    """A campaign that was given up by Ctrl-C; `campaign` is its id, None where it had not begun."""
 
-    What Ansible says goes to var/log/campaign.log; what matters of it is shown.
+    def __init__(self, campaign: str | None) -> None:
+        super().__init__(campaign)
+        self.campaign = campaign
+
+
+def campaign(
+    playbook: Path, inventory: Path, resume: str | None, console: Console, *, short: bool = False
+) -> tuple[int, Path | None]:
+    """Run a campaign's playbook (or its short form) and show its progress; gives Ansible's exit code and the
+    campaign's folder.
+
+    What Ansible says goes to var/log/campaign.log; what matters of it is shown. Raises Interrupted by Ctrl-C.
     """
     before = set(_journals())
     log = paths.var() / "log" / "campaign.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = _command(playbook, inventory)
     command += ["-e", f"resume={resume}"] if resume else []
+    command += ["-e", "short=true"] if short else []
     environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -100,7 +110,7 @@ def campaign(
         except KeyboardInterrupt:
             process.terminate()  # Ansible has had the signal too; this is for one that had not
             process.wait()
-            raise
+            raise Interrupted(folder.name if folder else None) from None
     return process.returncode, folder
 
 

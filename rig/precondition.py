@@ -38,7 +38,9 @@ def ensure(journal: Journal, run: Mapping[str, Any], lab: Lab, execute: Execute)
         return None
     asked = Precondition.model_validate(definition)
     drive = lab.hosts[run["host"]].drives[run["drive"]]
-    recipe = _recipe(asked, journal.campaign["definition"]["write_cache"])
+    recipe = _recipe(
+        asked, campaigns.write_cache(journal.campaign["definition"]["write_cache"], run["factors"])
+    )
     with Ledger() as ledger, measure.client(lab) as database:
         events = ledger.events(drive.serial)
         counted = _counted(database, run, events)
@@ -55,13 +57,13 @@ def ensure(journal: Journal, run: Mapping[str, Any], lab: Lab, execute: Execute)
         return making.make(why)
 
 
-def _recipe(asked: Precondition, write_cache: str | None) -> dict[str, Any]:
+def _recipe(asked: Precondition, write_cache: str) -> dict[str, Any]:
     """What makes two preconditions the same."""
     job = campaigns.precondition_jobs()[asked.job].read_bytes()
     return {
         **asked.model_dump(include={"purge", "fill", "job", "round_seconds"}),
         "job_sha256": hashlib.sha256(job).hexdigest(),
-        "write_cache": write_cache or "",
+        "write_cache": write_cache,
     }
 
 

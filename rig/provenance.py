@@ -27,9 +27,7 @@ def controller(lab: Lab) -> dict[str, str | None]:
     """Name and version of everything on the controller that had a part in the numbers."""
     found: dict[str, str | None] = {
         "joulerig": __version__,
-        "revision": _first_line(
-            ["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-        ),
+        "revision": revision(),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "ansible-core": importlib.metadata.version("ansible-core"),
@@ -40,6 +38,11 @@ def controller(lab: Lab) -> dict[str, str | None]:
             continue
         found[name] = _libsigrok(command) if name == "libsigrok" else _first_line(command)
     return found
+
+
+def revision() -> str | None:
+    """The revision of this checkout, with -dirty where files differ from it; None where it is no checkout."""
+    return _first_line(["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty", "--abbrev=12"])
 
 
 def calibration(lab: Lab) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def as_json(folder: Path) -> dict[str, Any]:
                         "ai_mb_per_joule_energy_high",
                         "calibration",
                         "device_bound_fraction",
+                        "cpu_joules",
                     )
                 },
                 "energy": [vars(rail) for rail in run.energy],

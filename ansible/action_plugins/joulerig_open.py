@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from rig import engine, lab, paths, workloads
@@ -13,7 +14,7 @@ from rig.errors import UserError
 
 
 class ActionModule(ActionBase):
-    """`joulerig_open: {campaign: MAPPING, resume: ID}`; gives the facts campaign_folder, and of
+    """`joulerig_open: {campaign: MAPPING, short: BOOL, resume: ID}`; gives the facts campaign_folder, and of
     `rig.workloads.deployment` campaign_programs and campaign_packages.
     """
 
@@ -28,7 +29,8 @@ class ActionModule(ActionBase):
                 journal = engine.resume_campaign(resume, described)
             else:
                 source = self._task.args.get("source") or "playbook"
-                journal = engine.open_campaign(self._task.args["campaign"], described, source)
+                short = boolean(self._task.args.get("short", False))
+                journal = engine.open_campaign(self._task.args["campaign"], described, source, short=short)
             named = journal.campaign["definition"]["factors"]["workload"]
             needed = workloads.deployment(named, described)
         except UserError as error:

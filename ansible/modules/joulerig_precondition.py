@@ -26,7 +26,10 @@ options:
   round_seconds: {description: "Length of a round.", type: int, required: true}
   rounds: {description: "At most as many now.", type: int, required: true}
   rounds_before: {description: "Rounds of earlier calls.", type: int, default: 0}
-  write_cache: {description: "write back, write through, or empty: as it is.", type: str, default: ""}
+  write_cache:
+    description: "write back, write through, no flush, or empty: as it is."
+    type: str
+    default: ""
   seed: {description: "Seed of the load.", type: int, required: true}
   clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
   agent_socket: {description: "Socket of the host's agent.", type: str, default: /run/joulerig/iod.sock}

@@ -33,11 +33,15 @@ options:
     type: bool
     default: false
   scheduler: {description: "I/O scheduler.", type: str, required: true}
-  write_cache: {description: "write back, write through, or empty: as it is.", type: str, default: ""}
+  write_cache:
+    description: "write back, write through, no flush, or empty: as it is."
+    type: str
+    default: ""
   workload:
     description: "Definition: name, tool (fio, flowop or program) and what that one takes."
     type: dict
     required: true
+  seeks: {description: "Whether seeks are counted, from the kernel's trace.", type: bool, default: false}
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
   seed: {description: "Seed of the load.", type: int, required: true}
   clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
@@ -58,6 +62,10 @@ counters:
   description: "Block-layer counters over the workload phase, an external journal's added."
   type: dict
   returned: when there was a load, on drives that count
+seeks:
+  description: "Requests, seeks and their distance by drive, and how many events of the trace were lost."
+  type: dict
+  returned: when they were to be counted
 earlier:
   description: "What an attempt that lost its controller had come to: status lost, and the rest as here."
   type: dict
@@ -85,6 +93,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import (
     blockqueue,
+    blocktrace,
     clock,
     dax,
     drive,
@@ -177,7 +186,10 @@ def execute(p, result):
             load.pause(p["phases"]["idle"])
         recorder.begin("workload")
         before = [blockqueue.stat(one) for one in counting]
-        done = loading.load()
+        with _seeks(p, drives) as seeks:
+            done = loading.load()
+        if seeks:
+            result["seeks"] = seeks.found
         after = [blockqueue.stat(one) for one in counting]
         result["report"] = done.report
         recorder.add("workload", done.start, done.end)
@@ -187,6 +199,7 @@ def execute(p, result):
                 for key in before[0]
             }
         load.must(done.problem)
+        result["settings"]["caches_after"] = pagecache.look(folder)
         for kernel_name, _ in drives.values():
             if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
                 raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")
@@ -197,6 +210,13 @@ def execute(p, result):
             load.pause(p["phases"]["tail"])
         result["health"]["after"] = of_each(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
+
+
+def _seeks(p, drives):
+    """What counts seeks of the drives while the load runs; nothing where nobody asks."""
+    if not p["seeks"]:
+        return contextlib.nullcontext()
+    return blocktrace.Seeks({one: kernel_name for one, (kernel_name, _) in drives.items()})
 
 
 def _check_array_kept_quiet(p):
@@ -245,6 +265,7 @@ def main():
         "scheduler": {"type": "str", "required": True},
         "write_cache": {"type": "str", "default": ""},
         "workload": {"type": "dict", "required": True},
+        "seeks": {"type": "bool", "default": False},
         "phases": {"type": "dict", "required": True},
         "seed": {"type": "int", "required": True},
         "clock_server": {"type": "str", "required": True},

@@ -222,6 +222,24 @@ def test_a_scsi_drives_own_cache_is_set_with_the_kernels_view(fake, sda):
     assert (read(page), read(sda / "write_cache")) == ("write back", "write back")
 
 
+def test_without_flushes_a_drive_keeps_its_cache(fake, sda):
+    page = (fake.sys / "block/sda").resolve() / "device/scsi_disk/0:0:0:0/cache_type"
+    fake.put(page, "write back\n")
+    with contextlib.ExitStack() as undo:
+        settings = blockqueue.apply(undo, "sda", "mq-deadline", "no flush", str(fake.sys))
+        assert (read(page), read(sda / "write_cache")) == ("write back", "write through")
+    assert settings["write_cache"] == {"before": "write back", "in_effect": "write through"}
+    assert (read(page), read(sda / "write_cache")) == ("write back", "write back")
+
+
+def test_a_drive_that_has_no_cache_goes_without_flushes_as_it_is(fake, sda):
+    fake.put(sda / "write_cache", "write through\n")
+    with contextlib.ExitStack() as undo:
+        settings = blockqueue.apply(undo, "sda", "mq-deadline", "no flush", str(fake.sys))
+    assert settings["write_cache"] == {"before": "write through", "in_effect": "write through"}
+    assert read(sda / "write_cache") == "write through"
+
+
 def nvme_queue(fake):
     fake.disk("nvme0n1", "SERIAL-A")
     fake.put(fake.sys / "block/nvme0n1/queue/scheduler", "[none]\n")

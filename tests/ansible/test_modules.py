@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The modules as Ansible calls them: through main, on a fake host, with fake tools."""
 
+import contextlib
 import json
 import sys
 
@@ -406,6 +407,7 @@ def rig(pair, tool, monkeypatch, tmp_path):
     monkeypatch.setattr(joulerig_run, "MOUNT_POINT", str(tmp_path / "mnt"))
     monkeypatch.setattr(joulerig_run.filesystem, "check", lambda definition: None)
     monkeypatch.setattr(joulerig_run.pagecache, "drop", lambda folder: {"pages_cached": 0})
+    monkeypatch.setattr(joulerig_run.pagecache, "look", lambda folder: {"pages_cached": 7})
     monkeypatch.setattr(
         joulerig_run.clock,
         "measure",
@@ -606,6 +608,24 @@ def test_a_drive_that_counts_no_io_gives_no_counters(rig, capsys):
     answer = run(capsys, drive="ram", members=[member], scheduler="none")
     assert (answer["status"], answer["reason"]) == ("ok", "")
     assert "counters" not in answer
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_seeks_are_counted_of_all_drives_of_the_run_where_somebody_asks(
+    rig, tool, capsys, monkeypatch, asked
+):
+    class Seeks(contextlib.nullcontext):
+        def __init__(self, drives):
+            super().__init__(self)
+            self.found = {"drives": drives, "lost": 0}
+
+    tool("mkjournal.odd", "")
+    fio(tool, "")
+    monkeypatch.setattr(joulerig_run.blocktrace, "Seeks", Seeks)
+    answer = with_journal(capsys, seeks=asked)
+    assert answer["status"] == "ok"
+    expected = {"drives": {"hdd-1": "sda", "hdd-2": "sdb"}, "lost": 0} if asked else None
+    assert answer.get("seeks") == expected
 
 
 # --- a run with its journal on another drive

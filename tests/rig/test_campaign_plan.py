@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 import yaml
 
+from analysis import studies
 from rig import campaign as campaigns
 from rig import filesystems, lab, paths, playbook, workloads
 from rig.errors import UserError
@@ -78,7 +79,7 @@ def test_a_campaign_that_is_no_mapping(mapping, bench):
 def test_every_shipped_workload_and_file_system_can_be_named():
     assert {"randread", "randwrite-fsync", "seqwrite"} <= set(workloads.shipped())
     assert set(filesystems.of(lab.load(paths.ROOT / "inventory.ini"))) == {
-        "ext2", "ext3", "ext4", "ext4-dax", "xfs", "xfs-dax", "btrfs", "f2fs", "nilfs2", "reiserfs", "jfs"
+        "ext2", "ext3", "ext4", "ext4-dax", "ext4-inode128", "xfs", "xfs-dax", "btrfs", "f2fs", "nilfs2", "reiserfs", "jfs"
     }  # fmt: skip
 
 
@@ -100,6 +101,101 @@ def test_a_virtual_host_has_the_packages_of_its_workloads_or_the_campaign_is_ref
 def test_a_physical_host_gets_the_packages_of_its_workloads(mapping, bench):
     mapping["factors"]["workload"] = ["postmark", "tpcc"]
     assert planned(mapping, bench)
+
+
+# --- write cache as a factor, short forms, studies
+
+
+def test_a_write_cache_is_a_factor_of_its_own(mapping, bench):
+    mapping["factors"].update(write_cache=["write back", "write through"])
+    mapping["exclude"] = [{"write_cache": "write through", "scheduler": "bfq", "reason": "seen without"}]
+    runs = planned(mapping, bench)
+    assert {run.levels["write_cache"] for run in runs} == {"write back", "write through"}
+    assert any(run.cell.endswith("/write_cache=write back") for run in runs)
+    assert {run.levels["scheduler"] for run in runs if run.not_run} == {"bfq"}
+
+
+def test_a_write_cache_is_asked_for_in_one_place(mapping, bench):
+    mapping.update(write_cache="write back")
+    mapping["factors"].update(write_cache=["write back"])
+    assert "campaign: write_cache: is a factor of this campaign too" in refusal(mapping, bench)
+
+
+def test_only_drives_with_power_loss_protection_go_without_flushes(mapping, bench):
+    assert bench.hosts["bench1"].drives["fast"].plp
+    mapping["factors"].update(write_cache=["write back", "no flush"])
+    assert planned(mapping, bench)
+    mapping["drives"] = ["fast", "pair"]
+    told = refusal(mapping, bench)
+    assert "campaign.factors.write_cache: 'no flush': hdd-1 of bench1 has no power-loss protection" in told
+    assert "allowed: fast" in told
+    mapping["exclude"] = [{"write_cache": "no flush", "drive": "pair", "reason": "it would lose data"}]
+    assert planned(mapping, bench)
+
+
+@pytest.mark.parametrize(
+    ("levels", "whole", "asked"),
+    [
+        ({}, None, ""),
+        ({}, "write back", "write back"),
+        ({"write_cache": "write through"}, None, "write through"),
+    ],
+)
+def test_a_run_asks_for_its_levels_write_cache_or_the_campaigns(levels, whole, asked):
+    assert campaigns.write_cache(whole, levels) == asked
+
+
+def test_a_short_form_stands_in_place_of_what_it_names(mapping, bench):
+    mapping["phases"] = {"idle_seconds": 30, "workload_seconds": 600, "tail_seconds": 9}
+    mapping["short"] = {
+        "replicates": 2,
+        "phases": {"workload_seconds": 4},
+        "factors": {"scheduler": ["none"]},
+    }
+    short = campaigns.parse(mapping, bench, "playbooks/study.yml", short=True)
+    whole = campaigns.parse(mapping, bench, "playbooks/study.yml")
+    assert (short.name, short.replicates, short.short) == ("study-short", 2, None)
+    assert (short.phases.idle_seconds, short.phases.workload_seconds) == (30, 4)
+    assert short.factors == whole.factors.model_copy(update={"scheduler": ["none"]})
+    assert (whole.name, whole.replicates) == ("study", mapping.get("replicates", 3))
+
+
+@pytest.mark.parametrize(
+    ("short", "told"),
+    [
+        ({"replicats": 2}, "campaign.short: unknown key 'replicats'; allowed: count_seeks, drives"),
+        ({"name": "other"}, "campaign.short: unknown key 'name'"),
+        ({"replicates": 0}, "campaign.replicates: 0"),
+        ("quick", "campaign.short: "),
+    ],
+)
+def test_a_mistake_in_a_short_form_is_told_before_it_is_asked_for(mapping, bench, short, told):
+    with pytest.raises(UserError) as error:
+        campaigns.parse({**mapping, "short": short}, bench, "playbooks/study.yml")
+    assert told in str(error.value)
+
+
+def test_a_campaign_without_a_short_form_says_so(mapping, bench):
+    with pytest.raises(UserError, match=r"campaign\.short: there is none"):
+        campaigns.parse(mapping, bench, "playbooks/study.yml", short=True)
+
+
+def test_a_study_is_one_that_is_known(mapping, bench):
+    assert "campaign.study: 'son2016'" in refusal({**mapping, "study": "son2016"}, bench)
+
+
+@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize("name", [*studies.STUDIES, "scheduler_today", "fsync_cost"])
+def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(name, short):
+    shipped = lab.load(paths.ROOT / "inventory.ini")
+    mapping = playbook.mapping(paths.ROOT / "playbooks" / f"{name}.yml")
+    campaign = campaigns.parse(mapping, shipped, f"{name}.yml", short=short)
+    assert campaign.study == (name if name in studies.STUDIES else None)
+    assert campaign.study is None or (paths.ROOT / "docs" / "studies" / f"{name}.md").is_file()
+    cost = campaigns.cost(campaign, shipped, campaigns.plan(campaign, shipped))
+    assert campaign.replicates >= 2
+    if short:
+        assert cost.hours < 0.5
 
 
 # --- external journals

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis import processor, progress
 from analysis.influx import Client
 from rig import engine, measure
 from rig.errors import UserError
@@ -174,6 +175,63 @@ def test_its_files_are_kept(journal, bench, influxd):
     ]  # fmt: skip
     assert json.loads((place / "load.json").read_text())["jobs"]
     assert "report" not in json.loads((place / "result.json").read_text())
+
+
+def test_what_its_load_told_is_kept_on_the_controllers_clock(journal, bench, influxd):
+    power(influxd)
+    while (run := journal.take("bench1"))["drive"] != "fast":
+        journal.finish(run["id"], "not-run", "not of this test", {})
+    told = [(5, 10), (6, 30), (7, 24), (20, 999)]  # the last one after the run, as another load's would be
+    influxd.write(
+        *(
+            f"workload,host=bench1,drive=fast,run={run['id']} ops={ops}i,read_bytes=0i,write_bytes={4096 * ops}i"
+            f" {BEGIN + (at - 3) * S}"
+            for at, ops in told
+        ),
+        f"workload,host=bench1,drive=fast,run=another ops=7i,read_bytes=0i,write_bytes=0i {BEGIN + 2 * S}",
+    )
+    engine.settle(journal, run, answer(), bench)
+    kept = progress.read(journal.folder / "runs" / run["id"])
+    assert kept.rows() == [(BEGIN + at * S, ops, 0, 4096 * ops) for at, ops in told[:3]]
+    assert progress.read(journal.folder) is None
+
+
+def packages(server, watts=20, host="bench1", last=12):
+    """The host's packages draw `watts`; its clock is 3 s behind the controller's."""
+    server.write(
+        *(
+            f"hostload,host={host} cpu_busy_seconds={at},package_joules={1000 + watts * (at + 0.5)}"
+            f" {BEGIN + at * S + S // 2 - 3 * S}"
+            for at in range(last)
+        ),
+    )
+
+
+def test_what_the_processors_drew_stands_beside_the_drives_joules(journal, bench, influxd):
+    power(influxd)
+    packages(influxd)
+    packages(influxd, watts=500, host="another")
+    row = settle(journal, bench, answer())
+    found = result(journal, row)
+    assert found["cpu_joules"] == pytest.approx(20 * 4.0)
+    assert found["joules"] == pytest.approx(5.0 * 4)
+    kept = processor.read(journal.folder / "runs" / row["id"])
+    assert kept.rows() == [(BEGIN + at * S + S // 2, 1000 + 20 * (at + 0.5)) for at in range(3, 9)]
+
+
+def test_a_host_without_rapl_has_no_joules_of_processors(journal, bench, influxd):
+    power(influxd)
+    influxd.write(*(f"hostload,host=bench1 cpu_busy_seconds={at} {BEGIN + (at - 3) * S}" for at in range(12)))
+    row = settle(journal, bench, answer())
+    assert (row["status"], result(journal, row)["cpu_joules"]) == ("ok", None)
+    assert processor.read(journal.folder / "runs" / row["id"]) is None
+
+
+def test_processors_told_for_half_of_a_run_have_no_joules(journal, bench, influxd, monkeypatch):
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.1)
+    power(influxd)
+    packages(influxd, last=6)
+    assert result(journal, settle(journal, bench, answer()))["cpu_joules"] is None
 
 
 def test_what_an_attempt_without_its_controller_had_come_to_is_kept_beside(journal, bench, influxd):

@@ -14,6 +14,7 @@ STAT_FIELDS = (
 
 
 SYS = "/sys"
+NO_FLUSH = "no flush"  # a write cache that stays on and is not flushed: for drives that lose nothing of it
 
 
 def _path(name, key, sys=SYS):
@@ -79,7 +80,9 @@ def put_write_cache(name, value, sys=SYS):
 def apply(undo, name, scheduler, write_cache, sys=SYS):
     """Set scheduler and write cache (None: as it is) of a device; `undo` (an ExitStack) puts them back.
 
-    Gives the settings {key: {"before", "in_effect"}}. A scheduler the kernel lacks raises Refused.
+    "no flush" leaves the drive's cache alone and has the kernel take it for none, so that it sends no flush:
+    of a drive with power-loss protection that is true. Gives the settings {key: {"before", "in_effect"}}. A
+    scheduler the kernel lacks raises Refused.
     """
     if scheduler not in (available := schedulers(name, sys)):
         allowed = ", ".join(available)
@@ -89,6 +92,8 @@ def apply(undo, name, scheduler, write_cache, sys=SYS):
         "scheduler": (scheduler, lambda value: put(name, "scheduler", value, sys)),
         "write_cache": (write_cache, lambda value: put_write_cache(name, value, sys)),
     }
+    if write_cache == NO_FLUSH:
+        setters["write_cache"] = "write through", lambda value: put(name, "write_cache", value, sys)
     for key, (value, setter) in setters.items():
         before = get(name, key, sys)
         if value is not None and value != before:

@@ -22,19 +22,28 @@ _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 def drop(folder, remaining=REMAINING):
     """Write all back, drop page cache, dentries and inodes, and look at the files of `folder`.
 
-    Gives {"files", "files_asked", "pages_asked", "pages_cached"}. Raises Failed where a greater share than
-    `remaining` of the pages is still cached. Looking reads directories and inodes: they are dropped again.
+    Gives what `look` gives. Raises Failed where a greater share than `remaining` of the pages is still
+    cached. Looking reads directories and inodes: they are dropped again.
     """
     _drop()
+    found = look(folder)
+    if found["pages_cached"] > remaining * found["pages_asked"]:
+        raise Failed(
+            f"{folder}: {found['pages_cached']} of {found['pages_asked']} pages are still cached after"
+            f" {DROP}; {remaining:.0%} may be"
+        )
+    _drop()
+    return found
+
+
+def look(folder):
+    """How much of the files of `folder` the page cache has: {"files", "files_asked", "pages_asked",
+    "pages_cached"}. What DAX maps is in no page cache.
+    """
     files = sorted(_files(folder))
     asked = files[:: max(1, -(-len(files) // FILES_ASKED))]
     found = [cached(path) for path in asked]
     pages, still = (sum(column) for column in zip(*found, strict=True)) if found else (0, 0)
-    if still > remaining * pages:
-        raise Failed(
-            f"{folder}: {still} of {pages} pages are still cached after {DROP}; {remaining:.0%} may be"
-        )
-    _drop()
     return {"files": len(files), "files_asked": len(asked), "pages_asked": pages, "pages_cached": still}
 
 

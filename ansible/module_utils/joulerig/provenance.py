@@ -26,6 +26,7 @@ def host():
     return {
         "kernel": platform.release(),
         "kernel_build": platform.version(),
+        "tick_hertz": _tick_hertz(system, platform.release()),
         "command_line": system.read("/proc/cmdline"),
         "machine": platform.machine(),
         "cpu": model[0] if model else None,
@@ -34,6 +35,14 @@ def host():
         "boot_id": system.read("/proc/sys/kernel/random/boot_id"),
         "tools": {name: version(command) for name, command in TOOLS.items()},
     }
+
+
+def _tick_hertz(system, release):
+    """Timer interrupts a second (CONFIG_HZ) by the kernel's configuration; None where that is not there."""
+    for line in (system.read(f"/boot/config-{release}") or "").splitlines():
+        if line.startswith("CONFIG_HZ="):
+            return int(line.partition("=")[2])
+    return None
 
 
 def drive(name, interface):

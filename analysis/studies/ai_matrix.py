@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sun, Qin, Xie 2014: which file system and I/O scheduler do the most work per joule on an SSD.
+
+Only orders were published. They were among five file systems and three schedulers; of today's schedulers bfq
+stands for CFQ, mq-deadline for Deadline, none for NOOP. What a campaign has beside these takes no part in a
+claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from analysis import comparison, derived, indicator
+from analysis.results import Campaign, Run
+from analysis.studies import claims
+from analysis.studies.claims import Claim, Verdict
+
+NAME = "ai_matrix"
+TITLE = "File system and I/O scheduler by AI"
+SOURCE = (
+    "Sun, Qin, Xie 2014, Journal of Zhejiang University SCIENCE C 15(8):607-621, doi 10.1631/jzus.C1300314"
+)
+FILESYSTEMS = ("ext2", "ext3", "nilfs2", "reiserfs", "xfs")
+NOOP, DEADLINE, CFQ = "none", "mq-deadline", "bfq"
+SCHEDULERS = (NOOP, DEADLINE, CFQ)
+
+VARMAIL = Claim("varmail", "On varmail ext2 or ext3 has the highest AI, under any scheduler.")
+FILESERVER = Claim("fileserver", "On fileserver NILFS2 has the highest AI, under any scheduler.")
+WEBSERVER = Claim("webserver", "On webserver ext2 or ext3 with CFQ (today: bfq) has the highest AI.")
+JOURNAL = Claim("journal", "ext2, which has no journal, takes less energy for an operation than ext3.")
+DEADLINE_LAST = Claim(
+    "deadline", "CFQ and NOOP (today: bfq and none) have a higher AI than Deadline (mq-deadline)."
+)
+_EXPECTED = "above 1: AI of the best of these, over that of the best other one"
+
+
+def verdicts(campaign: Campaign) -> list[Verdict]:
+    """By drive: the best combinations by workload, then the two that go through all workloads."""
+    counted = [
+        run
+        for run in campaign.runs
+        if run.counts and run.filesystem in FILESYSTEMS and run.scheduler in SCHEDULERS
+    ]
+    told = []
+    for drive in comparison.levels(campaign, "drive", {run.drive for run in campaign.runs}):
+        mine = [run for run in counted if run.drive == drive]
+        told += _best(campaign, drive, mine)
+        for workload in comparison.levels(campaign, "workload", {run.workload for run in campaign.runs}):
+            of_it = [run for run in mine if run.workload == workload]
+            told += _through(campaign, f"{drive}, {workload}", of_it)
+    return told
+
+
+def _best(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdict]:
+    for claim, workload, filesystems, together in (
+        (VARMAIL, "varmail", ("ext2", "ext3"), False),
+        (FILESERVER, "fileserver", ("nilfs2",), False),
+        (WEBSERVER, "webserver", ("ext2", "ext3"), True),
+    ):
+        of_it = [run for run in mine if run.workload == workload]
+        if not of_it:
+            yield claims.not_told(claim, drive, f"no run of {workload} has joules", _EXPECTED)
+        elif together:
+            named = [run for run in of_it if run.filesystem in filesystems and run.scheduler == CFQ]
+            others = [run for run in of_it if run not in named]
+            yield _first(campaign, claim, drive, named, others)
+        else:
+            for scheduler in SCHEDULERS:
+                with_it = [run for run in of_it if run.scheduler == scheduler]
+                named = [run for run in with_it if run.filesystem in filesystems]
+                others = [run for run in with_it if run not in named]
+                if with_it:
+                    yield _first(campaign, claim, f"{drive}, {scheduler}", named, others)
+
+
+def _first(
+    campaign: Campaign, claim: Claim, where: str, named: Sequence[Run], others: Sequence[Run]
+) -> Verdict:
+    """Whether the best cell of `named` is above the best one of `others`."""
+    if not named or not others:
+        lacking = "the claim's" if not named else "any other"
+        return claims.not_told(claim, where, f"no run of {lacking} combinations has joules", _EXPECTED)
+    one, other = _best_cell(named), _best_cell(others)
+    found = claims.greater(
+        claim, where, claims.ratio(one, other, _ai), _EXPECTED, claims.paced_by_host(campaign, [*one, *other])
+    )
+    which = f"{_name(one)} over {_name(other)}"
+    return replace(found, why=f"{which}; {found.why}" if found.why else which)
+
+
+def _through(campaign: Campaign, where: str, of_it: Sequence[Run]) -> Iterator[Verdict]:
+    def joules(run: Run) -> float | None:
+        return derived.of_runs([derived.amounts(campaign, run)])["joules_per_op"]
+
+    ext3, ext2 = _alike(of_it, "scheduler", lambda run: run.filesystem, {"ext3"}, {"ext2"})
+    both, deadline = _alike(of_it, "filesystem", lambda run: run.scheduler, {CFQ, NOOP}, {DEADLINE})
+    for claim, first, second, figure, expected in (
+        (JOURNAL, ext3, ext2, joules, "above 1: J/op, ext3 over ext2"),
+        (DEADLINE_LAST, both, deadline, _ai, "above 1: AI, mean of both over mq-deadline's"),
+    ):
+        if first and second:
+            why = claims.paced_by_host(campaign, [*first, *second])
+            yield claims.greater(claim, where, claims.ratio(first, second, figure), expected, why)
+
+
+def _alike(
+    runs: Sequence[Run], within: str, side: Callable[[Run], str], first: set[str], second: set[str]
+) -> tuple[list[Run], list[Run]]:
+    """Runs of two sides, of those blocks and levels of `within` alone that have all of both: what one side
+    lacks must not look like a difference.
+    """
+    found: dict[tuple[int, str], dict[str, list[Run]]] = {}
+    for run in runs:
+        found.setdefault((run.block, getattr(run, within)), {}).setdefault(side(run), []).append(run)
+    whole = [by_side for by_side in found.values() if first | second <= set(by_side)]
+
+    def of(names: set[str]) -> list[Run]:
+        return [run for by_side in whole for name in sorted(names) for run in by_side[name]]
+
+    return of(first), of(second)
+
+
+def _best_cell(runs: Sequence[Run]) -> list[Run]:
+    """Runs of the cell with the greatest AI."""
+    cells: dict[str, list[Run]] = {}
+    for run in runs:
+        cells.setdefault(run.cell, []).append(run)
+    return max(cells.values(), key=lambda of_it: (_ai_of_cell(of_it), of_it[0].cell))
+
+
+def _ai_of_cell(runs: Sequence[Run]) -> float:
+    work, joules = [run.performance.ops for run in runs], [run.result.joules for run in runs]
+    return indicator.ratio_of_sums(work, joules).mean
+
+
+def _name(runs: Sequence[Run]) -> str:
+    return f"{runs[0].filesystem} with {runs[0].scheduler}"
+
+
+def _ai(run: Run) -> float | None:
+    return run.result.ai_ops_per_joule

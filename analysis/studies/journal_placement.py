@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Oral et al. 2010: writes that each wait for a commit of a journal on the same hard disks, and two remedies.
+
+A: the journal on the disks, a commit for every write. B: the journal on another drive. C: the journal on the
+disks, a commit for many writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.results import Campaign, ResultsError, Run
+from analysis.studies import claims
+from analysis.studies.claims import Claim, Verdict
+
+NAME = "journal_placement"
+TITLE = "Journal placement on hard disks"
+SOURCE = "Oral et al. 2010, FAST"
+MIB = 2**20
+WRITE_BYTES = MIB  # of a write
+AMORTISED = 2.0  # writes for each sync, from which on commits are shared
+
+SEEKS = Claim("seeks", "An external journal removes the seeks between data and journal.")
+EXTERNAL = Claim("external", "With an external journal more is written in a second.")
+AMORTISE = Claim("amortise", "With a commit for many writes more is written in a second.")
+ORDER = Claim("order", "Amortised commits give more than an external journal.", "inferred")
+ENERGY = Claim("energy", "With an external journal a megabyte takes less energy.", "inferred")
+
+
+@dataclass(frozen=True)
+class Placements:
+    """Runs of one drive and file system, by how the journal is used: `external` by the journal's drive."""
+
+    where: str
+    internal: list[Run]
+    amortised: list[Run]
+    external: Mapping[str, list[Run]]
+
+
+def placements(campaign: Campaign) -> list[Placements]:
+    """Of runs that are ok, by drive and file system."""
+    found: dict[str, Placements] = {}
+    for run in campaign.runs:
+        if run.status != "ok" or not run.performance or not run.performance.syncs:
+            continue
+        where = f"{run.drive}, {run.filesystem}"
+        mine = found.setdefault(where, Placements(where, [], [], {}))
+        amortised = (run.performance.write_bytes or 0) / WRITE_BYTES >= AMORTISED * run.performance.syncs
+        journal = run.factors.get("journal", "internal")
+        if journal == "internal":
+            (mine.amortised if amortised else mine.internal).append(run)
+        elif not amortised:
+            mine.external.setdefault(journal, []).append(run)
+    return list(found.values())
+
+
+def seeks_per_mib(campaign: Campaign, run: Run) -> float | None:
+    """Seeks of the drives that the data is on, for each MiB that the load wrote; None where not counted."""
+    try:
+        counted = run.seeks
+    except ResultsError:
+        return None
+    journal = run.factors.get("journal")
+    drives = [drive for drive in campaign.drives(run) if drive != journal]
+    written = run.performance.write_bytes if run.performance else None
+    if not written or not all(drive in counted for drive in drives):
+        return None
+    return sum(counted[drive]["seeks"] for drive in drives) / (written / MIB)
+
+
+def joules_per_mb(run: Run) -> float | None:
+    """Of all drives of the run, the journal's too."""
+    ai = run.result.ai_mb_per_joule if run.result else None
+    return 1 / ai if ai else None
+
+
+def mb_per_second(run: Run) -> float | None:
+    return run.performance.mb_per_second if run.performance else None
+
+
+def verdicts(campaign: Campaign) -> list[Verdict]:
+    """By drive and file system, and by the journal's drive where there is one."""
+    return [one for mine in placements(campaign) for one in _of(campaign, mine)]
+
+
+def _of(campaign: Campaign, mine: Placements) -> Iterator[Verdict]:
+    def greater(
+        claim: Claim, where: str, first: Sequence[Run], second: Sequence[Run], figure, what: str, paced=True
+    ) -> Verdict:
+        why = claims.paced_by_host(campaign, [*first, *second]) if paced and first and second else ""
+        return claims.greater(claim, where, claims.ratio(first, second, figure), f"above 1: {what}", why)
+
+    def seeks(run: Run) -> float | None:
+        """One more than there were, so that a run without any has a ratio."""
+        found = seeks_per_mib(campaign, run)
+        return None if found is None else found + MIB / run.performance.write_bytes
+
+    for journal, external in mine.external.items():
+        where = f"{mine.where}, journal on {journal}"
+        yield greater(
+            SEEKS, where, mine.internal, external, seeks, "seeks per MiB, internal over external", paced=False
+        )
+        yield greater(EXTERNAL, where, external, mine.internal, mb_per_second, "MB/s, external over internal")
+        yield greater(ENERGY, where, mine.internal, external, joules_per_mb, "J/MB, internal over external")
+        if mine.amortised:
+            yield greater(
+                ORDER, where, mine.amortised, external, mb_per_second, "MB/s, amortised over external"
+            )
+    if mine.amortised:
+        yield greater(
+            AMORTISE, mine.where, mine.amortised, mine.internal, mb_per_second, "MB/s, amortised over each"
+        )

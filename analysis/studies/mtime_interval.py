@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Son, Lee, Won 2016: how often an inode's mtime may change, and what an fsync then writes.
+
+An fsync journals the inode only where its mtime changed since the last one, and mtime advances with the
+kernel's coarse clock: once a tick, or once a second where the inode has no room for nanoseconds (128-byte
+inodes of ext4). `fdatasync` need not journal it at all.
+
+Inferred, and checked on a stock kernel: with R syncs a second and an mtime that advances every `interval`
+seconds, a part ``f = min(1, 1 / (interval R))`` of them finds a new mtime; a sync then writes 4 + 12 f KiB
+and flushes 1 + f times (4 KiB overwrites, 4 KiB blocks: the data, and descriptor, inode and commit block).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from analysis import comparison, derived
+from analysis.results import Campaign, ResultsError, Run
+from analysis.studies import claims
+from analysis.studies.claims import Claim, Verdict
+
+NAME = "mtime_interval"
+TITLE = "Timer interval and fsync"
+SOURCE = "Son, Lee, Won 2016, IC-NIDC, pp. 99-102, doi 10.1109/ICNIDC.2016.7974543"
+NEVER, SECOND = math.inf, 1.0
+EVERY_SYNC = 0.95  # part of the syncs that find a new mtime, from which on it counts as all of them
+KIBIBYTES, FLUSHES = (4.0, 12.0), (1.0, 1.0)  # without a new mtime, and more with one
+
+VOLUME_1S = Claim("volume_1s", "An mtime interval of 1 s writes 75 % less than one of 1 ms.")
+RATE_1S = Claim("rate_1s", "An mtime interval of 1 s gives 3.1 times the throughput of one of 1 ms.")
+VOLUME_10MS = Claim("volume_10ms", "An mtime interval of 1 s writes 28 % less than one of 10 ms.")
+RATE_10MS = Claim("rate_10ms", "An mtime interval of 1 s gives 1.2 times the throughput of one of 10 ms.")
+MODEL = Claim("model", "A sync writes 4 + 12 f KiB, f the part of syncs with a new mtime.", "inferred")
+ENERGY = Claim("energy_1s", "With a 1 s mtime interval a sync takes less energy.", "inferred")
+VOLUME_MARGIN, RATE_MARGIN, MODEL_MARGIN = 0.10, 0.15, 0.05
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run as the model sees it. `interval`: seconds between changes of mtime, infinite for never; `rate`:
+    syncs a second; bytes and flushes are those of the block layer, by sync.
+    """
+
+    run: Run
+    interval: float
+    rate: float
+    kibibytes: float
+    flushes: float
+
+    @property
+    def part(self) -> float:
+        """Of the syncs, those that find a new mtime, by the model."""
+        return part_with_new_mtime(self.interval, self.rate)
+
+    @property
+    def modelled_kibibytes(self) -> float:
+        return KIBIBYTES[0] + KIBIBYTES[1] * self.part
+
+
+def part_with_new_mtime(interval: float, rate: float) -> float:
+    """``min(1, 1 / (interval rate))``; 0 where mtime never changes."""
+    return 0.0 if math.isinf(interval) else min(1.0, 1.0 / (interval * rate))
+
+
+def points(campaign: Campaign) -> list[Point]:
+    """Of every run that is ok, whose interval is known and whose syncs and I/O were counted."""
+    found = []
+    for run in campaign.runs:
+        amounts = derived.amounts(campaign, run) if run.status == "ok" else {}
+        seconds, syncs, written, flushes = (
+            amounts.get(name) for name in ("seconds", "syncs", "block_write_bytes", "flushes")
+        )
+        interval = interval_seconds(run) if syncs and seconds else None
+        if interval is not None and written is not None and flushes is not None:
+            found.append(Point(run, interval, syncs / seconds, written / 1024 / syncs, flushes / syncs))
+    return found
+
+
+def interval_seconds(run: Run) -> float | None:
+    """How long mtime stays as it is, by the run's own settings; None where they do not tell."""
+    try:
+        load, settings = run.load, run.settings
+    except ResultsError:
+        return None
+    if not load:
+        return None
+    if load.get("parameters", {}).get("call") == "fdatasync":
+        return NEVER
+    made = [str(word) for word in settings.get("mkfs") or []]
+    if "-I" in made and made[made.index("-I") + 1 : made.index("-I") + 2] == ["128"]:
+        return SECOND
+    hertz = (settings.get("host") or {}).get("tick_hertz")
+    return 1.0 / hertz if hertz else None
+
+
+def verdicts(campaign: Campaign) -> list[Verdict]:
+    """By drive and workload, in the order of the campaign's definition."""
+    found = points(campaign)
+    told = []
+    for drive in comparison.levels(campaign, "drive", {run.drive for run in campaign.runs}):
+        of_drive = [point for point in found if point.run.drive == drive]
+        for workload in comparison.levels(campaign, "workload", {run.workload for run in campaign.runs}):
+            mine = [point for point in of_drive if point.run.workload == workload]
+            if any(point.interval != NEVER for point in mine):
+                told += _of_workload(campaign, f"{drive}, {workload}", mine)
+        told.append(_model(drive, of_drive))
+    return told
+
+
+def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[Verdict]:
+    second = [point for point in mine if point.interval == SECOND]
+    told = []
+    for tick, (volume, less), (rate, more) in (
+        (0.001, (VOLUME_1S, 0.25), (RATE_1S, 3.1)),
+        (0.010, (VOLUME_10MS, 0.72), (RATE_10MS, 1.2)),
+    ):
+        short, why = _standing_for(tick, mine)
+        if not second:
+            why = "no file system with 128-byte inodes ran"
+        runs = [point.run for point in (*second, *short)]
+        host = why or claims.paced_by_host(campaign, runs)
+        told += [
+            claims.near(
+                volume, where, _ratio(second, short, attrgetter("kibibytes")), less, VOLUME_MARGIN, why
+            ),
+            claims.near(rate, where, _ratio(second, short, attrgetter("rate")), more, RATE_MARGIN, host),
+        ]
+        if tick == 0.001:
+
+            def joules(point: Point) -> float | None:
+                return derived.of_runs([derived.amounts(campaign, point.run)])["joules_per_sync"]
+
+            effect = _ratio(short, second, joules)
+            told.append(claims.greater(ENERGY, where, effect, "above 1: J/sync, 1 ms over 1 s", host))
+    return told
+
+
+def _standing_for(tick: float, mine: Sequence[Point]) -> tuple[list[Point], str]:
+    """Points of a kernel with this tick (seconds), and why there are none.
+
+    Those of a longer tick stand for 1 ms too where all their syncs find a new mtime as it is: a shorter one
+    would change nothing.
+    """
+    ticks = [point for point in mine if point.interval not in (NEVER, SECOND)]
+    if exact := [point for point in ticks if math.isclose(point.interval, tick)]:
+        return exact, ""
+    if tick != 0.001 or not ticks:
+        return [], f"no kernel with a tick of {1000 * tick:g} ms ran"
+    if every := [point for point in ticks if point.part >= EVERY_SYNC]:
+        return every, ""
+    most = max(point.part for point in ticks)
+    return [], f"at most {100 * most:.0f} % of the syncs found a new mtime: too fast for the kernel's tick"
+
+
+def _model(drive: str, mine: Sequence[Point]) -> Verdict:
+    """Of all points: the one that is farthest off decides."""
+    if not mine:
+        return claims.not_told(
+            MODEL, drive, "no run has syncs, block-layer counts and a known mtime interval"
+        )
+    over = sorted(point.kibibytes / point.modelled_kibibytes for point in mine)
+    worst = max(over, key=lambda one: abs(math.log(one)))
+    blocks = len({point.run.block for point in mine})
+    low, high = 1 - MODEL_MARGIN, 1 + MODEL_MARGIN
+    return Verdict(
+        MODEL,
+        drive,
+        claims.HOLDS if all(low <= one <= high for one in over) else claims.DOES_NOT,
+        f"{low:.3g} to {high:.3g}: measured over modelled volume, of every run",
+        claims.Effect(worst, over[0], over[-1], blocks),
+        f"the worst of {len(over)} runs, and from the least to the greatest of them",
+    )
+
+
+def _ratio(
+    first: Sequence[Point], second: Sequence[Point], figure: Callable[[Point], float | None]
+) -> claims.Effect | None:
+    by_run = {point.run.id: point for point in (*first, *second)}
+    return claims.ratio(
+        [point.run for point in first],
+        [point.run for point in second],
+        lambda run: figure(by_run[run.id]),
+    )

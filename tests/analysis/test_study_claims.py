@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A verdict on a published claim is never looser than the interval of its effect."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from analysis.studies import claims
+from analysis.studies.claims import DOES_NOT, HOLDS, OPEN, Claim, Effect
+
+CLAIM = Claim("k", "One does more than the other.")
+
+
+def runs(*values, first_block=1):
+    return [
+        SimpleNamespace(block=block, value=value, result=None)
+        for block, value in enumerate(values, start=first_block)
+    ]
+
+
+def value(run):
+    return run.value
+
+
+def test_a_ratio_is_of_runs_of_one_block():
+    """The second block is twice as fast for all: that is in no ratio."""
+    found = claims.ratio(runs(3, 6, 3.03), runs(1, 2, 1), value)
+    assert found.value == pytest.approx(3.01, rel=1e-3)
+    assert (found.low > 2.95, found.high < 3.07, found.blocks) == (True, True, 3)
+
+
+def test_the_interval_is_students_over_blocks():
+    one, other = [1.1, 1.3, 1.2], [1.0, 1.0, 1.0]
+    found = claims.ratio(runs(*one), runs(*other), value)
+    logs = np.log(one)
+    reach = 4.302653 * logs.std(ddof=1) / math.sqrt(3)
+    assert (found.low, found.high) == pytest.approx(
+        (math.exp(logs.mean() - reach), math.exp(logs.mean() + reach))
+    )
+
+
+def test_several_runs_of_a_block_count_as_one():
+    found = claims.ratio(runs(2, 8) + runs(8, 2), runs(1, 1), value)
+    assert found == Effect(pytest.approx(4), pytest.approx(4), pytest.approx(4), 2)
+
+
+def test_it_covers_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(2000):
+        blocks = rng.normal(0, 0.3, 4)
+        first = np.exp(math.log(1.5) + blocks + rng.normal(0, 0.05, 4))
+        second = np.exp(blocks + rng.normal(0, 0.05, 4))
+        found = claims.ratio(runs(*first), runs(*second), value)
+        covered += found.low <= 1.5 <= found.high
+    assert 0.935 <= covered / 2000 <= 0.965
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([], [1, 2]), ([1, 2], []), ([1, 0], [1, 1]), ([1, None], [None, 1]), ([1, -1], [1, 1])],
+)
+def test_what_has_no_ratio(first, second):
+    assert claims.ratio(runs(*first), runs(*second), value) is None
+
+
+def test_one_block_has_a_ratio_and_no_interval_and_settles_nothing():
+    effect = claims.ratio(runs(3), runs(1), value)
+    assert effect == Effect(pytest.approx(3), None, None, 1)
+    found = claims.greater(CLAIM, "d", effect, "above 1")
+    assert (found.verdict, found.effect) == (OPEN, effect)
+    assert "two or more" in found.why
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(1.01, 1.4, HOLDS), (0.9, 0.99, DOES_NOT), (0.99, 1.5, OPEN), (1.0, 1.0, HOLDS)],
+)
+def test_above_one(low, high, verdict):
+    found = claims.greater(CLAIM, "d", Effect(math.sqrt(low * high), low, high, 3), "above 1")
+    assert found.verdict == verdict
+    assert bool(found.why) == (verdict == OPEN)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.24, 0.26, HOLDS),
+        (0.225, 0.275, HOLDS),
+        (0.20, 0.224, DOES_NOT),
+        (0.276, 0.4, DOES_NOT),
+        (0.22, 0.26, OPEN),
+        (0.1, 0.9, OPEN),
+    ],
+)
+def test_near_what_was_published(low, high, verdict):
+    found = claims.near(CLAIM, "d", Effect(0.25, low, high, 3), 0.25, 0.10)
+    assert (found.verdict, found.expected) == (verdict, "0.225 to 0.275")
+
+
+def test_what_keeps_it_from_being_told_wins_over_any_interval_and_the_effect_is_shown():
+    effect = Effect(3.1, 3.0, 3.2, 3)
+    found = claims.near(CLAIM, "d", effect, 3.1, 0.1, why="the processor set the pace")
+    assert (found.verdict, found.effect, found.why) == (OPEN, effect, "the processor set the pace")
+
+
+def test_without_runs_it_cannot_be_told():
+    found = claims.greater(CLAIM, "d", None, "above 1")
+    assert (found.verdict, found.effect) == (OPEN, None)
+    assert found.why
+
+
+def bound(*fractions):
+    return [SimpleNamespace(result=SimpleNamespace(device_bound_fraction=part)) for part in fractions]
+
+
+@pytest.mark.parametrize(
+    ("virtual", "fractions", "told"),
+    [
+        (False, (None, None), ""),
+        (True, (0.5, 0.9), ""),
+        (True, (0.03, 0.9), "for 3 to 90 % of the time"),
+        (True, (None,), "is not known"),
+        (True, (), "is not known"),
+    ],
+)
+def test_speed_on_a_virtual_lab_is_the_drives_only_where_the_drive_set_the_pace(virtual, fractions, told):
+    found = claims.paced_by_host(SimpleNamespace(virtual=virtual), bound(*fractions))
+    assert told in found
+    assert bool(found) == bool(told)

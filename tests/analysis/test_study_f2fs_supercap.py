@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The supercapacitor study, on campaigns whose f2fs falls behind, and on some where it does not."""
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+import simulated_campaign
+
+from analysis import progress, results
+from analysis.report import document
+from analysis.studies import f2fs_supercap
+from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+
+CACHES = ("write back", "write through")
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    folder = simulated_campaign.build(
+        tmp_path / "c",
+        drives=("nvme-plp",),
+        filesystems=("ext4", "f2fs"),
+        schedulers=("none",),
+        workloads=("varmail",),
+        replicates=3,
+        extra_factors={"write_cache": CACHES},
+        traces=True,
+    )
+    return results.load(folder)
+
+
+def changed(campaign, ratio, bound=0.9, told=True):
+    """Runs of a thousand operations a second; f2fs's by `ratio(write cache)`, from the first second to the
+    last.
+    """
+    rng = np.random.default_rng(8)
+    runs = []
+    for run in campaign.runs:
+        phase = run.phases["workload"]
+        windows = int(phase.seconds)
+        first, last = ratio(run.factors["write_cache"]) if run.filesystem == "f2fs" else (1.0, 1.0)
+        done = 1000 * np.linspace(first, last, windows) * (1 + 0.002 * rng.standard_normal(windows))
+        rows = [
+            (phase.start_ns + 1_000_000_000 * (second + 1), round(ops), 0, 4096)
+            for second, ops in enumerate(done)
+        ]
+        if told:
+            progress.write(pl.DataFrame(rows, schema=progress.COLUMNS, orient="row"), run.folder)
+        result = dataclasses.replace(run.result, device_bound_fraction=bound)
+        runs.append(dataclasses.replace(run, result=result))
+    definition = {**campaign.definition, "study": "f2fs_supercap"}
+    return dataclasses.replace(campaign, runs=tuple(runs), definition=definition)
+
+
+def told(campaign):
+    return {(one.claim.key, one.where.split(", ")[1]): one for one in f2fs_supercap.verdicts(campaign)}
+
+
+def test_a_fall_where_flushes_are_free_is_told_from_none_where_they_are_not(campaign):
+    found = told(changed(campaign, lambda cache: (1.06, 0.67) if cache == "write through" else (0.9, 0.9)))
+    assert [found[claim, "write through"].verdict for claim in ("begins", "ends", "falls")] == [HOLDS] * 3
+    assert found["falls", "write through"].effect.value == pytest.approx(1.06 / 0.67, rel=0.01)
+    assert [found[claim, "write back"].verdict for claim in ("begins", "ends")] == [DOES_NOT] * 2
+    assert found["falls", "write back"].verdict == OPEN
+    assert found["falls", "write back"].where == "nvme-plp, write back, varmail"
+
+
+def test_an_f2fs_that_gains_denies_the_fall(campaign):
+    found = told(changed(campaign, lambda cache: (0.7, 1.1)))
+    assert {verdict.verdict for key, verdict in found.items() if key[0] == "falls"} == {DOES_NOT}
+
+
+def test_where_the_processor_sets_the_pace_nothing_is_told(campaign):
+    found = told(changed(campaign, lambda cache: (1.06, 0.67), bound=0.1))
+    assert {verdict.verdict for verdict in found.values()} == {OPEN}
+    assert all("for 10 %" in verdict.why for verdict in found.values())
+    assert all(verdict.effect is not None for verdict in found.values())
+
+
+def test_runs_that_told_nothing_while_they_ran(campaign):
+    found = told(changed(campaign, lambda cache: (1.06, 0.67), told=False))
+    assert {verdict.verdict for verdict in found.values()} == {OPEN}
+    assert all("told nothing" in verdict.why for verdict in found.values())
+    page = document.html(changed(campaign, lambda cache: (1.06, 0.67), told=False))
+    assert "The study's figure cannot be drawn" in page.replace("&#39;", "'")
+
+
+def test_the_report_draws_the_ratio_over_the_run(campaign):
+    page = document.html(changed(campaign, lambda cache: (1.06, 0.67)))
+    assert "F2FS&#39;s fsync" in page or "F2FS's fsync" in page
+    assert "means over the runs" in page
+
+
+def test_one_file_system_alone_has_no_ratio(campaign):
+    alone = tuple(run for run in changed(campaign, lambda cache: (1, 1)).runs if run.filesystem == "f2fs")
+    assert f2fs_supercap.verdicts(dataclasses.replace(campaign, runs=alone)) == []

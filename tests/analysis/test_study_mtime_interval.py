@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The timer-interval study, on campaigns that do what the model says, and on some that do not."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+import simulated_campaign
+
+from analysis import results, tables
+from analysis.report import document
+from analysis.studies import mtime_interval
+from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+
+PACED, NEVER = "overwrite-fsync-paced", "overwrite-fdatasync"
+SETTINGS = {
+    "ext4": ["mkfs.ext4", "-q", "-b", "4096"],
+    "ext4-inode128": ["mkfs.ext4", "-q", "-b", "4096", "-I", "128"],
+}
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    """Both sizes of inode, 3 blocks of 10 s; `changed` makes of it what a kernel does."""
+    folder = simulated_campaign.build(
+        tmp_path / "c",
+        drives=("nvme-consumer",),
+        filesystems=tuple(SETTINGS),
+        schedulers=("none",),
+        workloads=(PACED, NEVER),
+        replicates=3,
+    )
+    return results.load(folder)
+
+
+def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, **definition):
+    """Runs whose I/O follows the model at `rate(run)` syncs a second, their volume `off` by a factor."""
+    found = []
+    for run in campaign.runs:
+        never = run.workload == NEVER
+        interval = math.inf if never else 1.0 if run.filesystem == "ext4-inode128" else 1 / hertz
+        per_second = rate(run) if rate else 95.0 + run.block
+        part = 0.0 if math.isinf(interval) else min(1.0, 1 / (interval * per_second))
+        syncs = round(per_second * 10)
+        host = dataclasses.replace(
+            run.io["host"],
+            write_bytes=round(1024 * (4 + 12 * part) * syncs * off * (1 + 0.001 * run.block)),
+            flushes=round((1 + part) * syncs),
+        )
+        run.folder.mkdir(parents=True, exist_ok=True)
+        (run.folder / "load.json").write_text(
+            json.dumps({"parameters": {"call": "fdatasync" if never else "fsync"}})
+        )
+        (run.folder / "settings.json").write_text(
+            json.dumps({"mkfs": SETTINGS[run.filesystem], "host": {"tick_hertz": hertz}})
+        )
+        found.append(
+            dataclasses.replace(
+                run,
+                performance=dataclasses.replace(run.performance, seconds=10.0, syncs=syncs),
+                result=dataclasses.replace(run.result, device_bound_fraction=bound),
+                io={**run.io, "host": host},
+            )
+        )
+    definition = {**campaign.definition, "study": "mtime_interval", **definition}
+    return dataclasses.replace(campaign, runs=tuple(found), definition=definition)
+
+
+def told(campaign):
+    return {one.claim.key: one for one in mtime_interval.verdicts(campaign)}
+
+
+def test_where_every_sync_finds_a_new_tick_a_second_long_mtime_writes_75_percent_less(campaign):
+    found = told(changed(campaign))
+    volume = found["volume_1s"]
+    assert volume.verdict == HOLDS
+    assert volume.effect.value == pytest.approx((4 + 12 / 97) / 16, rel=0.01)
+    assert volume.effect.low < volume.effect.value < volume.effect.high
+    assert found["model"].verdict == HOLDS
+    assert volume.where == f"nvme-consumer, {PACED}"
+
+
+def test_a_campaign_that_writes_as_much_either_way_denies_it(campaign):
+    same = changed(campaign, hertz=1)
+    runs = [
+        dataclasses.replace(run, io={"host": dataclasses.replace(run.io["host"], write_bytes=16384 * 960)})
+        for run in same.runs
+    ]
+    for run in runs:
+        (run.folder / "settings.json").write_text(
+            json.dumps({"mkfs": SETTINGS[run.filesystem], "host": {"tick_hertz": 1000}})
+        )
+    found = told(dataclasses.replace(same, runs=tuple(runs)))
+    assert found["volume_1s"].verdict == DOES_NOT
+    assert found["model"].verdict == DOES_NOT
+    assert found["model"].effect.high > 3
+
+
+def test_syncs_faster_than_the_tick_cannot_stand_for_a_shorter_one(campaign):
+    found = told(changed(campaign, rate=lambda run: 2000.0 + run.block))
+    assert found["volume_1s"].verdict == OPEN
+    assert "at most 12 % of the syncs found a new mtime" in found["volume_1s"].why
+    assert found["model"].verdict == HOLDS
+
+
+def test_a_kernel_of_1000_hertz_stands_for_itself(campaign):
+    found = told(changed(campaign, rate=lambda run: 500.0 + run.block, hertz=1000))
+    assert found["volume_1s"].verdict == HOLDS
+    assert found["volume_10ms"].verdict == OPEN
+    assert "tick of 10 ms" in found["volume_10ms"].why
+
+
+def test_a_kernel_of_100_hertz_answers_the_claim_of_10_ms(campaign):
+    """At R syncs a second, (4 + 12 / R) / (4 + 1200 / R) is 0.72 for R = 760 or so."""
+    found = told(changed(campaign, rate=lambda run: 760.0 + run.block, hertz=100))
+    assert found["volume_10ms"].verdict == HOLDS
+    assert found["volume_1s"].verdict == OPEN
+
+
+def test_speed_is_judged_where_the_drive_sets_the_pace_and_volume_everywhere(campaign):
+    fast = {"ext4": 100.0, "ext4-inode128": 310.0}
+
+    def rate(run):
+        return fast[run.filesystem] * (1 + 0.002 * run.block * (1 + (run.filesystem == "ext4")))
+
+    assert told(changed(campaign, rate))["rate_1s"].verdict == HOLDS
+    found = told(changed(campaign, rate, bound=0.04))
+    assert found["rate_1s"].verdict == found["energy_1s"].verdict == OPEN
+    assert "the drive set the pace for 4 % of the time" in found["rate_1s"].why
+    assert found["volume_1s"].verdict == HOLDS
+    slow = told(changed(campaign, lambda run: 100.0 + run.block))
+    assert slow["rate_1s"].verdict == DOES_NOT
+
+
+def test_runs_that_do_not_tell_their_tick_are_left_out(campaign):
+    without = changed(campaign)
+    for run in without.runs:
+        (run.folder / "settings.json").write_text(json.dumps({"mkfs": ["mkfs.ext4"]}))
+    assert {point.interval for point in mtime_interval.points(without)} == {math.inf}
+    found = told(without)
+    assert set(found) == {"model"}
+    nothing = dataclasses.replace(without, runs=())
+    assert told(nothing) == {}
+
+
+def test_without_small_inodes_the_claims_cannot_be_told(campaign):
+    whole = changed(campaign)
+    large = tuple(run for run in whole.runs if run.filesystem == "ext4")
+    found = told(dataclasses.replace(whole, runs=large))
+    assert found["volume_1s"].verdict == OPEN
+    assert found["volume_1s"].why == "no file system with 128-byte inodes ran"
+
+
+def test_report_and_tables_tell_the_verdicts(campaign):
+    whole = changed(campaign)
+    page = document.html(whole)
+    assert "Timer interval and fsync" in page
+    assert "An mtime interval of 1 s writes 75 % less than one of 1 ms." in page
+    assert "<b>holds</b>" in page
+    table = tables.frames(whole)["claims"]
+    assert table["verdict"].to_list().count("holds") == 2
+    assert table.filter(table["claim"] == "volume_1s")["effect"][0] == pytest.approx(0.258, rel=0.01)
+
+
+def test_a_campaign_that_repeats_no_study_has_no_claims(campaign):
+    assert tables.frames(campaign)["claims"].is_empty()
+    assert "Timer interval" not in document.html(campaign)
+
+
+@pytest.mark.parametrize("name", ["load.json", "settings.json"])
+def test_a_run_whose_files_are_damaged_is_left_out(campaign, name):
+    damaged = changed(campaign)
+    (damaged.runs[0].folder / name).write_text("{")
+    left = {point.run.id for point in mtime_interval.points(damaged)}
+    assert left == {run.id for run in damaged.runs[1:]}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The short form of every study on a virtual lab, one after the other: results/bench/studies.json.
+
+Prints each claim's verdict, and where the reports are. Ends with 1 where a run failed without a reason, a
+report was not built, or a claim that follows from the I/O path alone did not come out as published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from lab_driver import BIN, Lab  # noqa: E402
+
+from analysis import comparison_tables, results, studies  # noqa: E402
+from analysis.studies import claims  # noqa: E402
+
+# What follows from the I/O path alone, so that the virtual lab can tell it as well as a bench.
+FROM_THE_IO_PATH = {"mtime_interval": ("volume_1s",), "journal_placement": ("seeks",), "nvmm_fs": ("bypass",)}
+MOST_SECONDS = 3600.0  # of one study
+
+
+def repeated(lab: Lab, name: str) -> dict[str, Any]:
+    """Run a study's short form and build its report; its entry of studies.json, and `problems`."""
+    before = set(lab.campaigns())
+    began = time.monotonic()
+    command = [BIN / "rig", "run", "--short", ROOT / "playbooks" / f"{name}.yml"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=lab.environment, stdout=sys.stdout, stderr=sys.stderr, timeout=MOST_SECONDS
+    )
+    opened = sorted(set(lab.campaigns()) - before)
+    if len(opened) != 1:
+        return {
+            "seconds": None,
+            "claims": [],
+            "problems": [f"no campaign was opened (exit {done.returncode})"],
+        }
+    built = lab.rig("report", opened[0], "--format", "html,pdf")
+    folder = lab.results / opened[0]
+    problems = [] if built.returncode == 0 else [f"no report: {built.stderr.strip()}"]
+    campaign = results.load(folder)
+    problems += [
+        f"run {run.ordinal} is {run.status} without a reason"
+        for run in campaign.runs
+        if run.status != "ok" and not run.reason
+    ]
+    told = judged(campaign)
+    for key in FROM_THE_IO_PATH.get(name, ()):
+        mine = [one for one in told if one["claim"] == key]
+        problems += [
+            f"{key}, {one['where']}: {one['verdict']} ({one['why']})"
+            for one in mine
+            if one["verdict"] == claims.DOES_NOT
+        ]
+        if all(one["verdict"] != claims.HOLDS for one in mine):
+            problems.append(f"{key}: holds nowhere")
+    return {
+        "seconds": round(time.monotonic() - began, 1),
+        "campaign": opened[0],
+        "runs": {status: sum(run.status == status for run in campaign.runs) for status in results.STATUSES},
+        "claims": told,
+        "problems": problems,
+    }
+
+
+def judged(campaign: results.Campaign) -> list[dict[str, Any]]:
+    """Claim, where, verdict, effect, low, high and why of each verdict."""
+    rows = comparison_tables.claims(campaign, ()).rename({"effect_low": "low", "effect_high": "high"})
+    return rows.select("claim", "where", "verdict", "effect", "low", "high", "why").to_dicts()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--study", action="append", choices=[*studies.STUDIES], help="this one alone")
+    parser.add_argument("--folder", type=Path, help="of the lab's state and results; by default a new one")
+    parser.add_argument("--output", type=Path, default=ROOT / "results" / "bench" / "studies.json")
+    args = parser.parse_args()
+    folder = args.folder or Path(tempfile.mkdtemp(prefix="joulerig-studies-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    lab = Lab(folder)
+    try:
+        up = lab.rig("up", timeout=1800)
+        if up.returncode:
+            print(up.stderr, file=sys.stderr)
+            return 2
+        found = {name: repeated(lab, name) for name in args.study or studies.STUDIES}
+    finally:
+        lab.rig("down")
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(json.dumps(found, indent=1) + "\n")
+    for name, one in found.items():
+        print(f"\n{studies.STUDIES[name].TITLE}: {one['seconds']} s")
+        for claim in one["claims"]:
+            effect = "" if claim["effect"] is None else f"  {claim['effect']:.3g}"
+            if claim["low"] is not None:
+                effect += f" ({claim['low']:.3g} to {claim['high']:.3g})"
+            print(f"  {claim['verdict']:>14}  {claim['claim']}, {claim['where']}{effect}  {claim['why']}")
+        for problem in one["problems"]:
+            print(f"  PROBLEM: {problem}")
+    print(f"\nreports: {lab.results}/*/report/report.html")
+    return 1 if any(one["problems"] for one in found.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
