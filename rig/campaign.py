@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from analysis import steady_state, studies
-from rig import definitions, filesystems, paths, workloads
+from rig import definitions, filesystems, kernels, paths, workloads
 from rig.errors import Strict, UserError, validate
 from rig.lab import Drive, Lab, Name
 from rig.virtuallab import image
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
-FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal", "write_cache")
+FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal", "write_cache", "kernel")
 INTERNAL = "internal"
 Level = Annotated[str, Field(min_length=1)]
 NO_FLUSH = "no flush"
@@ -38,6 +38,7 @@ class Factors(Strict):
 
     `journal`: where a file system has its journal: "internal", or on another drive of the host.
     `write_cache`: the drive's on (write back) or off (write through), or on and never flushed.
+    `kernel`: what the host runs; booted once a block, for all its runs.
     """
 
     filesystem: Annotated[list[Level], Field(min_length=1)]
@@ -45,6 +46,7 @@ class Factors(Strict):
     workload: Annotated[list[Level], Field(min_length=1)]
     journal: list[Level] = []
     write_cache: list[WriteCache] = []
+    kernel: list[Level] = []
 
     _levels_once = field_validator("*")(_each_once)
 
@@ -58,6 +60,7 @@ class Exclusion(Strict):
     workload: Level | None = None
     journal: Level | None = None
     write_cache: WriteCache | None = None
+    kernel: Level | None = None
     reason: Annotated[str, Field(min_length=3)]
 
     @model_validator(mode="after")
@@ -215,6 +218,7 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
         validate(Campaign, short_form(mapping, source), f"{source}, short", "campaign")
     _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems.of(lab))
     _known(source, "factors.workload", campaign.factors.workload, workloads.of(lab))
+    _known(source, "factors.kernel", campaign.factors.kernel, kernels.of(lab))
     _known(source, "drives", campaign.drives, _drives(lab))
     levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
     for number, exclusion in enumerate(campaign.exclude):
@@ -328,8 +332,9 @@ def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any])
 def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     """Every run in order of execution: blocks of one replicate of every cell, each in its own random order.
 
-    Randomised blocks keep a drift of the rig from looking like an effect of a factor. The order depends on
-    the campaign's seed alone.
+    Randomised blocks keep a drift of the rig from looking like an effect of a factor. Where the kernel is
+    one, its levels follow each other in a random order within a block, each booted once, and the other
+    factors are in random order within these (a split plot). The order depends on the campaign's seed alone.
     """
     factors = {key: levels for key, levels in campaign.factors.model_dump().items() if levels}
     cells = [
@@ -349,8 +354,12 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
                     replicate, replicate, host, drive, levels, f"excluded: {excluded[0]}" if excluded else ""
                 )
             )
+        booted = list(campaign.factors.kernel)
         if campaign.order == "random":
             generator.shuffle(block)
+            generator.shuffle(booted)
+        if booted:
+            block.sort(key=lambda run: booted.index(run.levels["kernel"]))
         runs += block
     return runs
 
@@ -362,6 +371,7 @@ MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0, "ram": 
 # What drives that can be preconditioned are filled with at least, as whole: their flash, not their link.
 FILL_BYTES_PER_SECOND = {"nvme": 300e6, "sata-ssd": 100e6}
 OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
+BOOT_SECONDS = 180.0  # into another kernel
 
 
 @dataclass(frozen=True)
@@ -400,6 +410,18 @@ def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iter
         since[where] += MOST_BYTES_PER_SECOND[drive.interface] * campaign.phases.workload_seconds
 
 
+def _boots(runs: list[PlannedRun]) -> dict[str, int]:
+    """How often each host boots for `runs`: into every kernel that the run before it had not."""
+    found: dict[str, int] = {}
+    now: dict[str, str] = {}
+    for run in runs:
+        kernel = run.levels.get("kernel", kernels.INSTALLED)
+        if kernel != now.get(run.host, kernels.INSTALLED):
+            found[run.host] = found.get(run.host, 0) + 1
+        now[run.host] = kernel
+    return found
+
+
 def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     """Upper bounds of time, wear and energy of a plan."""
     seconds_per_run = OVERHEAD_SECONDS + sum(campaign.phases.model_dump().values())
@@ -407,6 +429,8 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     bytes_written = joules = precondition_seconds = 0.0
     wiped: dict[tuple[str, str, str], None] = {}
     executed = [run for run in runs if not run.not_run]
+    for host_name, boots in _boots(executed).items():
+        by_host[host_name] = boots * BOOT_SECONDS
     for run in executed:
         by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run
         host = lab.hosts[run.host]

@@ -15,7 +15,7 @@ from analysis import processor, progress, run_energy
 from analysis.influx import InfluxError
 from analysis.results import PRECONDITION_FILE
 from rig import campaign as campaigns
-from rig import controller, files, filesystems, measure, paths, provenance, workloads
+from rig import controller, files, filesystems, kernels, measure, paths, provenance, workloads
 from rig import journal as journals
 from rig.errors import UserError
 from rig.journal import Journal
@@ -101,6 +101,9 @@ def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
         if run[factor] not in known:
             allowed = ", ".join(known)
             raise UserError(f"{source}: {factor}: {run[factor]!r} is gone since; there are: {allowed}")
+    kernel = run["factors"].get("kernel")
+    if kernel and kernel not in (known := kernels.of(lab)):
+        raise UserError(f"{source}: kernel: {kernel!r} is gone since; there are: {', '.join(known)}")
     journal = campaigns.journal_drive(run["factors"])
     if journal and journal not in there["drive"]:
         allowed = ", ".join(there["drive"])

@@ -14,15 +14,16 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from rig import drive_state, engine, lab, precondition, waveforms
+from rig import drive_state, engine, kernels, lab, precondition, waveforms
 from rig.errors import UserError
 from rig.journal import Journal
+from rig.kernels.host import Boots, Ready
 
 RETURN_SECONDS = 180  # how long a host that went away may take to come back
 
 
 class ActionModule(ActionBase):
-    """`joulerig_campaign: {folder: results/ID}`."""
+    """`joulerig_campaign: {folder: results/ID, kernels: {LEVEL: {release: TEXT, tick_hertz: N}}}`."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = False
@@ -33,8 +34,12 @@ class ActionModule(ActionBase):
         try:
             described = lab.load(Path(task_vars["inventory_file"]))
             journal = Journal(Path(self._task.args["folder"]))
+            self._boots = self._boots_of(host, task_vars)
             with journal.executing():
-                done = self._execute_all(journal, host, described, task_vars)
+                try:
+                    done = self._execute_all(journal, host, described, task_vars)
+                finally:
+                    self._leave_as_found()
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         return {**result, "changed": done > 0, "runs": done}
@@ -56,6 +61,34 @@ class ActionModule(ActionBase):
                 failures = 0 if status in ("ok", "partial") else failures + 1
             done += 1
 
+    def _boots_of(self, host, task_vars):
+        ready = {
+            level: Ready(one["release"], int(one["tick_hertz"]))
+            for level, one in (self._task.args.get("kernels") or {}).items()
+        }
+
+        def call(arguments):
+            return self._execute_module(
+                module_name="joulerig_kernel", module_args=arguments, task_vars=task_vars
+            )
+
+        def look():
+            try:
+                self._connection.reset()
+                return call({})
+            except AnsibleConnectionFailure:
+                return None
+
+        return Boots(host, ready, call, look, self._display.display)
+
+    def _leave_as_found(self):
+        """The host's own kernel runs again, whatever became of the runs."""
+        try:
+            if self._task.args.get("kernels") or self._boots.release:
+                self._boots.ensure(kernels.INSTALLED)
+        except AnsibleConnectionFailure:
+            pass  # it is gone, and comes back with its own
+
     def _execute(self, journal, run, described, task_vars):
         total = len(journal.runs())
 
@@ -63,10 +96,13 @@ class ActionModule(ActionBase):
             return self._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
 
         try:
-            answer = precondition.ensure(
-                journal, run, described, partial(call, "joulerig_precondition")
-            ) or self._load(journal, run, described, call)
+            answer = (
+                self._boots.ensure(run["factors"].get("kernel", kernels.INSTALLED))
+                or precondition.ensure(journal, run, described, partial(call, "joulerig_precondition"))
+                or self._load(journal, run, described, call)
+            )
         except AnsibleConnectionFailure as error:
+            self._boots.forget()
             journal.finish(run["id"], "lost", f"host gone: {_one_line(error)}", {})
             self._say(run, total, "lost", _one_line(error))
             self._await_return(run["host"], task_vars)
@@ -76,6 +112,8 @@ class ActionModule(ActionBase):
         except Exception as error:
             journal.finish(run["id"], "failed", f"its results could not be kept: {_one_line(error)}", {})
             raise
+        if status == "failed":
+            self._boots.forget()
         self._say(run, total, status, next(r["reason"] for r in journal.runs() if r["id"] == run["id"]))
         if (kept := journal.folder / "runs" / run["id"] / engine.LOST_FILE).exists():
             self._display.display(f"[{run['host']}] an earlier attempt was cut off: what it did is in {kept}")
@@ -85,7 +123,8 @@ class ActionModule(ActionBase):
         """What the host's module says of the run itself."""
         drive_state.run_begins(run, described)
         with waveforms.recorded(journal, run, described):
-            answer = call("joulerig_run", engine.arguments(journal, run, described))
+            arguments = {**engine.arguments(journal, run, described), "kernel": self._boots.release}
+            answer = call("joulerig_run", arguments)
         if "status" not in answer:  # the module itself broke
             answer = {
                 "status": "failed",

@@ -42,6 +42,7 @@ options:
     type: dict
     required: true
   seeks: {description: "Whether seeks are counted, from the kernel's trace.", type: bool, default: false}
+  kernel: {description: "Release of the kernel that must run; empty: any.", type: str, default: ""}
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
   seed: {description: "Seed of the load.", type: int, required: true}
   clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
@@ -86,6 +87,7 @@ health:
 
 import contextlib
 import os
+import platform
 import shutil
 import tempfile
 
@@ -119,6 +121,8 @@ def execute(p, result):
         undo.enter_context(drive.HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
         if earlier := lost.take(p["run"]):
             result["earlier"] = earlier
+        if p["kernel"] and (runs := platform.release()) != p["kernel"]:
+            raise Failed(f"the host runs kernel {runs}, no longer {p['kernel']}")
         filesystem.check(p["filesystem"])
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
@@ -266,6 +270,7 @@ def main():
         "write_cache": {"type": "str", "default": ""},
         "workload": {"type": "dict", "required": True},
         "seeks": {"type": "bool", "default": False},
+        "kernel": {"type": "str", "default": ""},
         "phases": {"type": "dict", "required": True},
         "seed": {"type": "int", "required": True},
         "clock_server": {"type": "str", "required": True},

@@ -26,7 +26,7 @@ SIZE = "4G"
 PACKAGES = (
     "linux-image-amd64 initramfs-tools zstd systemd-sysv udev dbus kmod iproute2 openssh-server python3 python3-apt"
     " e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools reiserfsprogs jfsutils"
-    " fio nvme-cli smartmontools ndctl mdadm chrony"
+    " fio nvme-cli smartmontools ndctl mdadm chrony kexec-tools"
     " linux-headers-amd64 gcc make"  # for GUEST
 ).split()
 # What is compiled for the guest's kernel, in a folder beside the scripts.

@@ -7,6 +7,7 @@ import sys
 
 import joulerig_array
 import joulerig_drives
+import joulerig_kernel
 import joulerig_memory_drives
 import joulerig_nvdimm
 import joulerig_run
@@ -386,6 +387,26 @@ def test_a_namespace_whose_use_cannot_be_told_is_not_touched(host, tool, capsys)
     assert created(calls) == []
 
 
+# --- joulerig_kernel
+
+
+def test_a_kernel_is_looked_at_and_started(tool, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock")))
+    monkeypatch.setattr(joulerig_kernel, "LOCK_SECONDS", 0.0)
+    tool("systemctl", "echo running")
+    later = tool("systemd-run", "")
+    told = call(joulerig_kernel, capsys)
+    assert (told["status"], told["changed"]) == ("ok", False)
+    assert set(told["kernel"]) == {"release", "tick_hertz", "boot_id", "of_rig"}
+    assert not later.exists()
+    told = call(joulerig_kernel, capsys, start=True, release="6.1.1-none-such")
+    assert (told["status"], told["changed"]) == ("not-run", False)
+    assert "no vmlinuz and no initrd" in told["reason"]
+    told = call(joulerig_kernel, capsys, start=True)
+    assert (told["status"], told["changed"]) == ("ok", True)
+    assert later.read_text().endswith("systemctl reboot\n")
+
+
 # --- joulerig_run
 
 
@@ -470,6 +491,15 @@ def test_a_run_that_goes_through(rig, capsys):
     assert answer["health"]["before"] == answer["health"]["after"] == {"smart_status": {"passed": True}}
     assert len(answer["clock"]) == 2
     assert answer["report"]["jobs"]
+
+
+def test_a_host_that_runs_another_kernel_by_now_is_not_loaded(rig, capsys, monkeypatch):
+    monkeypatch.setattr(joulerig_run.platform, "release", lambda: "6.1.0-40-amd64")
+    answer = run(capsys, kernel="6.1.1-hz100-a")
+    assert answer["status"] == "failed"
+    assert answer["reason"] == "the host runs kernel 6.1.0-40-amd64, no longer 6.1.1-hz100-a"
+    assert not answer["changed"]
+    assert run(capsys, kernel="6.1.0-40-amd64")["status"] == "ok"
 
 
 def test_everything_is_put_back(rig, capsys):

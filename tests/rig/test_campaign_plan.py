@@ -30,7 +30,8 @@ def planned(mapping, bench):
     ("path", "value", "told"),
     [
         (("repeats",), 3, ["unknown key 'repeats'", "allowed:", "replicates"]),
-        (("factors", "kernel"), ["6.1"], ["campaign.factors", "unknown key 'kernel'", "filesystem"]),
+        (("factors", "tick"), ["6.1"], ["campaign.factors", "unknown key 'tick'", "filesystem"]),
+        (("factors", "kernel"), ["hz10"], ["campaign.factors.kernel", "'hz10' is unknown; nearest is 'hz100'", "installed"]),
         (("factors", "filesystem"), ["ext5"], ["campaign.factors.filesystem", "'ext5'", "allowed: ext2, ext3, ext4"]),
         (("factors", "scheduler"), ["cfq"], ["campaign.factors.scheduler.0", "'cfq'", "'mq-deadline'", "'kyber'"]),
         (("factors", "scheduler"), [None], ["campaign.factors.scheduler.0", "None"]),
@@ -410,3 +411,50 @@ def test_the_demo_is_eighteen_runs_on_two_drives():
     runs = campaigns.plan(demo, shipped)
     assert len(runs) == 18
     assert Counter(run.drive for run in runs) == {"nvme-consumer": 9, "nvme-plp": 9}
+
+
+# --- kernels
+
+
+def test_a_kernel_is_booted_once_a_block_and_its_order_is_random(mapping, bench):
+    mapping["factors"].update(kernel=["installed", "hz100", "hz1000"])
+    mapping.update(replicates=8)
+    runs = planned(mapping, bench)
+    orders = set()
+    for block in range(1, 9):
+        levels = [run.levels["kernel"] for run in runs if run.block == block]
+        kept = [level for level, before in zip(levels, [None, *levels], strict=False) if level != before]
+        assert sorted(kept) == ["hz100", "hz1000", "installed"]
+        orders.add(tuple(kept))
+        within = [
+            tuple([*sorted(run.levels.items() - {("kernel", level)}), run.drive])
+            for level in kept
+            for run in runs
+            if run.block == block and run.levels["kernel"] == level
+        ]
+        assert Counter(within) == Counter({cell: 3 for cell in within})
+    assert len(orders) > 1
+
+
+def test_a_campaign_without_kernels_has_the_order_that_it_always_had(mapping, bench):
+    before = planned(mapping, bench)
+    mapping["factors"].update(kernel=["installed"])
+    after = planned(mapping, bench)
+    without = [{key: level for key, level in run.levels.items() if key != "kernel"} for run in after]
+    assert without[: len(before) // 3] == [run.levels for run in before][: len(before) // 3]
+
+
+def test_boots_cost_time(mapping, bench):
+    mapping["order"] = "as-written"
+
+    def hours():
+        campaign = campaigns.parse(mapping, bench, "playbooks/study.yml")
+        runs = campaigns.plan(campaign, bench)
+        return campaigns.cost(campaign, bench, runs).hours, len(runs)
+
+    before, runs = hours()
+    mapping["factors"].update(kernel=["hz100", "hz1000"])
+    after, twice = hours()
+    blocks = mapping.get("replicates", 3)
+    assert twice == 2 * runs
+    assert after == pytest.approx(2 * before + 2 * blocks * campaigns.BOOT_SECONDS / 3600)

@@ -4,6 +4,7 @@
 import os
 import platform
 
+from ansible.module_utils.joulerig import kernel
 from ansible.module_utils.joulerig.drive import Host
 from ansible.module_utils.joulerig.tools import run_json, version
 
@@ -26,7 +27,7 @@ def host():
     return {
         "kernel": platform.release(),
         "kernel_build": platform.version(),
-        "tick_hertz": _tick_hertz(system, platform.release()),
+        "tick_hertz": kernel.tick_hertz(system, platform.release()),
         "command_line": system.read("/proc/cmdline"),
         "machine": platform.machine(),
         "cpu": model[0] if model else None,
@@ -35,14 +36,6 @@ def host():
         "boot_id": system.read("/proc/sys/kernel/random/boot_id"),
         "tools": {name: version(command) for name, command in TOOLS.items()},
     }
-
-
-def _tick_hertz(system, release):
-    """Timer interrupts a second (CONFIG_HZ) by the kernel's configuration; None where that is not there."""
-    for line in (system.read(f"/boot/config-{release}") or "").splitlines():
-        if line.startswith("CONFIG_HZ="):
-            return int(line.partition("=")[2])
-    return None
 
 
 def drive(name, interface):

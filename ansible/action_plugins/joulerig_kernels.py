@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Have the kernels that a campaign's runs ask for, built where the cache lacks them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from rig import kernels, lab
+from rig.errors import UserError
+from rig.journal import Journal
+from rig.kernels import build
+
+
+class ActionModule(ActionBase):
+    """`joulerig_kernels: {folder: results/ID}`; gives the fact campaign_kernels: for each host,
+    for each level of the kernel to boot, its archive, its release, its tick_hertz.
+    """
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        try:
+            described = lab.load(Path(task_vars["inventory_file"]))
+            journal = Journal(Path(self._task.args["folder"]))
+            wanted = {
+                (run["host"], run["factors"]["kernel"])
+                for run in journal.runs()
+                if run["status"] == "planned"
+                and run["factors"].get("kernel", kernels.INSTALLED) != kernels.INSTALLED
+            }
+            journal.close()
+            known = kernels.of(described)
+            found: dict[str, dict] = {host: {} for host in described.hosts}
+            for host, level in sorted(wanted):
+                recipe = build.recipe(known[level], kernels.configuration(described.hosts[host]))
+                built = build.build(recipe, self._display.display)
+                found[host][level] = {
+                    "archive": str(built.archive),
+                    "release": built.release,
+                    "tick_hertz": recipe.tick_hertz,
+                }
+        except UserError as error:
+            raise AnsibleActionFail(str(error)) from None
+        return {**result, "changed": False, "ansible_facts": {"campaign_kernels": found}}

@@ -1,0 +1,56 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at the kernel that a host runs; have it run another."""
+
+DOCUMENTATION = r"""
+module: joulerig_kernel
+short_description: Look at the running kernel, or have the host run another
+description:
+  - Tells which kernel runs once the host has booted.
+  - Kernels that the rig put on the host are started from the running one (kexec).
+options:
+  start:
+    description: Whether to start another kernel, a moment after the answer.
+    type: bool
+    default: false
+  release: {description: "Of the kernel to start; empty: the host's own, rebooted.", type: str, default: ""}
+author: [Joulerig]
+"""
+RETURN = r"""
+status: {description: "ok, not-run (this host can't) or failed.", type: str, returned: always}
+reason: {description: Why it is not ok., type: str, returned: always}
+kernel: {description: "release, tick_hertz, boot_id and of_rig of it.", type: dict, returned: always}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.joulerig import drive, kernel
+from ansible.module_utils.joulerig.tools import Failed, Refused
+
+LOCK_SECONDS = 900  # a run whose controller went away ends by itself, and its host goes down after it
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "start": {"type": "bool", "default": False},
+            "release": {"type": "str", "default": ""},
+        },
+        supports_check_mode=False,
+    )
+    p = module.params
+    result = {"changed": p["start"], "status": "ok", "reason": "", "kernel": kernel.running()}
+    try:
+        if p["start"]:
+            with drive.HostLock(LOCK_SECONDS):
+                kernel.start(p["release"])
+        else:
+            kernel.await_booted()
+    except (Refused, Failed) as error:
+        status = "not-run" if isinstance(error, Refused) else "failed"
+        result.update(changed=False, status=status, reason=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kernel that a host runs, and how it is told to run another."""
+
+import platform
+
+import pytest
+
+from ansible.module_utils.joulerig import kernel
+from ansible.module_utils.joulerig.tools import Failed, Refused
+
+RELEASE = "6.1.1-hz100-a"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "kernels" / RELEASE
+    place.mkdir(parents=True)
+    for name in ("vmlinuz", "initrd"):
+        (place / name).write_text("")
+    (place / "config").write_text("CONFIG_HZ_100=y\nCONFIG_HZ=100\n")
+    return tmp_path / "kernels"
+
+
+def test_what_runs(fake, folder, monkeypatch):
+    monkeypatch.setattr(platform, "release", lambda: RELEASE)
+    assert kernel.running(str(folder), fake.system()) == {
+        "release": RELEASE,
+        "tick_hertz": 100,
+        "boot_id": "boot-1",
+        "of_rig": True,
+    }
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0-none-such")
+    told = kernel.running(str(folder), fake.system())
+    assert (told["tick_hertz"], told["of_rig"]) == (None, False)
+
+
+def test_a_kernel_of_the_rigs_is_started_from_the_running_one(fake, folder, tool):
+    loaded, later = tool("kexec", ""), tool("systemd-run", "")
+    kernel.start(RELEASE, str(folder), fake.system())
+    place = folder / RELEASE
+    assert loaded.read_text() == f"--load {place}/vmlinuz --initrd={place}/initrd --reuse-cmdline\n"
+    assert later.read_text().endswith("systemctl kexec\n")
+
+
+def test_the_hosts_own_comes_back_by_a_reboot(fake, folder, tool):
+    loaded, later = tool("kexec", ""), tool("systemd-run", "")
+    kernel.start("", str(folder), fake.system())
+    assert later.read_text().endswith("systemctl reboot\n")
+    assert not loaded.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "told"),
+    [
+        ("proc/sys/kernel/kexec_load_disabled", "1\n", "kexec_load_disabled is 1"),
+        ("sys/kernel/security/lockdown", "none [integrity] confidentiality\n", "locked down"),
+    ],
+)
+def test_a_host_that_starts_no_kernel_says_why(fake, folder, tool, path, text, told):
+    later = tool("systemd-run", "")
+    fake.put(fake.sys.parent / path, text)
+    with pytest.raises(Refused, match=told):
+        kernel.start(RELEASE, str(folder), fake.system())
+    assert not later.exists()
+
+
+def test_a_host_without_the_kernel_is_not_taken_down(fake, folder, tool):
+    later = tool("systemd-run", "")
+    (folder / RELEASE / "initrd").unlink()
+    with pytest.raises(Refused, match=f"kernel {RELEASE}: no initrd in "):
+        kernel.start(RELEASE, str(folder), fake.system())
+    tool("kexec", "echo kexec_load failed: Operation not permitted >&2; exit 255")
+    (folder / RELEASE / "initrd").write_text("")
+    with pytest.raises(Failed, match="kexec: exit 255: kexec_load failed"):
+        kernel.start(RELEASE, str(folder), fake.system())
+    assert not later.exists()
+
+
+def test_a_boot_is_over_when_its_services_are_up(tool, tmp_path):
+    again = tmp_path / "again"
+    tool(
+        "systemctl",
+        f"if [ -e {again} ]; then echo degraded; exit 1; fi; touch {again}; echo starting; exit 1",
+    )
+    kernel.await_booted(10)
+    tool("systemctl", "echo starting; exit 1")
+    with pytest.raises(Failed, match="still booting"):
+        kernel.await_booted(0.1)

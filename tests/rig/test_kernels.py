@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernels by name, what a build follows from, and how a host comes to run one."""
+
+import json
+
+import pytest
+
+from rig import kernels, lab, paths
+from rig.errors import UserError
+from rig.kernels import build
+from rig.kernels.host import Boots, Ready
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+# --- by name
+
+
+def test_the_shipped_kernels():
+    known = kernels.of(lab.load(paths.ROOT / "inventory.ini"))
+    assert {name: one.tick_hertz for name, one in known.items()} == {
+        "installed": None,
+        "hz100": 100,
+        "hz250": 250,
+        "hz1000": 1000,
+    }
+
+
+def test_a_lab_has_kernels_of_its_own(lab_files):
+    described = lab_files.load()
+    own = described.inventory.parent / "kernels.yml"
+    own.write_text("slow: {description: a slow one, tick_hertz: 100}\n")
+    assert kernels.of(described)["slow"].tick_hertz == 100
+    own.write_text("slow: {description: a slow one, tick_hertz: 60}\n")
+    with pytest.raises(UserError, match=r"kernels.yml: slow.tick_hertz: 60: .*100, 250, 300 or 1000"):
+        kernels.of(described)
+    own.write_text("hz100: {description: mine, tick_hertz: 100}\n")
+    with pytest.raises(UserError, match="hz100: is a shipped kernel; give another name"):
+        kernels.of(described)
+
+
+# --- what a build follows from
+
+
+def test_a_build_is_known_by_all_that_it_follows_from():
+    recipes = [build.Recipe(tick, kind) for tick in (100, 1000) for kind in ("virtual", "debian")]
+    assert len({one.digest for one in recipes}) == 4
+    assert build.Recipe(100, "virtual").digest == build.Recipe(100, "virtual").digest
+    assert build.Recipe(100, "virtual").local_version.startswith("-hz100-")
+
+
+def test_a_bench_gets_the_whole_of_debians_configuration():
+    bench, virtual = build.Recipe(1000, "debian"), build.Recipe(1000, "virtual")
+    assert bench.modules == ""
+    assert bench.guest == ""
+    assert "nvme" in virtual.modules.split()
+    assert "fua_by_flush" in virtual.guest
+    assert "CONFIG_HZ_1000=y\n" in bench.options
+    assert "# CONFIG_HZ_250 is not set\n" in bench.options
+    assert "USB_SUPPORT" in virtual.options
+    assert "USB_SUPPORT" not in bench.options
+
+
+def test_what_the_source_took_of_the_configuration_is_checked():
+    wanted = build.Recipe(100, "debian")
+    taken = "\n" + wanted.options + "CONFIG_HZ=100\n"
+    build._check_configuration(wanted, taken)
+    with pytest.raises(UserError, match="no CONFIG_HZ=100"):
+        build._check_configuration(wanted, taken.replace("CONFIG_HZ=100", "CONFIG_HZ=250"))
+    with pytest.raises(UserError, match="lost CONFIG_KEXEC=y"):
+        build._check_configuration(wanted, taken.replace("CONFIG_KEXEC=y\n", ""))
+
+
+def test_a_built_kernel_is_taken_from_the_cache():
+    wanted = build.Recipe(100, "virtual")
+    assert build.cached(wanted) is None
+    wanted.folder.mkdir(parents=True)
+    told = {"release": "6.1.1-hz100", "source": "6.1.1-1", "seconds": 400.0, "tick_hertz": 100}
+    (wanted.folder / "manifest.json").write_text(json.dumps(told))
+    assert build.build(wanted) == build.Built(wanted.folder / "kernel.tar", "6.1.1-hz100", "6.1.1-1", 400.0)
+
+
+def test_what_a_build_lacks_is_named_and_nothing_is_left(monkeypatch):
+    monkeypatch.setattr(build, "NEEDED", {"no-such-flex": "flex"})
+    with pytest.raises(UserError, match="kernels: flex: not there; 'make setup'"):
+        build.build(build.Recipe(100, "virtual"))
+    assert not build.Recipe(100, "virtual").folder.exists()
+
+
+def test_a_build_that_fails_says_where_its_log_is_and_leaves_no_kernel(monkeypatch, tmp_path):
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "apt-get").write_text("#!/bin/sh\necho E: no such package; exit 100\n")
+    (fake / "apt-get").chmod(0o755)
+    monkeypatch.setattr(build, "_check_tools", lambda: None)
+    monkeypatch.setenv("PATH", f"{fake}:/usr/bin:/bin")
+    wanted = build.Recipe(100, "virtual")
+    with pytest.raises(UserError, match=r"apt-get: .*exit 100.*its output: (.*\.log)") as caught:
+        build.build(wanted, lambda text: None)
+    log = wanted.folder.with_suffix(".log")
+    assert str(log) in str(caught.value)
+    assert "no such package" in log.read_text()
+    assert [path.name for path in wanted.folder.parent.iterdir()] == [log.name]
+
+
+# --- on a host
+
+READY = {"hz100": Ready("6.1.1-hz100-a", 100), "hz1000": Ready("6.1.1-hz1000-b", 1000)}
+
+
+class Host:
+    """Boots what it is told to, unless told otherwise."""
+
+    def __init__(self):
+        self.boots, self.calls, self.said = 0, [], []
+        self.kernel = ("6.1.0-40-amd64", 250, False)
+        self.refuses, self.stays = "", False
+        self.ticks = {one.release: one.tick_hertz for one in READY.values()}
+
+    def call(self, arguments):
+        self.calls.append(arguments)
+        release, tick, of_rig = self.kernel
+        told = {"release": release, "tick_hertz": tick, "of_rig": of_rig, "boot_id": f"boot-{self.boots}"}
+        if arguments.get("start"):
+            if self.refuses:
+                return {"status": "not-run", "reason": self.refuses, "kernel": told}
+            if not self.stays:
+                self.boots += 1
+                wanted = arguments["release"]
+                self.kernel = (wanted, self.ticks[wanted], True) if wanted else ("6.1.0-40-amd64", 250, False)
+        return {"status": "ok", "reason": "", "kernel": told}
+
+    def of(self, ready=READY):
+        return Boots("bench1", ready, self.call, lambda: self.call({}), self.said.append)
+
+
+def test_a_host_is_booted_only_where_another_kernel_is_wanted():
+    host = Host()
+    boots = host.of()
+    for level in ("installed", "hz100", "hz100", "hz1000", "installed"):
+        assert boots.ensure(level) is None
+    assert host.boots == 3
+    assert [call["release"] for call in host.calls if "start" in call] == [
+        "6.1.1-hz100-a",
+        "6.1.1-hz1000-b",
+        "",
+    ]
+    assert boots.release == "6.1.0-40-amd64"
+    assert "hz100" in host.said[0]
+
+
+def test_a_host_that_can_not_is_asked_once():
+    host = Host()
+    host.refuses = "is locked down (Secure Boot)"
+    boots = host.of()
+    told = [boots.ensure("hz100") for _ in range(3)]
+    assert told[0]["status"] == "not-run"
+    assert "'hz100'" in told[0]["reason"]
+    assert "Secure Boot" in told[0]["reason"]
+    assert told[0] == told[1] == told[2]
+    assert len([call for call in host.calls if "start" in call]) == 1
+    assert boots.ensure("installed") is None
+
+
+def test_a_kernel_with_another_tick_is_not_the_one():
+    host = Host()
+    host.ticks["6.1.1-hz100-a"] = 250
+    answer = host.of().ensure("hz100")
+    assert answer["status"] == "failed"
+    assert "6.1.1-hz100-a with 250 ticks a second" in answer["reason"]
+
+
+def test_a_host_that_does_not_come_back(monkeypatch):
+    monkeypatch.setattr("rig.kernels.host.BOOT_SECONDS", 0.0)
+    host = Host()
+    host.stays = True
+    answer = host.of().ensure("hz100")
+    assert answer["status"] == "failed"
+    assert "not back" in answer["reason"]
+
+
+def test_a_kernel_left_by_an_earlier_campaign_is_not_taken_for_the_hosts_own():
+    host = Host()
+    host.kernel = ("6.1.1-hz100-a", 100, True)
+    assert host.of({}).ensure("installed") is None
+    assert host.boots == 1
+    assert host.kernel[0] == "6.1.0-40-amd64"
+
+
+def test_after_it_may_have_booted_a_host_is_asked_again():
+    host = Host()
+    boots = host.of()
+    assert boots.ensure("hz100") is None
+    host.kernel, host.boots = ("6.1.0-40-amd64", 250, False), host.boots + 1  # somebody reset it
+    boots.forget()
+    assert boots.release == ""
+    assert boots.ensure("hz100") is None
+    assert host.boots == 3
