@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import simulated_campaign
 
-from analysis import results
+from analysis import derived, results
 from analysis.report import document
 from analysis.studies import ai_matrix
 from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
@@ -66,6 +66,7 @@ def test_the_published_order_is_found_where_it_is_there(campaign):
     for workload in ("varmail", "fileserver"):
         assert found["journal", f"sata-plp, {workload}"].verdict == HOLDS
         assert found["journal", f"sata-plp, {workload}"].effect.value == pytest.approx(1.1, rel=0.01)
+        assert found["journal_above_idle", f"sata-plp, {workload}"].verdict == HOLDS
         assert found["deadline", f"sata-plp, {workload}"].effect.value == pytest.approx(1 / 0.95, rel=0.01)
 
 
@@ -104,7 +105,33 @@ def test_a_run_that_one_scheduler_lacks_is_no_difference_between_schedulers(camp
 
 def test_energy_of_the_emulated_processor_is_not_judged(campaign):
     found = told(changed(campaign, by_filesystem, bound=0.2))
-    assert {one.verdict for one in found.values()} == {OPEN}
+    assert {one.verdict for (key, _), one in found.items() if key != "journal_above_idle"} == {OPEN}
+    assert all(
+        "the drive set the pace for 20 %" in one.why for one in found.values() if one.effect and one.why
+    )
+
+
+def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign):
+    """Slower by the processor, both take as much more of idle power, and none of it is the journal's."""
+    whole = changed(campaign, by_filesystem, bound=0.2)
+
+    def slowed(by):
+        runs = []
+        for run in whole.runs:
+            amounts = derived.amounts(whole, run)
+            seconds = run.performance.seconds * by
+            joules = run.result.joules + amounts["idle_joules"] * (by - 1)
+            runs.append(
+                dataclasses.replace(
+                    run,
+                    result=dataclasses.replace(run.result, joules=joules),
+                    performance=dataclasses.replace(run.performance, seconds=seconds),
+                )
+            )
+        return told(dataclasses.replace(whole, runs=tuple(runs)))["journal_above_idle", "sata-plp, varmail"]
+
+    assert slowed(1.0).verdict == slowed(8.0).verdict == HOLDS
+    assert slowed(8.0).effect.value == pytest.approx(slowed(1.0).effect.value)
 
 
 def test_the_report_points_to_its_maps(campaign):

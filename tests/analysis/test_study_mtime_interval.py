@@ -118,6 +118,37 @@ def test_a_kernel_of_100_hertz_answers_the_claim_of_10_ms(campaign):
     assert found["volume_1s"].verdict == OPEN
 
 
+def test_both_kernels_answer_and_each_is_compared_with_itself(campaign):
+    """A sync of 128-byte inodes writes more on one of the two: that must not enter the other's ratio."""
+    both = []
+    for level, hertz in (("hz100", 100), ("hz1000", 1000)):
+        for run in changed(campaign, rate=lambda run: 760.0 + run.block, hertz=hertz).runs:
+            odd = 1.04 if (run.filesystem, level) == ("ext4-inode128", "hz100") else 1.0
+            folder = run.folder / level
+            folder.mkdir()
+            for name in ("load.json", "settings.json"):
+                (folder / name).write_text((run.folder / name).read_text())
+            host = run.io["host"]
+            both.append(
+                dataclasses.replace(
+                    run,
+                    id=f"{run.id}-{level}",
+                    folder=folder,
+                    factors={**run.factors, "kernel": level},
+                    io={
+                        **run.io,
+                        "host": dataclasses.replace(host, write_bytes=round(host.write_bytes * odd)),
+                    },
+                )
+            )
+    found = told(dataclasses.replace(changed(campaign), runs=tuple(both)))
+    volume = (4 + 12 / 762) / (4 + 12 * 100 / 762)
+    assert found["volume_10ms"].verdict == HOLDS
+    assert found["volume_10ms"].effect.value == pytest.approx(1.04 * volume, rel=0.002)
+    assert found["volume_1s"].verdict == HOLDS
+    assert found["volume_1s"].effect.value == pytest.approx((4 + 12 / 762) / 16, rel=0.002)
+
+
 def test_speed_is_judged_where_the_drive_sets_the_pace_and_volume_everywhere(campaign):
     fast = {"ext4": 100.0, "ext4-inode128": 310.0}
 

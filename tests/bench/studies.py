@@ -25,7 +25,12 @@ from analysis import comparison_tables, results, studies  # noqa: E402
 from analysis.studies import claims  # noqa: E402
 
 # What follows from the I/O path alone, so that the virtual lab can tell it as well as a bench.
-FROM_THE_IO_PATH = {"mtime_interval": ("volume_1s",), "journal_placement": ("seeks",), "nvmm_fs": ("bypass",)}
+FROM_THE_IO_PATH = {
+    "ai_matrix": ("journal_above_idle",),
+    "mtime_interval": ("volume_1s",),
+    "journal_placement": ("seeks",),
+    "nvmm_fs": ("bypass",),
+}
 MOST_SECONDS = 3600.0  # of one study
 
 
