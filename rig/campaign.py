@@ -15,67 +15,23 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_va
 from analysis import steady_state, studies
 from rig import definitions, filesystems, kernels, paths, workloads
 from rig.errors import Strict, UserError, validate
+from rig.factors import (
+    FACTORS,
+    INTERNAL,
+    NO_FLUSH,
+    Exclusion,
+    Factors,
+    Level,
+    WriteCache,
+    each_once,
+    fill,
+    journal_drive,
+    stands_on,
+    workload_seconds,
+    write_cache,
+)
 from rig.lab import Drive, Lab, Name
 from rig.virtuallab import image
-
-SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
-FACTORS = ("drive", "filesystem", "scheduler", "workload", "journal", "write_cache", "kernel")
-INTERNAL = "internal"
-Level = Annotated[str, Field(min_length=1)]
-NO_FLUSH = "no flush"
-WriteCache = Literal["write back", "write through", NO_FLUSH]
-
-
-def _each_once(levels: list[str]) -> list[str]:
-    for level in levels:
-        if levels.count(level) > 1:
-            raise ValueError(f"{level!r} is there twice; each level is allowed once")
-    return levels
-
-
-class Factors(Strict):
-    """Levels of each factor; every combination is a cell. An optional factor without levels is none.
-
-    `journal`: where a file system has its journal: "internal", or on another drive of the host.
-    `write_cache`: the drive's on (write back) or off (write through), or on and never flushed.
-    `kernel`: what the host runs; booted once a block, for all its runs.
-    """
-
-    filesystem: Annotated[list[Level], Field(min_length=1)]
-    scheduler: Annotated[list[Literal[SCHEDULERS]], Field(min_length=1)]
-    workload: Annotated[list[Level], Field(min_length=1)]
-    journal: list[Level] = []
-    write_cache: list[WriteCache] = []
-    kernel: list[Level] = []
-
-    _levels_once = field_validator("*")(_each_once)
-
-
-class Exclusion(Strict):
-    """Cells that are not run: those that agree in every factor named here."""
-
-    drive: Level | None = None
-    filesystem: Level | None = None
-    scheduler: Level | None = None
-    workload: Level | None = None
-    journal: Level | None = None
-    write_cache: WriteCache | None = None
-    kernel: Level | None = None
-    reason: Annotated[str, Field(min_length=3)]
-
-    @model_validator(mode="after")
-    def _names_a_factor(self) -> Exclusion:
-        if not self._named():
-            raise ValueError(
-                "names no factor, which would exclude every cell; allowed: " + ", ".join(FACTORS)
-            )
-        return self
-
-    def _named(self) -> dict[str, str]:
-        return {key: level for key in FACTORS if (level := getattr(self, key)) is not None}
-
-    def matches(self, levels: Mapping[str, str]) -> bool:
-        return all(levels[key] == level for key, level in self._named().items())
 
 
 class Phases(Strict):
@@ -139,7 +95,7 @@ class Campaign(Strict):
     study: Literal[tuple(studies.STUDIES)] | None = None
     short: dict[str, Any] | None = None
 
-    _drives_once = field_validator("drives")(_each_once)
+    _drives_once = field_validator("drives")(each_once)
 
     @model_validator(mode="after")
     def _one_write_cache(self) -> Campaign:
@@ -163,23 +119,6 @@ class PlannedRun:
     def cell(self) -> str:
         further = [f"{key}={level}" for key, level in self.levels.items() if key not in FACTORS[:4]]
         return "/".join([self.drive, *(self.levels[key] for key in FACTORS[1:4]), *further])
-
-
-def write_cache(every: str | None, levels: Mapping[str, str]) -> str:
-    """The write cache that a run asks for, where its campaign asks for `every`; empty: as the drive is."""
-    return levels.get("write_cache") or every or ""
-
-
-def journal_drive(levels: Mapping[str, str]) -> str | None:
-    """The drive that a run's journal is on; None where the file system has it inside."""
-    level = levels.get("journal", INTERNAL)
-    return None if level == INTERNAL else level
-
-
-def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:
-    """The drives (or arrays) that a run writes to: its drive, and its journal's where that is another."""
-    journal = journal_drive(levels)
-    return [drive, journal] if journal else [drive]
 
 
 def precondition_jobs() -> dict[str, Path]:
@@ -234,6 +173,7 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
     _check_precondition(campaign, lab, source)
     _check_packages(runs, lab, source)
     _check_flushes(runs, campaign, lab, source)
+    _check_sync_calls(runs, lab, source)
     return campaign
 
 
@@ -269,6 +209,19 @@ def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
             raise UserError(
                 f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the"
                 f" image of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
+            )
+
+
+def _check_sync_calls(runs: list[PlannedRun], lab: Lab, source: str) -> None:
+    """Every workload whose sync call is a factor has one. Raises UserError."""
+    known = workloads.of(lab)
+    for run in runs:
+        workload = run.levels["workload"]
+        if "sync" in run.levels and not run.not_run and not known[workload].calls_sync:
+            able = ", ".join(name for name, one in known.items() if one.calls_sync)
+            raise UserError(
+                f"{source}: campaign.factors.sync: {workload!r} has no sync call of its own; allowed: {able},"
+                " or exclude that cell"
             )
 
 
@@ -407,7 +360,8 @@ def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iter
         if where not in since or not asked.holds_after(since[where], drive.size_bytes):
             since[where] = 0.0
             yield run.host, drive
-        since[where] += MOST_BYTES_PER_SECOND[drive.interface] * campaign.phases.workload_seconds
+        loaded = workload_seconds(campaign.phases.workload_seconds, run.levels)
+        since[where] += MOST_BYTES_PER_SECOND[drive.interface] * loaded + fill(run.levels) * drive.size_bytes
 
 
 def _boots(runs: list[PlannedRun]) -> dict[str, int]:
@@ -424,7 +378,7 @@ def _boots(runs: list[PlannedRun]) -> dict[str, int]:
 
 def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     """Upper bounds of time, wear and energy of a plan."""
-    seconds_per_run = OVERHEAD_SECONDS + sum(campaign.phases.model_dump().values())
+    phases = sum(campaign.phases.model_dump().values()) - campaign.phases.workload_seconds
     by_host: dict[str, float] = {}
     bytes_written = joules = precondition_seconds = 0.0
     wiped: dict[tuple[str, str, str], None] = {}
@@ -432,12 +386,18 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     for host_name, boots in _boots(executed).items():
         by_host[host_name] = boots * BOOT_SECONDS
     for run in executed:
-        by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run
         host = lab.hosts[run.host]
-        for member in lab.members_of(run.host, *stands_on(run.drive, run.levels)):
-            drive = host.drives[member]
-            wiped[(run.host, member, drive.serial)] = None
-            bytes_written += MOST_BYTES_PER_SECOND[drive.interface] * campaign.phases.workload_seconds
+        names = lab.members_of(run.host, *stands_on(run.drive, run.levels))
+        members = {name: host.drives[name] for name in names}
+        filled = fill(run.levels) * sum(drive.size_bytes for drive in members.values())
+        loaded = workload_seconds(campaign.phases.workload_seconds, run.levels)
+        slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in members.values())
+        seconds_per_run = OVERHEAD_SECONDS + phases + loaded + filled / slowest
+        by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run
+        bytes_written += filled
+        for name, drive in members.items():
+            wiped[(run.host, name, drive.serial)] = None
+            bytes_written += MOST_BYTES_PER_SECOND[drive.interface] * loaded
             joules += MOST_WATTS[drive.interface] * seconds_per_run
     preconditions = list(_preconditions(campaign, lab, executed))
     for name, drive in preconditions:

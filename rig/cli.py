@@ -137,7 +137,7 @@ def down() -> None:
 def plan(playbook: Path, short: ShortOption = False) -> None:
     """Show what a campaign would do, without touching anything."""
     from rig import campaign as campaigns
-    from rig import paths
+    from rig import factors, paths
     from rig import playbook as playbooks
 
     described = _lab()
@@ -145,7 +145,7 @@ def plan(playbook: Path, short: ShortOption = False) -> None:
     runs = campaigns.plan(campaign, described)
     cost = campaigns.cost(campaign, described, runs)
     out.print(f"[bold]{campaign.name}[/]: {escape(campaign.question)}")
-    further = [key for key in runs[0].levels if key not in campaigns.FACTORS[:4]]
+    further = [key for key in runs[0].levels if key not in factors.FACTORS[:4]]
     table = Table("#", "block", "host", "drive", "file system", "scheduler", "workload", *further, "")
     for number, run in enumerate(runs, start=1):
         table.add_row(

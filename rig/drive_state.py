@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rig import campaign as campaigns
-from rig import paths
+from rig import factors, paths
 from rig.errors import UserError
 from rig.lab import Lab
 from rig.sqlite import transaction
@@ -230,7 +230,7 @@ def run_ended(run: Mapping[str, Any], answer: Mapping[str, Any], lab: Lab) -> No
 
 def _serials(run: Mapping[str, Any], lab: Lab) -> dict[str, str]:
     """Serials of the drives that a run writes to, by name."""
-    members = lab.members_of(run["host"], *campaigns.stands_on(run["drive"], run["factors"]))
+    members = lab.members_of(run["host"], *factors.stands_on(run["drive"], run["factors"]))
     return {name: lab.hosts[run["host"]].drives[name].serial for name in members}
 
 

@@ -15,7 +15,7 @@ from analysis import processor, progress, run_energy
 from analysis.influx import InfluxError
 from analysis.results import PRECONDITION_FILE
 from rig import campaign as campaigns
-from rig import controller, files, filesystems, kernels, measure, paths, provenance, workloads
+from rig import controller, factors, files, filesystems, kernels, measure, paths, provenance, workloads
 from rig import journal as journals
 from rig.errors import UserError
 from rig.journal import Journal
@@ -104,7 +104,7 @@ def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
     kernel = run["factors"].get("kernel")
     if kernel and kernel not in (known := kernels.of(lab)):
         raise UserError(f"{source}: kernel: {kernel!r} is gone since; there are: {', '.join(known)}")
-    journal = campaigns.journal_drive(run["factors"])
+    journal = factors.journal_drive(run["factors"])
     if journal and journal not in there["drive"]:
         allowed = ", ".join(there["drive"])
         raise UserError(f"{source}: journal: {journal!r} is gone since; there are: {allowed}")
@@ -115,13 +115,20 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
     campaign = journal.campaign
     definition = campaign["definition"]
     host = lab.hosts[run["host"]]
-    journal_drive = campaigns.journal_drive(run["factors"])
+    journal_drive = factors.journal_drive(run["factors"])
     filesystem = filesystems.of(lab)[run["filesystem"]]
     workload = workloads.of(lab)[run["workload"]]
+    if call := run["factors"].get("sync"):
+        workload = workload.with_sync(call)
     preconditioned = definition.get("precondition") is not None
     if preconditioned:
         filesystem = filesystem.keeping
-    phases = definition["phases"]
+    phases = {
+        **definition["phases"],
+        "workload_seconds": factors.workload_seconds(
+            definition["phases"]["workload_seconds"], run["factors"]
+        ),
+    }
     return {
         "run": run["id"],
         "campaign": campaign["id"],
@@ -135,9 +142,10 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "filesystem": {"name": run["filesystem"], **filesystem.model_dump()},
         "preconditioned": preconditioned,
         "scheduler": run["scheduler"],
-        "write_cache": campaigns.write_cache(definition["write_cache"], run["factors"]),
+        "write_cache": factors.write_cache(definition["write_cache"], run["factors"]),
         "workload": {"name": run["workload"], **workload.delivered(place.on_host)},
         "seeks": definition.get("count_seeks", False),
+        "fill": factors.fill(run["factors"]),
         "phases": {name.removesuffix("_seconds"): seconds for name, seconds in phases.items()},
         "seed": definition["seed"] * 1000 + run["replicate"],
         "clock_server": controller.deployment(lab, run["host"])["rig_clock_server"],
@@ -236,7 +244,7 @@ def _measured(
 
 
 def _drives(run: Mapping[str, Any]) -> list[str]:
-    return campaigns.stands_on(run["drive"], run["factors"])
+    return factors.stands_on(run["drive"], run["factors"])
 
 
 def _io(

@@ -18,7 +18,7 @@ from analysis import steady_state
 from analysis.influx import Client, InfluxError, quote_string
 from analysis.results import PRECONDITION_FILE
 from rig import campaign as campaigns
-from rig import controller, drive_state, files, measure
+from rig import controller, drive_state, factors, files, measure
 from rig.campaign import Precondition
 from rig.drive_state import Ledger
 from rig.journal import Journal
@@ -39,7 +39,7 @@ def ensure(journal: Journal, run: Mapping[str, Any], lab: Lab, execute: Execute)
     asked = Precondition.model_validate(definition)
     drive = lab.hosts[run["host"]].drives[run["drive"]]
     recipe = _recipe(
-        asked, campaigns.write_cache(journal.campaign["definition"]["write_cache"], run["factors"])
+        asked, factors.write_cache(journal.campaign["definition"]["write_cache"], run["factors"])
     )
     with Ledger() as ledger, measure.client(lab) as database:
         events = ledger.events(drive.serial)

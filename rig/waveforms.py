@@ -8,8 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rig import campaign as campaigns
-from rig import controller, files
+from rig import controller, factors, files
 from rig.errors import UserError
 from rig.journal import Journal
 from rig.lab import Lab
@@ -24,7 +23,7 @@ def recorded(journal: Journal, run: Mapping[str, Any], lab: Lab) -> Iterator[Non
     not touch the run: its energy does not come from it.
     """
     asked = journal.campaign["definition"].get("waveforms")
-    drives = campaigns.stands_on(run["drive"], run["factors"])
+    drives = factors.stands_on(run["drive"], run["factors"])
     meters = sorted({rail.meter for _, _, rail in lab.rails_of(run["host"], *drives)}) if asked else []
     if not meters:
         yield

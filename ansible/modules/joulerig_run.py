@@ -42,6 +42,7 @@ options:
     type: dict
     required: true
   seeks: {description: "Whether seeks are counted, from the kernel's trace.", type: bool, default: false}
+  fill: {description: "Part of the file system to fill before the load.", type: float, default: 0.0}
   kernel: {description: "Release of the kernel that must run; empty: any.", type: str, default: ""}
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
   seed: {description: "Seed of the load.", type: int, required: true}
@@ -100,6 +101,7 @@ from ansible.module_utils.joulerig import (
     dax,
     drive,
     filesystem,
+    filler,
     load,
     lost,
     pagecache,
@@ -184,6 +186,8 @@ def execute(p, result):
             load.Surroundings(folder, p["phases"]["workload"], p["seed"], scratch, recorder),
         )
         with recorder.phase("precondition"):
+            if p["fill"]:
+                result["settings"]["fill"] = filler.fill(MOUNT_POINT, p["fill"])
             loading.lay_out()
             result["settings"]["caches"] = pagecache.drop(folder)
         with recorder.phase("idle"):
@@ -271,6 +275,7 @@ def main():
         "workload": {"type": "dict", "required": True},
         "seeks": {"type": "bool", "default": False},
         "kernel": {"type": "str", "default": ""},
+        "fill": {"type": "float", "default": 0.0},
         "phases": {"type": "dict", "required": True},
         "seed": {"type": "int", "required": True},
         "clock_server": {"type": "str", "required": True},

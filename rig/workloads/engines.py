@@ -25,6 +25,11 @@ class Workload(Strict):
 
     description: str = ""
     tool: ClassVar[str]  # what loads: fio, flowop or program
+    calls_sync: ClassVar[bool] = False  # whether `with_sync` can be asked for
+
+    def with_sync(self, call: str) -> Workload:
+        """The same with another sync call; for those alone that have one."""
+        raise NotImplementedError
 
     def resolved(self, folder: Path) -> Workload:
         """The same with every file found: shipped ones by name, others in `folder`. Raises ValueError."""
@@ -151,6 +156,10 @@ class Sync(_OfFlowop):
     rate: PositiveFloat | None = None
     threads: PositiveInt | None = None
     direct: bool = False
+    calls_sync: ClassVar = True
+
+    def with_sync(self, call: str) -> Sync:
+        return self.model_copy(update={"call": call})
 
     OPTIONS: ClassVar = {
         "mode": "--mode",

@@ -9,7 +9,7 @@ import yaml
 
 from analysis import studies
 from rig import campaign as campaigns
-from rig import filesystems, lab, paths, playbook, workloads
+from rig import factors, filesystems, lab, paths, playbook, workloads
 from rig.errors import UserError
 
 
@@ -31,6 +31,12 @@ def planned(mapping, bench):
     [
         (("repeats",), 3, ["unknown key 'repeats'", "allowed:", "replicates"]),
         (("factors", "tick"), ["6.1"], ["campaign.factors", "unknown key 'tick'", "filesystem"]),
+        (("factors", "fill"), [0.99], ["campaign.factors.fill.0", "0.99 is no part of a file system; allowed: 0 to 0.95"]),
+        (("factors", "fill"), ["half"], ["campaign.factors.fill.0", "'half'"]),
+        (("factors", "run_seconds"), [0], ["campaign.factors.run_seconds.0", "allowed: whole seconds from 1 on"]),
+        (("factors", "run_seconds"), [1.5], ["campaign.factors.run_seconds.0", "1.5"]),
+        (("factors", "sync"), ["sync"], ["campaign.factors.sync.0", "'fsync', 'fdatasync' or 'none'"]),
+        (("factors", "sync"), ["fsync"], ["campaign.factors.sync", "has no sync call of its own; allowed: append-fsync,"]),
         (("factors", "kernel"), ["hz10"], ["campaign.factors.kernel", "'hz10' is unknown; nearest is 'hz100'", "installed"]),
         (("factors", "filesystem"), ["ext5"], ["campaign.factors.filesystem", "'ext5'", "allowed: ext2, ext3, ext4"]),
         (("factors", "scheduler"), ["cfq"], ["campaign.factors.scheduler.0", "'cfq'", "'mq-deadline'", "'kyber'"]),
@@ -143,7 +149,7 @@ def test_only_drives_with_power_loss_protection_go_without_flushes(mapping, benc
     ],
 )
 def test_a_run_asks_for_its_levels_write_cache_or_the_campaigns(levels, whole, asked):
-    assert campaigns.write_cache(whole, levels) == asked
+    assert factors.write_cache(whole, levels) == asked
 
 
 def test_a_short_form_stands_in_place_of_what_it_names(mapping, bench):
@@ -458,3 +464,47 @@ def test_boots_cost_time(mapping, bench):
     blocks = mapping.get("replicates", 3)
     assert twice == 2 * runs
     assert after == pytest.approx(2 * before + 2 * blocks * campaigns.BOOT_SECONDS / 3600)
+
+
+# --- sync call, fill level, run length
+
+
+def test_levels_that_are_numbers_are_named_as_they_are_written(mapping, bench):
+    mapping["factors"].update(fill=[0, 0.5], run_seconds=[10, 60])
+    mapping["exclude"] = [{"fill": 0.5, "run_seconds": 60, "reason": "would take too long"}]
+    runs = planned(mapping, bench)
+    assert {run.levels["fill"] for run in runs} == {"0", "0.5"}
+    assert {run.levels["run_seconds"] for run in runs} == {"10", "60"}
+    assert any(run.cell.endswith("/fill=0.5/run_seconds=10") for run in runs)
+    assert {(run.levels["fill"], run.levels["run_seconds"]) for run in runs if run.not_run} == {("0.5", "60")}
+
+
+def test_a_longer_run_and_a_fuller_file_system_cost_more(mapping, bench):
+    def cost():
+        campaign = campaigns.parse(mapping, bench, "playbooks/study.yml")
+        return campaigns.cost(campaign, bench, campaigns.plan(campaign, bench))
+
+    before = cost()
+    mapping["factors"].update(run_seconds=[600])
+    longer = cost()
+    assert longer.hours > before.hours
+    assert longer.terabytes_written > before.terabytes_written
+    mapping["factors"].update(fill=[0.5])
+    fuller = cost()
+    drives = bench.hosts["bench1"].drives
+    filled = sum(
+        0.5 * drives[member].size_bytes
+        for run in planned(mapping, bench)
+        for member in bench.members_of(run.host, run.drive)
+    )
+    assert fuller.terabytes_written - longer.terabytes_written == pytest.approx(filled / 1e12)
+    assert fuller.hours > longer.hours
+
+
+def test_a_sync_call_is_a_factor_of_workloads_that_have_one(mapping, bench):
+    mapping["factors"].update(workload=["overwrite-fsync"], sync=["fsync", "fdatasync", "none"])
+    assert {run.levels["sync"] for run in planned(mapping, bench)} == {"fsync", "fdatasync", "none"}
+    known = workloads.of(bench)["overwrite-fsync"]
+    words = known.with_sync("fdatasync").delivered(str)["words"]
+    assert words[words.index("--call") + 1] == "fdatasync"
+    assert known.with_sync("fsync") == known
