@@ -29,7 +29,7 @@ def secret(name: str) -> Path:
     """The file of the secret `name`, random, made at its first use; only the user can read it."""
     path = paths.var() / "secrets" / name
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _lock(paths.var() / "secrets.lock"):  # two that ask at once get the same one
+    with locked(paths.var() / "secrets.lock"):  # two that ask at once get the same one
         if not path.exists():
             replace(path, secrets.token_urlsafe(24), mode=0o600)
     return path
@@ -43,7 +43,7 @@ def kept_port(name: str) -> int:
     """
     path = paths.var() / "ports.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(path.with_suffix(".lock")):
+    with locked(path.with_suffix(".lock")):
         ports: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
         if name not in ports:
             candidates = random.sample(KEPT_PORTS, len(KEPT_PORTS))
@@ -66,7 +66,8 @@ def _free(port: int) -> bool:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else who locks this file is at what it stands for meanwhile."""
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -11,17 +11,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig import paths
+from rig import files, paths
 from rig.errors import UserError
 from rig.kernels import Configuration, Kernel
 from rig.virtuallab import image
+from rig.workloads import kernel_source
 
 HERE = Path(__file__).parent
 SERIES = "6.1"  # of Debian 12
@@ -99,7 +100,7 @@ def cached(wanted: Recipe) -> Built | None:
     return Built(wanted.folder / "kernel.tar", told["release"], told["source"], told["seconds"])
 
 
-def build(wanted: Recipe, report=print) -> Built:
+def build(wanted: Recipe, report: Callable[[str], object] = print) -> Built:
     """The kernel, built if the cache lacks it: minutes for a virtual host's, hours for Debian's whole
     configuration on few cores. Raises UserError.
     """
@@ -107,6 +108,11 @@ def build(wanted: Recipe, report=print) -> Built:
         return found
     _check_tools()
     wanted.folder.parent.mkdir(parents=True, exist_ok=True)
+    with files.locked(wanted.folder.with_suffix(".lock")):
+        return cached(wanted) or _built(wanted, report)
+
+
+def _built(wanted: Recipe, report: Callable[[str], object]) -> Built:
     log = wanted.folder.with_suffix(".log")
     report(
         f"building a kernel with a tick of {1000 / wanted.tick_hertz:g} ms, configuration"
@@ -165,11 +171,11 @@ def _build(wanted: Recipe, work: Path, log: Path) -> None:
                 f"{command[0]}: building a kernel failed (exit {done.returncode}); its output: {log}"
             )
 
-    run("apt-get", "download", f"linux-source-{SERIES}", f"linux-config-{SERIES}")
-    packages = sorted(work.glob("*.deb"))
-    for package in packages:
-        run("dpkg-deb", "--extract", package.name, "packages")
-    run("tar", "--extract", f"--file=packages/usr/src/linux-source-{SERIES}.tar.xz")
+    archive = kernel_source.archive(kernel_source.WHOLE)
+    run("apt-get", "download", f"linux-config-{SERIES}")
+    (package,) = work.glob("*.deb")
+    run("dpkg-deb", "--extract", package.name, "packages")
+    run("tar", "--extract", f"--file={archive}")
     source = work / f"linux-source-{SERIES}"
     with log.open("a") as output, (source / ".config").open("wb") as target:
         packed = work / f"packages/usr/src/linux-config-{SERIES}/config.amd64_none_amd64.xz"
@@ -208,7 +214,7 @@ def _build(wanted: Recipe, work: Path, log: Path) -> None:
         "tar", "--create", "--owner=0", "--group=0", f"--directory={tree}", f"--file={done}/kernel.tar",
         f"usr/lib/modules/{release}", f"{ON_HOST}/{release}",
     )  # fmt: skip
-    version = re.sub(r"^linux-source-[^_]*_([^_]*)_.*$", r"\1", packages[-1].name)
+    version = archive.name.removesuffix(".tar.xz").partition("_")[2]
     told = {"release": release, "source": version, "seconds": round(os.times().elapsed - begun, 1)}
     (done / "manifest.json").write_text(json.dumps({**told, "tick_hertz": wanted.tick_hertz}))
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -14,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rig import paths
+from rig import files, paths
 from rig.errors import UserError
 
 PACKAGE = "linux-source-6.1"
@@ -57,8 +56,7 @@ def _cache() -> Iterator[Path]:
     """Its folder; nobody else is at it meanwhile."""
     folder = paths.cache() / "kernel-source"
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with files.locked(folder / "lock"):
         yield folder
 
 

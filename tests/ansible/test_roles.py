@@ -48,7 +48,12 @@ def test_every_module_and_role_that_is_used_exists():
     }
     used = {word for word in used if word.isidentifier()}
     assert used <= modules
-    called = {"joulerig_run", "joulerig_precondition", "joulerig_powercut", "joulerig_kernel"}  # by action plugins
+    called = {
+        "joulerig_run",
+        "joulerig_precondition",
+        "joulerig_powercut",
+        "joulerig_kernel",
+    }  # by action plugins
     assert modules - used == called
 
 

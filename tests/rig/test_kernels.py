@@ -96,6 +96,9 @@ def test_a_build_that_fails_says_where_its_log_is_and_leaves_no_kernel(monkeypat
     (fake / "apt-get").write_text("#!/bin/sh\necho E: no such package; exit 100\n")
     (fake / "apt-get").chmod(0o755)
     monkeypatch.setattr(build, "_check_tools", lambda: None)
+    monkeypatch.setattr(
+        build.kernel_source, "archive", lambda part: tmp_path / "linux-source-6.1_6.1.1-1.tar.xz"
+    )
     monkeypatch.setenv("PATH", f"{fake}:/usr/bin:/bin")
     wanted = build.Recipe(100, "virtual")
     with pytest.raises(UserError, match=r"apt-get: .*exit 100.*its output: (.*\.log)") as caught:
@@ -103,7 +106,8 @@ def test_a_build_that_fails_says_where_its_log_is_and_leaves_no_kernel(monkeypat
     log = wanted.folder.with_suffix(".log")
     assert str(log) in str(caught.value)
     assert "no such package" in log.read_text()
-    assert [path.name for path in wanted.folder.parent.iterdir()] == [log.name]
+    left = sorted(path.suffix for path in wanted.folder.parent.iterdir())
+    assert left == [".lock", ".log"]
 
 
 # --- on a host
