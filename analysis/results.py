@@ -222,6 +222,13 @@ class Run:
         return (_json_file(self.folder / "result.json").get("seeks") or {}).get("drives") or {}
 
     @cached_property
+    def free_nids(self) -> dict[str, Any]:
+        """Of f2fs: syncs, scans and their seconds by the kernel's trace, or `why` there are none; empty where
+        nobody asked. Raises ResultsError.
+        """
+        return _json_file(self.folder / "result.json").get("free_nids") or {}
+
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """`settings.json`: what was in effect; empty where the run left none. Raises ResultsError."""
         return _json_file(self.folder / "settings.json")

@@ -91,6 +91,7 @@ class Campaign(Strict):
     waveforms: Waveforms | None = None
     precondition: Precondition | None = None
     count_seeks: bool = False
+    time_free_nids: bool = False
     stop: StopRule = StopRule()
     study: Literal[tuple(studies.STUDIES)] | None = None
     short: dict[str, Any] | None = None

@@ -145,6 +145,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         "write_cache": factors.write_cache(definition["write_cache"], run["factors"]),
         "workload": {"name": run["workload"], **workload.delivered(place.on_host)},
         "seeks": definition.get("count_seeks", False),
+        "free_nids": definition.get("time_free_nids", False),
         "fill": factors.fill(run["factors"]),
         "phases": {name.removesuffix("_seconds"): seconds for name, seconds in phases.items()},
         "seed": definition["seed"] * 1000 + run["replicate"],

@@ -42,6 +42,10 @@ options:
     type: dict
     required: true
   seeks: {description: "Whether seeks are counted, from the kernel's trace.", type: bool, default: false}
+  free_nids:
+    description: "Whether the search for free node numbers in f2fs's fsync is timed."
+    type: bool
+    default: false
   fill: {description: "Part of the file system to fill before the load.", type: float, default: 0.0}
   kernel: {description: "Release of the kernel that must run; empty: any.", type: str, default: ""}
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
@@ -68,6 +72,10 @@ seeks:
   description: "Requests, seeks and their distance by drive, and how many events of the trace were lost."
   type: dict
   returned: when they were to be counted
+free_nids:
+  description: "Calls and seconds of f2fs's fsync and of its search for free node numbers; or why not."
+  type: dict
+  returned: on f2fs, when it was to be timed
 earlier:
   description: "What an attempt that lost its controller had come to: status lost, and the rest as here."
   type: dict
@@ -102,6 +110,7 @@ from ansible.module_utils.joulerig import (
     drive,
     filesystem,
     filler,
+    fsynctrace,
     load,
     lost,
     pagecache,
@@ -194,11 +203,13 @@ def execute(p, result):
             load.pause(p["phases"]["idle"])
         recorder.begin("workload")
         before = [blockqueue.stat(one) for one in counting]
-        with _seeks(p, drives) as seeks:
+        with _seeks(p, drives) as seeks, _free_nids(p) as free_nids:
             done = loading.load()
+        after = [blockqueue.stat(one) for one in counting]
         if seeks:
             result["seeks"] = seeks.found
-        after = [blockqueue.stat(one) for one in counting]
+        if free_nids:
+            result["free_nids"] = free_nids.found
         result["report"] = done.report
         recorder.add("workload", done.start, done.end)
         if counting:
@@ -225,6 +236,13 @@ def _seeks(p, drives):
     if not p["seeks"]:
         return contextlib.nullcontext()
     return blocktrace.Seeks({one: kernel_name for one, (kernel_name, _) in drives.items()})
+
+
+def _free_nids(p):
+    """What measures the search for free node numbers in fsync; nothing but on f2fs, and where nobody asks."""
+    if not p["free_nids"] or p["filesystem"]["type"] != "f2fs":
+        return contextlib.nullcontext()
+    return fsynctrace.FreeNids()
 
 
 def _check_array_kept_quiet(p):
@@ -274,6 +292,7 @@ def main():
         "write_cache": {"type": "str", "default": ""},
         "workload": {"type": "dict", "required": True},
         "seeks": {"type": "bool", "default": False},
+        "free_nids": {"type": "bool", "default": False},
         "kernel": {"type": "str", "default": ""},
         "fill": {"type": "float", "default": 0.0},
         "phases": {"type": "dict", "required": True},

@@ -2,6 +2,7 @@
 """The supercapacitor study, on campaigns whose f2fs falls behind, and on some where it does not."""
 
 import dataclasses
+import json
 
 import numpy as np
 import polars as pl
@@ -96,3 +97,46 @@ def test_the_report_draws_the_ratio_over_the_run(campaign):
 def test_one_file_system_alone_has_no_ratio(campaign):
     alone = tuple(run for run in changed(campaign, lambda cache: (1, 1)).runs if run.filesystem == "f2fs")
     assert f2fs_supercap.verdicts(dataclasses.replace(campaign, runs=alone)) == []
+
+
+def searched(campaign, share, bound=0.9):
+    """f2fs with flushes and without, whose search takes `share(write cache)` of fsync."""
+    runs = []
+    for run in changed(campaign, lambda cache: (1, 1), bound=bound).runs:
+        cache = "no flush" if run.factors["write_cache"] == "write through" else "write back"
+        if run.filesystem == "f2fs" and (part := share(cache)) is not None:
+            timed = {"sync_seconds": 8.0, "scan_in_sync_seconds": 8.0 * part * (1 + 0.01 * run.block)}
+            (run.folder / "result.json").write_text(json.dumps({"free_nids": timed}))
+        runs.append(dataclasses.replace(run, factors={**run.factors, "write_cache": cache}))
+    definition = {**campaign.definition, "study": "f2fs_supercap"}
+    found = f2fs_supercap.verdicts(dataclasses.replace(campaign, runs=tuple(runs), definition=definition))
+    [search] = [one for one in found if one.claim.key == "search"]
+    return search
+
+
+def test_a_search_that_weighs_more_without_flushes(campaign):
+    found = searched(campaign, lambda cache: 0.3 if cache == "no flush" else 0.1)
+    assert found.verdict == HOLDS
+    assert found.effect.value == pytest.approx(3.0)
+    assert found.why == "it took 10 to 31 % of fsync"
+    assert found.where == "nvme-plp, varmail"
+
+
+def test_a_search_that_weighs_less_denies_it(campaign):
+    assert searched(campaign, lambda cache: 0.1 if cache == "no flush" else 0.3).verdict == DOES_NOT
+
+
+def test_no_search_has_no_share(campaign):
+    found = searched(campaign, lambda cache: 0.0)
+    assert (found.verdict, found.effect) == (OPEN, None)
+    assert found.why == "it took 0 to 0 % of fsync; there is no ratio where no sync waited for a search"
+
+
+def test_a_search_that_was_not_timed_is_not_told(campaign):
+    assert searched(campaign, lambda cache: None).why == "the search was not timed"
+
+
+def test_on_an_emulated_processor_the_search_is_told_and_not_judged(campaign):
+    found = searched(campaign, lambda cache: 0.3 if cache == "no flush" else 0.1, bound=0.1)
+    assert found.verdict == OPEN
+    assert found.why.startswith("it took 10 to 31 % of fsync; virtual lab:")
