@@ -75,7 +75,7 @@ class ActionModule(ActionBase):
         def look():
             try:
                 self._connection.reset()
-                return call({})
+                return call({"settled": True})
             except AnsibleConnectionFailure:
                 return None
 

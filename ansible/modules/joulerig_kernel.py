@@ -6,7 +6,7 @@ DOCUMENTATION = r"""
 module: joulerig_kernel
 short_description: Look at the running kernel, or have the host run another
 description:
-  - Tells which kernel runs once the host has booted.
+  - Tells which kernel runs.
   - Kernels that the rig put on the host are started from the running one (kexec).
 options:
   start:
@@ -14,6 +14,10 @@ options:
     type: bool
     default: false
   release: {description: "Of the kernel to start; empty: the host's own, rebooted.", type: str, default: ""}
+  settled:
+    description: Whether to wait first until the boot has started all that it starts.
+    type: bool
+    default: false
 author: [Joulerig]
 """
 RETURN = r"""
@@ -35,6 +39,7 @@ def main():
         argument_spec={
             "start": {"type": "bool", "default": False},
             "release": {"type": "str", "default": ""},
+            "settled": {"type": "bool", "default": False},
         },
         supports_check_mode=False,
     )
@@ -44,7 +49,7 @@ def main():
         if p["start"]:
             with drive.HostLock(LOCK_SECONDS):
                 kernel.start(p["release"])
-        else:
+        elif p["settled"]:
             kernel.await_booted()
     except (Refused, Failed) as error:
         status = "not-run" if isinstance(error, Refused) else "failed"

@@ -24,8 +24,8 @@ class Ready:
 class Boots:
     """The kernels of one host.
 
-    `call` executes joulerig_kernel there and gives its answer; `look` does so without arguments over a
-    connection of its own, None where the host does not answer; `say` shows a line.
+    `call` executes joulerig_kernel there and gives its answer; `look` does so over a connection of its own
+    once all is up that the boot starts, None where the host does not answer; `say` shows a line.
     """
 
     def __init__(

@@ -87,7 +87,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--study", action="append", choices=[*studies.STUDIES], help="this one alone")
     parser.add_argument("--folder", type=Path, help="of the lab's state and results; by default a new one")
-    parser.add_argument("--output", type=Path, default=ROOT / "results" / "bench" / "studies.json")
+    parser.add_argument("--output", type=Path, help="by default results/bench/studies.json, of all studies")
     args = parser.parse_args()
     folder = args.folder or Path(tempfile.mkdtemp(prefix="joulerig-studies-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -100,8 +100,10 @@ def main() -> int:
         found = {name: repeated(lab, name) for name in args.study or studies.STUDIES}
     finally:
         lab.rig("down")
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(json.dumps(found, indent=1) + "\n")
+    output = args.output or (None if args.study else ROOT / "results" / "bench" / "studies.json")
+    if output:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(found, indent=1) + "\n")
     for name, one in found.items():
         print(f"\n{studies.STUDIES[name].TITLE}: {one['seconds']} s")
         for claim in one["claims"]:
