@@ -2,7 +2,8 @@
 """Kernels built from Debian's source, cached by a hash of their definition.
 
 A built kernel is a folder with an archive of what goes to a host: the modules below usr/lib/modules/RELEASE,
-and kernel and configuration below var/lib/joulerig/kernels/RELEASE. Its release ends with its definition's
+the kernel below var/lib/joulerig/kernels/RELEASE, and its configuration as boot/config-RELEASE, where tools look
+for it (mkinitramfs among them). Its release ends with its definition's
 hash, so that a host that runs it can be told from one that runs another.
 """
 
@@ -206,13 +207,14 @@ def _build(wanted: Recipe, work: Path, log: Path) -> None:
     boot = tree / ON_HOST / release
     boot.mkdir(parents=True)
     shutil.copy(source / "arch/x86/boot/bzImage", boot / "vmlinuz")
-    shutil.copy(source / ".config", boot / "config")
+    (tree / "boot").mkdir()
+    shutil.copy(source / ".config", tree / "boot" / f"config-{release}")
     done = work / "done"
     done.mkdir()
     # Members have no folders above their own: a host's /usr keeps its owner and mode.
     run(
         "tar", "--create", "--owner=0", "--group=0", f"--directory={tree}", f"--file={done}/kernel.tar",
-        f"usr/lib/modules/{release}", f"{ON_HOST}/{release}",
+        f"usr/lib/modules/{release}", f"{ON_HOST}/{release}", f"boot/config-{release}",
     )  # fmt: skip
     version = archive.name.removesuffix(".tar.xz").partition("_")[2]
     told = {"release": release, "source": version, "seconds": round(os.times().elapsed - begun, 1)}

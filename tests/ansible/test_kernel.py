@@ -17,12 +17,12 @@ def folder(tmp_path):
     place.mkdir(parents=True)
     for name in ("vmlinuz", "initrd"):
         (place / name).write_text("")
-    (place / "config").write_text("CONFIG_HZ_100=y\nCONFIG_HZ=100\n")
     return tmp_path / "kernels"
 
 
 def test_what_runs(fake, folder, monkeypatch):
     monkeypatch.setattr(platform, "release", lambda: RELEASE)
+    monkeypatch.setattr(kernel, "tick_hertz", lambda system, release: {RELEASE: 100}.get(release))
     assert kernel.running(str(folder), fake.system()) == {
         "release": RELEASE,
         "tick_hertz": 100,
@@ -32,6 +32,14 @@ def test_what_runs(fake, folder, monkeypatch):
     monkeypatch.setattr(platform, "release", lambda: "6.1.0-none-such")
     told = kernel.running(str(folder), fake.system())
     assert (told["tick_hertz"], told["of_rig"]) == (None, False)
+
+
+def test_the_tick_is_the_configurations(fake, tmp_path):
+    (tmp_path / f"config-{RELEASE}").write_text(
+        "CONFIG_HZ_100=y\nCONFIG_HZ=100\n# CONFIG_HZ_250 is not set\n"
+    )
+    assert kernel.tick_hertz(fake.system(), RELEASE, str(tmp_path)) == 100
+    assert kernel.tick_hertz(fake.system(), "6.1.0-none-such", str(tmp_path)) is None
 
 
 def test_a_kernel_of_the_rigs_is_started_from_the_running_one(fake, folder, tool):

@@ -22,18 +22,17 @@ def running(folder=FOLDER, system=None):
     release = platform.release()
     return {
         "release": release,
-        "tick_hertz": tick_hertz(system, release, folder),
+        "tick_hertz": tick_hertz(system, release),
         "boot_id": system.read(f"{system.proc}/sys/kernel/random/boot_id"),
         "of_rig": os.path.isdir(os.path.join(folder, release)),
     }
 
 
-def tick_hertz(system, release, folder=FOLDER):
+def tick_hertz(system, release, boot="/boot"):
     """Timer interrupts a second (CONFIG_HZ) by the kernel's configuration; None where that is not there."""
-    for path in (f"/boot/config-{release}", f"{folder}/{release}/config"):
-        for line in (system.read(path) or "").splitlines():
-            if line.startswith("CONFIG_HZ="):
-                return int(line.partition("=")[2])
+    for line in (system.read(f"{boot}/config-{release}") or "").splitlines():
+        if line.startswith("CONFIG_HZ="):
+            return int(line.partition("=")[2])
     return None
 
 
