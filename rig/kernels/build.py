@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kernels built from Debian's source, cached by a hash of their definition.
 
-A built kernel is a folder with an archive of what goes to a host: the modules below usr/lib/modules/RELEASE,
-the kernel below var/lib/joulerig/kernels/RELEASE, and its configuration as boot/config-RELEASE, where tools look
-for it (mkinitramfs among them). Its release ends with its definition's
+A built kernel is a folder with an archive of what goes to a host: the modules below
+usr/lib/modules/RELEASE, the kernel below var/lib/joulerig/kernels/RELEASE, and its configuration as
+boot/config-RELEASE, where tools look for it (mkinitramfs among them). Its release ends with its definition's
 hash, so that a host that runs it can be told from one that runs another.
 """
 
