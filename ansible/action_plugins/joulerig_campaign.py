@@ -38,8 +38,10 @@ class ActionModule(ActionBase):
             with journal.executing():
                 try:
                     done = self._execute_all(journal, host, described, task_vars)
-                finally:
+                except UserError:
                     self._leave_as_found()
+                    raise
+                self._leave_as_found()
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         return {**result, "changed": done > 0, "runs": done}
@@ -82,7 +84,9 @@ class ActionModule(ActionBase):
         return Boots(host, ready, call, look, self._display.display)
 
     def _leave_as_found(self):
-        """The host's own kernel runs again, whatever became of the runs."""
+        """The host's own kernel runs again where its runs have ended; after an interruption the next
+        campaign sees to that.
+        """
         try:
             if self._task.args.get("kernels") or self._boots.release:
                 self._boots.ensure(kernels.INSTALLED)
