@@ -117,7 +117,7 @@ def _built(wanted: Recipe, report: Callable[[str], object]) -> Built:
     log = wanted.folder.with_suffix(".log")
     report(
         f"building a kernel with a tick of {1000 / wanted.tick_hertz:g} ms, configuration"
-        f" {wanted.configuration!r} (once; 'virtual' takes some ten minutes, 'debian' hours on few cores);"
+        f" {wanted.configuration!r} (once; 'virtual' takes a quarter of an hour, 'debian' hours);"
         f" its log: {log}"
     )
     work = Path(tempfile.mkdtemp(prefix=f".{wanted.digest}-", dir=wanted.folder.parent))
