@@ -30,6 +30,7 @@ from rig import paths
 from rig.errors import UserError
 from rig.journal import FINAL, Journal
 
+NOTE = "note: "  # what an action plugin's line begins with that is for whoever waits
 _WRAPPERS = re.compile(r"^((Task|Action) failed: )+")  # what Ansible puts before a message of ours
 
 
@@ -105,7 +106,7 @@ def campaign(
                 folder = _opened(before, resume)
             folder = folder or _opened(before, resume)
             if folder:
-                _follow(folder, process, console, inventory)
+                _follow(folder, process, console, inventory, log)
             process.wait()
         except KeyboardInterrupt:
             process.terminate()  # Ansible has had the signal too; this is for one that had not
@@ -150,9 +151,19 @@ def _opened(before: set[Path], resume: str | None) -> Path | None:
     return new[0].parent if new else None
 
 
-def _follow(folder: Path, process: subprocess.Popen, console: Console, inventory: Path) -> None:
-    """Show done/total, the current run with its phase, and the time to go, until the process ends."""
+def _notes(log: Path) -> Iterator[list[str]]:
+    """What came to Ansible's output since it was last asked for whoever waits."""
+    rest = ""
+    with log.open(errors="replace") as output:
+        while True:
+            *lines, rest = (rest + output.read()).split("\n")
+            yield [line.removeprefix(NOTE) for line in lines if line.startswith(NOTE)]
+
+
+def _follow(folder: Path, process: subprocess.Popen, console: Console, inventory: Path, log: Path) -> None:
+    """Show done/total, the current run with its phase, the time to go, and notes, until the process ends."""
     journal = Journal(folder)
+    notes = _notes(log)
     phase_of = _current_phase(inventory)
     told: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINAL}
     with _bar(console) as progress:
@@ -161,6 +172,8 @@ def _follow(folder: Path, process: subprocess.Popen, console: Console, inventory
         start, already = time.monotonic(), len(told)
         while True:
             ended = process.poll() is not None
+            for note in next(notes):
+                progress.console.print(f"   note  {note}", highlight=False, markup=False)
             runs = journal.runs()
             for run in runs:
                 if run["status"] in FINAL and run["id"] not in told:

@@ -14,7 +14,7 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from rig import drive_state, engine, kernels, lab, precondition, waveforms
+from rig import drive_state, engine, kernels, lab, playbook, precondition, waveforms
 from rig.errors import UserError
 from rig.journal import Journal
 from rig.kernels.host import Boots, Ready
@@ -81,7 +81,7 @@ class ActionModule(ActionBase):
             except AnsibleConnectionFailure:
                 return None
 
-        return Boots(host, ready, call, look, self._display.display)
+        return Boots(host, ready, call, look, lambda text: self._display.display(playbook.NOTE + text))
 
     def _leave_as_found(self):
         """The host's own kernel runs again where its runs have ended; after an interruption the next

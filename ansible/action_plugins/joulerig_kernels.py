@@ -8,7 +8,7 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from rig import kernels, lab
+from rig import kernels, lab, playbook
 from rig.errors import UserError
 from rig.journal import Journal
 from rig.kernels import build
@@ -38,7 +38,7 @@ class ActionModule(ActionBase):
             found: dict[str, dict] = {host: {} for host in described.hosts}
             for host, level in sorted(wanted):
                 recipe = build.recipe(known[level], kernels.configuration(described.hosts[host]))
-                built = build.build(recipe, self._display.display)
+                built = build.build(recipe, self._note)
                 found[host][level] = {
                     "archive": str(built.archive),
                     "release": built.release,
@@ -47,3 +47,6 @@ class ActionModule(ActionBase):
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         return {**result, "changed": False, "ansible_facts": {"campaign_kernels": found}}
+
+    def _note(self, text):
+        self._display.display(playbook.NOTE + text)
