@@ -23,7 +23,7 @@ def test_shipped_inventory_describes_the_virtual_lab():
     assert shipped.virtual
     assert sorted({d.interface for d in drives.values()}) == ["hdd", "nvdimm", "nvme", "ram", "sata-ssd"]
     assert {name for name, d in drives.items() if d.plp} == {"nvme-plp", "sata-plp", "nvdimm"}
-    assert shipped.hosts["vhost1"].arrays["hdd-array"].members == ["hdd-1", "hdd-2", "hdd-3"]
+    assert shipped.hosts["vhost1"].arrays["hdd-array"].members == ["hdd-1", "hdd-2"]
 
 
 def test_a_lab_without_virtual_hosts_is_physical(bench):
