@@ -111,10 +111,8 @@ class FreeNids:
 
     def _put_probes(self):
         for name, function in FUNCTIONS.items():
-            kerneltrace.put(f"{self._tracing}/kprobe_events", f"p:{GROUP}/{name} {function}\n", "a")
-            kerneltrace.put(
-                f"{self._tracing}/kprobe_events", f"r{RETURNS}:{GROUP}/{name}_end {function}\n", "a"
-            )
+            self._command(f"p:{GROUP}/{name} {function}")
+            self._command(f"r{RETURNS}:{GROUP}/{name}_end {function}")
 
     def _remove(self):
         """Also those of a run that was killed, which may still be enabled."""
@@ -124,4 +122,10 @@ class FreeNids:
         with open(f"{self._tracing}/kprobe_events") as file:
             there = [line.split()[0].partition(":")[2] for line in file if f":{GROUP}/" in line]
         for name in there:
-            kerneltrace.put(f"{self._tracing}/kprobe_events", f"-:{name}\n", "a")
+            self._command(f"-:{name}")
+
+    def _command(self, text):
+        try:
+            kerneltrace.add(f"{self._tracing}/kprobe_events", text + "\n")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, f"kprobe_events, {text!r}") from None

@@ -14,10 +14,20 @@ LOOK_SECONDS = 0.25
 _LOST = re.compile(r"\[LOST (\d+) EVENTS\]")
 
 
-def put(path, text, mode="w"):
-    """Write to a file of the kernel's."""
-    with open(path, mode) as file:
+def put(path, text):
+    """Write to a file of the kernel's, in place of what it says."""
+    with open(path, "w") as file:
         file.write(text)
+
+
+def add(path, text):
+    """Write to a file of the kernel's, to what it says already."""
+    # open(path, "a") seeks the end, which these files have not.
+    file = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
 
 
 class Trace:
