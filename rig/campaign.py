@@ -26,6 +26,7 @@ from rig.factors import (
     each_once,
     fill,
     journal_drive,
+    kernel,
     stands_on,
     workload_seconds,
     write_cache,
@@ -370,10 +371,10 @@ def _boots(runs: list[PlannedRun]) -> dict[str, int]:
     found: dict[str, int] = {}
     now: dict[str, str] = {}
     for run in runs:
-        kernel = run.levels.get("kernel", kernels.INSTALLED)
-        if kernel != now.get(run.host, kernels.INSTALLED):
+        wanted = kernel(run.levels)
+        if wanted != now.get(run.host, kernels.INSTALLED):
             found[run.host] = found.get(run.host, 0) + 1
-        now[run.host] = kernel
+        now[run.host] = wanted
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from rig import kernels
 from rig.errors import Strict
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
@@ -121,6 +122,11 @@ def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:
     """The drives (or arrays) that a run writes to: its drive, and its journal's where that is another."""
     journal = journal_drive(levels)
     return [drive, journal] if journal else [drive]
+
+
+def kernel(levels: Mapping[str, str]) -> str:
+    """The kernel that a run asks for; the host's own where none is named."""
+    return levels.get("kernel", kernels.INSTALLED)
 
 
 def workload_seconds(every: int, levels: Mapping[str, str]) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from rig import drive_state, engine, kernels, lab, playbook, precondition, waveforms
+from rig import drive_state, engine, factors, kernels, lab, playbook, precondition, waveforms
 from rig.errors import UserError
 from rig.journal import Journal
 from rig.kernels.host import Boots, Ready
@@ -101,7 +101,7 @@ class ActionModule(ActionBase):
 
         try:
             answer = (
-                self._boots.ensure(run["factors"].get("kernel", kernels.INSTALLED))
+                self._boots.ensure(factors.kernel(run["factors"]))
                 or precondition.ensure(journal, run, described, partial(call, "joulerig_precondition"))
                 or self._load(journal, run, described, call)
             )

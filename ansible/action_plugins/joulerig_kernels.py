@@ -8,7 +8,7 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from rig import kernels, lab, playbook
+from rig import factors, kernels, lab, playbook
 from rig.errors import UserError
 from rig.journal import Journal
 from rig.kernels import build
@@ -28,10 +28,10 @@ class ActionModule(ActionBase):
             described = lab.load(Path(task_vars["inventory_file"]))
             journal = Journal(Path(self._task.args["folder"]))
             wanted = {
-                (run["host"], run["factors"]["kernel"])
+                (run["host"], level)
                 for run in journal.runs()
                 if run["status"] == "planned"
-                and run["factors"].get("kernel", kernels.INSTALLED) != kernels.INSTALLED
+                and (level := factors.kernel(run["factors"])) != kernels.INSTALLED
             }
             journal.close()
             known = kernels.of(described)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig import files, paths
+from rig import files, logged, paths
 from rig.errors import UserError
 from rig.kernels import Configuration, Kernel
 from rig.virtuallab import image
@@ -152,32 +152,22 @@ def _build(wanted: Recipe, work: Path, log: Path) -> None:
     begun = os.times().elapsed
     log.write_text("")
 
+    environment = {
+        **os.environ,
+        "PATH": _path(),
+        "KBUILD_BUILD_USER": "rig",
+        "KBUILD_BUILD_HOST": "joulerig",
+    }
+
     def run(*command: str, folder: Path = work) -> None:
-        with log.open("a") as output:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env={
-                    **os.environ,
-                    "PATH": _path(),
-                    "KBUILD_BUILD_USER": "rig",
-                    "KBUILD_BUILD_HOST": "joulerig",
-                },
-            )
-        if done.returncode:
-            raise UserError(
-                f"{command[0]}: building a kernel failed (exit {done.returncode}); its output: {log}"
-            )
+        logged.run(command, log, "a kernel", folder, environment)
 
     archive = kernel_source.archive(kernel_source.WHOLE)
     run("apt-get", "download", f"linux-config-{SERIES}")
     (package,) = work.glob("*.deb")
     run("dpkg-deb", "--extract", package.name, "packages")
     run("tar", "--extract", f"--file={archive}")
-    source = work / f"linux-source-{SERIES}"
+    source = work / kernel_source.PACKAGE
     with log.open("a") as output, (source / ".config").open("wb") as target:
         packed = work / f"packages/usr/src/linux-config-{SERIES}/config.amd64_none_amd64.xz"
         subprocess.run(["xz", "--decompress", "--stdout", packed], check=True, stdout=target, stderr=output)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig import paths
+from rig import logged, paths
 from rig.errors import UserError
 
 SUITE = "bookworm"
@@ -179,9 +179,4 @@ def build(more: Iterable[str] = (), report=print) -> Image:
 
 
 def _run(command: list[str], log: Path) -> None:
-    with log.open("a") as output:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-    if done.returncode:
-        raise UserError(
-            f"{command[0]}: building the guest image failed (exit {done.returncode}); its output: {log}"
-        )
+    logged.run(command, log, "the guest image")

@@ -9,19 +9,10 @@ import struct
 import polars as pl
 import pytest
 import simulated_campaign
-from simulated_campaign import Outcome
+from verifiable_campaign import mixed
 
 from analysis import export, power, results, tables
 from analysis.export import columns, frames, schema
-
-
-def mixed(levels: dict) -> Outcome:
-    return {
-        1: Outcome("failed", "fio: exit 1"),
-        2: Outcome("partial", "meter fell silent", joules=False),
-        3: Outcome("lost", "host gone"),
-        4: Outcome("not-run", "excluded: no"),
-    }.get(levels["ordinal"], Outcome())
 
 
 @pytest.fixture(scope="module")

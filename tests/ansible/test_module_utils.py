@@ -212,22 +212,17 @@ def test_the_scheduler_is_put_back_where_the_cache_cannot_be_set(fake, sda):
     assert read(sda / "write_cache") == "write back"
 
 
-def test_a_scsi_drives_own_cache_is_set_with_the_kernels_view(fake, sda):
+@pytest.mark.parametrize(
+    ("asked", "of_drive"), [("write through", "write through"), ("no flush", "write back")]
+)
+def test_a_scsi_drives_own_cache_goes_with_the_kernels_view_but_where_flushes_alone_are_left_out(
+    fake, sda, asked, of_drive
+):
     page = (fake.sys / "block/sda").resolve() / "device/scsi_disk/0:0:0:0/cache_type"
     fake.put(page, "write back\n")
     with contextlib.ExitStack() as undo:
-        settings = blockqueue.apply(undo, "sda", "mq-deadline", "write through", str(fake.sys))
-        assert (read(page), read(sda / "write_cache")) == ("write through", "write through")
-    assert settings["write_cache"] == {"before": "write back", "in_effect": "write through"}
-    assert (read(page), read(sda / "write_cache")) == ("write back", "write back")
-
-
-def test_without_flushes_a_drive_keeps_its_cache(fake, sda):
-    page = (fake.sys / "block/sda").resolve() / "device/scsi_disk/0:0:0:0/cache_type"
-    fake.put(page, "write back\n")
-    with contextlib.ExitStack() as undo:
-        settings = blockqueue.apply(undo, "sda", "mq-deadline", "no flush", str(fake.sys))
-        assert (read(page), read(sda / "write_cache")) == ("write back", "write through")
+        settings = blockqueue.apply(undo, "sda", "mq-deadline", asked, str(fake.sys))
+        assert (read(page), read(sda / "write_cache")) == (of_drive, "write through")
     assert settings["write_cache"] == {"before": "write back", "in_effect": "write through"}
     assert (read(page), read(sda / "write_cache")) == ("write back", "write back")
 

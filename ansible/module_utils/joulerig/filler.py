@@ -10,7 +10,7 @@ CHUNK_BYTES = 4 << 20
 TOLERANCE = 0.01  # of the file system: what it takes beside the data
 
 
-def fill(folder, part, name=NAME):
+def fill(folder, part):
     """Write one file to `folder` until `part` (0 to 1) of its file system is in use, and sync it.
 
     Its data neither compress nor repeat within a block of any size that a drive could look at. Gives
@@ -20,7 +20,7 @@ def fill(folder, part, name=NAME):
     pool = os.urandom(CHUNK_BYTES)
     missing = int(part * size(folder)) - _used_bytes(folder)
     written = turns = 0
-    with open(os.path.join(folder, name), "wb") as file:
+    with open(os.path.join(folder, NAME), "wb") as file:
         while written < missing:
             turn = (2 * turns + 1) % CHUNK_BYTES  # an odd shift: no aligned block comes twice
             chunk = memoryview(pool[turn:] + pool[:turn])[: missing - written]
