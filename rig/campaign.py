@@ -163,13 +163,14 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
     _known(source, "drives", campaign.drives, _drives(lab))
     levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
     for number, exclusion in enumerate(campaign.exclude):
-        for factor, allowed in levels.items():
-            level = getattr(exclusion, factor)
-            if level is not None and level not in allowed:
-                raise UserError(
-                    f"{source}: campaign.exclude.{number}.{factor}: {level!r} is no level of this campaign;"
-                    f" allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
-                )
+        for factor, named in exclusion.named.items():
+            allowed = levels[factor]
+            for level in named:
+                if level not in allowed:
+                    raise UserError(
+                        f"{source}: campaign.exclude.{number}.{factor}: {level!r} is no level of this"
+                        f" campaign; allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
+                    )
     runs = plan(campaign, lab)
     _check_journals(runs, campaign, lab, source)
     _check_precondition(campaign, lab, source)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
@@ -77,34 +77,45 @@ class Factors(Strict):
     _levels_once = field_validator("*")(each_once)
 
 
-class Exclusion(Strict):
-    """Cells that are not run: those that agree in every factor named here."""
+def _listed(levels: Any) -> Any:
+    """One level as a list of it."""
+    return levels if isinstance(levels, list) or levels is None else [levels]
 
-    drive: Level | None = None
-    filesystem: Level | None = None
-    scheduler: Level | None = None
-    workload: Level | None = None
-    journal: Level | None = None
-    write_cache: WriteCache | None = None
-    kernel: Level | None = None
-    sync: SyncCall | None = None
-    fill: Fill | None = None
-    run_seconds: RunSeconds | None = None
+
+_Of = TypeVar("_Of")
+Levels = Annotated[list[_Of] | None, BeforeValidator(_listed), Field(min_length=1)]
+
+
+class Exclusion(Strict):
+    """Cells that are not run: those that have, of every factor named here, the level or one of the levels."""
+
+    drive: Levels[Level] = None
+    filesystem: Levels[Level] = None
+    scheduler: Levels[Level] = None
+    workload: Levels[Level] = None
+    journal: Levels[Level] = None
+    write_cache: Levels[WriteCache] = None
+    kernel: Levels[Level] = None
+    sync: Levels[SyncCall] = None
+    fill: Levels[Fill] = None
+    run_seconds: Levels[RunSeconds] = None
     reason: Annotated[str, Field(min_length=3)]
 
     @model_validator(mode="after")
     def _names_a_factor(self) -> Exclusion:
-        if not self._named():
+        if not self.named:
             raise ValueError(
                 "names no factor, which would exclude every cell; allowed: " + ", ".join(FACTORS)
             )
         return self
 
-    def _named(self) -> dict[str, str]:
-        return {key: level for key in FACTORS if (level := getattr(self, key)) is not None}
+    @property
+    def named(self) -> dict[str, list[str]]:
+        """By factor, the levels that are excluded together."""
+        return {key: levels for key in FACTORS if (levels := getattr(self, key)) is not None}
 
     def matches(self, levels: Mapping[str, str]) -> bool:
-        return all(levels[key] == level for key, level in self._named().items())
+        return all(levels[key] in some for key, some in self.named.items())
 
 
 def write_cache(every: str | None, levels: Mapping[str, str]) -> str:

@@ -59,6 +59,8 @@ def planned(mapping, bench):
         (("exclude",), [{"filesystem": "xfs"}], ["campaign.exclude.0.reason", "required"]),
         (("exclude",), [{"reason": "because"}], ["campaign.exclude.0", "names no factor", "scheduler"]),
         (("exclude",), [{"filesystem": "jfs", "reason": "slow"}], ["campaign.exclude.0.filesystem", "'jfs'", "f2fs"]),
+        (("exclude",), [{"filesystem": ["xfs", "jfs"], "reason": "slow"}], ["campaign.exclude.0.filesystem", "'jfs'"]),
+        (("exclude",), [{"filesystem": [], "reason": "slow"}], ["campaign.exclude.0.filesystem", "at least 1"]),
         (("exclude",), [{"drive": "hdd-1", "reason": "slow"}], ["campaign.exclude.0.drive", "'hdd-1'", "allowed: fast"]),
     ],
 )  # fmt: skip
@@ -361,6 +363,16 @@ def test_excluded_cells_stay_in_the_plan_with_their_reason(mapping, bench):
     assert len(runs) == 24
     assert {run.not_run for run in excluded} == {"excluded: known to hang"}
     assert {run.cell for run in excluded} == {"fast/f2fs/bfq/randread", "fast/f2fs/bfq/seqwrite"}
+
+
+def test_an_exclusion_may_list_levels(mapping, bench):
+    mapping["exclude"] = [{"filesystem": ["f2fs", "xfs"], "scheduler": "bfq", "reason": "known to hang"}]
+    excluded = {run.cell for run in planned(mapping, bench) if run.not_run}
+    assert excluded == {
+        f"fast/{filesystem}/bfq/{workload}"
+        for filesystem in ("f2fs", "xfs")
+        for workload in ("randread", "seqwrite")
+    }
 
 
 def test_an_exclusion_does_not_change_the_order_of_the_rest(mapping, bench):
