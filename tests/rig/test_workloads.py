@@ -44,7 +44,8 @@ def own(lab_files):
 def test_shipped_workloads_keep_their_names():
     known = workloads.shipped()
     assert {name for name, one in known.items() if one.engine == "fio"} == {
-        "randread", "randwrite-fsync", "randwrite-fsync-paced", "seqwrite", "seqwrite-fsync", "seqwrite-fsync-16"
+        "randread", "randread-one", "randread-32", "randread-32-uring",
+        "randwrite-fsync", "randwrite-fsync-paced", "seqwrite", "seqwrite-fsync", "seqwrite-fsync-16",
     }  # fmt: skip
     assert {"varmail", "fileserver", "webserver", "webproxy"} <= set(known)
     assert known["overwrite-fdatasync"].call == "fdatasync"
