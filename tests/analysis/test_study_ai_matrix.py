@@ -105,10 +105,9 @@ def test_a_run_that_one_scheduler_lacks_is_no_difference_between_schedulers(camp
 
 def test_energy_of_the_emulated_processor_is_not_judged(campaign):
     found = told(changed(campaign, by_filesystem, bound=0.2))
-    assert {one.verdict for (key, _), one in found.items() if key != "journal_above_idle"} == {OPEN}
-    assert all(
-        "the drive set the pace for 20 %" in one.why for one in found.values() if one.effect and one.why
-    )
+    paced = [one for (key, _), one in found.items() if key != "journal_above_idle"]
+    assert {one.verdict for one in paced} == {OPEN}
+    assert all("the drive set the pace for 20 %" in one.why for one in paced if one.effect)
 
 
 def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign):
@@ -132,6 +131,50 @@ def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign):
 
     assert slowed(1.0).verdict == slowed(8.0).verdict == HOLDS
     assert slowed(8.0).effect.value == pytest.approx(slowed(1.0).effect.value)
+
+
+def with_io(campaign, counts):
+    """`counts(run)`: KiB written and flushes of an operation, by the block layer."""
+    runs = []
+    for run in campaign.runs:
+        kibibytes, flushes = counts(run)
+        ops = run.performance.ops
+        block = dataclasses.replace(
+            run.io["host"], write_bytes=round(1024 * kibibytes * ops), flushes=round(flushes * ops)
+        )
+        runs.append(dataclasses.replace(run, io={**run.io, "host": block}))
+    return dataclasses.replace(campaign, runs=tuple(runs))
+
+
+def test_what_the_journal_costs_is_told_with_what_was_written_and_flushed(campaign):
+    whole = with_io(
+        changed(campaign, by_filesystem),
+        lambda run: (16, 0.5) if run.filesystem == "ext3" else (8, 1.0),
+    )
+    found = told(whole)["journal_above_idle", "sata-plp, varmail"]
+    assert found.why == "ext3 took 2 times the bytes written and 0.5 times the flushes of ext2"
+
+
+def by_one_thread(campaign):
+    return dataclasses.replace(
+        campaign,
+        runs=tuple(dataclasses.replace(run, workload=ai_matrix.ONE_THREAD) for run in campaign.runs),
+    )
+
+
+def test_of_one_thread_the_journal_alone_is_judged(campaign):
+    """Above idle, at any pace; none of what the study said of its own workloads."""
+    found = told(by_one_thread(changed(campaign, by_filesystem, bound=0.2)))
+    where = f"sata-plp, {ai_matrix.ONE_THREAD}"
+    assert found["journal_alone", where].verdict == HOLDS
+    assert [key for key, place in found if place == where] == ["journal_alone"]
+    assert found["varmail", "sata-plp"].why == "no run of varmail has joules"
+
+
+def test_a_journal_that_costs_less_denies_the_claim(campaign):
+    costs = {**AI, "ext3": 130.0}
+    found = told(by_one_thread(changed(campaign, lambda run: costs[run.filesystem])))
+    assert found["journal_alone", f"sata-plp, {ai_matrix.ONE_THREAD}"].verdict == DOES_NOT
 
 
 def test_the_report_points_to_its_maps(campaign):

@@ -26,7 +26,7 @@ from analysis.studies import claims  # noqa: E402
 
 # What follows from the I/O path alone, so that the virtual lab can tell it as well as a bench.
 FROM_THE_IO_PATH = {
-    "ai_matrix": ("journal_above_idle",),
+    "ai_matrix": ("journal_alone",),
     "mtime_interval": ("volume_1s",),
     "journal_placement": ("seeks",),
     "nvmm_fs": ("bypass",),
