@@ -201,7 +201,7 @@ def claims(campaign: Campaign, _compared: Sequence[Comparison]) -> pl.DataFrame:
             "text": one.claim.text,
             "origin": one.claim.origin,
         }
-        for one in (study.verdicts(campaign) if study else ())
+        for one in studies.verdicts(campaign)
     ]
     return pl.DataFrame(rows, schema=CLAIM_COLUMNS)
 

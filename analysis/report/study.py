@@ -25,11 +25,13 @@ _MAPS = "The study's figure is the maps of AI, and Cemp, below."
 
 @dataclass(frozen=True)
 class Told:
-    """`figure` is None where no run has what it takes, and where the study `has_figure` of its own not."""
+    """`figures`: captions and the study's own figure, for each part of the campaign that is judged by itself
+    (`studies.apart`); none where no run has what it takes, and where the study `has_figure` of its own not.
+    """
 
     study: ModuleType
     verdicts: list[Verdict]
-    figure: Svg | None
+    figures: list[tuple[str, Svg]]
     caption: str
     has_figure: bool
 
@@ -39,10 +41,13 @@ def of_campaign(campaign: Campaign) -> Told | None:
     study = studies.of_campaign(campaign)
     if study is None:
         return None
-    figure, caption = _FIGURES.get(study.NAME, (None, _MAPS))
-    return Told(
-        study, study.verdicts(campaign), figure(campaign) if figure else None, caption, figure is not None
-    )
+    draw, caption = _FIGURES.get(study.NAME, (None, _MAPS))
+    figures = [
+        (f"{levels}: {caption}" if levels else caption, figure)
+        for levels, part in (studies.apart(campaign) if draw else ())
+        if (figure := draw(part)) is not None
+    ]
+    return Told(study, studies.verdicts(campaign), figures, caption, draw is not None)
 
 
 def _volume_by_rate(campaign: Campaign) -> Svg | None:

@@ -21,6 +21,7 @@ TITLE = "File system and I/O scheduler by AI"
 SOURCE = (
     "Sun, Qin, Xie 2014, Journal of Zhejiang University SCIENCE C 15(8):607-621, doi 10.1631/jzus.C1300314"
 )
+FACTORS = ("drive", "filesystem", "scheduler", "workload")
 FILESYSTEMS = ("ext2", "ext3", "nilfs2", "reiserfs", "xfs")
 NOOP, DEADLINE, CFQ = "none", "mq-deadline", "bfq"
 SCHEDULERS = (NOOP, DEADLINE, CFQ)

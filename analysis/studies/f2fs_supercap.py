@@ -22,6 +22,7 @@ from analysis.studies.claims import Claim, Verdict
 NAME = "f2fs_supercap"
 TITLE = "F2FS's fsync on drives with power-loss protection"
 SOURCE = "Choi 2018, MSc thesis, Hanyang University"
+FACTORS = ("drive", "filesystem", "workload", "write_cache")
 BEGINS = Claim("begins", "At first f2fs does 1.06 times the operations of ext4.")
 ENDS = Claim("ends", "At last f2fs does 0.67 times the operations of ext4.")
 FALLS = Claim("falls", "Over the run f2fs falls behind ext4.")

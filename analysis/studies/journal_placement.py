@@ -17,6 +17,7 @@ from analysis.studies.claims import Claim, Verdict
 NAME = "journal_placement"
 TITLE = "Journal placement on hard disks"
 SOURCE = "Oral et al. 2010, FAST"
+FACTORS = ("drive", "filesystem", "workload", "journal")
 MIB = 2**20
 WRITE_BYTES = MIB  # of a write
 AMORTISED = 2.0  # writes for each sync, from which on commits are shared

@@ -25,6 +25,7 @@ from analysis.studies.claims import Claim, Verdict
 NAME = "mtime_interval"
 TITLE = "Timer interval and fsync"
 SOURCE = "Son, Lee, Won 2016, IC-NIDC, pp. 99-102, doi 10.1109/ICNIDC.2016.7974543"
+FACTORS = ("drive", "filesystem", "workload", "kernel", "sync")
 NEVER, SECOND = math.inf, 1.0
 EVERY_SYNC = 0.95  # part of the syncs that find a new mtime, from which on it counts as all of them
 KIBIBYTES, FLUSHES = (4.0, 12.0), (1.0, 1.0)  # without a new mtime, and more with one

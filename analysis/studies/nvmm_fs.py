@@ -17,6 +17,7 @@ from analysis.studies.claims import Claim, Effect, Verdict
 NAME = "nvmm_fs"
 TITLE = "File systems on non-volatile memory"
 SOURCE = "Ou, Shu, Lu 2016, EuroSys, doi 10.1145/2901318.2901324"
+FACTORS = ("drive", "filesystem", "workload")
 PMFS, HINFS = "pmfs", "hinfs"
 MARGIN = 0.10
 LEAST_CACHED = 0.10  # of the pages of a load's files, after a load through the page cache

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import simulated_campaign
 
-from analysis import progress, results
+from analysis import comparison_tables, progress, results, studies
 from analysis.report import document
 from analysis.studies import f2fs_supercap
 from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
@@ -41,7 +41,7 @@ def changed(campaign, ratio, bound=0.9, told=True):
     for run in campaign.runs:
         phase = run.phases["workload"]
         windows = int(phase.seconds)
-        first, last = ratio(run.factors["write_cache"]) if run.filesystem == "f2fs" else (1.0, 1.0)
+        first, last = ratio(run.factors.get("write_cache")) if run.filesystem == "f2fs" else (1.0, 1.0)
         done = 1000 * np.linspace(first, last, windows) * (1 + 0.002 * rng.standard_normal(windows))
         rows = [
             (phase.start_ns + 1_000_000_000 * (second + 1), round(ops), 0, 4096)
@@ -97,6 +97,46 @@ def test_the_report_draws_the_ratio_over_the_run(campaign):
 def test_one_file_system_alone_has_no_ratio(campaign):
     alone = tuple(run for run in changed(campaign, lambda cache: (1, 1)).runs if run.filesystem == "f2fs")
     assert f2fs_supercap.verdicts(dataclasses.replace(campaign, runs=alone)) == []
+
+
+@pytest.fixture
+def at_two_fill_levels(tmp_path):
+    """A campaign in which f2fs falls behind on a full file system alone."""
+    folder = simulated_campaign.build(
+        tmp_path / "c",
+        drives=("nvme-plp",),
+        filesystems=("ext4", "f2fs"),
+        schedulers=("none",),
+        workloads=("varmail",),
+        replicates=3,
+        extra_factors={"fill": ("0", "0.9"), "kernel": ("hz100",)},
+        traces=True,
+    )
+    whole = results.load(folder)
+    runs = []
+    for fill, ratio in (("0", (1.0, 1.0)), ("0.9", (1.06, 0.67))):
+        part = dataclasses.replace(
+            whole, runs=tuple(run for run in whole.runs if run.factors["fill"] == fill)
+        )
+        runs += changed(part, lambda _, ratio=ratio: ratio).runs
+    definition = {**whole.definition, "study": "f2fs_supercap"}
+    return dataclasses.replace(whole, runs=tuple(runs), definition=definition)
+
+
+def test_what_the_study_knows_nothing_of_is_judged_apart(at_two_fill_levels):
+    found = {(one.claim.key, one.where): one for one in studies.verdicts(at_two_fill_levels)}
+    assert found["falls", "nvme-plp, varmail, fill 0.9"].verdict == HOLDS
+    assert found["ends", "nvme-plp, varmail, fill 0.9"].effect.value == pytest.approx(0.67, rel=0.05)
+    assert found["ends", "nvme-plp, varmail, fill 0"].effect.value == pytest.approx(1.0, rel=0.01)
+    assert len(found) == 6
+    assert set(comparison_tables.claims(at_two_fill_levels, ())["where"]) == {where for _, where in found}
+
+
+def test_each_part_has_a_figure_of_its_own(at_two_fill_levels):
+    page = document.html(at_two_fill_levels)
+    for level in ("0", "0.9"):
+        assert f"fill {level}: Operations a second of f2fs over those of ext4" in page
+    assert "kernel hz100:" not in page
 
 
 def searched(campaign, share, bound=0.9):
