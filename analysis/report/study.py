@@ -23,17 +23,20 @@ _HATCHES = ("", "////", "....")
 _MAPS = "The study's figure is the maps of AI, and Cemp, below."
 
 
+Draw = Callable[[Campaign], Svg | None]
+
+
 @dataclass(frozen=True)
 class Told:
-    """`figures`: captions and the study's own figure, for each part of the campaign that is judged by itself
-    (`studies.apart`); none where no run has what it takes, and where the study `has_figure` of its own not.
+    """`figures`: captions and the study's own figures, for each part of the campaign that is judged by itself
+    (`studies.apart`); those alone for which runs have what they take. `elsewhere`: where they are, for a
+    study that has none of its own.
     """
 
     study: ModuleType
     verdicts: list[Verdict]
     figures: list[tuple[str, Svg]]
-    caption: str
-    has_figure: bool
+    elsewhere: str
 
 
 def of_campaign(campaign: Campaign) -> Told | None:
@@ -41,13 +44,14 @@ def of_campaign(campaign: Campaign) -> Told | None:
     study = studies.of_campaign(campaign)
     if study is None:
         return None
-    draw, caption = _FIGURES.get(study.NAME, (None, _MAPS))
+    drawn = _FIGURES.get(study.NAME, ())
     figures = [
         (f"{levels}: {caption}" if levels else caption, figure)
-        for levels, part in (studies.apart(campaign) if draw else ())
+        for levels, part in (studies.apart(campaign) if drawn else ())
+        for draw, caption in drawn
         if (figure := draw(part)) is not None
     ]
-    return Told(study, studies.verdicts(campaign), figures, caption, draw is not None)
+    return Told(study, studies.verdicts(campaign), figures, "" if drawn else _MAPS)
 
 
 def _volume_by_rate(campaign: Campaign) -> Svg | None:
@@ -198,23 +202,66 @@ def _times(campaign: Campaign) -> Svg | None:
         return to_svg(figure, campaign.virtual)
 
 
-_FIGURES: dict[str, tuple[Callable[[Campaign], Svg | None], str]] = {
+def _replays(campaign: Campaign) -> Svg | None:
+    """Seconds in system calls of each replayed trace, by class: a bar each file system, means over runs."""
+    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for run in campaign.runs:
+        if (told := nvmm_fs.replayed_seconds(run)) is not None:
+            found.setdefault((run.workload, f"{run.filesystem} on {run.drive}"), []).append(told)
+    if not found:
+        return None
+    bars = sorted(found)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH_INCHES, 0.9 + 0.3 * len(bars)), layout="constrained")
+        axes = figure.subplots()
+        begun = np.zeros(len(bars))
+        for number, name in enumerate([*nvmm_fs.REPLAYED, "other"]):
+            means = np.array([np.mean([told[name] for told in found[bar]]) for bar in bars])
+            if means.any():
+                axes.barh(
+                    range(len(bars)),
+                    means,
+                    height=0.6,
+                    left=begun,
+                    color=COLOURS[number % len(COLOURS)],
+                    edgecolor=INK,
+                    linewidth=0.4,
+                    label=name,
+                )
+            begun += means
+        axes.set(xlabel="seconds in system calls, all threads", xlim=(0, None))
+        axes.set_yticks(range(len(bars)), [f"{workload}\n{system}" for workload, system in bars], fontsize=8)
+        axes.invert_yaxis()
+        axes.legend(fontsize=8, frameon=False, ncols=5, loc="lower left", bbox_to_anchor=(0, 1))
+        return to_svg(figure, campaign.virtual)
+
+
+_FIGURES: dict[str, tuple[tuple[Draw, str], ...]] = {
     mtime_interval.NAME: (
-        _volume_by_rate,
-        "What a sync writes, by how many there are in a second and how often mtime may change. Lines:"
-        " KiB/sync = 4 + 12 min(1, 1 / (interval × syncs/s)), inferred from the study.",
+        (
+            _volume_by_rate,
+            "What a sync writes, by how many there are in a second and how often mtime may change. Lines:"
+            " KiB/sync = 4 + 12 min(1, 1 / (interval × syncs/s)), inferred from the study.",
+        ),
     ),
     f2fs_supercap.NAME: (
-        _ratio_over_time,
-        "Operations a second of f2fs over those of ext4 while the load runs; means over the runs.",
+        (
+            _ratio_over_time,
+            "Operations a second of f2fs over those of ext4 while the load runs; means over the runs.",
+        ),
     ),
     nvmm_fs.NAME: (
-        _times,
-        "Normalised execution time: of an operation, by workload and file system; means over the runs.",
+        (
+            _times,
+            "Normalised execution time: of an operation, by workload and file system; means over the runs.",
+        ),
+        (_replays, "Where the time of a replayed trace goes, by class of system call; means over the runs."),
     ),
     journal_placement.NAME: (
-        _placements,
-        "A: journal on the disks, a commit for every write. B: journal on another drive. C: journal on"
-        " the disks, a commit for many writes. Bars are means, points runs; seeks: of the data's drives.",
+        (
+            _placements,
+            "A: journal on the disks, a commit for every write. B: journal on another drive. C: journal on"
+            " the disks, a commit for many writes. Bars are means, points runs; seeks: of the data's drives.",
+        ),
     ),
 }

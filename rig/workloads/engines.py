@@ -12,7 +12,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_
 from rig import definitions, paths
 from rig.errors import Strict, UserError, validate
 from rig.lab import Name, Package
-from rig.workloads import kernel_source, place
+from rig.workloads import kernel_source, place, synthetic_trace
+from rig.workloads.synthetic_trace import Synthetic
 
 Value = bool | int | float | str
 Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -186,10 +187,14 @@ class Sync(_OfFlowop):
 
 
 class Replay(_OfFlowop):
-    """A trace, as fast as it goes, `timed` as it was recorded, or that at another `speed`; ends by itself."""
+    """A trace, as fast as it goes, `timed` as it was recorded, or that at another `speed`; ends by itself.
+
+    `trace`: a file; `synthetic`: in place of one, what it is drawn from.
+    """
 
     engine: Literal["replay"]
-    trace: str
+    trace: str | None = None
+    synthetic: Synthetic | None = None
     timed: bool = False
     speed: PositiveFloat | None = None
 
@@ -199,14 +204,26 @@ class Replay(_OfFlowop):
             raise ValueError("timed and speed; allowed: one of them")
         return self
 
+    @model_validator(mode="after")
+    def _one_trace(self) -> Replay:
+        if (self.trace is None) == (self.synthetic is None):
+            found = "neither" if self.trace is None else "both"
+            raise ValueError(f"{found} of trace and synthetic; allowed: one of them")
+        return self
+
     def resolved(self, folder: Path) -> Replay:
+        if self.trace is None:
+            return self
         return self.model_copy(update={"trace": str(place.file_in(folder, self.trace))})
 
     def files(self) -> list[Path]:
-        return [_built_flowop(), Path(self.trace)]
+        return [_built_flowop(), self._file()]
+
+    def _file(self) -> Path:
+        return synthetic_trace.made(self.synthetic) if self.synthetic else Path(self.trace)
 
     def delivered(self, where: Where) -> dict[str, Any]:
-        words = ["replay", where(Path(self.trace))]
+        words = ["replay", where(self._file())]
         words += ["--timed"] if self.timed else []
         words += ["--speed", _word(self.speed)] if self.speed is not None else []
         return self._command(where, words)

@@ -112,3 +112,36 @@ def test_the_report_draws_times_of_drives_without_a_rail(tmp_path):
     page = document.html(dataclasses.replace(loaded, runs=runs))
     assert "Normalised execution time" in page
     assert "Writes by DAX bypass the page cache." in page
+
+
+def replayed(loaded, seconds):
+    """Runs of a trace whose classes of calls took `seconds(run)`."""
+    for run in loaded.runs:
+        classes = [{"name": name, "seconds": taken} for name, taken in seconds(run).items()]
+        run.folder.mkdir(parents=True, exist_ok=True)
+        (run.folder / "load.json").write_text(json.dumps({"command": "replay", "classes": classes}))
+    return loaded
+
+
+def test_a_replays_time_is_told_by_class(tmp_path):
+    seconds = {"read": 1.0, "write": 2.0, "append": 0.5, "fsync": 3.0, "fdatasync": 0.25, "stat": 0.125}
+    loaded = replayed(
+        campaign(tmp_path / "c", ("ext4-dax", "ext4"), ("trace-all-syncs",)), lambda run: seconds
+    )
+    assert nvmm_fs.replayed_seconds(loaded.runs[0]) == {
+        "read": 1.0, "write": 2.5, "fsync": 3.25, "unlink": 0, "other": 0.125
+    }  # fmt: skip
+    assert "Where the time of a replayed trace goes" in document.html(loaded)
+
+
+def test_a_load_that_is_no_replay_has_no_such_figure(tmp_path):
+    loaded = campaign(tmp_path / "c", ("ext4-dax", "ext4"))
+    assert nvmm_fs.replayed_seconds(loaded.runs[0]) is None
+    assert "Where the time of a replayed trace goes" not in document.html(loaded)
+
+
+def test_time_of_a_published_trace_is_judged(tmp_path, monkeypatch):
+    monkeypatch.setitem(simulated_campaign.FILESYSTEM_SPEED, "hinfs", 1 / 0.62)
+    found = told(campaign(tmp_path / "c", ("pmfs", "hinfs"), ("lasr",), virtual=False))
+    assert found["lasr"].verdict == HOLDS
+    assert found["usr0"].why == "no run of hinfs and pmfs"

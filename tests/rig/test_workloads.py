@@ -10,7 +10,7 @@ import yaml
 from rig import engine, paths, workloads
 from rig.errors import UserError
 from rig.journal import Journal
-from rig.workloads import place
+from rig.workloads import place, synthetic_trace
 
 JOB = "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n"
 
@@ -104,6 +104,30 @@ def test_a_trace_is_copied_and_one_of_other_content_is_another_file(own, flowop,
     assert mine.delivered(place.on_host)["words"][1] != told[1]
 
 
+def test_a_synthetic_trace_is_drawn_once_and_again_the_same(own, tmp_path, monkeypatch):
+    """By the real flowop: fsyncs after half of the writes, and the same words on a host each time."""
+    monkeypatch.setattr(paths, "cache", lambda: tmp_path / "cache")
+    synthetic_trace.made.cache_clear()
+    entry = {"engine": "replay", "synthetic": {"ops": 1000, "sync_share": 0.5, "files": 20}}
+    mine = own({"mine": entry})["mine"]
+    _, trace = mine.files()
+    calls = [line.split()[2] for line in trace.read_text().splitlines() if line[0].isdigit()]
+    assert calls.count("fsync") == 250
+    first = mine.delivered(place.on_host)["words"]
+    synthetic_trace.made.cache_clear()
+    assert mine.delivered(place.on_host)["words"] == first
+    assert first[1].startswith("/usr/local/share/joulerig/files/")
+    other = own({"mine": {**entry, "synthetic": {**entry["synthetic"], "seed": 2}}})["mine"]
+    assert other.delivered(place.on_host)["words"][1] != first[1]
+
+
+def test_what_flowop_refuses_of_a_synthetic_trace_is_told(own):
+    shares = {"write_share": 0.8, "unlink_share": 0.3}
+    mine = own({"mine": {"engine": "replay", "synthetic": shares}})["mine"]
+    with pytest.raises(UserError, match=r"--write-share, --unlink-share: 0\.8, 0\.3"):
+        mine.files()
+
+
 def test_options_of_a_job_are_put_where_they_override(own):
     mine = own({"mine": {"engine": "fio", "job": "my.fio", "options": {"bs": "8k", "direct": True}}})["mine"]
     assert mine.delivered(place.on_host) == {
@@ -156,6 +180,10 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
         ({"mine": {"engine": "sync", "pace_seconds": 1, "rate": 1}}, "mine: pace_seconds and rate; allowed: one of them"),
         ({"mine": {"engine": "sync", "threat": 2}}, "mine: unknown key 'threat'; allowed: block_bytes, call"),
         ({"mine": {"engine": "replay", "trace": "my.trace", "timed": True, "speed": 2}}, "mine: timed and speed"),
+        ({"mine": {"engine": "replay"}}, "mine: neither of trace and synthetic; allowed: one of them"),
+        ({"mine": {"engine": "replay", "trace": "my.trace", "synthetic": {"ops": 5}}}, "mine: both of trace and synthetic"),
+        ({"mine": {"engine": "replay", "synthetic": {"sync_share": 2}}}, "mine.synthetic.sync_share"),
+        ({"mine": {"engine": "replay", "synthetic": {"file_bytes": "many"}}}, "mine.synthetic.file_bytes"),
         ({"mine": {"engine": "replay", "trace": "none.trace"}}, "mine: 'none.trace': no such file"),
         ({"mine": {"engine": "program", "program": "postmar"}}, "mine: 'postmar' is unknown; nearest is 'postmark'"),
         ({"mine": {"engine": "program", "program": "program"}}, "mine: 'program' is unknown"),

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Traces that are drawn instead of recorded: `flowop generate`, its result kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from rig import files, paths
+from rig.errors import Strict, UserError
+from rig.workloads import place
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Sizes = Annotated[str, Field(pattern=r"^([0-9]+|gamma:[0-9.]+:[0-9.]+)$")]
+
+
+class Synthetic(Strict):
+    """What a trace is drawn from, as docs/workloads.md tells; what is not given is as `flowop generate` has
+    it. `sync_share`: of the writes, those that an fsync follows.
+    """
+
+    ops: PositiveInt | None = None
+    write_share: Share | None = None
+    unlink_share: Share | None = None
+    sync_share: Share | None = None
+    files: PositiveInt | None = None
+    file_bytes: Sizes | None = None
+    io_bytes: Sizes | None = None
+    threads: PositiveInt | None = None
+    rate: PositiveFloat | None = None
+    seed: PositiveInt | None = None
+
+    def words(self) -> tuple[str, ...]:
+        """The options of `flowop generate`."""
+        told = self.model_dump(exclude_none=True)
+        return tuple(
+            word for key, value in told.items() for word in (f"--{key.replace('_', '-')}", f"{value}")
+        )
+
+    def path(self) -> Path:
+        """Where the trace is, or will be: the same settings, the same place."""
+        digest = hashlib.sha256(" ".join(self.words()).encode()).hexdigest()[:12]
+        return paths.cache() / "traces" / f"synthetic-{digest}.trace"
+
+
+@cache
+def made(synthetic: Synthetic) -> Path:
+    """The trace, drawn by this checkout's flowop. Raises UserError where that refuses, or is not built."""
+    command = ["generate", *synthetic.words()]
+    try:
+        done = subprocess.run([place.flowop(), *command], capture_output=True, text=True)
+    except FileNotFoundError:
+        raise UserError(f"{paths.short(place.flowop())}: not built; 'make build' builds it") from None
+    if done.returncode:
+        raise UserError(" ".join(done.stderr.split()))
+    path = synthetic.path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.replace(path, done.stdout)
+    return path
