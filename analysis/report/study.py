@@ -94,17 +94,11 @@ def _ratio_over_time(campaign: Campaign) -> Svg | None:
     """Operations a second of f2fs over those of ext4, in windows of a second, over the run."""
     drawn: list[tuple[str, np.ndarray, np.ndarray]] = []
     for where, f2fs, ext4 in f2fs_supercap.pairs(campaign):
-        works = [
-            [work for run in runs if (work := f2fs_supercap.work_of(run)) is not None]
-            for runs in (f2fs, ext4)
-        ]
-        if all(works):
-            windows = min(len(work.ops_per_second) for of_one in works for work in of_one)
-            top, bottom = (
-                np.mean([work.ops_per_second[:windows] for work in of_one], axis=0) for of_one in works
-            )
-            ratio = np.divide(top, bottom, out=np.full(windows, np.nan), where=bottom > 0)
-            drawn.append((where, works[0][0].instants[:windows], ratio))
+        works = {run.id: work for run in (*f2fs, *ext4) if (work := f2fs_supercap.work_of(run)) is not None}
+        if of_blocks := f2fs_supercap.over_run(f2fs, ext4, works):
+            windows = min(len(ratio) for _, _, ratio in of_blocks)
+            ratio = np.mean([ratio[:windows] for _, _, ratio in of_blocks], axis=0)
+            drawn.append((where, of_blocks[0][1][:windows], ratio))
     if not drawn:
         return None
     with mpl.rc_context(STYLE):
@@ -247,7 +241,7 @@ _FIGURES: dict[str, tuple[tuple[Draw, str], ...]] = {
     f2fs_supercap.NAME: (
         (
             _ratio_over_time,
-            "Operations a second of f2fs over those of ext4 while the load runs; means over the runs.",
+            "Operations a second of f2fs over those of ext4 while the load runs; means over the blocks.",
         ),
     ),
     nvmm_fs.NAME: (

@@ -8,14 +8,17 @@ of free node numbers, so today the question is whether the fall is still there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis import over_time, power, run_file
 from analysis.over_time import WorkOverTime
 from analysis.results import Campaign, ResultsError, Run
+from analysis.statistics import trend
 from analysis.studies import claims
 from analysis.studies.claims import Claim, Verdict
 
@@ -26,6 +29,7 @@ FACTORS = ("drive", "filesystem", "workload", "write_cache")
 BEGINS = Claim("begins", "At first f2fs does 1.06 times the operations of ext4.")
 ENDS = Claim("ends", "At last f2fs does 0.67 times the operations of ext4.")
 FALLS = Claim("falls", "Over the run f2fs falls behind ext4.")
+THROUGHOUT = Claim("throughout", "The ratio of f2fs to ext4 falls throughout the run.")
 SEARCH = Claim(
     "search", "The search for free node numbers takes a larger share of fsync where a flush costs less."
 )
@@ -42,7 +46,8 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
     for where, f2fs, ext4 in pairs(campaign):
         runs = [*f2fs, *ext4]
         why = claims.paced_by_host(campaign, runs)
-        ends = {run.id: found for run in runs if (found := _ends(run)) is not None}
+        works = {run.id: work for run in runs if (work := work_of(run)) is not None}
+        ends = {run: found for run, work in works.items() if (found := _ends(work)) is not None}
         if len(ends) < len(runs):
             why = why or "a run told nothing of itself while it ran"
         begin, end, fall = (
@@ -55,8 +60,56 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
             claims.near(BEGINS, where, begin, 1.06, BEGIN_MARGIN, why),
             claims.near(ENDS, where, end, 0.67, END_MARGIN, why),
             claims.greater(FALLS, where, fall, "above 1: ratio at first, over at last", why),
+            _trend(where, f2fs, ext4, works, why),
         ]
     return told + list(_search(campaign))
+
+
+def _trend(
+    where: str, f2fs: Sequence[Run], ext4: Sequence[Run], works: Mapping[str, WorkOverTime], why: str
+) -> Verdict:
+    """Over all windows of the run: Mann and Kendall's test and Sen's slope of the ratio's logarithm, blocks
+    as groups, the memory of the series allowed for.
+    """
+    expected = "above 1: ratio at first over at last, by Sen's slope over all windows"
+    found = [
+        (instants[ratio > 0], np.log(ratio[ratio > 0]))
+        for _, instants, ratio in over_run(f2fs, ext4, works)
+        if (ratio > 0).any()
+    ]
+    inflation = float(np.mean([trend.inflation(values) for _, values in found])) if found else 1.0
+    of_it = trend.of_groups(found, inflation)
+    if of_it is None:
+        return claims.not_told(THROUGHOUT, where, why or "the windows are too few for a trend", expected)
+    span = max(float(instants[-1] - instants[0]) for instants, _ in found)
+    value, low, high = (
+        None if slope is None else math.exp(-slope * span) for slope in (of_it.slope, of_it.high, of_it.low)
+    )
+    effect = claims.Effect(value, low, high, len(found))
+    verdict = claims.greater(THROUGHOUT, where, effect, expected, why)
+    measured = f"p {of_it.p:.2g} of no trend, {sum(len(values) for _, values in found)} windows"
+    return replace(verdict, why="; ".join(filter(None, (measured, verdict.why))))
+
+
+def over_run(
+    f2fs: Sequence[Run], ext4: Sequence[Run], works: Mapping[str, WorkOverTime]
+) -> list[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
+    """Block, seconds since the load began, operations a second of f2fs over those of ext4, of those windows
+    that all runs of the block have; NaN where ext4 did none. `works`: by run; a block with a run that is not
+    among them is left out.
+    """
+    found = []
+    for block in sorted({run.block for run in f2fs} & {run.block for run in ext4}):
+        top, bottom = ([works.get(run.id) for run in runs if run.block == block] for runs in (f2fs, ext4))
+        if None in top or None in bottom:
+            continue
+        windows = min(len(work.instants) for work in (*top, *bottom))
+        above, below = (
+            np.mean([work.ops_per_second[:windows] for work in of_one], axis=0) for of_one in (top, bottom)
+        )
+        ratio = np.divide(above, below, out=np.full(windows, np.nan), where=below > 0)
+        found.append((block, top[0].instants[:windows], ratio))
+    return found
 
 
 def _search(campaign: Campaign) -> Iterator[Verdict]:
@@ -117,13 +170,10 @@ def work_of(run: Run) -> WorkOverTime | None:
     return None if found is None else found.work
 
 
-def _ends(run: Run) -> tuple[float, float] | None:
+def _ends(work: WorkOverTime) -> tuple[float, float] | None:
     """Mean operations a second of the first and of the last tenth of a run's windows, one window at least;
-    None where they are not known, or none was done.
+    None where none was done.
     """
-    work = work_of(run)
-    if work is None:
-        return None
     rates = work.ops_per_second
     part = max(1, len(rates) // TENTHS)
     begin, end = float(np.mean(rates[:part])), float(np.mean(rates[-part:]))

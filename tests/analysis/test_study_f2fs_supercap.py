@@ -68,6 +68,27 @@ def test_a_fall_where_flushes_are_free_is_told_from_none_where_they_are_not(camp
     assert found["falls", "write back"].where == "nvme-plp, write back, varmail"
 
 
+def test_a_fall_throughout_the_run_is_a_trend_of_its_windows(campaign):
+    found = told(changed(campaign, lambda cache: (1.06, 0.67) if cache == "write through" else (0.9, 0.9)))
+    falling, level = found["throughout", "write through"], found["throughout", "write back"]
+    assert falling.verdict == HOLDS
+    # from the middle of the first window to that of the last, on the logarithm's mean slope
+    assert falling.effect.value == pytest.approx(1.06 / 0.67, rel=0.03)
+    assert falling.effect.low < falling.effect.value < falling.effect.high
+    assert float(falling.why.split()[1]) < 0.001
+    assert level.verdict != HOLDS
+    assert level.effect.value == pytest.approx(1.0, abs=0.01)
+
+
+def test_blocks_of_different_levels_are_no_trend(campaign):
+    whole = changed(campaign, lambda cache: (0.9, 0.9))
+    for run in whole.runs:
+        if run.filesystem == "f2fs":
+            frame = progress.read(run.folder)
+            progress.write(frame.with_columns(ops=(pl.col("ops") * run.block)), run.folder)
+    assert told(whole)["throughout", "write back"].effect.value == pytest.approx(1.0, abs=0.01)
+
+
 def test_an_f2fs_that_gains_denies_the_fall(campaign):
     found = told(changed(campaign, lambda cache: (0.7, 1.1)))
     assert {verdict.verdict for key, verdict in found.items() if key[0] == "falls"} == {DOES_NOT}
@@ -91,7 +112,7 @@ def test_runs_that_told_nothing_while_they_ran(campaign):
 def test_the_report_draws_the_ratio_over_the_run(campaign):
     page = document.html(changed(campaign, lambda cache: (1.06, 0.67)))
     assert "F2FS&#39;s fsync" in page or "F2FS's fsync" in page
-    assert "means over the runs" in page
+    assert "means over the blocks" in page
 
 
 def test_one_file_system_alone_has_no_ratio(campaign):
@@ -128,7 +149,7 @@ def test_what_the_study_knows_nothing_of_is_judged_apart(at_two_fill_levels):
     assert found["falls", "nvme-plp, varmail, fill 0.9"].verdict == HOLDS
     assert found["ends", "nvme-plp, varmail, fill 0.9"].effect.value == pytest.approx(0.67, rel=0.05)
     assert found["ends", "nvme-plp, varmail, fill 0"].effect.value == pytest.approx(1.0, rel=0.01)
-    assert len(found) == 6
+    assert len(found) == 8
     assert set(comparison_tables.claims(at_two_fill_levels, ())["where"]) == {where for _, where in found}
 
 
