@@ -123,7 +123,7 @@ def _ratio_over_time(campaign: Campaign) -> Svg | None:
 
 
 def _placements(campaign: Campaign) -> Svg | None:
-    """MB/s, seeks per MiB and J/MB of each use of the journal, a bar each; runs as points."""
+    """MB/s, seeks and journal updates per MiB, J/MB by use of the journal, a bar each; runs as points."""
     bars = [
         (f"{name}\n{mine.where}", runs)
         for mine in journal_placement.placements(campaign)
@@ -138,7 +138,8 @@ def _placements(campaign: Campaign) -> Svg | None:
         return None
     panels = (
         ("MB/s", journal_placement.mb_per_second),
-        ("seeks per MiB", lambda run: journal_placement.seeks_per_mib(campaign, run)),
+        ("seeks\nper MiB", lambda run: journal_placement.seeks_per_mib(campaign, run)),
+        ("journal updates\nper MiB", journal_placement.updates_per_mib),
         ("J/MB", journal_placement.joules_per_mb),
     )
     with mpl.rc_context(STYLE):

@@ -25,6 +25,7 @@ AMORTISED = 2.0  # writes for each sync, from which on commits are shared
 SEEKS = Claim("seeks", "An external journal removes the seeks between data and journal.")
 EXTERNAL = Claim("external", "With an external journal more is written in a second.")
 AMORTISE = Claim("amortise", "With a commit for many writes more is written in a second.")
+UPDATES = Claim("updates", "With a commit for many writes the journal is updated less often.")
 ORDER = Claim("order", "Amortised commits give more than an external journal.", "inferred")
 ENERGY = Claim("energy", "With an external journal a megabyte takes less energy.", "inferred")
 
@@ -70,6 +71,14 @@ def seeks_per_mib(campaign: Campaign, run: Run) -> float | None:
     return sum(counted[drive]["seeks"] for drive in drives) / (written / MIB)
 
 
+def updates_per_mib(run: Run) -> float | None:
+    """Journal transactions for each MiB that the load wrote; None where the kernel tells none (jbd2 does)."""
+    counted = run.io.get("iod")
+    transactions = counted.journal_transactions if counted else None
+    written = run.performance.write_bytes if run.performance else None
+    return transactions / (written / MIB) if transactions is not None and written else None
+
+
 def joules_per_mb(run: Run) -> float | None:
     """Of all drives of the run, the journal's too."""
     ai = run.result.ai_mb_per_joule if run.result else None
@@ -109,6 +118,17 @@ def _of(campaign: Campaign, mine: Placements) -> Iterator[Verdict]:
                 ORDER, where, mine.amortised, external, mb_per_second, "MB/s, amortised over external"
             )
     if mine.amortised:
+        counted = [run for run in (*mine.internal, *mine.amortised) if updates_per_mib(run)]
+        if mine.internal and len(counted) == len(mine.internal) + len(mine.amortised):
+            yield greater(
+                UPDATES,
+                mine.where,
+                mine.internal,
+                mine.amortised,
+                updates_per_mib,
+                "journal updates per MiB, each over amortised",
+                paced=False,
+            )
         yield greater(
             AMORTISE, mine.where, mine.amortised, mine.internal, mb_per_second, "MB/s, amortised over each"
         )

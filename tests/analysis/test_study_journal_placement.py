@@ -32,7 +32,7 @@ def campaign(tmp_path):
     return results.load(folder)
 
 
-def changed(campaign, mb_per_second, seeks_per_mib, bound=0.9, counted=True):
+def changed(campaign, mb_per_second, seeks_per_mib, bound=0.9, counted=True, writes_a_commit=16):
     """Runs of A, B and C with so many MB/s, and seeks for each MiB, of the data's drive."""
     rng = np.random.default_rng(3)
     runs = []
@@ -59,7 +59,13 @@ def changed(campaign, mb_per_second, seeks_per_mib, bound=0.9, counted=True):
         result = dataclasses.replace(
             run.result, joules=60.0, ai_mb_per_joule=written / 1e6 / 60, device_bound_fraction=bound
         )
-        runs.append(dataclasses.replace(run, performance=performance, result=result))
+        transactions = (
+            round(written / MIB / (writes_a_commit if run.workload == MANY else 1)) if counted else None
+        )
+        block = dataclasses.replace(run.io["host"], source="iod", journal_transactions=transactions)
+        runs.append(
+            dataclasses.replace(run, performance=performance, result=result, io={**run.io, "iod": block})
+        )
     definition = {**campaign.definition, "study": "journal_placement"}
     return dataclasses.replace(campaign, runs=tuple(runs), definition=definition)
 
@@ -74,8 +80,9 @@ def told(campaign):
 def test_remedies_that_help_are_told_so_and_by_how_much(campaign):
     found = told(changed(campaign, *HELPED))
     assert {key: one.verdict for key, one in found.items()} == dict.fromkeys(
-        ("seeks", "external", "energy", "order", "amortise"), HOLDS
+        ("seeks", "external", "energy", "order", "updates", "amortise"), HOLDS
     )
+    assert found["updates"].effect.value == pytest.approx(16, rel=0.05)
     assert found["external"].effect.value == pytest.approx(77 / 40, rel=0.01)
     assert found["order"].effect.value == pytest.approx(110 / 77, rel=0.01)
     assert found["seeks"].where == "sata-plp, ext4, journal on nvme-plp"
@@ -109,16 +116,24 @@ def test_seeks_that_nobody_counted_cannot_be_told(campaign):
 
 def test_speed_is_not_judged_where_the_processor_sets_the_pace_and_seeks_are(campaign):
     found = told(changed(campaign, *HELPED, bound=0.2))
-    assert {key: one.verdict for key, one in found.items() if key != "seeks"} == dict.fromkeys(
-        ("external", "energy", "order", "amortise"), OPEN
-    )
-    assert found["seeks"].verdict == HOLDS
+    assert {
+        key: one.verdict for key, one in found.items() if key not in ("seeks", "updates")
+    } == dict.fromkeys(("external", "energy", "order", "amortise"), OPEN)
+    assert found["seeks"].verdict == found["updates"].verdict == HOLDS
+
+
+def test_commits_that_are_not_fewer_deny_the_claim(campaign):
+    assert told(changed(campaign, *HELPED, writes_a_commit=0.9))["updates"].verdict == DOES_NOT
+
+
+def test_updates_that_the_kernel_does_not_count_are_no_claim(campaign):
+    assert "updates" not in told(changed(campaign, *HELPED, counted=False))
 
 
 def test_a_campaign_of_internal_journals_alone_has_no_claim_on_external_ones(campaign):
     whole = changed(campaign, *HELPED)
     inside = tuple(run for run in whole.runs if run.factors["journal"] == "internal")
-    assert set(told(dataclasses.replace(whole, runs=inside))) == {"amortise"}
+    assert set(told(dataclasses.replace(whole, runs=inside))) == {"updates", "amortise"}
 
 
 def test_the_report_draws_the_placements(campaign):
