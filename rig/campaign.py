@@ -36,8 +36,13 @@ from rig.virtuallab import image
 
 
 class Phases(Strict):
-    """Lengths of the phases that have one; prepare and precondition take what they take."""
+    """Lengths of the phases that have one; prepare and precondition take what they take.
 
+    `rest_seconds`: at the end of precondition, before idle: an SSD goes on for a while after the last write
+    (it folds its cache of single-level cells, collects garbage), which is no idle power.
+    """
+
+    rest_seconds: NonNegativeInt = 5
     idle_seconds: NonNegativeInt = 5
     workload_seconds: PositiveInt = 60
     tail_seconds: NonNegativeInt = 5

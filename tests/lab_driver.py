@@ -69,7 +69,7 @@ class Lab:
             "question": "Does it hold?",
             "drives": ["nvme-consumer"],
             "replicates": 1,
-            "phases": {"idle_seconds": 1, "workload_seconds": 4, "tail_seconds": 1},
+            "phases": {"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 4, "tail_seconds": 1},
             **campaign,
         }
         play = {

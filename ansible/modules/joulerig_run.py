@@ -199,6 +199,7 @@ def execute(p, result):
                 result["settings"]["fill"] = filler.fill(MOUNT_POINT, p["fill"])
             loading.lay_out()
             result["settings"]["caches"] = pagecache.drop(folder)
+            load.pause(p["phases"]["rest"])
         with recorder.phase("idle"):
             load.pause(p["phases"]["idle"])
         recorder.begin("workload")

@@ -474,7 +474,7 @@ def run(capsys, **more):
         "members": [{"name": "hdd-1", **declared(1)}],
         "filesystem": {"name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": []},
         "scheduler": "bfq", "workload": {"name": "j", "tool": "fio", "job": "[j]\n"},
-        "phases": {"idle": 0, "workload": 1, "tail": 0}, "seed": 1, "clock_server": "127.0.0.1:1",
+        "phases": {"rest": 0, "idle": 0, "workload": 1, "tail": 0}, "seed": 1, "clock_server": "127.0.0.1:1",
         "agent_socket": "/nonexistent/iod.sock", **more,
     }  # fmt: skip
     return call(joulerig_run, capsys, **arguments)

@@ -39,6 +39,7 @@ def campaign(lab: Lab) -> dict[str, Any]:
             {"drive": "nvme-consumer", "filesystem": "f2fs", "scheduler": "none", "reason": "seen with ext4"},
         ],
         waveforms={"max_megabytes": 4},
+        phases={"rest_seconds": 3, "idle_seconds": 1, "workload_seconds": 4, "tail_seconds": 1},
     )
     done = lab.rig("run", str(playbook))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif("JOULERIG_ARRAYS" not in os.environ, reason="make test-arrays runs these"),
 ]
 
-SHORT = {"idle_seconds": 1, "workload_seconds": 3, "tail_seconds": 1}
+SHORT = {"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 3, "tail_seconds": 1}
 ERROR_BAR_PERCENT = 1.0
 DISKS = ("ehdd-1", "ehdd-2", "ehdd-3")
 

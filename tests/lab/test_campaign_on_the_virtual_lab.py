@@ -16,7 +16,9 @@ import pytest
 from lab_driver import BIN, FACTORS, ROOT, Lab
 from programs import wait_for
 
+from analysis import baseline, results
 from analysis.influx import Client
+from rig.virtuallab import profile
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
@@ -48,6 +50,15 @@ def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
     for run in executed(campaign):
         assert run["true_joules"] > 0
         assert abs(run["joules"] - run["true_joules"]) <= 0.01 * run["true_joules"], run["id"]
+
+
+def test_idle_power_is_that_of_a_drive_at_rest(lab, campaign):
+    """What the drive does with what was written to it, a second after the last write, is over by then."""
+    told = results.load(lab.results / campaign["campaign"]["id"])
+    idle = profile.load("sata-consumer").rails["5v"].idle_watts
+    measured = [baseline.of_run(run) for run in told.runs if run.drive == "sata-consumer" and run.counts]
+    assert len(measured) == 2
+    assert measured == [pytest.approx(idle, rel=0.02)] * 2
 
 
 def test_ai_is_work_over_energy(campaign):
@@ -171,7 +182,7 @@ def test_an_fsync_writes_what_it_was_measured_to_write(lab: Lab):
             "scheduler": ["none"],
             "workload": ["randwrite-fsync-paced"],
         },
-        phases={"idle_seconds": 1, "workload_seconds": 8, "tail_seconds": 1},
+        phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 8, "tail_seconds": 1},
     )
     done = lab.rig("run", str(playbook))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -196,7 +207,7 @@ def test_workloads_of_the_engine_come_to_the_host_and_load_its_drive(lab: Lab):
             "scheduler": ["none"],
             "workload": ["varmail", "overwrite-fsync-paced"],
         },
-        phases={"idle_seconds": 1, "workload_seconds": 8, "tail_seconds": 1},
+        phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 8, "tail_seconds": 1},
     )
     done = lab.rig("run", str(playbook), timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -224,7 +235,7 @@ def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
     playbook = lab.playbook(
         name="cut-off",
         factors={**FACTORS, "workload": ["varmail"]},
-        phases={"idle_seconds": 0, "workload_seconds": 600, "tail_seconds": 0},
+        phases={"rest_seconds": 0, "idle_seconds": 0, "workload_seconds": 600, "tail_seconds": 0},
     )
 
     def left_on_the_host() -> str:

@@ -110,7 +110,7 @@ def test_what_an_instrument_loses_is_in_the_ledger_and_the_bounds_and_makes_the_
         drives=["nvme-consumer"],
         factors=FACTORS,
         replicates=2 if LONG else 1,
-        phases={"idle_seconds": 10, "workload_seconds": 20, "tail_seconds": 1},
+        phases={"rest_seconds": 0, "idle_seconds": 10, "workload_seconds": 20, "tail_seconds": 1},
     )
     done = lab.rig("run", str(playbook), inventory=broken)
     assert done.returncode != 0

@@ -31,7 +31,7 @@ def campaign(lab: Lab, name: str, filesystems: list[str], **asked: Any) -> dict[
         name=name,
         drives=[DRIVE],
         factors={"filesystem": filesystems, "scheduler": ["none"], "workload": ["randwrite-fsync"]},
-        phases={"idle_seconds": 1, "workload_seconds": 2, "tail_seconds": 1},
+        phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 2, "tail_seconds": 1},
         order="as-written",
         precondition={**ASKED, **asked},
     )

@@ -125,7 +125,7 @@ def test_what_a_host_is_told_of_a_run(journal, bench):
     told = engine.arguments(journal, run, bench)
     assert told["run"] == run["id"]
     assert told["filesystem"]["mkfs"][0] == f"mkfs.{run['filesystem']}"
-    assert told["phases"] == {"idle": 5, "workload": 60, "tail": 5}
+    assert told["phases"] == {"rest": 5, "idle": 5, "workload": 60, "tail": 5}
     assert told["clock_server"] == "192.0.2.1:12300"
     assert "[global]" not in told["workload"]["job"]
 
