@@ -54,7 +54,7 @@ def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
 
 def test_idle_power_is_that_of_a_drive_at_rest(lab, campaign):
     """What the drive does with what was written to it, a second after the last write, is over by then."""
-    told = results.load(lab.results / campaign["campaign"]["id"])
+    told = results.load(lab.results / campaign["campaign"])
     idle = profile.load("sata-consumer").rails["5v"].idle_watts
     measured = [baseline.of_run(run) for run in told.runs if run.drive == "sata-consumer" and run.counts]
     assert len(measured) == 2
