@@ -46,6 +46,8 @@ def main():
     p = module.params
     result = {"changed": p["start"], "status": "ok", "reason": "", "kernel": kernel.running()}
     try:
+        if result["kernel"]["of_rig"]:
+            kernel.reached()
         if p["start"]:
             with drive.HostLock(LOCK_SECONDS):
                 kernel.start(p["release"])

@@ -10,7 +10,10 @@ from typing import Any
 from rig import wait
 from rig.kernels import INSTALLED
 
-BOOT_SECONDS = 600.0  # from one kernel to the other, services and all; a virtual host without KVM takes 90
+# From one kernel to the other, services and all: a virtual host without KVM takes 90; or back again, where it
+# could not be reached for three minutes (joulerig-kernel-guard.service).
+BOOT_SECONDS = 600.0
+ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,23 @@ class Boots:
         if self._is(level):
             return None
         wanted = "" if level == INSTALLED else self._ready[level].release
-        self._say(f"[{self._host}] starting kernel {level!r}" + (f", {wanted}" if wanted else ""))
+        for attempt in range(ATTEMPTS):
+            again = ", once more" if attempt else ""
+            self._say(f"[{self._host}] starting kernel {level!r}{f', {wanted}' if wanted else ''}{again}")
+            if answer := self._start(level, wanted):
+                return answer
+            if self._is(level):
+                return None
+            told = (
+                f"{self._running['release']} with {self._running['tick_hertz']} ticks a second runs instead"
+            )
+            if self._running["of_rig"]:  # it did start; else the host came back from where nobody reached it
+                break
+        return self._never(level, "failed", told)
+
+    def _start(self, level: str, wanted: str) -> dict[str, Any] | None:
+        """Boot, and find out what runs then; an answer as that of `ensure` where that does not come about."""
+        assert self._running is not None
         before, self._running = self._running["boot_id"], None
         told = self._call({"start": True, "release": wanted})
         if told.get("status") != "ok":
@@ -75,11 +94,6 @@ class Boots:
 
         if not wait.until(booted, BOOT_SECONDS, 2.0):
             return self._never(level, "failed", f"not back {BOOT_SECONDS:g} s after it started this kernel")
-        if not self._is(level):
-            told = (
-                f"{self._running['release']} with {self._running['tick_hertz']} ticks a second runs instead"
-            )
-            return self._never(level, "failed", told)
         return None
 
     def _is(self, level: str) -> bool:

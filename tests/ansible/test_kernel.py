@@ -7,6 +7,7 @@ import pytest
 
 from ansible.module_utils.joulerig import kernel
 from ansible.module_utils.joulerig.tools import Failed, Refused
+from rig import paths
 
 RELEASE = "6.1.1-hz100-a"
 
@@ -55,6 +56,14 @@ def test_the_hosts_own_comes_back_by_a_reboot(fake, folder, tool):
     kernel.start("", str(folder), fake.system())
     assert later.read_text().endswith("systemctl reboot\n")
     assert not loaded.exists()
+
+
+def test_that_a_host_is_reached_is_noted_where_its_guard_looks(tmp_path):
+    kernel.reached(str(tmp_path / "reached"))
+    assert (tmp_path / "reached").exists()
+    unit = paths.ROOT / "ansible/roles/kernels/files/joulerig-kernel-guard.service"
+    assert f"test -e {kernel.REACHED} ||" in unit.read_text()
+    assert f"ConditionPathExists={kernel.FOLDER}/%v\n" in unit.read_text()
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ class Host:
         self.boots, self.calls, self.said = 0, [], []
         self.kernel = ("6.1.0-40-amd64", 250, False)
         self.refuses, self.stays = "", False
+        self.unreached = 0  # so many starts end in the host's own kernel again
         self.ticks = {one.release: one.tick_hertz for one in READY.values()}
 
     def call(self, arguments):
@@ -134,6 +135,9 @@ class Host:
             if not self.stays:
                 self.boots += 1
                 wanted = arguments["release"]
+                if wanted and self.unreached:
+                    self.unreached -= 1
+                    wanted = ""
                 self.kernel = (wanted, self.ticks[wanted], True) if wanted else ("6.1.0-40-amd64", 250, False)
         return {"status": "ok", "reason": "", "kernel": told}
 
@@ -175,6 +179,27 @@ def test_a_kernel_with_another_tick_is_not_the_one():
     answer = host.of().ensure("hz100")
     assert answer["status"] == "failed"
     assert "6.1.1-hz100-a with 250 ticks a second" in answer["reason"]
+    assert host.boots == 1
+
+
+def test_a_kernel_under_which_a_host_was_not_reached_is_started_once_more():
+    host = Host()
+    host.unreached = 1
+    boots = host.of()
+    assert boots.ensure("hz100") is None
+    assert boots.release == "6.1.1-hz100-a"
+    assert [text.endswith("once more") for text in host.said] == [False, True]
+
+
+def test_a_kernel_under_which_a_host_is_never_reached():
+    host = Host()
+    host.unreached = 9
+    boots = host.of()
+    answer = boots.ensure("hz100")
+    assert answer["status"] == "failed"
+    assert "6.1.0-40-amd64 with 250 ticks a second runs instead" in answer["reason"]
+    assert host.boots == 2
+    assert boots.ensure("installed") is None
 
 
 def test_a_host_that_does_not_come_back(monkeypatch):

@@ -13,6 +13,9 @@ from ansible.module_utils.joulerig.drive import Host
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 FOLDER = "/var/lib/joulerig/kernels"
+REACHED = (
+    "/run/joulerig-kernel-reached"  # joulerig-kernel-guard.service: without it the host leaves the kernel
+)
 DELAY_SECONDS = 2  # until the host goes, so that the answer is out by then
 
 
@@ -26,6 +29,12 @@ def running(folder=FOLDER, system=None):
         "boot_id": system.read(f"{system.proc}/sys/kernel/random/boot_id"),
         "of_rig": os.path.isdir(os.path.join(folder, release)),
     }
+
+
+def reached(path=REACHED):
+    """Note that the controller reaches this host under the kernel that runs."""
+    with open(path, "w"):
+        pass
 
 
 def tick_hertz(system, release, boot="/boot"):
