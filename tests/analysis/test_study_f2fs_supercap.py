@@ -17,19 +17,23 @@ from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 CACHES = ("write back", "write through")
 
 
-@pytest.fixture
-def campaign(tmp_path):
-    folder = simulated_campaign.build(
-        tmp_path / "c",
+def built(folder, extra_factors):
+    simulated_campaign.build(
+        folder,
         drives=("nvme-plp",),
         filesystems=("ext4", "f2fs"),
         schedulers=("none",),
         workloads=("varmail",),
         replicates=3,
-        extra_factors={"write_cache": CACHES},
+        extra_factors=extra_factors,
         traces=True,
     )
     return results.load(folder)
+
+
+@pytest.fixture
+def campaign(tmp_path):
+    return built(tmp_path / "c", {"write_cache": CACHES})
 
 
 def changed(campaign, ratio, bound=0.9, told=True):
@@ -123,17 +127,7 @@ def test_one_file_system_alone_has_no_ratio(campaign):
 @pytest.fixture
 def at_two_fill_levels(tmp_path):
     """A campaign in which f2fs falls behind on a full file system alone."""
-    folder = simulated_campaign.build(
-        tmp_path / "c",
-        drives=("nvme-plp",),
-        filesystems=("ext4", "f2fs"),
-        schedulers=("none",),
-        workloads=("varmail",),
-        replicates=3,
-        extra_factors={"fill": ("0", "0.9"), "kernel": ("hz100",)},
-        traces=True,
-    )
-    whole = results.load(folder)
+    whole = built(tmp_path / "c", {"fill": ("0", "0.9"), "kernel": ("hz100",)})
     runs = []
     for fill, ratio in (("0", (1.0, 1.0)), ("0.9", (1.06, 0.67))):
         part = dataclasses.replace(
