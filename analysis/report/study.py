@@ -94,7 +94,7 @@ def _ratio_over_time(campaign: Campaign) -> Svg | None:
     """Operations a second of f2fs over those of ext4, in windows of a second, over the run."""
     drawn: list[tuple[str, np.ndarray, np.ndarray]] = []
     for where, f2fs, ext4 in f2fs_supercap.pairs(campaign):
-        works = {run.id: work for run in (*f2fs, *ext4) if (work := f2fs_supercap.work_of(run)) is not None}
+        works = f2fs_supercap.works_of([*f2fs, *ext4])
         if of_blocks := f2fs_supercap.over_run(f2fs, ext4, works):
             windows = min(len(ratio) for _, _, ratio in of_blocks)
             ratio = np.mean([ratio[:windows] for _, _, ratio in of_blocks], axis=0)

@@ -46,7 +46,7 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
     for where, f2fs, ext4 in pairs(campaign):
         runs = [*f2fs, *ext4]
         why = claims.paced_by_host(campaign, runs)
-        works = {run.id: work for run in runs if (work := work_of(run)) is not None}
+        works = works_of(runs)
         ends = {run: found for run, work in works.items() if (found := _ends(work)) is not None}
         if len(ends) < len(runs):
             why = why or "a run told nothing of itself while it ran"
@@ -161,7 +161,12 @@ def pairs(campaign: Campaign) -> Iterator[tuple[str, list[Run], list[Run]]]:
             yield where, of_both["f2fs"], of_both["ext4"]
 
 
-def work_of(run: Run) -> WorkOverTime | None:
+def works_of(runs: Sequence[Run]) -> dict[str, WorkOverTime]:
+    """By run, of those whose files tell: what the load did in windows of a second."""
+    return {run.id: work for run in runs if (work := _work_of(run)) is not None}
+
+
+def _work_of(run: Run) -> WorkOverTime | None:
     """What the run's load did in windows of a second; None where its files do not tell."""
     try:
         found = over_time.of_run(run)

@@ -118,8 +118,7 @@ def _of(campaign: Campaign, mine: Placements) -> Iterator[Verdict]:
                 ORDER, where, mine.amortised, external, mb_per_second, "MB/s, amortised over external"
             )
     if mine.amortised:
-        counted = [run for run in (*mine.internal, *mine.amortised) if updates_per_mib(run)]
-        if mine.internal and len(counted) == len(mine.internal) + len(mine.amortised):
+        if mine.internal and all(updates_per_mib(run) for run in (*mine.internal, *mine.amortised)):
             yield greater(
                 UPDATES,
                 mine.where,

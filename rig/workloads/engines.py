@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from rig import definitions, paths
+from rig import definitions
 from rig.errors import Strict, UserError, validate
 from rig.lab import Name, Package
 from rig.workloads import kernel_source, place, synthetic_trace
@@ -62,12 +62,6 @@ def _comment(path: Path) -> str:
     return ""
 
 
-def _built_flowop() -> Path:
-    if not place.flowop().exists():
-        raise UserError(f"{paths.short(place.flowop())}: not built; 'make build' builds it")
-    return place.flowop()
-
-
 class Fio(Workload):
     """A fio job file; `options` are put at the end of each of its jobs, where they override."""
 
@@ -115,7 +109,7 @@ class _OfFlowop(Workload):
     tool: ClassVar = "flowop"
 
     def files(self) -> list[Path]:
-        return [_built_flowop()]
+        return [place.built_flowop()]
 
     def _command(self, where: Where, words: list[str], texts: dict[str, str] | None = None) -> dict[str, Any]:
         return {"tool": self.tool, "program": where(place.flowop()), "words": words, "texts": texts or {}}
@@ -217,7 +211,7 @@ class Replay(_OfFlowop):
         return self.model_copy(update={"trace": str(place.file_in(folder, self.trace))})
 
     def files(self) -> list[Path]:
-        return [_built_flowop(), self._file()]
+        return [place.built_flowop(), self._file()]
 
     def _file(self) -> Path:
         return synthetic_trace.made(self.synthetic) if self.synthetic else Path(self.trace)

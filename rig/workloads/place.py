@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig import definitions, files, paths
+from rig.errors import UserError
 
 SHARE = "/usr/local/share/joulerig"
 
@@ -50,6 +51,13 @@ def file_in(folder: Path, value: str) -> Path:
 def flowop() -> Path:
     """The workload engine of this checkout."""
     return paths.program("flowop")
+
+
+def built_flowop() -> Path:
+    """The same. Raises UserError where it is not built."""
+    if not flowop().exists():
+        raise UserError(f"{paths.short(flowop())}: not built; 'make build' builds it")
+    return flowop()
 
 
 def common_code() -> Path:

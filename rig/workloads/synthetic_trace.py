@@ -51,11 +51,8 @@ class Synthetic(Strict):
 @cache
 def made(synthetic: Synthetic) -> Path:
     """The trace, drawn by this checkout's flowop. Raises UserError where that refuses, or is not built."""
-    command = ["generate", *synthetic.words()]
-    try:
-        done = subprocess.run([place.flowop(), *command], capture_output=True, text=True)
-    except FileNotFoundError:
-        raise UserError(f"{paths.short(place.flowop())}: not built; 'make build' builds it") from None
+    command = [place.built_flowop(), "generate", *synthetic.words()]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise UserError(" ".join(done.stderr.split()))
     path = synthetic.path()
