@@ -9,7 +9,7 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo test down clean
-.PHONY: test-unit test-c test-go test-python test-energy test-arrays test-workloads test-powercut test-powercut-guest
+.PHONY: test-unit test-c test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
@@ -72,6 +72,9 @@ test-energy: build ## Twenty runs on a virtual lab, measured against the truth
 
 test-arrays: build ## Drives of memory, external journals, arrays and emulated disks on a virtual lab
 	JOULERIG_ARRAYS=1 $(PYTEST) tests/lab/test_arrays_and_memory_on_the_virtual_lab.py
+
+test-kernels: build ## A campaign over two kernels on a virtual lab, one of which first comes up without a network
+	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py
 
 test-workloads: build ## Preconditioning, and programs of others as workloads, on a virtual lab
 	JOULERIG_WORKLOADS=1 $(PYTEST) tests/lab/test_precondition_on_the_virtual_lab.py tests/lab/test_programs_on_the_virtual_lab.py

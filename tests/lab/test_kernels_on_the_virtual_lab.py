@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign whose runs ask for kernels of the rig's, the first of which comes up where nobody can reach it.
+
+Of `make test-kernels`: kernels have to be built.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from lab_driver import Lab
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(4500),  # the kernels may have to be built
+    pytest.mark.skipif("JOULERIG_KERNELS" not in os.environ, reason="make test-kernels runs these"),
+]
+
+TICKS = {"hz100": 100, "hz1000": 1000}
+UNREACHABLE = "/var/lib/unreachable"
+# Takes the network away under the first of the rig's kernels that is started, and under no later one.
+UNIT = f"""[Unit]
+ConditionPathExists=/var/lib/joulerig/kernels/%v
+ConditionPathExists=!{UNREACHABLE}
+After=network-online.target
+Before=ssh.service
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c "uname -r >{UNREACHABLE}; sync {UNREACHABLE}; ip link set eth0 down"
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@pytest.fixture(scope="module")
+def started(lab: Lab) -> dict[str, Any]:
+    """Four runs in two blocks on two kernels: their results, what `rig run` printed, what the console showed."""
+    own = lab.ssh("uname -r").strip()
+    lab.ssh(
+        f"cat >/etc/systemd/system/unreachable.service <<'END'\n{UNIT}END\n"
+        "systemctl enable unreachable.service"
+    )
+    playbook = lab.playbook(
+        name="kernels",
+        drives=["sata-consumer"],
+        factors={
+            "filesystem": ["ext4"],
+            "scheduler": ["none"],
+            "workload": ["randwrite-fsync"],
+            "kernel": [*TICKS],
+        },
+        replicates=2,
+        seed=7,
+        phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 3, "tail_seconds": 0},
+    )
+    done = lab.rig("run", str(playbook), timeout=4400)
+    console = lab.folder / "var" / "lab" / "vhost1" / "console.log"
+    return {
+        "own": own,
+        "code": done.returncode,
+        "output": done.stdout + done.stderr,
+        "console": console.read_text(errors="replace"),
+        "unreachable": lab.ssh(f"cat {UNREACHABLE}").strip(),
+        **lab.results_of(),
+    }
+
+
+def test_every_run_ran_on_the_kernel_that_it_asked_for(lab, started):
+    assert started["code"] == 0, started["output"]
+    assert [run["status"] for run in started["runs"]] == ["ok"] * 4
+    for run in started["runs"]:
+        folder = lab.results / started["campaign"] / "runs" / run["id"]
+        ran = json.loads((folder / "settings.json").read_text())["host"]
+        assert ran["tick_hertz"] == TICKS[run["factors"]["kernel"]]
+        assert ran["kernel"] != started["own"]
+
+
+def test_a_host_that_nobody_reached_came_back_by_itself_and_was_started_once_more(started):
+    lines = [line for line in started["output"].splitlines() if "starting kernel" in line]
+    lost = started["unreachable"]
+    assert lost != started["own"]
+    assert lost in lines[0]  # the first that was started is the one that lost its network
+    assert lines[1].endswith(f"{lost}, once more")
+    assert sum("once more" in line for line in lines) == 1
+    assert "state DOWN" in started["console"]
+    assert "sysrq: Show Blocked State" in started["console"]
+
+
+def test_the_host_has_its_own_kernel_back_when_the_campaign_is_over(lab, started):
+    assert lab.ssh("uname -r").strip() == started["own"]
+    assert lab.ssh("systemctl is-active joulerig-kernel-guard.service || true").strip() == "inactive"
