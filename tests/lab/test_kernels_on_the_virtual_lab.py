@@ -39,7 +39,7 @@ WantedBy=multi-user.target
 
 @pytest.fixture(scope="module")
 def started(lab: Lab) -> dict[str, Any]:
-    """Four runs in two blocks on two kernels: their results, what `rig run` printed, what the console showed."""
+    """Four runs, two blocks on two kernels: results, what `rig run` printed, what the console showed."""
     own = lab.ssh("uname -r").strip()
     lab.ssh(
         f"cat >/etc/systemd/system/unreachable.service <<'END'\n{UNIT}END\n"
