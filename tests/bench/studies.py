@@ -31,17 +31,17 @@ FROM_THE_IO_PATH = {
     "journal_placement": ("seeks",),
     "nvmm_fs": ("bypass",),
 }
-MOST_SECONDS = 3600.0  # of one study
+MOST_SECONDS = 3600  # of one study
+TIMED_OUT = 124  # of coreutils' timeout
 
 
 def repeated(lab: Lab, name: str) -> dict[str, Any]:
     """Run a study's short form and build its report; its entry of studies.json, and `problems`."""
     before = set(lab.campaigns())
     began = time.monotonic()
-    command = [BIN / "rig", "run", "--short", ROOT / "playbooks" / f"{name}.yml"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=lab.environment, stdout=sys.stdout, stderr=sys.stderr, timeout=MOST_SECONDS
-    )
+    short = [BIN / "rig", "run", "--short", ROOT / "playbooks" / f"{name}.yml"]
+    command = ["timeout", "--signal=INT", "--kill-after=120", str(MOST_SECONDS), *short]
+    done = subprocess.run(command, cwd=ROOT, env=lab.environment, stdout=sys.stdout, stderr=sys.stderr)
     opened = sorted(set(lab.campaigns()) - before)
     if len(opened) != 1:
         return {
@@ -52,6 +52,8 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
     built = lab.rig("report", opened[0], "--format", "html,pdf")
     folder = lab.results / opened[0]
     problems = [] if built.returncode == 0 else [f"no report: {built.stderr.strip()}"]
+    if done.returncode == TIMED_OUT:
+        problems.append(f"ended after {MOST_SECONDS} s")
     campaign = results.load(folder)
     problems += [
         f"run {run.ordinal} is {run.status} without a reason"
