@@ -18,6 +18,7 @@ from rig import drive_state, engine, factors, kernels, lab, playbook, preconditi
 from rig.errors import UserError
 from rig.journal import Journal
 from rig.kernels.host import Boots, Ready
+from rig.memory_drives import MadeAgain
 
 RETURN_SECONDS = 180  # how long a host that went away may take to come back
 
@@ -35,6 +36,7 @@ class ActionModule(ActionBase):
             described = lab.load(Path(task_vars["inventory_file"]))
             journal = Journal(Path(self._task.args["folder"]))
             self._boots = self._boots_of(host, task_vars)
+            self._memory_drives = MadeAgain(described, partial(self._call, task_vars))
             with journal.executing():
                 try:
                     done = self._execute_all(journal, host, described, task_vars)
@@ -69,10 +71,7 @@ class ActionModule(ActionBase):
             for level, one in (self._task.args.get("kernels") or {}).items()
         }
 
-        def call(arguments):
-            return self._execute_module(
-                module_name="joulerig_kernel", module_args=arguments, task_vars=task_vars
-            )
+        call = partial(self._call, task_vars, "joulerig_kernel")
 
         def look():
             try:
@@ -82,6 +81,9 @@ class ActionModule(ActionBase):
                 return None
 
         return Boots(host, ready, call, look, lambda text: self._display.display(playbook.NOTE + text))
+
+    def _call(self, task_vars, module, arguments):
+        return self._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
 
     def _leave_as_found(self):
         """The host's own kernel runs again where its runs have ended; after an interruption the next
@@ -96,12 +98,11 @@ class ActionModule(ActionBase):
     def _execute(self, journal, run, described, task_vars):
         total = len(journal.runs())
 
-        def call(module, arguments):
-            return self._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
-
+        call = partial(self._call, task_vars)
         try:
             answer = (
                 self._boots.ensure(factors.kernel(run["factors"]))
+                or self._memory_drives.ensure(run, self._boots.boot)
                 or precondition.ensure(journal, run, described, partial(call, "joulerig_precondition"))
                 or self._load(journal, run, described, call)
             )

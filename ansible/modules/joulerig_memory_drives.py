@@ -8,7 +8,7 @@ short_description: Have the RAM block device and the emulated disks that are dec
 description:
   - Loads brd for a drive of interface ram, scsi_debug for drives with a serial scsi_debug-N.
   - A module that is loaded with other parameters is refused and left as it is.
-  - The drives are gone with a reboot.
+  - The drives are gone with a reboot; a campaign has those that its runs need made again.
 options:
   drives: {description: "Declared drives by name.", type: dict, required: true}
   emulated: {description: "How emulated disks are made: access_milliseconds.", type: dict}

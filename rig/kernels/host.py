@@ -48,6 +48,11 @@ class Boots:
         """Of the kernel that ran when the host was last asked; empty where it has to be asked again."""
         return self._running["release"] if self._running else ""
 
+    @property
+    def boot(self) -> str:
+        """Id of the boot in which the host was last asked; empty where it has to be asked again."""
+        return self._running["boot_id"] if self._running else ""
+
     def forget(self) -> None:
         """The host may have booted: ask it again."""
         self._running = None

@@ -17,6 +17,8 @@ import pytest
 import yaml
 from lab_driver import FACTORS, ROOT, Lab
 
+from rig import wait
+
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(900),
@@ -195,3 +197,21 @@ def test_emulated_disks_in_use_are_not_taken_down(lab: Lab, emulated):
         assert lab.ssh("mountpoint /mnt").strip() == "/mnt is a mountpoint"
     finally:
         lab.ssh("umount /mnt")
+
+
+def test_what_a_reboot_takes_away_is_made_again(lab: Lab, emulated):
+    before = lab.ssh("cat /proc/sys/kernel/random/boot_id")
+    lab.ssh("systemd-run --quiet --on-active=1 systemctl reboot")
+
+    def booted() -> bool:
+        done = lab.rig("lab", "ssh", "vhost1", "--", "cat /proc/sys/kernel/random/boot_id")
+        return done.returncode == 0 and done.stdout != before
+
+    assert wait.until(booted, 300, 5)
+    lab.ssh("systemctl is-system-running --wait || true")
+    assert "brd" not in lab.ssh("lsmod")
+    playbook = lab.playbook(name="again", drives=["ehdd-array", "ram"], factors=FACTORS, phases=SHORT)
+    done = lab.rig("run", str(playbook), inventory=emulated["inventory"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {run["cell"].split("/")[0]: run["status"] for run in lab.results_of()["runs"]}
+    assert found == {"ehdd-array": "ok", "ram": "ok"}
