@@ -8,10 +8,13 @@ inodes of ext4). `fdatasync` need not journal it at all.
 Inferred, and checked on a stock kernel: with R syncs a second and an mtime that advances every `interval`
 seconds, a part ``f = min(1, 1 / (interval R))`` of them finds a new mtime; a sync then writes 4 + 12 f KiB
 and flushes 1 + f times (4 KiB overwrites, 4 KiB blocks: the data, and descriptor, inode and commit block).
+That f is of an even pace. Where some syncs take longer than others, fewer find a new mtime: the mean of
+``min(1, time between two / interval)`` is at most that of the mean time. So f is counted too (`stamps`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +37,12 @@ VOLUME_1S = Claim("volume_1s", "An mtime interval of 1 s writes 75 % less than o
 RATE_1S = Claim("rate_1s", "An mtime interval of 1 s gives 3.1 times the throughput of one of 1 ms.")
 VOLUME_10MS = Claim("volume_10ms", "An mtime interval of 1 s writes 28 % less than one of 10 ms.")
 RATE_10MS = Claim("rate_10ms", "An mtime interval of 1 s gives 1.2 times the throughput of one of 10 ms.")
-MODEL = Claim("model", "A sync writes 4 + 12 f KiB, f the part of syncs with a new mtime.", "inferred")
+MODEL = Claim(
+    "model", "A sync writes 4 + 12 f KiB, f = min(1, 1 / (interval R)) at R syncs a second.", "inferred"
+)
+COUNTED = Claim(
+    "counted", "A sync writes 4 + 12 f KiB, f the counted part of syncs with a new mtime.", "inferred"
+)
 ENERGY = Claim("energy_1s", "With a 1 s mtime interval a sync takes less energy.", "inferred")
 VOLUME_MARGIN, RATE_MARGIN, MODEL_MARGIN = 0.10, 0.15, 0.05
 
@@ -42,7 +50,8 @@ VOLUME_MARGIN, RATE_MARGIN, MODEL_MARGIN = 0.10, 0.15, 0.05
 @dataclass(frozen=True)
 class Point:
     """A run as the model sees it. `interval`: seconds between changes of mtime, infinite for never; `rate`:
-    syncs a second; bytes and flushes are those of the block layer, by sync.
+    syncs a second; bytes and flushes are those of the block layer, by sync. `counted`: the part of the syncs
+    that found a new mtime, as the load counted it; None where it did not.
     """
 
     run: Run
@@ -50,6 +59,7 @@ class Point:
     rate: float
     kibibytes: float
     flushes: float
+    counted: float | None
 
     @property
     def part(self) -> float:
@@ -58,7 +68,12 @@ class Point:
 
     @property
     def modelled_kibibytes(self) -> float:
-        return KIBIBYTES[0] + KIBIBYTES[1] * self.part
+        return _kibibytes(self.part)
+
+
+def _kibibytes(part: float) -> float:
+    """Of a sync, where this part of them finds a new mtime."""
+    return KIBIBYTES[0] + KIBIBYTES[1] * part
 
 
 def part_with_new_mtime(interval: float, rate: float) -> float:
@@ -76,8 +91,19 @@ def points(campaign: Campaign) -> list[Point]:
         )
         interval = interval_seconds(run) if syncs and seconds else None
         if interval is not None and written is not None and flushes is not None:
-            found.append(Point(run, interval, syncs / seconds, written / 1024 / syncs, flushes / syncs))
+            counted = _counted(run, interval, syncs)
+            found.append(
+                Point(run, interval, syncs / seconds, written / 1024 / syncs, flushes / syncs, counted)
+            )
     return found
+
+
+def _counted(run: Run, interval: float, syncs: float) -> float | None:
+    """Part of the syncs whose write was stamped otherwise than the one before to its file."""
+    if interval == NEVER:
+        return 0.0
+    stamps = (run.load or {}).get("stamps")
+    return stamps["new_second" if interval == SECOND else "new_tick"] / syncs if stamps else None
 
 
 def interval_seconds(run: Run) -> float | None:
@@ -107,7 +133,7 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
             mine = [point for point in of_drive if point.run.workload == workload]
             if any(point.interval != NEVER for point in mine):
                 told += _of_workload(campaign, f"{drive}, {workload}", mine)
-        told.append(_model(drive, of_drive))
+        told += _model(drive, of_drive)
     return told
 
 
@@ -163,18 +189,30 @@ def _standing_for(tick: float, mine: Sequence[Point]) -> tuple[list[Point], str]
     return [], f"at most {100 * most:.0f} % of the syncs found a new mtime: too fast for the kernel's tick"
 
 
-def _model(drive: str, mine: Sequence[Point]) -> Verdict:
-    """Of all points: the one that is farthest off decides."""
+def _model(drive: str, mine: Sequence[Point]) -> list[Verdict]:
+    """Of all points, with f of the model and with f as counted."""
     if not mine:
-        return claims.not_told(
-            MODEL, drive, "no run has syncs, block-layer counts and a known mtime interval"
-        )
-    over = sorted(point.kibibytes / point.modelled_kibibytes for point in mine)
+        why = "no run has syncs, block-layer counts and a known mtime interval"
+        return [claims.not_told(claim, drive, why) for claim in (MODEL, COUNTED)]
+    told = [_farthest(MODEL, drive, mine, attrgetter("modelled_kibibytes"))]
+    with_count = [point for point in mine if point.counted is not None]
+    if uneven := [point for point in with_count if point.counted < (1 - MODEL_MARGIN) * point.part]:
+        least = min(uneven, key=lambda point: point.counted / point.part)
+        cause = f"the pace is uneven: f is {least.part:.2f} modelled and {least.counted:.2f} counted at worst"
+        told = [dataclasses.replace(one, why=f"{one.why}; {cause}") for one in told]
+    if all(point.interval == NEVER for point in with_count):
+        return [*told, claims.not_told(COUNTED, drive, "no load counted its stamps")]
+    return [*told, _farthest(COUNTED, drive, with_count, lambda point: _kibibytes(point.counted))]
+
+
+def _farthest(claim: Claim, drive: str, mine: Sequence[Point], modelled: Callable[[Point], float]) -> Verdict:
+    """The point that is farthest from what was modelled decides."""
+    over = sorted(point.kibibytes / modelled(point) for point in mine)
     worst = max(over, key=lambda one: abs(math.log(one)))
     blocks = len({point.run.block for point in mine})
     low, high = 1 - MODEL_MARGIN, 1 + MODEL_MARGIN
     return Verdict(
-        MODEL,
+        claim,
         drive,
         claims.HOLDS if all(low <= one <= high for one in over) else claims.DOES_NOT,
         f"{low:.3g} to {high:.3g}: measured over modelled volume, of every run",

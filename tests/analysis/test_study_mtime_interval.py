@@ -34,14 +34,19 @@ def campaign(tmp_path):
     return results.load(folder)
 
 
-def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, **definition):
-    """Runs whose I/O follows the model at `rate(run)` syncs a second, their volume `off` by a factor."""
+def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, even=1.0, counts=False, **definition):
+    """Runs whose I/O follows the model at `rate(run)` syncs a second, their volume `off` by a factor.
+
+    `even`: of the syncs that would find a new tick at an even pace, those that do; `counts`: they
+    are told by the load.
+    """
     found = []
     for run in campaign.runs:
         never = run.workload == NEVER
         interval = math.inf if never else 1.0 if run.filesystem == "ext4-inode128" else 1 / hertz
         per_second = rate(run) if rate else 95.0 + run.block
         part = 0.0 if math.isinf(interval) else min(1.0, 1 / (interval * per_second))
+        part *= even if interval < 1 else 1
         syncs = round(per_second * 10)
         host = dataclasses.replace(
             run.io["host"],
@@ -49,8 +54,9 @@ def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, **definition):
             flushes=round((1 + part) * syncs),
         )
         run.folder.mkdir(parents=True, exist_ok=True)
+        stamps = {"stamps": dict.fromkeys(("new_tick", "new_second"), round(part * syncs))} if counts else {}
         (run.folder / "load.json").write_text(
-            json.dumps({"parameters": {"call": "fdatasync" if never else "fsync"}})
+            json.dumps({"parameters": {"call": "fdatasync" if never else "fsync"}, **stamps})
         )
         (run.folder / "settings.json").write_text(
             json.dumps({"mkfs": SETTINGS[run.filesystem], "host": {"tick_hertz": hertz}})
@@ -95,6 +101,20 @@ def test_a_campaign_that_writes_as_much_either_way_denies_it(campaign):
     assert found["volume_1s"].verdict == DOES_NOT
     assert found["model"].verdict == DOES_NOT
     assert found["model"].effect.high > 3
+
+
+def test_an_uneven_pace_breaks_the_model_of_an_even_one_and_not_what_was_counted(campaign):
+    found = told(changed(campaign, even=0.7, counts=True))
+    assert found["model"].verdict == DOES_NOT
+    assert found["model"].why.endswith("the pace is uneven: f is 1.00 modelled and 0.70 counted at worst")
+    assert found["counted"].verdict == HOLDS
+    assert 0.95 < found["counted"].effect.low <= found["counted"].effect.high < 1.05
+
+
+def test_what_is_counted_can_be_denied_and_may_be_missing(campaign):
+    assert told(changed(campaign, off=1.2, counts=True))["counted"].verdict == DOES_NOT
+    missing = told(changed(campaign))["counted"]
+    assert (missing.verdict, missing.why) == (OPEN, "no load counted its stamps")
 
 
 def test_syncs_faster_than_the_tick_cannot_stand_for_a_shorter_one(campaign):
@@ -170,7 +190,7 @@ def test_runs_that_do_not_tell_their_tick_are_left_out(campaign):
         (run.folder / "settings.json").write_text(json.dumps({"mkfs": ["mkfs.ext4"]}))
     assert {point.interval for point in mtime_interval.points(without)} == {math.inf}
     found = told(without)
-    assert set(found) == {"model"}
+    assert set(found) == {"model", "counted"}
     nothing = dataclasses.replace(without, runs=())
     assert told(nothing) == {}
 

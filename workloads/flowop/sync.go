@@ -31,7 +31,7 @@ func syncLoad(args []string, stdout, stderr io.Writer) int {
 			"rate": settings.Rate, "direct": settings.Direct, "threads": settings.Threads,
 		},
 		Seconds: seconds, Classes: settings.Classes(), Threads: settings.Threads,
-		Layout: load.Layout, Run: load.Run,
+		Layout: load.Layout, Run: load.Run, Stamps: load.Stamps,
 	}, stdout, stderr)
 }
 

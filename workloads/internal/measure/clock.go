@@ -27,7 +27,7 @@ func sameInstant() (start time.Time, monotonicNS int64) {
 
 func clockNS(clock int32) int64 {
 	var t unix.Timespec
-	// Neither of the two clocks can fail.
+	// None of the clocks asked for can fail.
 	_ = unix.ClockGettime(clock, &t)
 	return t.Nano()
 }
@@ -35,6 +35,18 @@ func clockNS(clock int32) int64 {
 // RealtimeOffset is CLOCK_REALTIME less CLOCK_MONOTONIC at this moment, in
 // nanoseconds: what makes a monotonic time one in UTC.
 func RealtimeOffset() int64 { return clockNS(unix.CLOCK_REALTIME) - Now() }
+
+// Stamps are what writes found of the clock that files are stamped by: how many came in another tick, and in
+// another second, than the one before to that file. After the others, an fsync finds no new mtime to journal;
+// which of the two it is depends on whether the inode has room for nanoseconds.
+type Stamps struct {
+	NewTick   int64 `json:"new_tick"`
+	NewSecond int64 `json:"new_second"`
+}
+
+// Stamp is the time that a file changed now is stamped with, in nanoseconds: the kernel's coarse clock, which
+// advances once a tick.
+func Stamp() int64 { return clockNS(unix.CLOCK_REALTIME_COARSE) }
 
 // cpuTime is CPU time of the process in seconds: in user mode and in the kernel.
 type cpuTime struct{ user, system float64 }

@@ -30,6 +30,8 @@ type Load struct {
 	// Run loads until it is done or ctx is, and returns when all its threads
 	// have; that ctx was done is no error. Recorders are told of every operation.
 	Run func(ctx context.Context, collector *measure.Collector) error
+	// Stamps are those of its writes so far; nil where the load does not count them.
+	Stamps func() measure.Stamps
 }
 
 // Report is what is left of a load. Times of nothing that was measured are 0.
@@ -43,9 +45,10 @@ type Report struct {
 	BeginRealtimeNS int64          `json:"begin_realtime_ns"`
 	EndRealtimeNS   int64          `json:"end_realtime_ns"`
 	measure.Result
-	PointsLost int64  `json:"points_lost"` // intervals that the host agent did not take
-	Ended      string `json:"ended"`       // completed, interrupted or failed
-	Error      string `json:"error"`       // of a load that failed
+	Stamps     *measure.Stamps `json:"stamps,omitempty"`
+	PointsLost int64           `json:"points_lost"` // intervals that the host agent did not take
+	Ended      string          `json:"ended"`       // completed, interrupted or failed
+	Error      string          `json:"error"`       // of a load that failed
 }
 
 // How long operations may stay in the kernel after the load's end, and after
@@ -101,6 +104,10 @@ func (o *Options) layOutAndRun(ctx context.Context, load Load, out *outputs, rep
 	end := measure.Now()
 	report.EndRealtimeNS = end + measure.RealtimeOffset()
 	report.Result = collector.End(end)
+	if load.Stamps != nil {
+		stamps := load.Stamps()
+		report.Stamps = &stamps
+	}
 	return err
 }
 

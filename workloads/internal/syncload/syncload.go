@@ -98,6 +98,8 @@ type Load struct {
 	threads   []*thread
 	syncClass int
 	written   atomic.Int64 // writes begun, where they are counted
+	newTick   atomic.Int64 // writes with another stamp than their thread's last one
+	newSecond atomic.Int64
 }
 
 // New prepares a load.
@@ -193,6 +195,22 @@ func (l *Load) Run(ctx context.Context, collector *measure.Collector) error {
 	return context.Cause(ctx)
 }
 
+// Stamps of the writes so far; each thread's first is new.
+func (l *Load) Stamps() measure.Stamps {
+	return measure.Stamps{NewTick: l.newTick.Load(), NewSecond: l.newSecond.Load()}
+}
+
+// stamped counts a write of a thread at this time; it gives that of the write before for the next one.
+func (l *Load) stamped(before, now int64) int64 {
+	if now != before {
+		l.newTick.Add(1)
+	}
+	if now/int64(time.Second) != before/int64(time.Second) {
+		l.newSecond.Add(1)
+	}
+	return now
+}
+
 // another says whether a thread may make one more write.
 func (l *Load) another() bool {
 	return l.settings.Ops == 0 || l.written.Add(1) <= l.settings.Ops
@@ -205,6 +223,7 @@ type thread struct {
 	descriptor int
 	end        int64 // of the file, in Append
 	writes     uint64
+	stamp      int64 // of the last write
 	data       []byte
 	random     *rand.Rand
 }
@@ -254,6 +273,7 @@ func (t *thread) operation(start int64, recorder *measure.Recorder) error {
 	}
 	t.writes++
 	t.mark()
+	t.stamp = t.load.stamped(t.stamp, measure.Stamp())
 	written, err := t.load.system.Pwrite(t.descriptor, t.data, offset)
 	if err == nil && written < len(t.data) {
 		err = unix.ENOSPC // what a short write of a regular file means

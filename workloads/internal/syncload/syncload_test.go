@@ -247,3 +247,33 @@ func TestAFailureEndsTheLoadAndNamesCallAndFile(t *testing.T) {
 		}
 	}
 }
+
+func TestWritesWithANewStampAreCountedByTickAndBySecond(t *testing.T) {
+	load, before := New(settings(func(*Settings) {}), nil), int64(0)
+	for _, now := range []float64{5, 5, 5.004, 5.004, 5.9, 6.0, 6.001} {
+		before = load.stamped(before, int64(now*1e9))
+	}
+	if got := load.Stamps(); got != (measure.Stamps{NewTick: 5, NewSecond: 2}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestEveryWriteOfAPaceSlowerThanTheTickHasANewStamp(t *testing.T) {
+	s := settings(func(s *Settings) { s.Pace = 0.03; s.Threads = 2 })
+	kernel, err := filesys.OpenKernel(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Release()
+	load := New(s, kernel)
+	if _, _, err := load.Layout(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	collector := measure.New(measure.Options{Classes: s.Classes(), Threads: s.Threads})
+	collector.Begin(measure.Now())
+	err = load.Run(t.Context(), collector)
+	collector.End(measure.Now())
+	if got := load.Stamps(); err != nil || got.NewTick != s.Ops || got.NewSecond < 2 || got.NewSecond > 4 {
+		t.Errorf("%v, %+v of %d writes of two threads in 0.3 s", err, got, s.Ops)
+	}
+}
