@@ -11,6 +11,7 @@ from types import ModuleType
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from analysis import studies
 from analysis.report.figures import COLOURS, INK, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
@@ -82,6 +83,9 @@ def _volume_by_rate(campaign: Campaign) -> Svg | None:
                 label=f"{_interval(interval)}: measured",
             )
         axes.set(xscale="log", xlabel="syncs/s", ylabel="KiB written per sync", ylim=(0, None))
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
         axes.legend(fontsize=8, frameon=False, ncols=2)
         return to_svg(figure, campaign.virtual)
 
