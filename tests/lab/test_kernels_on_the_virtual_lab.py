@@ -13,12 +13,16 @@ from typing import Any
 import pytest
 from lab_driver import Lab
 
+from analysis import results
+from analysis.studies import mtime_interval
+
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(4500),  # the kernels may have to be built
     pytest.mark.skipif("JOULERIG_KERNELS" not in os.environ, reason="make test-kernels runs these"),
 ]
 
+SSD = "sata-consumer"
 TICKS = {"hz100": 100, "hz1000": 1000}
 UNREACHABLE = "/var/lib/unreachable"
 # Takes the network away under the first of the rig's kernels that is started, and under no later one.
@@ -39,7 +43,7 @@ WantedBy=multi-user.target
 
 @pytest.fixture(scope="module")
 def started(lab: Lab) -> dict[str, Any]:
-    """Four runs, two blocks on two kernels: results, what `rig run` printed, what the console showed."""
+    """Eight runs, two blocks on two kernels: results, what `rig run` printed, what the console showed."""
     own = lab.ssh("uname -r").strip()
     lab.ssh(
         f"cat >/etc/systemd/system/unreachable.service <<'END'\n{UNIT}END\n"
@@ -47,16 +51,16 @@ def started(lab: Lab) -> dict[str, Any]:
     )
     playbook = lab.playbook(
         name="kernels",
-        drives=["sata-consumer"],
+        drives=[SSD, "ram"],
         factors={
             "filesystem": ["ext4"],
             "scheduler": ["none"],
-            "workload": ["randwrite-fsync"],
+            "workload": ["overwrite-fsync"],
             "kernel": [*TICKS],
         },
         replicates=2,
         seed=7,
-        phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 3, "tail_seconds": 0},
+        phases={"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 6, "tail_seconds": 0},
     )
     done = lab.rig("run", str(playbook), timeout=4400)
     console = lab.folder / "var" / "lab" / "vhost1" / "console.log"
@@ -72,12 +76,22 @@ def started(lab: Lab) -> dict[str, Any]:
 
 def test_every_run_ran_on_the_kernel_that_it_asked_for(lab, started):
     assert started["code"] == 0, started["output"]
-    assert [run["status"] for run in started["runs"]] == ["ok"] * 4
+    assert [run["status"] for run in started["runs"]] == [
+        "ok"
+    ] * 8  # the RAM block device too, gone with each boot
     for run in started["runs"]:
         folder = lab.results / started["campaign"] / "runs" / run["id"]
         ran = json.loads((folder / "settings.json").read_text())["host"]
         assert ran["tick_hertz"] == TICKS[run["factors"]["kernel"]]
         assert ran["kernel"] != started["own"]
+
+
+def test_an_fsync_journals_the_inode_where_the_load_found_a_new_tick(lab, started):
+    campaign = results.load(lab.results / started["campaign"])
+    found = [point for point in mtime_interval.points(campaign) if point.run.drive == SSD]
+    assert sorted(point.interval for point in found) == [0.001, 0.001, 0.01, 0.01]
+    for point in found:
+        assert point.kibibytes == pytest.approx(4 + 12 * point.counted, rel=mtime_interval.MODEL_MARGIN)
 
 
 def test_a_host_that_nobody_reached_came_back_by_itself_and_was_started_once_more(started):
