@@ -22,6 +22,7 @@ from analysis.studies.claims import Verdict
 _HEIGHT_INCHES = 2.9
 _HATCHES = ("", "////", "....")
 _MAPS = "The study's figure is the maps of AI, and Cemp, below."
+_ABOVE = {"fontsize": 8, "frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1)}  # a legend, of bars
 
 
 Draw = Callable[[Campaign], Svg | None]
@@ -197,7 +198,7 @@ def _times(campaign: Campaign) -> Svg | None:
         axes.axhline(1, color=INK, linewidth=0.6, linestyle="--")
         axes.set(ylabel=f"time of an operation,\n{reference} = 1")
         axes.set_xticks(range(len(workloads)), workloads, fontsize=8)
-        axes.legend(fontsize=8, frameon=False, ncols=2)
+        axes.legend(ncols=3, **_ABOVE)
         return to_svg(figure, campaign.virtual)
 
 
@@ -231,7 +232,7 @@ def _replays(campaign: Campaign) -> Svg | None:
         axes.set(xlabel="seconds in system calls, all threads", xlim=(0, None))
         axes.set_yticks(range(len(bars)), [f"{workload}\n{system}" for workload, system in bars], fontsize=8)
         axes.invert_yaxis()
-        axes.legend(fontsize=8, frameon=False, ncols=5, loc="lower left", bbox_to_anchor=(0, 1))
+        axes.legend(ncols=5, **_ABOVE)
         return to_svg(figure, campaign.virtual)
 
 

@@ -49,7 +49,7 @@ class Effect(NamedTuple):
 @dataclass(frozen=True)
 class Verdict:
     """`where`: the drive, and what else it is about. `expected`: what the effect ought to be, in words.
-    `why`: where it cannot be told, the reason.
+    `why`: where it cannot be told, the reason; else what is behind it, if that is known.
     """
 
     claim: Claim

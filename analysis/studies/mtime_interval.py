@@ -151,10 +151,13 @@ def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[
             why = "no file system with 128-byte inodes ran"
         runs = [point.run for point in (*long, *short)]
         host = why or claims.paced_by_host(campaign, runs)
+        volumes = claims.near(
+            volume, where, _ratio(long, short, attrgetter("kibibytes")), less, VOLUME_MARGIN, why
+        )
+        if volumes.verdict == claims.DOES_NOT:
+            volumes = dataclasses.replace(volumes, why=_at_these_rates(long, short))
         told += [
-            claims.near(
-                volume, where, _ratio(long, short, attrgetter("kibibytes")), less, VOLUME_MARGIN, why
-            ),
+            volumes,
             claims.near(rate, where, _ratio(long, short, attrgetter("rate")), more, RATE_MARGIN, host),
         ]
         if tick == 0.001:
@@ -187,6 +190,13 @@ def _standing_for(tick: float, mine: Sequence[Point]) -> tuple[list[Point], str]
         return every, ""
     most = max(point.part for point in ticks)
     return [], f"at most {100 * most:.0f} % of the syncs found a new mtime: too fast for the kernel's tick"
+
+
+def _at_these_rates(long: Sequence[Point], short: Sequence[Point]) -> str:
+    """What ratio of volumes the model expects: it depends on how many syncs there are in a second."""
+    expected = _ratio(long, short, attrgetter("modelled_kibibytes"))
+    rates = [point.rate for point in (*long, *short)]
+    return f"{expected.value:.3g} by the model, at {min(rates):.0f} to {max(rates):.0f} syncs a second"
 
 
 def _model(drive: str, mine: Sequence[Point]) -> list[Verdict]:

@@ -111,6 +111,12 @@ def test_an_uneven_pace_breaks_the_model_of_an_even_one_and_not_what_was_counted
     assert 0.95 < found["counted"].effect.low <= found["counted"].effect.high < 1.05
 
 
+def test_at_other_rates_than_the_studys_the_model_says_what_is_expected_of_10_ms(campaign):
+    found = told(changed(campaign, rate=lambda run: 70.0 + run.block, hertz=100))["volume_10ms"]
+    assert (found.verdict, found.effect.value) == (DOES_NOT, pytest.approx((4 + 12 / 71.5) / 16, rel=0.01))
+    assert found.why == "0.26 by the model, at 71 to 73 syncs a second"
+
+
 def test_what_is_counted_can_be_denied_and_may_be_missing(campaign):
     assert told(changed(campaign, off=1.2, counts=True))["counted"].verdict == DOES_NOT
     missing = told(changed(campaign))["counted"]

@@ -12,13 +12,22 @@ from analysis.report import document
 from analysis.studies import nvmm_fs
 from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 
+TWO = ("nvme-plp", "nvme-consumer")
 
-def campaign(folder, filesystems, workloads=("varmail",), virtual=True, outcome=simulated_campaign.always_ok):
+
+def campaign(
+    folder,
+    filesystems,
+    workloads=("varmail",),
+    virtual=True,
+    outcome=simulated_campaign.always_ok,
+    drives=("nvme-plp",),
+):
     for name in filesystems:
         simulated_campaign.FILESYSTEM_SPEED.setdefault(name, 1.0)
     simulated_campaign.build(
         folder,
-        drives=("nvme-plp",),
+        drives=drives,
         filesystems=filesystems,
         schedulers=("none",),
         workloads=workloads,
@@ -92,8 +101,19 @@ def test_without_the_modules_of_the_study_its_times_cannot_be_told_and_the_hosts
     loaded = campaign(tmp_path / "c", ("ext4", "pmfs", "hinfs"), ("postmark",), outcome=outcome)
     found = told(loaded)
     assert {one.verdict for one in found.values()} == {OPEN}
+    assert {one.where for one in found.values()} == {"nvme-plp"}
     assert "this kernel has no file system 'hinfs'" in found["postmark"].why
     assert found["tpcc"].why == "no run of hinfs and pmfs"
+
+
+def test_where_no_drive_was_to_run_the_modules_of_the_study_its_times_are_told_once(tmp_path):
+    loaded = cached(
+        campaign(tmp_path / "c", ("ext4-dax", "ext4"), drives=TWO), {"ext4-dax": 0.0, "ext4": 0.9}
+    )
+    found = [(one.claim.key, one.where) for one in nvmm_fs.verdicts(loaded)]
+    assert sorted(found) == sorted(
+        [("bypass", drive) for drive in TWO] + [(claim.key, ", ".join(TWO)) for claim, _, _ in nvmm_fs.TIMES]
+    )
 
 
 @pytest.mark.parametrize(
