@@ -186,18 +186,18 @@ func (a *agent) sampleUntil(ctx context.Context) {
 	}
 }
 
-// tick reads everything that is due. now carries both clocks: intervals are
-// measured with the monotonic one, points carry CLOCK_REALTIME.
+// tick reads everything that is due. now says what is; it is no point's time,
+// since looking the drives up may stand between it and a reading.
 func (a *agent) tick(now time.Time) {
 	a.readBlocks(now)
 	if !now.Before(a.scanAt) {
 		a.scanAt = now.Add(journalScanInterval)
 		a.scanJournals()
 	}
-	a.readJournals(now)
+	a.readJournals()
 	if !now.Before(a.loadAt) {
 		a.loadAt = now.Add(seconds(a.config.HostloadIntervalSeconds) - seconds(a.config.IntervalSeconds)/2)
-		a.readLoad(now.UnixNano())
+		a.readLoad()
 		a.watchWriter()
 	}
 	if !now.Before(a.spoolAt) {
@@ -222,20 +222,20 @@ func (a *agent) spool(lines []byte) bool {
 
 // readBlocks encodes a blockio point of each drive that is there.
 func (a *agent) readBlocks(now time.Time) {
-	devices, err := a.blocks.Read()
+	devices, at, err := a.readTable()
 	if err == nil && (devices != a.devices || !now.Before(a.resolveAt)) {
 		if devices != a.devices {
 			a.settleUntil = now.Add(settleTime)
 		}
 		a.devices = devices
 		a.resolve(now)
-		_, err = a.blocks.Read()
+		_, at, err = a.readTable()
 	}
 	if err == nil && a.carryOn() {
 		// A device's counts fell: another drive has taken its name between
 		// two readings. Nothing is attributed before it is known whose they are.
 		a.resolve(now)
-		if _, err = a.blocks.Read(); err == nil {
+		if _, at, err = a.readTable(); err == nil {
 			a.carryOn()
 		}
 	}
@@ -246,9 +246,15 @@ func (a *agent) readBlocks(now time.Time) {
 	a.report.well("block counters")
 	for _, d := range a.drives {
 		if c, ok := a.counters(d); ok {
-			encodeBlockIO(&a.encoder, d.blockKey, &c, now.UnixNano())
+			encodeBlockIO(&a.encoder, d.blockKey, &c, at.UnixNano())
 		}
 	}
+}
+
+// readTable reads the block counters, as they were at the time it gives.
+func (a *agent) readTable() (devices uint64, at time.Time, err error) {
+	at = promptly(func() { devices, err = a.blocks.Read() })
+	return devices, at, err
 }
 
 // carryOn applies the unwrapping of times to the rows just read.
@@ -391,19 +397,21 @@ func (a *agent) filesystem(device string) string {
 	return "ext4"
 }
 
-// readJournals encodes an fsjournal point of each drive with a journal.
-func (a *agent) readJournals(now time.Time) {
+// readJournals encodes an fsjournal point of each drive with a journal. What is
+// not asked stands as it was at any time since: nothing has been written.
+func (a *agent) readJournals() {
 	for _, d := range a.drives {
 		if len(d.journals) == 0 {
 			continue
 		}
+		now := time.Now()
 		c, ok := a.counters(d)
 		if !ok || c.Writes != d.written.Writes || c.WriteSectors != d.written.WriteSectors {
 			d.written = c
 			d.journalsDue = now.Add(journalQuietTime)
 		}
 		if !now.After(d.journalsDue) {
-			d.askJournals(a.small[:])
+			now = promptly(func() { d.askJournals(a.small[:]) })
 		}
 		if d.mounted == 0 {
 			continue
@@ -429,28 +437,38 @@ func (d *drive) askJournals(buf []byte) {
 }
 
 // readLoad encodes the hostload point, without the fields that cannot be read.
-func (a *agent) readLoad(realtimeNs int64) {
+func (a *agent) readLoad() {
+	var busy, agent, joules float64
+	var used int64
+	var busyErr, usedErr error
+	var hasJoules bool
+	at := promptly(func() {
+		joules, hasJoules = a.load.PackageJoules()
+		busy, busyErr = a.load.CPUBusySeconds()
+		agent = hostload.AgentCPUSeconds()
+		used, usedErr = a.load.MemoryUsedBytes()
+	})
 	e := &a.encoder
 	e.BeginKey(a.loadKey)
-	if busy, err := a.load.CPUBusySeconds(); err != nil {
-		a.report.trouble("CPU load", err.Error())
+	if busyErr != nil {
+		a.report.trouble("CPU load", busyErr.Error())
 	} else {
 		e.Float("cpu_busy_seconds", busy)
 	}
-	e.Float("agent_cpu_seconds", hostload.AgentCPUSeconds())
-	if used, err := a.load.MemoryUsedBytes(); err != nil {
-		a.report.trouble("memory use", err.Error())
+	e.Float("agent_cpu_seconds", agent)
+	if usedErr != nil {
+		a.report.trouble("memory use", usedErr.Error())
 	} else {
 		e.Int("memory_used_bytes", used)
 	}
-	if joules, ok := a.load.PackageJoules(); ok {
+	if hasJoules {
 		e.Float("package_joules", joules)
 	}
 	stats := a.writer.Stats()
 	e.Int("spooled_bytes", stats.SpooledBytes)
 	e.Int("dropped_lines", a.dropped.Load()+stats.RejectedLines)
 	e.Int("skipped_ticks", a.skipped)
-	e.End(realtimeNs)
+	e.End(at.UnixNano())
 }
 
 // watchWriter tells of outages and rejections.

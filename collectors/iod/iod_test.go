@@ -269,6 +269,71 @@ func TestCountsFollowTheSerialThroughARename(t *testing.T) {
 	}
 }
 
+// A load that begins while the drives are looked up, which takes a while on a
+// busy host, is not counted as from before it.
+func TestAPointIsFromWhenItsCountsWereRead(t *testing.T) {
+	s, h := withInflux(t)
+	p := start(t, "--config", h.config())
+	eventually(t, "journal points", func() bool { return last(s, "fsjournal", "nvme-plp")["transactions"] == "2092" })
+	// The look-up reads this and waits until something is written.
+	slow := h.path("sys/block/loop0/serial")
+	if err := syscall.Mkfifo(slow, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(h.path("proc/diskstats"))
+	stats := string(b) + "  65 0 sdq 5 0 40 1 6 0 48 1 0 2 2 0 0 0 0 0 0\n"
+	h.write(stats, "proc/diskstats")
+	gate, err := os.OpenFile(slow, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(slow); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	begin := time.Now()
+	const before, after = " 480 56000 1200 ", " 480 56001 1200 "
+	if !strings.Contains(stats, before) {
+		t.Fatalf("no%sin %s", before, stats)
+	}
+	h.write(strings.Replace(stats, before, after, 1), "proc/diskstats")
+	h.write("2093 transactions (2093 requested), each up to 8192 blocks\naverage: \n  10 logged blocks per transaction\n",
+		"proc/fs/jbd2/nvme0n1p1-8/info")
+	if err := gate.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for measurement, changed := range map[string]string{"blockio": "writes = 56001", "fsjournal": "transactions = 2093"} {
+		first := fmt.Sprintf(`SELECT * FROM %q WHERE drive = 'nvme-plp' AND %s ORDER BY time LIMIT 1`, measurement, changed)
+		var series []influxtest.Series
+		eventually(t, changed, func() bool { series = s.Query(first); return len(series) == 1 })
+		ns, _ := series[0].Values[0][0].(json.Number).Int64()
+		if ns < begin.UnixNano() {
+			t.Errorf("%s: the first %s is stamped %v before it was so", measurement, changed, time.Duration(begin.UnixNano()-ns))
+		}
+	}
+	p.end(syscall.SIGTERM)
+}
+
+func TestAReadingThatTookLongIsMadeAgain(t *testing.T) {
+	for _, c := range []struct{ slow, made int }{{0, 1}, {1, 2}, {promptTries - 1, promptTries}, {promptTries, promptTries}} {
+		made := 0
+		var began time.Time
+		at := promptly(func() {
+			began = time.Now()
+			if made++; made <= c.slow {
+				time.Sleep(2 * promptTime)
+			}
+		})
+		// A reading that was meant to be quick may be slow on a busy machine.
+		if made < c.made || made > promptTries {
+			t.Errorf("%d slow readings: %d made, expected %d", c.slow, made, c.made)
+		}
+		if at.After(began) || began.Sub(at) > promptTime {
+			t.Errorf("%d slow readings: the time is %v before the last one", c.slow, began.Sub(at))
+		}
+	}
+}
+
 func TestADriveThatGoesAndComesBack(t *testing.T) {
 	s, h := withInflux(t)
 	p := start(t, "--config", h.config())

@@ -89,13 +89,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if resolve {
 		return printDrives(c, stdout, stderr)
 	}
+	// Before the socket is there: who has sent something may end the agent.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
 	a, err := newAgent(c, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "iod: %s: %v\n", *path, err)
 		return exitUsage
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	if err := a.run(ctx); err != nil {
 		fmt.Fprintf(stderr, "iod: %v\n", err)
 		return exitNotFound
