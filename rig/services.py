@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from supervisor.xmlrpc import SupervisorTransport
+from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from rig import files, paths, wait
 from rig.errors import UserError
@@ -43,7 +43,8 @@ def log_of(name: str) -> Path:
 def start(programs: Iterable[Program]) -> None:
     """Have these run as given: start what is missing, restart what changed or died, leave the rest alone.
 
-    Raises UserError with the last line of its log when one does not come up.
+    Raises UserError with the last line of its log when one does not come up, or with what keeps its
+    command from being run.
     """
     api = _supervisor()
     for program in sorted(programs, key=lambda p: p.priority):
@@ -57,9 +58,9 @@ def start(programs: Iterable[Program]) -> None:
             api.supervisor.reloadConfig()
             api.supervisor.addProcessGroup(program.name)
         if _states(api)[program.name] == "BACKOFF":  # counts as running: it could not be started
-            api.supervisor.stopProcess(program.name)
+            _stop_process(api, program.name)
         if _states(api)[program.name] not in ("RUNNING", "STARTING"):
-            api.supervisor.startProcess(program.name, False)
+            _start_process(api, program.name)
 
         def up(program: Program = program) -> bool:
             return _states(api)[program.name] in ("EXITED", "FATAL", "BACKOFF") or program.ready()
@@ -67,8 +68,7 @@ def start(programs: Iterable[Program]) -> None:
         wait.until(up, program.ready_seconds)
         if _states(api)[program.name] not in ("RUNNING", "STARTING") or not program.ready():
             words = last_words(program.name)
-            if _states(api)[program.name] in ("RUNNING", "STARTING", "BACKOFF"):
-                api.supervisor.stopProcess(program.name)
+            _stop_process(api, program.name)
             raise UserError(f"{program.name}: did not come up: {words}")
 
 
@@ -108,9 +108,8 @@ def restart(name: str) -> None:
     api = _connect()
     if api is None or name not in _states(api):
         raise UserError(f"{name}: is not running; 'rig up' or 'rig lab up' starts it")
-    if _states(api)[name] in ("RUNNING", "STARTING"):
-        api.supervisor.stopProcess(name)
-    api.supervisor.startProcess(name, False)
+    _stop_process(api, name)
+    _start_process(api, name)
 
 
 def halt(name: str) -> None:
@@ -118,7 +117,7 @@ def halt(name: str) -> None:
     api = _connect()
     if api is None or _states(api).get(name) not in ("RUNNING", "STARTING"):
         raise UserError(f"{name}: is not running")
-    api.supervisor.stopProcess(name)
+    _stop_process(api, name)
 
 
 def last_words(name: str) -> str:
@@ -188,6 +187,30 @@ def _quoted(word: str) -> str:
 
 def _states(api: xmlrpc.client.ServerProxy) -> dict[str, str]:
     return {info["name"]: info["statename"] for info in api.supervisor.getAllProcessInfo()}
+
+
+def _start_process(api: xmlrpc.client.ServerProxy, name: str) -> None:
+    """Start a program, unless it runs. One that has ended again already is left to who looks at its state.
+
+    Raises UserError where its command cannot be run.
+    """
+    try:
+        api.supervisor.startProcess(name, False)
+    except xmlrpc.client.Fault as fault:
+        if fault.faultCode in (Faults.NO_FILE, Faults.NOT_EXECUTABLE):
+            reason = fault.faultString.partition(": ")[2]
+            raise UserError(f"{name}: did not come up: {reason}") from None
+        if fault.faultCode not in (Faults.SPAWN_ERROR, Faults.ALREADY_STARTED):
+            raise
+
+
+def _stop_process(api: xmlrpc.client.ServerProxy, name: str) -> None:
+    """Stop a program and wait for its end; one that has ended by itself is as well."""
+    try:
+        api.supervisor.stopProcess(name)
+    except xmlrpc.client.Fault as fault:
+        if fault.faultCode != Faults.NOT_RUNNING:
+            raise
 
 
 def _connect() -> xmlrpc.client.ServerProxy | None:

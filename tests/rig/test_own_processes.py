@@ -9,9 +9,12 @@ import stat
 import subprocess
 import sys
 import threading
+import xmlrpc.client
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from supervisor.xmlrpc import Faults
 
 from rig import files, paths, services
 from rig.errors import UserError
@@ -97,6 +100,57 @@ def test_a_program_that_ends_at_once_can_be_started_again(supervised):
             services.start([services.Program("bad", ["sh", "-c", "echo no; exit 3"], lambda: False)])
     services.start([sleeper("bad")])
     assert services.states()["bad"] in ("STARTING", "RUNNING")
+
+
+def test_a_program_that_ended_before_its_start_was_answered_is_told_with_its_last_words(
+    supervised, monkeypatch
+):
+    """The supervisor itself says so then: a fault in place of an answer."""
+    api = services._supervisor()
+    answered = []
+
+    class Late:
+        def __getattr__(self, name):
+            return getattr(api.supervisor, name)
+
+        def startProcess(self, name, wait):
+            """As on a busy machine: the program has ended before the supervisor looks."""
+            try:
+                api.supervisor.startProcess(name, True)
+            except xmlrpc.client.Fault as fault:
+                answered.append(fault.faultCode)
+                raise
+
+    monkeypatch.setattr(services, "_supervisor", lambda: SimpleNamespace(supervisor=Late()))
+    program = services.Program("bad", ["sh", "-c", "echo 'bad: cannot listen'; exit 3"], lambda: False)
+    with pytest.raises(UserError, match=r"^bad: did not come up: bad: cannot listen \("):
+        services.start([program])
+    assert answered == [Faults.SPAWN_ERROR]
+
+
+@pytest.mark.parametrize("mode", [None, 0o600])
+def test_a_command_that_cannot_be_run_is_told(supervised, mode):
+    command = supervised / "command"
+    if mode is not None:
+        command.touch()
+        command.chmod(mode)
+    with pytest.raises(UserError, match=rf"^bad: did not come up: .*{command}"):
+        services.start([services.Program("bad", [str(command)], lambda: False)])
+
+
+def test_a_program_that_ended_while_it_was_to_be_stopped_has_stopped(supervised):
+    services.start([sleeper()])
+    api = services._connect()
+    for _ in range(2):
+        services._stop_process(api, "nap")
+    assert services.states()["nap"] == "STOPPED"
+
+
+def test_a_program_that_came_up_while_it_was_to_be_started_has_started(supervised):
+    services.start([sleeper()])
+    before = pid_of("nap")
+    services._start_process(services._connect(), "nap")
+    assert pid_of("nap") == before
 
 
 def test_a_program_that_never_serves_is_told_and_not_left_behind(supervised):
