@@ -40,10 +40,10 @@ class LoneTwin:
             )
 
         def up() -> bool:
-            return self._process.poll() is not None or (self.nbd.exists() and self._truth.exists())
+            return virtuallab.twin_listens(self.nbd, self._truth)
 
-        wait.until(up, START_SECONDS, 0.01)
-        if self._process.poll() is not None or not self.nbd.exists():
+        wait.until(lambda: self._process.poll() is not None or up(), START_SECONDS, 0.01)
+        if self._process.poll() is not None or not up():
             words = self._log.read_text().strip().splitlines()
             self.__exit__(None, None, None)
             raise UserError(f"twin: did not come up: {words[-1] if words else 'it said nothing'}")

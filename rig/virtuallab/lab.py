@@ -165,6 +165,11 @@ def twin_command(
     ]  # fmt: skip
 
 
+def twin_listens(nbd: Path, truth_path: Path) -> bool:
+    """Whether who connects to a drive's twin now is answered, on either socket."""
+    return wait.listens(truth_path) and wait.listens(nbd)
+
+
 def _twin(host: str, key: str, drive: Drive) -> services.Program:
     model = profile.load(drive.profile, f"host_vars/{host}.yml: drives.{key}.profile")
     if set(drive.rails) - set(model.rails):
@@ -188,7 +193,7 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
     return services.Program(
         twin_name(host, key),
         command,
-        ready=lambda: truth_path.exists() and nbd.exists(),
+        ready=lambda: twin_listens(nbd, truth_path),
         priority=100,
         restart=False,
     )
