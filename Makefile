@@ -25,7 +25,7 @@ build: $(BUILD)/.stamp ## Compile the C and Go parts
 $(BUILD)/.stamp: $(SOURCES)
 	@echo "compiling the C and Go parts"
 	@mkdir -p $(BUILD)
-	@$(MAKE) -s --no-print-directory -C rig/virtuallab/twin all BUILD=$(BUILD)
+	@$(MAKE) -s --no-print-directory -C virtuallab/twin all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
 	@CGO_ENABLED=1 tools/go build -trimpath -ldflags "-s -w" -o $(BUILD)/ ./collectors/powerd
@@ -52,7 +52,7 @@ lint: ## Style and static checks
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/ansible-lint -q playbooks ansible/roles
 
 test-c: build ## C unit tests, under sanitizers
-	@$(MAKE) -s --no-print-directory -C rig/virtuallab/twin test BUILD=$(BUILD)
+	@$(MAKE) -s --no-print-directory -C virtuallab/twin test BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap test BUILD=$(BUILD)
 
 test-go: ## Go tests

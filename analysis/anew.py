@@ -2,7 +2,7 @@
 """The joules of runs worked out anew: from the power points and the full-rate waveforms that they kept.
 
 One table beside what the journal says. Thousands of runs, and waveforms of any length, go through
-`analysis.cluster`: the functions are those of one run, and so are the numbers.
+`joulerig.analysis.cluster`: the functions are those of one run, and so are the numbers.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis import blocks, power
-from analysis.blocks import Block, Stretch
-from analysis.cluster import Map
-from analysis.results import Campaign, RailEnergy, Run
-from analysis.waveform import WaveformError
+from joulerig.analysis import blocks, power
+from joulerig.analysis.blocks import Block, Stretch
+from joulerig.analysis.cluster import Map
+from joulerig.analysis.results import Campaign, RailEnergy, Run
+from joulerig.analysis.waveform import WaveformError
 
 PHASE = "workload"
 COLUMNS = {

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from analysis.results import Campaign, Run
-from analysis.statistics import LOG_ROUNDING
-from analysis.statistics.ranking import ALPHA, sidak
+from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.statistics import LOG_ROUNDING
+from joulerig.analysis.statistics.ranking import ALPHA, sidak
 
 
 @dataclass(frozen=True)

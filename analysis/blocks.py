@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from analysis.waveform import WaveformError, metadata, sample_times
+from joulerig.analysis.waveform import WaveformError, metadata, sample_times
 
 ROWS = 1 << 20  # of a block; another number gives joules that differ in their last digits
 
@@ -87,7 +87,7 @@ def stretches(block: Block) -> list[Stretch]:
 def joules(path: Path, found: Iterable[Iterable[Stretch]]) -> dict[Rail, Joules]:
     """The joules of each rail of a file, from the stretches of all its blocks in order. Raises WaveformError.
 
-    As analysis.waveform.energy_by_rail: window means by the sum of V x I x period, point samples by
+    As joulerig.analysis.waveform.energy_by_rail: window means by the sum of V x I x period, point samples by
     trapezoids between neighbours, none over a gap.
     """
     meta = metadata(path)

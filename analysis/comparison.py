@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis import cemp
-from analysis.results import Campaign, Run
-from analysis.statistics import effects, interval, pareto, ranking
-from analysis.statistics.interval import Interval
-from analysis.statistics.ranking import Ranking
+from joulerig.analysis import cemp
+from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.statistics import effects, interval, pareto, ranking
+from joulerig.analysis.statistics.interval import Interval
+from joulerig.analysis.statistics.ranking import Ranking
 
 AI, RATE = "ops/J", "ops/s"
 _BELOW = {AI: "joules", RATE: "seconds"}

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from analysis import cemp, drift, outliers, studies
-from analysis.comparison import RUN_TO_RUN, Comparison
-from analysis.results import Campaign
-from analysis.statistics.effects import BLOCK, Effects
+from joulerig.analysis import cemp, drift, outliers, studies
+from joulerig.analysis.comparison import RUN_TO_RUN, Comparison
+from joulerig.analysis.results import Campaign
+from joulerig.analysis.statistics.effects import BLOCK, Effects
 
 _COMPARED = {
     "campaign": pl.String,

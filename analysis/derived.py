@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from analysis import baseline, meters
-from analysis.results import Campaign, IoCount, Run
+from joulerig.analysis import baseline, meters
+from joulerig.analysis.results import Campaign, IoCount, Run
 
 Amounts = Mapping[str, float | None]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from analysis.comparison import AI, Comparison
-from analysis.results import Campaign, Run
-from analysis.statistics import LOG_ROUNDING, trend
-from analysis.statistics.ranking import ALPHA
+from joulerig.analysis.comparison import AI, Comparison
+from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.statistics import LOG_ROUNDING, trend
+from joulerig.analysis.statistics.ranking import ALPHA
 
 COLUMNS = {
     "campaign": pl.String,

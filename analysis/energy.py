@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.uncertainty import COVERAGE_FACTOR
+from joulerig.analysis.uncertainty import COVERAGE_FACTOR
 
 DEFAULT_MAX_GAP_NS = 100_000_000
 
@@ -114,7 +114,7 @@ class EnergyBudget:
     `gap_low`, `gap_high`: what the gaps drew at least and at most, to be added to the value, which has none
     of it. `product`: how much of the value can be too much, as it is the product of mean volts and mean amps.
     The others go both ways: `interpolation` (the power between the points around the two ends), `alignment`
-    (the ends' own instants), `meter` (expanded uncertainty, k = 2, of analysis.uncertainty).
+    (the ends' own instants), `meter` (expanded uncertainty, k = 2, of joulerig.analysis.uncertainty).
     """
 
     gap_low: float | None = None

@@ -20,9 +20,9 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from analysis import over_time, power, tables
-from analysis.export import frames
-from analysis.results import Campaign, Phase, RailEnergy
+from joulerig.analysis import over_time, power, tables
+from joulerig.analysis.export import frames
+from joulerig.analysis.results import Campaign, Phase, RailEnergy
 
 PART = "part.parquet"
 _CAMPAIGN = {
@@ -67,7 +67,7 @@ def add(campaign: Campaign, lake: Path) -> dict[str, int]:
 
     Raises
     ------
-    analysis.results.ResultsError, analysis.power.PowerFileError
+    joulerig.analysis.results.ResultsError, joulerig.analysis.power.PowerFileError
         A file of the campaign is damaged.
     LakeError
         The lake cannot be written.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.results import Campaign, RailEnergy, Run
+from joulerig.analysis.results import Campaign, RailEnergy, Run
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis import uncertainty
-from analysis.uncertainty import MeterBudget
+from joulerig.analysis import uncertainty
+from joulerig.analysis.uncertainty import MeterBudget
 
 Plain = Mapping[str, Any]
 EXPIRED = "†"  # beside each figure that rests on a calibration past its date

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from analysis import comparison, drift
-from analysis.comparison import Comparison
-from analysis.results import Campaign, Run
-from analysis.statistics import LOG_ROUNDING
+from joulerig.analysis import comparison, drift
+from joulerig.analysis.comparison import Comparison
+from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.statistics import LOG_ROUNDING
 
 FAR = 3.5  # modified z-score
 FEWEST_IN_CELL = 3  # runs: of two nobody can tell which one is off

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis import power, progress, run_file
-from analysis.energy import DEFAULT_MAX_GAP_NS
-from analysis.results import Campaign, Phase, Run
+from joulerig.analysis import power, progress, run_file
+from joulerig.analysis.energy import DEFAULT_MAX_GAP_NS
+from joulerig.analysis.results import Campaign, Phase, Run
 
 LEAST_STEP_SECONDS = 0.1
 POINTS_A_STEP = 3  # at least: a step's ends lie within points, whose power is then taken as even

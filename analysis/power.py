@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis import atomic
-from analysis.energy import DEFAULT_MAX_GAP_NS, CounterPoints, IntervalEnergy, of_interval
-from analysis.influx import Client, quote_string
+from joulerig.analysis import atomic
+from joulerig.analysis.energy import DEFAULT_MAX_GAP_NS, CounterPoints, IntervalEnergy, of_interval
+from joulerig.analysis.influx import Client, quote_string
 
 # power.csv: the first seven columns are what a trace needs; with the rest the run's energy can be computed
 # again.
@@ -61,7 +61,7 @@ def points(
 
     The margin holds the points that enclose the interval; where a rail has a gap there, its nearest point
     beyond it is looked for. Columns: `COLUMNS`, sorted by drive, rail, meter and time; without rows where
-    there are none. Raises analysis.influx.InfluxError.
+    there are none. Raises joulerig.analysis.influx.InfluxError.
     """
     schema = pl.DataFrame(schema=COLUMNS)
     if not drives:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from analysis import run_file
-from analysis.influx import Client, quote_string
-from analysis.results import Phase
+from joulerig.analysis import run_file
+from joulerig.analysis.influx import Client, quote_string
+from joulerig.analysis.results import Phase
 
 FILE = "processor.csv"
 COLUMNS = {"time_ns": pl.Int64, "package_joules": pl.Float64}
@@ -24,7 +24,7 @@ def points(client: Client, host: str, load: Phase) -> pl.DataFrame:
     workload phase to the first one after it, on the controller's clock.
 
     Columns: `COLUMNS`, by time. Without rows where the host has no RAPL, or none is told yet. Raises
-    analysis.influx.InfluxError.
+    joulerig.analysis.influx.InfluxError.
     """
     offset = load.clock_offset_ns
     found = client.query(
@@ -71,6 +71,6 @@ def write(frame: pl.DataFrame, folder: Path) -> Path:
 def read(folder: Path) -> pl.DataFrame | None:
     """The processor.csv of a run's folder; None where there is none or it has no rows.
 
-    Raises analysis.run_file.RunFileError where it cannot be read.
+    Raises joulerig.analysis.run_file.RunFileError where it cannot be read.
     """
     return run_file.read(folder / FILE, COLUMNS)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis import run_file
-from analysis.influx import Client, quote_string
-from analysis.results import Phase
+from joulerig.analysis import run_file
+from joulerig.analysis.influx import Client, quote_string
+from joulerig.analysis.results import Phase
 
 FILE = "progress.csv"
 COLUMNS = {"time_ns": pl.Int64, "ops": pl.Int64, "read_bytes": pl.Int64, "write_bytes": pl.Int64}
@@ -20,7 +20,7 @@ def points(client: Client, host: str, run: str, load: Phase) -> pl.DataFrame:
     """The `workload` points of a run's load, on the controller's clock.
 
     Columns: `COLUMNS`, by time; each what was done since the point before or, of the first, since the load
-    began. Without rows where the load told nothing. Raises analysis.influx.InfluxError.
+    began. Without rows where the load told nothing. Raises joulerig.analysis.influx.InfluxError.
     """
     offset = load.clock_offset_ns
     found = client.query(
@@ -42,6 +42,6 @@ def write(frame: pl.DataFrame, folder: Path) -> Path:
 def read(folder: Path) -> pl.DataFrame | None:
     """The progress.csv of a run's folder; None where there is none or it has no rows.
 
-    Raises analysis.run_file.RunFileError where it cannot be read.
+    Raises joulerig.analysis.run_file.RunFileError where it cannot be read.
     """
     return run_file.read(folder / FILE, COLUMNS)

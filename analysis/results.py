@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import polars as pl
 
-from analysis import meters
-from analysis.energy import EnergyBudget
-from analysis.indicator import moved
+from joulerig.analysis import meters
+from joulerig.analysis.energy import EnergyBudget
+from joulerig.analysis.indicator import moved
 
 JOURNAL = "journal.sqlite"
 JOURNAL_VERSION = 5

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from analysis import indicator, meters, power
-from analysis.energy import IntervalEnergy
-from analysis.results import Phase
+from joulerig.analysis import indicator, meters, power
+from joulerig.analysis.energy import IntervalEnergy
+from joulerig.analysis.results import Phase
 
 Rail = tuple[str, str, str]  # drive, meter, rail
 NO_POINTS = "no points"
@@ -32,7 +32,7 @@ def of_phases(
     Parameters
     ----------
     frame : DataFrame or None
-        Power points, analysis.power.points or read.
+        Power points, joulerig.analysis.power.points or read.
     rails : sequence of (drive, meter, rail)
         Those that ought to be there; one without points has no joules, and says so.
     lab, provenance : mappings

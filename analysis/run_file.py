@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis import atomic
+from joulerig.analysis import atomic
 
 
 class RunFileError(Exception):

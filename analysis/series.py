@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from analysis.over_time import Floats, PowerOverTime
-from analysis.results import Campaign
-from analysis.statistics import segments, trend
-from analysis.statistics.ranking import ALPHA
+from joulerig.analysis.over_time import Floats, PowerOverTime
+from joulerig.analysis.results import Campaign
+from joulerig.analysis.statistics import segments, trend
+from joulerig.analysis.statistics.ranking import ALPHA
 
 COLUMNS = {
     "campaign": pl.String,

@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from analysis import atomic, comparison, comparison_tables, derived, meters, over_time, series
-from analysis.comparison import Comparison
-from analysis.indicator import Measured, Spread, of_cell, within_energy
-from analysis.over_time import PowerOverTime
-from analysis.results import Campaign, Run
-from analysis.uncertainty import calibration_state
+from joulerig.analysis import atomic, comparison, comparison_tables, derived, meters, over_time, series
+from joulerig.analysis.comparison import Comparison
+from joulerig.analysis.indicator import Measured, Spread, of_cell, within_energy
+from joulerig.analysis.over_time import PowerOverTime
+from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.uncertainty import calibration_state
 
 RUN_COLUMNS = {
     "campaign": pl.String,
@@ -85,7 +85,7 @@ _KINDS = {"str": pl.String, "int": pl.Int64, "float": pl.Float64}
 
 
 def columns_of(kind: type) -> dict[str, Any]:
-    """Columns of a data class of analysis.results, a column a field."""
+    """Columns of a data class of joulerig.analysis.results, a column a field."""
     return {one.name: _KINDS[str(one.type).removesuffix(" | None")] for one in fields(kind)}
 
 

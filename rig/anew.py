@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis import anew, cluster, results, tables
-from rig.errors import UserError
+from joulerig.analysis import anew, cluster, results, tables
+from joulerig.rig.errors import UserError
 
 
 def of_folders(folders: Sequence[Path], dask: str | None) -> list[tuple[Path, pl.DataFrame]]:

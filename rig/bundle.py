@@ -7,22 +7,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis import meters
-from analysis.bundle import environment, verify, writer
-from analysis.bundle.check import Check
-from analysis.bundle.recompute import NotToldError, Readers
-from analysis.results import Run
-from rig import measure, provenance, workloads
-from rig.workloads import reports
+from joulerig.analysis import meters
+from joulerig.analysis.bundle import environment, verify, writer
+from joulerig.analysis.bundle.check import Check
+from joulerig.analysis.bundle.recompute import NotToldError, Readers
+from joulerig.analysis.results import Run
+from joulerig.rig import measure, provenance, workloads
+from joulerig.rig.workloads import reports
 
 
 def write(folder: Path, target: Path) -> writer.Written:
-    """The campaign in `folder` as a bundle. Raises analysis.results.ResultsError, OSError."""
+    """The campaign in `folder` as a bundle. Raises joulerig.analysis.results.ResultsError, OSError."""
     return writer.write(folder, target, environment.here(provenance.revision()))
 
 
 def check(source: Path) -> Iterator[Check]:
-    """The checklist of a bundle or a results folder. Raises analysis.bundle.archive.BundleError."""
+    """The checklist of a bundle or a results folder. Raises joulerig.analysis.bundle.archive.BundleError."""
     return verify.verify(source, READERS, environment.here(provenance.revision()))
 
 

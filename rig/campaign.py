@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from analysis import steady_state, studies
-from rig import definitions, filesystems, kernels, paths, workloads
-from rig.errors import Strict, UserError, validate
-from rig.factors import (
+from joulerig.analysis import steady_state, studies
+from joulerig.rig import definitions, filesystems, kernels, paths, workloads
+from joulerig.rig.errors import Strict, UserError, validate
+from joulerig.rig.factors import (
     FACTORS,
     INTERNAL,
     NO_FLUSH,
@@ -31,8 +31,8 @@ from rig.factors import (
     workload_seconds,
     write_cache,
 )
-from rig.lab import Drive, Lab, Name
-from rig.virtuallab import image
+from joulerig.rig.lab import Drive, Lab, Name
+from joulerig.virtuallab import image
 
 
 class Phases(Strict):

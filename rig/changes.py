@@ -10,10 +10,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from analysis import between, results
-from analysis.between import Change
-from analysis.report.text import flat, number, percent, probability, several
-from analysis.results import Campaign
+from joulerig.analysis import between, results
+from joulerig.analysis.between import Change
+from joulerig.analysis.report.text import flat, number, percent, probability, several
+from joulerig.analysis.results import Campaign
 
 
 def as_json(before: Path, after: Path) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rig.drives import app as drives_app
-from rig.errors import UserError
-from rig.lake import app as lake_app
-from rig.meters.command import app as meters_app
-from rig.powercut.command import app as powercut_app
-from rig.workloads.command import app as workloads_app
+from joulerig.rig.drives import app as drives_app
+from joulerig.rig.errors import UserError
+from joulerig.rig.lake import app as lake_app
+from joulerig.rig.meters.command import app as meters_app
+from joulerig.rig.powercut.command import app as powercut_app
+from joulerig.rig.workloads.command import app as workloads_app
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule."
@@ -42,7 +42,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _lab():
-    from rig import lab
+    from joulerig.rig import lab
 
     return lab.load()
 
@@ -50,7 +50,7 @@ def _lab():
 @lab_app.command("up")
 def lab_up() -> None:
     """Start the virtual lab; builds its guest image at the first time."""
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.virtuallab import lab as virtuallab
 
     virtuallab.up(_lab(), out.print)
     out.print("the virtual lab is up")
@@ -59,7 +59,7 @@ def lab_up() -> None:
 @lab_app.command("down")
 def lab_down() -> None:
     """Stop the virtual lab; its drives keep their data."""
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.virtuallab import lab as virtuallab
 
     stopped = virtuallab.down()
     out.print(f"stopped {len(stopped)} processes of the virtual lab")
@@ -68,7 +68,7 @@ def lab_down() -> None:
 @lab_app.command("status")
 def lab_status(as_json: JsonOption = False) -> None:
     """Show the virtual lab's processes, and what each twin draws."""
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.virtuallab import lab as virtuallab
 
     status = virtuallab.status(_lab())
     if as_json:
@@ -91,7 +91,7 @@ def lab_status(as_json: JsonOption = False) -> None:
 @lab_app.command("ssh", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def lab_ssh(context: typer.Context, host: Annotated[str | None, typer.Argument()] = None) -> None:
     """Log in to a virtual test host, or run a command there."""
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.virtuallab import lab as virtuallab
 
     described = _lab()
     virtual = [name for name, spec in described.hosts.items() if spec.virtual]
@@ -105,9 +105,9 @@ def lab_ssh(context: typer.Context, host: Annotated[str | None, typer.Argument()
 @app.command()
 def up() -> None:
     """Start the virtual lab if the inventory has one, InfluxDB, powerd and the dashboard; provision."""
-    from rig import controller, paths, playbook
-    from rig.meters import calibration
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.rig import controller, paths, playbook
+    from joulerig.rig.meters import calibration
+    from joulerig.virtuallab import lab as virtuallab
 
     described = _lab()
     if described.virtual:
@@ -126,8 +126,8 @@ def up() -> None:
 @app.command()
 def down() -> None:
     """Stop everything that `rig up` started, and nothing else."""
-    from rig import services
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.rig import services
+    from joulerig.virtuallab import lab as virtuallab
 
     stopped = virtuallab.down() + services.stop(lambda name: True)
     out.print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
@@ -136,9 +136,9 @@ def down() -> None:
 @app.command()
 def plan(playbook: Path, short: ShortOption = False) -> None:
     """Show what a campaign would do, without touching anything."""
-    from rig import campaign as campaigns
-    from rig import factors, paths
-    from rig import playbook as playbooks
+    from joulerig.rig import campaign as campaigns
+    from joulerig.rig import factors, paths
+    from joulerig.rig import playbook as playbooks
 
     described = _lab()
     campaign = campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
@@ -181,9 +181,9 @@ def run(
     short: ShortOption = False,
 ) -> None:
     """Launch a campaign from its playbook and follow it; plain ansible-playbook does the same."""
-    from rig import campaign as campaigns
-    from rig import controller, paths, results
-    from rig import playbook as playbooks
+    from joulerig.rig import campaign as campaigns
+    from joulerig.rig import controller, paths, results
+    from joulerig.rig import playbook as playbooks
 
     described = _lab()
     campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
@@ -206,7 +206,7 @@ def run(
 @app.command()
 def status(as_json: JsonOption = False) -> None:
     """Show what runs: services, meters, the newest campaign."""
-    from rig import controller, journal, paths, services
+    from joulerig.rig import controller, journal, paths, services
 
     states = services.states()
     try:
@@ -256,7 +256,7 @@ def results_(
     ] = False,
 ) -> None:
     """Show a campaign's runs and its AI."""
-    from rig import journal, paths, results
+    from joulerig.rig import journal, paths, results
 
     folder = journal.find(paths.results(), campaign)
     if as_json:
@@ -274,8 +274,8 @@ def report(
     format: Annotated[str, typer.Option(help="html, pdf or both, with a comma between.")] = "html,pdf",
 ) -> None:
     """Write a campaign's lab report."""
-    from analysis import report as reports
-    from rig import journal, paths
+    from joulerig.analysis import report as reports
+    from joulerig.rig import journal, paths
 
     formats = format.split(",")
     if unknown := sorted(set(formats) - {"html", "pdf"}):
@@ -297,7 +297,7 @@ def analyse(
     ] = None,
 ) -> None:
     """Work out the joules of runs anew from their power points and waveforms, beside the journal's."""
-    from rig import anew, journal, paths
+    from joulerig.rig import anew, journal, paths
 
     folders = [journal.find(paths.results(), campaign) for campaign in campaigns or [None]]
     for path, frame in anew.of_folders(folders, dask):
@@ -318,10 +318,10 @@ def export(
     ] = None,
 ) -> None:
     """Write a campaign's tables and series, with what each column means; or all of it as a bundle."""
-    from analysis import export as exports
-    from analysis import results as campaigns
-    from rig import bundle as bundles
-    from rig import journal, paths
+    from joulerig.analysis import export as exports
+    from joulerig.analysis import results as campaigns
+    from joulerig.rig import bundle as bundles
+    from joulerig.rig import journal, paths
 
     folder = journal.find(paths.results(), campaign)
     formats = format.split(",")
@@ -353,9 +353,9 @@ def verify(
 
     Exit code 1 where a check fails, 2 where it cannot be read.
     """
-    from analysis.bundle import verify as verification
-    from rig import bundle as bundles
-    from rig import paths
+    from joulerig.analysis.bundle import verify as verification
+    from joulerig.rig import bundle as bundles
+    from joulerig.rig import paths
 
     given = Path(bundle)
     source = given if given.exists() or not (paths.results() / bundle).is_dir() else paths.results() / bundle
@@ -375,7 +375,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Show what changed from one campaign to another, and whether it is more than chance."""
-    from rig import changes, journal, paths
+    from joulerig.rig import changes, journal, paths
 
     folders = [journal.find(paths.results(), campaign) for campaign in (before, after)]
     if as_json:
@@ -386,11 +386,11 @@ def compare(
 
 def main() -> None:
     """Run the command line: a user's error is one line on stderr and exit code 2."""
-    from analysis.bundle.archive import BundleError
-    from analysis.influx import InfluxError
-    from analysis.power import PowerFileError
-    from analysis.results import ResultsError
-    from analysis.run_file import RunFileError
+    from joulerig.analysis.bundle.archive import BundleError
+    from joulerig.analysis.influx import InfluxError
+    from joulerig.analysis.power import PowerFileError
+    from joulerig.analysis.results import ResultsError
+    from joulerig.analysis.run_file import RunFileError
 
     try:
         app(standalone_mode=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from rig import files, influxdb, paths, services
-from rig.errors import UserError
-from rig.lab import Lab
-from rig.meters import calibration, source
+from joulerig.rig import files, influxdb, paths, services
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab
+from joulerig.rig.meters import calibration, source
 
 
 def start(lab: Lab) -> None:
@@ -174,5 +174,5 @@ def _dashboard(lab: Lab) -> services.Program:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     environment = {"JOULERIG_CONFIG": files.digest(path)}
-    command = [sys.executable, "-m", "rig.dashboard", "--config", str(path)]
+    command = [sys.executable, "-m", "joulerig.rig.dashboard", "--config", str(path)]
     return services.Program("dashboard", command, ready, priority=600, environment=environment)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import yaml
 
-from rig import paths
-from rig.errors import UserError
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
 
 Definition = TypeVar("Definition")
 

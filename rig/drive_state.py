@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from rig import campaign as campaigns
-from rig import factors, paths
-from rig.errors import UserError
-from rig.lab import Lab
-from rig.sqlite import transaction
+from joulerig.rig import campaign as campaigns
+from joulerig.rig import factors, paths
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab
+from joulerig.rig.sqlite import transaction
 
 SCHEMA = Path(__file__).parent / "drive_state.sql"
 VERSION = 1

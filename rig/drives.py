@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from analysis.influx import Client, InfluxError, quote_string
-from rig import drive_state
-from rig.errors import UserError
-from rig.lab import Lab
+from joulerig.analysis.influx import Client, InfluxError, quote_string
+from joulerig.rig import drive_state
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab
 
 app = typer.Typer(no_args_is_help=True, help="Drives: what there is, and how they are.")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -53,8 +53,8 @@ class Health:
 
 def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[Health]:
     """The health of the lab's drives, or of those of `host`, or of one. Raises UserError for a wrong name."""
-    from rig import measure
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.rig import measure
+    from joulerig.virtuallab import lab as virtuallab
 
     found = []
     meant = _meant(lab, host, drive)
@@ -78,7 +78,7 @@ def _meant(lab: Lab, host: str | None, drive: str | None) -> list[tuple[str, str
 
 
 def _of_twin(host: str, drive: str) -> tuple[str, str, dict[str, float]]:
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.virtuallab import lab as virtuallab
 
     try:
         page = virtuallab.truth(host, drive, "state")["health"]
@@ -108,7 +108,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show bytes written, power cycles, unsafe shutdowns, hours, temperature of drives."""
-    from rig import lab
+    from joulerig.rig import lab
 
     found = health(lab.load(), host, drive)
     if as_json:
@@ -132,7 +132,7 @@ def state(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what was done to drives: purge, fill, precondition, and what was written since."""
-    from rig import lab
+    from joulerig.rig import lab
 
     found = {
         (name, key, serial): drive_state.of_events(events)

@@ -11,16 +11,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from analysis import processor, progress, run_energy
-from analysis.influx import InfluxError
-from analysis.results import PRECONDITION_FILE
-from rig import campaign as campaigns
-from rig import controller, factors, files, filesystems, kernels, measure, paths, provenance, workloads
-from rig import journal as journals
-from rig.errors import UserError
-from rig.journal import Journal
-from rig.lab import Lab
-from rig.workloads import place, reports
+from joulerig.analysis import processor, progress, run_energy
+from joulerig.analysis.influx import InfluxError
+from joulerig.analysis.results import PRECONDITION_FILE
+from joulerig.rig import campaign as campaigns
+from joulerig.rig import (
+    controller,
+    factors,
+    files,
+    filesystems,
+    kernels,
+    measure,
+    paths,
+    provenance,
+    workloads,
+)
+from joulerig.rig import journal as journals
+from joulerig.rig.errors import UserError
+from joulerig.rig.journal import Journal
+from joulerig.rig.lab import Lab
+from joulerig.rig.workloads import place, reports
 
 LOST_FILE = "lost.json"  # in a run's folder: what an attempt had come to whose controller went away
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from rig import kernels
-from rig.errors import Strict
+from joulerig.rig import kernels
+from joulerig.rig.errors import Strict
 
 SCHEDULERS = ("none", "mq-deadline", "bfq", "kyber")
 FACTORS = (

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from analysis import atomic
-from rig import paths
-from rig.errors import UserError
+from joulerig.analysis import atomic
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
 
 KEPT_PORTS = range(20000, 32768)
 

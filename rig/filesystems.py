@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from rig import definitions
-from rig.errors import Strict, validate
-from rig.lab import Lab
+from joulerig.rig import definitions
+from joulerig.rig.errors import Strict, validate
+from joulerig.rig.lab import Lab
 
 SHIPPED = Path(__file__).parent / "filesystems.yml"
 KIND = "file system"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import httpx
 
-from rig import files, paths, services
-from rig.errors import UserError
-from rig.lab import Lab, TestHost
+from joulerig.rig import files, paths, services
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab, TestHost
 
 # Who uses the rig's own server, and how: a test host's secret cannot read, a reader's cannot write.
 PRIVILEGES = {"powerd": "WRITE", "iod": "WRITE", "reader": "READ"}

@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from rig import paths
-from rig.errors import UserError
-from rig.sqlite import transaction
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
+from joulerig.rig.sqlite import transaction
 
 SCHEMA = Path(__file__).parent / "journal.sql"
 VERSION = 5

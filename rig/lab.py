@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from rig import meters, paths
-from rig.errors import Strict, UserError, validate
-from rig.meters.family import Accuracy, Samples, Timing, transport
+from joulerig.rig import meters, paths
+from joulerig.rig.errors import Strict, UserError, validate
+from joulerig.rig.meters.family import Accuracy, Samples, Timing, transport
 
 DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
 # A poll meter may miss a few readings before it counts as silent.

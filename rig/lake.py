@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rig.errors import UserError
+from joulerig.rig.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Results of many campaigns as Parquet files, asked in SQL.")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -32,9 +32,9 @@ def add(
     lake: LakeOption = None,
 ) -> None:
     """Put campaigns into the lake; one that is in it already is replaced."""
-    from analysis import lake as lakes
-    from analysis import results
-    from rig import journal, paths
+    from joulerig.analysis import lake as lakes
+    from joulerig.analysis import results
+    from joulerig.rig import journal, paths
 
     if campaigns:
         folders = [journal.find(paths.results(), campaign) for campaign in campaigns]
@@ -63,8 +63,8 @@ def query(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Ask the lake in DuckDB's SQL."""
-    from analysis import lake as lakes
-    from rig import paths
+    from joulerig.analysis import lake as lakes
+    from joulerig.rig import paths
 
     try:
         answer = lakes.query(lake or paths.results() / "lake", sql)

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rig.errors import UserError
+from joulerig.rig.errors import UserError
 
 
 def run(

@@ -10,13 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from analysis import power, processor, run_energy
-from analysis.influx import Client, quote_string
-from analysis.results import Phase
-from rig import controller, influxdb, wait
-from rig.errors import UserError
-from rig.lab import Lab, Rail
-from rig.virtuallab import lab as virtuallab
+from joulerig.analysis import power, processor, run_energy
+from joulerig.analysis.influx import Client, quote_string
+from joulerig.analysis.results import Phase
+from joulerig.rig import controller, influxdb, wait
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab, Rail
+from joulerig.virtuallab import lab as virtuallab
 
 Truth = Mapping[str, Mapping[str, Any]]
 ARRIVAL_SECONDS = 5.0  # how long points may be on their way to InfluxDB

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rig import factors
-from rig.lab import SCSI_DEBUG, Drive, Lab
+from joulerig.rig import factors
+from joulerig.rig.lab import SCSI_DEBUG, Drive, Lab
 
 RESYNC_SECONDS = 60  # of an array in memory that was cut off
 

@@ -26,9 +26,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from rig import paths
-from rig.errors import UserError
-from rig.journal import FINAL, Journal
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
+from joulerig.rig.journal import FINAL, Journal
 
 NOTE = "note: "  # what an action plugin's line begins with that is for whoever waits
 _WRAPPERS = re.compile(r"^((Task|Action) failed: )+")  # what Ansible puts before a message of ours
@@ -194,8 +194,8 @@ def _follow(folder: Path, process: subprocess.Popen, console: Console, inventory
 
 def _current_phase(inventory: Path) -> Callable[[dict[str, Any]], str]:
     """A function that tells the phase a running run is in, from the announcements in InfluxDB."""
-    from analysis.influx import InfluxError, quote_string
-    from rig import lab, measure
+    from joulerig.analysis.influx import InfluxError, quote_string
+    from joulerig.rig import lab, measure
 
     try:
         database = measure.client(lab.load(inventory))

@@ -14,15 +14,15 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from analysis import steady_state
-from analysis.influx import Client, InfluxError, quote_string
-from analysis.results import PRECONDITION_FILE
-from rig import campaign as campaigns
-from rig import controller, drive_state, factors, files, measure
-from rig.campaign import Precondition
-from rig.drive_state import Ledger
-from rig.journal import Journal
-from rig.lab import Drive, Lab
+from joulerig.analysis import steady_state
+from joulerig.analysis.influx import Client, InfluxError, quote_string
+from joulerig.analysis.results import PRECONDITION_FILE
+from joulerig.rig import campaign as campaigns
+from joulerig.rig import controller, drive_state, factors, files, measure
+from joulerig.rig.campaign import Precondition
+from joulerig.rig.drive_state import Ledger
+from joulerig.rig.journal import Journal
+from joulerig.rig.lab import Drive, Lab
 
 Execute = Callable[[dict[str, Any]], Mapping[str, Any]]
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import httpx
 
-from rig import __version__, influxdb, paths
-from rig.lab import Lab
-from rig.meters import calibration as calibrations
+from joulerig import __version__
+from joulerig.rig import influxdb, paths
+from joulerig.rig.lab import Lab
+from joulerig.rig.meters import calibration as calibrations
 
 TOOLS = {
     "libsigrok": ["sigrok-cli", "--version"],

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from analysis import baseline, ledger, meters, results, tables
-from analysis.meters import EXPIRED
-from analysis.results import Campaign, Run
-from rig.journal import Journal
+from joulerig.analysis import baseline, ledger, meters, results, tables
+from joulerig.analysis.meters import EXPIRED
+from joulerig.analysis.results import Campaign, Run
+from joulerig.rig.journal import Journal
 
 
 def not_ok(journal: Journal) -> list[dict[str, Any]]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
-from rig import files, paths, wait
-from rig.errors import UserError
+from joulerig.rig import files, paths, wait
+from joulerig.rig.errors import UserError
 
 STOP_SECONDS = 30.0  # supervisord kills what has not ended after 20
 ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")

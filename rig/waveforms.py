@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rig import controller, factors, files
-from rig.errors import UserError
-from rig.journal import Journal
-from rig.lab import Lab
+from joulerig.rig import controller, factors, files
+from joulerig.rig.errors import UserError
+from joulerig.rig.journal import Journal
+from joulerig.rig.lab import Lab
 
 
 @contextlib.contextmanager

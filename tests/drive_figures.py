@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rig.virtuallab.profile import Disk, Flash
+from joulerig.virtuallab.profile import Disk, Flash
 
 
 def alone_us(flash: Flash) -> dict[str, float]:

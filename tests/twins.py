@@ -10,7 +10,7 @@ from pathlib import Path
 
 from programs import built, end, wait_for
 
-from rig.virtuallab import lab, profile, twin_parameters
+from joulerig.virtuallab import lab, profile, twin_parameters
 
 PLUGIN = built("nbdkit-twin-plugin.so")
 RAIL_12V = "12v,12,0.05,1.5,1.0e-9,2.5e-9,4e-6,2e-4"

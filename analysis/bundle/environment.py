@@ -12,7 +12,7 @@ from typing import Any
 
 from weasyprint.text.ffi import pango
 
-from analysis.bundle.reports import Origin
+from joulerig.analysis.bundle.reports import Origin
 
 FILE = "environment.json"
 LIBRARIES = (

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.bundle.archive import BundleError, unsafe
+from joulerig.analysis.bundle.archive import BundleError, unsafe
 
 FILE = "manifest-sha256.txt"
 BLOCKS_FILE = "blocks-sha256.txt"

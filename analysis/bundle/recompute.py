@@ -12,9 +12,18 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from analysis import meters, power, processor, run_energy, run_file
-from analysis.bundle.check import Tally
-from analysis.results import Campaign, IoCount, Performance, Phase, RailEnergy, Result, ResultsError, Run
+from joulerig.analysis import meters, power, processor, run_energy, run_file
+from joulerig.analysis.bundle.check import Tally
+from joulerig.analysis.results import (
+    Campaign,
+    IoCount,
+    Performance,
+    Phase,
+    RailEnergy,
+    Result,
+    ResultsError,
+    Run,
+)
 
 # What a file made by anybody can make a reader stumble over.
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.bundle.check import Check, judged, uncheckable
-from analysis.report import document
-from analysis.results import Campaign
+from joulerig.analysis.bundle.check import Check, judged, uncheckable
+from joulerig.analysis.report import document
+from joulerig.analysis.results import Campaign
 
 HTML, PDF = "report/report.html", "report/report.pdf"
 _HTML_NAME, _PDF_NAME = "report.html", "report.pdf"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis.bundle.check import TOLERANCE, ZERO, Check, Tally, judged, shown, uncheckable
+from joulerig.analysis.bundle.check import TOLERANCE, ZERO, Check, Tally, judged, shown, uncheckable
 
 FOLDERS = ("export", "report")
 # By what a row is named, in the first of these of which it has the first.

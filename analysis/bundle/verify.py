@@ -14,14 +14,14 @@ from typing import Any
 import jinja2
 import polars as pl
 
-from analysis import ledger, power, results, run_file, tables
-from analysis.bundle import archive, crate, environment, manifest, recompute, reports
-from analysis.bundle import tables as files_of_tables
-from analysis.bundle.archive import BundleError
-from analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
-from analysis.bundle.recompute import UNREADABLE, WORKED, Readers
-from analysis.export import frames
-from analysis.results import FINISHED, JOURNAL, Campaign, ResultsError
+from joulerig.analysis import ledger, power, results, run_file, tables
+from joulerig.analysis.bundle import archive, crate, environment, manifest, recompute, reports
+from joulerig.analysis.bundle import tables as files_of_tables
+from joulerig.analysis.bundle.archive import BundleError
+from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
+from joulerig.analysis.bundle.recompute import UNREADABLE, WORKED, Readers
+from joulerig.analysis.export import frames
+from joulerig.analysis.results import FINISHED, JOURNAL, Campaign, ResultsError
 
 _STUMBLES = (
     *UNREADABLE,
@@ -40,13 +40,13 @@ _NOT_PACKED = {".lock", f"{JOURNAL}-wal", f"{JOURNAL}-shm"}
 def verify(source: Path, readers: Readers, here: Mapping[str, Any]) -> Iterator[Check]:
     """The checklist of a bundle (a zip, or unpacked) or of a results folder, as the checks are made.
 
-    Needs nothing but `source`, and writes nothing to it. `here`: analysis.bundle.environment.here.
+    Needs nothing but `source`, and writes nothing to it. `here`: joulerig.analysis.bundle.environment.here.
 
     Raises
     ------
     BundleError
         No such file or folder, neither a zip nor a folder with a journal or a manifest, a zip that is cut
-        short, or one that analysis.bundle.archive.extract refuses.
+        short, or one that joulerig.analysis.bundle.archive.extract refuses.
     """
     if source.is_dir():
         if not any((source / name).exists() for name in (JOURNAL, manifest.FILE)):

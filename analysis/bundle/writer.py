@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis import atomic, export, results
-from analysis.bundle import archive, crate, manifest, reports
-from analysis.bundle import environment as environments
-from analysis.export import frames
-from analysis.report import document
-from analysis.results import FINISHED, JOURNAL, Campaign, ResultsError
+from joulerig.analysis import atomic, export, results
+from joulerig.analysis.bundle import archive, crate, manifest, reports
+from joulerig.analysis.bundle import environment as environments
+from joulerig.analysis.export import frames
+from joulerig.analysis.report import document
+from joulerig.analysis.results import FINISHED, JOURNAL, Campaign, ResultsError
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def write(folder: Path, target: Path, environment: Mapping[str, Any]) -> Written
 
     Raises
     ------
-    analysis.results.ResultsError
+    joulerig.analysis.results.ResultsError
         The folder is no campaign's, or a file in it is damaged.
     OSError
     """

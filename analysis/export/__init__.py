@@ -11,8 +11,8 @@ from pathlib import Path
 
 import polars as pl
 
-from analysis.export import frames, schema
-from analysis.results import Campaign
+from joulerig.analysis.export import frames, schema
+from joulerig.analysis.results import Campaign
 
 FORMATS = ("csv", "parquet")
 SCHEMA_FILE = "schema.json"

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from analysis import power, progress, tables, waveform
-from analysis.results import Campaign, IoCount, Phase, RailEnergy, ResultsError, Run
+from joulerig.analysis import power, progress, tables, waveform
+from joulerig.analysis.results import Campaign, IoCount, Phase, RailEnergy, ResultsError, Run
 
 _OF_RUN = {"campaign": pl.String, "run": pl.String}
 
@@ -75,7 +75,7 @@ def rounds(campaign: Campaign) -> pl.DataFrame:
 def load_progress(campaign: Campaign) -> pl.DataFrame:
     """One row an instant at which a run's load told what it had done. Columns: `PROGRESS_COLUMNS`.
 
-    Raises analysis.run_file.RunFileError.
+    Raises joulerig.analysis.run_file.RunFileError.
     """
     found = [pl.DataFrame(schema=PROGRESS_COLUMNS)]
     for run in campaign.runs:
@@ -97,7 +97,7 @@ def waveforms(campaign: Campaign) -> pl.DataFrame:
 def powers(campaign: Campaign) -> Iterator[pl.DataFrame]:
     """The power points of one run after the other, with its name. Columns: `POWER_COLUMNS`.
 
-    A run without any is left out. Raises analysis.power.PowerFileError.
+    A run without any is left out. Raises joulerig.analysis.power.PowerFileError.
     """
     for run in campaign.runs:
         if (points := power.read(run.folder / "power.csv")) is not None:
@@ -116,8 +116,8 @@ def small(campaign: Campaign) -> dict[str, pl.DataFrame]:
 
 
 def every(campaign: Campaign) -> dict[str, pl.DataFrame]:
-    """All tables, by name. Raises ResultsError, analysis.power.PowerFileError,
-    analysis.run_file.RunFileError.
+    """All tables, by name. Raises ResultsError, joulerig.analysis.power.PowerFileError,
+    joulerig.analysis.run_file.RunFileError.
     """
     return small(campaign) | {
         "power": power_points(campaign),

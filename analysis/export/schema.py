@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis.export import columns
+from joulerig.analysis.export import columns
 
 _TYPES = {pl.String: "string", pl.Int64: "integer", pl.Float64: "number", pl.Boolean: "boolean"}
 _UNDESCRIBED = ("", "")

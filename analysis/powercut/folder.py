@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.powercut import ledger, survey, verdict
-from analysis.powercut.check import DRIVE, CutFindings, check
-from analysis.powercut.durable import DurableWrites, of_ledger
-from analysis.powercut.ledger import Ledger
-from analysis.results import ResultsError
+from joulerig.analysis.powercut import ledger, survey, verdict
+from joulerig.analysis.powercut.check import DRIVE, CutFindings, check
+from joulerig.analysis.powercut.durable import DurableWrites, of_ledger
+from joulerig.analysis.powercut.ledger import Ledger
+from joulerig.analysis.results import ResultsError
 
 MANIFEST = "powercut.json"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from analysis import atomic
-from analysis.powercut.folder import Campaign, Cut
+from joulerig.analysis import atomic
+from joulerig.analysis.powercut.folder import Campaign, Cut
 
 
 def joules_per_durable_write(cuts: list[Cut]) -> float | None:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.powercut import confidence
-from analysis.powercut.check import CutFindings
+from joulerig.analysis.powercut import confidence
+from joulerig.analysis.powercut.check import CutFindings
 
 
 @dataclass(frozen=True)

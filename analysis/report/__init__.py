@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis import atomic, results, tables
-from analysis.report import document
+from joulerig.analysis import atomic, results, tables
+from joulerig.analysis.report import document
 
 FORMATS = ("html", "pdf", "csv")
 
@@ -30,7 +30,7 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
 
     Raises
     ------
-    analysis.results.ResultsError
+    joulerig.analysis.results.ResultsError
         The folder is no campaign's, or a file in it is damaged.
     ValueError
         A format that there is not.

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.comparison import Comparison
-from analysis.meters import EXPIRED
-from analysis.report.text import number, percent, several
-from analysis.statistics.ranking import Pair
+from joulerig.analysis.comparison import Comparison
+from joulerig.analysis.meters import EXPIRED
+from joulerig.analysis.report.text import number, percent, several
+from joulerig.analysis.statistics.ranking import Pair
 
 Row = dict[str, Any]
 

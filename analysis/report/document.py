@@ -20,7 +20,7 @@ import yaml
 from weasyprint import HTML
 from weasyprint.urls import URLFetcher
 
-from analysis import (
+from joulerig.analysis import (
     baseline,
     cemp,
     comparison,
@@ -34,8 +34,8 @@ from analysis import (
     tables,
     uncertainty,
 )
-from analysis.energy import EnergyBudget
-from analysis.report import (
+from joulerig.analysis.energy import EnergyBudget
+from joulerig.analysis.report import (
     answer,
     figures,
     fonts,
@@ -47,7 +47,7 @@ from analysis.report import (
     study,
     text,
 )
-from analysis.results import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
+from joulerig.analysis.results import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
 
 _HERE = Path(__file__).parent
 _MOST_CELLS = 4  # listed by name
@@ -56,7 +56,7 @@ MOST_RUNS = 200  # listed one by one; beyond these runs.csv is the place to look
 
 
 def html(campaign: Campaign) -> str:
-    """The report. The same campaign gives the same text. Raises analysis.results.ResultsError."""
+    """The report. The same campaign gives the same text. Raises joulerig.analysis.results.ResultsError."""
     return rendered("report.html.j2", _content(campaign))
 
 

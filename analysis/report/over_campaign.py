@@ -12,15 +12,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import drift, outliers, tables
-from analysis.comparison import AI, Comparison
-from analysis.drift import Drift
-from analysis.outliers import Judged, Outlier
-from analysis.report import answer
-from analysis.report.answer import Answer
-from analysis.report.figures import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
-from analysis.report.text import duration, probability, several, signed
-from analysis.results import Campaign
+from joulerig.analysis import drift, outliers, tables
+from joulerig.analysis.comparison import AI, Comparison
+from joulerig.analysis.drift import Drift
+from joulerig.analysis.outliers import Judged, Outlier
+from joulerig.analysis.report import answer
+from joulerig.analysis.report.answer import Answer
+from joulerig.analysis.report.figures import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
+from joulerig.analysis.report.text import duration, probability, several, signed
+from joulerig.analysis.results import Campaign
 
 _PANEL_INCHES = 1.65
 _MOST_PANELS = 8  # a figure is on one page

@@ -10,10 +10,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.report.figures import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
-from analysis.report.text import number, several
-from analysis.results import Campaign, Run
-from analysis.series import POWER, Course
+from joulerig.analysis.report.figures import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
+from joulerig.analysis.report.text import number, several
+from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.series import POWER, Course
 
 _MOST_RUNS = 15  # listed; all of them are in series.csv
 

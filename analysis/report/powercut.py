@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from analysis import atomic
-from analysis.powercut import confidence, tables
-from analysis.powercut import folder as folders
-from analysis.report import document
+from joulerig.analysis import atomic
+from joulerig.analysis.powercut import confidence, tables
+from joulerig.analysis.powercut import folder as folders
+from joulerig.analysis.report import document
 
 MOST_VIOLATIONS = 50  # that are listed; violations.csv has them all
 

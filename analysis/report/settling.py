@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis import steady_state
-from analysis.report import figures, text
-from analysis.results import Campaign, ResultsError, Run
+from joulerig.analysis import steady_state
+from joulerig.analysis.report import figures, text
+from joulerig.analysis.results import Campaign, ResultsError, Run
 
 
 @dataclass(frozen=True)

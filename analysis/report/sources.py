@@ -7,11 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.comparison import RUN_TO_RUN, Comparison
-from analysis.report.answer import Group, Row
-from analysis.report.text import percent, probability
-from analysis.statistics.effects import BLOCK, Effect
-from analysis.statistics.ranking import ALPHA
+from joulerig.analysis.comparison import RUN_TO_RUN, Comparison
+from joulerig.analysis.report.answer import Group, Row
+from joulerig.analysis.report.text import percent, probability
+from joulerig.analysis.statistics.effects import BLOCK, Effect
+from joulerig.analysis.statistics.ranking import ALPHA
 
 # By source of uncertainty: its heading, and what makes it less.
 PARTS = {

@@ -13,11 +13,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from analysis import studies
-from analysis.report.figures import COLOURS, INK, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
-from analysis.results import Campaign
-from analysis.studies import f2fs_supercap, journal_placement, mtime_interval, nvmm_fs
-from analysis.studies.claims import Verdict
+from joulerig.analysis import studies
+from joulerig.analysis.report.figures import COLOURS, INK, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
+from joulerig.analysis.results import Campaign
+from joulerig.analysis.studies import f2fs_supercap, journal_placement, mtime_interval, nvmm_fs
+from joulerig.analysis.studies.claims import Verdict
 
 _HEIGHT_INCHES = 2.9
 _HATCHES = ("", "////", "....")

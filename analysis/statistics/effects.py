@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from analysis.statistics import LOG_ROUNDING
+from joulerig.analysis.statistics import LOG_ROUNDING
 
 BLOCK = "block"
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.statistics import LOG_ROUNDING, letters, studentized_range
+from joulerig.analysis.statistics import LOG_ROUNDING, letters, studentized_range
 
 ALPHA = 0.05
 PRELIMINARY_ALPHA = (

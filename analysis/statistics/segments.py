@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.statistics import noise
-from analysis.statistics.noise import Noise
+from joulerig.analysis.statistics import noise
+from joulerig.analysis.statistics.noise import Noise
 
 FEWEST = 30  # values, of which
 FEWEST_INDEPENDENT = 20  # as many as these tell as much as independent ones do

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.statistics import noise
-from analysis.statistics.interval import CONFIDENCE
+from joulerig.analysis.statistics import noise
+from joulerig.analysis.statistics.interval import CONFIDENCE
 
 FEWEST_PAIRS = 6  # of two values of a group: with fewer no p can be below 0.05
 

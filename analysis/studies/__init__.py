@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from analysis import comparison
-from analysis.results import Campaign
-from analysis.studies import ai_matrix, f2fs_supercap, journal_placement, mtime_interval, nvmm_fs
-from analysis.studies.claims import Verdict
+from joulerig.analysis import comparison
+from joulerig.analysis.results import Campaign
+from joulerig.analysis.studies import ai_matrix, f2fs_supercap, journal_placement, mtime_interval, nvmm_fs
+from joulerig.analysis.studies.claims import Verdict
 
 # By the name that a campaign's `study` gives. Each has NAME, TITLE, SOURCE, FACTORS (those that it tells
 # apart itself) and `verdicts(campaign)`.

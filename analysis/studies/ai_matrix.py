@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from analysis import comparison, derived, indicator
-from analysis.results import Campaign, Run
-from analysis.studies import claims
-from analysis.studies.claims import Claim, Verdict
+from joulerig.analysis import comparison, derived, indicator
+from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.studies import claims
+from joulerig.analysis.studies.claims import Claim, Verdict
 
 NAME = "ai_matrix"
 TITLE = "File system and I/O scheduler by AI"

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from analysis.results import Campaign, Run
-from analysis.statistics.interval import CONFIDENCE
+from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.statistics.interval import CONFIDENCE
 
 HOLDS, DOES_NOT, OPEN = "holds", "does not hold", "can't tell"
 LEAST_DEVICE_BOUND = 0.5  # of the time; with less, a claim about speed or energy is one about the host

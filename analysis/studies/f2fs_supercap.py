@@ -15,12 +15,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis import over_time, power, run_file
-from analysis.over_time import WorkOverTime
-from analysis.results import Campaign, ResultsError, Run
-from analysis.statistics import trend
-from analysis.studies import claims
-from analysis.studies.claims import Claim, Verdict
+from joulerig.analysis import over_time, power, run_file
+from joulerig.analysis.over_time import WorkOverTime
+from joulerig.analysis.results import Campaign, ResultsError, Run
+from joulerig.analysis.statistics import trend
+from joulerig.analysis.studies import claims
+from joulerig.analysis.studies.claims import Claim, Verdict
 
 NAME = "f2fs_supercap"
 TITLE = "F2FS's fsync on drives with power-loss protection"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.results import Campaign, ResultsError, Run
-from analysis.studies import claims
-from analysis.studies.claims import Claim, Verdict
+from joulerig.analysis.results import Campaign, ResultsError, Run
+from joulerig.analysis.studies import claims
+from joulerig.analysis.studies.claims import Claim, Verdict
 
 NAME = "journal_placement"
 TITLE = "Journal placement on hard disks"

@@ -20,10 +20,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from analysis import comparison, derived
-from analysis.results import Campaign, ResultsError, Run
-from analysis.studies import claims
-from analysis.studies.claims import Claim, Verdict
+from joulerig.analysis import comparison, derived
+from joulerig.analysis.results import Campaign, ResultsError, Run
+from joulerig.analysis.studies import claims
+from joulerig.analysis.studies.claims import Claim, Verdict
 
 NAME = "mtime_interval"
 TITLE = "Timer interval and fsync"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from analysis import comparison
-from analysis.results import Campaign, ResultsError, Run
-from analysis.studies import claims
-from analysis.studies.claims import Claim, Effect, Verdict
+from joulerig.analysis import comparison
+from joulerig.analysis.results import Campaign, ResultsError, Run
+from joulerig.analysis.studies import claims
+from joulerig.analysis.studies.claims import Claim, Effect, Verdict
 
 NAME = "nvmm_fs"
 TITLE = "File systems on non-volatile memory"

@@ -14,11 +14,11 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from rig import drive_state, engine, factors, kernels, lab, playbook, precondition, waveforms
-from rig.errors import UserError
-from rig.journal import Journal
-from rig.kernels.host import Boots, Ready
-from rig.memory_drives import MadeAgain
+from joulerig.rig import drive_state, engine, factors, kernels, lab, playbook, precondition, waveforms
+from joulerig.rig.errors import UserError
+from joulerig.rig.journal import Journal
+from joulerig.rig.kernels.host import Boots, Ready
+from joulerig.rig.memory_drives import MadeAgain
 
 RETURN_SECONDS = 180  # how long a host that went away may take to come back
 

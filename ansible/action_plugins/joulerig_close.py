@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
-from rig import paths, results
-from rig.journal import Journal
+from joulerig.rig import paths, results
+from joulerig.rig.journal import Journal
 
 
 class ActionModule(ActionBase):

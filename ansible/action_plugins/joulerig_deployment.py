@@ -8,8 +8,8 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from rig import controller, lab
-from rig.errors import UserError
+from joulerig.rig import controller, lab
+from joulerig.rig.errors import UserError
 
 
 class ActionModule(ActionBase):

@@ -8,10 +8,10 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from rig import factors, kernels, lab, playbook
-from rig.errors import UserError
-from rig.journal import Journal
-from rig.kernels import build
+from joulerig.rig import factors, kernels, lab, playbook
+from joulerig.rig.errors import UserError
+from joulerig.rig.journal import Journal
+from joulerig.rig.kernels import build
 
 
 class ActionModule(ActionBase):

@@ -9,13 +9,13 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
-from rig import engine, lab, paths, workloads
-from rig.errors import UserError
+from joulerig.rig import engine, lab, paths, workloads
+from joulerig.rig.errors import UserError
 
 
 class ActionModule(ActionBase):
     """`joulerig_open: {campaign: MAPPING, short: BOOL, resume: ID}`; gives the facts campaign_folder, and of
-    `rig.workloads.deployment` campaign_programs and campaign_packages.
+    `joulerig.rig.workloads.deployment` campaign_programs and campaign_packages.
     """
 
     TRANSFERS_FILES = False

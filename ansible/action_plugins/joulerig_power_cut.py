@@ -8,10 +8,10 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from rig import lab, wait
-from rig.errors import UserError
-from rig.powercut import host
-from rig.powercut.record import Record
+from joulerig.rig import lab, wait
+from joulerig.rig.errors import UserError
+from joulerig.rig.powercut import host
+from joulerig.rig.powercut.record import Record
 
 
 class ActionModule(ActionBase):

@@ -8,8 +8,8 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from analysis.powercut import folder, tables
-from rig import paths
+from joulerig.analysis.powercut import folder, tables
+from joulerig.rig import paths
 
 
 class ActionModule(ActionBase):

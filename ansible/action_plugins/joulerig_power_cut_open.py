@@ -8,10 +8,10 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from rig import lab, paths
-from rig.errors import UserError
-from rig.powercut import plan
-from rig.powercut.record import Record
+from joulerig.rig import lab, paths
+from joulerig.rig.errors import UserError
+from joulerig.rig.powercut import plan
+from joulerig.rig.powercut.record import Record
 
 
 class ActionModule(ActionBase):

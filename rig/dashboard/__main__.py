@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python -m rig.dashboard --config FILE`: serve the dashboard until SIGTERM or SIGINT."""
+"""`python -m joulerig.rig.dashboard --config FILE`: serve the dashboard until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import uvicorn
 
-from analysis.influx import Client, InfluxError
-from rig.dashboard import app, config
-from rig.dashboard.hub import Hub
-from rig.dashboard.poller import Poller
-from rig.errors import UserError
+from joulerig.analysis.influx import Client, InfluxError
+from joulerig.rig.dashboard import app, config
+from joulerig.rig.dashboard.hub import Hub
+from joulerig.rig.dashboard.poller import Poller
+from joulerig.rig.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m rig.dashboard", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m joulerig.rig.dashboard", description=__doc__)
     parser.add_argument(
         "--config", type=Path, required=True, metavar="FILE", help="JSON; see rig/dashboard/README.md"
     )

@@ -20,8 +20,8 @@ from starlette.templating import Jinja2Templates
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from rig.dashboard.hub import Client, Hub
-from rig.dashboard.poller import Poller
+from joulerig.rig.dashboard.hub import Client, Hub
+from joulerig.rig.dashboard.poller import Poller
 
 HERE = Path(__file__).resolve().parent
 UPLOT = HERE / "node_modules" / "uplot" / "dist"

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from rig.errors import Strict, UserError, validate
+from joulerig.rig.errors import Strict, UserError, validate
 
 
 class Influx(Strict):
@@ -22,7 +22,7 @@ class Influx(Strict):
 
 
 class Config(Strict):
-    """`python -m rig.dashboard --config FILE`: paths are relative to the working directory."""
+    """`python -m joulerig.rig.dashboard --config FILE`: paths are relative to the working directory."""
 
     listen: str
     results_dir: Path

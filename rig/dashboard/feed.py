@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from analysis.influx import quote_string
-from rig.dashboard.counters import rates
-from rig.dashboard.window import Window
+from joulerig.analysis.influx import quote_string
+from joulerig.rig.dashboard.counters import rates
+from joulerig.rig.dashboard.window import Window
 
 SECOND = 1_000_000_000
 SPAN_NS = 60 * SECOND
@@ -36,7 +36,7 @@ COUNTERS = ("reads", "writes", "flushes", "read_bytes", "write_bytes")
 
 
 class Queries(Protocol):
-    """What is needed of `analysis.influx.Client`."""
+    """What is needed of `joulerig.analysis.influx.Client`."""
 
     def query(self, influxql: str) -> pl.DataFrame: ...
 

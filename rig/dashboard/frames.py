@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rig.dashboard import VERSION
+from joulerig.rig.dashboard import VERSION
 
 HEADER = struct.Struct("<6d")
 SECTION = struct.Struct("<5d")

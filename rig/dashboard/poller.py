@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from analysis.influx import InfluxError
-from rig.dashboard import VERSION, frames, powerd, state
-from rig.dashboard.feed import (
+from joulerig.analysis.influx import InfluxError
+from joulerig.rig.dashboard import VERSION, frames, powerd, state
+from joulerig.rig.dashboard.feed import (
     IO,
     IO_BUCKET_NS,
     POWER_BUCKET_NS,
@@ -25,8 +25,8 @@ from rig.dashboard.feed import (
     Queries,
     Rounds,
 )
-from rig.dashboard.hub import Client, Hub
-from rig.dashboard.journal import Journals
+from joulerig.rig.dashboard.hub import Client, Hub
+from joulerig.rig.dashboard.journal import Journals
 
 TICK_SECONDS = 0.25
 SLOW_EVERY = 4  # ticks between looks at what changes slowly: phases, ledger, journals, powerd

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from rig.dashboard import ai_table, eta
-from rig.dashboard.journal import array_members
+from joulerig.rig.dashboard import ai_table, eta
+from joulerig.rig.dashboard.journal import array_members
 
 SETTLING_PHASES = ("purge", "fill", "rounds")  # of a precondition, before its run's own
 PHASES = ("prepare", "precondition", "idle", "workload", "tail")

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from rig import definitions
-from rig.errors import Strict, validate
-from rig.lab import Lab, TestHost
+from joulerig.rig import definitions
+from joulerig.rig.errors import Strict, validate
+from joulerig.rig.lab import Lab, TestHost
 
 SHIPPED = Path(__file__).parent / "kernels.yml"
 KIND = "kernel"

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig import files, logged, paths
-from rig.errors import UserError
-from rig.kernels import Configuration, Kernel
-from rig.virtuallab import image
-from rig.workloads import kernel_source
+from joulerig.rig import files, logged, paths
+from joulerig.rig.errors import UserError
+from joulerig.rig.kernels import Configuration, Kernel
+from joulerig.rig.workloads import kernel_source
+from joulerig.virtuallab import image
 
 HERE = Path(__file__).parent
 SERIES = "6.1"  # of Debian 12

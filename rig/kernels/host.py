@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rig import wait
-from rig.kernels import INSTALLED
+from joulerig.rig import wait
+from joulerig.rig.kernels import INSTALLED
 
 # From one kernel to the other, services and all: a virtual host without KVM takes 90; or back again, where it
 # could not be reached for three minutes (joulerig-kernel-guard.service).

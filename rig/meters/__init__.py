@@ -7,7 +7,7 @@ driver.
 
 from __future__ import annotations
 
-from rig.meters import (
+from joulerig.rig.meters import (
     arachnid_labs_re_load_pro,
     demo,
     hameg_hmo,
@@ -17,7 +17,7 @@ from rig.meters import (
     scpi_dmm,
     scpi_pps,
 )
-from rig.meters.family import Accuracy, Family
+from joulerig.rig.meters.family import Accuracy, Family
 
 FAMILIES: dict[str, Family] = {
     family.driver: family

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from rig.meters.family import Family, bits_per_byte_and_baud
+from joulerig.rig.meters.family import Family, bits_per_byte_and_baud
 
 SHORTEST_LINE = len("read 0 0\r\n")
 

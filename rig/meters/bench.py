@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.uncertainty import quantisation_standard
-from rig import meters
-from rig.errors import UserError
-from rig.lab import Lab
-from rig.meters import calibration, source, uncertainty
+from joulerig.analysis.uncertainty import quantisation_standard
+from joulerig.rig import meters
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab
+from joulerig.rig.meters import calibration, source, uncertainty
 
 UNITS = {"volts": "V", "amps": "A", "watts": "W"}
 Ask = Callable[[str], None]

@@ -18,9 +18,9 @@ import numpy as np
 import yaml
 from pydantic import Field
 
-from rig import files, paths
-from rig.errors import Strict, UserError, validate
-from rig.lab import Lab, Meter
+from joulerig.rig import files, paths
+from joulerig.rig.errors import Strict, UserError, validate
+from joulerig.rig.lab import Lab, Meter
 
 VERSION = 1
 # A meter this far off is broken or was wired to another point than the reference.

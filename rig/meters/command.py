@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from rig.errors import UserError
+from joulerig.rig.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Meters: what there is, what they read, how well they read it.")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -30,7 +30,7 @@ UNITS = {"volts": "V", "amps": "A", "watts": "W"}
 
 def _lab(name: str | None = None):
     """The lab; raises UserError unless it has a meter `name`."""
-    from rig import lab
+    from joulerig.rig import lab
 
     described = lab.load()
     if name is not None and name not in described.controller.meters:
@@ -45,7 +45,7 @@ def _today() -> datetime.date:
 
 def _running() -> dict[str, dict[str, Any]]:
     """What powerd says of its meters, by name; nothing where it does not run."""
-    from rig import controller
+    from joulerig.rig import controller
 
     try:
         return {meter["name"]: meter for meter in controller.powerd_status()["meters"]}
@@ -66,7 +66,7 @@ def _free(name: str, why: str) -> None:
 
 
 def _connection(described, name: str) -> str:
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.virtuallab import lab as virtuallab
 
     meter = described.controller.meters[name]
     if meter.virtual:
@@ -92,7 +92,7 @@ def _rails(described, name: str) -> list[dict[str, Any]]:
 @app.command("list")
 def list_(as_json: JsonOption = False) -> None:
     """Show the inventory's meters: driver, connection, rails, state, calibration."""
-    from rig.meters import calibration
+    from joulerig.rig.meters import calibration
 
     described = _lab()
     running = _running()
@@ -139,8 +139,8 @@ def scan(
     as_json: JsonOption = False,
 ) -> None:
     """Ask what answers: at the inventory's meters, or at --driver and --connection."""
-    from rig import meters
-    from rig.meters import source
+    from joulerig.rig import meters
+    from joulerig.rig.meters import source
 
     described = _lab()
     running = _running()
@@ -215,7 +215,7 @@ def _of_samples(described, name: str, samples: dict[str, Any]) -> list[dict[str,
     """Rows as `_measured` gives them, from uncorrected samples (n,) of channels."""
     import numpy as np
 
-    from rig.meters import calibration
+    from joulerig.rig.meters import calibration
 
     corrections = calibration.corrections(described, name)
     stream = described.controller.meters[name].timing == "stream"
@@ -247,7 +247,7 @@ def _budgets(
     described, name: str, readings: list[dict[str, Any]], held: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """The uncertainty budget of each rail at what it reads now."""
-    from rig.meters import uncertainty
+    from joulerig.rig.meters import uncertainty
 
     classes = described.controller.meters[name].accuracy
     wiring = {(r["host"], r["drive"], r["rail"]): r["channels"] for r in _rails(described, name)}
@@ -292,7 +292,7 @@ LEDGER = (
 @app.command()
 def show(name: MeterArgument, as_json: JsonOption = False) -> None:
     """Show a meter: identity, channels, rates, ledger, clock, calibration, uncertainty budget."""
-    from rig.meters import calibration, source
+    from joulerig.rig.meters import calibration, source
 
     described = _lab(name)
     meter = described.controller.meters[name]
@@ -426,7 +426,7 @@ def _powerd_rows(described, name: str, interval: float) -> Iterator[list[dict[st
 
 
 def _own_rows(described, name: str, interval: float) -> Iterator[list[dict[str, Any]]]:
-    from rig.meters import source
+    from joulerig.rig.meters import source
 
     with source.Reading(described, name, list(described.channels_of(name))) as reading:
         parts: dict[str, list] = {}
@@ -485,8 +485,8 @@ def calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """Fit gain and offset of a channel to reference points, and keep them beside the inventory."""
-    from rig import paths
-    from rig.meters import bench, calibration
+    from joulerig.rig import paths
+    from joulerig.rig.meters import bench, calibration
 
     described = _lab(name)
     if bool(point) == bool(reference):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from rig.meters.family import Family
+from joulerig.rig.meters.family import Family
 
 FAMILY = Family(
     driver="demo",

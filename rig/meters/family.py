@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rig.errors import Strict
+from joulerig.rig.errors import Strict
 
 Timing = Literal["stream", "poll"]
 Samples = Literal["window-mean", "point"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from rig.meters.family import Family
+from joulerig.rig.meters.family import Family
 
 SECONDS_PER_REQUEST = 0.080  # libsigrok gives the supply so long for each; the third request is for its state
 REQUESTS_PER_PAIR = 3

@@ -18,7 +18,7 @@ import functools
 import shutil
 import subprocess
 
-from rig.meters.family import Family
+from joulerig.rig.meters.family import Family
 
 
 def family(driver: str) -> Family:

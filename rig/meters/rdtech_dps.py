@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from rig.meters.family import POLL_READINGS_PER_SECOND, Family, bits_per_byte_and_baud
+from joulerig.rig.meters.family import POLL_READINGS_PER_SECOND, Family, bits_per_byte_and_baud
 
 # A request of 8 bytes, and a reply of 5 bytes and 8 registers of 2.
 BYTES_PER_READING = 8 + 5 + 16

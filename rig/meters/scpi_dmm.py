@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from rig.meters.family import Family, shared_polls
+from joulerig.rig.meters.family import Family, shared_polls
 
 FAMILY = Family(
     driver="scpi-dmm",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from rig.meters.family import Accuracy, Family, shared_polls
+from joulerig.rig.meters.family import Accuracy, Family, shared_polls
 
 FAMILY = Family(
     driver="scpi-pps",

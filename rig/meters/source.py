@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from rig import paths
-from rig.errors import UserError
-from rig.lab import Lab, Meter
-from rig.meters import family
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab, Meter
+from joulerig.rig.meters import family
 
 # collectors/srcap/frames.md
 HEADER = struct.Struct("<IHHIIIIQqq")
@@ -33,7 +33,7 @@ SCAN_SECONDS = 5.0
 
 def driver(lab: Lab, name: str) -> str:
     """libsigrok's DRIVER:key=value... of a meter of the inventory."""
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.virtuallab import lab as virtuallab
 
     meter = lab.controller.meters[name]
     options = {**family(meter.driver).options, **meter.options}

@@ -17,8 +17,8 @@ import tty
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rig.errors import UserError
-from rig.lab import Lab, Meter, Rail
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab, Meter, Rail
 
 ANSWER_SECONDS = 5.0
 FIRST_RAIL = {"A": 1, "B": 3}  # of the tap's two instruments
@@ -91,7 +91,7 @@ class TapPort:
 @contextlib.contextmanager
 def control(lab: Lab, meter: str) -> Iterator[tuple[TapPort, int]]:
     """A connection to a meter's tap for its native commands, and the tap's number of the rail on CH1, CH2."""
-    from rig.virtuallab import lab as virtuallab
+    from joulerig.virtuallab import lab as virtuallab
 
     spec = _tap(lab, meter)
     port = TapPort(spec.control.connection if spec.control else virtuallab.connection(lab, meter), meter)

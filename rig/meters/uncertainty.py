@@ -7,8 +7,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from analysis.uncertainty import class_standard, line_standard, quantisation_standard
-from rig.meters.family import Accuracy
+from joulerig.analysis.uncertainty import class_standard, line_standard, quantisation_standard
+from joulerig.rig.meters.family import Accuracy
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from analysis.powercut import folder as folders
-from analysis.powercut import tables
-from rig import paths
-from rig.errors import UserError
+from joulerig.analysis.powercut import folder as folders
+from joulerig.analysis.powercut import tables
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Power cuts: whether a drive keeps its word.")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -38,7 +38,7 @@ def drive(
     as_json: JsonOption = False,
 ) -> None:
     """Cut a twin at its own interface, seconds a cut: the writer is its NBD client, there is no host."""
-    from rig.powercut import drive as drives
+    from joulerig.rig.powercut import drive as drives
 
     for program in ("durawriter", "nbdkit-twin-plugin.so"):
         if not paths.program(program).exists():
@@ -62,7 +62,7 @@ def report(
     campaign: Annotated[str | None, typer.Argument(help="Campaign id; the newest by default.")] = None,
 ) -> None:
     """Check a campaign again, and write its report: HTML, PDF, tables."""
-    from analysis.report import powercut as reports
+    from joulerig.analysis.report import powercut as reports
 
     for path in reports.write(_find(campaign)):
         out.print(paths.short(path))

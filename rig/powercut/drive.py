@@ -11,17 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from analysis.powercut import ledger as ledgers
-from analysis.powercut.durable import of_ledger
-from analysis.powercut.folder import Subject
-from rig import files
-from rig.errors import UserError
-from rig.powercut import writer
-from rig.powercut.moment import PHASES, Moment
-from rig.powercut.record import Record
-from rig.powercut.twin import LoneTwin
-from rig.powercut.witness import Ledger, Witness
-from rig.virtuallab import profile
+from joulerig.analysis.powercut import ledger as ledgers
+from joulerig.analysis.powercut.durable import of_ledger
+from joulerig.analysis.powercut.folder import Subject
+from joulerig.rig import files
+from joulerig.rig.errors import UserError
+from joulerig.rig.powercut import writer
+from joulerig.rig.powercut.moment import PHASES, Moment
+from joulerig.rig.powercut.record import Record
+from joulerig.rig.powercut.twin import LoneTwin
+from joulerig.rig.powercut.witness import Ledger, Witness
+from joulerig.virtuallab import profile
 
 REGION_BYTES = 2 << 20
 DRIVE_BYTES = 64 << 20

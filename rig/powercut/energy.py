@@ -7,15 +7,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from analysis import power
-from analysis.influx import InfluxError
-from analysis.powercut import hold_up
-from analysis.powercut.durable import DurableWrites
-from analysis.results import Phase
-from rig import measure
-from rig.errors import UserError
-from rig.lab import Lab
-from rig.virtuallab import lab as virtuallab
+from joulerig.analysis import power
+from joulerig.analysis.influx import InfluxError
+from joulerig.analysis.powercut import hold_up
+from joulerig.analysis.powercut.durable import DurableWrites
+from joulerig.analysis.results import Phase
+from joulerig.rig import measure
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab
+from joulerig.virtuallab import lab as virtuallab
 
 
 def of_interval(lab: Lab, host: str, drive: str, durable: DurableWrites, trace: Path) -> dict[str, Any]:

@@ -12,20 +12,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.powercut import ledger as ledgers
-from analysis.powercut.durable import of_ledger
-from analysis.powercut.folder import Subject
-from rig import drive_state, files, filesystems
-from rig.errors import UserError
-from rig.lab import Lab
-from rig.powercut import energy, recovery
-from rig.powercut.drive import REGION_BYTES
-from rig.powercut.moment import PHASES, Moment
-from rig.powercut.plan import groups
-from rig.powercut.power import Power
-from rig.powercut.record import Record
-from rig.powercut.witness import Ledger, Never, Witness
-from rig.virtuallab import lab as virtuallab
+from joulerig.analysis.powercut import ledger as ledgers
+from joulerig.analysis.powercut.durable import of_ledger
+from joulerig.analysis.powercut.folder import Subject
+from joulerig.rig import drive_state, files, filesystems
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab
+from joulerig.rig.powercut import energy, recovery
+from joulerig.rig.powercut.drive import REGION_BYTES
+from joulerig.rig.powercut.moment import PHASES, Moment
+from joulerig.rig.powercut.plan import groups
+from joulerig.rig.powercut.power import Power
+from joulerig.rig.powercut.record import Record
+from joulerig.rig.powercut.witness import Ledger, Never, Witness
+from joulerig.virtuallab import lab as virtuallab
 
 OPERATIONS = (60, 200)  # acknowledged ones before the cut: a file system lays out its files first
 ANY_SECONDS = (0.0, 5.0)

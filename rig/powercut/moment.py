@@ -9,9 +9,9 @@ import time
 from collections import defaultdict
 from typing import Any
 
-from rig.powercut.witness import Choice
+from joulerig.rig.powercut.witness import Choice
 
-# By the name of analysis.powercut.ledger.phase where the moment is aimed at one.
+# By the name of joulerig.analysis.powercut.ledger.phase where the moment is aimed at one.
 PHASES = ("write", "between", "flush", "idle", "any")
 OPERATIONS = (30, 80)  # acknowledged ones before the cut: enough that there is something to lose
 IDLE_SECONDS = 0.05

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from analysis.powercut.folder import Subject
-from rig import filesystems
-from rig.errors import Strict, UserError, validate
-from rig.lab import Lab, Name
-from rig.powercut import recovery
+from joulerig.analysis.powercut.folder import Subject
+from joulerig.rig import filesystems
+from joulerig.rig.errors import Strict, UserError, validate
+from joulerig.rig.lab import Lab, Name
+from joulerig.rig.powercut import recovery
 
 BARE = "none"  # instead of a file system
 

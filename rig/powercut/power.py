@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from rig import paths
-from rig.errors import UserError
-from rig.lab import Lab
-from rig.meters import tap
-from rig.virtuallab import qmp
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Lab
+from joulerig.rig.meters import tap
+from joulerig.virtuallab import qmp
 
 HOLD_UP_SECONDS = 2.0  # at most that rails take to fall
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from analysis.powercut import folder as folders
-from analysis.powercut.folder import Subject
-from rig import files, paths
+from joulerig.analysis.powercut import folder as folders
+from joulerig.analysis.powercut.folder import Subject
+from joulerig.rig import files, paths
 
 
 class Record:

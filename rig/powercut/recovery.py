@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from pydantic import Field
 
-from rig.errors import Strict, validate
+from joulerig.rig.errors import Strict, validate
 
 
 class AfterCut(Strict):

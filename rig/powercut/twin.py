@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rig import paths, wait
-from rig.errors import UserError
-from rig.virtuallab import lab as virtuallab
-from rig.virtuallab.profile import Profile
+from joulerig.rig import paths, wait
+from joulerig.rig.errors import UserError
+from joulerig.virtuallab import lab as virtuallab
+from joulerig.virtuallab.profile import Profile
 
 START_SECONDS = 10.0
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from rig import definitions, paths
-from rig.lab import Lab
-from rig.workloads import engines, place
-from rig.workloads.engines import Workload
+from joulerig.rig import definitions, paths
+from joulerig.rig.lab import Lab
+from joulerig.rig.workloads import engines, place
+from joulerig.rig.workloads.engines import Workload
 
 SHIPPED = paths.ROOT / "workloads" / "workloads.yml"
 KIND = "workload"

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rig import definitions, lab, workloads
-from rig.errors import UserError
-from rig.workloads import place
-from rig.workloads.engines import Workload
+from joulerig.rig import definitions, lab, workloads
+from joulerig.rig.errors import UserError
+from joulerig.rig.workloads import place
+from joulerig.rig.workloads.engines import Workload
 
 app = typer.Typer(no_args_is_help=True, help="Workloads by name: list them, show one, try one on a folder.")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -86,7 +86,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Try one on a folder of this machine, without a campaign. Ctrl-C ends it with the result so far."""
-    from rig.workloads import trial
+    from joulerig.rig.workloads import trial
 
     done = trial.run(name, _named(name), directory, seconds, seed, among_others)
     if as_json:

@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from rig import definitions
-from rig.errors import Strict, UserError, validate
-from rig.lab import Name, Package
-from rig.workloads import kernel_source, place, synthetic_trace
-from rig.workloads.synthetic_trace import Synthetic
+from joulerig.rig import definitions
+from joulerig.rig.errors import Strict, UserError, validate
+from joulerig.rig.lab import Name, Package
+from joulerig.rig.workloads import kernel_source, place, synthetic_trace
+from joulerig.rig.workloads.synthetic_trace import Synthetic
 
 Value = bool | int | float | str
 Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rig.workloads.performance import Performance, quantiles
+from joulerig.rig.workloads.performance import Performance, quantiles
 
 
 def performance(report: Mapping[str, Any]) -> Performance:

@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rig import files, paths
-from rig.errors import UserError
+from joulerig.rig import files, paths
+from joulerig.rig.errors import UserError
 
 PACKAGE = "linux-source-6.1"
 WHOLE = "whole"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig import definitions, files, paths
-from rig.errors import UserError
+from joulerig.rig import definitions, files, paths
+from joulerig.rig.errors import UserError
 
 SHARE = "/usr/local/share/joulerig"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rig.workloads.performance import Performance
+from joulerig.rig.workloads.performance import Performance
 
 AS_THEY_ARE = (
     "ops",

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rig.workloads import fio_report, flowop_report, program_report
-from rig.workloads.performance import Performance
+from joulerig.rig.workloads import fio_report, flowop_report, program_report
+from joulerig.rig.workloads.performance import Performance
 
 _OF_TOOL: dict[str, Callable[[Mapping[str, Any]], Performance]] = {
     "fio": fio_report.performance,

@@ -11,9 +11,9 @@ from typing import Annotated
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from rig import files, paths
-from rig.errors import Strict, UserError
-from rig.workloads import place
+from joulerig.rig import files, paths
+from joulerig.rig.errors import Strict, UserError
+from joulerig.rig.workloads import place
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Sizes = Annotated[str, Field(pattern=r"^([0-9]+|gamma:[0-9.]+:[0-9.]+)$")]

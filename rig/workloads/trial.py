@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
-from rig import paths
-from rig.errors import UserError
-from rig.workloads import place, reports
-from rig.workloads.engines import Workload
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
+from joulerig.rig.workloads import place, reports
+from joulerig.rig.workloads.engines import Workload
 
 # As ansible.cfg does for Ansible: our module_utils are found beside its own.
 ansible.module_utils.__path__.append(str(paths.ROOT / "ansible" / "module_utils"))

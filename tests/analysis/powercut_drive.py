@@ -11,7 +11,7 @@ import random
 
 from powercut_story import Story
 
-from analysis.powercut.survey import SECTOR_BYTES, ZERO, Surveyed
+from joulerig.analysis.powercut.survey import SECTOR_BYTES, ZERO, Surveyed
 
 SECTORS = 48
 KINDS = ("honest", "plp", "lying")

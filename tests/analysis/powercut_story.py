@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.powercut import ledger, survey
-from analysis.powercut.check import CutFindings, check
-from analysis.powercut.ledger import Ledger
-from analysis.powercut.survey import SECTOR_BYTES, Sector, Surveyed
+from joulerig.analysis.powercut import ledger, survey
+from joulerig.analysis.powercut.check import CutFindings, check
+from joulerig.analysis.powercut.ledger import Ledger
+from joulerig.analysis.powercut.survey import SECTOR_BYTES, Sector, Surveyed
 
 GENERATION = 3
 

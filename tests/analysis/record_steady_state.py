@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from nbd_load import load
 from twins import Twin, twin_of
 
-from rig.virtuallab import profile, twin_parameters
+from joulerig.virtuallab import profile, twin_parameters
 
 RECORDING = Path(__file__).parent / "data" / "steady_state.json"
 # Profile and size. Flash ten times slower than its own: the twin sets the pace, not the machine it runs on.

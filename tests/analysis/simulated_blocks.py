@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 from statsmodels.formula.api import mixedlm
 
-from analysis.statistics import effects
+from joulerig.analysis.statistics import effects
 
 CAMPAIGNS = 400
 NOISE = 0.02
@@ -31,7 +31,7 @@ def campaign(rng: np.random.Generator, blocks: int, missing: int, between: float
 
 
 def p_values(frame: pd.DataFrame) -> tuple[float, float]:
-    """Of the second factor: by analysis.statistics.effects, by the mixed model (REML, Wald)."""
+    """Of the second factor: by joulerig.analysis.statistics.effects, by the mixed model (REML, Wald)."""
     found = effects.of_two(frame.f.tolist(), frame.s.tolist(), frame.b.tolist(), np.exp(frame.y))
     fixed = {part.source: part.p for part in found.sources}["scheduler"]
     try:

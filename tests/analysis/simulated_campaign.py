@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from analysis import meters, power
-from analysis.indicator import of_run
+from joulerig.analysis import meters, power
+from joulerig.analysis.indicator import of_run
 
 SCHEMA = Path(__file__).parents[2] / "rig" / "journal.sql"
 SECOND = 1_000_000_000

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from analysis.statistics import ranking
+from joulerig.analysis.statistics import ranking
 
 UNEQUAL = (1.0, 3.0)  # standard deviations in per cent, of every other cell
 

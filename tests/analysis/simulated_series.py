@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis import outliers
-from analysis.series import POWER, Series, course
-from analysis.statistics.ranking import ALPHA
+from joulerig.analysis import outliers
+from joulerig.analysis.series import POWER, Series, course
+from joulerig.analysis.statistics.ranking import ALPHA
 
 _SETTLING = 60  # values before the series begins
 

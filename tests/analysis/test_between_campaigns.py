@@ -12,8 +12,8 @@ import simulated_campaign
 from scipy import stats
 from simulated_campaign import Outcome
 
-from analysis import between, results
-from analysis.results import Campaign
+from joulerig.analysis import between, results
+from joulerig.analysis.results import Campaign
 
 
 def campaign(folder, **given) -> Campaign:

@@ -19,13 +19,13 @@ import polars as pl
 import pytest
 import verifiable_campaign
 
-from analysis import export, results, tables
-from analysis.bundle import archive, check, crate, environment, manifest, reports, verify, writer
-from analysis.bundle import tables as files_of_tables
-from analysis.bundle.archive import BundleError
-from analysis.bundle.check import FAILED, OK, UNCHECKABLE, Check, Tally
-from analysis.export import frames
-from rig.bundle import READERS
+from joulerig.analysis import export, results, tables
+from joulerig.analysis.bundle import archive, check, crate, environment, manifest, reports, verify, writer
+from joulerig.analysis.bundle import tables as files_of_tables
+from joulerig.analysis.bundle.archive import BundleError
+from joulerig.analysis.bundle.check import FAILED, OK, UNCHECKABLE, Check, Tally
+from joulerig.analysis.export import frames
+from joulerig.rig.bundle import READERS
 
 HERE = environment.here("0123456789ab")
 RUN = "demo-20261113-082640-0001"

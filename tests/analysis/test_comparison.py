@@ -15,11 +15,11 @@ from scipy import stats
 from simulated_campaign import Outcome
 from test_lab_report import ACCURACY
 
-from analysis import comparison, comparison_tables, results, tables
-from analysis.energy import EnergyBudget
-from analysis.report import answer
-from analysis.results import Campaign
-from analysis.statistics import interval
+from joulerig.analysis import comparison, comparison_tables, results, tables
+from joulerig.analysis.energy import EnergyBudget
+from joulerig.analysis.report import answer
+from joulerig.analysis.results import Campaign
+from joulerig.analysis.statistics import interval
 
 
 def campaign(folder, **given) -> Campaign:

@@ -10,8 +10,8 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from analysis import baseline, derived, results, tables
-from analysis.results import Campaign, Run
+from joulerig.analysis import baseline, derived, results, tables
+from joulerig.analysis.results import Campaign, Run
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from scipy import stats
 from simulated_campaign import Outcome
 from simulated_series import share_with_an_outlier
 
-from analysis import comparison, drift, outliers, results, tables
-from analysis.report import answer, over_campaign
-from analysis.results import Campaign, Run
+from joulerig.analysis import comparison, drift, outliers, results, tables
+from joulerig.analysis.report import answer, over_campaign
+from joulerig.analysis.results import Campaign, Run
 
 
 @pytest.fixture(scope="module")

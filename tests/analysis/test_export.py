@@ -11,8 +11,8 @@ import pytest
 import simulated_campaign
 from verifiable_campaign import mixed
 
-from analysis import export, power, results, tables
-from analysis.export import columns, frames, schema
+from joulerig.analysis import export, power, results, tables
+from joulerig.analysis.export import columns, frames, schema
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from analysis import baseline, results
+from joulerig.analysis import baseline, results
 
 
 def of(folder):

@@ -19,8 +19,8 @@ import simulated_campaign
 from simulated_campaign import Outcome
 from weasyprint.urls import FatalURLFetchingError
 
-from analysis import comparison, report, results, steady_state, tables
-from analysis.report import answer, document, figures, standings, text
+from joulerig.analysis import comparison, report, results, steady_state, tables
+from joulerig.analysis.report import answer, document, figures, standings, text
 
 
 def page(folder: Path) -> str:

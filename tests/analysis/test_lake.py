@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import simulated_campaign
 
-from analysis import lake, power, results, tables
+from joulerig.analysis import lake, power, results, tables
 
 
 @pytest.fixture(scope="module")

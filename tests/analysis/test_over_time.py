@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 import simulated_campaign
 
-from analysis import over_time, results, tables
-from analysis.results import Phase
+from joulerig.analysis import over_time, results, tables
+from joulerig.analysis.results import Phase
 
 T0 = 1_794_600_000_000_000_000
 MS = 1_000_000

@@ -6,8 +6,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from analysis import power
-from analysis.influx import Client
+from joulerig.analysis import power
+from joulerig.analysis.influx import Client
 
 T0 = 1_700_000_000_000_000_000
 MS = 1_000_000

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from powercut_story import Story
 
-from analysis.powercut import folder, tables
+from joulerig.analysis.powercut import folder, tables
 
 SECTORS = 8
 

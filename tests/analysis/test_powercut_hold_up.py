@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from analysis.powercut import hold_up
+from joulerig.analysis.powercut import hold_up
 
 CUT = 1_700_000_000_000_000_000
 MS = 1_000_000

@@ -8,7 +8,7 @@ import json
 import pytest
 from powercut_story import Story
 
-from analysis.powercut import ledger, survey
+from joulerig.analysis.powercut import ledger, survey
 
 
 def written(path, lines, tail=""):

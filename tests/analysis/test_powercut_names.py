@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from powercut_story import Story, broken
 
-from analysis.powercut.check import check
-from analysis.powercut.survey import SECTOR_BYTES, ZERO, Sector, Survey, Surveyed
+from joulerig.analysis.powercut.check import check
+from joulerig.analysis.powercut.survey import SECTOR_BYTES, ZERO, Sector, Survey, Surveyed
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from powercut_story import Story
 from pypdf import PdfReader
 from test_powercut_folder import SECTORS, CutFolder, kept
 
-from analysis.powercut import folder
-from analysis.report import powercut
+from joulerig.analysis.powercut import folder
+from joulerig.analysis.report import powercut
 
 
 @pytest.fixture

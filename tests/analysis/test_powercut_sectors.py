@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from powercut_story import GENERATION, Story, broken
 
-from analysis.powercut.survey import SECTOR_BYTES, ZERO, Sector, Surveyed
+from joulerig.analysis.powercut.survey import SECTOR_BYTES, ZERO, Sector, Surveyed
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import math
 import pytest
 from powercut_story import Story
 
-from analysis.powercut import confidence, verdict
+from joulerig.analysis.powercut import confidence, verdict
 
 
 def at_most(failures: int, trials: int, p: float) -> float:

@@ -17,8 +17,8 @@ import simulated_campaign
 from matplotlib.figure import Figure
 from weasyprint.urls import FatalURLFetchingError
 
-from analysis import report, results, tables
-from analysis.report import document, figures, outlines
+from joulerig.analysis import report, results, tables
+from joulerig.analysis.report import document, figures, outlines
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -15,8 +15,8 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from analysis import export, report, results
-from analysis.report import text
+from joulerig.analysis import export, report, results
+from joulerig.analysis.report import text
 
 Row = dict[str, object]
 

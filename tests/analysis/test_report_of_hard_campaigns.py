@@ -15,7 +15,7 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from analysis import report
+from joulerig.analysis import report
 
 SECTIONS = (
     "Work per joule by file system and scheduler",

@@ -11,8 +11,8 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from analysis import atomic, comparison_tables, drift, outliers, results, series, tables
-from analysis.indicator import within_energy
+from joulerig.analysis import atomic, comparison_tables, drift, outliers, results, series, tables
+from joulerig.analysis.indicator import within_energy
 
 ALL_COLUMNS = (
     tables.RUN_COLUMNS,

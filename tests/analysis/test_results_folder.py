@@ -15,8 +15,8 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from analysis import results
-from analysis.results import ResultsError
+from joulerig.analysis import results
+from joulerig.analysis.results import ResultsError
 
 REPOSITORY = Path(__file__).parents[2]
 

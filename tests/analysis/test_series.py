@@ -12,10 +12,10 @@ import simulated_campaign
 from scipy import stats
 from simulated_series import errs, flat, normal, skewed
 
-from analysis import over_time, results, series
-from analysis.report import over_run
-from analysis.series import POWER, Series, course
-from analysis.statistics import noise, segments, trend
+from joulerig.analysis import over_time, results, series
+from joulerig.analysis.report import over_run
+from joulerig.analysis.series import POWER, Series, course
+from joulerig.analysis.statistics import noise, segments, trend
 
 
 def of_values(values, step_seconds: float = 0.5) -> series.Course:

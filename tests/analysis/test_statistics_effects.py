@@ -12,8 +12,8 @@ import pytest
 from statsmodels.formula.api import mixedlm, ols
 from statsmodels.stats.anova import anova_lm
 
-from analysis import cemp
-from analysis.statistics import effects, pareto
+from joulerig.analysis import cemp
+from joulerig.analysis.statistics import effects, pareto
 
 
 def runs(*, missing: int = 0, blocks: int = 3) -> pl.DataFrame:

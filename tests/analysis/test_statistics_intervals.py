@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.statistics.interval import Interval, bca, fieller, relative_variance, with_common
+from joulerig.analysis.statistics.interval import Interval, bca, fieller, relative_variance, with_common
 
 WORK, JOULES = [1000.0, 1012.0, 995.0, 1004.0], [20.0, 20.1, 20.05, 19.9]
 

@@ -11,8 +11,8 @@ import pytest
 import simulated_pairs
 from scipy import stats
 
-from analysis.statistics import letters
-from analysis.statistics.ranking import ALPHA, SIDAK, TUKEY, rank
+from joulerig.analysis.statistics import letters
+from joulerig.analysis.statistics.ranking import ALPHA, SIDAK, TUKEY, rank
 
 
 def cells(*means: float, blocks: int = 3, spread: float = 0.005, seed: int = 1) -> dict:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import studentized_range
+from joulerig.analysis.statistics import studentized_range
 
 FAMILIES = [(2, 1), (3, 2), (9, 16), (20, 76), (100, 300)]
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import simulated_campaign
 
-from analysis import derived, results
-from analysis.report import document
-from analysis.studies import ai_matrix
-from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis import derived, results
+from joulerig.analysis.report import document
+from joulerig.analysis.studies import ai_matrix
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 
 AI = {"ext2": 110.0, "ext3": 100.0, "nilfs2": 80.0, "ext4": 500.0}
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.studies import claims
-from analysis.studies.claims import DOES_NOT, HOLDS, OPEN, Claim, Effect
+from joulerig.analysis.studies import claims
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN, Claim, Effect
 
 CLAIM = Claim("k", "One does more than the other.")
 

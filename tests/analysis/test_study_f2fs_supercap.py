@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 import simulated_campaign
 
-from analysis import comparison_tables, progress, results, studies
-from analysis.report import document
-from analysis.studies import f2fs_supercap
-from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis import comparison_tables, progress, results, studies
+from joulerig.analysis.report import document
+from joulerig.analysis.studies import f2fs_supercap
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 
 CACHES = ("write back", "write through")
 

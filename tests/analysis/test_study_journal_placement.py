@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import simulated_campaign
 
-from analysis import results
-from analysis.report import document
-from analysis.studies import journal_placement
-from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis import results
+from joulerig.analysis.report import document
+from joulerig.analysis.studies import journal_placement
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 
 EACH, MANY = "seqwrite-fsync", "seqwrite-fsync-16"
 A, B, C = (EACH, "internal"), (EACH, "nvme-plp"), (MANY, "internal")

@@ -8,10 +8,10 @@ import math
 import pytest
 import simulated_campaign
 
-from analysis import results, tables
-from analysis.report import document
-from analysis.studies import mtime_interval
-from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis import results, tables
+from joulerig.analysis.report import document
+from joulerig.analysis.studies import mtime_interval
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 
 PACED, NEVER = "overwrite-fsync-paced", "overwrite-fdatasync"
 SETTINGS = {

@@ -7,10 +7,10 @@ import json
 import pytest
 import simulated_campaign
 
-from analysis import results
-from analysis.report import document
-from analysis.studies import nvmm_fs
-from analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis import results
+from joulerig.analysis.report import document
+from joulerig.analysis.studies import nvmm_fs
+from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 
 TWO = ("nvme-plp", "nvme-consumer")
 

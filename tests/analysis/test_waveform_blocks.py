@@ -12,7 +12,7 @@ import pytest
 import simulated_campaign
 import simulated_waveform
 
-from analysis import anew, blocks, cluster, results, waveform
+from joulerig.analysis import anew, blocks, cluster, results, waveform
 
 BEGIN = 1_700_000_000_000_000_000
 INTERVALS = [None, (BEGIN + 1_234_567, BEGIN + 7_000_000_001), (BEGIN - 1, BEGIN), (BEGIN, BEGIN + 10**12)]

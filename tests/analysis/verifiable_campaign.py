@@ -13,11 +13,11 @@ import polars as pl
 import simulated_campaign
 from simulated_campaign import SECOND, Outcome, always_ok
 
-from analysis import power, processor, results, run_energy
-from analysis.bundle import recompute
-from analysis.results import Campaign, Run
-from rig import measure
-from rig.workloads import reports
+from joulerig.analysis import power, processor, results, run_energy
+from joulerig.analysis.bundle import recompute
+from joulerig.analysis.results import Campaign, Run
+from joulerig.rig import measure
+from joulerig.rig.workloads import reports
 
 OFFSET_NS = -31_000_000
 CLOCK = [{"at_ns": 0, "offset_ns": OFFSET_NS, "error_ns": 140_000}]

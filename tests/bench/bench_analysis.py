@@ -68,7 +68,7 @@ def build_waveform(place: Path, args: argparse.Namespace) -> None:
     """Window means of one rail, quantised as an instrument's are; never more than a row group in memory."""
     import duckdb
 
-    from analysis.waveform import METADATA_KEY
+    from joulerig.analysis.waveform import METADATA_KEY
 
     path, samples = place / "waveform.parquet", args.samples
     clock = [{"stream": 0, "index": i, "utc_ns": 1_700_000_000 * 10**9 + i * 1000} for i in (0, samples)]
@@ -89,7 +89,7 @@ def build_waveform(place: Path, args: argparse.Namespace) -> None:
 
 
 def ai(place: Path, _) -> dict[str, float]:
-    from analysis import results, tables
+    from joulerig.analysis import results, tables
 
     campaign = results.load(place / "ai")
     rows = tables.runs(campaign)
@@ -111,7 +111,7 @@ def pandas_ai(place: Path, _) -> dict[str, float]:
 
 
 def waveform(place: Path, _) -> dict[str, float]:
-    from analysis import blocks, cluster
+    from joulerig.analysis import blocks, cluster
 
     path = place / "waveform.parquet"
     of_file = blocks.of_file(path)
@@ -128,7 +128,7 @@ def pandas_waveform(place: Path, _) -> dict[str, float]:
 
 
 def report(place: Path, _) -> dict[str, float]:
-    from analysis import report as reports
+    from joulerig.analysis import report as reports
 
     return {path.name: path.stat().st_size for path in reports.write(place / "report", ("html", "pdf"))}
 

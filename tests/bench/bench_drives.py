@@ -48,8 +48,8 @@ from nbd_load import load  # noqa: E402
 from programs import end, wait_for  # noqa: E402
 from twins import Twin, twin_as  # noqa: E402
 
-from rig.virtuallab import profile  # noqa: E402
-from rig.virtuallab.profile import Profile  # noqa: E402
+from joulerig.virtuallab import profile  # noqa: E402
+from joulerig.virtuallab.profile import Profile  # noqa: E402
 
 ROOT = TESTS.parent
 BAR_IOPS = 100_000

@@ -22,8 +22,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from lab_driver import BIN, Lab  # noqa: E402
 
-from analysis import comparison_tables, results, studies  # noqa: E402
-from analysis.studies import claims  # noqa: E402
+from joulerig.analysis import comparison_tables, results, studies  # noqa: E402
+from joulerig.analysis.studies import claims  # noqa: E402
 
 # What follows from the I/O path alone, so that the virtual lab can tell it as well as a bench.
 FROM_THE_IO_PATH = {

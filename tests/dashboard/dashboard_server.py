@@ -44,7 +44,7 @@ class Dashboard:
         self.config.write_text(json.dumps(self.settings))
         with (self.folder / "dashboard.log").open("a") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "rig.dashboard", "--config", str(self.config)],
+                [sys.executable, "-m", "joulerig.rig.dashboard", "--config", str(self.config)],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=log,

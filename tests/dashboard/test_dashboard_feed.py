@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from influxd import Influxd
 
-from analysis.influx import Client
-from rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, Ledger, Phases, Power, tidy
+from joulerig.analysis.influx import Client
+from joulerig.rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, Ledger, Phases, Power, tidy
 
 SECOND = 1_000_000_000
 MS = 1_000_000

@@ -17,7 +17,7 @@ import websockets
 from dashboard_server import Dashboard
 from programs import ROOT, free_port
 
-from rig.dashboard import VERSION
+from joulerig.rig.dashboard import VERSION
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_two_pages_get_the_same_frames(dashboard: Dashboard):
 
 def start(config: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rig.dashboard", "--config", str(config)],
+        [sys.executable, "-m", "joulerig.rig.dashboard", "--config", str(config)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from dashboard_journal import WritableJournal
 
-from rig.dashboard import eta, state
-from rig.dashboard.feed import Rounds
-from rig.dashboard.journal import Journal
+from joulerig.rig.dashboard import eta, state
+from joulerig.rig.dashboard.feed import Rounds
+from joulerig.rig.dashboard.journal import Journal
 
 SECOND = 1_000_000_000
 T0 = 1_794_600_000 * SECOND

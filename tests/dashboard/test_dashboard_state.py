@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from dashboard_journal import QUESTION, WritableJournal
 
-from rig.dashboard import state
-from rig.dashboard.journal import Journal, Journals
+from joulerig.rig.dashboard import state
+from joulerig.rig.dashboard.journal import Journal, Journals
 
 SECOND = 1_000_000_000
 T0 = 1_794_600_000 * SECOND

@@ -16,9 +16,9 @@ import pytest
 from lab_driver import BIN, FACTORS, ROOT, Lab
 from programs import wait_for
 
-from analysis import baseline, results
-from analysis.influx import Client
-from rig.virtuallab import profile
+from joulerig.analysis import baseline, results
+from joulerig.analysis.influx import Client
+from joulerig.virtuallab import profile
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
@@ -285,7 +285,7 @@ def _classes(lab: Lab, found, run) -> list[str]:
 
 
 def test_without_its_meter_a_run_is_partial_and_has_no_joules(lab: Lab):
-    from rig import services
+    from joulerig.rig import services
 
     playbook = lab.playbook(name="no-tap", factors=FACTORS)
     with pytest.MonkeyPatch.context() as patch:

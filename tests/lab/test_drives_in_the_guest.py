@@ -9,7 +9,7 @@ import pytest
 from drive_figures import outermost_bytes_per_second, random_read_us
 from lab_driver import Lab
 
-from rig.virtuallab import profile
+from joulerig.virtuallab import profile
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]  # the lab may have to come up first
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from lab_driver import Lab
 
-from analysis import results
-from analysis.studies import mtime_interval
+from joulerig.analysis import results
+from joulerig.analysis.studies import mtime_interval
 
 pytestmark = [
     pytest.mark.lab,

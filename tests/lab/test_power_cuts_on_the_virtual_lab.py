@@ -14,7 +14,7 @@ import pytest
 import yaml
 from lab_driver import ROOT
 
-from rig.powercut import recovery
+from joulerig.rig.powercut import recovery
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "0"))
 # Drives that are cut together, with what is on them; those in the lab's array are not to be had.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from lab_driver import FACTORS, Lab
 
-from rig import services
+from joulerig.rig import services
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 

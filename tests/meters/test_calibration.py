@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import yaml
 
-from rig import controller, lab, provenance
-from rig.errors import UserError
-from rig.meters import bench, calibration, source, uncertainty
-from rig.meters.family import Accuracy
+from joulerig.rig import controller, lab, provenance
+from joulerig.rig.errors import UserError
+from joulerig.rig.meters import bench, calibration, source, uncertainty
+from joulerig.rig.meters.family import Accuracy
 
 TODAY = datetime.date(2026, 3, 1)
 

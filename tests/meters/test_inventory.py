@@ -4,8 +4,8 @@
 import pytest
 import yaml
 
-from rig import controller, lab, meters
-from rig.errors import UserError
+from joulerig.rig import controller, lab, meters
+from joulerig.rig.errors import UserError
 
 HMO = {"driver": "hameg-hmo", "connection": "tcp-raw/192.0.2.7/5025", "sample_rate_hz": 1000}
 PPS = {"driver": "scpi-pps", "connection": "tcp-raw/192.0.2.8/5025"}
@@ -169,7 +169,7 @@ def test_scan_options_of_ones_own(write):
 
 @pytest.mark.parametrize("family", meters.FAMILIES.values(), ids=meters.FAMILIES)
 def test_the_config_in_a_familys_docstring_is_one_that_is_taken(write, family):
-    module = __import__(f"rig.meters.{family.driver.replace('-', '_')}", fromlist=["FAMILY"])
+    module = __import__(f"joulerig.rig.meters.{family.driver.replace('-', '_')}", fromlist=["FAMILY"])
     lines = [line for line in module.__doc__.splitlines() if line.startswith("    ")]
     [shown] = yaml.safe_load("\n".join(line[4:] for line in lines)).values()
     assert write(shown).controller.meters["m"].driver == family.driver

@@ -16,8 +16,8 @@ import yaml
 from power_processes import SRCAP, Powerd
 from programs import wait_for
 
-from rig import cli, controller, lab
-from rig.meters import calibration
+from joulerig.rig import cli, controller, lab
+from joulerig.rig.meters import calibration
 
 
 @dataclass

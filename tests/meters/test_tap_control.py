@@ -11,9 +11,9 @@ import yaml
 from programs import built, end, wait_for
 from twins import Twin
 
-from rig import lab
-from rig.errors import UserError
-from rig.meters import tap
+from joulerig.rig import lab
+from joulerig.rig.errors import UserError
+from joulerig.rig.meters import tap
 
 HOLDUP_SECONDS = 0.03
 

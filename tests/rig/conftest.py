@@ -13,8 +13,8 @@ import pytest
 import yaml
 from influxd import Influxd
 
-from analysis.influx import Client
-from rig import engine, lab, measure, paths
+from joulerig.analysis.influx import Client
+from joulerig.rig import engine, lab, measure, paths
 
 CONTROLLER: dict[str, Any] = {
     "meters": {

@@ -9,9 +9,9 @@ import pytest
 from test_command_line import refused, rig
 from test_engine_settle import answer, journal, power, settle
 
-from analysis import results
-from analysis.bundle import recompute, writer
-from rig.bundle import READERS
+from joulerig.analysis import results
+from joulerig.analysis.bundle import recompute, writer
+from joulerig.rig.bundle import READERS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import verifiable_campaign

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 import yaml
 
-from analysis import studies
-from rig import campaign as campaigns
-from rig import factors, filesystems, lab, paths, playbook, workloads
-from rig.errors import UserError
+from joulerig.analysis import studies
+from joulerig.rig import campaign as campaigns
+from joulerig.rig import factors, filesystems, lab, paths, playbook, workloads
+from joulerig.rig.errors import UserError
 
 
 def refusal(mapping, bench):

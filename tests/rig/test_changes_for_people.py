@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rig import changes
+from joulerig.rig import changes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import simulated_campaign

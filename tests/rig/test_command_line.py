@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rig import cli, controller, influxdb, paths, playbook
-from rig.errors import UserError
+from joulerig.rig import cli, controller, influxdb, paths, playbook
+from joulerig.rig.errors import UserError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import simulated_campaign
@@ -62,7 +62,7 @@ def write(path, **changes):
 
 
 def test_the_program_itself(state):
-    command = [sys.executable, "-m", "rig.cli", "plan", "playbooks/nothing.yml"]
+    command = [sys.executable, "-m", "joulerig.rig.cli", "plan", "playbooks/nothing.yml"]
     done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, timeout=60)
     assert "no such playbook" in refused(done)
 

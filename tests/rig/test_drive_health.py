@@ -8,9 +8,9 @@ import pytest
 from nbd_client import NbdClient
 from twins import Twin
 
-from rig import cli, drives
-from rig.errors import UserError
-from rig.virtuallab import lab as virtuallab
+from joulerig.rig import cli, drives
+from joulerig.rig.errors import UserError
+from joulerig.virtuallab import lab as virtuallab
 
 
 @pytest.fixture

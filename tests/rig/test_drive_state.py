@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rig import cli, drive_state
-from rig.campaign import Precondition
-from rig.drive_state import Ledger, counter_bytes, may_reuse, of_events
-from rig.errors import UserError
+from joulerig.rig import cli, drive_state
+from joulerig.rig.campaign import Precondition
+from joulerig.rig.drive_state import Ledger, counter_bytes, may_reuse, of_events
+from joulerig.rig.errors import UserError
 
 GB = 10**9
 CAPACITY = 100 * GB

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis import processor, progress
-from analysis.influx import Client
-from rig import engine, measure
-from rig.errors import UserError
-from rig.journal import Journal
+from joulerig.analysis import processor, progress
+from joulerig.analysis.influx import Client
+from joulerig.rig import engine, measure
+from joulerig.rig.errors import UserError
+from joulerig.rig.journal import Journal
 
 S = 1_000_000_000
 BEGIN = 1_700_000_000 * S

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rig import campaign, controller, lab, paths, playbook
+from joulerig.rig import campaign, controller, lab, paths, playbook
 
 INVENTORY = paths.ROOT / "inventory.example-bench.ini"
 
@@ -47,7 +47,7 @@ def test_every_shipped_campaign_can_be_planned_on_it(example):
 
 def test_rig_plan_names_its_serials(state):
     done = subprocess.run(
-        [sys.executable, "-m", "rig.cli", "plan", "playbooks/demo.yml"],
+        [sys.executable, "-m", "joulerig.rig.cli", "plan", "playbooks/demo.yml"],
         cwd=paths.ROOT, env={**os.environ, "JOULERIG_INVENTORY": str(INVENTORY)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

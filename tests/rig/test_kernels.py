@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from rig import kernels, lab, paths, playbook
-from rig.errors import UserError
-from rig.kernels import build
-from rig.kernels.host import Boots, Ready
+from joulerig.rig import kernels, lab, paths, playbook
+from joulerig.rig.errors import UserError
+from joulerig.rig.kernels import build
+from joulerig.rig.kernels.host import Boots, Ready
 
 
 @pytest.fixture(autouse=True)
@@ -203,7 +203,7 @@ def test_a_kernel_under_which_a_host_is_never_reached():
 
 
 def test_a_host_that_does_not_come_back(monkeypatch):
-    monkeypatch.setattr("rig.kernels.host.BOOT_SECONDS", 0.0)
+    monkeypatch.setattr("joulerig.rig.kernels.host.BOOT_SECONDS", 0.0)
     host = Host()
     host.stays = True
     answer = host.of().ensure("hz100")

@@ -5,8 +5,8 @@ import copy
 
 import pytest
 
-from rig import lab, paths
-from rig.errors import UserError
+from joulerig.rig import lab, paths
+from joulerig.rig.errors import UserError
 
 
 def refusal(lab_files):

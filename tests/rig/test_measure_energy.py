@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from analysis import meters
-from analysis.influx import Client
-from analysis.powercut.durable import DurableWrites
-from rig import measure
-from rig.errors import UserError
-from rig.powercut import energy as powercut_energy
+from joulerig.analysis import meters
+from joulerig.analysis.influx import Client
+from joulerig.analysis.powercut.durable import DurableWrites
+from joulerig.rig import measure
+from joulerig.rig.errors import UserError
+from joulerig.rig.powercut import energy as powercut_energy
 
 S = 1_000_000_000
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from rig.memory_drives import MadeAgain
+from joulerig.rig.memory_drives import MadeAgain
 
 DISK = {"interface": "hdd", "size_bytes": 1 << 26}
 

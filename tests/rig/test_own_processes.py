@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 from supervisor.xmlrpc import Faults
 
-from rig import files, paths, services
-from rig.errors import UserError
+from joulerig.rig import files, paths, services
+from joulerig.rig.errors import UserError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from rig.powercut.moment import OPERATIONS, PHASES, Moment
+from joulerig.rig.powercut.moment import OPERATIONS, PHASES, Moment
 
 
 def rounds():

@@ -7,9 +7,9 @@ import copy
 
 import pytest
 
-from rig import filesystems
-from rig.errors import UserError
-from rig.powercut import plan, recovery
+from joulerig.rig import filesystems
+from joulerig.rig.errors import UserError
+from joulerig.rig.powercut import plan, recovery
 
 MAPPING = {
     "name": "cuts",

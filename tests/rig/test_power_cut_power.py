@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from rig.errors import UserError
-from rig.meters import tap
-from rig.powercut import power
-from rig.powercut.power import Power
-from rig.virtuallab import qmp
+from joulerig.rig.errors import UserError
+from joulerig.rig.meters import tap
+from joulerig.rig.powercut import power
+from joulerig.rig.powercut.power import Power
+from joulerig.virtuallab import qmp
 
 
 @pytest.fixture

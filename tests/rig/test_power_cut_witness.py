@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from analysis.powercut import ledger as ledgers
-from rig.powercut.witness import Choice, Ledger, Witness
+from joulerig.analysis.powercut import ledger as ledgers
+from joulerig.rig.powercut.witness import Choice, Ledger, Witness
 
 
 class AfterLines:

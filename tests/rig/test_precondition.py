@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from rig import campaign as campaigns
-from rig import drive_state, engine, precondition, results
-from rig.drive_state import Ledger
-from rig.errors import UserError
-from rig.journal import Journal
+from joulerig.rig import campaign as campaigns
+from joulerig.rig import drive_state, engine, precondition, results
+from joulerig.rig.drive_state import Ledger
+from joulerig.rig.errors import UserError
+from joulerig.rig.journal import Journal
 
 S = 1_000_000_000
 BEGIN = 1_700_000_000 * S

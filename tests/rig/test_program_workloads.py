@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from rig import paths, workloads
-from rig.errors import UserError
-from rig.workloads import engines, kernel_source, place
+from joulerig.rig import paths, workloads
+from joulerig.rig.errors import UserError
+from joulerig.rig.workloads import engines, kernel_source, place
 
 PROGRAMS = {name: one for name, one in workloads.shipped().items() if isinstance(one, engines.Program)}
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis import tables
-from analysis.results import load
-from rig import results
+from joulerig.analysis import tables
+from joulerig.analysis.results import load
+from joulerig.rig import results
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import simulated_campaign

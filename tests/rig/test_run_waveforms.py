@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rig import controller, waveforms
-from rig.errors import UserError
+from joulerig.rig import controller, waveforms
+from joulerig.rig.errors import UserError
 
 
 class Powerd:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rig import lab, paths
-from rig.errors import UserError
-from rig.virtuallab import image, machine, profile
-from rig.virtuallab import lab as virtuallab
+from joulerig.rig import lab, paths
+from joulerig.rig.errors import UserError
+from joulerig.virtuallab import image, machine, profile
+from joulerig.virtuallab import lab as virtuallab
 
 IMAGE = image.Image(Path("/image/root.ext4"), Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
 

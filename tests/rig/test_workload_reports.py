@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rig.workloads import reports
-from rig.workloads.performance import quantiles
+from joulerig.rig.workloads import reports
+from joulerig.rig.workloads.performance import quantiles
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -12,9 +12,9 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from rig import cli, paths, workloads
-from rig.errors import UserError
-from rig.workloads import place, trial
+from joulerig.rig import cli, paths, workloads
+from joulerig.rig.errors import UserError
+from joulerig.rig.workloads import place, trial
 
 REPORT = {
     "begin_realtime_ns": 10_000_000_000, "end_realtime_ns": 12_000_000_000, "ended": "completed", "error": "",
@@ -154,7 +154,7 @@ def test_interrupted_it_gives_the_result_so_far_and_leaves_nothing(fake_flowop, 
         f"trap 'report; exit 130' TERM; echo $$ > {tmp_path}/pid; sleep 60 & wait",
     )
     code = (
-        "import sys; from pathlib import Path; from rig.workloads import place\n"
+        "import sys; from pathlib import Path; from joulerig.rig.workloads import place\n"
         f"place.flowop = lambda: Path({str(tmp_path / 'flowop')!r})\n"
         "from rig import cli; sys.argv = ['rig', *sys.argv[1:]]; cli.main()\n"
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rig import engine, paths, workloads
-from rig.errors import UserError
-from rig.journal import Journal
-from rig.workloads import place, synthetic_trace
+from joulerig.rig import engine, paths, workloads
+from joulerig.rig.errors import UserError
+from joulerig.rig.journal import Journal
+from joulerig.rig.workloads import place, synthetic_trace
 
 JOB = "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from rig.virtuallab import lab
+from joulerig.virtuallab import lab
 
 
 def test_a_guest_that_answers_is_up(tmp_path: Path):

@@ -12,11 +12,11 @@ import os
 
 import pytest
 
-from analysis.powercut import folder
-from analysis.powercut.ledger import promises
-from rig import paths
-from rig.powercut import drive
-from rig.virtuallab import profile
+from joulerig.analysis.powercut import folder
+from joulerig.analysis.powercut.ledger import promises
+from joulerig.rig import paths
+from joulerig.rig.powercut import drive
+from joulerig.virtuallab import profile
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "2"))
 LYING_CUTS = max(1, CUTS // 2)

@@ -16,7 +16,7 @@ from nbd_load import load
 from programs import wait_for
 from twins import Twin, twin_of
 
-from rig.virtuallab import profile
+from joulerig.virtuallab import profile
 
 MIB = 1 << 20
 SSDS = [name for name in profile.names() if profile.load(name).flash]
@@ -115,7 +115,7 @@ def analytic_amplification(flash_per_logical):
 
 
 def sustained_random_writes(flash, amplification=None, block_pages=256):
-    """4 KiB writes a second on a full drive (rig/virtuallab/twin/flash.h)."""
+    """4 KiB writes a second on a full drive (virtuallab/twin/flash.h)."""
     latency = flash.latency_us
     a = amplification or analytic_amplification(1 + flash.overprovisioning)
     programs_of_a_block = block_pages * 4096 / flash.page_bytes

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rig.virtuallab.profile import Disk, Flash, Profile
+from joulerig.virtuallab.profile import Disk, Flash, Profile
 
 # nbdkit serves as many operations of a connection at once: more than a queue of NVMe or NCQ that QEMU keeps.
 THREADS = 32

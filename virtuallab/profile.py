@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from rig.errors import Strict, UserError, validate
+from joulerig.rig.errors import Strict, UserError, validate
 
 FOLDER = Path(__file__).parent / "profiles"
 
@@ -56,7 +56,7 @@ class FlashLatency(Strict):
 
 
 class Flash(Strict):
-    """An SSD's inside: rig/virtuallab/twin/flash.h."""
+    """An SSD's inside: virtuallab/twin/flash.h."""
 
     channels: PositiveInt
     page_bytes: PositiveInt
@@ -83,7 +83,7 @@ class Seek(Strict):
 
 
 class Disk(Strict):
-    """A hard disk's inside: rig/virtuallab/twin/disk.h."""
+    """A hard disk's inside: virtuallab/twin/disk.h."""
 
     rpm: PositiveInt
     heads: PositiveInt

@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from rig import paths
-from rig.errors import UserError
+from joulerig.rig import paths
+from joulerig.rig.errors import UserError
 
 ANSWER_SECONDS = 10.0
 

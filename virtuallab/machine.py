@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rig.lab import Drive, TestHost
-from rig.virtuallab import profile
-from rig.virtuallab.image import Image
+from joulerig.rig.lab import Drive, TestHost
+from joulerig.virtuallab import profile
+from joulerig.virtuallab.image import Image
 
 # Of the DIMM; the region that the host sees, and the inventory declares, is the rest.
 NVDIMM_LABEL_BYTES = 128 * 1024

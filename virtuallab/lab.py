@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rig import files, paths, services, wait
-from rig.errors import UserError
-from rig.lab import Drive, Lab, TestHost
-from rig.virtuallab import accelerator, image, machine, profile, twin_parameters
+from joulerig.rig import files, paths, services, wait
+from joulerig.rig.errors import UserError
+from joulerig.rig.lab import Drive, Lab, TestHost
+from joulerig.virtuallab import accelerator, image, machine, profile, twin_parameters
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
 # A kernel writes to its console all the way up, on a busy machine every few seconds. Rarely a guest under TCG

@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from rig import files, paths, wait
-from rig.virtuallab.image import Image
+from joulerig.rig import files, paths, wait
+from joulerig.virtuallab.image import Image
 
 PROBE_SECONDS = 20.0
 
