@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from joulerig.rig import files, paths, wait
+from joulerig.rig.common import files, paths, wait
 from joulerig.virtuallab.image import Image
 
 PROBE_SECONDS = 20.0

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulerig.rig import logged, paths
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import logged, paths
+from joulerig.rig.common.errors import UserError
 
 SUITE = "bookworm"
 SIZE = "4G"

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from joulerig.rig import files, paths, services, wait
-from joulerig.rig.errors import UserError
-from joulerig.rig.lab import Drive, Lab, TestHost
+from joulerig.rig.common import files, paths, wait
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import supervisor
+from joulerig.rig.lab.model import Drive, Lab, TestHost
 from joulerig.virtuallab import accelerator, image, machine, profile, twin_parameters
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
@@ -75,15 +76,15 @@ def up(lab: Lab, report=print) -> None:
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
     guest = image.build([name for host in hosts.values() for name in host.virtual.guest_packages], report)
     _make_keys()
-    services.start(
+    supervisor.start(
         _twin(name, key, drive) for name, host in hosts.items() for key, drive in twinned(host).items()
     )
-    services.start(_tap(lab, tap) for tap in tap_ports(lab))
+    supervisor.start(_tap(lab, tap) for tap in tap_ports(lab))
     how = accelerator.choose(guest)
-    booting = [name for name in hosts if services.states().get(f"host-{name}") != "RUNNING"]
+    booting = [name for name in hosts if supervisor.states().get(f"host-{name}") != "RUNNING"]
     if booting:
         report(f"booting {', '.join(booting)} under {how.upper()} (kernel {guest.release})")
-    services.start(_host(name, host, guest, how) for name, host in hosts.items())
+    supervisor.start(_host(name, host, guest, how) for name, host in hosts.items())
     _write_ssh_config(hosts)
     for name in hosts:
         _await_host(name, report)
@@ -97,7 +98,7 @@ def down() -> list[str]:
     """
     running = [
         n.removeprefix("host-")
-        for n, s in services.states().items()
+        for n, s in supervisor.states().items()
         if n.startswith("host-") and s == "RUNNING"
     ]
     for host in running:
@@ -105,16 +106,16 @@ def down() -> list[str]:
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
 
     def ended() -> bool:
-        states = services.states()
+        states = supervisor.states()
         return all(states.get(f"host-{host}") != "RUNNING" for host in running)
 
     wait.until(ended, SHUTDOWN_SECONDS)
-    return services.stop(lambda name: name.startswith(("host-", "tap-", "twin-")))
+    return supervisor.stop(lambda name: name.startswith(("host-", "tap-", "twin-")))
 
 
 def status(lab: Lab) -> dict[str, dict]:
     """State of each part, and of each twin its truth."""
-    states = {n: s for n, s in services.states().items() if n.startswith(("host-", "tap-", "twin-"))}
+    states = {n: s for n, s in supervisor.states().items() if n.startswith(("host-", "tap-", "twin-"))}
     truths = {}
     for host, spec in lab.hosts.items():
         for drive in twinned(spec):
@@ -170,7 +171,7 @@ def twin_listens(nbd: Path, truth_path: Path) -> bool:
     return wait.listens(truth_path) and wait.listens(nbd)
 
 
-def _twin(host: str, key: str, drive: Drive) -> services.Program:
+def _twin(host: str, key: str, drive: Drive) -> supervisor.Program:
     model = profile.load(drive.profile, f"host_vars/{host}.yml: drives.{key}.profile")
     if set(drive.rails) - set(model.rails):
         missing = min(set(drive.rails) - set(model.rails))
@@ -187,10 +188,10 @@ def _twin(host: str, key: str, drive: Drive) -> services.Program:
     backing.parent.mkdir(parents=True, exist_ok=True)
     truth_path, nbd = truth_socket(host, key), nbd_socket(host, key)
     command = twin_command(model, nbd, truth_path, backing, drive.size_bytes, drive.serial)
-    if services.states().get(twin_name(host, key)) not in ("RUNNING", "STARTING"):
+    if supervisor.states().get(twin_name(host, key)) not in ("RUNNING", "STARTING"):
         nbd.unlink(missing_ok=True)  # of a twin that was killed: nbdkit refuses an existing socket
         truth_path.unlink(missing_ok=True)
-    return services.Program(
+    return supervisor.Program(
         twin_name(host, key),
         command,
         ready=lambda: twin_listens(nbd, truth_path),
@@ -203,7 +204,7 @@ def _profile_interface(drive: Drive) -> str:
     return "nvme" if drive.interface == "nvme" else "sata"
 
 
-def _tap(lab: Lab, tap: str) -> services.Program:
+def _tap(lab: Lab, tap: str) -> supervisor.Program:
     ports = tap_ports(lab)[tap]
     first = {"a": 1, "b": 3}
     words = [str(paths.program("power_tap")), "--listen", f"127.0.0.1:{ports['a']},127.0.0.1:{ports['b']}"]
@@ -226,7 +227,7 @@ def _tap(lab: Lab, tap: str) -> services.Program:
         except OSError:
             return False
 
-    return services.Program(f"tap-{tap}", words, ready=ready, priority=200)
+    return supervisor.Program(f"tap-{tap}", words, ready=ready, priority=200)
 
 
 def _equal(tap: str, key: str, values: set[float]) -> float:
@@ -245,7 +246,7 @@ def _rail_of_channels(where: str, rail) -> int:
     return pairs.index((rail.volts, rail.amps))
 
 
-def _host(name: str, host: TestHost, guest: image.Image, how: str) -> services.Program:
+def _host(name: str, host: TestHost, guest: image.Image, how: str) -> supervisor.Program:
     place = folder() / name
     place.mkdir(parents=True, exist_ok=True)
     files.replace(place / "hostname", name + "\n")
@@ -268,7 +269,7 @@ def _host(name: str, host: TestHost, guest: image.Image, how: str) -> services.P
     sockets = {key: nbd_socket(name, key) for key in twinned(host)}
     qmp = paths.run() / f"{name}.qmp"
     command = machine.command(name, host, guest, how, place, sockets, files.kept_port(f"ssh-{name}"), qmp)
-    return services.Program(f"host-{name}", command, priority=300, restart=False)
+    return supervisor.Program(f"host-{name}", command, priority=300, restart=False)
 
 
 def _make_keys() -> None:
@@ -308,8 +309,8 @@ def _await_host(host: str, report) -> None:
     command = [*ssh_command(host), "-o", "ConnectTimeout=5", "-o", "BatchMode=yes", "true"]
 
     def answers() -> bool:
-        if services.states().get(program) not in ("RUNNING", "STARTING"):
-            raise UserError(f"{host}: QEMU ended: {services.last_words(program)}")
+        if supervisor.states().get(program) not in ("RUNNING", "STARTING"):
+            raise UserError(f"{host}: QEMU ended: {supervisor.last_words(program)}")
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
 
     outcome = await_boot(answers, console)
@@ -317,7 +318,7 @@ def _await_host(host: str, report) -> None:
         kept = console.with_suffix(".hung.log")
         console.replace(kept)
         report(f"{host}: hung at boot (its console: {kept}); starting it again")
-        services.restart(program)
+        supervisor.restart(program)
         outcome = await_boot(answers, console)
     if outcome != "up":
         why = "hung at boot, twice" if outcome == "silent" else f"gave up after {BOOT_SECONDS:.0f} s"

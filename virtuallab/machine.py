@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from joulerig.rig.lab import Drive, TestHost
+from joulerig.rig.lab.model import Drive, TestHost
 from joulerig.virtuallab import profile
 from joulerig.virtuallab.image import Image
 

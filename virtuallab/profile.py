@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from joulerig.rig.errors import Strict, UserError, validate
+from joulerig.rig.common.errors import Strict, UserError, validate
 
 FOLDER = Path(__file__).parent / "profiles"
 

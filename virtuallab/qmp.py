@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from joulerig.rig import paths
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
 
 ANSWER_SECONDS = 10.0
 

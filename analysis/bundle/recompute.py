@@ -12,9 +12,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis import meters, power, processor, run_energy, run_file
 from joulerig.analysis.bundle.check import Tally
-from joulerig.analysis.results import (
+from joulerig.analysis.energy import meters
+from joulerig.analysis.results import power_points, processor, run_energy, run_file
+from joulerig.analysis.results.folder import (
     Campaign,
     IoCount,
     Performance,
@@ -153,12 +154,12 @@ class _Recomputation:
         if performance is None or (not stored and self.run.status != "ok"):
             return stored  # without a load's report, or where InfluxDB could not be asked, none was made
         try:
-            frame = power.read(self.run.folder / "power.csv")
+            frame = power_points.read(self.run.folder / "power.csv")
             if frame is None:
                 self._stands(tally, [one for one in stored if one.joules is not None], "power.csv")
                 return stored
             again = self._energy_rows(frame, list(phases.values()))
-        except (*UNREADABLE, power.PowerFileError) as error:
+        except (*UNREADABLE, power_points.PowerFileError) as error:
             return self._unreadable(tally, stored, "power.csv", error)
         before = {_key(one): one for one in stored}
         after = {_key(one): one for one in again}

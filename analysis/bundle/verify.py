@@ -14,14 +14,17 @@ from typing import Any
 import jinja2
 import polars as pl
 
-from joulerig.analysis import ledger, power, results, run_file, tables
 from joulerig.analysis.bundle import archive, crate, environment, manifest, recompute, reports
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
 from joulerig.analysis.bundle.recompute import UNREADABLE, WORKED, Readers
 from joulerig.analysis.export import frames
-from joulerig.analysis.results import FINISHED, JOURNAL, Campaign, ResultsError
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results import power_points, run_file
+from joulerig.analysis.results.folder import FINISHED, JOURNAL, Campaign, ResultsError
+from joulerig.analysis.runs import loss_ledger
+from joulerig.analysis.tables import runs_and_cells
 
 _STUMBLES = (
     *UNREADABLE,
@@ -30,7 +33,7 @@ _STUMBLES = (
     ResultsError,
     jinja2.TemplateError,
     pl.exceptions.PolarsError,
-    power.PowerFileError,
+    power_points.PowerFileError,
     run_file.RunFileError,
     sqlite3.Error,
 )
@@ -232,7 +235,7 @@ def _ledger(campaign: Campaign) -> Check:
             )
     if not rails and not points:
         return uncheckable("ledger", "nothing was measured, or parts of the ledger are not known")
-    meters = len(ledger.of_campaign(campaign))
+    meters = len(loss_ledger.of_campaign(campaign))
     return judged("ledger", f"{meters} meters, {len(rails)} phases and rails, {points} power points", wrong)
 
 
@@ -243,7 +246,7 @@ def _tables(folder: Path, again: Campaign) -> dict[str, pl.DataFrame]:
 
 
 def _cells(campaign: Campaign, again: Campaign) -> Check:
-    stored, computed = tables.cells(campaign), tables.cells(again)
+    stored, computed = runs_and_cells.cells(campaign), runs_and_cells.cells(again)
     columns = [name for name in computed.columns if name.startswith("ai_")]
     tally = Tally()
     files_of_tables.compare_frames(stored, computed, columns, tally)

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis import atomic, export, results
+from joulerig import atomic
+from joulerig.analysis import export
 from joulerig.analysis.bundle import archive, crate, manifest, reports
 from joulerig.analysis.bundle import environment as environments
 from joulerig.analysis.export import frames
 from joulerig.analysis.report import document
-from joulerig.analysis.results import FINISHED, JOURNAL, Campaign, ResultsError
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results.folder import FINISHED, JOURNAL, Campaign, ResultsError
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ def write(folder: Path, target: Path, environment: Mapping[str, Any]) -> Written
 
     Raises
     ------
-    joulerig.analysis.results.ResultsError
+    joulerig.analysis.results.folder.ResultsError
         The folder is no campaign's, or a file in it is damaged.
     OSError
     """

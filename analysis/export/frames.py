@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an export has beside analysis.tables: phases, energy by rail, I/O counts, series, waveforms."""
+"""What an export has beside analysis.tables.runs_and_cells: phases, energy by rail, I/O counts, series,
+waveforms.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,16 @@ from typing import Any
 
 import polars as pl
 
-from joulerig.analysis import power, progress, tables, waveform
-from joulerig.analysis.results import Campaign, IoCount, Phase, RailEnergy, ResultsError, Run
+from joulerig.analysis.results import power_points as power
+from joulerig.analysis.results import progress, waveform
+from joulerig.analysis.results.folder import Campaign, IoCount, Phase, RailEnergy, ResultsError, Run
+from joulerig.analysis.tables import runs_and_cells
 
 _OF_RUN = {"campaign": pl.String, "run": pl.String}
 
-PHASE_COLUMNS = {**_OF_RUN, **tables.columns_of(Phase), "seconds": pl.Float64}
-ENERGY_COLUMNS = {**_OF_RUN, **tables.columns_of(RailEnergy)}
-IO_COLUMNS = {**_OF_RUN, **tables.columns_of(IoCount)}
+PHASE_COLUMNS = {**_OF_RUN, **runs_and_cells.columns_of(Phase), "seconds": pl.Float64}
+ENERGY_COLUMNS = {**_OF_RUN, **runs_and_cells.columns_of(RailEnergy)}
+IO_COLUMNS = {**_OF_RUN, **runs_and_cells.columns_of(IoCount)}
 POWER_COLUMNS = {**_OF_RUN, **power.COLUMNS}
 PROGRESS_COLUMNS = {**_OF_RUN, **progress.COLUMNS}
 ROUND_COLUMNS = {
@@ -75,7 +79,7 @@ def rounds(campaign: Campaign) -> pl.DataFrame:
 def load_progress(campaign: Campaign) -> pl.DataFrame:
     """One row an instant at which a run's load told what it had done. Columns: `PROGRESS_COLUMNS`.
 
-    Raises joulerig.analysis.run_file.RunFileError.
+    Raises joulerig.analysis.results.run_file.RunFileError.
     """
     found = [pl.DataFrame(schema=PROGRESS_COLUMNS)]
     for run in campaign.runs:
@@ -97,7 +101,7 @@ def waveforms(campaign: Campaign) -> pl.DataFrame:
 def powers(campaign: Campaign) -> Iterator[pl.DataFrame]:
     """The power points of one run after the other, with its name. Columns: `POWER_COLUMNS`.
 
-    A run without any is left out. Raises joulerig.analysis.power.PowerFileError.
+    A run without any is left out. Raises joulerig.analysis.results.power_points.PowerFileError.
     """
     for run in campaign.runs:
         if (points := power.read(run.folder / "power.csv")) is not None:
@@ -112,12 +116,12 @@ def power_points(campaign: Campaign) -> pl.DataFrame:
 def small(campaign: Campaign) -> dict[str, pl.DataFrame]:
     """All tables but the series and waveforms, by name: what a bundle holds."""
     of_runs = {"phases": phases(campaign), "energy": energy(campaign), "io": io(campaign)}
-    return tables.frames(campaign) | of_runs
+    return runs_and_cells.frames(campaign) | of_runs
 
 
 def every(campaign: Campaign) -> dict[str, pl.DataFrame]:
-    """All tables, by name. Raises ResultsError, joulerig.analysis.power.PowerFileError,
-    joulerig.analysis.run_file.RunFileError.
+    """All tables, by name. Raises ResultsError, joulerig.analysis.results.power_points.PowerFileError,
+    joulerig.analysis.results.run_file.RunFileError.
     """
     return small(campaign) | {
         "power": power_points(campaign),

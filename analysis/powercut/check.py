@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from joulerig.analysis.powercut import ledger as ledgers
 from joulerig.analysis.powercut import names, sectors
-from joulerig.analysis.powercut.ledger import Ledger
+from joulerig.analysis.powercut import witness_log as ledgers
 from joulerig.analysis.powercut.names import NameFate
 from joulerig.analysis.powercut.sectors import UNHARMED, Fate, Standing
 from joulerig.analysis.powercut.survey import Survey
+from joulerig.analysis.powercut.witness_log import Ledger
 
 DRIVE = ""  # the target that has no name
 OLDER = (Fate.LOST, Fate.TORN, Fate.STALE)  # what a cache that was not flushed can do to a write

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from joulerig.analysis.powercut.ledger import Ledger, promises
+from joulerig.analysis.powercut.witness_log import Ledger, promises
 
 
 @dataclass(frozen=True)

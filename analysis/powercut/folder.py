@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.powercut import ledger, survey, verdict
+from joulerig.analysis.powercut import survey, verdict
+from joulerig.analysis.powercut import witness_log as ledger
 from joulerig.analysis.powercut.check import DRIVE, CutFindings, check
 from joulerig.analysis.powercut.durable import DurableWrites, of_ledger
-from joulerig.analysis.powercut.ledger import Ledger
-from joulerig.analysis.results import ResultsError
+from joulerig.analysis.powercut.witness_log import Ledger
+from joulerig.analysis.results.folder import ResultsError
 
 MANIFEST = "powercut.json"
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from joulerig.analysis.powercut.ledger import Ledger, Operation, named
 from joulerig.analysis.powercut.survey import SECTOR_BYTES, Survey, Surveyed
+from joulerig.analysis.powercut.witness_log import Ledger, Operation, named
 
 NEXT, CURRENT = "next", "current"
 IN_PLACE = ("overwrite", "append", "dsync", "unflushed")

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from joulerig.analysis.powercut.ledger import Ledger, Operation
 from joulerig.analysis.powercut.survey import ABSENT, SECTOR_BYTES, ZERO, Sector, Surveyed
+from joulerig.analysis.powercut.witness_log import Ledger, Operation
 
 
 class Fate(StrEnum):

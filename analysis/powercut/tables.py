@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulerig.analysis import atomic
+from joulerig import atomic
 from joulerig.analysis.powercut.folder import Campaign, Cut
 
 

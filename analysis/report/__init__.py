@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from joulerig.analysis import atomic, results, tables
+from joulerig import atomic
 from joulerig.analysis.report import document
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.tables import runs_and_cells
 
 FORMATS = ("html", "pdf", "csv")
 
@@ -20,8 +22,8 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
     folder : path
         `results/<campaign-id>`.
     formats : sequence of "html", "pdf", "csv"
-        report.html, report.pdf, and the tables of analysis.tables.write. With either of the first two also
-        runs.csv, where the report has too many runs to list them all.
+        report.html, report.pdf, and the tables of analysis.tables.runs_and_cells.write. With either of the
+        first two also runs.csv, where the report has too many runs to list them all.
 
     Returns
     -------
@@ -30,7 +32,7 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
 
     Raises
     ------
-    joulerig.analysis.results.ResultsError
+    joulerig.analysis.results.folder.ResultsError
         The folder is no campaign's, or a file in it is damaged.
     ValueError
         A format that there is not.
@@ -48,7 +50,7 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
         elif name == "pdf":
             written.append(atomic.write(place / "report.pdf", document.pdf(html)))
         else:
-            written.extend(tables.write(campaign, place))
+            written.extend(runs_and_cells.write(campaign, place))
     if html and "csv" not in formats and len(campaign.runs) > document.MOST_RUNS:
-        written.append(tables.write_table(place, "runs", tables.runs(campaign)))
+        written.append(runs_and_cells.write_table(place, "runs", runs_and_cells.runs(campaign)))
     return written

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joulerig.analysis.comparison import Comparison
-from joulerig.analysis.meters import EXPIRED
+from joulerig.analysis.compare.cells import Comparison
+from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.report.text import number, percent, several
 from joulerig.analysis.statistics.ranking import Pair
 
@@ -21,9 +21,7 @@ _MOST_NAMED = 3  # combinations that share the first place, by name
 
 @dataclass(frozen=True)
 class Group:
-    """A comparison with the rows of analysis.tables.cells that it is about: those with a figure first, best
-    first.
-    """
+    """A comparison with its rows of `runs_and_cells.cells`: those with a figure first, best first."""
 
     comparison: Comparison
     cells: tuple[Row, ...]

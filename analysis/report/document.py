@@ -20,34 +20,27 @@ import yaml
 from weasyprint import HTML
 from weasyprint.urls import URLFetcher
 
-from joulerig.analysis import (
-    baseline,
-    cemp,
-    comparison,
-    ledger,
-    meters,
-    outliers,
-    over_time,
-    power,
-    series,
-    steady_state,
-    tables,
-    uncertainty,
-)
-from joulerig.analysis.energy import EnergyBudget
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare import cemp, outliers
+from joulerig.analysis.energy import meters, uncertainty
+from joulerig.analysis.energy.interval import EnergyBudget
 from joulerig.analysis.report import (
     answer,
     figures,
     fonts,
     over_campaign,
     over_run,
-    settling,
+    preconditioning,
     sources,
     standings,
     study,
     text,
 )
-from joulerig.analysis.results import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
+from joulerig.analysis.results import power_points
+from joulerig.analysis.results.folder import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
+from joulerig.analysis.runs import idle_baseline, loss_ledger, over_time, series
+from joulerig.analysis.statistics import steady_state
+from joulerig.analysis.tables import runs_and_cells
 
 _HERE = Path(__file__).parent
 _MOST_CELLS = 4  # listed by name
@@ -56,7 +49,7 @@ MOST_RUNS = 200  # listed one by one; beyond these runs.csv is the place to look
 
 
 def html(campaign: Campaign) -> str:
-    """The report. The same campaign gives the same text. Raises joulerig.analysis.results.ResultsError."""
+    """The report. The same campaign gives the same text. Raises analysis.results.folder.ResultsError."""
     return rendered("report.html.j2", _content(campaign))
 
 
@@ -115,11 +108,11 @@ def _embedded(figure: figures.Svg, description: str) -> markupsafe.Markup:
 def _content(campaign: Campaign) -> dict[str, Any]:
     compared = comparison.of_campaign(campaign)
     over, without_trace = over_time.of_campaign(campaign)
-    cells = tables.cells(campaign, compared, over).to_dicts()
+    cells = runs_and_cells.cells(campaign, compared, over).to_dicts()
     groups = answer.groups(compared, cells)
-    runs = tables.runs(campaign, over).to_dicts()
+    runs = runs_and_cells.runs(campaign, over).to_dicts()
     settings, damaged = _settings(campaign)
-    settlings, unreadable = settling.of_campaign(campaign)
+    settlings, unreadable = preconditioning.of_campaign(campaign)
     return {
         "campaign": campaign,
         "unfinished": sum(run.status not in FINISHED for run in campaign.runs),
@@ -151,10 +144,10 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "has_truth": any(run["true_joules"] is not None for run in runs),
         "trace": _trace(campaign, groups),
         "truth": _truth(campaign),
-        "meter_ledger": ledger.of_campaign(campaign),
-        "rail_ledger": ledger.of_rails(campaign),
+        "meter_ledger": loss_ledger.of_campaign(campaign),
+        "rail_ledger": loss_ledger.of_rails(campaign),
         "intervals": _intervals(campaign),
-        "baseline": baseline.of_campaign(campaign),
+        "baseline": idle_baseline.of_campaign(campaign),
         "expired": _expired(campaign),
         "is_expired": lambda meter, at_ns: meters.expired(campaign.provenance, meter, at_ns),
         "not_ok": _not_ok(campaign),
@@ -222,8 +215,8 @@ def _trace(campaign: Campaign, groups: Sequence[answer.Group]) -> _Trace:
     problem = ""
     for run in order:
         try:
-            points = power.read(run.folder / "power.csv")
-        except power.PowerFileError as error:
+            points = power_points.read(run.folder / "power.csv")
+        except power_points.PowerFileError as error:
             problem = problem or f" ({error})"
             continue
         if points is None:
@@ -234,7 +227,7 @@ def _trace(campaign: Campaign, groups: Sequence[answer.Group]) -> _Trace:
         phases = sorted(run.phases.values(), key=lambda phase: phase.start_ns)
         figure = figures.power_trace(points, phases, virtual=campaign.virtual)
         why = _standing(campaign, run, order)
-        expired = tables.calibration(campaign, [run]) == "expired"
+        expired = runs_and_cells.calibration(campaign, [run]) == "expired"
         return _Trace(run, why, figure, [_phase_row(run, phase.phase) for phase in phases], expired)
     if not order:
         return _Trace(None, "No power trace: no run ended with joules.", None, [])
@@ -380,7 +373,7 @@ _GAPS = {"gap_low": "gap_low_joules", "gap_high": "gap_high_joules"}
 def _expired(campaign: Campaign) -> str:
     """Which calibrations that the figures rest on are past their date; empty where none is."""
     found = []
-    for meter in ledger.of_campaign(campaign):
+    for meter in loss_ledger.of_campaign(campaign):
         if meters.expired(campaign.provenance, meter.meter, meter.last_ns):
             record = meters.calibration(campaign.provenance, meter.meter)
             found.append(
@@ -519,7 +512,7 @@ def _meters(campaign: Campaign) -> list[dict[str, Any]]:
                 if value != text.DASH and not key.startswith("accuracy")
             ],
         }
-        for used in ledger.of_campaign(campaign)
+        for used in loss_ledger.of_campaign(campaign)
     ]
 
 

@@ -18,11 +18,11 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from joulerig.analysis.meters import EXPIRED
+from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.report import outlines
 from joulerig.analysis.report.answer import Row, half_width
 from joulerig.analysis.report.text import number
-from joulerig.analysis.results import Phase, Run
+from joulerig.analysis.results.folder import Phase, Run
 
 # Okabe and Ito's colours, told apart by colour-blind readers; black and yellow left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")

@@ -12,15 +12,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from joulerig.analysis import drift, outliers, tables
-from joulerig.analysis.comparison import AI, Comparison
-from joulerig.analysis.drift import Drift
-from joulerig.analysis.outliers import Judged, Outlier
+from joulerig.analysis.compare import drift, outliers
+from joulerig.analysis.compare.cells import AI, Comparison
+from joulerig.analysis.compare.drift import Drift
+from joulerig.analysis.compare.outliers import Judged, Outlier
 from joulerig.analysis.report import answer
 from joulerig.analysis.report.answer import Answer
 from joulerig.analysis.report.figures import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.text import duration, probability, several, signed
-from joulerig.analysis.results import Campaign
+from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.tables import runs_and_cells
 
 _PANEL_INCHES = 1.65
 _MOST_PANELS = 8  # a figure is on one page
@@ -104,7 +105,7 @@ def _both_ways(
     rest, compared = outliers.without(campaign, judged)
     if not compared:
         return ()
-    others = answer.groups(compared, tables.cells(rest, compared, {}).to_dicts())
+    others = answer.groups(compared, runs_and_cells.cells(rest, compared, {}).to_dicts())
     return tuple(
         BothWays(answer.answer(group), answer.answer(other))
         for group, other, one in zip(groups, others, judged, strict=True)

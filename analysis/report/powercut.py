@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis import atomic
+from joulerig import atomic
 from joulerig.analysis.powercut import confidence, tables
 from joulerig.analysis.powercut import folder as folders
 from joulerig.analysis.report import document

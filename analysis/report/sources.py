@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from joulerig.analysis.comparison import RUN_TO_RUN, Comparison
+from joulerig.analysis.compare.cells import RUN_TO_RUN, Comparison
 from joulerig.analysis.report.answer import Group, Row
 from joulerig.analysis.report.text import percent, probability
 from joulerig.analysis.statistics.effects import BLOCK, Effect

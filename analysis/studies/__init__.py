@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from joulerig.analysis import comparison
-from joulerig.analysis.results import Campaign
+from joulerig.analysis.compare import cells
+from joulerig.analysis.results.folder import Campaign
 from joulerig.analysis.studies import ai_matrix, f2fs_supercap, journal_placement, mtime_interval, nvmm_fs
 from joulerig.analysis.studies.claims import Verdict
 
@@ -47,7 +47,7 @@ def apart(campaign: Campaign) -> list[tuple[str, Campaign]]:
             parts = [
                 (", ".join(filter(None, (levels, f"{factor} {level}"))), of_it)
                 for levels, part in parts
-                for level in comparison.levels(campaign, factor, present)
+                for level in cells.levels(campaign, factor, present)
                 if (of_it := _with(part, factor, level)).runs
             ]
     return parts

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from joulerig.analysis import comparison, derived, indicator
-from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.energy import indicator
+from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
 

@@ -15,9 +15,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from joulerig.analysis import over_time, power, run_file
-from joulerig.analysis.over_time import WorkOverTime
-from joulerig.analysis.results import Campaign, ResultsError, Run
+from joulerig.analysis.results import power_points, run_file
+from joulerig.analysis.results.folder import Campaign, ResultsError, Run
+from joulerig.analysis.runs import over_time
+from joulerig.analysis.runs.over_time import WorkOverTime
 from joulerig.analysis.statistics import trend
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
@@ -170,7 +171,7 @@ def _work_of(run: Run) -> WorkOverTime | None:
     """What the run's load did in windows of a second; None where its files do not tell."""
     try:
         found = over_time.of_run(run)
-    except (power.PowerFileError, run_file.RunFileError):
+    except (power_points.PowerFileError, run_file.RunFileError):
         return None
     return None if found is None else found.work
 

@@ -20,8 +20,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from joulerig.analysis import comparison, derived
-from joulerig.analysis.results import Campaign, ResultsError, Run
+from joulerig.analysis.compare import cells
+from joulerig.analysis.results.folder import Campaign, ResultsError, Run
+from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
 
@@ -127,9 +128,9 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
     """By drive and workload, in the order of the campaign's definition."""
     found = points(campaign)
     told = []
-    for drive in comparison.levels(campaign, "drive", {run.drive for run in campaign.runs}):
+    for drive in cells.levels(campaign, "drive", {run.drive for run in campaign.runs}):
         of_drive = [point for point in found if point.run.drive == drive]
-        for workload in comparison.levels(campaign, "workload", {run.workload for run in campaign.runs}):
+        for workload in cells.levels(campaign, "workload", {run.workload for run in campaign.runs}):
             mine = [point for point in of_drive if point.run.workload == workload]
             if any(point.interval != NEVER for point in mine):
                 told += _of_workload(campaign, f"{drive}, {workload}", mine)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from joulerig.analysis import comparison
-from joulerig.analysis.results import Campaign, ResultsError, Run
+from joulerig.analysis.compare import cells
+from joulerig.analysis.results.folder import Campaign, ResultsError, Run
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Effect, Verdict
 
@@ -58,7 +58,7 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
     where no drive was to run them.
     """
     told = []
-    drives = comparison.levels(campaign, "drive", {run.drive for run in campaign.runs})
+    drives = cells.levels(campaign, "drive", {run.drive for run in campaign.runs})
     by_drive = {drive: [run for run in campaign.runs if run.drive == drive] for drive in drives}
     for drive, mine in by_drive.items():
         told += _bypass(drive, mine)

@@ -14,11 +14,12 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig import drive_state, engine, factors, kernels, lab, playbook, precondition, waveforms
-from joulerig.rig.errors import UserError
-from joulerig.rig.journal import Journal
-from joulerig.rig.kernels.host import Boots, Ready
-from joulerig.rig.memory_drives import MadeAgain
+from joulerig.rig.campaign import drive_record, engine, factors, playbook, preconditioning, waveforms
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.campaign.memory_drives import MadeAgain
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import kernels, model
+from joulerig.rig.lab.kernels.host import Boots, Ready
 
 RETURN_SECONDS = 180  # how long a host that went away may take to come back
 
@@ -33,7 +34,7 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         host = task_vars["inventory_hostname"]
         try:
-            described = lab.load(Path(task_vars["inventory_file"]))
+            described = model.load(Path(task_vars["inventory_file"]))
             journal = Journal(Path(self._task.args["folder"]))
             self._boots = self._boots_of(host, task_vars)
             self._memory_drives = MadeAgain(described, partial(self._call, task_vars))
@@ -103,7 +104,7 @@ class ActionModule(ActionBase):
             answer = (
                 self._boots.ensure(factors.kernel(run["factors"]))
                 or self._memory_drives.ensure(run, self._boots.boot)
-                or precondition.ensure(journal, run, described, partial(call, "joulerig_precondition"))
+                or preconditioning.ensure(journal, run, described, partial(call, "joulerig_precondition"))
                 or self._load(journal, run, described, call)
             )
         except AnsibleConnectionFailure as error:
@@ -126,7 +127,7 @@ class ActionModule(ActionBase):
 
     def _load(self, journal, run, described, call):
         """What the host's module says of the run itself."""
-        drive_state.run_begins(run, described)
+        drive_record.run_begins(run, described)
         with waveforms.recorded(journal, run, described):
             arguments = {**engine.arguments(journal, run, described), "kernel": self._boots.release}
             answer = call("joulerig_run", arguments)
@@ -136,7 +137,7 @@ class ActionModule(ActionBase):
                 "reason": _one_line(answer.get("msg", "the module call failed")),
                 "phases": [],
             }
-        drive_state.run_ended(run, answer, described)
+        drive_record.run_ended(run, answer, described)
         return answer
 
     def _await_return(self, host, task_vars):

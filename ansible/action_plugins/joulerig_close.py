@@ -7,8 +7,9 @@ from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig import paths, results
-from joulerig.rig.journal import Journal
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.cli import results
+from joulerig.rig.common import paths
 
 
 class ActionModule(ActionBase):

@@ -8,8 +8,9 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig import controller, lab
-from joulerig.rig.errors import UserError
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import services
+from joulerig.rig.lab import model
 
 
 class ActionModule(ActionBase):
@@ -21,8 +22,8 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         try:
-            described = lab.load(Path(task_vars["inventory_file"]))
-            facts = controller.deployment(described, task_vars["inventory_hostname"])
+            described = model.load(Path(task_vars["inventory_file"]))
+            facts = services.deployment(described, task_vars["inventory_hostname"])
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         return {**result, "changed": False, "ansible_facts": facts, "_ansible_no_log": True}

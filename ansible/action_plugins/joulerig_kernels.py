@@ -8,10 +8,11 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig import factors, kernels, lab, playbook
-from joulerig.rig.errors import UserError
-from joulerig.rig.journal import Journal
-from joulerig.rig.kernels import build
+from joulerig.rig.campaign import factors, playbook
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import kernels, model
+from joulerig.rig.lab.kernels import build
 
 
 class ActionModule(ActionBase):
@@ -25,7 +26,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         try:
-            described = lab.load(Path(task_vars["inventory_file"]))
+            described = model.load(Path(task_vars["inventory_file"]))
             journal = Journal(Path(self._task.args["folder"]))
             wanted = {
                 (run["host"], level)

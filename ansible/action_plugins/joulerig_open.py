@@ -9,8 +9,11 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig import engine, lab, paths, workloads
-from joulerig.rig.errors import UserError
+from joulerig.rig import workloads
+from joulerig.rig.campaign import engine
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import model
 
 
 class ActionModule(ActionBase):
@@ -24,7 +27,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         try:
-            described = lab.load(Path(task_vars["inventory_file"]))
+            described = model.load(Path(task_vars["inventory_file"]))
             if resume := self._task.args.get("resume"):
                 journal = engine.resume_campaign(resume, described)
             else:

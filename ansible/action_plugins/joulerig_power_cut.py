@@ -8,8 +8,9 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig import lab, wait
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import wait
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import model
 from joulerig.rig.powercut import host
 from joulerig.rig.powercut.record import Record
 
@@ -46,7 +47,7 @@ class ActionModule(ActionBase):
                 raise UserError(f"{name}: does not answer {seconds:g} s after its power was restored")
 
         try:
-            described = lab.load(Path(task_vars["inventory_file"]))
+            described = model.load(Path(task_vars["inventory_file"]))
             cuts = host.campaign(
                 record, host.Host(described, name, execute, await_return), self._display.display
             )

@@ -9,7 +9,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from joulerig.analysis.powercut import folder, tables
-from joulerig.rig import paths
+from joulerig.rig.common import paths
 
 
 class ActionModule(ActionBase):

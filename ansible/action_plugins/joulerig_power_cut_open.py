@@ -8,8 +8,9 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig import lab, paths
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import model
 from joulerig.rig.powercut import plan
 from joulerig.rig.powercut.record import Record
 
@@ -23,7 +24,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         try:
-            described = lab.load(Path(task_vars["inventory_file"]))
+            described = model.load(Path(task_vars["inventory_file"]))
             campaign = plan.parse(self._task.args["power_cut"], described, self._task.args["source"])
             subjects = plan.subjects(campaign, described)
             record = Record.create(

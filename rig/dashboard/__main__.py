@@ -14,11 +14,11 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import uvicorn
 
-from joulerig.analysis.influx import Client, InfluxError
+from joulerig.analysis.results.influx import Client, InfluxError
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
 from joulerig.rig.dashboard.hub import Hub
 from joulerig.rig.dashboard.poller import Poller
-from joulerig.rig.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:

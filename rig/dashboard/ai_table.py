@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from joulerig.analysis.indicator import ratio_of_sums, within_energy
+from joulerig.analysis.energy.indicator import ratio_of_sums, within_energy
 
 WORK = {"ops": "ops", "mb": "megabytes"}  # what a metric divides by joules
 CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from joulerig.rig.errors import Strict, UserError, validate
+from joulerig.rig.common.errors import Strict, UserError, validate
 
 
 class Influx(Strict):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from joulerig.analysis.influx import quote_string
+from joulerig.analysis.results.influx import quote_string
 from joulerig.rig.dashboard.counters import rates
 from joulerig.rig.dashboard.window import Window
 
@@ -36,7 +36,7 @@ COUNTERS = ("reads", "writes", "flushes", "read_bytes", "write_bytes")
 
 
 class Queries(Protocol):
-    """What is needed of `joulerig.analysis.influx.Client`."""
+    """What is needed of `joulerig.analysis.results.influx.Client`."""
 
     def query(self, influxql: str) -> pl.DataFrame: ...
 

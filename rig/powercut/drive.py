@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.powercut import ledger as ledgers
+from joulerig.analysis.powercut import witness_log as ledgers
 from joulerig.analysis.powercut.durable import of_ledger
 from joulerig.analysis.powercut.folder import Subject
-from joulerig.rig import files
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import files
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.powercut import writer
 from joulerig.rig.powercut.moment import PHASES, Moment
 from joulerig.rig.powercut.record import Record

@@ -7,14 +7,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis import power
-from joulerig.analysis.influx import InfluxError
 from joulerig.analysis.powercut import hold_up
 from joulerig.analysis.powercut.durable import DurableWrites
-from joulerig.analysis.results import Phase
-from joulerig.rig import measure
-from joulerig.rig.errors import UserError
-from joulerig.rig.lab import Lab
+from joulerig.analysis.results import power_points
+from joulerig.analysis.results.folder import Phase
+from joulerig.analysis.results.influx import InfluxError
+from joulerig.rig.campaign import measure
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.model import Lab
 from joulerig.virtuallab import lab as virtuallab
 
 
@@ -39,7 +39,7 @@ def of_hold_up(lab: Lab, host: str, drive: str, held: dict[str, Any], cut_ns: in
     members = lab.members_of(host, drive)
     try:
         with measure.client(lab) as database:
-            seen = power.points(database, host, members, cut_ns - hold_up.BEFORE_NS, cut_ns)
+            seen = power_points.points(database, host, members, cut_ns - hold_up.BEFORE_NS, cut_ns)
     except (InfluxError, UserError):
         return held
     return hold_up.with_energy(held, seen, cut_ns)

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joulerig.analysis.powercut import ledger as ledgers
+from joulerig.analysis.powercut import witness_log as ledgers
 from joulerig.analysis.powercut.durable import of_ledger
 from joulerig.analysis.powercut.folder import Subject
-from joulerig.rig import drive_state, files, filesystems
-from joulerig.rig.errors import UserError
-from joulerig.rig.lab import Lab
+from joulerig.rig.campaign import drive_record
+from joulerig.rig.common import files
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import filesystems
+from joulerig.rig.lab.model import Lab
 from joulerig.rig.powercut import energy, recovery
 from joulerig.rig.powercut.drive import REGION_BYTES
 from joulerig.rig.powercut.moment import PHASES, Moment
@@ -81,7 +83,7 @@ def campaign(record: Record, host: Host, say: Callable[[str], None]) -> int:
 
 def _prepare(record: Record, host: Host, subject: Subject) -> None:
     serial = host.lab.hosts[host.name].drives[subject.drive].serial
-    with drive_state.Ledger() as ledger:
+    with drive_record.Ledger() as ledger:
         # It has no end: how much was written when the power failed, nobody counts.
         ledger.note([serial], [("began", {"by": record.id})])
     host.ask(subject, "prepare")

@@ -11,7 +11,7 @@ from typing import Any
 
 from joulerig.rig.powercut.witness import Choice
 
-# By the name of joulerig.analysis.powercut.ledger.phase where the moment is aimed at one.
+# By the name of joulerig.analysis.powercut.witness_log.phase where the moment is aimed at one.
 PHASES = ("write", "between", "flush", "idle", "any")
 OPERATIONS = (30, 80)  # acknowledged ones before the cut: enough that there is something to lose
 IDLE_SECONDS = 0.05

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from joulerig.analysis.powercut.folder import Subject
-from joulerig.rig import filesystems
-from joulerig.rig.errors import Strict, UserError, validate
-from joulerig.rig.lab import Lab, Name
+from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.lab import filesystems
+from joulerig.rig.lab.model import Lab, Name
 from joulerig.rig.powercut import recovery
 
 BARE = "none"  # instead of a file system

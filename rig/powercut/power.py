@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from joulerig.rig import paths
-from joulerig.rig.errors import UserError
-from joulerig.rig.lab import Lab
-from joulerig.rig.meters import tap
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.meters import tap
+from joulerig.rig.lab.model import Lab
 from joulerig.virtuallab import qmp
 
 HOLD_UP_SECONDS = 2.0  # at most that rails take to fall

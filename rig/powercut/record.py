@@ -13,7 +13,7 @@ from typing import Any
 
 from joulerig.analysis.powercut import folder as folders
 from joulerig.analysis.powercut.folder import Subject
-from joulerig.rig import files, paths
+from joulerig.rig.common import files, paths
 
 
 class Record:

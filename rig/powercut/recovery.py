@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from pydantic import Field
 
-from joulerig.rig.errors import Strict, validate
+from joulerig.rig.common.errors import Strict, validate
 
 
 class AfterCut(Strict):
@@ -25,7 +25,7 @@ class AfterCut(Strict):
 
 
 def load() -> dict[str, AfterCut]:
-    """By the names of rig/filesystems.yml."""
+    """By the names of rig/lab/filesystems/filesystems.yml."""
     source = Path(__file__).parent / "recovery.yml"
     return {
         name: validate(AfterCut, entry, source.name, name)

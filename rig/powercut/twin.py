@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from joulerig.rig import paths, wait
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import paths, wait
+from joulerig.rig.common.errors import UserError
 from joulerig.virtuallab import lab as virtuallab
 from joulerig.virtuallab.profile import Profile
 

@@ -7,8 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from joulerig.rig import paths
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
 
 
 def write_command(

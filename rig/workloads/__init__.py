@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from joulerig.rig import definitions, paths
-from joulerig.rig.lab import Lab
+from joulerig.rig.common import paths
+from joulerig.rig.lab import definitions
+from joulerig.rig.lab.model import Lab
 from joulerig.rig.workloads import engines, place
 from joulerig.rig.workloads.engines import Workload
 

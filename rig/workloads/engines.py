@@ -9,10 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from joulerig.rig import definitions
-from joulerig.rig.errors import Strict, UserError, validate
-from joulerig.rig.lab import Name, Package
-from joulerig.rig.workloads import kernel_source, place, synthetic_trace
+from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.lab import definitions
+from joulerig.rig.lab.kernels import source as kernel_source
+from joulerig.rig.lab.model import Name, Package
+from joulerig.rig.workloads import place, synthetic_trace
 from joulerig.rig.workloads.synthetic_trace import Synthetic
 
 Value = bool | int | float | str

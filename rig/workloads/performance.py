@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from joulerig.analysis import indicator
+from joulerig.analysis.energy import indicator
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulerig.rig import definitions, files, paths
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import files, paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import definitions
 
 SHARE = "/usr/local/share/joulerig"
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from joulerig.rig import files, paths
-from joulerig.rig.errors import Strict, UserError
+from joulerig.rig.common import files, paths
+from joulerig.rig.common.errors import Strict, UserError
 from joulerig.rig.workloads import place
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
-from joulerig.rig import paths
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.workloads import place, reports
 from joulerig.rig.workloads.engines import Workload
 

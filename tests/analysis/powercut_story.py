@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from joulerig.analysis.powercut import ledger, survey
+from joulerig.analysis.powercut import survey
+from joulerig.analysis.powercut import witness_log as ledger
 from joulerig.analysis.powercut.check import CutFindings, check
-from joulerig.analysis.powercut.ledger import Ledger
 from joulerig.analysis.powercut.survey import SECTOR_BYTES, Sector, Surveyed
+from joulerig.analysis.powercut.witness_log import Ledger
 
 GENERATION = 3
 

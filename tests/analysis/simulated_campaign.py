@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from joulerig.analysis import meters, power
-from joulerig.analysis.indicator import of_run
+from joulerig.analysis.energy import meters
+from joulerig.analysis.energy.indicator import of_run
+from joulerig.analysis.results import power_points
 
-SCHEMA = Path(__file__).parents[2] / "rig" / "journal.sql"
+SCHEMA = Path(__file__).parents[2] / "rig" / "campaign" / "journal.sql"
 SECOND = 1_000_000_000
 T0 = 1_794_600_000 * SECOND  # 2026-11-13 UTC
 PHASES = {"prepare": 1.4, "precondition": 3.0, "idle": 4.0, "workload": 10.0, "tail": 2.0}
@@ -304,7 +305,9 @@ def _figures(
             },
         )  # fmt: skip
     if traces and end.joules and end.power_csv:
-        power.write(trace(phases, true, drive, levels["drive"], rng), folder / "runs" / run / "power.csv")
+        power_points.write(
+            trace(phases, true, drive, levels["drive"], rng), folder / "runs" / run / "power.csv"
+        )
 
 
 def _bounds(lab: dict, provenance: dict, row: dict) -> dict:

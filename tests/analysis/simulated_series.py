@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from joulerig.analysis import outliers
-from joulerig.analysis.series import POWER, Series, course
+from joulerig.analysis.compare import outliers
+from joulerig.analysis.runs.series import POWER, Series, course
 from joulerig.analysis.statistics.ranking import ALPHA
 
 _SETTLING = 60  # values before the series begins

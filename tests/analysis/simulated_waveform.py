@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from joulerig.analysis.waveform import COLUMNS, METADATA_KEY
+from joulerig.analysis.results.waveform import COLUMNS, METADATA_KEY
 
 
 def write(

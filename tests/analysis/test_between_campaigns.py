@@ -12,8 +12,9 @@ import simulated_campaign
 from scipy import stats
 from simulated_campaign import Outcome
 
-from joulerig.analysis import between, results
-from joulerig.analysis.results import Campaign
+from joulerig.analysis.compare import campaigns
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results.folder import Campaign
 
 
 def campaign(folder, **given) -> Campaign:
@@ -32,7 +33,7 @@ def pair(tmp_path_factory) -> tuple[Campaign, Campaign]:
 
 
 def test_what_changed_is_told_from_what_did_not(pair):
-    found = {change.cell.split("/")[2]: change for change in between.changes(*pair)}
+    found = {change.cell.split("/")[2]: change for change in campaigns.changes(*pair)}
     assert {name: change.significant for name, change in found.items()} == {
         "none": False, "mq-deadline": False, "bfq": True,
     }  # fmt: skip
@@ -43,7 +44,7 @@ def test_what_changed_is_told_from_what_did_not(pair):
 
 
 def test_it_is_welchs_test_adjusted_for_all_cells(pair):
-    change = between.changes(*pair)[0]
+    change = campaigns.changes(*pair)[0]
     logs = [
         np.log([run.result.ai_ops_per_joule for run in one.runs if run.cell == change.cell]) for one in pair
     ]
@@ -53,7 +54,7 @@ def test_it_is_welchs_test_adjusted_for_all_cells(pair):
 
 
 def test_a_campaign_against_itself_has_not_changed(pair):
-    assert not any(change.significant or change.ratio for change in between.changes(pair[0], pair[0]))
+    assert not any(change.significant or change.ratio for change in campaigns.changes(pair[0], pair[0]))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_what_cannot_be_tested_says_why(tmp_path, replicates, joules, ops, why):
         database.execute(f"UPDATE result SET joules = {joules}")
         database.execute(f"UPDATE performance SET ops = {ops}")
     one = results.load(folder)
-    found = between.changes(one, one)
+    found = campaigns.changes(one, one)
     assert {(change.why, change.p, change.significant) for change in found} == {(why, None, False)}
 
 
@@ -78,13 +79,13 @@ def test_cells_of_one_campaign_alone_are_named_and_not_compared(pair, tmp_path):
     lost = campaign(
         tmp_path / "c", outcome=lambda levels: Outcome("lost" if levels["scheduler"] == "bfq" else "ok")
     )
-    assert [cell.split("/")[2] for cell in between.only_in(pair[0], lost)] == ["bfq"]
-    assert between.only_in(lost, pair[0]) == []
-    assert len(between.changes(pair[0], lost)) == 2
+    assert [cell.split("/")[2] for cell in campaigns.only_in(pair[0], lost)] == ["bfq"]
+    assert campaigns.only_in(lost, pair[0]) == []
+    assert len(campaigns.changes(pair[0], lost)) == 2
 
 
 def test_settings_that_differ_are_told_both_ways():
-    found = between.settings(
+    found = campaigns.settings(
         {"kernel": "6.1", "seed": "1", "old": "x"}, {"kernel": "6.12", "seed": "1", "new": "y"}
     )
     assert found == [("kernel", "6.1", "6.12"), ("old", "x", ""), ("new", "", "y")]

@@ -19,13 +19,15 @@ import polars as pl
 import pytest
 import verifiable_campaign
 
-from joulerig.analysis import export, results, tables
+from joulerig.analysis import export
 from joulerig.analysis.bundle import archive, check, crate, environment, manifest, reports, verify, writer
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, OK, UNCHECKABLE, Check, Tally
 from joulerig.analysis.export import frames
-from joulerig.rig.bundle import READERS
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.tables import runs_and_cells
+from joulerig.rig.cli.bundle import READERS
 
 HERE = environment.here("0123456789ab")
 RUN = "demo-20261113-082640-0001"
@@ -283,11 +285,11 @@ def test_a_results_folder_has_no_hashes_and_its_numbers_hold(tmp_path):
 def test_tables_and_series_that_were_exported_into_a_results_folder_are_compared(tmp_path):
     folder = verifiable_campaign.build(tmp_path / "c")
     export.write(results.load(folder), folder / "export")
-    tables.write(results.load(folder), folder / "report")
+    runs_and_cells.write(results.load(folder), folder / "report")
     found = checks(folder, "tables")["tables"]
     assert (found.state, found.offenders) == (OK, ())
     loaded = results.load(folder)
-    files = 2 * len(frames.every(loaded)) + len(tables.frames(loaded))
+    files = 2 * len(frames.every(loaded)) + len(runs_and_cells.frames(loaded))
     assert f"in {files} files" in found.told
     path = folder / "export" / "power.parquet"
     frame = pl.read_parquet(path)
@@ -799,7 +801,7 @@ def other(frame: pl.DataFrame, column: str) -> pl.DataFrame:
 
 def test_the_tables_of_a_bundle_are_those_of_an_export(whole):
     campaign = results.load(whole)
-    assert pl.read_parquet(whole / "export" / "runs.parquet").equals(tables.runs(campaign))
+    assert pl.read_parquet(whole / "export" / "runs.parquet").equals(runs_and_cells.runs(campaign))
 
 
 ODD = (b"null", b"-1", b"1e999", b"[]", b"{}", b'"x"', b"99999999999999999999", b"", b"true", b"\x00", b"NaN")

@@ -15,11 +15,13 @@ from scipy import stats
 from simulated_campaign import Outcome
 from test_lab_report import ACCURACY
 
-from joulerig.analysis import comparison, comparison_tables, results, tables
-from joulerig.analysis.energy import EnergyBudget
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.energy.interval import EnergyBudget
 from joulerig.analysis.report import answer
-from joulerig.analysis.results import Campaign
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results.folder import Campaign
 from joulerig.analysis.statistics import interval
+from joulerig.analysis.tables import comparisons, runs_and_cells
 
 
 def campaign(folder, **given) -> Campaign:
@@ -100,7 +102,9 @@ def drawn(loaded: Campaign, rng: np.random.Generator, best: str = "", by: float 
 def named_alone(loaded: Campaign) -> list[str]:
     """The combinations that an answer of the report gives as the best, with no other one beside it."""
     compared = comparison.of_campaign(loaded)
-    answers = map(answer.answer, answer.groups(compared, tables.cells(loaded, compared, {}).to_dicts()))
+    answers = map(
+        answer.answer, answer.groups(compared, runs_and_cells.cells(loaded, compared, {}).to_dicts())
+    )
     return [one.claim for one in answers if one.claim in map(answer.combination, one.group.compared)]
 
 
@@ -145,7 +149,7 @@ def test_drives_without_a_rail_are_ranked_by_performance(tmp_path):
     (one,) = comparison.of_campaign(loaded)
     assert (one.quantity, one.precision, one.points, one.front) == ("ops/s", {}, {}, [])
     assert one.ranking.order[0].startswith("nvme-plp/f2fs/")
-    cells = tables.cells(loaded)
+    cells = runs_and_cells.cells(loaded)
     assert cells["letters"].null_count() == 0
     assert cells["pareto"].null_count() == cells["ai_ops_per_joule_interval_low"].null_count() == cells.height
 
@@ -153,7 +157,7 @@ def test_drives_without_a_rail_are_ranked_by_performance(tmp_path):
 def test_cells_have_what_the_comparison_says_of_them(tmp_path):
     loaded = campaign(tmp_path, replicates=3, accuracy=ACCURACY)
     (one,) = comparison.of_campaign(loaded)
-    for row in tables.cells(loaded).iter_rows(named=True):
+    for row in runs_and_cells.cells(loaded).iter_rows(named=True):
         precision = one.precision[row["cell"]]
         for name in ("interval", "fieller", "bootstrap"):
             ends = row[f"ai_ops_per_joule_{name}_low"], row[f"ai_ops_per_joule_{name}_high"]
@@ -166,7 +170,7 @@ def test_cells_have_what_the_comparison_says_of_them(tmp_path):
 def test_tables_of_comparisons(tmp_path):
     loaded = campaign(tmp_path, drives=("nvme-plp", "sata-plp"), replicates=3)
     compared = comparison.of_campaign(loaded)
-    frames = {name: table(loaded, compared) for name, table in comparison_tables.TABLES.items()}
+    frames = {name: table(loaded, compared) for name, table in comparisons.TABLES.items()}
     assert {name: frame.height for name, frame in frames.items()} == {
         "pairs": 72, "effects": 10, "budget": 18 * 6, "cemp": 6, "drift": 2, "outliers": 0, "claims": 0,
     }  # fmt: skip
@@ -192,8 +196,8 @@ def test_tables_of_comparisons(tmp_path):
     ],
 )
 def test_no_campaign_is_a_traceback_and_all_tables_have_their_columns(tmp_path, given):
-    paths = tables.write(campaign(tmp_path, **given), tmp_path / "report")
-    assert [path.stem for path in paths] == ["runs", "cells", *comparison_tables.TABLES, "series"]
+    paths = runs_and_cells.write(campaign(tmp_path, **given), tmp_path / "report")
+    assert [path.stem for path in paths] == ["runs", "cells", *comparisons.TABLES, "series"]
     for path in paths:
         assert pl.read_csv(path, infer_schema=False).columns
 

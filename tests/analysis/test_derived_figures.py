@@ -10,13 +10,15 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from joulerig.analysis import baseline, derived, results, tables
-from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.results import folder
+from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.runs import derived, idle_baseline
+from joulerig.analysis.tables import runs_and_cells
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory) -> Campaign:
-    return results.load(simulated_campaign.build(tmp_path_factory.mktemp("d") / "c", replicates=3))
+    return folder.load(simulated_campaign.build(tmp_path_factory.mktemp("d") / "c", replicates=3))
 
 
 def changed(run: Run, **performance) -> Run:
@@ -32,7 +34,7 @@ def test_dynamic_joules_are_those_above_the_runs_own_idle_phase(campaign):
     (idle,) = [rail for rail in run.energy if rail.phase == "idle"]
     found = derived.amounts(campaign, run)
     idle_watts = idle.joules / run.phases["idle"].seconds
-    assert baseline.of_run(run) == pytest.approx(idle_watts)
+    assert idle_baseline.of_run(run) == pytest.approx(idle_watts)
     assert found["dynamic_joules"] == pytest.approx(run.result.joules - idle_watts * run.performance.seconds)
     assert 0 < found["dynamic_joules"] < run.result.joules
 
@@ -115,7 +117,7 @@ def test_a_drive_of_unknown_size_has_no_capacity_per_watt(campaign):
 
 
 def test_a_cell_has_the_ratio_of_its_runs_sums(campaign):
-    runs, cells = tables.runs(campaign), tables.cells(campaign)
+    runs, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
     for cell in cells.iter_rows(named=True):
         mine = runs.filter(pl.col("cell") == cell["cell"])
         assert cell["joules_per_op"] == pytest.approx(mine["joules"].sum() / mine["ops"].sum(), rel=1e-12)
@@ -127,15 +129,15 @@ def test_a_cell_has_the_ratio_of_its_runs_sums(campaign):
 
 
 def test_a_run_without_joules_keeps_what_needs_none(tmp_path):
-    loaded = results.load(
+    loaded = folder.load(
         simulated_campaign.build(
             tmp_path / "c", outcome=lambda _: Outcome("partial", "meter fell silent", joules=False)
         )
     )
-    row = tables.runs(loaded).row(0, named=True)
+    row = runs_and_cells.runs(loaded).row(0, named=True)
     assert row["dynamic_joules"] is row["joules_per_op"] is row["iops_per_watt"] is None
     assert row["block_bytes_per_written_byte"] > 1
-    assert set(tables.cells(loaded)["block_write_bytes"]) == {None}
+    assert set(runs_and_cells.cells(loaded)["block_write_bytes"]) == {None}
 
 
 def test_a_run_that_did_nothing_has_nothing():

@@ -14,9 +14,12 @@ from scipy import stats
 from simulated_campaign import Outcome
 from simulated_series import share_with_an_outlier
 
-from joulerig.analysis import comparison, drift, outliers, results, tables
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare import drift, outliers
 from joulerig.analysis.report import answer, over_campaign
-from joulerig.analysis.results import Campaign, Run
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.tables import runs_and_cells
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,7 @@ def drift_of(campaign: Campaign) -> drift.Drift:
 
 def groups(campaign: Campaign) -> list[answer.Group]:
     compared = comparison.of_campaign(campaign)
-    return answer.groups(compared, tables.cells(campaign, compared, {}).to_dicts())
+    return answer.groups(compared, runs_and_cells.cells(campaign, compared, {}).to_dicts())
 
 
 # Drift

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What energy of an interval means: every rule of joulerig.analysis.energy as an example."""
+"""What energy of an interval means: every rule of joulerig.analysis.energy.interval as an example."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from joulerig.analysis.energy import CounterPoints, EnergyBudget, IntervalEnergy, of_interval, total
+from joulerig.analysis.energy.interval import CounterPoints, EnergyBudget, IntervalEnergy, of_interval, total
 
 MS = 1_000_000
 SECOND = 1_000_000_000

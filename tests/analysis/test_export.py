@@ -11,8 +11,11 @@ import pytest
 import simulated_campaign
 from verifiable_campaign import mixed
 
-from joulerig.analysis import export, power, results, tables
+from joulerig.analysis import export
 from joulerig.analysis.export import columns, frames, schema
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results import power_points
+from joulerig.analysis.tables import runs_and_cells
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +67,7 @@ def test_floats_that_decimals_do_not_hold_come_back_from_csv(tmp_path):
 
 
 def test_not_known_is_blank_and_an_empty_text_is_not(exported, campaign):
-    runs = read_csv(exported / "runs.csv", tables.runs(campaign))
+    runs = read_csv(exported / "runs.csv", runs_and_cells.runs(campaign))
     assert runs["joules"].null_count() == sum(
         run.result is None or run.result.joules is None for run in campaign.runs
     )
@@ -116,7 +119,7 @@ def test_the_series_has_every_point_of_every_run_that_kept_them(campaign, export
     assert whole["run"].unique(maintain_order=True).to_list() == [run.id for run in kept]
     for run in kept[:3]:
         points = whole.filter(pl.col("run") == run.id).drop("campaign", "run")
-        assert points.equals(power.read(run.folder / "power.csv"))
+        assert points.equals(power_points.read(run.folder / "power.csv"))
 
 
 def test_rounds_are_numbered_over_their_stretches(exported):
@@ -165,7 +168,7 @@ def test_a_damaged_series_is_named_and_nothing_is_written(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",), traces=True)
     (path, *_) = sorted(folder.glob("runs/*/power.csv"))
     path.write_text("time_ns,rail\n1,5v\n")
-    with pytest.raises(power.PowerFileError, match=path.parent.name):
+    with pytest.raises(power_points.PowerFileError, match=path.parent.name):
         export.write(results.load(folder), tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
@@ -194,5 +197,5 @@ def test_a_waveform_is_listed_with_what_became_of_it_and_copied(tmp_path):
 def test_a_campaign_without_a_run_exports_empty_tables(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c", drives=()))
     export.write(campaign, tmp_path / "x")
-    assert pl.read_csv(tmp_path / "x" / "runs.csv").columns == list(tables.RUN_COLUMNS)
+    assert pl.read_csv(tmp_path / "x" / "runs.csv").columns == list(runs_and_cells.RUN_COLUMNS)
     assert pl.read_parquet(tmp_path / "x" / "power.parquet").height == 0

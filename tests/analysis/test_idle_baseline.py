@@ -10,11 +10,12 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from joulerig.analysis import baseline, results
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.runs import idle_baseline
 
 
 def of(folder):
-    return {(found.drive, found.rail): found for found in baseline.of_campaign(results.load(folder))}
+    return {(found.drive, found.rail): found for found in idle_baseline.of_campaign(results.load(folder))}
 
 
 def edit(folder, *statements):

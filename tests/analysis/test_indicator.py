@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from joulerig.analysis.indicator import Measured, RunIndicator, Spread, of_cell, of_run, ratio_of_sums
+from joulerig.analysis.energy.indicator import Measured, RunIndicator, Spread, of_cell, of_run, ratio_of_sums
 
 
 def test_ai_of_a_run_is_work_over_joules():

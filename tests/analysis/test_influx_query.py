@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import polars as pl
 import pytest
 
-from joulerig.analysis.influx import (
+from joulerig.analysis.results.influx import (
     COLUMN_TYPES,
     BadQuery,
     Client,

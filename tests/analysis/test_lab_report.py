@@ -19,8 +19,12 @@ import simulated_campaign
 from simulated_campaign import Outcome
 from weasyprint.urls import FatalURLFetchingError
 
-from joulerig.analysis import comparison, report, results, steady_state, tables
+from joulerig.analysis import report
+from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.report import answer, document, figures, standings, text
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.statistics import steady_state
+from joulerig.analysis.tables import runs_and_cells
 
 
 def page(folder: Path) -> str:
@@ -66,7 +70,7 @@ def replicated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_question_and_answer_come_first(demo, demo_page):
-    cells = tables.cells(results.load(demo)).sort("ai_ops_per_joule", descending=True)
+    cells = runs_and_cells.cells(results.load(demo)).sort("ai_ops_per_joule", descending=True)
     best = cells.filter(pl.col("drive") == "nvme-plp").row(0, named=True)
     start = words(demo_page)[:900]
     assert "Which file system and I/O scheduler do the most synced writes per joule?" in start
@@ -84,7 +88,11 @@ def test_one_run_a_cell_says_that_nothing_is_separable(demo_page):
 
 def test_replicates_come_with_half_of_their_95_percent_interval(replicated):
     found = words(page(replicated))
-    best = tables.cells(results.load(replicated)).sort("ai_ops_per_joule", descending=True).row(0, named=True)
+    best = (
+        runs_and_cells.cells(results.load(replicated))
+        .sort("ai_ops_per_joule", descending=True)
+        .row(0, named=True)
+    )
     half = (best["ai_ops_per_joule_interval_high"] - best["ai_ops_per_joule_interval_low"]) / 2
     assert f"{text.number(best['ai_ops_per_joule'])} ± {text.number(half, 2)} ops/J" in found
     assert "n = 3" in found
@@ -97,7 +105,7 @@ def answered(folder: Path, **levels) -> answer.Answer:
     given = {"drives": ("nvme-plp",), "filesystems": ("f2fs",), "replicates": 3, "noise": 0.002, **levels}
     campaign = results.load(simulated_campaign.build(folder / "c", **given))
     compared = comparison.of_campaign(campaign)
-    (group,) = answer.groups(compared, tables.cells(campaign, compared).to_dicts())
+    (group,) = answer.groups(compared, runs_and_cells.cells(campaign, compared).to_dicts())
     return answer.answer(group)
 
 
@@ -150,13 +158,13 @@ def test_every_figure_of_cells_and_runs_is_that_of_the_csv(demo, demo_page):
     campaign = results.load(demo)
     shown = re.findall(r"<td[^>]*>(?:<b>)?([^<]*)", demo_page)
     for column in ("ai_ops_per_joule", "ai_mb_per_joule", "ops_per_second", "joules", "true_joules"):
-        for table in (tables.runs(campaign), tables.cells(campaign)):
+        for table in (runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)):
             for value in table[column] if column in table.columns else []:
                 assert text.number(value) in shown, (column, value)
 
 
 def test_measured_stands_against_true_joules(demo, demo_page):
-    errors = tables.runs(results.load(demo))["error_percent"]
+    errors = runs_and_cells.runs(results.load(demo))["error_percent"]
     worst = max(errors, key=abs)
     assert f"18 of 18 runs within ±1 % of true; mean error {text.signed(errors.mean(), 3)} %" in words(
         demo_page
@@ -167,7 +175,7 @@ def test_measured_stands_against_true_joules(demo, demo_page):
 def test_the_trace_is_of_the_median_run_of_the_best_cell(replicated):
     campaign = results.load(replicated)
     best = (
-        tables.cells(campaign)
+        runs_and_cells.cells(campaign)
         .filter(pl.col("drive") == "nvme-consumer")
         .sort("ai_ops_per_joule")
         .row(-1, named=True)
@@ -236,7 +244,7 @@ def test_every_figure_and_its_caption_of_a_virtual_lab_says_so(demo_page):
 
 
 def test_a_virtual_figure_differs_from_a_physical_one_in_itself(demo):
-    cells = tables.cells(results.load(demo)).filter(pl.col("drive") == "nvme-plp").to_dicts()
+    cells = runs_and_cells.cells(results.load(demo)).filter(pl.col("drive") == "nvme-plp").to_dicts()
     one, other = (
         figures.heat_map(cells, ["ext4", "xfs", "f2fs"], ["none", "mq-deadline", "bfq"], virtual=virtual).text
         for virtual in (True, False)
@@ -581,7 +589,7 @@ def edit(folder: Path, *statements: str) -> None:
 
 def test_a_heat_map_prints_the_value_of_each_cell_and_why_one_has_none(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", outcome=mixed)
-    cells = tables.cells(results.load(folder)).filter(pl.col("drive") == "nvme-plp").to_dicts()
+    cells = runs_and_cells.cells(results.load(folder)).filter(pl.col("drive") == "nvme-plp").to_dicts()
     drawn = figures.heat_map(
         cells, ["ext4", "xfs", "f2fs", "btrfs"], ["none", "mq-deadline", "bfq"], virtual=False
     ).text
@@ -604,7 +612,7 @@ def test_a_ranking_has_a_number_a_cell_letters_where_tested_and_the_front(tmp_pa
         )
     )
     compared = comparison.of_campaign(campaign)
-    (group,) = answer.groups(compared, tables.cells(campaign, compared).to_dicts())
+    (group,) = answer.groups(compared, runs_and_cells.cells(campaign, compared).to_dicts())
     drawn = standings.figure(group, virtual=False).text
     for rank, one in enumerate(group.ranked, start=1):
         assert f"<!-- {answer.combination(one)}  {rank} -->" in drawn
@@ -697,7 +705,7 @@ def rows(source: str) -> list[list[str]]:
 
 def test_energy_and_ai_come_with_low_and_high(demo, demo_page):
     campaign = results.load(demo)
-    runs, cells = tables.runs(campaign), tables.cells(campaign)
+    runs, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
     found = words(demo_page)
     for low, high in runs.select("joules_low", "joules_high").iter_rows():
         assert f"{text.number(low)} to {text.number(high)}" in found
@@ -796,7 +804,7 @@ def test_every_figure_on_an_expired_calibration_is_marked_and_no_other_is(expire
     for caption in captions:
         assert ("expired" in caption) == ("nvme-plp" in caption), caption
     maps = [svg for svg in svgs(source) if any(f"<!-- {level} -->" in svg for level in ("ext4",))]
-    cells = tables.cells(campaign)
+    cells = runs_and_cells.cells(campaign)
     for svg, drive in zip(maps, ("nvme-plp", "sata-plp"), strict=True):
         values = cells.filter(pl.col("drive") == drive)["ai_ops_per_joule"]
         assert all((f"<!-- {text.number(value)}† -->" in svg) == (drive == "nvme-plp") for value in values)

@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 import simulated_campaign
 
-from joulerig.analysis import lake, power, results, tables
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results import power_points
+from joulerig.analysis.tables import lake, runs_and_cells
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_a_query_sees_all_campaigns_and_the_numbers_of_the_tables(campaigns, fil
     expected = [
         (one.id, row["run"], row["ai_ops_per_joule"])
         for one in campaigns
-        for row in tables.runs(one).iter_rows(named=True)
+        for row in runs_and_cells.runs(one).iter_rows(named=True)
     ]
     assert answer.columns == ("campaign", "run", "ai_ops_per_joule")
     assert answer.rows == expected
@@ -68,7 +70,7 @@ def test_each_table_has_the_columns_that_it_says(filled, table):
 
 def test_series_are_the_runs_power_points(campaigns, filled):
     run = next(run for run in campaigns[0].runs if run.status == "ok")
-    points = power.read(run.folder / "power.csv")
+    points = power_points.read(run.folder / "power.csv")
     sql = f"SELECT time_ns, joules, watts FROM series WHERE run = '{run.id}' ORDER BY time_ns"
     assert lake.query(filled, sql).rows == points.sort("time_ns").select("time_ns", "joules", "watts").rows()
 
@@ -106,7 +108,7 @@ def test_a_damaged_file_leaves_the_lake_as_it_was(tmp_path):
     lake.add(campaign, tmp_path / "lake")
     before = content(tmp_path / "lake")
     (campaign.runs[1].folder / "power.csv").write_text("time_ns,rail\n1,3v3\n")
-    with pytest.raises(power.PowerFileError, match=r"power\.csv: no column 'watts'"):
+    with pytest.raises(power_points.PowerFileError, match=r"power\.csv: no column 'watts'"):
         lake.add(campaign, tmp_path / "lake")
     assert content(tmp_path / "lake") == before
 
@@ -115,7 +117,7 @@ def test_a_table_without_a_file_is_empty_but_has_its_columns(campaigns, tmp_path
     lake.add(campaigns[1], tmp_path)
     answer = lake.query(tmp_path, "SELECT * FROM series")
     assert answer.rows == []
-    assert list(answer.columns) == ["campaign", "run", *power.COLUMNS]
+    assert list(answer.columns) == ["campaign", "run", *power_points.COLUMNS]
 
 
 def test_a_file_of_an_older_version_lacks_columns_and_is_read_with_nulls(campaigns, tmp_path):

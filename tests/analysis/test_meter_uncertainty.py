@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from joulerig.analysis.uncertainty import calibration_state, combined, of_energy
+from joulerig.analysis.energy.uncertainty import calibration_state, combined, of_energy
 
 VI = {"volts": "CH1", "amps": "CH2"}
 CLASS = {

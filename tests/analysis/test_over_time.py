@@ -8,8 +8,10 @@ import polars as pl
 import pytest
 import simulated_campaign
 
-from joulerig.analysis import over_time, results, tables
-from joulerig.analysis.results import Phase
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results.folder import Phase
+from joulerig.analysis.runs import over_time
+from joulerig.analysis.tables import runs_and_cells
 
 T0 = 1_794_600_000_000_000_000
 MS = 1_000_000
@@ -107,10 +109,10 @@ def test_a_campaign_has_it_by_run_and_names_files_that_cannot_be_read(tmp_path):
     assert list(found) == [whole.id]
     assert len(damaged) == 1
     assert str(broken.folder / "power.csv") in damaged[0]
-    peaks = tables.runs(campaign)["peak_watts"].to_list()
+    peaks = runs_and_cells.runs(campaign)["peak_watts"].to_list()
     assert peaks == [None, None, found[whole.id].peak_watts]
     assert peaks[2] > whole.result.mean_watts
-    by_cell = dict(tables.cells(campaign).select("cell", "peak_watts").iter_rows())
+    by_cell = dict(runs_and_cells.cells(campaign).select("cell", "peak_watts").iter_rows())
     assert by_cell == {broken.cell: None, missing.cell: None, whole.cell: peaks[2]}
 
 

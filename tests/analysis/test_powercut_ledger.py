@@ -8,7 +8,7 @@ import json
 import pytest
 from powercut_story import Story
 
-from joulerig.analysis.powercut import ledger, survey
+from joulerig.analysis.powercut import survey, witness_log
 
 
 def written(path, lines, tail=""):
@@ -20,7 +20,7 @@ def test_a_ledger_is_read_as_it_was_told(tmp_path):
     story = Story()
     write = story.write(3, 2)
     flying = story.issue("flush")
-    found = ledger.read(written(tmp_path / "ledger.jsonl", story.lines))
+    found = witness_log.read(written(tmp_path / "ledger.jsonl", story.lines))
     assert [(o.sequence, o.acknowledged is not None) for o in found.operations] == [
         (write, True),
         (flying, False),
@@ -31,7 +31,7 @@ def test_a_ledger_is_read_as_it_was_told(tmp_path):
 def test_a_line_that_was_never_finished_is_no_promise(tmp_path):
     story = Story()
     story.issue("write", "", 0, 1)
-    told = ledger.read(written(tmp_path / "ledger.jsonl", story.lines, '{"event":"acknowledged","seq'))
+    told = witness_log.read(written(tmp_path / "ledger.jsonl", story.lines, '{"event":"acknowledged","seq'))
     assert told.operations[0].acknowledged is None
 
 
@@ -45,8 +45,8 @@ def test_a_line_that_was_never_finished_is_no_promise(tmp_path):
 )
 def test_a_line_that_cannot_be_is_refused(tmp_path, line):
     lines = [*Story().lines, {"monotonic_ns": 1, "realtime_ns": 1, **line}]
-    with pytest.raises(ledger.LedgerError, match=r"ledger\.jsonl"):
-        ledger.read(written(tmp_path / "ledger.jsonl", lines))
+    with pytest.raises(witness_log.LedgerError, match=r"ledger\.jsonl"):
+        witness_log.read(written(tmp_path / "ledger.jsonl", lines))
 
 
 def test_a_survey_is_taken_apart_into_sectors():

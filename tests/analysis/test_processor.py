@@ -4,9 +4,9 @@
 import polars as pl
 import pytest
 
-from joulerig.analysis import processor
-from joulerig.analysis.results import Phase
-from joulerig.analysis.run_file import RunFileError
+from joulerig.analysis.results import processor
+from joulerig.analysis.results.folder import Phase
+from joulerig.analysis.results.run_file import RunFileError
 
 S = 1_000_000_000
 BEGIN = 1_700_000_000 * S

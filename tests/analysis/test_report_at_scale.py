@@ -17,8 +17,10 @@ import simulated_campaign
 from matplotlib.figure import Figure
 from weasyprint.urls import FatalURLFetchingError
 
-from joulerig.analysis import report, results, tables
+from joulerig.analysis import report
 from joulerig.analysis.report import document, figures, outlines
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.tables import runs_and_cells
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -66,13 +68,13 @@ def test_of_many_runs_those_that_are_not_ok_are_listed(written):
 
 def test_the_table_that_has_them_all_is_written_with_it(many, written):
     assert [path.name for path in written] == ["report.html", "runs.csv"]
-    back = pl.read_csv(written[1], schema_overrides=tables.RUN_COLUMNS)
+    back = pl.read_csv(written[1], schema_overrides=runs_and_cells.RUN_COLUMNS)
     assert back.height == 204
-    assert back["joules"].to_list() == tables.runs(results.load(many))["joules"].to_list()
+    assert back["joules"].to_list() == runs_and_cells.runs(results.load(many))["joules"].to_list()
 
 
 def test_every_cell_is_in_it_with_all_its_runs(many, written):
-    cells = tables.cells(results.load(many))
+    cells = runs_and_cells.cells(results.load(many))
     assert sorted(cells["runs_counted"]) == [99, 102]
     table = written[0].read_text().partition("<h2>Cells</h2>")[2].partition("</table>")[0]
     assert table.count('<td class="n">99 of 102</td>') == 1

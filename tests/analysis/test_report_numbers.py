@@ -15,8 +15,9 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from joulerig.analysis import export, report, results
+from joulerig.analysis import export, report
 from joulerig.analysis.report import text
+from joulerig.analysis.results import folder as results
 
 Row = dict[str, object]
 

@@ -11,26 +11,30 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from joulerig.analysis import atomic, comparison_tables, drift, outliers, results, series, tables
-from joulerig.analysis.indicator import within_energy
+from joulerig import atomic
+from joulerig.analysis.compare import drift, outliers
+from joulerig.analysis.energy.indicator import within_energy
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.runs import series
+from joulerig.analysis.tables import comparisons, runs_and_cells
 
 ALL_COLUMNS = (
-    tables.RUN_COLUMNS,
-    tables.CELL_COLUMNS,
-    comparison_tables.PAIR_COLUMNS,
-    comparison_tables.EFFECT_COLUMNS,
-    comparison_tables.BUDGET_COLUMNS,
-    comparison_tables.CEMP_COLUMNS,
+    runs_and_cells.RUN_COLUMNS,
+    runs_and_cells.CELL_COLUMNS,
+    comparisons.PAIR_COLUMNS,
+    comparisons.EFFECT_COLUMNS,
+    comparisons.BUDGET_COLUMNS,
+    comparisons.CEMP_COLUMNS,
     drift.COLUMNS,
     outliers.COLUMNS,
-    comparison_tables.CLAIM_COLUMNS,
+    comparisons.CLAIM_COLUMNS,
     series.COLUMNS,
 )
 
 
 def test_runs_have_the_journals_figures_to_the_last_bit(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c"))
-    tables.write(campaign, tmp_path / "report")
+    runs_and_cells.write(campaign, tmp_path / "report")
     back = pl.read_csv(tmp_path / "report" / "runs.csv")
     assert back["joules"].to_list() == [run.result.joules for run in campaign.runs]
     assert back["ai_ops_per_joule"].to_list() == [run.result.ai_ops_per_joule for run in campaign.runs]
@@ -40,7 +44,7 @@ def test_runs_have_the_journals_figures_to_the_last_bit(tmp_path):
 
 def test_cells_are_ratios_of_sums_of_their_runs(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c", replicates=3))
-    runs, cells = tables.runs(campaign), tables.cells(campaign)
+    runs, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
     summed = runs.group_by("cell").agg(
         (pl.col("ops").sum() / pl.col("joules").sum()).alias("expected"),
         pl.col("ai_ops_per_joule").std().alias("deviation"),
@@ -54,7 +58,7 @@ def test_cells_are_ratios_of_sums_of_their_runs(tmp_path):
 
 def test_ai_over_the_energys_interval_is_work_over_high_and_low(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c", replicates=2))
-    runs, cells = tables.runs(campaign), tables.cells(campaign)
+    runs, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
     for low, high, ops, least, most in runs.select(
         "joules_low", "joules_high", "ops", "ai_ops_per_joule_energy_low", "ai_ops_per_joule_energy_high"
     ).iter_rows():
@@ -84,7 +88,7 @@ def test_a_run_has_the_worst_calibration_of_its_meters(tmp_path):
             calibration=calibration,
         )
         campaign = results.load(folder)
-        frame, cells = tables.runs(campaign), tables.cells(campaign)
+        frame, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
         assert set(cells.select("drive", "calibration").rows()) == set(
             frame.select("drive", "calibration").rows()
         )
@@ -102,7 +106,7 @@ def test_a_run_has_the_worst_calibration_of_its_meters(tmp_path):
 
 def test_one_run_leaves_the_spread_blank(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c"))
-    _, path, *_ = tables.write(campaign, tmp_path / "report")
+    _, path, *_ = runs_and_cells.write(campaign, tmp_path / "report")
     cells = pl.read_csv(path)
     assert cells["ai_ops_per_joule_standard_deviation"].null_count() == cells.height
     assert cells["ai_ops_per_joule_relative_spread"].null_count() == cells.height
@@ -116,7 +120,7 @@ def test_runs_without_joules_are_blank_there_and_do_not_enter_their_cell(tmp_pat
         )
 
     campaign = results.load(simulated_campaign.build(tmp_path / "c", replicates=3, outcome=first_block_fails))
-    runs, cells = tables.runs(campaign), tables.cells(campaign)
+    runs, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
     partial = runs.filter(pl.col("status") == "partial")
     assert partial["joules"].null_count() == partial["ai_ops_per_joule"].null_count() == 18
     assert partial["ops"].null_count() == 0
@@ -127,21 +131,21 @@ def test_a_cell_that_never_ran_has_no_figures(tmp_path):
     folder = simulated_campaign.build(
         tmp_path / "c", outcome=lambda _: Outcome("not-run", "no such kernel module")
     )
-    cells = tables.cells(results.load(folder))
+    cells = runs_and_cells.cells(results.load(folder))
     assert cells["ai_ops_per_joule"].null_count() == cells.height == 18
     assert set(cells["status"]) == {"not-run"}
 
 
 def test_a_campaign_without_runs_has_headers_alone(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c", drives=()))
-    for path, columns in zip(tables.write(campaign, tmp_path / "report"), ALL_COLUMNS, strict=True):
+    for path, columns in zip(runs_and_cells.write(campaign, tmp_path / "report"), ALL_COLUMNS, strict=True):
         assert path.read_text().strip() == ",".join(columns)
 
 
 def test_reasons_with_commas_quotes_and_line_breaks_survive(tmp_path):
     reason = 'fio: "exit code 1",\nand more'
     folder = simulated_campaign.build(tmp_path / "c", outcome=lambda _: Outcome("failed", reason))
-    path, *_ = tables.write(results.load(folder), tmp_path / "report")
+    path, *_ = runs_and_cells.write(results.load(folder), tmp_path / "report")
     assert set(pl.read_csv(path)["reason"]) == {reason}
 
 

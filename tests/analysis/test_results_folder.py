@@ -15,8 +15,8 @@ import pytest
 import simulated_campaign
 from simulated_campaign import Outcome
 
-from joulerig.analysis import results
-from joulerig.analysis.results import ResultsError
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results.folder import ResultsError
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -115,7 +115,7 @@ def test_an_archive_that_cannot_be_written_is_read():
         folder.chmod(0o555)
         code = (
             "import os, sys\n"
-            "from analysis import results\n"
+            "from joulerig.analysis.results import folder as results\n"
             "os.geteuid() == 0 and os.setresuid(65534, 65534, 65534)\n"
             "assert not os.access(sys.argv[1], os.W_OK)\n"
             "print(len(results.load(sys.argv[1]).runs))\n"

@@ -12,9 +12,10 @@ import simulated_campaign
 from scipy import stats
 from simulated_series import errs, flat, normal, skewed
 
-from joulerig.analysis import over_time, results, series
 from joulerig.analysis.report import over_run
-from joulerig.analysis.series import POWER, Series, course
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.runs import over_time, series
+from joulerig.analysis.runs.series import POWER, Series, course
 from joulerig.analysis.statistics import noise, segments, trend
 
 

@@ -12,7 +12,7 @@ import pytest
 from statsmodels.formula.api import mixedlm, ols
 from statsmodels.stats.anova import anova_lm
 
-from joulerig.analysis import cemp
+from joulerig.analysis.compare import cemp
 from joulerig.analysis.statistics import effects, pareto
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from joulerig.analysis import steady_state
-from joulerig.analysis.steady_state import judge, judge_window
+from joulerig.analysis.statistics import steady_state
+from joulerig.analysis.statistics.steady_state import judge, judge_window
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "steady_state.json").read_text())
 CLIFF = [9000.0, 8800.0, 5000.0, 2000.0, 1000.0]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import simulated_campaign
 
-from joulerig.analysis import derived, results
 from joulerig.analysis.report import document
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import ai_matrix
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 

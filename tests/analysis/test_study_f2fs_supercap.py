@@ -9,10 +9,13 @@ import polars as pl
 import pytest
 import simulated_campaign
 
-from joulerig.analysis import comparison_tables, progress, results, studies
+from joulerig.analysis import studies
 from joulerig.analysis.report import document
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results import progress
 from joulerig.analysis.studies import f2fs_supercap
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis.tables import comparisons
 
 CACHES = ("write back", "write through")
 
@@ -144,7 +147,7 @@ def test_what_the_study_knows_nothing_of_is_judged_apart(at_two_fill_levels):
     assert found["ends", "nvme-plp, varmail, fill 0.9"].effect.value == pytest.approx(0.67, rel=0.05)
     assert found["ends", "nvme-plp, varmail, fill 0"].effect.value == pytest.approx(1.0, rel=0.01)
     assert len(found) == 8
-    assert set(comparison_tables.claims(at_two_fill_levels, ())["where"]) == {where for _, where in found}
+    assert set(comparisons.claims(at_two_fill_levels, ())["where"]) == {where for _, where in found}
 
 
 def test_each_part_has_a_figure_of_its_own(at_two_fill_levels):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import simulated_campaign
 
-from joulerig.analysis import results
 from joulerig.analysis.report import document
+from joulerig.analysis.results import folder as results
 from joulerig.analysis.studies import journal_placement
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 

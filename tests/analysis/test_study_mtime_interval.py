@@ -8,10 +8,11 @@ import math
 import pytest
 import simulated_campaign
 
-from joulerig.analysis import results, tables
 from joulerig.analysis.report import document
+from joulerig.analysis.results import folder as results
 from joulerig.analysis.studies import mtime_interval
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
+from joulerig.analysis.tables import runs_and_cells
 
 PACED, NEVER = "overwrite-fsync-paced", "overwrite-fdatasync"
 SETTINGS = {
@@ -215,13 +216,13 @@ def test_report_and_tables_tell_the_verdicts(campaign):
     assert "Timer interval and fsync" in page
     assert "An mtime interval of 1 s writes 75 % less than one of 1 ms." in page
     assert "<b>holds</b>" in page
-    table = tables.frames(whole)["claims"]
+    table = runs_and_cells.frames(whole)["claims"]
     assert table["verdict"].to_list().count("holds") == 2
     assert table.filter(table["claim"] == "volume_1s")["effect"][0] == pytest.approx(0.258, rel=0.01)
 
 
 def test_a_campaign_that_repeats_no_study_has_no_claims(campaign):
-    assert tables.frames(campaign)["claims"].is_empty()
+    assert runs_and_cells.frames(campaign)["claims"].is_empty()
     assert "Timer interval" not in document.html(campaign)
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 import simulated_campaign
 
-from joulerig.analysis import results
 from joulerig.analysis.report import document
+from joulerig.analysis.results import folder as results
 from joulerig.analysis.studies import nvmm_fs
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 

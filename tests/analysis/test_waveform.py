@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A waveform file that the collectors' package wrote, read by joulerig.analysis.waveform."""
+"""A waveform file that the collectors' package wrote, read by joulerig.analysis.results.waveform."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from programs import ROOT
 
-from joulerig.analysis import waveform
+from joulerig.analysis.results import waveform
 
 BEGIN = 1700000000123456789
 PRESENT = [k for k in range(3000) if not 1000 <= k < 1500]

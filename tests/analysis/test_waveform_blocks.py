@@ -12,21 +12,25 @@ import pytest
 import simulated_campaign
 import simulated_waveform
 
-from joulerig.analysis import anew, blocks, cluster, results, waveform
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results import waveform, waveform_chunks
+from joulerig.analysis.runs import cluster, recompute
 
 BEGIN = 1_700_000_000_000_000_000
 INTERVALS = [None, (BEGIN + 1_234_567, BEGIN + 7_000_000_001), (BEGIN - 1, BEGIN), (BEGIN, BEGIN + 10**12)]
 
 
 def summed(path, interval=None):
-    return blocks.joules(path, [blocks.stretches(block) for block in blocks.of_file(path, interval)])
+    return waveform_chunks.joules(
+        path, [waveform_chunks.stretches(block) for block in waveform_chunks.of_file(path, interval)]
+    )
 
 
 @pytest.mark.parametrize("kind", ["window-mean", "point"])
 @pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("rows", [97, 1024, 1 << 20])
 def test_the_blocks_add_up_to_the_whole(tmp_path, monkeypatch, kind, interval, rows):
-    monkeypatch.setattr(blocks, "ROWS", rows)
+    monkeypatch.setattr(waveform_chunks, "ROWS", rows)
     missing = [5, 6, 7, 1500, 9999]
     path = simulated_waveform.write(
         tmp_path / "w.parquet",
@@ -51,7 +55,7 @@ def test_the_blocks_add_up_to_the_whole(tmp_path, monkeypatch, kind, interval, r
 def test_a_file_that_is_no_waveform_is_named(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "w.parquet")
     with pytest.raises(waveform.WaveformError, match=r"w\.parquet: no metadata"):
-        blocks.of_file(tmp_path / "w.parquet")
+        waveform_chunks.of_file(tmp_path / "w.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +69,10 @@ def test_two_processes_give_the_same_joules_to_the_last_bit(tmp_path, two_proces
     path = simulated_waveform.write(
         tmp_path / "w.parquet", samples=1_700_000, rails=("12v", "5v"), kind="point", missing=[1_000_000]
     )
-    of_file = blocks.of_file(path, (BEGIN + 5, BEGIN + 1_650_000 * 1_000_000))
+    of_file = waveform_chunks.of_file(path, (BEGIN + 5, BEGIN + 1_650_000 * 1_000_000))
     assert len(of_file) == 4
-    alone = blocks.joules(path, [blocks.stretches(block) for block in of_file])
-    assert blocks.joules(path, two_processes(blocks.stretches, of_file)) == alone
+    alone = waveform_chunks.joules(path, [waveform_chunks.stretches(block) for block in of_file])
+    assert waveform_chunks.joules(path, two_processes(waveform_chunks.stretches, of_file)) == alone
     assert {value.samples for value in alone.values()} == {1_649_999}
 
 
@@ -97,12 +101,12 @@ def in_process(function, given):
 
 
 def test_the_table_of_two_processes_is_that_of_one(campaign, two_processes):
-    assert anew.table(campaign, two_processes).equals(anew.table(campaign, in_process))
+    assert recompute.table(campaign, two_processes).equals(recompute.table(campaign, in_process))
 
 
 def test_the_table_has_each_rail_of_each_run_beside_the_journal(campaign):
-    table = anew.table(campaign, in_process)
-    assert dict(table.schema) == anew.COLUMNS
+    table = recompute.table(campaign, in_process)
+    assert dict(table.schema) == recompute.COLUMNS
     assert table["run"].to_list() == [run.id for run in campaign.runs]
     assert table["joules"].to_list() == [run.result.joules for run in campaign.runs]
     assert table["points_joules"].null_count() == 0
@@ -127,7 +131,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_done(tmp_path):
     loaded = results.load(folder)
     (loaded.runs[0].folder / "power.csv").write_text("nonsense\n1\n")
     (loaded.runs[1].folder / "waveform-tap1a.parquet").write_bytes(b"PAR1")
-    table = anew.table(loaded, in_process)
+    table = recompute.table(loaded, in_process)
     assert "power.csv: no column 'time_ns'" in table["problem"][0]
     assert "waveform-tap1a.parquet: cannot be read" in table["problem"][1]
     assert table["points_joules"][0] is None
@@ -160,4 +164,4 @@ def test_a_worker_that_dies_is_told_in_one_line():
 
 def test_an_error_in_a_worker_comes_through(tmp_path, two_processes):
     with pytest.raises(waveform.WaveformError, match="cannot be read"):
-        two_processes(blocks.stretches, [blocks.Block(tmp_path / "none.parquet", 0)])
+        two_processes(waveform_chunks.stretches, [waveform_chunks.Block(tmp_path / "none.parquet", 0)])

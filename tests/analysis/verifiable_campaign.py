@@ -13,10 +13,11 @@ import polars as pl
 import simulated_campaign
 from simulated_campaign import SECOND, Outcome, always_ok
 
-from joulerig.analysis import power, processor, results, run_energy
 from joulerig.analysis.bundle import recompute
-from joulerig.analysis.results import Campaign, Run
-from joulerig.rig import measure
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results import power_points, processor, run_energy
+from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.rig.campaign import measure
 from joulerig.rig.workloads import reports
 
 OFFSET_NS = -31_000_000
@@ -68,10 +69,10 @@ def _settle(database: sqlite3.Connection, campaign: Campaign, run: Run) -> None:
     phases = measure.on_controller_time(answer["phases"], answer["clock"])
     workload = next(phase for phase in phases if phase.phase == "workload")
     done = reports.performance("fio", load, (workload.end_ns - workload.start_ns) / 1e9)
-    frame = power.read(run.folder / "power.csv")
+    frame = power_points.read(run.folder / "power.csv")
     if frame is not None:
         frame = frame.with_columns(duplicate=pl.lit(0), repeated=pl.lit(0), surplus=pl.lit(0))
-        power.write(frame, run.folder / "power.csv")
+        power_points.write(frame, run.folder / "power.csv")
     rails = recompute.rails(campaign, run)
     found = run_energy.of_phases(
         frame, phases, rails, host=run.host, lab=campaign.lab, provenance=campaign.provenance

@@ -7,7 +7,7 @@ import pytest
 
 from ansible.module_utils.joulerig import kernel
 from ansible.module_utils.joulerig.tools import Failed, Refused
-from joulerig.rig import paths
+from joulerig.rig.common import paths
 
 RELEASE = "6.1.1-hz100-a"
 

@@ -68,7 +68,7 @@ def build_waveform(place: Path, args: argparse.Namespace) -> None:
     """Window means of one rail, quantised as an instrument's are; never more than a row group in memory."""
     import duckdb
 
-    from joulerig.analysis.waveform import METADATA_KEY
+    from joulerig.analysis.results.waveform import METADATA_KEY
 
     path, samples = place / "waveform.parquet", args.samples
     clock = [{"stream": 0, "index": i, "utc_ns": 1_700_000_000 * 10**9 + i * 1000} for i in (0, samples)]
@@ -89,12 +89,13 @@ def build_waveform(place: Path, args: argparse.Namespace) -> None:
 
 
 def ai(place: Path, _) -> dict[str, float]:
-    from joulerig.analysis import results, tables
+    from joulerig.analysis.results import folder as results
+    from joulerig.analysis.tables import runs_and_cells
 
     campaign = results.load(place / "ai")
-    rows = tables.runs(campaign)
+    rows = runs_and_cells.runs(campaign)
     assert rows.height == len(campaign.runs)
-    cells = tables.cells(campaign)
+    cells = runs_and_cells.cells(campaign)
     return dict(cells.select("cell", "ai_ops_per_joule").iter_rows())
 
 
@@ -111,12 +112,13 @@ def pandas_ai(place: Path, _) -> dict[str, float]:
 
 
 def waveform(place: Path, _) -> dict[str, float]:
-    from joulerig.analysis import blocks, cluster
+    from joulerig.analysis.results import waveform_chunks
+    from joulerig.analysis.runs import cluster
 
     path = place / "waveform.parquet"
-    of_file = blocks.of_file(path)
+    of_file = waveform_chunks.of_file(path)
     with cluster.mapping(None, len(of_file)) as mapped:
-        found = blocks.joules(path, mapped(blocks.stretches, of_file))
+        found = waveform_chunks.joules(path, mapped(waveform_chunks.stretches, of_file))
     return {rail: value.joules for (_, _, rail), value in found.items()}
 
 

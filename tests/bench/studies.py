@@ -22,8 +22,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from lab_driver import BIN, Lab  # noqa: E402
 
-from joulerig.analysis import comparison_tables, results, studies  # noqa: E402
+from joulerig.analysis import studies  # noqa: E402
+from joulerig.analysis.results import folder as results  # noqa: E402
 from joulerig.analysis.studies import claims  # noqa: E402
+from joulerig.analysis.tables import comparisons  # noqa: E402
 
 # What follows from the I/O path alone, so that the virtual lab can tell it as well as a bench.
 FROM_THE_IO_PATH = {
@@ -83,7 +85,7 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
 
 def judged(campaign: results.Campaign) -> list[dict[str, Any]]:
     """Claim, where, verdict, effect, low, high and why of each verdict."""
-    rows = comparison_tables.claims(campaign, ()).rename({"effect_low": "low", "effect_high": "high"})
+    rows = comparisons.claims(campaign, ()).rename({"effect_low": "low", "effect_high": "high"})
     return rows.select("claim", "where", "verdict", "effect", "low", "high", "why").to_dicts()
 
 

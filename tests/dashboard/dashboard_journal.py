@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Journals as a campaign writes them, a transaction an event, made from rig/journal.sql."""
+"""Journals as a campaign writes them, a transaction an event, made from rig/campaign/journal.sql."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-SCHEMA = Path(__file__).parents[2] / "rig" / "journal.sql"
+SCHEMA = Path(__file__).parents[2] / "rig" / "campaign" / "journal.sql"
 SECOND = 1_000_000_000
 QUESTION = "Which file system and I/O scheduler do the most synced 4 KiB writes per joule?"
 

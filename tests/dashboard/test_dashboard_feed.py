@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from influxd import Influxd
 
-from joulerig.analysis.influx import Client
+from joulerig.analysis.results.influx import Client
 from joulerig.rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, Ledger, Phases, Power, tidy
 
 SECOND = 1_000_000_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page is told of a campaign, from journals made with rig/journal.sql."""
+"""What the page is told of a campaign, from journals made with rig/campaign/journal.sql."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from lab_driver import FACTORS, ROOT, Lab
 
-from joulerig.rig import wait
+from joulerig.rig.common import wait
 
 pytestmark = [
     pytest.mark.lab,

@@ -16,8 +16,9 @@ import pytest
 from lab_driver import BIN, FACTORS, ROOT, Lab
 from programs import wait_for
 
-from joulerig.analysis import baseline, results
-from joulerig.analysis.influx import Client
+from joulerig.analysis.results import folder
+from joulerig.analysis.results.influx import Client
+from joulerig.analysis.runs import idle_baseline
 from joulerig.virtuallab import profile
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
@@ -54,9 +55,9 @@ def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
 
 def test_idle_power_is_that_of_a_drive_at_rest(lab, campaign):
     """What the drive does with what was written to it, a second after the last write, is over by then."""
-    told = results.load(lab.results / campaign["campaign"])
+    told = folder.load(lab.results / campaign["campaign"])
     idle = profile.load("sata-consumer").rails["5v"].idle_watts
-    measured = [baseline.of_run(run) for run in told.runs if run.drive == "sata-consumer" and run.counts]
+    measured = [idle_baseline.of_run(run) for run in told.runs if run.drive == "sata-consumer" and run.counts]
     assert len(measured) == 2
     assert measured == [pytest.approx(idle, rel=0.02)] * 2
 
@@ -285,16 +286,16 @@ def _classes(lab: Lab, found, run) -> list[str]:
 
 
 def test_without_its_meter_a_run_is_partial_and_has_no_joules(lab: Lab):
-    from joulerig.rig import services
+    from joulerig.rig.controller import supervisor
 
     playbook = lab.playbook(name="no-tap", factors=FACTORS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JOULERIG_VAR", lab.environment["JOULERIG_VAR"])
-        services.halt("tap-tap1")
+        supervisor.halt("tap-tap1")
         try:
             done = lab.rig("run", str(playbook))
         finally:
-            services.restart("tap-tap1")
+            supervisor.restart("tap-tap1")
     run = lab.results_of()["runs"][0]
     assert done.returncode != 0
     assert run["status"] == "partial"

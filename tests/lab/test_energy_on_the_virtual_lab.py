@@ -16,7 +16,7 @@ import pytest
 import yaml
 from lab_driver import FACTORS, ROOT, Lab
 
-from joulerig.analysis import waveform
+from joulerig.analysis.results import waveform
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 

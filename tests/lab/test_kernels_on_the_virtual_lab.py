@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from lab_driver import Lab
 
-from joulerig.analysis import results
+from joulerig.analysis.results import folder as results
 from joulerig.analysis.studies import mtime_interval
 
 pytestmark = [

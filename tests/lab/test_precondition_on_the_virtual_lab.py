@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lab_driver import Lab
 
-from joulerig.rig.drive_state import Ledger
+from joulerig.rig.campaign.drive_record import Ledger
 
 pytestmark = [
     pytest.mark.lab,
@@ -142,7 +142,7 @@ def test_it_is_told_in_results_report_and_of_the_drive(lab: Lab, settled):
 
 def test_the_dashboard_can_follow_it(lab: Lab, settled):
     """Steps as phases of the first run, one point a round; the run's own phases come after."""
-    from joulerig.analysis.influx import Client
+    from joulerig.analysis.results.influx import Client
 
     port = json.loads((lab.folder / "var" / "ports.json").read_text())["influxdb"]
     password = (lab.folder / "var" / "secrets" / "reader").read_text()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from lab_driver import FACTORS, Lab
 
-from joulerig.rig import services
+from joulerig.rig.controller import supervisor
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -126,11 +126,11 @@ def test_an_influxdb_that_is_down_at_the_start_is_one_clear_line_and_leaves_noth
     monkeypatch.setenv("JOULERIG_VAR", lab.environment["JOULERIG_VAR"])
     before, untouched = lab.campaigns(), written(lab, "nvme-consumer")
     playbook = lab.playbook(name="no-influx", factors=FACTORS)
-    services.halt("influxd")
+    supervisor.halt("influxd")
     try:
         done = lab.rig("run", str(playbook)) if launcher == "rig" else lab.ansible(playbook)
     finally:
-        services.restart("influxd")
+        supervisor.restart("influxd")
     assert done.returncode != 0
     said = " ".join((done.stdout + done.stderr).split())
     assert "does not answer" in said

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import yaml
 
-from joulerig.rig import controller, lab, provenance
-from joulerig.rig.errors import UserError
-from joulerig.rig.meters import bench, calibration, source, uncertainty
-from joulerig.rig.meters.family import Accuracy
+from joulerig.rig.campaign import provenance
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import services
+from joulerig.rig.lab import model
+from joulerig.rig.lab.meters import bench, calibration, source, uncertainty
+from joulerig.rig.lab.meters.family import Accuracy
 
 TODAY = datetime.date(2026, 3, 1)
 
@@ -32,7 +34,7 @@ def described(tmp_path, monkeypatch):
     bench1 = {"controller_address": "192.0.2.1", "drives": {"fast": drive}}
     for name, values in (("boss", boss), ("bench1", bench1)):
         (tmp_path / "host_vars" / f"{name}.yml").write_text(yaml.safe_dump(values))
-    return lab.load(tmp_path / "inventory.ini")
+    return model.load(tmp_path / "inventory.ini")
 
 
 def record(serial="S1", expires=datetime.date(2027, 1, 1), gain=1.001, quantity="volts", **more):
@@ -106,13 +108,13 @@ def test_a_mean_is_known_by_its_blocks_not_by_its_samples():
 def test_what_is_in_force_corrects_in_powerd(described):
     calibration.store(described, "psu", "V1", record())
     assert calibration.corrections(described, "psu") == {"V1": {"gain": 1.001, "offset": 0.002}}
-    config = controller._meter(described, "psu", [])
+    config = services._meter(described, "psu", [])
     assert config["calibration"] == {"V1": {"gain": 1.001, "offset": 0.002}}
     assert config["timing"] == "poll"
 
 
 def test_without_a_calibration_powerd_is_told_of_none(described):
-    assert "calibration" not in controller._meter(described, "psu", [])
+    assert "calibration" not in services._meter(described, "psu", [])
 
 
 def test_history_stays(described):

@@ -4,8 +4,9 @@
 import pytest
 import yaml
 
-from joulerig.rig import controller, lab, meters
-from joulerig.rig.errors import UserError
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import services
+from joulerig.rig.lab import meters, model
 
 HMO = {"driver": "hameg-hmo", "connection": "tcp-raw/192.0.2.7/5025", "sample_rate_hz": 1000}
 PPS = {"driver": "scpi-pps", "connection": "tcp-raw/192.0.2.8/5025"}
@@ -32,7 +33,7 @@ def write(tmp_path, monkeypatch):
         bench1 = {"controller_address": "192.0.2.1", "drives": {"fast": drive}}
         for name, values in (("boss", boss), ("bench1", bench1)):
             (tmp_path / "host_vars" / f"{name}.yml").write_text(yaml.safe_dump(values))
-        return lab.load(tmp_path / "inventory.ini")
+        return model.load(tmp_path / "inventory.ini")
 
     return call
 
@@ -149,14 +150,14 @@ def test_powerd_is_told_the_rails_by_what_their_channels_are(write):
     for name, wiring in described.hosts["bench1"].drives["fast"].rails.items():
         told.append({"rail": name, **wiring.channels})
     assert told == [{"rail": "r0", "volts": "V1", "amps": "I1"}, {"rail": "r1", "watts": "P2"}]
-    config = controller._meter(described, "m", told)
+    config = services._meter(described, "m", told)
     assert config["driver"] == "scpi-pps:conn=tcp-raw/192.0.2.8/5025"
     assert (config["timing"], config["samples"], config["silence_seconds"]) == ("poll", "point", 2.0)
 
 
 def test_the_demo_driver_is_set_to_the_declared_rate(write):
     described = write({**DEMO, "sample_rate_hz": 500}, {"volts": "A0", "amps": "A1"})
-    config = controller._meter(described, "m", [])
+    config = services._meter(described, "m", [])
     assert config["driver"] == "demo:analog_channels=4:logic_channels=0"
     assert config["set"] == {"samplerate": "500", "A1.measured_quantity": "current"}
     assert "timing" not in config
@@ -164,12 +165,14 @@ def test_the_demo_driver_is_set_to_the_declared_rate(write):
 
 def test_scan_options_of_ones_own(write):
     described = write({**DPS, "options": {"modbusaddr": "2"}}, VI)
-    assert controller._meter(described, "m", [])["driver"] == "rdtech-dps:conn=/dev/ttyUSB0:modbusaddr=2"
+    assert services._meter(described, "m", [])["driver"] == "rdtech-dps:conn=/dev/ttyUSB0:modbusaddr=2"
 
 
 @pytest.mark.parametrize("family", meters.FAMILIES.values(), ids=meters.FAMILIES)
 def test_the_config_in_a_familys_docstring_is_one_that_is_taken(write, family):
-    module = __import__(f"joulerig.rig.meters.{family.driver.replace('-', '_')}", fromlist=["FAMILY"])
+    module = __import__(
+        f"joulerig.rig.lab.meters.families.{family.driver.replace('-', '_')}", fromlist=["FAMILY"]
+    )
     lines = [line for line in module.__doc__.splitlines() if line.startswith("    ")]
     [shown] = yaml.safe_load("\n".join(line[4:] for line in lines)).values()
     assert write(shown).controller.meters["m"].driver == family.driver

@@ -16,8 +16,10 @@ import yaml
 from power_processes import SRCAP, Powerd
 from programs import wait_for
 
-from joulerig.rig import cli, controller, lab
-from joulerig.rig.meters import calibration
+from joulerig.rig.cli import main
+from joulerig.rig.controller import services
+from joulerig.rig.lab import model as lab
+from joulerig.rig.lab.meters import calibration
 
 
 @dataclass
@@ -55,7 +57,7 @@ class Bench:
             own.setattr(sys, "argv", ["rig", "meters", *map(str, words)])
             own.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
             with pytest.raises(SystemExit) as ended:
-                cli.main()
+                main.main()
         said = self._capsys.readouterr()
         return Done(ended.value.code or 0, said.out, said.err)
 
@@ -269,10 +271,10 @@ def measured(bench):
     config = {
         "state_dir": str(bench.folder / "powerd"),
         "srcap": SRCAP,
-        "status_socket": str(controller._status_socket()),
+        "status_socket": str(services._status_socket()),
         "points_per_second": 10,
         "influx": {"url": "http://127.0.0.1:9", "database": "power"},
-        "meters": [controller._meter(bench.lab, "psu", rails)],
+        "meters": [services._meter(bench.lab, "psu", rails)],
     }
     bench.psu.instrument.noise = 1e-4
     powerd = Powerd(bench.folder, config)

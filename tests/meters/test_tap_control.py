@@ -11,9 +11,9 @@ import yaml
 from programs import built, end, wait_for
 from twins import Twin
 
-from joulerig.rig import lab
-from joulerig.rig.errors import UserError
-from joulerig.rig.meters import tap
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import model
+from joulerig.rig.lab.meters import tap
 
 HOLDUP_SECONDS = 0.03
 
@@ -57,7 +57,7 @@ def bench(tmp_path, ports):
         for name, values in files.items():
             (tmp_path / "host_vars" / f"{name}.yml").write_text(yaml.safe_dump(values))
         (tmp_path / "inventory.ini").write_text("[controller]\nboss\n[test_hosts]\nbench1\n")
-        return lab.load(tmp_path / "inventory.ini")
+        return model.load(tmp_path / "inventory.ini")
 
     return load
 

@@ -13,8 +13,10 @@ import pytest
 import yaml
 from influxd import Influxd
 
-from joulerig.analysis.influx import Client
-from joulerig.rig import engine, lab, measure, paths
+from joulerig.analysis.results.influx import Client
+from joulerig.rig.campaign import engine, measure
+from joulerig.rig.common import paths
+from joulerig.rig.lab import model as lab
 
 CONTROLLER: dict[str, Any] = {
     "meters": {
@@ -117,7 +119,7 @@ def services_up(monkeypatch: pytest.MonkeyPatch, influxd: Influxd) -> None:
     """InfluxDB and powerd as they are when all is well."""
     meters = [{"name": name, "state": "streaming"} for name in ("tap1", "tap2")]
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.2)
-    monkeypatch.setattr(measure.controller, "powerd_status", lambda: {"meters": meters})
+    monkeypatch.setattr(measure.services, "powerd_status", lambda: {"meters": meters})
     monkeypatch.setattr(measure, "client", lambda lab: Client(influxd.url, influxd.database, *influxd.reader))
-    monkeypatch.setattr(engine.controller, "check", lambda lab: None)
+    monkeypatch.setattr(engine.services, "check", lambda lab: None)
     monkeypatch.setattr(engine.provenance, "controller", lambda lab: {"joulerig": "test"})

@@ -9,9 +9,9 @@ import pytest
 from test_command_line import refused, rig
 from test_engine_settle import answer, journal, power, settle
 
-from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute, writer
-from joulerig.rig.bundle import READERS
+from joulerig.analysis.results import folder
+from joulerig.rig.cli.bundle import READERS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import verifiable_campaign
@@ -126,7 +126,7 @@ def test_what_the_engine_settles_comes_out_again(journal, bench, influxd, drive,
         power(influxd, drive=name, meter=meter)
     told = {"invocation": {"module_args": {"workload": {"tool": "fio"}}}}
     run = settle(journal, bench, answer(**told, **more), drive=drive)
-    campaign = results.load(journal.folder)
+    campaign = folder.load(journal.folder)
     again, tallies = recompute.again(campaign, READERS)
     assert [offender for tally in tallies.values() for offender in tally.offenders] == []
     stored = next(one for one in campaign.runs if one.id == run["id"])

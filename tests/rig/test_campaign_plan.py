@@ -8,9 +8,12 @@ import pytest
 import yaml
 
 from joulerig.analysis import studies
-from joulerig.rig import campaign as campaigns
-from joulerig.rig import factors, filesystems, lab, paths, playbook, workloads
-from joulerig.rig.errors import UserError
+from joulerig.rig import workloads
+from joulerig.rig.campaign import definition as campaigns
+from joulerig.rig.campaign import factors, playbook
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import filesystems, model
 
 
 def refusal(mapping, bench):
@@ -87,7 +90,7 @@ def test_a_campaign_that_is_no_mapping(mapping, bench):
 
 def test_every_shipped_workload_and_file_system_can_be_named():
     assert {"randread", "randwrite-fsync", "seqwrite"} <= set(workloads.shipped())
-    assert set(filesystems.of(lab.load(paths.ROOT / "inventory.ini"))) == {
+    assert set(filesystems.of(model.load(paths.ROOT / "inventory.ini"))) == {
         "ext2", "ext3", "ext4", "ext4-dax", "ext4-inode128", "xfs", "xfs-dax", "btrfs", "f2fs", "nilfs2", "reiserfs", "jfs"
     }  # fmt: skip
 
@@ -196,7 +199,7 @@ def test_a_study_is_one_that_is_known(mapping, bench):
 @pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("name", [*studies.STUDIES, "scheduler_today", "fsync_cost"])
 def test_the_shipped_studies_can_be_planned_on_the_shipped_lab(name, short):
-    shipped = lab.load(paths.ROOT / "inventory.ini")
+    shipped = model.load(paths.ROOT / "inventory.ini")
     mapping = playbook.mapping(paths.ROOT / "playbooks" / f"{name}.yml")
     campaign = campaigns.parse(mapping, shipped, f"{name}.yml", short=short)
     assert campaign.study == (name if name in studies.STUDIES else None)
@@ -424,7 +427,7 @@ def test_cost_grows_with_the_phases(mapping, bench):
 
 
 def test_the_demo_is_eighteen_runs_on_two_drives():
-    shipped = lab.load(paths.ROOT / "inventory.ini")
+    shipped = model.load(paths.ROOT / "inventory.ini")
     demo = campaigns.parse(playbook.mapping(paths.ROOT / "playbooks" / "demo.yml"), shipped, "demo.yml")
     runs = campaigns.plan(demo, shipped)
     assert len(runs) == 18

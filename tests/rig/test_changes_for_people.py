@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from joulerig.rig import changes
+from joulerig.rig.cli import compare
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import simulated_campaign
@@ -24,7 +24,7 @@ def folders(tmp_path_factory):
 
 
 def test_the_first_line_sums_up_and_the_changed_cell_is_marked(folders):
-    text = changes.text(*folders)
+    text = compare.text(*folders)
     first = text.splitlines()[0]
     assert first.endswith("1 cell more work per joule, 0 less, 2 with no change that can be told from chance")
     assert first.count("VIRTUAL LAB") == 2
@@ -34,13 +34,13 @@ def test_the_first_line_sums_up_and_the_changed_cell_is_marked(folders):
 
 
 def test_json_has_the_same(folders):
-    found = json.loads(json.dumps(changes.as_json(*folders)))
+    found = json.loads(json.dumps(compare.as_json(*folders)))
     assert [cell["cell"].split("/")[2] for cell in found["cells"] if cell["significant"]] == ["bfq"]
     assert {"name": "definition seed", "before": "1", "after": "2"} in found["settings"]
 
 
 def test_campaigns_without_a_common_cell_say_so(folders, tmp_path):
     other = simulated_campaign.build(tmp_path / "c", drives=("sata-plp",), filesystems=("xfs",))
-    text = changes.text(folders[0], other)
+    text = compare.text(folders[0], other)
     assert "no cell has an AI in both" in text
     assert "alone: sata-plp/xfs/none/randwrite-fsync, " in text

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from joulerig.rig import cli, controller, influxdb, paths, playbook
-from joulerig.rig.errors import UserError
+from joulerig.rig.campaign import playbook
+from joulerig.rig.cli import main
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import influxdb, services
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import simulated_campaign
@@ -37,7 +40,7 @@ def rig(monkeypatch, capsys):
             for key, value in environment.items():
                 own.setenv(key, value)
             with pytest.raises(SystemExit) as ended:
-                cli.main()
+                main.main()
         said = capsys.readouterr()
         return Done(ended.value.code, said.out, said.err)
 
@@ -62,7 +65,7 @@ def write(path, **changes):
 
 
 def test_the_program_itself(state):
-    command = [sys.executable, "-m", "joulerig.rig.cli", "plan", "playbooks/nothing.yml"]
+    command = [sys.executable, "-m", "joulerig.rig.cli.main", "plan", "playbooks/nothing.yml"]
     done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, timeout=60)
     assert "no such playbook" in refused(done)
 
@@ -217,7 +220,7 @@ def test_an_external_influxdb_that_is_not_for_us(external, key, value, told):
 
 
 def test_powerd_is_told_every_meter_with_its_rails(state, bench):
-    controller._powerd(bench)
+    services._powerd(bench)
     config = json.loads((state / "var/powerd/config.json").read_text())
     assert config["clock_listen"] == "0.0.0.0:12300"
     [tap1, tap2] = config["meters"]
@@ -234,21 +237,21 @@ def test_a_meters_own_settings_reach_powerd(state, lab_files):
     tap.update(
         connection="/dev/ttyACM0", serialcomm="115200/8n1", silence_seconds=5, set={"samplerate": "2000"}
     )
-    controller._powerd(lab_files.load())
+    services._powerd(lab_files.load())
     [tap1, _] = json.loads((state / "var/powerd/config.json").read_text())["meters"]
     assert tap1["driver"] == "hameg-hmo:conn=/dev/ttyACM0:serialcomm=115200/8n1"
     assert (tap1["silence_seconds"], tap1["set"]) == (5, {"samplerate": "2000"})
 
 
 def test_a_changed_configuration_restarts_powerd(state, lab_files):
-    before = controller._powerd(lab_files.load())
-    assert controller._powerd(lab_files.load()).environment == before.environment
+    before = services._powerd(lab_files.load())
+    assert services._powerd(lab_files.load()).environment == before.environment
     lab_files.controller["points_per_second"] = 50
-    assert controller._powerd(lab_files.load()).environment != before.environment
+    assert services._powerd(lab_files.load()).environment != before.environment
 
 
 def test_the_agent_is_told_how_it_sees_the_controller(state, bench):
-    facts = controller.deployment(bench, "bench1")
+    facts = services.deployment(bench, "bench1")
     assert facts["rig_clock_server"] == "192.0.2.1:12300"
     agent = facts["rig_agent"]["config"]
     assert agent["influx"]["url"].startswith("http://192.0.2.1:")

@@ -8,8 +8,8 @@ import pytest
 from nbd_client import NbdClient
 from twins import Twin
 
-from joulerig.rig import cli, drives
-from joulerig.rig.errors import UserError
+from joulerig.rig.cli import drives, main
+from joulerig.rig.common.errors import UserError
 from joulerig.virtuallab import lab as virtuallab
 
 
@@ -80,7 +80,7 @@ def test_the_command_prints_a_table_and_json(described, twin, monkeypatch, capsy
     for words in ([], ["--json"]):
         monkeypatch.setattr(sys, "argv", ["rig", "drives", "show", "vhost1", *words])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         assert not ended.value.code
         said = capsys.readouterr().out
         if words:

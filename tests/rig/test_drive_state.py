@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from joulerig.rig import cli, drive_state
-from joulerig.rig.campaign import Precondition
-from joulerig.rig.drive_state import Ledger, counter_bytes, may_reuse, of_events
-from joulerig.rig.errors import UserError
+from joulerig.rig.campaign import drive_record
+from joulerig.rig.campaign.definition import Precondition
+from joulerig.rig.campaign.drive_record import Ledger, counter_bytes, may_reuse, of_events
+from joulerig.rig.cli import main
+from joulerig.rig.common.errors import UserError
 
 GB = 10**9
 CAPACITY = 100 * GB
@@ -272,8 +273,8 @@ RUN = {"id": "study-1-0001", "host": "bench1", "drive": "fast", "factors": {}}
 
 
 def events(lab, run, answer) -> dict[str, list[dict[str, Any]]]:
-    drive_state.run_begins(run, lab)
-    drive_state.run_ended(run, answer, lab)
+    drive_record.run_begins(run, lab)
+    drive_record.run_ended(run, answer, lab)
     with Ledger() as ledger:
         return {one.serial: ledger.events(one.serial) for one in lab.hosts["bench1"].drives.values()}
 
@@ -365,7 +366,7 @@ def shown(bench, capsys, monkeypatch, *words: str) -> str:
     monkeypatch.setenv("JOULERIG_INVENTORY", str(bench.inventory))
     monkeypatch.setattr(sys, "argv", ["rig", "drives", "state", *words])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        main.main()
     assert not ended.value.code
     return capsys.readouterr().out
 

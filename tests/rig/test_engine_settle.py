@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from joulerig.analysis import processor, progress
-from joulerig.analysis.influx import Client
-from joulerig.rig import engine, measure
-from joulerig.rig.errors import UserError
-from joulerig.rig.journal import Journal
+from joulerig.analysis.results import processor, progress
+from joulerig.analysis.results.influx import Client
+from joulerig.rig.campaign import engine, measure
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common.errors import UserError
 
 S = 1_000_000_000
 BEGIN = 1_700_000_000 * S
@@ -114,7 +114,7 @@ def test_a_campaign_that_cannot_be_opened_leaves_nothing(
         def down(lab):
             raise UserError("InfluxDB at http://127.0.0.1:1 does not answer")
 
-        monkeypatch.setattr(engine.controller, "check", down)
+        monkeypatch.setattr(engine.services, "check", down)
     with pytest.raises(UserError):
         engine.open_campaign(mapping, bench, "playbooks/study.yml")
     assert not (state / "results").exists()

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from joulerig.rig import campaign, controller, lab, paths, playbook
+from joulerig.rig.campaign import definition, playbook
+from joulerig.rig.common import paths
+from joulerig.rig.controller import services
+from joulerig.rig.lab import model
 
 INVENTORY = paths.ROOT / "inventory.example-bench.ini"
 
 
 @pytest.fixture(scope="module")
 def example():
-    return lab.load(INVENTORY)
+    return model.load(INVENTORY)
 
 
 def test_it_is_a_physical_lab(example):
@@ -41,17 +44,19 @@ def test_every_drive_but_those_of_memory_is_measured(example):
 
 
 def test_every_shipped_campaign_can_be_planned_on_it(example):
-    demo = campaign.parse(playbook.mapping(paths.ROOT / "playbooks/demo.yml"), example, "playbooks/demo.yml")
-    assert {run.host for run in campaign.plan(demo, example)} == {"bench1"}
+    demo = definition.parse(
+        playbook.mapping(paths.ROOT / "playbooks/demo.yml"), example, "playbooks/demo.yml"
+    )
+    assert {run.host for run in definition.plan(demo, example)} == {"bench1"}
 
 
 def test_rig_plan_names_its_serials(state):
     done = subprocess.run(
-        [sys.executable, "-m", "joulerig.rig.cli", "plan", "playbooks/demo.yml"],
+        [sys.executable, "-m", "joulerig.rig.cli.main", "plan", "playbooks/demo.yml"],
         cwd=paths.ROOT, env={**os.environ, "JOULERIG_INVENTORY": str(INVENTORY)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    drives = lab.load(INVENTORY).hosts["bench1"].drives
+    drives = model.load(INVENTORY).hosts["bench1"].drives
     assert drives["nvme-plp"].serial in done.stdout
     assert drives["nvme-consumer"].serial in done.stdout
     assert drives["hdd-1"].serial not in done.stdout
@@ -78,11 +83,11 @@ def test_the_power_daemon_can_be_told_of_it(state, example, tmp_path):
     own = example.model_copy(
         update={"controller": example.controller.model_copy(update={"influxdb": influx})}
     )
-    controller._powerd(own)
+    services._powerd(own)
     config = json.loads((state / "var/powerd/config.json").read_text())
     assert sum(len(meter["rails"]) for meter in config["meters"]) == 10
     assert config["influx"] == {
         "url": "http://192.168.40.2:8086", "database": "joulerig", "username": "joulerig", "password_file": str(token)
     }  # fmt: skip
-    agent = controller.deployment(own, "bench1")["rig_agent"]["config"]
+    agent = services.deployment(own, "bench1")["rig_agent"]["config"]
     assert agent["influx"]["url"] == "http://192.168.40.2:8086"

@@ -5,10 +5,12 @@ import json
 
 import pytest
 
-from joulerig.rig import kernels, lab, paths, playbook
-from joulerig.rig.errors import UserError
-from joulerig.rig.kernels import build
-from joulerig.rig.kernels.host import Boots, Ready
+from joulerig.rig.campaign import playbook
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import kernels, model
+from joulerig.rig.lab.kernels import build
+from joulerig.rig.lab.kernels.host import Boots, Ready
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +22,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_the_shipped_kernels():
-    known = kernels.of(lab.load(paths.ROOT / "inventory.ini"))
+    known = kernels.of(model.load(paths.ROOT / "inventory.ini"))
     assert {name: one.tick_hertz for name, one in known.items()} == {
         "installed": None,
         "hz100": 100,
@@ -203,7 +205,7 @@ def test_a_kernel_under_which_a_host_is_never_reached():
 
 
 def test_a_host_that_does_not_come_back(monkeypatch):
-    monkeypatch.setattr("joulerig.rig.kernels.host.BOOT_SECONDS", 0.0)
+    monkeypatch.setattr("joulerig.rig.lab.kernels.host.BOOT_SECONDS", 0.0)
     host = Host()
     host.stays = True
     answer = host.of().ensure("hz100")

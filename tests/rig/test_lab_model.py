@@ -5,8 +5,9 @@ import copy
 
 import pytest
 
-from joulerig.rig import lab, paths
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import model
 
 
 def refusal(lab_files):
@@ -18,7 +19,7 @@ def refusal(lab_files):
 
 
 def test_shipped_inventory_describes_the_virtual_lab():
-    shipped = lab.load(paths.ROOT / "inventory.ini")
+    shipped = model.load(paths.ROOT / "inventory.ini")
     drives = shipped.hosts["vhost1"].drives
     assert shipped.virtual
     assert sorted({d.interface for d in drives.values()}) == ["hdd", "nvdimm", "nvme", "ram", "sata-ssd"]
@@ -53,7 +54,7 @@ def test_variables_of_groups_count_as_those_of_hosts(lab_files):
 
 def test_missing_inventory(tmp_path):
     with pytest.raises(UserError, match=r"nowhere\.ini: no such inventory; JOULERIG_INVENTORY"):
-        lab.load(tmp_path / "nowhere.ini")
+        model.load(tmp_path / "nowhere.ini")
 
 
 @pytest.mark.parametrize("group", ["controller", "test_hosts"])
@@ -73,7 +74,7 @@ def test_host_vars_that_are_not_yaml(lab_files):
     lab_files.write()
     (lab_files.folder / "host_vars" / "bench1.yml").write_text("drives: [unclosed\n")
     with pytest.raises(UserError) as caught:
-        lab.load(lab_files.inventory)
+        model.load(lab_files.inventory)
     assert "\n" not in str(caught.value)
     assert "bench1.yml" in str(caught.value)
 

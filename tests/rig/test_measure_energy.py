@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from joulerig.analysis import meters
-from joulerig.analysis.influx import Client
+from joulerig.analysis.energy import meters
 from joulerig.analysis.powercut.durable import DurableWrites
-from joulerig.rig import measure
-from joulerig.rig.errors import UserError
+from joulerig.analysis.results.influx import Client
+from joulerig.rig.campaign import measure
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.powercut import energy as powercut_energy
 
 S = 1_000_000_000
@@ -97,7 +97,7 @@ def write_rail(
 def streaming(monkeypatch):
     """powerd's word that all meters stream."""
     meters = [{"name": name, "state": "streaming"} for name in ("tap1", "tap2")]
-    monkeypatch.setattr(measure.controller, "powerd_status", lambda: {"meters": meters})
+    monkeypatch.setattr(measure.services, "powerd_status", lambda: {"meters": meters})
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.3)
 
 
@@ -246,7 +246,7 @@ def test_a_new_session_within_a_phase_gives_no_joules(influxd, database, bench, 
 
 def test_a_silent_meter_is_named_and_not_waited_for(influxd, database, bench, monkeypatch, tmp_path):
     meters = [{"name": "tap1", "state": "silent"}]
-    monkeypatch.setattr(measure.controller, "powerd_status", lambda: {"meters": meters})
+    monkeypatch.setattr(measure.services, "powerd_status", lambda: {"meters": meters})
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 600)
     rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"fast": None}
@@ -257,7 +257,7 @@ def test_a_power_daemon_that_is_down_is_named(influxd, database, bench, monkeypa
     def down():
         raise UserError("powerd does not answer")
 
-    monkeypatch.setattr(measure.controller, "powerd_status", down)
+    monkeypatch.setattr(measure.services, "powerd_status", down)
     _, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert missing == ["no energy of fast 12v: meter tap1 is unknown: powerd is not running"]
 

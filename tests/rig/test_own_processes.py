@@ -16,8 +16,9 @@ from types import SimpleNamespace
 import pytest
 from supervisor.xmlrpc import Faults
 
-from joulerig.rig import files, paths, services
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import files, paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import supervisor as services
 
 
 @pytest.fixture
@@ -254,7 +255,7 @@ def test_a_secret_is_the_users_alone_and_stays(state):
     assert files.secret("iod").read_text() != path.read_text()
 
 
-ASK = "import sys; from rig import files; {}"
+ASK = "import sys; from joulerig.rig.common import files; {}"
 
 
 def ask_at_once(expression):

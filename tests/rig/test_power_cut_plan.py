@@ -7,8 +7,8 @@ import copy
 
 import pytest
 
-from joulerig.rig import filesystems
-from joulerig.rig.errors import UserError
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import filesystems
 from joulerig.rig.powercut import plan, recovery
 
 MAPPING = {

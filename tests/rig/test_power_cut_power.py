@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from joulerig.rig.errors import UserError
-from joulerig.rig.meters import tap
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.meters import tap
 from joulerig.rig.powercut import power
 from joulerig.rig.powercut.power import Power
 from joulerig.virtuallab import qmp

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from joulerig.analysis.powercut import ledger as ledgers
+from joulerig.analysis.powercut import witness_log as ledgers
 from joulerig.rig.powercut.witness import Choice, Ledger, Witness
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from joulerig.rig import campaign as campaigns
-from joulerig.rig import drive_state, engine, precondition, results
-from joulerig.rig.drive_state import Ledger
-from joulerig.rig.errors import UserError
-from joulerig.rig.journal import Journal
+from joulerig.rig.campaign import definition as campaigns
+from joulerig.rig.campaign import drive_record, engine, preconditioning
+from joulerig.rig.campaign.drive_record import Ledger
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.cli import results
+from joulerig.rig.common.errors import UserError
 
 S = 1_000_000_000
 BEGIN = 1_700_000_000 * S
@@ -104,7 +105,7 @@ def taken(journal: Journal) -> dict[str, Any]:
 def test_a_campaign_that_asks_for_none_calls_nobody(state, bench, mapping, services_up):
     journal = engine.open_campaign(mapping, bench, "playbooks/study.yml")
     run = taken(journal)
-    assert precondition.ensure(journal, run, bench, lambda arguments: pytest.fail("called")) is None
+    assert preconditioning.ensure(journal, run, bench, lambda arguments: pytest.fail("called")) is None
     assert not engine.arguments(journal, run, bench)["preconditioned"]
     journal.close()
 
@@ -112,7 +113,7 @@ def test_a_campaign_that_asks_for_none_calls_nobody(state, bench, mapping, servi
 def test_it_is_made_judged_on_both_and_kept(journal, bench, influxd):
     run = taken(journal)
     host = Host(influxd, [9000, 4000, *[1000.0] * 5])
-    assert precondition.ensure(journal, run, bench, host) is None
+    assert preconditioning.ensure(journal, run, bench, host) is None
     [call] = host.calls
     assert (call["purge"], call["fill"], call["rounds"], call["rounds_before"]) == ("discard", 1, 12, 0)
     assert call["member"]["serial"] == SERIAL
@@ -130,7 +131,7 @@ def test_it_is_made_judged_on_both_and_kept(journal, bench, influxd):
 
 def test_while_watts_still_move_more_rounds_are_asked_for(journal, bench, influxd):
     host = Host(influxd, [1000.0] * 5, [1000.0] * 5, watts=[9, 8, 7, 6, 5, *[4.0] * 5])
-    assert precondition.ensure(journal, taken(journal), bench, host) is None
+    assert preconditioning.ensure(journal, taken(journal), bench, host) is None
     first, second = host.calls
     assert (first["rounds"], first["purge"]) == (12, "discard")
     assert (second["rounds"], second["rounds_before"]) == (7, 5)
@@ -143,7 +144,7 @@ def test_while_watts_still_move_more_rounds_are_asked_for(journal, bench, influx
 def test_a_drive_that_never_gets_there_is_a_result(journal, bench, influxd):
     run = taken(journal)
     host = Host(influxd, [1000.0] * 5, [1000.0] * 5, watts=[float(watts) for watts in range(19, 9, -1)])
-    assert precondition.ensure(journal, run, bench, host) is None
+    assert preconditioning.ensure(journal, run, bench, host) is None
     assert len(host.calls) == 2, "two more rounds cannot fill a window"
     assert kept(journal, run)["verdict"]["reason"].startswith("not steady after 10 rounds: watts range")
     reason = engine._not_steady(journal.folder / "runs" / run["id"])
@@ -152,13 +153,13 @@ def test_a_drive_that_never_gets_there_is_a_result(journal, bench, influxd):
 
 def test_a_later_run_reuses_it(journal, bench, influxd):
     first, second = taken(journal), None
-    assert precondition.ensure(journal, first, bench, Host(influxd, [1000.0] * 5)) is None
-    drive_state.run_begins(first, bench)
+    assert preconditioning.ensure(journal, first, bench, Host(influxd, [1000.0] * 5)) is None
+    drive_record.run_begins(first, bench)
     touched = {"fast": {"write_bytes": 2 * 10**9, "discard_bytes": 0}}
-    drive_state.run_ended(first, {"status": "ok", "changed": True, "touched": touched}, bench)
+    drive_record.run_ended(first, {"status": "ok", "changed": True, "touched": touched}, bench)
     journal.finish(first["id"], "ok", "", {})
     second = taken(journal)
-    assert precondition.ensure(journal, second, bench, lambda arguments: pytest.fail("called")) is None
+    assert preconditioning.ensure(journal, second, bench, lambda arguments: pytest.fail("called")) is None
     found = kept(journal, second)
     assert (found["reused"], found["by"]) == (True, first["id"])
     assert found["why"] == f"as {first['id']} left it: 2 GB written or discarded since, 500 GB allowed"
@@ -168,13 +169,13 @@ def test_a_later_run_reuses_it(journal, bench, influxd):
 
 def test_what_the_drive_told_its_host_since_is_asked(journal, bench, influxd):
     run = taken(journal)
-    assert precondition.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+    assert preconditioning.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
     later = events()[-1]["time_ns"] + S
     influxd.write(
         f"drive_health,host=bench1,drive=fast data_units_written_bytes={4000 * 512000 + 7 * 10**9}i {later}"
     )
     host = Host(influxd, [1000.0] * 5)
-    assert precondition.ensure(journal, run, bench, host) is None
+    assert preconditioning.ensure(journal, run, bench, host) is None
     assert len(host.calls) == 1
     assert kept(journal, run)["why"] == "somebody else wrote 7 GB, by the drive's own count"
 
@@ -182,7 +183,7 @@ def test_what_the_drive_told_its_host_since_is_asked(journal, bench, influxd):
 def test_a_drive_without_rails_is_judged_on_operations_alone(state, bench, mapping, services_up, influxd):
     journal = opened(bench, {**mapping, "drives": ["bare"]})
     run = taken(journal)
-    assert precondition.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+    assert preconditioning.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
     verdict = kept(journal, run)["verdict"]
     assert (verdict["steady"], verdict["judged_on"]) == (True, ["iops"])
     journal.close()
@@ -200,7 +201,7 @@ def test_a_drive_without_rails_is_judged_on_operations_alone(state, bench, mappi
 def test_where_it_cannot_be_made_the_run_is_not_begun(journal, bench, answer, status, reason):
     run = taken(journal)
     amounts = {"touched": {"write_bytes": 0, "discard_bytes": 0}}
-    found = precondition.ensure(journal, run, bench, lambda arguments: {**amounts, **answer})
+    found = preconditioning.ensure(journal, run, bench, lambda arguments: {**amounts, **answer})
     assert (found["status"], found["reason"]) == (status, reason)
     assert engine.settle(journal, run, found, bench) == status
     assert events("preconditioned") == []
@@ -211,7 +212,7 @@ def test_where_it_cannot_be_made_the_run_is_not_begun(journal, bench, answer, st
 
 def test_a_host_that_goes_away_leaves_a_drive_in_an_unknown_state(journal, bench, influxd):
     run = taken(journal)
-    assert precondition.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+    assert preconditioning.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
 
     def gone(arguments):
         raise ConnectionError
@@ -219,9 +220,9 @@ def test_a_host_that_goes_away_leaves_a_drive_in_an_unknown_state(journal, bench
     with Ledger() as ledger:
         ledger.note([SERIAL], [("began", {"by": "other"})])
     with pytest.raises(ConnectionError):
-        precondition.ensure(journal, run, bench, gone)
+        preconditioning.ensure(journal, run, bench, gone)
     host = Host(influxd, [1000.0] * 5)
-    assert precondition.ensure(journal, run, bench, host) is None
+    assert preconditioning.ensure(journal, run, bench, host) is None
     assert kept(journal, run)["why"] == "what other wrote is not known"
 
 
@@ -237,7 +238,7 @@ def test_mkfs_of_a_preconditioned_drive_keeps_its_content(journal, bench):
 def test_results_tell_what_came_of_it(journal, bench, influxd):
     for status in ("ok", "failed"):
         run = taken(journal)
-        assert precondition.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+        assert preconditioning.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
         journal.finish(run["id"], status, "", {})
     [line] = results._preconditions(results.results.load(journal.folder))
     assert line.startswith(

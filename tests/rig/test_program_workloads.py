@@ -8,9 +8,11 @@ import re
 
 import pytest
 
-from joulerig.rig import paths, workloads
-from joulerig.rig.errors import UserError
-from joulerig.rig.workloads import engines, kernel_source, place
+from joulerig.rig import workloads
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.kernels import source as kernel_source
+from joulerig.rig.workloads import engines, place
 
 PROGRAMS = {name: one for name, one in workloads.shipped().items() if isinstance(one, engines.Program)}
 

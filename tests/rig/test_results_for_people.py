@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from joulerig.analysis import tables
-from joulerig.analysis.results import load
-from joulerig.rig import results
+from joulerig.analysis.results.folder import load
+from joulerig.analysis.tables import runs_and_cells as tables
+from joulerig.rig.cli import results
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
 import simulated_campaign

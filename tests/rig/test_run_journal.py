@@ -13,9 +13,9 @@ from contextlib import closing
 
 import pytest
 
-from joulerig.rig import journal as journals
-from joulerig.rig.errors import UserError
-from joulerig.rig.journal import ALLOWED, FINAL, Journal
+from joulerig.rig.campaign import journal as journals
+from joulerig.rig.campaign.journal import ALLOWED, FINAL, Journal
+from joulerig.rig.common.errors import UserError
 
 CAMPAIGN = {
     "id": "study-1",
@@ -478,7 +478,7 @@ def test_hosts_are_executed_at_the_same_time(folder, journal):
 KILLED = """
 import sys
 from pathlib import Path
-from joulerig.rig.journal import Journal
+from joulerig.rig.campaign.journal import Journal
 journal = Journal(Path(sys.argv[1]))
 with journal.executing():
     print("ready", flush=True)

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from joulerig.rig import controller, waveforms
-from joulerig.rig.errors import UserError
+from joulerig.rig.campaign import waveforms
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import services
 
 
 class Powerd:
@@ -42,7 +43,7 @@ def kept(folder):
 
 def test_each_meter_of_the_drive_is_recorded_within_the_bound(run, tmp_path, monkeypatch):
     powerd = Powerd()
-    monkeypatch.setattr(controller, "powerd", powerd)
+    monkeypatch.setattr(services, "powerd", powerd)
     with waveforms.recorded(*run({"max_megabytes": 2})):
         assert [r[0] for r in powerd.requests] == ["POST", "POST"]
     assert [r[:2] for r in powerd.requests[2:]] == [
@@ -56,7 +57,7 @@ def test_each_meter_of_the_drive_is_recorded_within_the_bound(run, tmp_path, mon
 
 def test_a_recording_ends_when_the_run_fails(run, tmp_path, monkeypatch):
     powerd = Powerd()
-    monkeypatch.setattr(controller, "powerd", powerd)
+    monkeypatch.setattr(services, "powerd", powerd)
     with pytest.raises(RuntimeError), waveforms.recorded(*run({"max_megabytes": 2})):
         raise RuntimeError("host gone")
     assert sum(r[0] == "DELETE" for r in powerd.requests) == 2
@@ -64,7 +65,7 @@ def test_a_recording_ends_when_the_run_fails(run, tmp_path, monkeypatch):
 
 def test_a_meter_that_cannot_be_recorded_is_said_and_stops_nothing(run, tmp_path, monkeypatch):
     powerd = Powerd(refuses=("tap-a",))
-    monkeypatch.setattr(controller, "powerd", powerd)
+    monkeypatch.setattr(services, "powerd", powerd)
     with waveforms.recorded(*run({"max_megabytes": 2})):
         pass
     assert "polled" in kept(tmp_path)["tap-a"]["error"]
@@ -73,7 +74,7 @@ def test_a_meter_that_cannot_be_recorded_is_said_and_stops_nothing(run, tmp_path
 
 def test_nothing_is_asked_where_the_campaign_does_not(run, tmp_path, monkeypatch):
     powerd = Powerd()
-    monkeypatch.setattr(controller, "powerd", powerd)
+    monkeypatch.setattr(services, "powerd", powerd)
     with waveforms.recorded(*run(None)):
         pass
     assert not powerd.requests

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from joulerig.rig import lab, paths
-from joulerig.rig.errors import UserError
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import model as lab
 from joulerig.virtuallab import image, machine, profile
 from joulerig.virtuallab import lab as virtuallab
 

@@ -3,7 +3,7 @@
 
 import socket
 
-from joulerig.rig import wait
+from joulerig.rig.common import wait
 
 
 def test_a_bound_socket_does_not_listen_yet_and_a_dead_ones_file_never(tmp_path):

@@ -12,8 +12,10 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from joulerig.rig import cli, paths, workloads
-from joulerig.rig.errors import UserError
+from joulerig.rig import workloads
+from joulerig.rig.cli import main
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.workloads import place, trial
 
 REPORT = {
@@ -61,7 +63,7 @@ EOF
 
 
 def rig(*words):
-    done = CliRunner().invoke(cli.app, ["workloads", *words])
+    done = CliRunner().invoke(main.app, ["workloads", *words])
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done
@@ -156,7 +158,7 @@ def test_interrupted_it_gives_the_result_so_far_and_leaves_nothing(fake_flowop, 
     code = (
         "import sys; from pathlib import Path; from joulerig.rig.workloads import place\n"
         f"place.flowop = lambda: Path({str(tmp_path / 'flowop')!r})\n"
-        "from rig import cli; sys.argv = ['rig', *sys.argv[1:]]; cli.main()\n"
+        "from joulerig.rig.cli import main; sys.argv = ['rig', *sys.argv[1:]]; main.main()\n"
     )
     words = ["workloads", "run", "overwrite-fsync", "--directory", str(folder), "--seconds", "60"]
     running = subprocess.Popen(

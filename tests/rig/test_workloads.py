@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from joulerig.rig import engine, paths, workloads
-from joulerig.rig.errors import UserError
-from joulerig.rig.journal import Journal
+from joulerig.rig import workloads
+from joulerig.rig.campaign import engine
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.workloads import place, synthetic_trace
 
 JOB = "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n"
@@ -238,10 +240,8 @@ def test_what_is_not_built_is_told_before_anything_begins(monkeypatch, tmp_path,
 
 
 def test_a_run_gets_its_workload_as_delivered(state, bench, mapping, monkeypatch):
-    monkeypatch.setattr(engine.controller, "check", lambda lab: None)
-    monkeypatch.setattr(
-        engine.controller, "deployment", lambda lab, host: {"rig_clock_server": "192.0.2.1:1"}
-    )
+    monkeypatch.setattr(engine.services, "check", lambda lab: None)
+    monkeypatch.setattr(engine.services, "deployment", lambda lab, host: {"rig_clock_server": "192.0.2.1:1"})
     monkeypatch.setattr(engine.provenance, "controller", lambda lab: {})
     mapping["factors"]["workload"] = ["overwrite-fsync"]
     journal: Journal = engine.open_campaign(mapping, bench, "playbooks/study.yml")

@@ -13,8 +13,8 @@ import os
 import pytest
 
 from joulerig.analysis.powercut import folder
-from joulerig.analysis.powercut.ledger import promises
-from joulerig.rig import paths
+from joulerig.analysis.powercut.witness_log import promises
+from joulerig.rig.common import paths
 from joulerig.rig.powercut import drive
 from joulerig.virtuallab import profile
 

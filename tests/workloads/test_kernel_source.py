@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from program_script import packed
 
-from joulerig.rig.errors import UserError
-from joulerig.rig.workloads import kernel_source
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.kernels import source as kernel_source
 
 FILES = (
     "Makefile", "Kconfig", "COPYING", "lib/ctype.c", "lib/Kconfig.debug", "include/linux/ctype.h",

@@ -1,1 +1,1 @@
-../../../analysis/steady_state.py
+../../../analysis/statistics/steady_state.py

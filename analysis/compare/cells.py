@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign's cells compared: which the runs separate, how sure each AI is, which factor matters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from joulerig.analysis.compare import cemp
+from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.statistics import effects, interval, pareto, ranking
+from joulerig.analysis.statistics.interval import Interval
+from joulerig.analysis.statistics.ranking import Ranking
+
+AI, RATE = "ops/J", "ops/s"
+_BELOW = {AI: "joules", RATE: "seconds"}
+RUN_TO_RUN = "run to run"
+_NOT_KNOWN = {
+    RUN_TO_RUN: "the spread between runs",
+    "gaps": "what the gaps drew",
+    "interpolation": "the power between points",
+    "alignment": "the ends' instants",
+    "product": "V × I within a sample",
+    "meter": "the meter's class",
+}
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How sure a cell's AI is.
+
+    `fieller`, `bootstrap`: 95 % intervals by the spread between runs alone. `interval`: Fieller's, with what
+    is wrong in every run alike. All in ops/J, None where the runs are too few. `parts`: relative standard
+    uncertainty by source. `unknown`: what is in none of them, in words, by source.
+    """
+
+    fieller: Interval | None
+    bootstrap: Interval | None
+    interval: Interval | None
+    parts: dict[str, float]
+    unknown: dict[str, str]
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Each source's share of the variance; empty where there is none."""
+        variance = sum(part**2 for part in self.parts.values())
+        return {name: part**2 / variance for name, part in self.parts.items()} if variance > 0 else {}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Cells of one drive, workload and level of each further factor, compared with each other.
+
+    `quantity`: ops/J, or ops/s where no drive has a rail. `ranking.order` has the cells with a figure, best
+    first; `precision` and `points` those with an AI; `front` those that no other one beats in performance and
+    power together. `by_factor` is None where no factor varies.
+    """
+
+    drive: str
+    workload: str
+    further: str
+    quantity: str
+    ranking: Ranking
+    precision: Mapping[str, Precision]
+    points: Mapping[str, cemp.Point]
+    by_factor: effects.Effects | None
+    front: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(part for part in (self.drive, self.workload, self.further) if part)
+
+
+def of_campaign(campaign: Campaign) -> list[Comparison]:
+    """One comparison a drive, workload and level of each further factor, in the order of the definition.
+
+    The family of the tests is all pairs of the campaign: where nothing differs, at most one campaign in
+    twenty separates any two cells. Comparisons share that evenly (Šidák).
+    """
+    found: dict[tuple[str, str, str], dict[str, list[Run]]] = {}
+    for cell, runs in campaign.cells().items():
+        # the journal's name of a cell: drive/filesystem/scheduler/workload[/factor=level...]
+        further = ", ".join(cell.split("/")[4:])
+        found.setdefault((runs[0].drive, runs[0].workload, further), {})[cell] = runs
+    drives = levels(campaign, "drive", {key[0] for key in found})
+    workloads = levels(campaign, "workload", {key[1] for key in found})
+    order = sorted(found, key=lambda key: (workloads.index(key[1]), drives.index(key[0]), key[2]))
+    alpha = -math.expm1(math.log1p(-ranking.ALPHA) / max(1, len(order)))
+    return [_compared(key, found[key], alpha) for key in order]
+
+
+def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
+    """The levels of a factor in the order of the campaign's definition; sorted where that does not tell."""
+    definition = campaign.definition
+    factors = definition.get("factors")
+    for source in (factors if isinstance(factors, dict) else {}, definition):
+        for key in (factor, f"{factor}s"):
+            listed = source.get(key)
+            if isinstance(listed, list) and present <= {str(level) for level in listed}:
+                return [str(level) for level in listed if str(level) in present]
+    return sorted(present)
+
+
+def _compared(key: tuple[str, str, str], cells: Mapping[str, list[Run]], alpha: float) -> Comparison:
+    metered = {cell: [run for run in runs if run.counts] for cell, runs in cells.items()}
+    unmetered = {cell: [run for run in runs if run.unmetered] for cell, runs in cells.items()}
+    quantity, counted = (AI, metered) if any(metered.values()) else (RATE, unmetered)
+    figures = {cell: _ratio(runs, "ops", _BELOW[quantity]) for cell, runs in counted.items() if runs}
+    order = sorted(figures, key=lambda cell: (-figures[cell], cell))
+    kept = [run for cell in order for run in counted[cell]]
+    points = {cell: _point(counted[cell]) for cell in order} if quantity == AI else {}
+    return Comparison(
+        *key,
+        quantity,
+        ranking.rank(
+            {cell: [(run.block, _value(run, quantity)) for run in counted[cell]] for cell in order}, alpha
+        ),
+        {cell: _precision(counted[cell]) for cell in points},
+        points,
+        effects.of_two(
+            [run.filesystem for run in kept],
+            [run.scheduler for run in kept],
+            [run.block for run in kept],
+            [_value(run, quantity) for run in kept],
+        ),
+        pareto.front({cell: (point.performance, point.watts) for cell, point in points.items()}),
+    )
+
+
+def _amount(run: Run, of: str) -> float:
+    return run.result.joules if of == "joules" else getattr(run.performance, of)
+
+
+def _value(run: Run, quantity: str) -> float:
+    return run.performance.ops / _amount(run, _BELOW[quantity])
+
+
+def _ratio(runs: Sequence[Run], top: str, bottom: str) -> float:
+    return math.fsum(_amount(run, top) for run in runs) / math.fsum(_amount(run, bottom) for run in runs)
+
+
+def _point(runs: Sequence[Run]) -> cemp.Point:
+    return cemp.Point(
+        *(_ratio(runs, *names) for names in (("ops", "seconds"), ("ops", "joules"), ("joules", "seconds")))
+    )
+
+
+def _precision(runs: Sequence[Run]) -> Precision:
+    work = np.array([run.performance.ops for run in runs], dtype=float)
+    joules = np.array([run.result.joules for run in runs], dtype=float)
+    parts, unknown = _common(runs, float(joules.sum()))
+    common = math.sqrt(sum(part**2 for part in parts.values()))
+    variance = interval.relative_variance(work, joules)
+    if variance is None:
+        unknown = [RUN_TO_RUN, *unknown]
+    else:
+        parts = {RUN_TO_RUN: math.sqrt(variance), **parts}
+    fieller = interval.fieller(work, joules)
+    return Precision(
+        fieller,
+        interval.bca(work, joules),
+        None
+        if fieller is None
+        else interval.with_common(work.sum() / joules.sum(), fieller, common, len(runs)),
+        parts,
+        {name: _NOT_KNOWN[name] for name in unknown},
+    )
+
+
+def _common(runs: Sequence[Run], joules: float) -> tuple[dict[str, float], list[str]]:
+    """Relative standard uncertainty by what no replicate averages out, and what of it is not known.
+
+    Errors are taken as one and the same in all rails and runs: they add up.
+    """
+    budgets = [rail.budget.standards() for run in runs for rail in run.energy if rail.phase == "workload"]
+    parts: dict[str, float] = {}
+    unknown = []
+    for name in [name for name in _NOT_KNOWN if name != RUN_TO_RUN]:
+        values = [budget[name] for budget in budgets]
+        if not values or None in values:
+            unknown.append(name)
+        else:
+            parts[name] = sum(values) / joules
+    return parts, unknown

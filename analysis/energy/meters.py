@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a campaign's records say of its meters: channels, class, calibration, and how late a sample can be.
+
+Plain data: `lab` is the lab model and `provenance` the provenance as the journal has them; what is not in
+them (an older campaign) is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from joulerig.analysis.energy import uncertainty
+from joulerig.analysis.energy.uncertainty import MeterBudget
+
+Plain = Mapping[str, Any]
+EXPIRED = "†"  # beside each figure that rests on a calibration past its date
+
+# Sample times come from arrivals, the least late of which count as not late at all: the least delay of the
+# path from instrument to controller stays unseen. USB frames of a millisecond, a request and its reply.
+LATENCY_NS = 2_000_000
+
+
+def at(tree: Any, *keys: str) -> dict[str, Any]:
+    """The object at a path of keys in JSON; empty where there is none."""
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, Mapping) else None
+    return dict(tree) if isinstance(tree, Mapping) else {}
+
+
+def declared(lab: Plain, meter: str) -> dict[str, Any]:
+    """The meter as the inventory described it; empty where it did not."""
+    return at(lab, "controller", "meters", meter) or at(lab, "meters", meter)
+
+
+def channels(lab: Plain, host: str, drive: str, rail: str) -> dict[str, str]:
+    """A rail's channels by quantity; empty where the lab model does not say."""
+    wiring = at(lab, "hosts", host, "drives", drive, "rails", rail)
+    return {kind: str(wiring[kind]) for kind in uncertainty.QUANTITIES if wiring.get(kind)}
+
+
+def calibration(provenance: Plain, meter: str) -> dict[str, Any]:
+    """The calibration that was in force, as `rig meters calibrate` left it; empty where none was recorded."""
+    return at(provenance, "calibration", meter)
+
+
+def expired(provenance: Plain, meter: str, at_ns: int | None = None) -> bool:
+    """Whether figures of the meter at that instant rest on a calibration that is past its date."""
+    return uncertainty.calibration_state(calibration(provenance, meter), at_ns) == "expired"
+
+
+def standing(lab: Plain, provenance: Plain, meter: str, at_ns: int | None = None) -> str:
+    """What vouches for a meter, in words: its calibration, or else its class."""
+    record = calibration(provenance, meter)
+    state = uncertainty.calibration_state(record, at_ns)
+    if state in ("valid", "expired"):
+        certificate = f", certificate {record['certificate']}" if record.get("certificate") else ""
+        dated = f" of {record['date']}" if record.get("date") else ""
+        until = record.get("expires", "an unknown date")
+        if state == "expired":
+            return f"{EXPIRED} CALIBRATION{dated} EXPIRED {until}{certificate}"
+        return f"calibration{dated} valid to {until}{certificate}"
+    stated = at(declared(lab, meter), "accuracy")
+    class_ = f"class {_class_text(stated)}" if _class_text(stated) else "meter class not stated"
+    return f"{'no calibration' if state == 'none' else 'no calibration on record'}, {class_}"
+
+
+def _class_text(accuracy: Plain) -> str:
+    units = {"volts": "V", "amps": "A", "watts": "W", "watt_hours": "J"}
+    parts = []
+    for kind, unit in units.items():
+        limits = at(accuracy, kind)
+        sums = [f"{limits['gain_percent']:g} %"] if limits.get("gain_percent") else []
+        sums += [f"{limits['offset']:g} {unit}"] if limits.get("offset") else []
+        if sums:
+            parts.append(f"{kind.replace('_', '-')} ±({' + '.join(sums)})")
+    return ", ".join(parts)
+
+
+def edge_error_ns(lab: Plain, meter: str) -> int:
+    """How far a point's time may be from its instant, the residual of the time fit left out.
+
+    The path's latency; for an instrument that is asked for each reading also the time between two readings,
+    anywhere in which the reading was taken.
+    """
+    spec = declared(lab, meter)
+    rate = spec.get("sample_rate_hz")
+    period = 1e9 / rate if spec.get("timing") == "poll" and rate else 0.0
+    return LATENCY_NS + round(period)
+
+
+def mean_products(lab: Plain, host: str, drive: str, meter: str, rail: str) -> bool:
+    """Whether the rail's power is mean volts times mean amps of each sample's window."""
+    spec = declared(lab, meter)
+    window_mean = spec.get("samples") == "window-mean" and spec.get("timing") != "poll"
+    return window_mean and "volts" in channels(lab, host, drive, rail)
+
+
+def budget(
+    lab: Plain,
+    provenance: Plain,
+    *,
+    host: str,
+    drive: str,
+    rail: str,
+    meter: str,
+    joules: float | None,
+    seconds: float,
+    volt_seconds: float | None,
+    amp_seconds: float | None,
+    at_ns: int | None = None,
+) -> MeterBudget:
+    """The meter's budget of one rail's energy over an interval that began at `at_ns` (UTC)."""
+    if joules is None:
+        return MeterBudget((), "no joules")
+    wired = channels(lab, host, drive, rail)
+    if not wired:
+        return MeterBudget((), "the rail's channels are not known")
+    record = calibration(provenance, meter)
+    state = uncertainty.calibration_state(record, at_ns)
+    return uncertainty.of_energy(
+        joules=joules,
+        seconds=seconds,
+        channels=wired,
+        volt_seconds=volt_seconds,
+        amp_seconds=amp_seconds,
+        accuracy=at(declared(lab, meter), "accuracy"),
+        calibration=record if state in ("valid", "expired") else None,
+        expired=state == "expired",
+    )

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run's energy by phase and rail from its power points, and work per joule: the journal's `energy` and
+`result` rows. The campaign engine makes them by these functions, and whoever checks them afterwards too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from joulerig.analysis.energy import indicator, meters
+from joulerig.analysis.energy.interval import IntervalEnergy
+from joulerig.analysis.results import power_points
+from joulerig.analysis.results.folder import Phase
+
+Rail = tuple[str, str, str]  # drive, meter, rail
+NO_POINTS = "no points"
+
+
+def of_phases(
+    frame: pl.DataFrame | None,
+    phases: Sequence[Phase],
+    rails: Sequence[Rail],
+    *,
+    host: str,
+    lab: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+) -> list[tuple[Phase, Rail, IntervalEnergy]]:
+    """Energy of each rail over each phase, phases first.
+
+    Parameters
+    ----------
+    frame : DataFrame or None
+        Power points, joulerig.analysis.results.power_points.points or read.
+    rails : sequence of (drive, meter, rail)
+        Those that ought to be there; one without points has no joules, and says so.
+    lab, provenance : mappings
+        As the campaign's journal has them: what was known of the meters and their calibration.
+    """
+
+    def products_of_means(drive: str, meter: str, rail: str) -> bool:
+        return meters.mean_products(lab, host, drive, meter, rail)
+
+    found = []
+    for phase in phases:
+        errors = {meter: phase.clock_error_ns + meters.edge_error_ns(lab, meter) for _, meter, _ in rails}
+        measured: Mapping[Rail, IntervalEnergy] = {}
+        if frame is not None and frame.height:
+            measured = power_points.energy_by_rail(
+                frame, phase.start_ns, phase.end_ns, edge_error_ns=errors, mean_products=products_of_means
+            )
+        for drive, meter, rail in rails:
+            of_rail = measured.get((drive, meter, rail), IntervalEnergy(None, NO_POINTS))
+            budget = meters.budget(
+                lab,
+                provenance,
+                host=host,
+                drive=drive,
+                rail=rail,
+                meter=meter,
+                joules=of_rail.joules,
+                seconds=phase.seconds,
+                volt_seconds=of_rail.volt_seconds,
+                amp_seconds=of_rail.amp_seconds,
+                at_ns=phase.start_ns,
+            )
+            found.append((phase, (drive, meter, rail), of_rail.with_meter(budget.expanded)))
+    return found
+
+
+def row(phase: Phase, rail: Rail, found: IntervalEnergy) -> dict[str, Any]:
+    """The journal's `energy` row, without `run` and the truth."""
+    drive, meter, name = rail
+    return {
+        "phase": phase.phase,
+        "meter": meter,
+        "rail": name,
+        "drive": drive,
+        "joules": found.joules,
+        "true_joules": None,
+        "samples": found.samples,
+        "expected": found.expected,
+        "lost": found.lost,
+        "gap_seconds": found.gap_seconds,
+        "joules_low": found.joules_low,
+        "joules_high": found.joules_high,
+        "gap_low_joules": found.budget.gap_low,
+        "gap_high_joules": found.budget.gap_high,
+        "interpolation_joules": found.budget.interpolation,
+        "alignment_joules": found.budget.alignment,
+        "product_joules": found.budget.product,
+        "meter_joules": found.budget.meter,
+        "volt_seconds": found.volt_seconds,
+        "amp_seconds": found.amp_seconds,
+        "duplicate": found.duplicate,
+        "repeated": found.repeated,
+        "surplus": found.surplus,
+        "worst_gap_seconds": found.worst_gap_seconds,
+    }
+
+
+def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[str, Any]:
+    """The journal's `result` row, without `run`, device_bound_fraction and cpu_joules.
+
+    `rows`: `energy` rows of all rails of the drive, or none, as a part would pass for all; `done`: the
+    `performance` row.
+    """
+    load = [one for one in rows if one["phase"] == "workload"]
+
+    def total(key: str) -> float | None:
+        values = [one[key] for one in load]
+        return sum(values) if values and None not in values else None
+
+    joules, true = total("joules"), total("true_joules")
+    ai = indicator.of_run(
+        ops=done["ops"],
+        bytes_moved=indicator.moved(done["read_bytes"], done["write_bytes"]),
+        seconds=done["seconds"],
+        joules=joules,
+    )
+    return {
+        "joules": joules,
+        "true_joules": true,
+        "error_percent": 100 * (joules - true) / true if joules is not None and true else None,
+        "mean_watts": ai.mean_watts,
+        "ai_ops_per_joule": ai.ops_per_joule,
+        "ai_mb_per_joule": ai.mb_per_joule,
+        "joules_low": total("joules_low"),
+        "joules_high": total("joules_high"),
+    }

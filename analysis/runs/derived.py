@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Figures beside AI, of a run and of a cell: idle-subtracted energy, cost of an operation, of a sync and of a
+durable byte, how much is written at each level, and the rates per watt that SNIA's Emerald reports.
+
+Each is one amount over another, both of the workload phase. A run's figure is its own ratio, a cell's the
+ratio of sums over its runs (analysis.energy.indicator.ratio_of_sums says why), of those that have both
+amounts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from joulerig.analysis.energy import meters
+from joulerig.analysis.results.folder import Campaign, IoCount, Run
+from joulerig.analysis.runs import idle_baseline
+
+Amounts = Mapping[str, float | None]
+
+GB, MIB = 1e9, 2**20
+
+# Figure: (amount, over which other amount). Units are in the names.
+RATIOS = {
+    "idle_watts": ("idle_joules", "seconds"),
+    "joules_per_op": ("joules", "ops"),
+    "dynamic_joules_per_op": ("dynamic_joules", "ops"),
+    "cpu_joules_per_op": ("cpu_joules", "ops"),
+    "joules_per_sync": ("joules", "syncs"),
+    "joules_per_durable_byte": ("joules", "durable_bytes"),
+    "block_bytes_per_written_byte": ("block_write_bytes", "write_bytes"),
+    "device_bytes_per_block_byte": ("device_write_bytes", "block_write_bytes"),
+    "flushes_per_op": ("flushes", "ops"),
+    "journal_transactions_per_op": ("journal_transactions", "ops"),
+    "iops_per_watt": ("block_requests", "joules"),
+    "mib_per_second_per_watt": ("block_mib", "joules"),
+    "idle_gb_per_watt": ("capacity_gb_seconds", "idle_joules"),
+}
+# Amounts that stand in the tables of runs themselves, and sums of them in that of cells.
+SHOWN_AMOUNTS = ("dynamic_joules", "block_write_bytes", "device_write_bytes")
+VOLUMES = ("write_bytes", "block_write_bytes", "device_write_bytes")
+
+
+def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
+    """What a run came to; None where it is not known. Empty for a run without performance.
+
+    idle_joules
+        What its drives would have drawn in the workload phase at the watts of the run's own idle phase.
+    dynamic_joules
+        joules less idle_joules: what the load added. Below 0 where the drive was busy with itself while idle.
+    cpu_joules
+        Of all processor packages of the test host, whatever ran there (RAPL); beside the drives' joules,
+        never among them.
+    durable_bytes
+        What the workload wrote, where it synced: its syncs made that durable. What came after the last sync
+        is among it.
+    block_*, flushes
+        What the block layer of the test host passed on: all of it, also a file system's own. Requests are
+        reads and writes, flushes among them.
+    device_write_bytes
+        What reached the drive, as a virtual drive counts it; a physical one has no count of one phase.
+    capacity_gb_seconds
+        Raw capacity of all drives of the run, in 10^9 bytes, times the phase.
+    """
+    performance = run.performance
+    if performance is None:
+        return {}
+    joules = run.result.joules if run.result else None
+    watts = _idle_watts(run)
+    idle = None if watts is None else watts * performance.seconds
+    block, device = run.io.get("host") or run.io.get("iod"), run.io.get("twin")
+    moved = _sum(_of(block, "read_bytes"), _of(block, "write_bytes"))
+    capacity = _capacity_bytes(campaign, run)
+    return {
+        "seconds": performance.seconds,
+        "joules": joules,
+        "idle_joules": idle,
+        "dynamic_joules": None if None in (joules, idle) else joules - idle,
+        "cpu_joules": run.result.cpu_joules if run.result else None,
+        "ops": performance.ops,
+        "syncs": performance.syncs,
+        "write_bytes": performance.write_bytes,
+        "durable_bytes": performance.write_bytes if performance.syncs else None,
+        "block_requests": _sum(_of(block, "reads"), _of(block, "writes")),
+        "block_mib": None if moved is None else moved / MIB,
+        "block_write_bytes": _of(block, "write_bytes"),
+        "device_write_bytes": _of(device, "write_bytes"),
+        "flushes": _of(block, "flushes"),
+        "journal_transactions": _of(run.io.get("iod"), "journal_transactions"),
+        "capacity_gb_seconds": None if capacity is None else capacity / GB * performance.seconds,
+    }
+
+
+def of_runs(runs: Sequence[Amounts]) -> dict[str, float | None]:
+    """All figures of one run or of a cell's, from their `amounts`; None where nothing, or nothing
+    positive, is there to divide by.
+    """
+    return {name: _ratio(runs, *parts) for name, parts in RATIOS.items()}
+
+
+def volumes(runs: Sequence[Amounts]) -> dict[str, float | None]:
+    """Bytes that the runs together wrote, by level; None where one of them does not tell."""
+    found = {name: [run.get(name) for run in runs] for name in VOLUMES}
+    return {name: sum(of_it) if of_it and None not in of_it else None for name, of_it in found.items()}
+
+
+def _ratio(runs: Sequence[Amounts], top: str, bottom: str) -> float | None:
+    pairs = [(run.get(top), run.get(bottom)) for run in runs]
+    known = [(above, below) for above, below in pairs if above is not None and below is not None]
+    total = math.fsum(below for _, below in known)
+    return math.fsum(above for above, _ in known) / total if total > 0 else None
+
+
+def _idle_watts(run: Run) -> float | None:
+    """Watts of the run's own idle phase, where it measured the same rails as the workload phase."""
+    idle, load = (
+        {(rail.drive, rail.meter, rail.rail) for rail in run.energy if rail.phase == phase}
+        for phase in (idle_baseline.PHASE, "workload")
+    )
+    return idle_baseline.of_run(run) if idle == load else None
+
+
+def _capacity_bytes(campaign: Campaign, run: Run) -> float | None:
+    sizes = [
+        meters.at(campaign.lab, "hosts", run.host, "drives", drive).get("size_bytes")
+        for drive in campaign.drives(run)
+    ]
+    return sum(sizes) if sizes and all(isinstance(size, int) for size in sizes) else None
+
+
+def _of(count: IoCount | None, name: str) -> int | None:
+    return None if count is None else getattr(count, name)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

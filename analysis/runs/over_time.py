@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run's workload phase over time: its power and, where its progress was kept, its performance, at steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from joulerig.analysis.energy.interval import DEFAULT_MAX_GAP_NS
+from joulerig.analysis.results import power_points, progress, run_file
+from joulerig.analysis.results.folder import Campaign, Phase, Run
+
+LEAST_STEP_SECONDS = 0.1
+POINTS_A_STEP = 3  # at least: a step's ends lie within points, whose power is then taken as even
+MOST_STEPS = 120
+MOST_UNEVEN = 0.25  # that a step may be shorter than the others
+MOST_GAP = 0.01  # of a step: with more, the mean of what is left is not the step's
+
+_NEEDED = ("time_ns", "drive", "meter", "rail", "watts")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PowerOverTime:
+    """Of all rails of a run's drives together, over its workload phase.
+
+    `watts`: mean of each step, NaN where a rail was not measured; `instants`: the steps' middles, seconds
+    since the phase began. `peak_watts`: the greatest sum of what the rails' stored points tell for one
+    instant, each point being the mean since the one before; None where no instant has all rails.
+    """
+
+    instants: Floats
+    watts: Floats
+    step_seconds: float
+    peak_watts: float | None
+    work: WorkOverTime | None = None
+
+
+@dataclass(frozen=True)
+class WorkOverTime:
+    """What the load told of itself, at the instants at which it told it: operations a second, and per joule
+    of all rails, NaN where a rail was not measured.
+    """
+
+    instants: Floats
+    ops_per_second: Floats
+    ops_per_joule: Floats
+    step_seconds: float
+
+
+def of_campaign(campaign: Campaign) -> tuple[dict[str, PowerOverTime], list[str]]:
+    """By run, of those that have it; and which files of runs cannot be read."""
+    found, damaged = {}, []
+    for run in campaign.runs:
+        try:
+            if (of_it := of_run(run)) is not None:
+                found[run.id] = of_it
+        except (power_points.PowerFileError, run_file.RunFileError) as error:
+            damaged.append(str(error))
+    return found, damaged
+
+
+def of_run(run: Run) -> PowerOverTime | None:
+    """From its power.csv, and progress.csv where it kept one; None without power or workload phase.
+
+    Raises power.PowerFileError, run_file.RunFileError.
+    """
+    phase = run.phases.get("workload")
+    frame = power_points.read(run.folder / "power.csv", _NEEDED) if phase else None
+    return None if frame is None else of_points(frame, phase, progress.read(run.folder))
+
+
+def of_points(frame: pl.DataFrame, phase: Phase, told: pl.DataFrame | None = None) -> PowerOverTime | None:
+    """From power points with time_ns, drive, meter, rail and watts; None where the phase has too few.
+
+    `told`: progress points with time_ns and ops.
+    """
+    rails = _rails(frame, phase.start_ns)
+    spacing = max((float(np.median(np.diff(rail.times))) for rail in rails), default=0.0)
+    least = max(LEAST_STEP_SECONDS, POINTS_A_STEP * spacing)
+    count = min(MOST_STEPS, int(phase.seconds / least))
+    if not rails or count < 1:
+        return None
+    edges = np.linspace(0.0, phase.seconds, count + 1)
+    watts = watts_between(rails, edges)
+    work = None if told is None else _work(rails, told, phase)
+    return PowerOverTime(
+        (edges[1:] + edges[:-1]) / 2, watts, phase.seconds / count, _peak(rails, phase), work
+    )
+
+
+def _work(rails: Sequence[Rail], told: pl.DataFrame, phase: Phase) -> WorkOverTime | None:
+    """Points are taken together where there are more than `MOST_STEPS`; the last one, told when the load
+    ended, is left out where it comes sooner than the others do.
+    """
+    told = told.filter(pl.col("ops").is_not_null()).unique("time_ns").sort("time_ns")
+    if told.is_empty():
+        return None
+    edges = np.concatenate(([0.0], (told["time_ns"] - phase.start_ns).to_numpy() * 1e-9))
+    done = np.concatenate(([0], told["ops"].cum_sum().to_numpy())).astype(float)
+    every = -(-told.height // MOST_STEPS)
+    edges, done = edges[::every], done[::every]
+    if len(edges) > 2 and edges[-1] - edges[-2] < (1 - MOST_UNEVEN) * np.median(np.diff(edges)):
+        edges, done = edges[:-1], done[:-1]
+    lengths = np.diff(edges)
+    if len(lengths) < 1 or not np.all(lengths > 0):
+        return None
+    joules = watts_between(rails, edges) * lengths
+    per_joule = np.divide(np.diff(done), joules, out=np.full(len(lengths), np.nan), where=joules > 0)
+    middles = (edges[1:] + edges[:-1]) / 2
+    return WorkOverTime(middles, np.diff(done) / lengths, per_joule, float(np.median(lengths)))
+
+
+@dataclass(frozen=True)
+class Rail:
+    """Stored points of one rail: `watts[k]` is the mean from `times[k]` to `times[k + 1]` (seconds since the
+    phase began), NaN where nothing was measured.
+    """
+
+    times: Floats
+    watts: Floats
+
+
+def _rails(frame: pl.DataFrame, origin_ns: int) -> list[Rail]:
+    """Those with two points or more. A pause that is long for the rail's points is not measured."""
+    found = []
+    for _, rows in frame.group_by("drive", "meter", "rail", maintain_order=True):
+        instants, first = np.unique(rows["time_ns"].to_numpy(), return_index=True)
+        times = (instants - origin_ns) * 1e-9
+        if len(times) < 2:
+            continue
+        lengths = np.diff(times)
+        pause = max(DEFAULT_MAX_GAP_NS * 1e-9, POINTS_A_STEP * np.median(lengths))
+        watts = rows["watts"].to_numpy()[first][1:].astype(float)
+        found.append(Rail(times, np.where(lengths > pause, np.nan, watts)))
+    return found
+
+
+def watts_between(rails: Sequence[Rail], edges: Floats) -> Floats:
+    """Mean watts of all rails together from each edge to the next, n of n + 1; NaN where one was not
+    measured for more than `MOST_GAP` of the step.
+    """
+    lengths = np.diff(edges)
+    total = np.zeros(len(lengths))
+    for rail in rails:
+        durations = np.diff(rail.times)
+        known = ~np.isnan(rail.watts)
+        energy = np.diff(_counted(rail.times, np.where(known, rail.watts, 0.0) * durations, edges))
+        measured = np.diff(_counted(rail.times, known * durations, edges))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            total += np.where(measured >= (1 - MOST_GAP) * lengths, energy / measured, np.nan)
+    return total
+
+
+def _counted(times: Floats, amounts: Floats, at: Floats) -> Floats:
+    """What has come together by each instant `at`, amounts being spread evenly between times."""
+    return np.interp(at, times, np.concatenate(([0.0], np.cumsum(amounts))))
+
+
+def _peak(rails: Sequence[Rail], phase: Phase) -> float | None:
+    """Power is taken as even within each point, so its greatest value is that at the end of some point."""
+    instants = np.unique(np.concatenate([rail.times[1:] for rail in rails]))
+    begins = np.max([rail.times[0] for rail in rails])
+    instants = instants[(instants > max(0.0, begins)) & (instants <= phase.seconds)]
+    total = np.zeros(len(instants))
+    for rail in rails:
+        place = np.searchsorted(rail.times, instants, "left") - 1
+        inside = place < len(rail.watts)
+        total += np.where(inside, rail.watts[np.minimum(place, len(rail.watts) - 1)], np.nan)
+    known = total[~np.isnan(total)]
+    return float(known.max()) if len(known) else None

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What changed while a run's load ran: changes of level, and a trend, in its quantities over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.runs.over_time import Floats, PowerOverTime
+from joulerig.analysis.statistics import segments, trend
+from joulerig.analysis.statistics.ranking import ALPHA
+
+COLUMNS = {
+    "campaign": pl.String,
+    "run": pl.String,
+    "ordinal": pl.Int64,
+    "cell": pl.String,
+    "quantity": pl.String,
+    "steps": pl.Int64,
+    "steps_measured": pl.Int64,
+    "step_seconds": pl.Float64,
+    "changes": pl.Int64,
+    "change_seconds": pl.String,
+    "levels": pl.String,
+    "slope_percent_per_minute": pl.Float64,
+    "slope_p": pl.Float64,
+}
+
+
+POWER = "W"
+
+
+@dataclass(frozen=True)
+class Series:
+    """A quantity of a run over its workload phase, at regular steps: `instants` are the steps' middles in
+    seconds since the phase began, `values` NaN where it was not measured.
+    """
+
+    quantity: str
+    instants: Floats
+    values: Floats
+    step_seconds: float
+
+    @property
+    def known(self) -> Floats:
+        """Which values were measured: bool."""
+        return ~np.isnan(self.values)
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a series did.
+
+    `changes`: seconds since the phase began at which a new level begins, None where the series is too short
+    to tell; `levels`: the means before, between and after them. `slope`: per minute, relative to the mean,
+    with the `p` of no trend; None where there is nothing to judge by. Steps that were not measured are left
+    out of all of it.
+    """
+
+    series: Series
+    changes: tuple[float, ...] | None
+    levels: tuple[float, ...]
+    slope: float | None
+    p: float | None
+
+    @property
+    def rises_or_falls(self) -> bool:
+        """Whether there is a trend, and none that changes of level tell of better."""
+        return self.p is not None and self.p < ALPHA and not self.changes
+
+    @property
+    def trend_over_load(self) -> float | None:
+        """What the slope comes to from the begin to the end of the load, relative to the mean."""
+        seconds = self.series.step_seconds * len(self.series.values)
+        return None if self.slope is None else self.slope * seconds / 60
+
+    @property
+    def swing(self) -> float:
+        """The greatest level less the least, relative to the mean; 0 for one level."""
+        known = self.series.values[self.series.known]
+        mean = abs(float(known.mean())) if len(known) else 0.0
+        return (max(self.levels) - min(self.levels)) / mean if self.levels and mean > 0 else 0.0
+
+
+def course(series: Series) -> Course:
+    """What a series did: analysis.statistics.segments.changes, analysis.statistics.trend.of_series."""
+    known = series.known
+    values, instants = series.values[known], series.instants[known]
+    begins = segments.changes(values)
+    found = None if begins is None else trend.of_series(instants, values)
+    mean = float(values.mean()) if len(values) else 0.0
+    relative = found is not None and mean > 0
+    return Course(
+        series,
+        None if begins is None else tuple(float(instants[k]) - series.step_seconds / 2 for k in begins),
+        tuple(float(part.mean()) for part in np.split(values, begins or []) if len(part)),
+        60 * found.slope / mean if relative else None,
+        found.p if relative else None,
+    )
+
+
+def of_campaign(campaign: Campaign, over: Mapping[str, PowerOverTime]) -> dict[str, list[Course]]:
+    """By run, in order, of those that ended well and have their power over time."""
+    return {
+        run.id: [course(series) for series in _of_run(over[run.id])]
+        for run in campaign.runs
+        if run.status == "ok" and run.id in over
+    }
+
+
+def _of_run(found: PowerOverTime) -> Iterable[Series]:
+    yield Series(POWER, found.instants, found.watts, found.step_seconds)
+    if work := found.work:
+        yield Series("ops/s", work.instants, work.ops_per_second, work.step_seconds)
+        yield Series("ops/J", work.instants, work.ops_per_joule, work.step_seconds)
+
+
+def table(campaign: Campaign, found: Mapping[str, list[Course]]) -> pl.DataFrame:
+    """A row a run and quantity. `changes` null: too short to tell; `change_seconds`, `levels`: lists, by ";".
+
+    Columns: `COLUMNS`.
+    """
+    rows = [
+        {
+            "campaign": campaign.id,
+            "run": run.id,
+            "ordinal": run.ordinal,
+            "cell": run.cell,
+            "quantity": of_it.series.quantity,
+            "steps": len(of_it.series.values),
+            "steps_measured": int(of_it.series.known.sum()),
+            "step_seconds": of_it.series.step_seconds,
+            "changes": None if of_it.changes is None else len(of_it.changes),
+            "change_seconds": ";".join(map(repr, of_it.changes or ())),
+            "levels": ";".join(map(repr, of_it.levels)),
+            "slope_percent_per_minute": None if of_it.slope is None else 100 * of_it.slope,
+            "slope_p": of_it.p,
+        }
+        for run in campaign.runs
+        for of_it in found.get(run.id, [])
+    ]
+    return pl.DataFrame(rows, schema=COLUMNS)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a campaign's comparisons say, as tables: pairs, effects, uncertainty budgets, Cemp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from joulerig.analysis import studies
+from joulerig.analysis.compare import cemp, drift, outliers
+from joulerig.analysis.compare.cells import RUN_TO_RUN, Comparison
+from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.statistics.effects import BLOCK, Effects
+
+_COMPARED = {
+    "campaign": pl.String,
+    "drive": pl.String,
+    "workload": pl.String,
+    "further": pl.String,
+    "quantity": pl.String,
+}
+PAIR_COLUMNS = {
+    **_COMPARED,
+    "first": pl.String,
+    "second": pl.String,
+    "less_percent": pl.Float64,
+    "less_percent_low": pl.Float64,
+    "less_percent_high": pl.Float64,
+    "p": pl.Float64,
+    "separated": pl.Boolean,
+    "method": pl.String,
+    "why_untested": pl.String,
+}
+EFFECT_COLUMNS = {
+    **_COMPARED,
+    "source": pl.String,
+    "degrees_of_freedom": pl.Int64,
+    "share_percent": pl.Float64,
+    "f": pl.Float64,
+    "p": pl.Float64,
+    "deviation_percent": pl.Float64,
+}
+BUDGET_COLUMNS = {
+    **_COMPARED,
+    "cell": pl.String,
+    "source": pl.String,
+    "standard_uncertainty_percent": pl.Float64,
+    "share_percent": pl.Float64,
+    "unknown": pl.String,
+}
+CEMP_COLUMNS = {
+    **_COMPARED,
+    "definition": pl.String,
+    "anchor": pl.String,
+    "cell": pl.String,
+    "energy_change_percent": pl.Float64,
+    "performance_change_percent": pl.Float64,
+    "cemp": pl.Float64,
+}
+CLAIM_COLUMNS = {
+    "campaign": pl.String,
+    "study": pl.String,
+    "claim": pl.String,
+    "where": pl.String,
+    "verdict": pl.String,
+    "effect": pl.Float64,
+    "effect_low": pl.Float64,
+    "effect_high": pl.Float64,
+    "blocks": pl.Int64,
+    "expected": pl.String,
+    "why": pl.String,
+    "text": pl.String,
+    "origin": pl.String,
+}
+
+
+def pairs(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
+    """One row a pair of cells of one comparison, better one first: how much less the second gives, of the
+    first, with an interval and p adjusted for all pairs of the campaign. Columns: `PAIR_COLUMNS`.
+    """
+    rows = [
+        {
+            **_head(campaign, one),
+            "first": pair.first,
+            "second": pair.second,
+            "less_percent": _percent(pair.less),
+            "less_percent_low": _percent(pair.less_interval[0]) if pair.less_interval else None,
+            "less_percent_high": _percent(pair.less_interval[1]) if pair.less_interval else None,
+            "p": pair.p,
+            "separated": pair.separated,
+            "method": one.ranking.method,
+            "why_untested": one.ranking.why,
+        }
+        for one in compared
+        for pair in one.ranking.pairs
+    ]
+    return pl.DataFrame(rows, schema=PAIR_COLUMNS)
+
+
+def effects(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
+    """One row a source of variation of a comparison: its share of the sums of squares, F and p; blocks and
+    what remains with their relative standard deviation. Columns: `EFFECT_COLUMNS`.
+    """
+    rows = [
+        {**_head(campaign, one), **row}
+        for one in compared
+        if one.by_factor
+        for row in _sources(one.by_factor)
+    ]
+    return pl.DataFrame(rows, schema=EFFECT_COLUMNS)
+
+
+def _sources(found: Effects) -> Iterator[dict[str, object]]:
+    for part in found.sources:
+        spread = found.block_deviation if part.source == BLOCK else None
+        yield {
+            "source": part.source,
+            "degrees_of_freedom": part.freedom,
+            "share_percent": 100 * part.share,
+            "f": part.f,
+            "p": part.p,
+            "deviation_percent": _percent(spread),
+        }
+    yield {
+        "source": RUN_TO_RUN,
+        "degrees_of_freedom": found.residual_freedom,
+        "share_percent": 100 * found.residual_share,
+        "deviation_percent": _percent(found.residual_deviation),
+    }
+
+
+def budget(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
+    """One row a source of uncertainty of a cell's AI: relative standard uncertainty, and share of the
+    variance; a source that is not known is a row without figures. Columns: `BUDGET_COLUMNS`.
+    """
+    rows = []
+    for one in compared:
+        for cell, precision in one.precision.items():
+            head = {**_head(campaign, one), "cell": cell}
+            rows += [
+                {
+                    **head,
+                    "source": source,
+                    "standard_uncertainty_percent": 100 * part,
+                    "share_percent": _percent(precision.shares.get(source)),
+                }
+                for source, part in precision.parts.items()
+            ]
+            rows += [{**head, "source": source, "unknown": why} for source, why in precision.unknown.items()]
+    return pl.DataFrame(rows, schema=BUDGET_COLUMNS)
+
+
+def changes(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
+    """One row an anchor of a comparison that has AI: Cemp with dE and dP. Columns: `CEMP_COLUMNS`."""
+    rows = [
+        {
+            **_head(campaign, one),
+            "definition": cemp.DEFINITION,
+            "anchor": change.anchor,
+            "cell": change.cell,
+            "energy_change_percent": 100 * change.energy,
+            "performance_change_percent": 100 * change.performance,
+            "cemp": change.cemp,
+        }
+        for one in compared
+        for change in cemp.changes(one.points)
+    ]
+    return pl.DataFrame(rows, schema=CEMP_COLUMNS)
+
+
+def _head(campaign: Campaign, one: Comparison) -> dict[str, str]:
+    return {
+        "campaign": campaign.id,
+        "drive": one.drive,
+        "workload": one.workload,
+        "further": one.further,
+        "quantity": one.quantity,
+    }
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def claims(campaign: Campaign, _compared: Sequence[Comparison]) -> pl.DataFrame:
+    """One row a verdict on a claim of the study that the campaign repeats. Columns: `CLAIM_COLUMNS`."""
+    study = studies.of_campaign(campaign)
+    rows = [
+        {
+            "campaign": campaign.id,
+            "study": study.NAME,
+            "claim": one.claim.key,
+            "where": one.where,
+            "verdict": one.verdict,
+            "effect": one.effect.value if one.effect else None,
+            "effect_low": one.effect.low if one.effect else None,
+            "effect_high": one.effect.high if one.effect else None,
+            "blocks": one.effect.blocks if one.effect else None,
+            "expected": one.expected,
+            "why": one.why,
+            "text": one.claim.text,
+            "origin": one.claim.origin,
+        }
+        for one in studies.verdicts(campaign)
+    ]
+    return pl.DataFrame(rows, schema=CLAIM_COLUMNS)
+
+
+# By the name of their CSV file.
+TABLES = {
+    "pairs": pairs,
+    "effects": effects,
+    "budget": budget,
+    "cemp": changes,
+    "drift": drift.table,
+    "outliers": outliers.table,
+    "claims": claims,
+}

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign's runs and cells as tables, and all its tables as CSV. The report shows these same numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from joulerig import atomic
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare.cells import Comparison
+from joulerig.analysis.energy import meters
+from joulerig.analysis.energy.indicator import Measured, Spread, of_cell, within_energy
+from joulerig.analysis.energy.uncertainty import calibration_state
+from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.runs import derived, over_time, series
+from joulerig.analysis.runs.over_time import PowerOverTime
+from joulerig.analysis.tables import comparisons
+
+RUN_COLUMNS = {
+    "campaign": pl.String,
+    "run": pl.String,
+    "ordinal": pl.Int64,
+    "block": pl.Int64,
+    "replicate": pl.Int64,
+    "host": pl.String,
+    "drive": pl.String,
+    "workload": pl.String,
+    "filesystem": pl.String,
+    "scheduler": pl.String,
+    "cell": pl.String,
+    "factors_json": pl.String,
+    "virtual_lab": pl.Boolean,
+    "status": pl.String,
+    "reason": pl.String,
+    "started_utc_ns": pl.Int64,
+    "ended_utc_ns": pl.Int64,
+    "workload_seconds": pl.Float64,
+    "ops": pl.Int64,
+    "read_bytes": pl.Int64,
+    "write_bytes": pl.Int64,
+    "syncs": pl.Int64,
+    "ops_per_second": pl.Float64,
+    "mb_per_second": pl.Float64,
+    "latency_p50_seconds": pl.Float64,
+    "latency_p99_seconds": pl.Float64,
+    "joules": pl.Float64,
+    "true_joules": pl.Float64,
+    "error_percent": pl.Float64,
+    "mean_watts": pl.Float64,
+    "ai_ops_per_joule": pl.Float64,
+    "ai_mb_per_joule": pl.Float64,
+    "samples": pl.Int64,
+    "expected_samples": pl.Int64,
+    "lost_samples": pl.Int64,
+    "gap_seconds": pl.Float64,
+    "joules_low": pl.Float64,
+    "joules_high": pl.Float64,
+    "truth_within": pl.Boolean,
+    "ai_ops_per_joule_energy_low": pl.Float64,
+    "ai_ops_per_joule_energy_high": pl.Float64,
+    "ai_mb_per_joule_energy_low": pl.Float64,
+    "ai_mb_per_joule_energy_high": pl.Float64,
+    "meter_joules": pl.Float64,
+    "duplicate_samples": pl.Int64,
+    "repeated_samples": pl.Int64,
+    "surplus_samples": pl.Int64,
+    "calibration": pl.String,
+    "device_bound_fraction": pl.Float64,
+    "cpu_joules": pl.Float64,
+    "unit": pl.String,
+    "figure_name": pl.String,
+    "figure_unit": pl.String,
+    "figure": pl.Float64,
+    "figure_better": pl.String,
+    "peak_watts": pl.Float64,
+    "dynamic_joules": pl.Float64,
+    "block_write_bytes": pl.Int64,
+    "device_write_bytes": pl.Int64,
+    **dict.fromkeys(derived.RATIOS, pl.Float64),
+}
+
+_KINDS = {"str": pl.String, "int": pl.Int64, "float": pl.Float64}
+
+
+def columns_of(kind: type) -> dict[str, Any]:
+    """Columns of a data class of joulerig.analysis.results.folder, a column a field."""
+    return {one.name: _KINDS[str(one.type).removesuffix(" | None")] for one in fields(kind)}
+
+
+_SPREADS = {
+    "ai_ops_per_joule": "ops_per_joule",
+    "ai_mb_per_joule": "mb_per_joule",
+    "ops_per_second": "ops_per_second",
+    "mb_per_second": "mb_per_second",
+    "mean_watts": "watts",
+}
+_INTERVALS = ("interval", "fieller", "bootstrap")
+CELL_COLUMNS = {
+    "campaign": pl.String,
+    "cell": pl.String,
+    "drive": pl.String,
+    "workload": pl.String,
+    "filesystem": pl.String,
+    "scheduler": pl.String,
+    "factors_json": pl.String,
+    "virtual_lab": pl.Boolean,
+    "status": pl.String,
+    "runs_planned": pl.Int64,
+    "runs_counted": pl.Int64,
+    **{
+        name + suffix: pl.Float64
+        for name in _SPREADS
+        for suffix in ("", "_standard_deviation", "_min", "_max", "_relative_spread")
+    },
+    "latency_p50_seconds": pl.Float64,
+    "latency_p99_seconds": pl.Float64,
+    "ai_ops_per_joule_energy_low": pl.Float64,
+    "ai_ops_per_joule_energy_high": pl.Float64,
+    "calibration": pl.String,
+    "unit": pl.String,
+    "figure_name": pl.String,
+    "figure_unit": pl.String,
+    "figure": pl.Float64,
+    "figure_standard_deviation": pl.Float64,
+    "figure_better": pl.String,
+    **{f"ai_ops_per_joule_{name}_{end}": pl.Float64 for name in _INTERVALS for end in ("low", "high")},
+    "letters": pl.String,
+    "pareto": pl.Boolean,
+    "peak_watts": pl.Float64,
+    **dict.fromkeys(derived.VOLUMES, pl.Int64),
+    **dict.fromkeys(derived.RATIOS, pl.Float64),
+}
+
+
+OverTime = Mapping[str, PowerOverTime]  # by run
+
+
+def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
+    """One row a run, in order of execution; what a run does not have is null. Columns: `RUN_COLUMNS`.
+
+    `ai_*_energy_low` and `_high`: AI over the energy's interval alone. `calibration`: the worst of the run's
+    meters: expired, none, valid; null where none was recorded. `peak_watts`: of `over`, which is
+    analysis.runs.over_time.of_campaign's where it is not given. What comes after it: analysis.runs.derived.
+    """
+    over = over_time.of_campaign(campaign)[0] if over is None else over
+    return pl.DataFrame([_run_row(campaign, run, over) for run in campaign.runs], schema=RUN_COLUMNS)
+
+
+def cells(
+    campaign: Campaign, compared: Sequence[Comparison] | None = None, over: OverTime | None = None
+) -> pl.DataFrame:
+    """One row a cell, with the figures of its runs that are ok and have joules; where none has any (no rail),
+    with the performance of those that are ok. Columns: `CELL_COLUMNS`.
+
+    Means are ratios of sums (analysis.energy.indicator.ratio_of_sums). Latencies are medians of the runs' own
+    quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all work over the sums of
+    their highs and of their lows: what is wrong with a meter is wrong in every run. `figure`, of a program
+    of others, is the mean of its runs', with their standard deviation (n - 1). `status` is ok where every run
+    counts, else the worst of its runs' statuses. From `ai_ops_per_joule_interval_low` to `pareto`: of
+    `compared`, which is analysis.compare.cells.of_campaign's where it is not given. `peak_watts`: the
+    greatest of its runs', of `over` as in `runs`; bytes are sums over its runs, what follows them
+    analysis.runs.derived's.
+    """
+    over = over_time.of_campaign(campaign)[0] if over is None else over
+    compared = comparison.of_campaign(campaign) if compared is None else compared
+    by_cell = {cell: one for one in compared for cell in one.ranking.order}
+    rows = [
+        _cell_row(campaign, cell, of_it, over) | _standing(cell, by_cell.get(cell))
+        for cell, of_it in campaign.cells().items()
+    ]
+    return pl.DataFrame(rows, schema=CELL_COLUMNS)
+
+
+def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
+    """Runs, cells, the comparisons and what changed over the runs, by the names of their files."""
+    compared = comparison.of_campaign(campaign)
+    over, _ = over_time.of_campaign(campaign)
+    found = {"runs": runs(campaign, over), "cells": cells(campaign, compared, over)}
+    found |= {name: table(campaign, compared) for name, table in comparisons.TABLES.items()}
+    return found | {"series": series.table(campaign, series.of_campaign(campaign, over))}
+
+
+def write(campaign: Campaign, folder: Path) -> list[Path]:
+    """Write all tables as CSV into `folder` (atomic). Returns their paths."""
+    return [write_table(folder, name, frame) for name, frame in frames(campaign).items()]
+
+
+def write_table(folder: Path, name: str, frame: pl.DataFrame) -> Path:
+    """Write one table as `name`.csv into `folder` (atomic). Returns its path."""
+    return atomic.write(folder / f"{name}.csv", frame.write_csv().encode())
+
+
+def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
+    """What a cell's comparison says of it; nothing where it has no figure."""
+    if one is None:
+        return {}
+    row: dict[str, object] = {"letters": one.ranking.letters[cell]} if one.ranking.method else {}
+    if cell not in one.precision:
+        return row
+    for name in _INTERVALS:
+        if (found := getattr(one.precision[cell], name)) is not None:
+            row[f"ai_ops_per_joule_{name}_low"], row[f"ai_ops_per_joule_{name}_high"] = found
+    return {**row, "pareto": cell in one.front}
+
+
+def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
+    row: dict[str, object] = {
+        "campaign": campaign.id,
+        "run": run.id,
+        "factors_json": json.dumps(run.factors, sort_keys=True),
+        "virtual_lab": campaign.virtual,
+        "started_utc_ns": run.started_ns,
+        "ended_utc_ns": run.ended_ns,
+    }
+    for name in (
+        "ordinal",
+        "block",
+        "replicate",
+        "host",
+        "drive",
+        "workload",
+        "filesystem",
+        "scheduler",
+        "cell",
+    ):
+        row[name] = getattr(run, name)
+    row["status"], row["reason"] = run.status, run.reason
+    if run.performance:
+        row["workload_seconds"] = run.performance.seconds
+        done = vars(run.performance)
+        row.update({name: value for name, value in done.items() if name in RUN_COLUMNS})
+    if run.result:
+        for name in (
+            "joules",
+            "true_joules",
+            "error_percent",
+            "mean_watts",
+            "ai_ops_per_joule",
+            "ai_mb_per_joule",
+        ):
+            row[name] = getattr(run.result, name)
+        row["joules_low"], row["joules_high"] = run.result.joules_low, run.result.joules_high
+        row["truth_within"] = run.result.truth_within
+        row["device_bound_fraction"] = run.result.device_bound_fraction
+        row["cpu_joules"] = run.result.cpu_joules
+        if run.performance:
+            done = run.performance
+            megabytes = done.bytes_moved / 1e6 if done.bytes_moved is not None else None
+            for name, work in (("ops", done.ops), ("mb", megabytes)):
+                if reach := within_energy(work, run.result.joules_low, run.result.joules_high):
+                    row[f"ai_{name}_per_joule_energy_low"], row[f"ai_{name}_per_joule_energy_high"] = reach
+    row["calibration"] = calibration(campaign, [run])
+    rails = [rail for rail in run.energy if rail.phase == "workload"]
+    if rails:
+        for name in ("duplicate", "repeated", "surplus"):
+            row[f"{name}_samples"] = _sum([getattr(rail, name) for rail in rails])
+        row["meter_joules"] = _sum([rail.meter_joules for rail in rails])
+        row["samples"] = sum(rail.samples for rail in rails)
+        row["expected_samples"] = sum(rail.expected for rail in rails)
+        row["lost_samples"] = sum(rail.lost for rail in rails)
+        row["gap_seconds"] = sum(rail.gap_seconds for rail in rails)
+    amounts = derived.amounts(campaign, run)
+    row |= {name: amounts.get(name) for name in derived.SHOWN_AMOUNTS} | derived.of_runs([amounts])
+    return row | {"peak_watts": _peak([run], over)}
+
+
+def _cell_row(campaign: Campaign, cell: str, of_it: list[Run], over: OverTime) -> dict[str, object]:
+    counted = [run for run in of_it if run.counts] or [run for run in of_it if run.unmetered]
+    first = of_it[0]
+    row: dict[str, object] = {
+        "campaign": campaign.id,
+        "cell": cell,
+        "drive": first.drive,
+        "workload": first.workload,
+        "filesystem": first.filesystem,
+        "scheduler": first.scheduler,
+        "factors_json": json.dumps(first.factors, sort_keys=True),
+        "virtual_lab": campaign.virtual,
+        "status": _cell_status(of_it),
+        "runs_planned": len(of_it),
+        "runs_counted": len(counted),
+    }
+    indicator = of_cell([_measured(run) for run in counted])
+    for name, attribute in _SPREADS.items():
+        spread: Spread = getattr(indicator, attribute)
+        row[name] = spread.mean
+        row[f"{name}_standard_deviation"] = spread.standard_deviation
+        row[f"{name}_min"] = spread.least
+        row[f"{name}_max"] = spread.greatest
+        row[f"{name}_relative_spread"] = spread.relative_spread
+    row["calibration"] = calibration(campaign, counted)
+    reach = within_energy(
+        sum(run.performance.ops for run in counted if run.performance),
+        _sum([run.result.joules_low if run.result else None for run in counted]),
+        _sum([run.result.joules_high if run.result else None for run in counted]),
+    )
+    if reach:
+        row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"] = reach
+    for name in ("latency_p50_seconds", "latency_p99_seconds"):
+        row[name] = pl.Series([getattr(run.performance, name) for run in counted], dtype=pl.Float64).median()
+    if counted:
+        row.update(_figure([vars(run.performance) for run in counted]))
+    amounts = [derived.amounts(campaign, run) for run in counted]
+    row |= derived.of_runs(amounts) | derived.volumes(amounts)
+    return row | {"peak_watts": _peak(counted, over)}
+
+
+def _peak(of_it: Sequence[Run], over: OverTime) -> float | None:
+    """The greatest power that a run of these has; None where none has a trace."""
+    peaks = [over[run.id].peak_watts for run in of_it if run.id in over]
+    return max((peak for peak in peaks if peak is not None), default=None)
+
+
+def _figure(performances: Sequence[dict[str, object]]) -> dict[str, object]:
+    """Columns of a cell's unit and figure of merit; of no figure where not every run has one."""
+    row = {name: performances[0][name] for name in ("unit", "figure_name", "figure_unit", "figure_better")}
+    figures = pl.Series([done["figure"] for done in performances], dtype=pl.Float64)
+    if figures.null_count() == 0:
+        row |= {"figure": figures.mean(), "figure_standard_deviation": figures.std()}
+    return row
+
+
+def _measured(run: Run) -> Measured:
+    performance, result = run.performance, run.result
+    assert performance is not None
+    return Measured(
+        ops=performance.ops,
+        bytes_moved=performance.bytes_moved,
+        seconds=performance.seconds,
+        joules=result.joules if result else None,
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    return sum(values) if values and None not in values else None
+
+
+def calibration(campaign: Campaign, of_it: Sequence[Run]) -> str | None:
+    """The worst calibration that figures of these runs rest on; None where none of them was recorded."""
+    states = {
+        calibration_state(meters.calibration(campaign.provenance, rail.meter), run.started_ns)
+        for run in of_it
+        for rail in run.energy
+        if rail.phase == "workload" and rail.joules is not None
+    }
+    return next((state for state in ("expired", "none", "valid") if state in states), None)
+
+
+# What says most about a cell comes first.
+_WORST_FIRST = ("failed", "lost", "partial", "not-run", "running", "planned", "ok")
+
+
+def _cell_status(of_it: list[Run]) -> str:
+    statuses = {run.status for run in of_it}
+    return next(status for status in _WORST_FIRST if status in statuses)

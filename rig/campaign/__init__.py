@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign: its definition, plan and journal, and the engine that executes it."""

@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign: a question, its factors and levels, and the plan of runs that follows from them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from joulerig.analysis import studies
+from joulerig.analysis.statistics import steady_state
+from joulerig.rig import workloads
+from joulerig.rig.campaign.factors import (
+    FACTORS,
+    INTERNAL,
+    NO_FLUSH,
+    Exclusion,
+    Factors,
+    Level,
+    WriteCache,
+    each_once,
+    fill,
+    journal_drive,
+    kernel,
+    stands_on,
+    workload_seconds,
+    write_cache,
+)
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.lab import definitions, filesystems, kernels
+from joulerig.rig.lab.model import Drive, Lab, Name
+from joulerig.virtuallab import image
+
+
+class Phases(Strict):
+    """Lengths of the phases that have one; prepare and precondition take what they take.
+
+    `rest_seconds`: at the end of precondition, before idle: an SSD goes on for a while after the last write
+    (it folds its cache of single-level cells, collects garbage), which is no idle power.
+    """
+
+    rest_seconds: NonNegativeInt = 5
+    idle_seconds: NonNegativeInt = 5
+    workload_seconds: PositiveInt = 60
+    tail_seconds: NonNegativeInt = 5
+
+
+class Waveforms(Strict):
+    """Keep each run's volts and amps at the full sample rate; no file of a meter exceeds the bound."""
+
+    max_megabytes: Annotated[float, Field(ge=0.1)] = 512
+
+
+class Precondition(Strict):
+    """What is done to a drive before its runs, until it is steady; later runs reuse it while it holds.
+
+    `fill`: how often the whole drive is written. `job`: a file of workloads/precondition/. A precondition
+    holds while no more than `reuse_within` times the drive's capacity was written or discarded since.
+    """
+
+    purge: Literal["discard", "format"] = "discard"
+    fill: NonNegativeInt = 2
+    job: Level = "randwrite"
+    round_seconds: PositiveInt = 60
+    max_rounds: Annotated[int, Field(ge=steady_state.ROUNDS)] = 25
+    reuse_within: Annotated[float, Field(ge=0)] = 0.5
+
+    def holds_after(self, written_bytes: float, capacity_bytes: int) -> bool:
+        """Whether so many bytes written or discarded since leave the precondition as it is."""
+        return self.reuse_within > 0 and written_bytes <= self.reuse_within * capacity_bytes
+
+
+class StopRule(Strict):
+    """When to give up before the plan is done."""
+
+    failures_in_a_row: PositiveInt = 5
+    hours: PositiveFloat | None = None
+
+
+class Campaign(Strict):
+    """What a playbook says under `campaign:`."""
+
+    name: Name
+    question: Annotated[str, Field(min_length=5)]
+    drives: Annotated[list[Level], Field(min_length=1)]
+    factors: Factors
+    exclude: list[Exclusion] = []
+    replicates: PositiveInt = 3
+    order: Literal["random", "as-written"] = "random"
+    seed: NonNegativeInt = 1
+    write_cache: WriteCache | None = None
+    phases: Phases = Phases()
+    loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
+    waveforms: Waveforms | None = None
+    precondition: Precondition | None = None
+    count_seeks: bool = False
+    time_free_nids: bool = False
+    stop: StopRule = StopRule()
+    study: Literal[tuple(studies.STUDIES)] | None = None
+    short: dict[str, Any] | None = None
+
+    _drives_once = field_validator("drives")(each_once)
+
+    @model_validator(mode="after")
+    def _one_write_cache(self) -> Campaign:
+        if self.write_cache and self.factors.write_cache:
+            raise ValueError("write_cache: is a factor of this campaign too; allowed: one of the two")
+        return self
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run before it has an id. `not_run` is the reason why it will not be executed, or empty."""
+
+    block: int
+    replicate: int
+    host: str
+    drive: str
+    levels: dict[str, str] = field(hash=False)
+    not_run: str = ""
+
+    @property
+    def cell(self) -> str:
+        further = [f"{key}={level}" for key, level in self.levels.items() if key not in FACTORS[:4]]
+        return "/".join([self.drive, *(self.levels[key] for key in FACTORS[1:4]), *further])
+
+
+def precondition_jobs() -> dict[str, Path]:
+    """The fio job files that a drive can be preconditioned with."""
+    return {path.stem: path for path in sorted((paths.ROOT / "workloads" / "precondition").glob("*.fio"))}
+
+
+def short_form(mapping: Any, source: str) -> dict[str, Any]:
+    """The campaign that `mapping` describes in its short form: what it has under `short` stands in place of
+    the rest; of a mapping (factors, phases ...) what is named there alone. Raises UserError.
+    """
+    short = mapping.get("short") if isinstance(mapping, dict) else None
+    if not isinstance(short, dict):
+        raise UserError(
+            f"{source}: campaign.short: there is none; without --short the campaign runs as it is"
+        )
+    allowed = sorted(set(Campaign.model_fields) - {"name", "question", "study", "short"})
+    for key in short:
+        if key not in allowed:
+            raise UserError(f"{source}: campaign.short: unknown key {key!r}; allowed: {', '.join(allowed)}")
+    found = {key: value for key, value in mapping.items() if key != "short"}
+    for key, value in short.items():
+        both = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = {**found[key], **value} if both else value
+    return {**found, "name": f"{mapping.get('name')}-short"}
+
+
+def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campaign:
+    """The campaign that `mapping` (of the playbook `source`) describes, or its short form, checked against
+    the lab. Raises UserError.
+    """
+    if short:
+        mapping = short_form(mapping, source)
+    campaign = validate(Campaign, mapping, source, "campaign")
+    if campaign.short is not None:
+        validate(Campaign, short_form(mapping, source), f"{source}, short", "campaign")
+    _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems.of(lab))
+    _known(source, "factors.workload", campaign.factors.workload, workloads.of(lab))
+    _known(source, "factors.kernel", campaign.factors.kernel, kernels.of(lab))
+    _known(source, "drives", campaign.drives, _drives(lab))
+    levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
+    for number, exclusion in enumerate(campaign.exclude):
+        for factor, named in exclusion.named.items():
+            allowed = levels[factor]
+            for level in named:
+                if level not in allowed:
+                    raise UserError(
+                        f"{source}: campaign.exclude.{number}.{factor}: {level!r} is no level of this"
+                        f" campaign; allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
+                    )
+    runs = plan(campaign, lab)
+    _check_journals(runs, campaign, lab, source)
+    _check_precondition(campaign, lab, source)
+    _check_packages(runs, lab, source)
+    _check_flushes(runs, campaign, lab, source)
+    _check_sync_calls(runs, lab, source)
+    return campaign
+
+
+def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
+    """Every drive of the campaign can be preconditioned as asked. Raises UserError."""
+    if campaign.precondition is None:
+        return
+    key = "campaign.precondition"
+    _known(source, "precondition.job", [campaign.precondition.job], precondition_jobs())
+    for name in campaign.drives:
+        for host in _drives(lab)[name]:
+            drive = lab.hosts[host].drives.get(name)
+            what = drive.interface if drive else "an array"
+            if what not in FILL_BYTES_PER_SECOND:
+                able = [n for n, d in lab.hosts[host].drives.items() if d.interface in FILL_BYTES_PER_SECOND]
+                allowed = f"nvme or sata-ssd: {', '.join(able) or 'none'}"
+                raise UserError(f"{source}: {key}: {name!r} of {host} is {what}; allowed: {allowed}")
+            if campaign.precondition.purge == "format" and what != "nvme":
+                raise UserError(f"{source}: {key}.purge: 'format': {name!r} is {what}; allowed: discard")
+
+
+def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
+    """Virtual hosts, which can install none, have the packages that the workloads need. Raises UserError."""
+    known = workloads.of(lab)
+    there = {
+        *image.PACKAGES,
+        *(name for host in lab.hosts.values() if host.virtual for name in host.virtual.guest_packages),
+    }
+    for run in runs:
+        workload = run.levels["workload"]
+        missing = [name for name in known[workload].needed_packages() if name not in there]
+        if lab.hosts[run.host].virtual and missing and not run.not_run:
+            raise UserError(
+                f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the"
+                f" image of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
+            )
+
+
+def _check_sync_calls(runs: list[PlannedRun], lab: Lab, source: str) -> None:
+    """Every workload whose sync call is a factor has one. Raises UserError."""
+    known = workloads.of(lab)
+    for run in runs:
+        workload = run.levels["workload"]
+        if "sync" in run.levels and not run.not_run and not known[workload].calls_sync:
+            able = ", ".join(name for name, one in known.items() if one.calls_sync)
+            raise UserError(
+                f"{source}: campaign.factors.sync: {workload!r} has no sync call of its own; allowed: {able},"
+                " or exclude that cell"
+            )
+
+
+def _check_flushes(runs: list[PlannedRun], campaign: Campaign, lab: Lab, source: str) -> None:
+    """Only drives that lose nothing of their cache go without flushes. Raises UserError."""
+    where = "campaign.factors.write_cache" if campaign.factors.write_cache else "campaign.write_cache"
+    for run in runs:
+        if run.not_run or write_cache(campaign.write_cache, run.levels) != NO_FLUSH:
+            continue
+        drives = lab.hosts[run.host].drives
+        bare = [n for n in lab.members_of(run.host, *stands_on(run.drive, run.levels)) if not drives[n].plp]
+        if bare:
+            able = ", ".join(name for name, drive in drives.items() if drive.plp) or "none"
+            raise UserError(
+                f"{source}: {where}: {NO_FLUSH!r}: {bare[0]} of {run.host} has no power-loss protection,"
+                f" its data would not be durable; allowed: {able}, or exclude that cell"
+            )
+
+
+def _check_journals(runs: list[PlannedRun], campaign: Campaign, lab: Lab, source: str) -> None:
+    """Every cell that is not excluded can have its journal where it says. Raises UserError."""
+    known = filesystems.of(lab)
+    somewhere = {INTERNAL: [], **{n: [] for host in lab.hosts.values() for n in host.drives}}
+    _known(source, "factors.journal", campaign.factors.journal, somewhere)
+    for run in runs:
+        journal = journal_drive(run.levels)
+        if journal is None or run.not_run:
+            continue
+        host = lab.hosts[run.host]
+        filesystem = run.levels["filesystem"]
+        arrays = [name for name, array in host.arrays.items() if journal in array.members]
+        if journal not in host.drives:
+            why = f"is no drive of {run.host}, which has {run.drive}; allowed: {', '.join(host.drives)}"
+        elif journal == run.drive:
+            why = "is the drive that the file system is on; allowed: another drive, or exclude that cell"
+        elif arrays:
+            why = f"is a member of the array {arrays[0]}; allowed: a drive that is in no array"
+        elif not known[filesystem].external_journal:
+            able = ", ".join(name for name, definition in known.items() if definition.external_journal)
+            why = f"{filesystem} has no external journal; allowed: {able}, or exclude that cell"
+        else:
+            continue
+        raise UserError(f"{source}: campaign.factors.journal: {journal!r}: {why}")
+
+
+def _drives(lab: Lab) -> dict[str, list[str]]:
+    """Hosts that have a drive or array of each name."""
+    found: dict[str, list[str]] = {}
+    for host, spec in lab.hosts.items():
+        for name in [*spec.drives, *spec.arrays]:
+            found.setdefault(name, []).append(host)
+    return found
+
+
+def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any]) -> None:
+    for value in values:
+        if value not in allowed:
+            raise UserError(f"{source}: campaign.{key}: {value!r} is {definitions.allowed(value, allowed)}")
+
+
+def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
+    """Every run in order of execution: blocks of one replicate of every cell, each in its own random order.
+
+    Randomised blocks keep a drift of the rig from looking like an effect of a factor. Where the kernel is
+    one, its levels follow each other in a random order within a block, each booted once, and the other
+    factors are in random order within these (a split plot). The order depends on the campaign's seed alone.
+    """
+    factors = {key: levels for key, levels in campaign.factors.model_dump().items() if levels}
+    cells = [
+        (host, drive, dict(zip(factors, levels, strict=True)))
+        for drive in campaign.drives
+        for host in _drives(lab)[drive]
+        for levels in itertools.product(*factors.values())
+    ]
+    runs = []
+    generator = random.Random(campaign.seed)
+    for replicate in range(1, campaign.replicates + 1):
+        block = []
+        for host, drive, levels in cells:
+            excluded = [e.reason for e in campaign.exclude if e.matches({"drive": drive, **levels})]
+            block.append(
+                PlannedRun(
+                    replicate, replicate, host, drive, levels, f"excluded: {excluded[0]}" if excluded else ""
+                )
+            )
+        booted = list(campaign.factors.kernel)
+        if campaign.order == "random":
+            generator.shuffle(block)
+            generator.shuffle(booted)
+        if booted:
+            block.sort(key=lambda run: booted.index(run.levels["kernel"]))
+        runs += block
+    return runs
+
+
+# What a plan assumes where nothing has been measured yet; each is an upper bound of its class of drives: what
+# PCIe 5.0 x4, SATA and a channel of memory carry.
+MOST_BYTES_PER_SECOND = {"nvme": 15.8e9, "sata-ssd": 0.6e9, "hdd": 0.6e9, "nvdimm": 20e9, "ram": 20e9}
+MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0, "ram": 0.0}
+# What drives that can be preconditioned are filled with at least, as whole: their flash, not their link.
+FILL_BYTES_PER_SECOND = {"nvme": 300e6, "sata-ssd": 100e6}
+OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
+BOOT_SECONDS = 180.0  # into another kernel
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a plan will take, at most; `wiped`: (host, drive, serial) of drives that lose their content.
+
+    `preconditions`: how often a drive is preconditioned if every run writes as much as its interface carries.
+    """
+
+    runs: int
+    not_run: int
+    preconditions: int
+    precondition_hours: float
+    hours: float
+    terabytes_written: float
+    kilowatt_hours: float
+    wiped: list[tuple[str, str, str]]
+
+
+def precondition_cost(asked: Precondition, drive: Drive) -> tuple[float, float]:
+    """Upper bounds of one precondition of `drive`: seconds, and bytes written."""
+    filled, loaded = asked.fill * drive.size_bytes, asked.round_seconds * asked.max_rounds
+    seconds = filled / FILL_BYTES_PER_SECOND[drive.interface] + loaded
+    return seconds, filled + MOST_BYTES_PER_SECOND[drive.interface] * loaded
+
+
+def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iterator[tuple[str, Drive]]:
+    """Host and drive of each precondition that `runs` may need."""
+    asked, since = campaign.precondition, {}
+    for run in runs if asked else ():
+        drive = lab.hosts[run.host].drives[run.drive]
+        where = run.host, run.drive
+        if where not in since or not asked.holds_after(since[where], drive.size_bytes):
+            since[where] = 0.0
+            yield run.host, drive
+        loaded = workload_seconds(campaign.phases.workload_seconds, run.levels)
+        since[where] += MOST_BYTES_PER_SECOND[drive.interface] * loaded + fill(run.levels) * drive.size_bytes
+
+
+def _boots(runs: list[PlannedRun]) -> dict[str, int]:
+    """How often each host boots for `runs`: into every kernel that the run before it had not."""
+    found: dict[str, int] = {}
+    now: dict[str, str] = {}
+    for run in runs:
+        wanted = kernel(run.levels)
+        if wanted != now.get(run.host, kernels.INSTALLED):
+            found[run.host] = found.get(run.host, 0) + 1
+        now[run.host] = wanted
+    return found
+
+
+def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
+    """Upper bounds of time, wear and energy of a plan."""
+    phases = sum(campaign.phases.model_dump().values()) - campaign.phases.workload_seconds
+    by_host: dict[str, float] = {}
+    bytes_written = joules = precondition_seconds = 0.0
+    wiped: dict[tuple[str, str, str], None] = {}
+    executed = [run for run in runs if not run.not_run]
+    for host_name, boots in _boots(executed).items():
+        by_host[host_name] = boots * BOOT_SECONDS
+    for run in executed:
+        host = lab.hosts[run.host]
+        names = lab.members_of(run.host, *stands_on(run.drive, run.levels))
+        members = {name: host.drives[name] for name in names}
+        filled = fill(run.levels) * sum(drive.size_bytes for drive in members.values())
+        loaded = workload_seconds(campaign.phases.workload_seconds, run.levels)
+        slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in members.values())
+        seconds_per_run = OVERHEAD_SECONDS + phases + loaded + filled / slowest
+        by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run
+        bytes_written += filled
+        for name, drive in members.items():
+            wiped[(run.host, name, drive.serial)] = None
+            bytes_written += MOST_BYTES_PER_SECOND[drive.interface] * loaded
+            joules += MOST_WATTS[drive.interface] * seconds_per_run
+    preconditions = list(_preconditions(campaign, lab, executed))
+    for name, drive in preconditions:
+        seconds, written = precondition_cost(campaign.precondition, drive)
+        by_host[name] += seconds
+        precondition_seconds += seconds
+        bytes_written += written
+        joules += MOST_WATTS[drive.interface] * seconds
+    return Cost(
+        runs=len(executed),
+        not_run=len(runs) - len(executed),
+        preconditions=len(preconditions),
+        precondition_hours=precondition_seconds / 3600,
+        hours=max(by_host.values(), default=0.0) / 3600,
+        terabytes_written=bytes_written / 1e12,
+        kilowatt_hours=joules / 3.6e6,
+        wiped=list(wiped),
+    )

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run's energy and I/O, from InfluxDB over its phases; on the virtual lab also the twins' truth."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from joulerig.analysis.results import power_points, processor, run_energy
+from joulerig.analysis.results.folder import Phase
+from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.rig.common import wait
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import influxdb, services
+from joulerig.rig.lab.model import Lab, Rail
+from joulerig.virtuallab import lab as virtuallab
+
+Truth = Mapping[str, Mapping[str, Any]]
+ARRIVAL_SECONDS = 5.0  # how long points may be on their way to InfluxDB
+
+
+def on_controller_time(
+    phases: Sequence[Mapping[str, Any]], clock: Sequence[Mapping[str, int]]
+) -> list[Phase]:
+    """Phases in the host's clock, moved onto the controller's axis.
+
+    `clock` holds the offset measured before and after the run; between them it is interpolated. The error is
+    the larger of the two measurements' and half of what the offset moved by: a clock that is slewed does not
+    move evenly. Raises ValueError without any measurement.
+    """
+    if not clock:
+        raise ValueError("no clock offset was measured")
+    first, last = clock[0], clock[-1]
+    moved = last["offset_ns"] - first["offset_ns"]
+    span = last["at_ns"] - first["at_ns"]
+    error = max(first["error_ns"], last["error_ns"]) + abs(moved) // 2
+
+    def offset(at: int) -> int:
+        return first["offset_ns"] + (moved * (at - first["at_ns"]) // span if span > 0 else 0)
+
+    return [
+        Phase(
+            p["phase"],
+            p["start_ns"] + offset(p["start_ns"]),
+            p["end_ns"] + offset(p["end_ns"]),
+            offset(p["start_ns"]),
+            error,
+        )
+        for p in phases
+    ]
+
+
+def client(lab: Lab) -> Client:
+    """InfluxDB, for reading."""
+    reader = influxdb.access(lab, "reader")
+    return Client(reader.url, reader.database, reader.username, reader.password)
+
+
+def energies(
+    lab: Lab,
+    database: Client,
+    host: str,
+    drives: Sequence[str],
+    phases: Sequence[Phase],
+    trace: Path,
+    campaign: Mapping[str, Any] | None = None,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The journal's `energy` rows of a run on `drives`, and why joules are missing where they are.
+
+    Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail without
+    points has a row without joules, a drive without rails has none: energy is never invented. Where no drive
+    has a rail, no joules are missing. `campaign`: the journal's, with `lab` and `provenance`: what was known
+    of the meters and their calibration.
+    """
+    described = (campaign or {}).get("lab") or {}
+    provenance = (campaign or {}).get("provenance") or {}
+    rails = lab.rails_of(host, *drives)
+    if not rails:
+        return [], []
+    unmeasured = sorted(set(lab.members_of(host, *drives)) - {member for member, _, _ in rails})
+    missing = [f"no energy of {member}: the inventory gives it no rails" for member in unmeasured]
+    if not phases:
+        return [], missing
+    start, end = min(p.start_ns for p in phases), max(p.end_ns for p in phases)
+    silent = _silent_meters({rail.meter for _, _, rail in rails})
+    frame = _points(database, host, rails, start, end, 0 if silent else ARRIVAL_SECONDS)
+    if frame.height:
+        power_points.write(frame, trace)
+    rows = []
+    wired = [(member, rail.meter, name) for member, name, rail in rails]
+    for phase, (member, meter, name), found in run_energy.of_phases(
+        frame, phases, wired, host=host, lab=described, provenance=provenance
+    ):
+        if found.joules is None and phase.phase == "workload":
+            why = silent.get(meter)
+            missing.append(
+                f"no energy of {member} {name}: {f'meter {meter} is {why}' if why else found.reason}"
+            )
+        rows.append(run_energy.row(phase, (member, meter, name), found))
+    return rows, missing
+
+
+def watts(
+    lab: Lab, database: Client, host: str, drive: str, intervals: Sequence[Phase]
+) -> list[float | None]:
+    """Mean power of a drive over each of `intervals`, all its rails together.
+
+    Waits for points that are still on their way. None where a rail has no energy of an interval, or one with
+    more than 1 % of it in gaps; all are None where the drive has no rail.
+    """
+    rails = lab.rails_of(host, drive)
+    if not rails:
+        return [None for _ in intervals]
+    patience = 0.0 if _silent_meters({rail.meter for _, _, rail in rails}) else ARRIVAL_SECONDS
+    _points(database, host, rails, intervals[-1].start_ns, intervals[-1].end_ns, patience)
+
+    def of(interval: Phase) -> float | None:
+        frame = _points(database, host, rails, interval.start_ns, interval.end_ns, 0)
+        if frame.is_empty():
+            return None
+        found = power_points.energy_by_rail(frame, interval.start_ns, interval.end_ns)
+        parts = [found.get((member, rail.meter, name)) for member, name, rail in rails]
+        most = 0.01 * interval.seconds
+        if any(part is None or part.joules is None or part.gap_seconds > most for part in parts):
+            return None
+        return sum(part.joules for part in parts) / interval.seconds
+
+    return [of(interval) for interval in intervals]
+
+
+def _points(
+    database: Client,
+    host: str,
+    rails: Sequence[tuple[str, str, Rail]],
+    start_ns: int,
+    end_ns: int,
+    patience_seconds: float,
+) -> pl.DataFrame:
+    """Power points of `rails` (Lab.rails_of) around an interval; waits for those that are on their way."""
+    members = sorted({member for member, _, _ in rails})
+
+    def arrived() -> pl.DataFrame | None:
+        frame = power_points.points(database, host, members, start_ns, end_ns)
+        last = frame.group_by("drive", "rail").agg(pl.col("time_ns").max()) if frame.height else frame
+        complete = last.height == len(rails) and last["time_ns"].min() >= end_ns
+        return frame if complete else None
+
+    frame = wait.until(arrived, patience_seconds, 0.2)
+    return frame if frame is not None else power_points.points(database, host, members, start_ns, end_ns)
+
+
+def truths(lab: Lab, host: str, drives: Sequence[str], phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
+    """What the twins of drives (and of arrays' members) say of the ends of each phase, by drive.
+
+    Each answer is docs/interfaces.md's `history`, its lists with two entries a phase. A twin that was
+    restarted has forgotten and is left out: no truth, and none is made up. Empty on a physical host.
+    """
+    if not lab.hosts[host].virtual:
+        return {}
+    edges = " ".join(str(edge) for phase in phases for edge in (phase.start_ns, phase.end_ns))
+    found = {}
+    for member in sorted({member for member, _, _ in lab.rails_of(host, *drives)}):
+        with contextlib.suppress(UserError):
+            found[member] = virtuallab.truth(host, member, f"history {edges}")
+    return found
+
+
+def add_truth(rows: list[dict[str, Any]], phases: Sequence[Phase], truth: Truth) -> None:
+    """Fill in `true_joules` of the `energy` rows."""
+    of = {
+        (phase.phase, member, rail["name"]): rail["joules"][2 * index + 1] - rail["joules"][2 * index]
+        for member, answer in truth.items()
+        for index, phase in enumerate(phases)
+        for rail in answer["rails"]
+    }
+    for row in rows:
+        row["true_joules"] = of.get((row["phase"], row["drive"], row["rail"]))
+
+
+def twin_io(phases: Sequence[Phase], truth: Truth, members: int) -> dict[str, Any] | None:
+    """The journal's `io` row of the workload phase as the twins counted, summed over an array's members.
+
+    None unless every one of the `members` has an answer.
+    """
+    if not truth or len(truth) != members:
+        return None
+    index = [phase.phase for phase in phases].index("workload")
+    counters = ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards", "fua_writes")
+    rise = {
+        name: sum(a["counters"][name][2 * index + 1] - a["counters"][name][2 * index] for a in truth.values())
+        for name in counters
+    }
+    return {"source": "twin", **rise}
+
+
+def device_bound(phases: Sequence[Phase], truth: Truth) -> float | None:
+    """The part of the workload phase in which a twin, by its model of time, and not the host's processor, was
+    what the work waited for: that of the drive for which it was greatest. 0 to 1; None without twins.
+    """
+    loads = [index for index, phase in enumerate(phases) if phase.phase == "workload"]
+    if not truth or not loads:
+        return None
+    (index,) = loads
+    length = phases[index].end_ns - phases[index].start_ns
+
+    def of(answer: Mapping[str, Any]) -> float:
+        before, after = answer["counters"]["device_bound_ns"][2 * index : 2 * index + 2]
+        return min(1.0, (after - before) / length)
+
+    return max(of(answer) for answer in truth.values()) if length > 0 else None
+
+
+def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:
+    """The journal's `io` row as iod counted: between the points that enclose an interval of the host's clock.
+
+    None where the agent's points do not enclose it.
+    """
+    counters = ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards")
+
+    def rise(measurement: str, fields: Sequence[str]) -> dict[str, int] | None:
+        frame = database.query(
+            f"SELECT {', '.join(fields)} FROM {measurement} WHERE host = {quote_string(host)}"
+            f" AND drive = {quote_string(drive)} AND time >= {start_ns - 3_000_000_000}"
+            f" AND time <= {end_ns + 3_000_000_000}"
+        )
+        if not frame.height:
+            return None
+        before = frame.filter(pl.col("time") <= start_ns)
+        after = frame.filter(pl.col("time") >= end_ns)
+        if not before.height or not after.height:
+            return None
+        return {name: int(after[name][0]) - int(before[name][-1]) for name in fields}
+
+    found = wait.until(lambda: rise("blockio", counters), ARRIVAL_SECONDS, 0.25)
+    if found is None:
+        return None
+    journal = rise("fsjournal", ("transactions",)) or {}
+    return {"source": "iod", **found, "journal_transactions": journal.get("transactions")}
+
+
+def package_joules(database: Client, host: str, load: Phase) -> pl.DataFrame:
+    """analysis.results.processor.points; of a host that has RAPL it waits for readings still on their way."""
+    found = processor.points(database, host, load)
+    if found.is_empty():
+        return found
+
+    def whole() -> pl.DataFrame | None:
+        again = processor.points(database, host, load)
+        return again if processor.enclose(again, load) else None
+
+    arrived = wait.until(whole, ARRIVAL_SECONDS, 0.25)
+    return found if arrived is None else arrived
+
+
+def added_up(counted: Mapping[str, Mapping[str, Any] | None]) -> list[dict[str, Any]]:
+    """`io` rows of what iod counted on each of a run's drives: their sum, and each where they are several.
+
+    Nothing where the count of one of them is missing: a part would pass for the whole.
+    """
+    found = {drive: row for drive, row in counted.items() if row is not None}
+    if len(found) != len(counted):
+        return []
+    total: dict[str, Any] = {"source": "iod"}
+    for row in found.values():
+        for key, value in row.items():
+            if key != "source" and value is not None:
+                total[key] = total.get(key, 0) + value
+    each = [{**row, "source": f"iod {drive}"} for drive, row in found.items()]
+    return [total, *(each if len(each) > 1 else [])]
+
+
+def _silent_meters(meters: set[str]) -> dict[str, str]:
+    """Those of `meters` that do not stream now, and what powerd says of them."""
+    try:
+        known = {meter["name"]: meter for meter in services.powerd_status()["meters"]}
+    except UserError:
+        return dict.fromkeys(meters, "unknown: powerd is not running")
+    return {
+        name: known[name]["state"] if name in known else "not configured"
+        for name in sorted(meters)
+        if name not in known or known[name]["state"] != "streaming"
+    }

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives that a host makes of its memory, and arrays of them: gone with each of its boots, and made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from joulerig.rig.campaign import factors
+from joulerig.rig.lab.model import SCSI_DEBUG, Drive, Lab
+
+RESYNC_SECONDS = 60  # of an array in memory that was cut off
+
+
+class MadeAgain:
+    """What of the drives that a run needs is made of memory, made anew once in each boot of its host.
+
+    `call` executes a module on the host (its name, its arguments) and gives its answer. Provisioning makes
+    the same by the same modules; but a campaign that boots kernels is not provisioned in between.
+    """
+
+    def __init__(self, lab: Lab, call: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]):
+        self._lab, self._call = lab, call
+        self._made: set[tuple[str, str, str]] = set()  # boot, module, first drive or array
+
+    def ensure(self, run: Mapping[str, Any], boot: str) -> dict[str, Any] | None:
+        """None where all is there that `run` needs; else the answer of a run that can't be. `boot`: id of
+        the boot that the host is in.
+        """
+        for module, name, arguments in needed(self._lab, run):
+            if (boot, module, name) in self._made:
+                continue
+            told = self._call(module, arguments)
+            if told.get("failed"):
+                reason = " ".join(str(told.get("msg", "the module call failed")).split())
+                return {"status": "not-run", "reason": reason, "phases": []}
+            self._made.add((boot, module, name))
+        return None
+
+
+def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Module, name and arguments of each call that makes what `run` needs of memory, in their order.
+
+    Emulated disks are made all at once: one module's parameters say how many there are.
+    """
+    host = lab.hosts[run["host"]]
+    names = factors.stands_on(run["drive"], run["factors"])
+    members = [host.drives[name] for name in lab.members_of(run["host"], *names)]
+    for is_one in (_is_ram, _is_emulated):
+        if any(is_one(drive) for drive in members):
+            made = {name: drive for name, drive in host.drives.items() if is_one(drive)}
+            yield (
+                "joulerig_memory_drives",
+                next(iter(made)),
+                {
+                    "drives": {name: drive.declared_as(name) for name, drive in made.items()},
+                    "emulated": host.emulated and host.emulated.model_dump(),
+                },
+            )
+    for name in names:
+        if name in host.arrays and any(_is_emulated(host.drives[one]) for one in host.arrays[name].members):
+            array = host.arrays[name]
+            yield (
+                "joulerig_array",
+                name,
+                {
+                    "name": name,
+                    **array.model_dump(),
+                    "drives": {one: host.drives[one].declared_as(one) for one in array.members},
+                    "resync_seconds": RESYNC_SECONDS,
+                },
+            )
+
+
+def _is_ram(drive: Drive) -> bool:
+    return drive.interface == "ram"
+
+
+def _is_emulated(drive: Drive) -> bool:
+    return drive.serial.startswith(SCSI_DEBUG)

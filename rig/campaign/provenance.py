@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a campaign was run with, on the controller's side: versions, revision."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import platform
+import re
+import subprocess
+from typing import Any
+
+import httpx
+
+from joulerig import __version__
+from joulerig.rig.common import paths
+from joulerig.rig.controller import influxdb
+from joulerig.rig.lab.meters import calibration as calibrations
+from joulerig.rig.lab.model import Lab
+
+TOOLS = {
+    "libsigrok": ["sigrok-cli", "--version"],
+    "qemu": ["qemu-system-x86_64", "--version"],
+    "nbdkit": ["nbdkit", "--version"],
+}
+
+
+def controller(lab: Lab) -> dict[str, str | None]:
+    """Name and version of everything on the controller that had a part in the numbers."""
+    found: dict[str, str | None] = {
+        "joulerig": __version__,
+        "revision": revision(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "ansible-core": importlib.metadata.version("ansible-core"),
+        "influxdb": _influxdb(lab),
+    }
+    for name, command in TOOLS.items():
+        if name != "libsigrok" and not lab.virtual:
+            continue
+        found[name] = _libsigrok(command) if name == "libsigrok" else _first_line(command)
+    return found
+
+
+def revision() -> str | None:
+    """The revision of this checkout, with -dirty where files differ from it; None where it is no checkout."""
+    return _first_line(["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty", "--abbrev=12"])
+
+
+def calibration(lab: Lab) -> dict[str, Any]:
+    """The calibration of each meter that measures a rail, today: `rig.lab.meters.calibration.summary`."""
+    return calibrations.provenance(lab, datetime.datetime.now(datetime.UTC).date())
+
+
+def emulated(lab: Lab) -> dict[str, dict[str, str]]:
+    """What plays each drive that is emulated, by host and drive."""
+    found: dict[str, dict[str, str]] = {}
+    for host, spec in lab.hosts.items():
+        for name, drive in spec.drives.items():
+            if by := drive.emulated_by:
+                how = f", {spec.emulated.access_milliseconds:g} ms a request" if by == "scsi_debug" else ""
+                found.setdefault(host, {})[name] = by + how
+    return found
+
+
+def _influxdb(lab: Lab) -> str | None:
+    try:
+        url = f"{influxdb.access(lab, 'reader').url}/ping"
+        return httpx.get(url, timeout=5, trust_env=False).headers.get("X-Influxdb-Version")
+    except httpx.HTTPError:
+        return None
+
+
+def _libsigrok(command: list[str]) -> str | None:
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, timeout=20).stdout
+    except OSError:
+        return None
+    match = re.search(r"libsigrok (\S+?)/", text)
+    return match[1] if match else None
+
+
+def _first_line(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except OSError:
+        return None
+    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else None

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What changed between two campaigns, for a person's terminal and, as JSON, for a program."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from joulerig.analysis.compare import campaigns
+from joulerig.analysis.compare.campaigns import Change
+from joulerig.analysis.report.text import flat, number, percent, probability, several
+from joulerig.analysis.results import folder
+from joulerig.analysis.results.folder import Campaign
+
+
+def as_json(before: Path, after: Path) -> dict[str, Any]:
+    """Each cell's AI before and after, with interval and p; what is in one alone; settings that differ."""
+    old, new = folder.load(before), folder.load(after)
+    return {
+        "before": old.id,
+        "after": new.id,
+        "virtual_lab": [old.virtual, new.virtual],
+        "cells": [
+            vars(change) | {"significant": change.significant} for change in campaigns.changes(old, new)
+        ],
+        "only_before": campaigns.only_in(old, new),
+        "only_after": campaigns.only_in(new, old),
+        "settings": [dict(zip(("name", "before", "after"), row, strict=True)) for row in _settings(old, new)],
+    }
+
+
+def text(before: Path, after: Path, width: int = 110) -> str:
+    """The same as a table, with a line of summary first."""
+    old, new = folder.load(before), folder.load(after)
+    changes = campaigns.changes(old, new)
+    console = Console(width=width, record=True, file=io.StringIO())
+
+    def say(line: str) -> None:
+        console.print(line, markup=False, soft_wrap=True)
+
+    say(f"{_named(old)} to {_named(new)}: {_summary(changes)}")
+    if changes:
+        console.print(_table(changes))
+        say("95 % intervals and p are for all cells at once, by the spread between runs; *: more than chance")
+    for one, other in ((old, new), (new, old)):
+        if cells := campaigns.only_in(one, other):
+            say(f"with an AI in {one.id} alone: {', '.join(cells)}")
+    for name, was, now in _settings(old, new):
+        say(f"differs: {name}: {was or 'not there'}, then {now or 'not there'}")
+    return console.export_text().rstrip()
+
+
+def _named(campaign: Campaign) -> str:
+    return campaign.id + (" (VIRTUAL LAB)" if campaign.virtual else "")
+
+
+def _summary(changes: list[Change]) -> str:
+    if not changes:
+        return "no cell has an AI in both"
+    more = sum(change.significant and change.ratio > 0 for change in changes)
+    less = sum(change.significant and change.ratio < 0 for change in changes)
+    untested = sum(change.p is None for change in changes)
+    parts = [f"{several(more, 'cell')} more work per joule", f"{less} less"]
+    parts.append(f"{len(changes) - more - less - untested} with no change that can be told from chance")
+    if untested:
+        parts.append(f"{untested} not testable")
+    return ", ".join(parts)
+
+
+def _table(changes: list[Change]) -> Table:
+    table = Table()
+    table.add_column("cell", overflow="fold")
+    for name in ("before, ops/J", "after, ops/J", "change, %", "95 %", "p"):
+        table.add_column(name, justify="right")
+    for change in changes:
+        mark = " *" if change.significant else "  "
+        figures = (
+            [
+                percent(change.ratio),
+                f"{percent(change.low)} to {percent(change.high)}",
+                probability(change.p) + mark,
+            ]
+            if change.p is not None
+            else ["", change.why, ""]
+        )
+        table.add_row(change.cell, number(change.before), number(change.after), *figures)
+    return table
+
+
+def _settings(old: Campaign, new: Campaign) -> list[tuple[str, str, str]]:
+    """What differs in the definition and in what the controller and its tools were."""
+    return [
+        (f"{kind} {name}", was, now)
+        for kind in ("definition", "provenance")
+        for name, was, now in campaigns.settings(flat(getattr(old, kind)), flat(getattr(new, kind)))
+    ]

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives' health: a twin's own page, of any other drive what its host told last (`drive_health`)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from joulerig.analysis.results.influx import Client, InfluxError, quote_string
+from joulerig.rig.campaign import drive_record
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.model import Lab
+
+app = typer.Typer(no_args_is_help=True, help="Drives: what there is, and how they are.")
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+# A twin counts bytes and seconds; hosts tell in these units and names (docs/schema.md).
+COLUMNS = (
+    "temperature_celsius",
+    "power_on_hours",
+    "host_bytes_written",
+    "nand_bytes_written",
+    "erase_count_mean",
+    "erase_count_max",
+    "percentage_used",
+    "media_errors",
+    "power_cycles",
+    "unsafe_shutdowns",
+)
+
+
+@dataclass(frozen=True)
+class Health:
+    """What is known of a drive. `source`: "twin", "host", or "" with the reason; `figures` by name."""
+
+    host: str
+    drive: str
+    interface: str
+    serial: str
+    source: str
+    reason: str
+    figures: dict[str, float]
+
+
+def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[Health]:
+    """The health of the lab's drives, or of those of `host`, or of one. Raises UserError for a wrong name."""
+    from joulerig.rig.campaign import measure
+    from joulerig.virtuallab import lab as virtuallab
+
+    found = []
+    meant = _meant(lab, host, drive)
+    with measure.client(lab) as database:
+        for name, key in meant:
+            spec = lab.hosts[name]
+            twinned = key in virtuallab.twinned(spec)
+            of = _of_twin(name, key) if twinned else _of_host(database, name, key)
+            found.append(Health(name, key, spec.drives[key].interface, spec.drives[key].serial, *of))
+    return found
+
+
+def _meant(lab: Lab, host: str | None, drive: str | None) -> list[tuple[str, str]]:
+    """(host, drive) of all drives, of those of `host`, or of one. Raises UserError for a wrong name."""
+    if host is not None and host not in lab.hosts:
+        raise UserError(f"{host!r} is no test host; allowed: {', '.join(lab.hosts)}")
+    if drive is not None and drive not in lab.hosts[host].drives:
+        raise UserError(f"{drive!r} is no drive of {host}; allowed: {', '.join(lab.hosts[host].drives)}")
+    hosts = [host] if host else lab.hosts
+    return [(name, key) for name in hosts for key in ([drive] if drive else lab.hosts[name].drives)]
+
+
+def _of_twin(host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+    from joulerig.virtuallab import lab as virtuallab
+
+    try:
+        page = virtuallab.truth(host, drive, "state")["health"]
+    except UserError as error:
+        return "", str(error), {}
+    page["power_on_hours"] = page.pop("power_on_seconds") / 3600
+    return "twin", "", page
+
+
+def _of_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+    where = f"host = {quote_string(host)} AND drive = {quote_string(drive)}"
+    try:
+        frame = database.query(f"SELECT * FROM drive_health WHERE {where} ORDER BY time DESC LIMIT 1")
+    except InfluxError as error:
+        return "", str(error), {}
+    if frame.is_empty():
+        return "", "its host has told nothing yet", {}
+    row: dict[str, Any] = frame.row(0, named=True)
+    row["host_bytes_written"] = row.get("data_units_written_bytes")
+    return "host", "", {key: row[key] for key in COLUMNS if row.get(key) is not None}
+
+
+@app.command()
+def show(
+    host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host; all by default.")] = None,
+    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show bytes written, power cycles, unsafe shutdowns, hours, temperature of drives."""
+    from joulerig.rig.lab import model as lab
+
+    found = health(lab.load(), host, drive)
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=1))
+        return
+    shown = [column for column in COLUMNS if any(column in one.figures for one in found)]
+    table = Table("drive", "serial", "told by", *(column.replace("_", " ") for column in shown))
+    for one in found:
+        figures = (_text(one.figures.get(column)) for column in shown)
+        table.add_row(f"{one.host}/{one.drive}", one.serial, one.source or "-", *figures)
+    out.print(table)
+    for one in found:
+        if one.reason:
+            out.print(f"{one.host}/{one.drive}: {escape(one.reason)}")
+
+
+@app.command()
+def state(
+    host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host; all by default.")] = None,
+    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what was done to drives: purge, fill, precondition, and what was written since."""
+    from joulerig.rig.lab import model as lab
+
+    found = {
+        (name, key, serial): drive_record.of_events(events)
+        for name, key, serial, events in _ledgers(lab.load(), host, drive)
+    }
+    if as_json:
+        rows = ({"host": h, "drive": d, "serial": s, **asdict(one)} for (h, d, s), one in found.items())
+        print(json.dumps(list(rows), indent=1))
+        return
+    columns = ("purged", "fill", "preconditioned", "GB written since", "file system made")
+    table = Table("drive", "serial", *columns)
+    for (name, key, serial), one in found.items():
+        table.add_row(f"{name}/{key}", serial, *_state_texts(one))
+    out.print(table)
+    for (name, key, _), one in found.items():
+        if before := one.preconditioned:
+            line = f"{name}/{key}: {before['verdict']['reason']}; before run {before['by']}"
+            out.print(line, markup=False, soft_wrap=True)
+
+
+def _ledgers(
+    described: Lab, host: str | None, drive: str | None
+) -> Iterator[tuple[str, str, str, list[dict[str, Any]]]]:
+    """(host, drive, serial, events) of the drives that are meant."""
+    with drive_record.Ledger() as ledger:
+        for name, key in _meant(described, host, drive):
+            serial = described.hosts[name].drives[key].serial
+            yield name, key, serial, ledger.events(serial)
+
+
+def _state_texts(one: drive_record.State) -> tuple[str, ...]:
+    def when(event: Mapping[str, Any] | None, text: str) -> str:
+        if event is None:
+            return "-"
+        return f"{datetime.fromtimestamp(event['time_ns'] // 10**9, UTC):%Y-%m-%d %H:%MZ} {text}"
+
+    before, made = one.preconditioned, one.made
+    since = "-" if before is None else f"not known: {one.unknown}"
+    if one.written_bytes is not None:
+        since = f"{one.written_bytes / 1e9:.2f}"
+    return (
+        when(one.purged, one.purged["method"] if one.purged else ""),
+        f"written from end to end, {one.filled['times']} times" if one.filled else "-",
+        when(before, "steady" if before and before["verdict"]["steady"] else "not steady"),
+        since,
+        when(made, made["command"].split()[0] if made else ""),
+    )
+
+
+def _text(figure: float | None) -> str:
+    if figure is None:
+        return "-"
+    return str(figure) if isinstance(figure, int) else f"{figure:.2f}"

@@ -1,0 +1,563 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig meters`: what a person at the bench asks of meters."""
+
+from __future__ import annotations
+
+import datetime
+import getpass
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+from joulerig.rig.common.errors import UserError
+
+app = typer.Typer(no_args_is_help=True, help="Meters: what there is, what they read, how well they read it.")
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MeterArgument = Annotated[str, typer.Argument(metavar="METER", help="A meter of the inventory.")]
+UNITS = {"volts": "V", "amps": "A", "watts": "W"}
+
+
+def _lab(name: str | None = None):
+    """The lab; raises UserError unless it has a meter `name`."""
+    from joulerig.rig.lab import model as lab
+
+    described = lab.load()
+    if name is not None and name not in described.controller.meters:
+        allowed = ", ".join(described.controller.meters) or "none is declared"
+        raise UserError(f"{name!r} is no meter of the controller; allowed: {allowed}")
+    return described
+
+
+def _today() -> datetime.date:
+    return datetime.datetime.now(datetime.UTC).date()
+
+
+def _running() -> dict[str, dict[str, Any]]:
+    """What powerd says of its meters, by name; nothing where it does not run."""
+    from joulerig.rig.controller import services
+
+    try:
+        return {meter["name"]: meter for meter in services.powerd_status()["meters"]}
+    except UserError:
+        return {}
+
+
+def _identity(status: dict[str, Any]) -> dict[str, str] | None:
+    """Who the instrument says it is, as powerd heard it; None where it has not said."""
+    told = status.get("instrument") or {}
+    return told if any(told.values()) else None
+
+
+def _free(name: str, why: str) -> None:
+    """Raise UserError where powerd has the meter: two readers would take one another's answers."""
+    if name in _running():
+        raise UserError(f"meter {name}: powerd is measuring with it, {why}; 'rig down' ends that")
+
+
+def _connection(described, name: str) -> str:
+    from joulerig.virtuallab import lab as virtuallab
+
+    meter = described.controller.meters[name]
+    if meter.virtual:
+        return f"virtual tap {meter.virtual.tap}, port {meter.virtual.port}"
+    return virtuallab.connection(described, name) or "-"
+
+
+def _in_words(held: dict[str, Any]) -> str:
+    """A calibration's state, and why or until when."""
+    return f"{held['state']}, {held['reason'] or 'until ' + held['expires']}"
+
+
+def _rails(described, name: str) -> list[dict[str, Any]]:
+    return [
+        {"rail": rail, "host": host, "drive": drive, "channels": wiring.channels}
+        for host, spec in described.hosts.items()
+        for drive, model in spec.drives.items()
+        for rail, wiring in model.rails.items()
+        if wiring.meter == name
+    ]
+
+
+@app.command("list")
+def list_(as_json: JsonOption = False) -> None:
+    """Show the inventory's meters: driver, connection, rails, state, calibration."""
+    from joulerig.rig.lab.meters import calibration
+
+    described = _lab()
+    running = _running()
+    rows = []
+    for name, meter in described.controller.meters.items():
+        status = running.get(name, {})
+        rows.append(
+            {
+                "meter": name,
+                "driver": meter.driver,
+                "connection": _connection(described, name),
+                "timing": meter.timing,
+                "sample_rate_hz": meter.sample_rate_hz,
+                "rails": _rails(described, name),
+                "state": status.get("state", "not running"),
+                "reason": status.get("reason", ""),
+                "calibration": calibration.summary(described, name, _today(), _identity(status)),
+            }
+        )
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    table = Table("meter", "driver", "connection", "rails", "state", "calibration")
+    for row in rows:
+        rails = ", ".join(f"{r['host']}/{r['drive']}/{r['rail']}" for r in row["rails"])
+        held = row["calibration"]
+        table.add_row(
+            row["meter"], row["driver"], escape(row["connection"]), escape(rails) or "none: a reference",
+            row["state"], escape(_in_words(held)),
+        )  # fmt: skip
+    out.print(table if rows else "the inventory declares no meter")
+    for line in calibration.warnings(described, _today()):
+        out.print(escape(line))
+
+
+@app.command()
+def scan(
+    driver: Annotated[str | None, typer.Option(help="libsigrok's driver, such as scpi-pps.")] = None,
+    connection: Annotated[
+        str | None, typer.Option(help="libsigrok's conn, such as tcp-raw/HOST/PORT or /dev/ttyUSB0.")
+    ] = None,
+    serialcomm: Annotated[str | None, typer.Option(help="Of a serial line, such as 9600/8n1.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.2, max=600, help="How long one may take to answer.")] = 5.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask what answers: at the inventory's meters, or at --driver and --connection."""
+    from joulerig.rig.lab import meters
+    from joulerig.rig.lab.meters import source
+
+    described = _lab()
+    running = _running()
+    if driver is None:
+        if connection or serialcomm:
+            raise UserError("--driver: missing; with --connection it names libsigrok's driver")
+        asked = {
+            name: "" if name in running else source.driver(described, name)
+            for name in described.controller.meters
+        }
+    else:
+        there = meters.other.drivers()
+        if there and driver not in there:
+            raise UserError(
+                f"--driver: {driver!r} is no driver of this libsigrok;"
+                " allowed: those that 'sigrok-cli -L' lists"
+            )
+        for name, meter in described.controller.meters.items():
+            if connection and meter.connection == connection:
+                _free(name, "so it cannot be asked now")
+        options = meters.family(driver).options
+        asked = {driver: source.specification(driver, connection, serialcomm, options)}
+    found = []
+    for name, specification in asked.items():
+        row: dict[str, Any] = {
+            "asked": name,
+            "specification": specification,
+            "problem": "",
+            "instruments": [],
+        }
+        try:
+            if specification:
+                row["instruments"] = source.scan(specification, seconds)
+            else:
+                row["problem"] = "not asked: powerd is measuring with it"
+        except UserError as error:
+            row["problem"] = str(error)
+        found.append(row)
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        for row in found:
+            out.print(f"[bold]{escape(row['asked'])}[/] {escape(row['problem'])}")
+            for one in row["instruments"]:
+                identity = " ".join(filter(None, (one["vendor"], one["model"], one["version"])))
+                serial = f", serial {one['serial']}" if one["serial"] else ""
+                analog = [ch["name"] for ch in one["channels"] if ch["type"] == "analog"]
+                out.print(f"  {escape(identity + serial)}; channels {escape(', '.join(analog))}")
+    if driver is not None and found[0]["problem"]:
+        raise UserError(found[0]["problem"])
+
+
+def _measured(described, name: str, status: dict[str, Any]) -> list[dict[str, Any]]:
+    """The newest volts, amps, watts and joules of each rail, as powerd has them."""
+    wired = {(r["host"], r["drive"], r["rail"]): r["channels"] for r in _rails(described, name)}
+    rows = []
+    for rail in status["rails"]:
+        key = (rail["host"], rail["drive"], rail["rail"])
+        has = {"watts", *wired.get(key, {})}
+        figures = {quantity: rail.get(quantity) if quantity in has else None for quantity in UNITS}
+        rows.append(
+            {**dict(zip(("host", "drive", "rail"), key, strict=True)), **figures, "joules": rail["joules"]}
+        )
+    return rows
+
+
+def _corrected(values: Any, held: dict[str, Any] | None) -> Any:
+    return held["gain"] * values + held["offset"] if held else values
+
+
+def _of_samples(described, name: str, samples: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows as `_measured` gives them, from uncorrected samples (n,) of channels."""
+    import numpy as np
+
+    from joulerig.rig.lab.meters import calibration
+
+    corrections = calibration.corrections(described, name)
+    stream = described.controller.meters[name].timing == "stream"
+    rows = []
+    for rail in _rails(described, name):
+        values = {
+            quantity: _corrected(np.asarray(samples[channel]), corrections.get(channel))
+            for quantity, channel in rail["channels"].items()
+            if channel in samples
+        }
+        if {"volts", "amps"} <= set(values):
+            volts, amps = values["volts"], values["amps"]
+            if stream:
+                # Sample by sample: the product of the means leaves out what the two do together.
+                together = min(len(volts), len(amps))
+                values["watts"] = volts[:together] * amps[:together]
+            else:
+                values["watts"] = np.array([volts.mean() * amps.mean()])
+        row = {
+            quantity: float(values[quantity].mean()) if len(values.get(quantity, ())) else None
+            for quantity in UNITS
+        }
+        row["joules"] = None
+        rows.append({**{key: rail[key] for key in ("host", "drive", "rail")}, **row})
+    return rows
+
+
+def _budgets(
+    described, name: str, readings: list[dict[str, Any]], held: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The uncertainty budget of each rail at what it reads now."""
+    from joulerig.rig.lab.meters import uncertainty
+
+    classes = described.controller.meters[name].accuracy
+    wiring = {(r["host"], r["drive"], r["rail"]): r["channels"] for r in _rails(described, name)}
+    rows = []
+    for reading in readings:
+        key = (reading["host"], reading["drive"], reading["rail"])
+        budgets = {}
+        for quantity, channel in wiring.get(key, {}).items():
+            if quantity in UNITS and reading.get(quantity) is not None:
+                of_channel = held["channels"].get(channel)
+                budgets[quantity] = uncertainty.of_reading(
+                    reading[quantity], classes.get(quantity), of_channel
+                )
+        if {"volts", "amps"} <= set(budgets):
+            watts = uncertainty.of_power(budgets["volts"], budgets["amps"])
+        else:
+            watts = budgets["watts"].standard if "watts" in budgets else math.nan
+        rows.append(
+            {
+                **dict(zip(("host", "drive", "rail"), key, strict=True)),
+                **{quantity: budget.as_dict() for quantity, budget in budgets.items()},
+                "watts_value": reading.get("watts"),
+                "watts_standard": None if math.isnan(watts) else watts,
+            }
+        )
+    return rows
+
+
+LEDGER = (
+    "expected",
+    "samples",
+    "lost",
+    "duplicate",
+    "repeated",
+    "surplus",
+    "gap_seconds",
+    "worst_gap_seconds",
+    "restarts",
+)
+
+
+@app.command()
+def show(name: MeterArgument, as_json: JsonOption = False) -> None:
+    """Show a meter: identity, channels, rates, ledger, clock, calibration, uncertainty budget."""
+    from joulerig.rig.lab.meters import calibration, source
+
+    described = _lab(name)
+    meter = described.controller.meters[name]
+    status = _running().get(name, {})
+    problem = ""
+    instrument = _identity(status)
+    readings = _measured(described, name, status) if status else []
+    if not status:
+        try:
+            channels = list(described.channels_of(name))
+            if channels:
+                means, instrument = source.average(described, name, channels, 1.0)
+                readings = _of_samples(described, name, {ch: [mean.value] for ch, mean in means.items()})
+            else:
+                instrument = source.scan(source.driver(described, name))[0]
+        except UserError as error:
+            problem = str(error)
+    held = calibration.summary(described, name, _today(), instrument)
+    row = {
+        "meter": name,
+        "driver": meter.driver,
+        "connection": _connection(described, name),
+        "instrument": {k: instrument.get(k, "") for k in ("vendor", "model", "version", "serial")}
+        if instrument
+        else None,
+        "problem": problem,
+        "state": status.get("state", "not running"),
+        "reason": status.get("reason", ""),
+        "timing": meter.timing,
+        "samples": meter.samples,
+        "channels": described.channels_of(name),
+        "sample_rate_hz": meter.sample_rate_hz,
+        "observed_rate_hz": status.get("observed_rate_hz"),
+        "ledger": {key: status[key] for key in LEDGER if key in status},
+        "clock_residual_seconds": status.get("clock_residual_seconds"),
+        "readings": readings,
+        "calibration": held,
+        "uncertainty": _budgets(described, name, readings, held),
+    }
+    if as_json:
+        print(json.dumps(row, indent=1))
+        return
+    _print_meter(row)
+
+
+def _number(value: float | None, unit: str = "", digits: int = 4) -> str:
+    return "not known" if value is None else f"{value:.{digits}g} {unit}".strip()
+
+
+def _print_meter(row: dict[str, Any]) -> None:
+    table = Table(show_header=False, box=None)
+    identity = row["instrument"]
+    told = ", ".join(f"{k} {v}" for k, v in identity.items() if v) if identity else "not told"
+    table.add_row("driver", f"{row['driver']} at {escape(row['connection'])}")
+    table.add_row("instrument", escape(row["problem"] or told))
+    table.add_row("state", escape(" ".join(filter(None, (row["state"], row["reason"])))))
+    table.add_row(
+        "channels", escape(", ".join(f"{ch} {q}" for ch, q in row["channels"].items())) or "none in use"
+    )
+    observed = f", observed {row['observed_rate_hz']:.6g} Hz" if row["observed_rate_hz"] else ""
+    table.add_row("rate", f"{row['timing']}, declared {row['sample_rate_hz']:.6g} Hz{observed}")
+    if row["ledger"]:
+        table.add_row("ledger", ", ".join(f"{key} {value:.6g}" for key, value in row["ledger"].items()))
+    if row["clock_residual_seconds"] is not None:
+        table.add_row("clock residual", f"{row['clock_residual_seconds'] * 1e6:.1f} us")
+    held = row["calibration"]
+    words = [_in_words(held), held.get("certificate", "")]
+    table.add_row("calibration", escape(", ".join(filter(None, words))))
+    for channel, one in held["channels"].items():
+        unit = UNITS[one["quantity"]]
+        table.add_row(
+            f"  {escape(channel)}",
+            f"gain {one['gain']:.6f} (u {_number(one['u_gain'])}), offset {one['offset']:.3e} {unit}"
+            f" (u {_number(one['u_offset'], unit)}), {one['state']} until {one['expires']}",
+        )
+    out.print(table)
+    if not row["uncertainty"]:
+        return
+    budget = Table("rail", "quantity", "value", "class", "calibration", "last digit", "u (k=1)")
+    for rail in row["uncertainty"]:
+        where = escape(f"{rail['host']}/{rail['drive']}/{rail['rail']}")
+        for quantity, unit in UNITS.items():
+            if quantity in rail:
+                one = rail[quantity]
+                parts = [
+                    _number(one[k], unit, 2)
+                    for k in ("meter_class", "calibration", "quantisation", "standard")
+                ]
+                budget.add_row(where, quantity, _number(one["value"], unit, 6), *parts)
+        if "watts" not in rail and rail["watts_value"] is not None:
+            standard = _number(rail["watts_standard"], "W", 2)
+            budget.add_row(where, "watts", _number(rail["watts_value"], "W", 6), "", "", "", standard)
+    out.print(budget)
+
+
+@app.command()
+def watch(
+    name: MeterArgument,
+    interval: Annotated[float, typer.Option(min=0.1, max=60, help="Seconds between two lines.")] = 1.0,
+    count: Annotated[int, typer.Option(min=0, help="End after so many; 0: never.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Show live volts, amps and watts of a meter's rails: as powerd has them, or else from the meter
+    itself.
+    """
+    described = _lab(name)
+    if not _rails(described, name):
+        raise UserError(f"meter {name}: measures no rail; 'rig meters show {name}' tells what it reads")
+    rows = (
+        _powerd_rows(described, name, interval)
+        if name in _running()
+        else _own_rows(described, name, interval)
+    )
+    with Live(console=out, auto_refresh=False, transient=False) as live:
+        for number, readings in enumerate(rows, start=1):
+            if as_json:
+                print(json.dumps({"time_ns": time.time_ns(), "meter": name, "rails": readings}), flush=True)
+            else:
+                live.update(_rail_table(name, readings), refresh=True)
+            if number == count:
+                break
+
+
+def _powerd_rows(described, name: str, interval: float) -> Iterator[list[dict[str, Any]]]:
+    while True:
+        status = _running().get(name)
+        if status is None:
+            raise UserError(f"meter {name}: powerd has ended; 'rig up' starts it")
+        yield _measured(described, name, status)
+        time.sleep(interval)
+
+
+def _own_rows(described, name: str, interval: float) -> Iterator[list[dict[str, Any]]]:
+    from joulerig.rig.lab.meters import source
+
+    with source.Reading(described, name, list(described.channels_of(name))) as reading:
+        parts: dict[str, list] = {}
+        last: dict[str, list] = {}
+        due = time.monotonic() + interval
+        for block in reading.blocks():
+            parts.setdefault(block.channel, []).extend(block.samples)
+            if time.monotonic() >= due:
+                due = max(due + interval, time.monotonic())
+                # A slow channel keeps what it read last.
+                last |= parts
+                parts = {}
+                yield _of_samples(described, name, last)
+
+
+def _rail_table(name: str, readings: list[dict[str, Any]]) -> Table:
+    table = Table("host", "drive", "rail", "volts", "amps", "watts", "joules", title=f"meter {name}")
+    for row in readings:
+        figures = (
+            "-" if row[key] is None else f"{row[key]:.{digits}f}"
+            for key, digits in (("volts", 4), ("amps", 5), ("watts", 4), ("joules", 2))
+        )
+        table.add_row(row["host"], row["drive"], row["rail"], *figures)
+    return table
+
+
+@app.command()
+def calibrate(
+    name: MeterArgument,
+    channel: Annotated[str, typer.Option(help="The channel, by libsigrok's name.")],
+    point: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REFERENCE[=READING]",
+            help="What the reference says and what the meter read, twice or more; no READING: averaged now.",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(metavar="METER:CHANNEL", help="Read the reference from this meter.")
+    ] = None,
+    points: Annotated[int, typer.Option(min=2, max=100, help="How many, with --reference.")] = 3,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="To average over.")] = 5.0,
+    reference_uncertainty: Annotated[
+        str,
+        typer.Option(metavar="U|U%", help="The reference's standard uncertainty, in V or A, or in percent."),
+    ] = "0",
+    reference_instrument: Annotated[str, typer.Option(help="What the reference was.")] = "",
+    certificate: Annotated[str, typer.Option(help="Its number.")] = "",
+    laboratory: Annotated[str, typer.Option(help="Who issued it.")] = "",
+    operator: Annotated[str | None, typer.Option(help="Who did this; you by default.")] = None,
+    date: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="Of the calibration; today.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="Last day; a year after the date.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the fit, store nothing.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit gain and offset of a channel to reference points, and keep them beside the inventory."""
+    from joulerig.rig.common import paths
+    from joulerig.rig.lab.meters import bench, calibration
+
+    described = _lab(name)
+    if bool(point) == bool(reference):
+        raise UserError(
+            "calibrate: needs --point (twice or more) or --reference METER:CHANNEL, one of the two"
+        )
+    done = _day("--date", date) or _today()
+    until = _day("--expires", expires) or bench.a_year_after(done)
+    if until < done:
+        raise UserError(f"--expires: {until} is before the calibration's date, {done}")
+    offset_uncertainty, gain_uncertainty = bench.reference_uncertainty(reference_uncertainty)
+    if reference:
+        other, _, other_channel = reference.partition(":")
+        _lab(other)
+        if other == name or not other_channel:
+            raise UserError(f"--reference: {reference!r} is not METER:CHANNEL of another meter")
+        for one in (name, other):
+            _free(one, "so it cannot be calibrated or a reference now")
+        taken = bench.from_reference(described, name, channel, other, other_channel, points, seconds, _ask)
+        offset_uncertainty = math.hypot(offset_uncertainty, taken.reference_uncertainty)
+        reference_instrument = reference_instrument or taken.reference_instrument
+    else:
+        typed = [bench.parse_point(text) for text in point]
+        if any(reading is None for _, reading in typed):
+            _free(name, "so its reading cannot be averaged now; give REFERENCE=READING")
+        status = _running().get(name)
+        known = _identity(status or {})
+        taken = bench.from_points(described, name, channel, typed, seconds, _ask, known, ask=status is None)
+    record = bench.record(
+        described, name, channel, taken, offset_uncertainty, gain_uncertainty,
+        date=done, expires=until, certificate=certificate, laboratory=laboratory,
+        reference_instrument=reference_instrument, operator=operator or getpass.getuser(),
+    )  # fmt: skip
+    before = calibration.load(described, name)
+    replaced = before.records.get(channel) if before else None
+    if not dry_run:
+        file = calibration.store(described, name, channel, record)
+    if as_json:
+        print(json.dumps(record.model_dump(mode="json"), indent=1))
+        return
+    _print_record(name, channel, record)
+    if replaced and (why := calibration.differs(replaced.instrument, record.instrument)):
+        out.print(escape(f"the calibration before is not this instrument's: {why}"))
+    if dry_run:
+        out.print("nothing was stored")
+    else:
+        out.print(f"stored in {escape(paths.short(file))}; in force from the next 'rig up' on")
+
+
+def _day(option: str, text: str | None) -> datetime.date | None:
+    try:
+        return datetime.date.fromisoformat(text) if text else None
+    except ValueError:
+        raise UserError(f"{option}: {text!r} is no day; allowed: YYYY-MM-DD") from None
+
+
+def _ask(text: str) -> None:
+    """Wait until whoever is at the bench has set what `text` says."""
+    print(f"{text}, then press Enter: ", end="", file=sys.stderr, flush=True)
+    if not sys.stdin.readline():
+        raise UserError("the points were not all set: standard input has ended")
+
+
+def _print_record(name: str, channel: str, record: Any) -> None:
+    unit = UNITS[record.quantity]
+    table = Table(f"reference ({unit})", f"reading ({unit})", f"residual ({unit})")
+    for one in record.points:
+        table.add_row(f"{one.reference:.7g}", f"{one.reading:.7g}", f"{one.residual:+.2e}")
+    out.print(table)
+    out.print(
+        f"{escape(name)} {escape(channel)}: gain {record.gain:.7f} (u {_number(record.u_gain)}),"
+        f" offset {record.offset:+.4e} {unit} (u {_number(record.u_offset, unit)}),"
+        f" residuals {record.residual_rms:.2e} {unit} rms; holds until {record.expires}"
+    )

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign's results for a person's terminal and, as JSON, for a program."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from joulerig.analysis.energy import meters
+from joulerig.analysis.energy.meters import EXPIRED
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.runs import idle_baseline, loss_ledger
+from joulerig.analysis.tables import runs_and_cells
+from joulerig.rig.campaign.journal import Journal
+
+
+def not_ok(journal: Journal) -> list[dict[str, Any]]:
+    """Runs that were to be done and are not ok: excluded ones are not among them."""
+    return [
+        run
+        for run in journal.runs()
+        if run["status"] != "ok"
+        and not (run["status"] == "not-run" and run["reason"].startswith("excluded:"))
+    ]
+
+
+def write_tables(folder: Path) -> list[Path]:
+    """The tables of a campaign as CSV, in its report folder."""
+    return runs_and_cells.write(results.load(folder), folder / "report")
+
+
+def as_json(folder: Path) -> dict[str, Any]:
+    """Every run: id, cell, status with reason, phases, performance, joules measured and true, error, AI.
+
+    Also the energy's and the AI's least and greatest (the AI's of the energy's alone), and the idle baseline.
+    """
+    campaign = results.load(folder)
+    runs = []
+    rows = {row["run"]: row for row in runs_and_cells.runs(campaign).iter_rows(named=True)}
+    for run in campaign.runs:
+        done, result, row = run.performance, run.result, rows[run.id]
+        runs.append(
+            {
+                "id": run.id,
+                "cell": run.cell,
+                "host": run.host,
+                "replicate": run.replicate,
+                "status": run.status,
+                "reason": run.reason,
+                "precondition": run.precondition or None,
+                "factors": run.factors,
+                "emulated": campaign.emulated(run),
+                "phases": [
+                    {"phase": p.phase, "start_ns": p.start_ns, "end_ns": p.end_ns, "seconds": p.seconds}
+                    for p in run.phases.values()
+                ],
+                "performance": vars(done) if done else None,
+                "joules": result.joules if result else None,
+                "true_joules": result.true_joules if result else None,
+                "error_percent": result.error_percent if result else None,
+                "mean_watts": result.mean_watts if result else None,
+                "ai_ops_per_joule": result.ai_ops_per_joule if result else None,
+                "ai_mb_per_joule": result.ai_mb_per_joule if result else None,
+                **{
+                    name: row[name]
+                    for name in (
+                        "joules_low",
+                        "joules_high",
+                        "truth_within",
+                        "ai_ops_per_joule_energy_low",
+                        "ai_ops_per_joule_energy_high",
+                        "ai_mb_per_joule_energy_low",
+                        "ai_mb_per_joule_energy_high",
+                        "calibration",
+                        "device_bound_fraction",
+                        "cpu_joules",
+                    )
+                },
+                "energy": [vars(rail) for rail in run.energy],
+                "io": [vars(count) for count in run.io.values()],
+            }
+        )
+    return {
+        "campaign": campaign.id,
+        "question": campaign.question,
+        "virtual_lab": campaign.virtual,
+        "finished": campaign.finished_ns is not None,
+        "runs": runs,
+        "baseline": [
+            vars(rail) | {"same_day": rail.same_day} for rail in idle_baseline.of_campaign(campaign)
+        ],
+        "ledger": [vars(meter) | {"balanced": meter.balanced} for meter in loss_ledger.of_campaign(campaign)],
+    }
+
+
+def ai_table_text(folder: Path, width: int = 110) -> str:
+    """The AI table of a campaign: a file system a row, a scheduler a column, for each drive and workload.
+
+    Each AI with the least and the greatest of its energy's interval; below, what the figures rest on.
+    """
+    campaign = results.load(folder)
+    cells = runs_and_cells.cells(campaign)
+    console = Console(width=width, record=True, file=io.StringIO())
+    mark = _virtual(campaign)
+    cells = cells.with_columns(
+        pl.col("cell").map_elements(lambda cell: " · ".join(cell.split("/")[4:]), pl.String).alias("further")
+    )
+    emulated = {run.drive: by for run in campaign.runs for by in [_emulated(campaign, run)] if by}
+    for (drive, workload, further), of_both in cells.group_by(
+        "drive", "workload", "further", maintain_order=True
+    ):
+        schedulers = _in_order(campaign.definition["factors"]["scheduler"], of_both["scheduler"])
+        which = " · ".join(part for part in (drive, workload, further) if part)
+        note = f" · {emulated[drive]}" if drive in emulated else ""
+        filesystems = _in_order(campaign.definition["factors"]["filesystem"], of_both["filesystem"])
+        best = of_both["ai_ops_per_joule"].max()
+        unit = of_both["unit"].drop_nulls()[:1].to_list()
+        op = f" · an op is a {unit[0]}" if unit and unit != ["operation"] else ""
+        console.print(
+            f"AI in ops/J [least, greatest by energy] · {which}{mark}{note}{op}", markup=False, soft_wrap=True
+        )
+        console.print(_matrix(of_both, filesystems, schedulers, partial(_cell, best=best)))
+        if title := _figure_title(of_both):
+            console.print(f"{title} · {which}{mark}{note}", markup=False, soft_wrap=True)
+            console.print(_matrix(of_both, filesystems, schedulers, _figure))
+    runs = runs_and_cells.runs(campaign)
+    errors = runs["error_percent"].drop_nulls()
+    if len(errors):
+        within = runs["truth_within"].drop_nulls()
+        inside = f"; true joules within [low, high] in {within.sum()} of {len(within)}" if len(within) else ""
+        console.print(
+            f"measured against true joules, {len(errors)} runs:"
+            f" worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %{inside}",
+            markup=False,
+            soft_wrap=True,
+        )
+    bound = runs["device_bound_fraction"].drop_nulls()
+    if len(bound):
+        console.print(
+            f"the drives' models of time set the pace for {100 * bound.min():.0f} to"
+            f" {100 * bound.max():.0f} % of a run's load, else the test host's processor",
+            markup=False,
+            soft_wrap=True,
+        )
+    for line in [*_foundations(campaign), *_preconditions(campaign)]:
+        console.print(line, markup=False, soft_wrap=True)
+    counts = ", ".join(
+        f"{count} {status}" for status, count in runs["status"].value_counts(sort=True).iter_rows()
+    )
+    console.print(
+        f"{campaign.id}: {counts}; * is the best of its table"
+        + (" (one run a cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else "")
+        + ("; ± is half of the 95 % interval" if cells["ai_ops_per_joule_interval_low"].count() else "")
+        + ("; cells of a table that share a letter are not separated" if cells["letters"].count() else ""),
+        soft_wrap=True,
+    )
+    return console.export_text().rstrip()
+
+
+def _matrix(
+    cells: pl.DataFrame, filesystems: list[str], schedulers: list[str], text: Callable[[pl.DataFrame], str]
+) -> Table:
+    """A file system a row, a scheduler a column, in each place the `text` of its cell (or of no cell)."""
+    table = Table()
+    table.add_column("file system")
+    for scheduler in schedulers:
+        table.add_column(scheduler, justify="right")
+    for filesystem in filesystems:
+        row = cells.filter(pl.col("filesystem") == filesystem)
+        table.add_row(filesystem, *(text(row.filter(pl.col("scheduler") == s)) for s in schedulers))
+    return table
+
+
+def _figure_title(cells: pl.DataFrame) -> str:
+    """What the cells' figure of merit is: "notpm in 1/min, higher is better"; empty where they have none."""
+    with_one = cells.filter(pl.col("figure").is_not_null())
+    if with_one.is_empty():
+        return ""
+    cell = with_one.row(0, named=True)
+    return f"{cell['figure_name']} in {cell['figure_unit']}, {cell['figure_better']} is better"
+
+
+def _figure(cell: pl.DataFrame) -> str:
+    if cell.is_empty() or cell["figure"][0] is None:
+        return "–"
+    deviation = cell["figure_standard_deviation"][0]
+    return f"{cell['figure'][0]:.4g}" + (f" ± {deviation:.2g}" if deviation is not None else "")
+
+
+def _foundations(campaign: Campaign) -> list[str]:
+    """What the figures rest on: the meters' samples, calibrations and classes, a line each."""
+    lines = []
+    for meter in loss_ledger.of_campaign(campaign):
+        balance = {True: "balanced", False: f"{meter.unaccounted} unaccounted for", None: "balance not known"}
+        lines.append(
+            f"meter {meter.meter}: {meter.samples} of {meter.expected} samples, {meter.lost} lost,"
+            f" worst gap {meter.worst_gap_seconds or 0.0:.3g} s, {balance[meter.balanced]};"
+            f" {meters.standing(campaign.lab, campaign.provenance, meter.meter, meter.last_ns)}"
+        )
+    return lines
+
+
+def _preconditions(campaign: Campaign) -> list[str]:
+    """What came of the drives' preconditions, a line each."""
+    of_drive: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in campaign.runs:
+        if run.precondition:
+            of_drive.setdefault((run.host, run.drive), []).append(run.precondition)
+    lines = []
+    for (host, drive), found in of_drive.items():
+        made = sum(not one["reused"] for one in found)
+        steady = sum(one["verdict"]["steady"] for one in found)
+        lines.append(
+            f"drive {host}/{drive}: preconditioned {made} times, steady in {steady} of {len(found)} runs;"
+            f" {found[-1]['verdict']['reason']}"
+        )
+    return lines
+
+
+def baseline_text(folder: Path, width: int = 110) -> str:
+    """Idle power of each rail over a campaign's runs. A figure of its own: it is in no other one."""
+    campaign = results.load(folder)
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(f"idle watts, subtracted from nothing · {campaign.id}{_virtual(campaign)}", markup=False)
+    table = Table()
+    for name in ("host", "drive", "rail (meter)"):
+        table.add_column(name)
+    for name in ("W", "±", escape("[low, high]"), "runs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("when (UTC)")
+    for rail in idle_baseline.of_campaign(campaign):
+        reach = f"[{rail.low:.4f}, {rail.high:.4f}]" if rail.low is not None else "–"
+        watts = f"{rail.watts:.4f}" if rail.watts is not None else "–"
+        if meters.expired(campaign.provenance, rail.meter, rail.last_ns):
+            watts += EXPIRED
+        table.add_row(
+            rail.host,
+            rail.drive,
+            f"{rail.rail} ({rail.meter})",
+            watts,
+            f"{rail.standard_deviation:.4f}" if rail.standard_deviation is not None else "–",
+            escape(reach),
+            str(rail.n) + (f" of {rail.n + rail.left_out}" if rail.left_out else ""),
+            _when(rail.first_ns, rail.last_ns),
+        )
+    console.print(table)
+    if table.row_count == 0:
+        console.print("no run has an idle phase with energy")
+    for line in _foundations(campaign):
+        if EXPIRED in line:
+            console.print(line, markup=False, soft_wrap=True)
+    return console.export_text().rstrip()
+
+
+def _when(first_ns: int | None, last_ns: int | None) -> str:
+    if first_ns is None or last_ns is None:
+        return "–"
+    first, last = (datetime.fromtimestamp(at // 1_000_000_000, UTC) for at in (first_ns, last_ns))
+    until = "%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M"
+    return f"{first:%Y-%m-%d %H:%M}–{last:{until}}"
+
+
+def _virtual(campaign: Campaign) -> str:
+    return " · VIRTUAL LAB" if campaign.virtual else ""
+
+
+def _in_order(wanted: list[str], present: pl.Series) -> list[str]:
+    return [level for level in wanted if level in set(present)]
+
+
+def _emulated(campaign: Campaign, run: Run) -> str:
+    """What plays the drives of a run: "emulated by scsi_debug, 8 ms a request", or empty."""
+    by = sorted(set(campaign.emulated(run).values()))
+    return f"emulated by {'; '.join(by)}" if by else ""
+
+
+def _cell(cell: pl.DataFrame, best: float | None) -> str:
+    if cell.is_empty():
+        return "–"
+    row = cell.row(0, named=True)
+    if row["ai_ops_per_joule"] is None:
+        if row["status"] == "ok" and row["ops_per_second"] is not None:
+            return f"{row['ops_per_second']:.1f} ops/s, no rail"
+        return row["status"]
+    text = f"{row['ai_ops_per_joule']:.1f}"
+    if row["ai_ops_per_joule_interval_low"] is not None:
+        half = (row["ai_ops_per_joule_interval_high"] - row["ai_ops_per_joule_interval_low"]) / 2
+        text += f" ± {half:.1f}"
+    if row["letters"] is not None:
+        text += f" {row['letters']}"
+    if row["calibration"] == "expired":
+        text += EXPIRED
+    text += " *" if row["ai_ops_per_joule"] == best else "  "
+    if row["ai_ops_per_joule_energy_low"] is not None:
+        low, high = row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"]
+        text += escape(f"\n[{low:.1f}, {high:.1f}]  ")
+    return text

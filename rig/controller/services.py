@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's own services: InfluxDB, powerd, the dashboard; and what test hosts are told of them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from joulerig.rig.common import files, paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import influxdb, supervisor
+from joulerig.rig.lab.meters import calibration, source
+from joulerig.rig.lab.model import Lab
+
+
+def start(lab: Lab) -> None:
+    """Start InfluxDB, powerd and the dashboard; leaves alone what runs already as it should."""
+    for built in ("powerd", "srcap"):
+        if not paths.program(built).exists():
+            raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
+    influxdb.start(lab)
+    supervisor.start([_powerd(lab)])
+    supervisor.start([_dashboard(lab)])
+
+
+def stop() -> list[str]:
+    """Stop the controller's services."""
+    return supervisor.stop(lambda name: name in ("influxd", "powerd", "dashboard"))
+
+
+def check(lab: Lab) -> None:
+    """Raise UserError, in one line, unless InfluxDB and powerd serve."""
+    influxdb.check(lab)
+    powerd_status()
+
+
+def powerd_status() -> dict:
+    """What powerd says of its meters (docs/interfaces.md). Raises UserError."""
+    return powerd("GET", "/status")
+
+
+def powerd(method: str, path: str, body: dict | None = None) -> dict:
+    """powerd's answer to a request on its socket (docs/interfaces.md). Raises UserError."""
+    socket_path = _status_socket()
+    try:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket_path))) as client:
+            answer = client.request(method, f"http://powerd{path}", json=body, timeout=30)
+            if answer.is_client_error:
+                raise UserError(f"powerd: {' '.join(answer.text.split())}")
+            return answer.raise_for_status().json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise UserError(
+            f"powerd does not answer ({paths.short(socket_path)}): {error}; 'rig up' starts it"
+        ) from None
+
+
+def clock_listen(lab: Lab) -> str:
+    """Where powerd answers SNTP requests."""
+    address, _, port = lab.controller.clock_listen.rpartition(":")
+    return f"{address}:{port if port != '0' else files.kept_port('clock')}"
+
+
+def dashboard_url() -> str:
+    return f"http://127.0.0.1:{files.kept_port('dashboard')}/"
+
+
+def deployment(lab: Lab, host: str) -> dict:
+    """What provisioning puts on a test host: the agent's configuration and password, the lab's clock."""
+    spec = lab.hosts[host]
+    writer = influxdb.access(lab, "iod")
+    drives: list[dict[str, str]] = []
+    for name, drive in spec.drives.items():
+        drives.append(
+            {"name": name, "pmem": "pmem0"}
+            if drive.interface == "nvdimm"
+            else {"name": name, "serial": drive.serial}
+        )
+    drives += [{"name": name, "md": name} for name in spec.arrays]
+    return {
+        "rig_build": str(paths.BUILD),
+        "rig_clock_server": f"{spec.controller_address}:{clock_listen(lab).rpartition(':')[2]}",
+        "rig_agent": {
+            "password": writer.password,
+            "config": {
+                "host": host,
+                "interval_seconds": 0.1,
+                "health_interval_seconds": 30,
+                "spool_dir": "/var/lib/joulerig/spool",
+                "socket": "/run/joulerig/iod.sock",
+                "influx": {
+                    **writer.as_config(),
+                    "url": influxdb.url_from_host(lab, spec),
+                    "password_file": "/etc/joulerig/influx-password",
+                },
+                "drives": drives,
+            },
+        },
+    }
+
+
+def _status_socket() -> Path:
+    return paths.run() / "powerd.sock"
+
+
+def _meter(lab: Lab, name: str, rails: list[dict[str, str]]) -> dict[str, Any]:
+    """A meter as powerd takes it (docs/interfaces.md). What is powerd's default is left out."""
+    meter = lab.controller.meters[name]
+    corrections = calibration.corrections(lab, name)
+    settings = source.settings(meter)
+    return {
+        "name": name,
+        "driver": source.driver(lab, name),
+        "sample_rate_hz": meter.sample_rate_hz,
+        "samples": meter.samples,
+        "rails": rails,
+        **({"timing": meter.timing} if meter.timing != "stream" else {}),
+        **({"silence_seconds": meter.silence_seconds} if meter.silence_seconds else {}),
+        **({"set": settings} if settings else {}),
+        **({"calibration": corrections} if corrections else {}),
+        **({"calibration_serial": owner} if (owner := calibration.serial(lab, name)) else {}),
+    }
+
+
+def _powerd(lab: Lab) -> supervisor.Program:
+    rails: dict[str, list[dict[str, str]]] = {name: [] for name in lab.controller.meters}
+    for host, spec in lab.hosts.items():
+        for drive, model in spec.drives.items():
+            for rail, wiring in model.rails.items():
+                rails[wiring.meter].append({"rail": rail, "host": host, "drive": drive, **wiring.channels})
+    meters = [_meter(lab, name, rails[name]) for name in lab.controller.meters if rails[name]]
+    config = {
+        "state_dir": str(paths.var() / "powerd"),
+        "srcap": str(paths.program("srcap")),
+        "status_socket": str(_status_socket()),
+        "clock_listen": clock_listen(lab),
+        "points_per_second": lab.controller.points_per_second,
+        "influx": influxdb.access(lab, "powerd").as_config(),
+        "meters": meters,
+    }
+    path = paths.var() / "powerd" / "config.json"
+    files.replace(path, json.dumps(config, indent=1))
+
+    def ready() -> bool:
+        try:
+            powerd_status()
+        except UserError:
+            return False
+        return True
+
+    # The configuration is part of the command's identity: a changed one restarts powerd.
+    environment = {"JOULERIG_CONFIG": files.digest(path)}
+    command = [str(paths.program("powerd")), "--config", str(path)]
+    return supervisor.Program("powerd", command, ready, priority=250, environment=environment)
+
+
+def _dashboard(lab: Lab) -> supervisor.Program:
+    port = files.kept_port("dashboard")
+    config = {
+        "listen": f"127.0.0.1:{port}",
+        "results_dir": str(paths.results()),
+        "influx": influxdb.access(lab, "reader").as_config(),
+        "powerd_status_socket": str(_status_socket()),
+    }
+    path = paths.var() / "dashboard" / "config.json"
+    files.replace(path, json.dumps(config, indent=1))
+
+    def ready() -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    environment = {"JOULERIG_CONFIG": files.digest(path)}
+    command = [sys.executable, "-m", "joulerig.rig.dashboard", "--config", str(path)]
+    return supervisor.Program("dashboard", command, ready, priority=600, environment=environment)

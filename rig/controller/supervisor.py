@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's processes, kept by a supervisord of this checkout's own: no root, no systemd needed."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import re
+import subprocess
+import sys
+import xmlrpc.client
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from supervisor.xmlrpc import Faults, SupervisorTransport
+
+from joulerig.rig.common import files, paths, wait
+from joulerig.rig.common.errors import UserError
+
+STOP_SECONDS = 30.0  # supervisord kills what has not ended after 20
+ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A process to keep: `ready` says when it serves; `priority` orders start (low first) and stop."""
+
+    name: str
+    command: list[str]
+    ready: Callable[[], bool] = lambda: True
+    ready_seconds: float = 20.0
+    priority: int = 500
+    restart: bool = True
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def log_of(name: str) -> Path:
+    """Where the output of the program `name` goes."""
+    return paths.var() / "log" / f"{name}.log"
+
+
+def start(programs: Iterable[Program]) -> None:
+    """Have these run as given: start what is missing, restart what changed or died, leave the rest alone.
+
+    Raises UserError with the last line of its log when one does not come up, or with what keeps its
+    command from being run.
+    """
+    api = _supervisor()
+    for program in sorted(programs, key=lambda p: p.priority):
+        changed = _configure(program)
+        states = _states(api)
+        if changed and program.name in states:
+            api.supervisor.stopProcessGroup(program.name)
+            api.supervisor.removeProcessGroup(program.name)
+            states.pop(program.name)
+        if program.name not in states:
+            api.supervisor.reloadConfig()
+            api.supervisor.addProcessGroup(program.name)
+        if _states(api)[program.name] == "BACKOFF":  # counts as running: it could not be started
+            _stop_process(api, program.name)
+        if _states(api)[program.name] not in ("RUNNING", "STARTING"):
+            _start_process(api, program.name)
+
+        def up(program: Program = program) -> bool:
+            return _states(api)[program.name] in ("EXITED", "FATAL", "BACKOFF") or program.ready()
+
+        wait.until(up, program.ready_seconds)
+        if _states(api)[program.name] not in ("RUNNING", "STARTING") or not program.ready():
+            words = last_words(program.name)
+            _stop_process(api, program.name)
+            raise UserError(f"{program.name}: did not come up: {words}")
+
+
+def stop(select: Callable[[str], bool]) -> list[str]:
+    """Stop and forget the programs that `select` picks by name, those of a higher priority number first.
+
+    The last one takes the supervisor with it.
+    """
+    api = _connect()
+    if api is None:
+        return []
+    states = _states(api)
+    gone = sorted((n for n in states if select(n)), key=_priority, reverse=True)
+    for _, alike in itertools.groupby(gone, key=_priority):
+        names = list(alike)
+        # All of a priority side by side: supervisord takes a second to see that one has ended.
+        for name in names:
+            api.supervisor.stopProcessGroup(name, False)
+        wait.until(lambda names=names: not any(_states(api).get(n) in ALIVE for n in names), STOP_SECONDS)
+        for name in names:
+            api.supervisor.removeProcessGroup(name)
+            _config_of(name).unlink(missing_ok=True)
+    if len(gone) == len(states):
+        api.supervisor.shutdown()
+        wait.until(lambda: _connect() is None, 20)
+    return gone
+
+
+def states() -> dict[str, str]:
+    """Supervisor's state of each program: RUNNING, STOPPED, EXITED, FATAL, ..."""
+    api = _connect()
+    return _states(api) if api else {}
+
+
+def restart(name: str) -> None:
+    """Stop and start a program as it is configured."""
+    api = _connect()
+    if api is None or name not in _states(api):
+        raise UserError(f"{name}: is not running; 'rig up' or 'rig lab up' starts it")
+    _stop_process(api, name)
+    _start_process(api, name)
+
+
+def halt(name: str) -> None:
+    """Stop a program but keep it known: `restart` brings it back."""
+    api = _connect()
+    if api is None or _states(api).get(name) not in ("RUNNING", "STARTING"):
+        raise UserError(f"{name}: is not running")
+    _stop_process(api, name)
+
+
+def last_words(name: str) -> str:
+    """The last line that a program wrote."""
+    try:
+        lines = [line for line in log_of(name).read_text(errors="replace").splitlines() if line.strip()]
+    except OSError:
+        lines = []
+    return (
+        f"{lines[-1].strip()} ({paths.short(log_of(name))})" if lines else f"it said nothing ({log_of(name)})"
+    )
+
+
+def _folder() -> Path:
+    return paths.var() / "supervisor"
+
+
+def _config_of(name: str) -> Path:
+    return _folder() / "programs" / f"{name}.conf"
+
+
+def _priority(name: str) -> int:
+    path = _config_of(name)
+    match = re.search(r"^priority=(\d+)", path.read_text(), re.M) if path.exists() else None
+    return int(match[1]) if match else 0
+
+
+def _configure(program: Program) -> bool:
+    """Write the program's section; True when that changed anything."""
+    log_of(program.name).parent.mkdir(parents=True, exist_ok=True)
+    quoted = " ".join(map(_quoted, program.command))
+    environment = ",".join(f'{key}="{value}"' for key, value in sorted(program.environment.items()))
+    text = "\n".join(
+        [
+            f"[program:{program.name}]",
+            f"command={quoted}".replace("%", "%%"),
+            f"directory={paths.ROOT}".replace("%", "%%"),
+            f"environment={environment}".replace("%", "%%"),
+            f"priority={program.priority}",
+            f"autorestart={'true' if program.restart else 'false'}",
+            "autostart=false",
+            "startsecs=0" if not program.restart else "startsecs=1",
+            "stopwaitsecs=20",
+            "stopasgroup=true",
+            "killasgroup=true",
+            "redirect_stderr=true",
+            f"stdout_logfile={log_of(program.name)}",
+            "stdout_logfile_maxbytes=10MB",
+            "stdout_logfile_backups=1",
+            "",
+        ]
+    )
+    path = _config_of(program.name)
+    if path.exists() and path.read_text() == text:
+        return False
+    files.replace(path, text)
+    return True
+
+
+def _quoted(word: str) -> str:
+    """A word of a command for supervisor's configuration, where ; and # after a space begin a comment."""
+    text = word.replace("\\", "\\\\").replace('"', '\\"')
+    for mark in ";#":
+        text = text.replace(mark, f'""{mark}""')
+    return f'"{text}"'
+
+
+def _states(api: xmlrpc.client.ServerProxy) -> dict[str, str]:
+    return {info["name"]: info["statename"] for info in api.supervisor.getAllProcessInfo()}
+
+
+def _start_process(api: xmlrpc.client.ServerProxy, name: str) -> None:
+    """Start a program, unless it runs. One that has ended again already is left to who looks at its state.
+
+    Raises UserError where its command cannot be run.
+    """
+    try:
+        api.supervisor.startProcess(name, False)
+    except xmlrpc.client.Fault as fault:
+        if fault.faultCode in (Faults.NO_FILE, Faults.NOT_EXECUTABLE):
+            reason = fault.faultString.partition(": ")[2]
+            raise UserError(f"{name}: did not come up: {reason}") from None
+        if fault.faultCode not in (Faults.SPAWN_ERROR, Faults.ALREADY_STARTED):
+            raise
+
+
+def _stop_process(api: xmlrpc.client.ServerProxy, name: str) -> None:
+    """Stop a program and wait for its end; one that has ended by itself is as well."""
+    try:
+        api.supervisor.stopProcess(name)
+    except xmlrpc.client.Fault as fault:
+        if fault.faultCode != Faults.NOT_RUNNING:
+            raise
+
+
+def _connect() -> xmlrpc.client.ServerProxy | None:
+    socket = paths.run() / "supervisor.sock"
+    api = xmlrpc.client.ServerProxy(
+        "http://127.0.0.1", transport=SupervisorTransport(None, None, f"unix://{socket}"), allow_none=True
+    )
+    try:
+        api.supervisor.getState()
+    except (OSError, http.client.HTTPException):
+        return None
+    return api
+
+
+def _supervisor() -> xmlrpc.client.ServerProxy:
+    """The running supervisord, started if there is none."""
+    if api := _connect():
+        return api
+    folder = _folder()
+    for old in (folder / "programs").glob("*.conf"):
+        old.unlink()  # of a supervisor that is gone; each program is configured anew by who starts it
+    config = folder / "supervisord.conf"
+    text = f"""[unix_http_server]
+file={paths.run()}/supervisor.sock
+chmod=0700
+[supervisord]
+logfile={folder}/supervisord.log
+pidfile={folder}/supervisord.pid
+childlogdir={folder}
+directory={paths.ROOT}
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
+[include]
+files = programs/*.conf
+"""
+    files.replace(config, text.replace("%", "%%"))
+    command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(config)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    api = wait.until(_connect, 10)
+    if api is None:
+        words = (done.stderr or done.stdout).strip().splitlines()
+        raise UserError(f"supervisord: did not come up: {words[-1] if words else 'it said nothing'}")
+    return api

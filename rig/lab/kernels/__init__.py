@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kernels that a campaign can name: the host's own, and ones built from Debian's source (`build`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from joulerig.rig.common.errors import Strict, validate
+from joulerig.rig.lab import definitions
+from joulerig.rig.lab.model import Lab, TestHost
+
+SHIPPED = Path(__file__).parent / "kernels.yml"
+KIND = "kernel"
+INSTALLED = "installed"
+Configuration = Literal["debian", "virtual"]
+
+
+class Kernel(Strict):
+    """A kernel to boot for a block of runs. `tick_hertz`: its timer interrupts a second (CONFIG_HZ); none:
+    the one that the host boots by itself.
+    """
+
+    description: str
+    tick_hertz: Literal[100, 250, 300, 1000] | None = None
+
+
+def of(lab: Lab) -> dict[str, Kernel]:
+    """The shipped kernels and those of `kernels.yml` beside the inventory. Raises UserError."""
+    shipped = definitions.read(SHIPPED, KIND, _entry)
+    return definitions.with_own(shipped, lab.inventory.parent / "kernels.yml", KIND, _entry)
+
+
+def _entry(name: str, entry: Any, source: str) -> Kernel:
+    return validate(Kernel, entry, source, name)
+
+
+def configuration(host: TestHost) -> Configuration:
+    """What a host's kernels are configured as: Debian's, or what of it a virtual host has a use for."""
+    return "virtual" if host.virtual else "debian"

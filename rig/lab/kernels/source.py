@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kernel source that workloads search and build: Debian's package, or a part of it, as a cached tar."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from joulerig.rig.common import files, paths
+from joulerig.rig.common.errors import UserError
+
+PACKAGE = "linux-source-6.1"
+WHOLE = "whole"
+# What each part has, by path below the source's top folder.
+PARTS = {
+    "library": r"Makefile|lib/.*|include/linux/.*",
+    # what `make tinyconfig` and `make lib/` read
+    "library-build": (
+        r"[^/]*|(.*/)?Kconfig[^/]*|(arch/x86|include|lib|scripts)/.*|tools/(build|include|scripts)/.*"
+        r"|kernel/configs/.*|kernel/bounds\.c|kernel/time/timeconst\.bc|mm/.*\.h"
+    ),
+}
+CHOICES = (WHOLE, *PARTS)
+
+
+def archive(part: str) -> Path:
+    """The tar of a part (CHOICES); it is made, and the package downloaded, where the cache lacks it.
+
+    Its name has the package's version. All of it lies below one folder. Raises UserError.
+    """
+    with _cache() as folder:
+        package = _package(folder)
+        stem = package.name.removesuffix("_all.deb")
+        if part == WHOLE:
+            target = folder / f"{stem}.tar.xz"
+            make = _unwrap
+        else:
+            digest = hashlib.sha256(PARTS[part].encode()).hexdigest()[:8]
+            target = folder / f"{stem}-{part}-{digest}.tar.gz"
+            make = _choose
+        if not target.exists():
+            with _replacing(target) as made:
+                make(package, made, part)
+        return target
+
+
+@contextlib.contextmanager
+def _cache() -> Iterator[Path]:
+    """Its folder; nobody else is at it meanwhile."""
+    folder = paths.cache() / "kernel-source"
+    folder.mkdir(parents=True, exist_ok=True)
+    with files.locked(folder / "lock"):
+        yield folder
+
+
+def _package(folder: Path) -> Path:
+    """The package, by preference the one that is there: figures of one controller are of one source."""
+    if not (found := sorted(folder.glob(f"{PACKAGE}_*.deb"))):
+        with tempfile.TemporaryDirectory(dir=folder) as name:
+            _run(["apt-get", "download", "-q", PACKAGE], Path(name), f"or put the package into {folder}")
+            for path in Path(name).glob("*.deb"):
+                found.append(path.rename(folder / path.name))
+    return found[-1]
+
+
+def _unwrap(package: Path, target: Path, _: str) -> None:
+    """The package's own tar."""
+    with _files(package) as outer:
+        source = _source_in(outer, package)
+        with target.open("wb") as file:
+            while block := source.read(1 << 20):
+                file.write(block)
+
+
+def _choose(package: Path, target: Path, part: str) -> None:
+    """A tar of what PARTS says."""
+    wanted = re.compile(PARTS[part])
+    with (
+        _files(package) as outer,
+        tarfile.open(fileobj=_source_in(outer, package), mode="r|xz") as source,
+        tarfile.open(target, "w:gz", compresslevel=6) as chosen,
+    ):
+        for member in source:
+            _, _, path = member.name.partition("/")
+            if not member.isdir() and wanted.fullmatch(path):
+                chosen.addfile(member, source.extractfile(member) if member.isreg() else None)
+
+
+@contextlib.contextmanager
+def _files(package: Path) -> Iterator[tarfile.TarFile]:
+    """What a package installs, as a stream. Raises UserError."""
+    command = ["dpkg-deb", "--fsys-tarfile", str(package)]
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
+                yield tar
+            process.terminate()
+    except (OSError, tarfile.TarError) as error:
+        raise UserError(f"{package}: {' '.join(str(error).split())}; allowed: Debian's {PACKAGE}") from None
+
+
+def _source_in(tar: tarfile.TarFile, package: Path):
+    for member in tar:
+        if member.name.endswith(f"/{PACKAGE}.tar.xz"):
+            return tar.extractfile(member)
+    raise UserError(f"{package}: has no {PACKAGE}.tar.xz; allowed: Debian's {PACKAGE}")
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A file that takes the target's place when it is whole."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, 0o644)
+        os.replace(name, target)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _run(command: list[str], folder: Path, otherwise: str) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise UserError(f"{command[0]}: not found; get it, {otherwise}") from None
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.startswith("E:")] or ["it said nothing"]
+        raise UserError(f"{' '.join(command)}: {said[0]}; mend it, {otherwise}")

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""hameg-hmo: the rig's own power tap, which speaks as a Rohde & Schwarz RTA4004 does (firmware/power_tap).
+
+    tap1a:
+      driver: hameg-hmo
+      connection: tcp-raw/192.168.40.21/5025 # or /dev/ttyACM0 with serialcomm: 115200/8n1
+      sample_rate_hz: 1000 # what the tap samples at: it tells, and another rate is refused
+      samples: window-mean # the tap's converter averages over each sample's window
+
+Channels CH1..CH4, volts or amps as the tap says. All four are sampled at once, the sample clock is the tap's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from joulerig.rig.lab.meters.family import Family
+
+FAMILY = Family(
+    driver="hameg-hmo",
+    transports=("tcp-raw", "serial", "usbtmc"),
+    timing="stream",
+    samples="window-mean",
+    rate=lambda channels, meter: None,
+    channels=re.compile(r"CH[1-4]"),
+    channels_text="CH1 to CH4",
+    refuse_rail=lambda kind: "" if kind == "volts" else "has channels of volts and amps only",
+)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Any other libsigrok driver whose channels are volts, amps, watts or watt hours, by its channel names.
+
+    meter9:
+      driver: gwinstek-gpd
+      connection: /dev/ttyUSB0
+      serialcomm: 115200/8n1
+      timing: poll # "stream" only where the driver tells a sample rate that is the instrument's own
+      sample_rate_hz: 2 # nobody but you knows
+      samples: point
+
+What libsigrok calls a driver's channels: rig meters scan --driver gwinstek-gpd --connection /dev/ttyUSB0
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+
+from joulerig.rig.lab.meters.family import Family
+
+
+def family(driver: str) -> Family:
+    """The family of a driver that has no file of its own: nothing is known, so nothing is refused or
+    defaulted.
+    """
+    return Family(
+        driver=driver,
+        transports=("any",),
+        timing=None,
+        samples="point",
+        rate=lambda channels, meter: None,
+    )
+
+
+@functools.cache
+def drivers() -> frozenset[str]:
+    """Names of the drivers that this machine's libsigrok has; empty where it cannot be asked."""
+    program = shutil.which("sigrok-cli")
+    if not program:
+        return frozenset()
+    listing = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=20).stdout
+    section = listing.partition("Supported hardware drivers:\n")[2].partition("\n\n")[0]
+    names = (line.split() for line in section.splitlines() if line.startswith("  "))
+    return frozenset(words[0] for words in names if words)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""scpi-dmm: bench multimeters that speak SCPI (Keysight 34465A, Agilent 34405A, HP 34401A): a reference.
+
+    dmm1:
+      driver: scpi-dmm
+      connection: tcp-raw/192.168.40.41/5025 # or /dev/ttyUSB0, or usbtmc/1.13
+      set: { measured_quantity: voltage } # or current
+
+One channel, P1, one quantity at a time: it cannot measure a rail, which needs volts and amps. It is what
+other meters are calibrated against: rig meters calibrate METER --channel V1 --reference dmm1:P1
+"""
+
+from __future__ import annotations
+
+import re
+
+from joulerig.rig.lab.meters.family import Family, shared_polls
+
+FAMILY = Family(
+    driver="scpi-dmm",
+    transports=("tcp-raw", "serial", "usbtmc"),
+    timing="poll",
+    samples="point",
+    # At 10 power line cycles, which these set themselves to, a reading takes 0.2 s.
+    rate=lambda channels, meter: 5.0,
+    fastest=shared_polls,
+    channels=re.compile(r"P1"),
+    channels_text="P1",
+    refuse_rail=lambda kind: (
+        "reads one quantity at a time, so it measures no rail; it can be a reference of"
+        " 'rig meters calibrate'"
+    ),
+)

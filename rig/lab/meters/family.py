@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a family of meters is: how it is reached, how it samples, and what of an inventory it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from joulerig.rig.common.errors import Strict
+
+Timing = Literal["stream", "poll"]
+Samples = Literal["window-mean", "point"]
+
+# libsigrok's poll drivers run on a timer of 10 ms; 97.6 readings a second is what they reach.
+POLL_READINGS_PER_SECOND = 97.0
+
+
+class Accuracy(Strict):
+    """An instrument's class for one quantity, as its data sheet has it: +-(gain_percent of the reading +
+    offset).
+
+    `offset` and `resolution` (the step between two neighbouring readings) are in volts, amps or watts.
+    """
+
+    gain_percent: Annotated[float, Field(ge=0, le=100)] = 0.0
+    offset: Annotated[float, Field(ge=0)] = 0.0
+    resolution: Annotated[float, Field(ge=0)] = 0.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """The instruments of one libsigrok driver.
+
+    `transports`: ways of libsigrok's `conn` that this driver has ("serial", "tcp-raw", ...); empty: no conn.
+    `channels`: a pattern that each channel's name follows; None: not known.
+    `rate(channels, meter)`: default of `sample_rate_hz` for as many channels in use; None: has to be
+    declared.
+    `fastest(channels, meter)`: the rate that the driver cannot exceed; None: the driver sets no limit.
+    `serialcomm`: what the driver sets where the inventory says nothing.
+    `refuse_rail`: why a rail of this kind ("volts", "watts", "watt_hours") cannot be of this family, or "".
+    `accuracy`: published classes, by name.
+    """
+
+    driver: str
+    transports: tuple[str, ...]
+    timing: Timing | None
+    samples: Samples
+    rate: Callable[[int, object], float | None]
+    fastest: Callable[[int, object], float | None] = lambda channels, meter: None
+    silence_seconds: float = 2.0
+    serialcomm: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    settings: Callable[[object], dict[str, str]] = lambda meter: {}
+    channels: re.Pattern[str] | None = None
+    channels_text: str = ""
+    refuse_rail: Callable[[str], str] = lambda kind: ""
+    accuracy: dict[str, dict[str, Accuracy]] = field(default_factory=dict)
+
+
+def transport(connection: str) -> str:
+    """The kind of libsigrok's conn: "serial" of a device file, else what stands before the first slash."""
+    return "serial" if connection.startswith("/dev/") else connection.split("/", 1)[0].split(".", 1)[0]
+
+
+def shared_polls(channels: int, meter: object) -> float:
+    """Readings of each channel per second where a driver's timer reads one channel a time."""
+    return POLL_READINGS_PER_SECOND / max(1, channels)
+
+
+def bits_per_byte_and_baud(serialcomm: str) -> tuple[int, int]:
+    """Of "9600/8n1": 10 bits on the line for each byte (start, 8 data, no parity, 1 stop), 9600 a second."""
+    baud, frame = serialcomm.split("/")[:2]
+    return 1 + int(frame[0]) + (frame[1] != "n") + int(frame[2]), int(baud)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A meter read directly, without powerd: what answers at a connection, and its samples as they come from
+srcap.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.meters import family
+from joulerig.rig.lab.model import Lab, Meter
+
+# collectors/srcap/frames.md
+HEADER = struct.Struct("<IHHIIIIQqq")
+MAGIC = 0x31465253
+ANALOG, EVENT = 1, 3
+QUANTITIES = {10000: "volts", 10001: "amps", 10010: "watts"}
+# Blocks whose means give the uncertainty of a mean: neighbouring samples are not independent of one another.
+BLOCKS = 10
+SCAN_SECONDS = 5.0
+
+
+def driver(lab: Lab, name: str) -> str:
+    """libsigrok's DRIVER:key=value... of a meter of the inventory."""
+    from joulerig.virtuallab import lab as virtuallab
+
+    meter = lab.controller.meters[name]
+    options = {**family(meter.driver).options, **meter.options}
+    connection = virtuallab.connection(lab, name)
+    return specification(meter.driver, connection, meter.serialcomm, options)
+
+
+def specification(
+    driver: str, connection: str | None, serialcomm: str | None = None, options: dict[str, str] | None = None
+) -> str:
+    """DRIVER:key=value... of its parts."""
+    parts = [driver]
+    parts += [f"conn={connection}"] if connection else []
+    parts += [f"serialcomm={serialcomm}"] if serialcomm else []
+    return ":".join(parts + [f"{key}={value}" for key, value in (options or {}).items()])
+
+
+def settings(meter: Meter) -> dict[str, str]:
+    """What is set at the instrument before a capture."""
+    return {**family(meter.driver).settings(meter), **meter.set}
+
+
+def scan(specification: str, seconds: float = SCAN_SECONDS) -> list[dict[str, Any]]:
+    """What answers: [{driver, vendor, model, version, serial, connection, channels: [{name, type, index}]}].
+
+    libsigrok waits for ever for a peer that accepts and never answers, so srcap looks, with a deadline.
+    Raises UserError in one line when nothing answers.
+    """
+    command = [_srcap(), "--scan", "--driver", specification, "--silence-seconds", f"{seconds:g}"]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds + 20, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{specification}: srcap did not end within {seconds + 20:g} s") from None
+    if done.returncode == 4:
+        raise UserError(f"{specification}: accepts, but does not answer within {seconds:g} s")
+    if done.returncode:
+        raise UserError(f"{specification}: {_last_words(done.stderr)}")
+    return json.loads(done.stdout)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Samples of one channel, as they came; `quantity` is volts, amps, watts or "" for another."""
+
+    channel: str
+    quantity: str
+    samples: np.ndarray
+    monotonic_ns: int
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A channel's mean over a time, with its standard uncertainty (nan: too few samples), and how many went
+    in.
+    """
+
+    quantity: str
+    value: float
+    uncertainty: float
+    samples: int
+
+
+class Reading:
+    """A meter while it is read: a context manager over one srcap. `instrument` is srcap's start event."""
+
+    def __init__(self, lab: Lab, name: str, channels: list[str]) -> None:
+        meter = lab.controller.meters[name]
+        silence = meter.silence_seconds or 2.0
+        self.name, self.channels = name, channels
+        self.command = [_srcap(), "--driver", driver(lab, name), "--channels", ",".join(channels)]
+        self.command += ["--silence-seconds", f"{silence:g}"]
+        for key, value in settings(meter).items():
+            self.command += ["--set", f"{key}={value}"]
+        self.instrument: dict[str, Any] = {}
+
+    def __enter__(self) -> Reading:
+        self._process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(3)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            pipe.close()
+
+    def blocks(self) -> Iterator[Block]:
+        """Samples without end. Raises UserError when the instrument is not there or falls silent."""
+        while True:
+            header = self._process.stdout.read(HEADER.size)
+            if len(header) < HEADER.size:
+                raise UserError(f"meter {self.name}: {_last_words(self._process.stderr.read())}")
+            magic, kind, channel, mq, _unit, _n, length, _first, monotonic, _real = HEADER.unpack(header)
+            if magic != MAGIC:
+                raise UserError(f"meter {self.name}: srcap sends what is no frame")
+            payload = self._process.stdout.read(length)
+            if kind == EVENT:
+                event = json.loads(payload)
+                if event["event"] == "start":
+                    self.instrument = event
+            elif kind == ANALOG:
+                samples = np.frombuffer(payload, dtype="<f4").astype(float)
+                yield Block(self.channels[channel], QUANTITIES.get(mq, ""), samples, monotonic)
+
+
+def average(
+    lab: Lab, name: str, channels: list[str], seconds: float
+) -> tuple[dict[str, Mean], dict[str, Any]]:
+    """Means of `channels` of a meter over `seconds` from their first samples, and who the instrument says it
+    is.
+
+    Uncorrected readings. Raises UserError when a channel gives nothing or what is not a number.
+    """
+    parts: dict[str, list[np.ndarray]] = {channel: [] for channel in channels}
+    quantities: dict[str, str] = {}
+    with Reading(lab, name, channels) as reading:
+        end = math.inf
+        for block in reading.blocks():
+            now = time.monotonic()
+            end = min(end, now + seconds)
+            parts[block.channel].append(block.samples)
+            quantities[block.channel] = block.quantity
+            if now >= end:
+                break
+        instrument = reading.instrument
+    means = {}
+    for channel, pieces in parts.items():
+        samples = np.concatenate(pieces) if pieces else np.empty(0)
+        if not len(samples) or not np.isfinite(samples).all():
+            what = "gave no sample" if not len(samples) else "gave what is not a number"
+            raise UserError(f"meter {name}: channel {channel} {what} in {seconds:g} s")
+        means[channel] = Mean(
+            quantities[channel], float(samples.mean()), uncertainty_of_mean(samples), len(samples)
+        )
+    return means, instrument
+
+
+def uncertainty_of_mean(samples: np.ndarray) -> float:
+    """Standard uncertainty (Type A) of the mean of `samples` (n,), from the means of consecutive blocks.
+
+    GUM (JCGM 100:2008) 4.2, on block means, since neighbouring samples share drift and hum. nan for one
+    sample.
+    """
+    if len(samples) < 2:
+        return math.nan
+    blocks = np.array([part.mean() for part in np.array_split(samples, min(BLOCKS, len(samples)))])
+    return float(blocks.std(ddof=1) / math.sqrt(len(blocks)))
+
+
+def _srcap() -> str:
+    path = paths.program("srcap")
+    if not path.exists():
+        raise UserError(f"{paths.short(path)}: not built; 'make build' builds it")
+    return str(path)
+
+
+def _last_words(stderr: bytes) -> str:
+    lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1].removeprefix("srcap: ") if lines else "srcap ended and said nothing"

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The power tap's own commands (firmware/power_tap/PROTOCOL.md, "Native"): switch rails, ask how long one
+held up.
+
+They go over a connection of their own, beside the one that powerd streams from: `control` of the meter where
+the inventory has it, else a second connection to the meter's TCP port.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import time
+import tty
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.model import Lab, Meter, Rail
+
+ANSWER_SECONDS = 5.0
+FIRST_RAIL = {"A": 1, "B": 3}  # of the tap's two instruments
+
+
+@dataclass(frozen=True)
+class HoldUp:
+    """A rail after a cut. `state`: "NONE" (never cut, or on again), "RUNNING" or "DONE".
+
+    `seconds` from the cut until the volts were at `threshold_volts` or below (so far, while RUNNING);
+    `volts` before the cut.
+    """
+
+    state: str
+    seconds: float | None = None
+    volts: float | None = None
+    threshold_volts: float | None = None
+
+
+class TapPort:
+    """One connection to a tap; `name` is what errors call it."""
+
+    def __init__(self, connection: str, name: str) -> None:
+        self.name = f"{name} ({connection})"
+        self._socket: socket.socket | None = None
+        try:
+            if connection.startswith("/dev/"):
+                self._file = os.open(connection, os.O_RDWR | os.O_NOCTTY)
+                tty.setraw(self._file)
+            else:
+                _, host, port = connection.split("/")
+                self._socket = socket.create_connection((host, int(port)), ANSWER_SECONDS)
+                self._file = self._socket.fileno()
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.name}: the tap does not answer: {error}") from None
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._socket:
+            self._socket.close()
+        else:
+            os.close(self._file)
+
+    def ask(self, commands: str) -> str:
+        """The reply to a line of commands with at least one query. Raises UserError where none comes."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        reply = b""
+        try:
+            os.write(self._file, commands.encode() + b"\n")
+            while not reply.endswith(b"\n"):
+                left = max(0.0, deadline - time.monotonic())
+                if not select.select([self._file], [], [], left)[0]:
+                    raise TimeoutError(f"no answer within {ANSWER_SECONDS:g} s")
+                part = os.read(self._file, 4096)
+                if not part:
+                    raise ConnectionError("closed")
+                reply += part
+        except OSError as error:
+            raise UserError(f"{self.name}: {commands}: {error}") from None
+        return reply.decode("ascii", "replace").strip()
+
+    def query(self, command: str) -> str:
+        """The reply to one query; a refusal by the tap is a UserError with the tap's words."""
+        *replies, error = self.ask(f"*CLS;{command};:SYST:ERR?").split(";")
+        if not error.startswith("0,") or len(replies) != 1:
+            raise UserError(f"{self.name}: {command}: {error}")
+        return replies[0]
+
+
+@contextlib.contextmanager
+def control(lab: Lab, meter: str) -> Iterator[tuple[TapPort, int]]:
+    """A connection to a meter's tap for its native commands, and the tap's number of the rail on CH1, CH2."""
+    from joulerig.virtuallab import lab as virtuallab
+
+    spec = _tap(lab, meter)
+    port = TapPort(spec.control.connection if spec.control else virtuallab.connection(lab, meter), meter)
+    try:
+        if spec.control:
+            yield port, spec.control.first_rail
+            return
+        serial = port.query("*IDN?").split(",")[2]
+        if serial[-2:-1] != "-" or serial[-1] not in FIRST_RAIL:
+            raise UserError(f"{port.name}: serial {serial!r}: is no instrument of a power tap")
+        yield port, FIRST_RAIL[serial[-1]]
+    finally:
+        port.close()
+
+
+def _tap(lab: Lab, meter: str) -> Meter:
+    spec = lab.controller.meters[meter]
+    if spec.driver != "hameg-hmo":
+        raise UserError(f"meter {meter}: {spec.driver} has no switch; allowed: a power tap (hameg-hmo)")
+    if not spec.control and spec.connection and spec.connection.startswith("/dev/"):
+        raise UserError(
+            f"meters.{meter}.control: missing; powerd has {spec.connection}: name the tap's other serial port"
+        )
+    return spec
+
+
+def _number(first: int, rail: Rail) -> int:
+    return first + (rail.volts not in ("CH1", "CH2"))
+
+
+def switch(lab: Lab, rail: Rail, on: bool) -> int:
+    """Switches a rail of a drive. The number of the sample of the tap in which it was switched."""
+    with control(lab, rail.meter) as (port, first):
+        number = _number(first, rail)
+        command = f"TAP:OUTP{number} {'ON' if on else 'OFF'};:TAP:OUTP{number}?"
+        if port.query(command) != str(int(on)):
+            raise UserError(f"{port.name}: rail {number} does not switch {'on' if on else 'off'}")
+        return int(port.query(f"TAP:OUTP{number}:CUT?"))
+
+
+def is_on(lab: Lab, rail: Rail) -> bool:
+    """Whether a rail is on, as the tap's hardware says."""
+    with control(lab, rail.meter) as (port, first):
+        return port.query(f"TAP:OUTP{_number(first, rail)}?") == "1"
+
+
+def hold_up(lab: Lab, rail: Rail) -> HoldUp:
+    """How long a rail held up since it was last switched off."""
+    with control(lab, rail.meter) as (port, first):
+        state, *figures = port.query(f"TAP:HOLD{_number(first, rail)}?").split(",")
+    return HoldUp(state, *(float(figure) for figure in figures))
+
+
+def switch_drive(lab: Lab, host: str, drive: str, on: bool) -> dict[str, int]:
+    """Switches all rails of a drive, or of an array's members, one after the other.
+
+    By "drive/rail": the number of the sample in which it was switched. Raises UserError where one is not
+    behind a tap, before any is switched.
+    """
+    rails = lab.rails_of(host, drive)
+    if not rails:
+        raise UserError(f"{host}/{drive}: has no rail that a tap could switch")
+    for _, _, rail in rails:
+        _tap(lab, rail.meter)
+    return {f"{member}/{name}": switch(lab, rail, on) for member, name, rail in rails}

@@ -1,0 +1,589 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab: test hosts, drives, meters and controller, as `inventory.ini` and `host_vars/` describe them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.lab import meters
+from joulerig.rig.lab.meters.family import Accuracy, Samples, Timing, transport
+
+DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
+# A poll meter may miss a few readings before it counts as silent.
+READINGS_OF_SILENCE = 5
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
+# Serials of drives that a test host's kernel makes, by place: its own would change from one boot to the next.
+SCSI_DEBUG = "scsi_debug-"
+E820 = "e820-"
+MIB = 1 << 20
+LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
+
+
+Url = Annotated[str, Field(pattern=r"^https?://[^/\s:]+(:\d+)?(/\S*)?$")]
+
+
+class Rail(Strict):
+    """One supply line of a drive, as channels of a meter: exactly one of volts with amps, watts, and
+    watt_hours.
+
+    `watts`: a channel of power alone; `watt_hours`: a register that the instrument itself counts up.
+    """
+
+    meter: Name
+    volts: str | None = None
+    amps: str | None = None
+    watts: str | None = None
+    watt_hours: str | None = None
+
+    @model_validator(mode="after")
+    def _one_way_to_measure_it(self) -> Rail:
+        given = [key for key in ("volts", "amps", "watts", "watt_hours") if getattr(self, key) is not None]
+        if given not in (["volts", "amps"], ["watts"], ["watt_hours"]):
+            raise ValueError(
+                f"has {' and '.join(given) or 'no channel'};"
+                " allowed: 'volts' and 'amps', or 'watts' alone, or 'watt_hours' alone"
+            )
+        return self
+
+    @property
+    def kind(self) -> str:
+        """What its channels are: "volts" (with amps), "watts" or "watt_hours"."""
+        return next(kind for kind in ("volts", "watts", "watt_hours") if getattr(self, kind) is not None)
+
+    @property
+    def channels(self) -> dict[str, str]:
+        """The channel of each quantity: {"volts": "CH1", "amps": "CH2"}."""
+        quantities = ("volts", "amps", "watts", "watt_hours")
+        return {q: getattr(self, q) for q in quantities if getattr(self, q) is not None}
+
+
+class Drive(Strict):
+    """A device under test, known by its serial (and WWN where it has one) and its size."""
+
+    interface: Literal["nvme", "sata-ssd", "hdd", "nvdimm", "ram"]
+    serial: Annotated[str, Field(min_length=4, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")]
+    wwn: Annotated[str, Field(pattern=r"^(eui|naa|t10|uuid|nvme)\.[0-9a-zA-Z.-]+$")] | None = None
+    size_bytes: PositiveInt
+    plp: bool = False
+    rails: dict[Name, Rail] = {}
+    profile: Name | None = None
+    description: str = ""
+
+    def declared_as(self, name: str) -> dict[str, Any]:
+        """What a test host must know of the drive `name` to find it and to tell it from others."""
+        return {"name": name, **self.model_dump(include={"interface", "serial", "wwn", "size_bytes"})}
+
+    @property
+    def of_memory(self) -> bool:
+        """Whether it is memory of its test host: nothing that could be plugged in elsewhere, and no twin."""
+        return self.interface in ("nvdimm", "ram") or self.serial.startswith(SCSI_DEBUG)
+
+    @property
+    def emulated_by(self) -> str:
+        """What plays this drive on a host that has none: "scsi_debug", "memmap", or empty."""
+        if self.serial.startswith(SCSI_DEBUG):
+            return "scsi_debug"
+        return "memmap" if self.interface == "nvdimm" and self.serial.startswith(E820) else ""
+
+
+class Emulated(Strict):
+    """Hard disks that the kernel makes of memory, one for each drive with the serial scsi_debug-0, -1, ...
+
+    They serve one request at a time, each in `access_milliseconds`, whatever it asks for.
+    """
+
+    by: Literal["scsi_debug"] = "scsi_debug"
+    access_milliseconds: Annotated[float, Field(ge=0.01, le=1000)] = 8.0
+
+
+class Array(Strict):
+    """An md array of drives of the same host; its energy is the sum over its members' rails."""
+
+    level: Literal["raid0", "raid5", "raid6", "raid10"]
+    members: Annotated[list[Name], Field(min_length=2)]
+    chunk_kib: PositiveInt = 64
+
+
+Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
+
+
+class VirtualHost(Strict):
+    """What a virtual test host is made of; `guest_packages`: of Debian, beside what provisioning installs.
+
+    It has no network to get them from, and all hosts of a lab share an image, with what any of them wants.
+    """
+
+    cpus: PositiveInt = 2
+    memory_mb: Annotated[int, Field(ge=512)] = 2048
+    guest_packages: list[Package] = []
+
+
+class TestHost(Strict):
+    """A machine under test: its drives and arrays.
+
+    `virtual` is set for a host of the virtual lab; `controller_address` is the controller as this host
+    sees it; `nvdimm_memmap` (size!start) has the kernel give ordinary memory as an NVDIMM; `emulated` has it
+    make hard disks.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    drives: dict[Name, Drive]
+    arrays: dict[Name, Array] = {}
+    virtual: VirtualHost | None = None
+    controller_address: Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")]
+    nvdimm_memmap: Annotated[str, Field(pattern=r"^\d+[KMGT]?!\d+[KMGT]?$")] | None = None
+    emulated: Emulated | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TestHost:
+        serials: dict[str, str] = {}
+        for name, drive in self.drives.items():
+            if drive.serial in serials:
+                raise ValueError(
+                    f"drives.{name}.serial: {drive.serial!r} is already that of {serials[drive.serial]!r};"
+                    " a serial belongs to one drive"
+                )
+            serials[drive.serial] = name
+            if self.virtual and not drive.of_memory and not drive.profile:
+                raise ValueError(f"drives.{name}.profile: missing; a virtual host's drive needs a profile")
+        member_of: dict[str, str] = {}
+        for name, array in self.arrays.items():
+            for member in array.members:
+                if member not in self.drives:
+                    raise ValueError(
+                        f"arrays.{name}.members: {member!r} is no drive of this host;"
+                        f" allowed: {', '.join(self.drives)}"
+                    )
+                if self.drives[member].interface in ("nvdimm", "ram"):
+                    what = {"nvdimm": "an NVDIMM", "ram": "a RAM block device"}
+                    raise ValueError(
+                        f"arrays.{name}.members: {member!r} is {what[self.drives[member].interface]};"
+                        " allowed: other drives"
+                    )
+                if member in member_of:
+                    raise ValueError(
+                        f"arrays.{name}.members: {member!r} is already a member of {member_of[member]};"
+                        " a drive belongs to one array, once"
+                    )
+                member_of[member] = name
+            if len(array.members) < LEAST_MEMBERS[array.level]:
+                raise ValueError(
+                    f"arrays.{name}.members: {len(array.members)} drives;"
+                    f" {array.level} needs at least {LEAST_MEMBERS[array.level]}"
+                )
+        nvdimms = [name for name, drive in self.drives.items() if drive.interface == "nvdimm"]
+        if len(nvdimms) > 1:
+            raise ValueError(f"drives: {', '.join(nvdimms)}: NVDIMMs; one of them is allowed on a host")
+        if self.nvdimm_memmap:
+            size, start = (_memory(part) for part in self.nvdimm_memmap.split("!"))
+            made = {(d.serial, d.size_bytes) for d in self.drives.values() if d.interface == "nvdimm"}
+            if made != {(f"{E820}{start:#x}", size)}:
+                raise ValueError(
+                    f"nvdimm_memmap: {self.nvdimm_memmap!r} makes an NVDIMM that no drive declares;"
+                    f" its serial is {E820}{start:#x}, its size_bytes {size}"
+                )
+        _check_made_by_kernel(self)
+        if shared := set(self.arrays) & set(self.drives):
+            raise ValueError(f"arrays.{min(shared)}: the name is already that of a drive")
+        return self
+
+
+def _check_made_by_kernel(host: TestHost) -> None:
+    """A RAM block device is brd's first; emulated disks are scsi_debug's, numbered from 0, of one size."""
+    for name, drive in host.drives.items():
+        if (drive.interface == "ram") != (drive.serial == "ram0"):
+            raise ValueError(
+                f"drives.{name}.serial: {drive.serial!r}, interface {drive.interface!r};"
+                " allowed: the serial 'ram0' for interface 'ram', and for it alone"
+            )
+        if drive.interface == "ram" and drive.size_bytes % MIB:
+            raise ValueError(f"drives.{name}.size_bytes: {drive.size_bytes}; allowed: whole MiB")
+    disks = {n: d for n, d in host.drives.items() if d.serial.startswith(SCSI_DEBUG)}
+    if not host.emulated:
+        if disks:
+            raise ValueError(
+                f"emulated: missing; it says how drives.{next(iter(disks))}, an emulated disk, is made"
+            )
+        return
+    wanted = [f"{SCSI_DEBUG}{number}" for number in range(len(disks))]
+    if not disks or sorted(d.serial for d in disks.values()) != sorted(wanted):
+        found = ", ".join(d.serial for d in disks.values()) or "none"
+        raise ValueError(
+            f"emulated: drives' serials are {found}; allowed: {SCSI_DEBUG}0, {SCSI_DEBUG}1 and so on"
+        )
+    sizes = {d.size_bytes for d in disks.values()}
+    for name, drive in disks.items():
+        if drive.interface != "hdd":
+            raise ValueError(f"drives.{name}.interface: {drive.interface!r} with emulated; allowed: 'hdd'")
+        if len(sizes) > 1 or drive.size_bytes % MIB:
+            raise ValueError(
+                f"drives.{name}.size_bytes: {drive.size_bytes}; allowed: whole MiB,"
+                " the same for all emulated disks"
+            )
+
+
+def _memory(text: str) -> int:
+    """Bytes of a size as the kernel's command line writes it: 4G, 512M, 65536."""
+    return int(text.rstrip("KMGT")) * 1024 ** " KMGT".find(text[-1] if text[-1] in "KMGT" else " ")
+
+
+class VirtualPort(Strict):
+    """A port of a virtual power tap: port a measures its rails 1 and 2, port b its rails 3 and 4.
+
+    `drop_blocks` makes it a broken one: the part of its 20 ms blocks of samples that it loses without a word.
+    """
+
+    tap: Name
+    port: Literal["a", "b"]
+    drop_blocks: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+
+
+class TapControl(Strict):
+    """Where a power tap takes its own commands while powerd has its streaming port.
+
+    `first_rail`: the tap's number of the rail on the meter's CH1, CH2.
+    """
+
+    connection: Annotated[str, Field(pattern=r"^(tcp-raw/[^/\s]+/\d+|/dev/[^/\s]+)$")]
+    first_rail: Literal[1, 3]
+
+
+class Meter(Strict):
+    """A sigrok device. `connection` is libsigrok's conn; a port of a virtual tap has `virtual` instead.
+
+    `driver`: libsigrok's name; rig/lab/meters has a file for each that this rig has been checked with, whose
+    values stand for what is left out here. `options`: more of the driver's scan options; `set`: settings by
+    libsigrok's key, made before the capture. `timing`: "stream" has a sample clock of its own, "poll" only
+    times of arrival.
+    `sample_rate_hz`: samples, or of "poll" readings, of each channel per second. `serial`: the instrument's,
+    where it does not tell. `accuracy`: its class, by quantity, or the name of a published one.
+    """
+
+    driver: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    # libsigrok separates options by colons, so a value cannot hold one.
+    connection: Annotated[str, Field(pattern=r"^[^:\s]+$")] | None = None
+    serialcomm: Annotated[str, Field(pattern=r"^\d+/[5-8][neo][12](/[^:\s]*)?$")] | None = None
+    options: dict[
+        Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[str, Field(pattern=r"^[^:\s]+$")]
+    ] = {}
+    virtual: VirtualPort | None = None
+    control: TapControl | None = None
+    timing: Timing | None = None
+    sample_rate_hz: PositiveFloat | None = None
+    samples: Samples | None = None
+    silence_seconds: Annotated[float, Field(ge=0.2, le=3600)] | None = None
+    set: dict[str, str] = {}
+    serial: str | None = None
+    accuracy: dict[Literal["volts", "amps", "watts"], Accuracy] = {}
+    description: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_its_family(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("driver"), str):
+            return data
+        family = meters.family(data["driver"])
+        known = {"timing": family.timing, "samples": family.samples}
+        if family.silence_seconds != DEFAULT_SILENCE_SECONDS:
+            known["silence_seconds"] = family.silence_seconds
+        given = {key: value for key, value in data.items() if value is not None}
+        if isinstance(name := given.get("accuracy"), str):
+            if name not in meters.ACCURACY:
+                raise ValueError(
+                    f"accuracy: {name!r} is unknown; allowed: {', '.join(meters.ACCURACY)},"
+                    " or a mapping by volts, amps, watts"
+                )
+            given["accuracy"] = meters.ACCURACY[name]
+        return {**known, **given}
+
+    @model_validator(mode="after")
+    def _as_its_family_allows(self) -> Meter:
+        family = meters.family(self.driver)
+        if self.driver not in meters.FAMILIES:
+            there = meters.other.drivers()
+            if there and self.driver not in there:
+                raise ValueError(
+                    f"driver: {self.driver!r} is no driver of this libsigrok;"
+                    f" allowed: {', '.join(meters.FAMILIES)}, or another that 'sigrok-cli -L' lists"
+                )
+            for key in ("timing", "sample_rate_hz"):
+                if getattr(self, key) is None:
+                    raise ValueError(
+                        f"{key}: missing; driver {self.driver!r} is not one that the rig knows it of"
+                    )
+        if self.virtual and self.driver != "hameg-hmo":
+            raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks hameg-hmo; allowed: hameg-hmo")
+        if self.control and self.driver != "hameg-hmo":
+            raise ValueError(f"control: is a power tap's; driver {self.driver} has no switch")
+        if self.timing == "stream" and family.timing == "poll":
+            raise ValueError(f"timing: 'stream': {self.driver} tells of no sample clock; allowed: 'poll'")
+        return self
+
+    @model_validator(mode="after")
+    def _one_way_to_reach_it(self) -> Meter:
+        allowed = meters.family(self.driver).transports
+        if not allowed:
+            if self.connection or self.virtual:
+                raise ValueError(
+                    f"connection: {self.connection!r}: driver {self.driver} has none; leave it out"
+                )
+        elif (self.connection is None) == (self.virtual is None):
+            raise ValueError("needs exactly one of 'connection' and 'virtual'")
+        if self.connection and self.connection.startswith("/dev/") and self.connection.count("/") > 2:
+            raise ValueError(
+                f"connection: {self.connection!r} is a link, which libserialport does not follow;"
+                " allowed: the kernel's own name, such as /dev/ttyACM0"
+            )
+        if self.connection and "any" not in allowed and transport(self.connection) not in allowed:
+            ways = {"serial": "/dev/ttyUSB0", "usbtmc": "usbtmc/BUS.ADDRESS"}
+            examples = ", ".join(ways.get(way, f"{way}/HOST/PORT") for way in allowed)
+            raise ValueError(
+                f"connection: {self.connection!r}: driver {self.driver} is not reached that way;"
+                f" allowed: {examples}"
+            )
+        if self.serialcomm and self.connection and self.connection.startswith("tcp"):
+            raise ValueError("serialcomm: is of serial lines; 'connection' is not one")
+        return self
+
+
+class Influx(Strict):
+    """InfluxDB. Without `url` the rig starts Debian's influxd as the user's own process."""
+
+    url: Url | None = None
+    url_from_hosts: Url | None = None
+    database: Name = "joulerig"
+    username: str = "joulerig"
+    token_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _token_with_url(self) -> Influx:
+        if self.url and not self.token_file:
+            raise ValueError(
+                "token_file: missing; with 'url' it names the file that holds the token or password"
+            )
+        return self
+
+
+class Controller(Strict):
+    """The machine that drives the lab: its meters, InfluxDB, and how often power points are stored."""
+
+    influxdb: Influx = Influx()
+    meters: dict[Name, Meter] = {}
+    points_per_second: Annotated[int, Field(ge=1, le=1000)] = 100
+    clock_listen: str = "127.0.0.1:0"
+
+    @field_validator("clock_listen")
+    @classmethod
+    def _address_and_port(cls, value: str) -> str:
+        address, _, port = value.rpartition(":")
+        if not address or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"{value!r} is not ADDRESS:PORT; port 0 picks a free one")
+        return value
+
+
+class Lab(Strict):
+    """Everything the inventory describes. `hosts` by name, in the inventory's order."""
+
+    inventory: Path
+    controller: Controller
+    hosts: dict[Name, TestHost]
+
+    @property
+    def virtual(self) -> bool:
+        return any(host.virtual for host in self.hosts.values())
+
+    def rails_of(self, host: str, *names: str) -> list[tuple[str, str, Rail]]:
+        """(drive, rail name, rail) of these drives, and of all members of those that are arrays."""
+        drives = self.hosts[host].drives
+        return [
+            (m, name, rail) for m in self.members_of(host, *names) for name, rail in drives[m].rails.items()
+        ]
+
+    def channels_of(self, meter: str) -> dict[str, str]:
+        """Quantity (volts, amps, watts, watt_hours) of each channel of `meter` that measures a rail."""
+        rails = (
+            r for host in self.hosts.values() for drive in host.drives.values() for r in drive.rails.values()
+        )
+        return {ch: quantity for r in rails if r.meter == meter for quantity, ch in r.channels.items()}
+
+    def members_of(self, host: str, *names: str) -> list[str]:
+        """The drives that these are made of: themselves, or an array's members."""
+        arrays = self.hosts[host].arrays
+        return [m for name in names for m in (arrays[name].members if name in arrays else [name])]
+
+
+def load(inventory: Path | None = None) -> Lab:
+    """The lab that `inventory` (default: the checkout's, or JOULERIG_INVENTORY) describes.
+
+    Variables are found as Ansible finds them (host_vars, group_vars, inventory). Raises UserError.
+    """
+    from ansible.errors import AnsibleError
+    from ansible.inventory.manager import InventoryManager
+    from ansible.parsing.dataloader import DataLoader
+    from ansible.vars.manager import VariableManager
+
+    inventory = inventory or paths.inventory()
+    if not inventory.is_file():
+        raise UserError(f"{inventory}: no such inventory; JOULERIG_INVENTORY or --inventory names one")
+    try:
+        loader = DataLoader()
+        # Else host_vars/ of the working directory would overrule those beside the inventory.
+        loader.set_basedir(str(inventory.parent))
+        manager = InventoryManager(loader=loader, sources=[str(inventory)])
+        variables = VariableManager(loader=loader, inventory=manager)
+        groups = manager.get_groups_dict()
+        for group in ("controller", "test_hosts"):
+            if not groups.get(group):
+                raise UserError(
+                    f"{paths.short(inventory)}: group [{group}] has no host; it needs at least one"
+                )
+        if len(groups["controller"]) != 1:
+            raise UserError(
+                f"{paths.short(inventory)}: group [controller]: {groups['controller']}: one host is allowed"
+            )
+        controller_name = groups["controller"][0]
+        of = {
+            name: variables.get_vars(host=manager.get_host(name))
+            for name in [controller_name, *groups["test_hosts"]]
+        }
+    except AnsibleError as error:
+        where = _origin(error) or paths.short(inventory)
+        raise UserError(f"{where}: {' '.join(str(error).split())}") from None
+    controller = validate(
+        Controller, _ours(of[controller_name], Controller), _file(inventory, controller_name)
+    )
+    hosts = {
+        name: validate(TestHost, _ours(of[name], TestHost), _file(inventory, name))
+        for name in groups["test_hosts"]
+    }
+    lab = Lab(inventory=inventory, controller=controller, hosts=hosts)
+    _check_meters(lab)
+    lab = _with_rates(lab, _file(inventory, controller_name))
+    _check_serials(lab)
+    _check_clock(lab, _file(inventory, controller_name))
+    return lab
+
+
+def _origin(error: BaseException) -> str:
+    """FILE:LINE that Ansible complains of, as far as it says; it may say so in the error below its error."""
+    from ansible._internal._datatag._tags import Origin
+
+    for one in (error, error.__context__):
+        found = getattr(one, "obj", None)
+        origin = found if isinstance(found, Origin) else Origin.get_tag(found)
+        if origin and origin.path:
+            return f"{paths.short(Path(origin.path))}:{origin.line_num}"
+    return ""
+
+
+def _ours(variables: dict[str, Any], model: type[Strict]) -> dict[str, Any]:
+    """Those variables of a host that are the lab's, as plain data: the rest is Ansible's and the user's."""
+    from ansible.parsing.ajson import AnsibleJSONEncoder
+
+    ours = {key: value for key, value in variables.items() if key in model.model_fields}
+    return json.loads(json.dumps(ours, cls=AnsibleJSONEncoder))
+
+
+def _file(inventory: Path, host: str) -> str:
+    for suffix in (".yml", ".yaml", "/main.yml", ""):
+        path = inventory.parent / "host_vars" / f"{host}{suffix}"
+        if path.is_file():
+            return paths.short(path)
+    return f"{paths.short(inventory)}: {host}"
+
+
+def _check_serials(lab: Lab) -> None:
+    """A drive is in one host at a time. (Of memory it is known by its place: equal hosts have equal ones.)"""
+    seen: dict[str, str] = {}
+    for host, model in lab.hosts.items():
+        for name, drive in model.drives.items():
+            if drive.of_memory:
+                continue
+            if drive.serial in seen:
+                where = f"{_file(lab.inventory, host)}: drives.{name}.serial"
+                raise UserError(f"{where}: {drive.serial!r} is already that of {seen[drive.serial]}")
+            seen[drive.serial] = f"{host}/{name}"
+
+
+def _check_clock(lab: Lab, source: str) -> None:
+    physical = [name for name, host in lab.hosts.items() if not host.virtual]
+    listen = lab.controller.clock_listen
+    if physical and listen.startswith(("127.", "localhost:", "[::1]:")):
+        raise UserError(
+            f"{source}: clock_listen: {listen!r}: the physical host {physical[0]} cannot reach it;"
+            " allowed: an address of the lab's network, or 0.0.0.0, and a port"
+        )
+
+
+def _check_meters(lab: Lab) -> None:
+    taken: dict[tuple[str, str], str] = {}
+    for host, model in lab.hosts.items():
+        for drive, spec in model.drives.items():
+            for rail, wiring in spec.rails.items():
+                where = f"{_file(lab.inventory, host)}: drives.{drive}.rails.{rail}"
+                if wiring.meter not in lab.controller.meters:
+                    allowed = ", ".join(lab.controller.meters) or "none is declared"
+                    raise UserError(
+                        f"{where}.meter: {wiring.meter!r} is no meter of the controller; allowed: {allowed}"
+                    )
+                driver = lab.controller.meters[wiring.meter].driver
+                family = meters.family(driver)
+                if why := family.refuse_rail(wiring.kind):
+                    raise UserError(f"{where}.{wiring.kind}: {wiring.meter} ({driver}) {why}")
+                if wiring.kind == "watt_hours" and lab.controller.meters[wiring.meter].timing != "poll":
+                    raise UserError(
+                        f"{where}.watt_hours: {wiring.meter} is a 'stream'; a register needs timing: poll"
+                    )
+                for quantity, channel in wiring.channels.items():
+                    if family.channels and not family.channels.fullmatch(channel):
+                        raise UserError(
+                            f"{where}.{quantity}: {channel!r}: {driver} has no such channel;"
+                            f" allowed: {family.channels_text}"
+                        )
+                    first = taken.setdefault((wiring.meter, channel), f"{host}/{drive}/{rail}")
+                    if first != f"{host}/{drive}/{rail}":
+                        raise UserError(
+                            f"{where}: channel {channel} of {wiring.meter} already measures {first}"
+                        )
+                if wiring.volts is not None and wiring.volts == wiring.amps:
+                    raise UserError(
+                        f"{where}.amps: {wiring.amps!r} is the volts channel too; they must differ"
+                    )
+
+
+def _with_rates(lab: Lab, source: str) -> Lab:
+    """`lab` with every meter's rate: what a driver reaches depends on how many channels of it are in use."""
+    settled: dict[str, Meter] = {}
+    reached: dict[str, str] = {}
+    for name, meter in lab.controller.meters.items():
+        where = f"{source}: meters.{name}"
+        if meter.connection and (first := reached.setdefault(meter.connection, name)) != name:
+            raise UserError(
+                f"{where}.connection: {meter.connection!r} is that of {first} too; they must differ"
+            )
+        family = meters.family(meter.driver)
+        channels = max(1, len(lab.channels_of(name)))
+        changes: dict[str, Any] = {}
+        rate = meter.sample_rate_hz
+        if rate is None:
+            rate = changes["sample_rate_hz"] = family.rate(channels, meter)
+        if rate is None:
+            raise UserError(f"{where}.sample_rate_hz: missing; driver {meter.driver} has no default for it")
+        fastest = family.fastest(channels, meter)
+        if fastest is not None and rate > fastest * 1.01:
+            raise UserError(
+                f"{where}.sample_rate_hz: {rate:g}: {meter.driver} cannot give {channels} channel"
+                f"{'s' if channels > 1 else ''} so often; allowed: up to {fastest:.4g}"
+            )
+        if meter.silence_seconds is None and meter.timing == "poll":
+            changes["silence_seconds"] = max(DEFAULT_SILENCE_SECONDS, READINGS_OF_SILENCE / rate)
+        settled[name] = meter.model_copy(update=changes)
+    controller = lab.controller.model_copy(update={"meters": settled})
+    return lab.model_copy(update={"controller": controller})
