@@ -80,28 +80,28 @@ test-workloads: build ## Preconditioning, and programs of others as workloads, o
 	JOULERIG_WORKLOADS=1 $(PYTEST) tests/lab/test_precondition_on_the_virtual_lab.py tests/lab/test_programs_on_the_virtual_lab.py
 
 test-powercut: build ## Power cuts at the drives' own interface: 100 over all profiles, and 50 of drives that lie
-	JOULERIG_POWER_CUTS=20 $(PYTEST) tests/virtuallab/test_power_cuts_of_twins.py
+	JOULERIG_POWER_CUTS=20 $(PYTEST) tests/integration/virtuallab/test_power_cuts_of_twins.py
 
 test-powercut-guest: build ## Power cuts of a whole virtual test host, its drives and their file systems
 	JOULERIG_POWER_CUTS=10 $(PYTEST) tests/lab/test_power_cuts_on_the_virtual_lab.py
 
 studies: build ## The short forms of the published studies on a virtual lab, their claims judged: results/bench/studies.json
-	.venv/bin/python tests/bench/studies.py
+	.venv/bin/python -m tests.bench.studies
 
 bench-agent: build ## What the host agent costs: results/bench/agent.json
-	.venv/bin/python tests/bench/bench_agent.py
+	.venv/bin/python -m tests.bench.bench_agent
 
 bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/power.json
-	.venv/bin/python tests/bench/bench_power.py
+	.venv/bin/python -m tests.bench.bench_power
 
 bench-analysis: ## What the analysis takes at scale, beside pandas: results/bench/analysis.json
-	.venv/bin/python tests/bench/bench_analysis.py
+	.venv/bin/python -m tests.bench.bench_analysis
 
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
-	.venv/bin/python tests/bench/bench_drives.py
+	.venv/bin/python -m tests.bench.bench_drives
 
 bench-workloads: build ## What the workload engine costs an operation, and how it scales: results/bench/workloads.json
-	.venv/bin/python tests/bench/bench_workloads.py
+	.venv/bin/python -m tests.bench.bench_workloads
 
 test-soak: ## Ten minutes of varmail in memory: nothing that the engine holds grows
 	JOULERIG_SOAK_SECONDS=600 tools/go test -count=1 -v -timeout 20m -run '^TestSoak$$' ./workloads/internal/engine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tests of all folders share. That this file is here lets them import the modules beside it."""
+"""What tests of all folders share."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from influxd import Influxd
+
+from tests.support.influxd import Influxd
 
 # What needs little of a processor, or only waits: `make test` runs it beside the virtual lab's own tests. The
 # others measure times or rates, and have the machine for themselves.
-BESIDE_THE_LAB = {"analysis", "ansible", "dashboard", "meters", "rig", "workloads"}
+BESIDE_THE_LAB = {"analysis", "ansible", "dashboard", "meters", "rig", "workloads"}  # of integration/
+pytest_plugins = ["tests.support.fake_host", "tests.support.lab_files"]
 TIMED = {"test_families.py"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).parts[0] in BESIDE_THE_LAB and item.path.name not in TIMED:
+        suite, subject = item.path.relative_to(here).parts[:2]
+        beside = suite == "unit" or (suite == "integration" and subject in BESIDE_THE_LAB)
+        if beside and item.path.name not in TIMED:
             item.add_marker(pytest.mark.beside)
 
 

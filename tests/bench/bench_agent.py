@@ -51,6 +51,8 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+from tests.support import ROOT
+
 DRIVES = 8
 INTERVAL_HZ = 10
 CPU_BAR_PERCENT = 0.3
@@ -328,7 +330,7 @@ def is_tmpfs(path: Path) -> bool:
 
 
 def main() -> int:
-    here = Path(__file__).resolve().parents[2]
+    here = ROOT
     parser = argparse.ArgumentParser(description="Measure what iod costs the host that it watches.")
     parser.add_argument("--iod", default=str(here / "build/iod"), help="the agent (build/iod)")
     parser.add_argument("--seconds", type=float, default=30, help="of measuring CPU and memory")

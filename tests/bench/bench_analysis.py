@@ -30,7 +30,9 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parents[2]
+from tests.support import ROOT
+
+HERE = ROOT
 REPORT_BAR_SECONDS = 30.0
 FREE_BYTES_A_SAMPLE = 24  # on the disk, more than the file takes
 RATE_HZ = 1_000_000
@@ -58,8 +60,7 @@ def build_report(place: Path, args: argparse.Namespace) -> None:
 
 
 def _build_campaign(folder: Path, runs: int) -> None:
-    sys.path.insert(0, str(HERE / "tests/analysis"))
-    import simulated_campaign
+    from tests.support import simulated_campaign
 
     simulated_campaign.build(folder, replicates=runs // CELLS, **MATRIX)
 
@@ -168,7 +169,6 @@ def main() -> int:
     parser.add_argument("--part", choices=(*PARTS, *BUILDS), help=argparse.SUPPRESS)
     parser.add_argument("--place", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    sys.path.insert(0, str(HERE))
     if args.part:
         alone(args.part, args)
         return 0

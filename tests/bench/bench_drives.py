@@ -40,18 +40,14 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "virtuallab")]
+from joulerig.virtuallab import profile
+from joulerig.virtuallab.profile import Profile
+from tests.support import ROOT
+from tests.support.drive_figures import alone_us, outermost_bytes_per_second, random_read_us
+from tests.support.nbd_load import load
+from tests.support.programs import end, wait_for
+from tests.support.twins import Twin, twin_as
 
-from drive_figures import alone_us, outermost_bytes_per_second, random_read_us  # noqa: E402
-from nbd_load import load  # noqa: E402
-from programs import end, wait_for  # noqa: E402
-from twins import Twin, twin_as  # noqa: E402
-
-from joulerig.virtuallab import profile  # noqa: E402
-from joulerig.virtuallab.profile import Profile  # noqa: E402
-
-ROOT = TESTS.parent
 BAR_IOPS = 100_000
 BAR_PERCENT = 10.0
 NEAR = 3.0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the power path costs at four channels of 1 MS/s, and whether it loses anything.
 
-Two instances of the emulated instrument (tests/collectors/emulated_hmo.py, 20 ms windows over TCP) run side
+Two instances of the emulated instrument (tests/support/emulated_hmo.py, 20 ms windows over TCP) run side
 by side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd; the other
 bare_sigrok.c, the least that a libsigrok client can do: it counts the samples and throws them away. Both run
 over the same seconds, so whatever else the machine does falls on both. CPU is the kernel's account of each
@@ -23,17 +23,14 @@ import tempfile
 import time
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "collectors")]
-
-from emulated_hmo import true_joules  # noqa: E402
-from influxd import Influxd  # noqa: E402
-from power_processes import SRCAP, Emulator, Powerd  # noqa: E402
+from tests.support import ROOT
+from tests.support.emulated_hmo import true_joules
+from tests.support.influxd import Influxd
+from tests.support.power_processes import SRCAP, Emulator, Powerd
 
 CHANNELS = 4
 RATE = 1_000_000
 BAR = 1.5
-ROOT = TESTS.parent
 
 
 def cpu_seconds(process):

@@ -27,6 +27,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.support import ROOT
+
 COST_BAR_MICROSECONDS = 2.0
 COST_THREADS = 16
 COST_CPUS = 2
@@ -76,7 +78,7 @@ def grows(rates: dict[int, float], cpus: int) -> bool:
 
 
 def main() -> int:
-    here = Path(__file__).resolve().parents[2]
+    here = ROOT
     parser = argparse.ArgumentParser(description="Measure what the workload engine costs, and how it scales.")
     parser.add_argument("--flowop", default=str(here / "build/flowop"), help="the engine (build/flowop)")
     parser.add_argument("--rounds", type=int, default=5, help="of each measurement")

@@ -17,15 +17,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from lab_driver import BIN, Lab  # noqa: E402
-
-from joulerig.analysis import studies  # noqa: E402
-from joulerig.analysis.results import folder as results  # noqa: E402
-from joulerig.analysis.studies import claims  # noqa: E402
-from joulerig.analysis.tables import comparisons  # noqa: E402
+from joulerig.analysis import studies
+from joulerig.analysis.results import folder as results
+from joulerig.analysis.studies import claims
+from joulerig.analysis.tables import comparisons
+from tests.support import ROOT
+from tests.support.lab_driver import BIN, Lab
 
 # What follows from the I/O path alone, so that the virtual lab can tell it as well as a bench.
 FROM_THE_IO_PATH = {

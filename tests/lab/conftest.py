@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from lab_driver import Lab
+
+from tests.support.lab_driver import Lab
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 import yaml
-from lab_driver import FACTORS, ROOT, Lab
 
 from joulerig.rig.common import wait
+from tests.support import ROOT
+from tests.support.lab_driver import FACTORS, Lab
 
 pytestmark = [
     pytest.mark.lab,

@@ -13,13 +13,14 @@ from collections import Counter
 
 import httpx
 import pytest
-from lab_driver import BIN, FACTORS, ROOT, Lab
-from programs import wait_for
 
 from joulerig.analysis.results import folder
 from joulerig.analysis.results.influx import Client
 from joulerig.analysis.runs import idle_baseline
 from joulerig.virtuallab import profile
+from tests.support import ROOT
+from tests.support.lab_driver import BIN, FACTORS, Lab
+from tests.support.programs import wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 

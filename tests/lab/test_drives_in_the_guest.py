@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from drive_figures import outermost_bytes_per_second, random_read_us
-from lab_driver import Lab
 
 from joulerig.virtuallab import profile
+from tests.support.drive_figures import outermost_bytes_per_second, random_read_us
+from tests.support.lab_driver import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]  # the lab may have to come up first
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 import yaml
-from lab_driver import FACTORS, ROOT, Lab
 
 from joulerig.analysis.results import waveform
+from tests.support import ROOT
+from tests.support.lab_driver import FACTORS, Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 

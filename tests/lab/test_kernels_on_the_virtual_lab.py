@@ -11,10 +11,10 @@ import os
 from typing import Any
 
 import pytest
-from lab_driver import Lab
 
 from joulerig.analysis.results import folder as results
 from joulerig.analysis.studies import mtime_interval
+from tests.support.lab_driver import Lab
 
 pytestmark = [
     pytest.mark.lab,

@@ -12,9 +12,9 @@ import os
 
 import pytest
 import yaml
-from lab_driver import ROOT
 
 from joulerig.rig.powercut import recovery
+from tests.support import ROOT
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "0"))
 # Drives that are cut together, with what is on them; those in the lab's array are not to be had.

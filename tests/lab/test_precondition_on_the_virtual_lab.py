@@ -8,9 +8,9 @@ import os
 from typing import Any
 
 import pytest
-from lab_driver import Lab
 
 from joulerig.rig.campaign.drive_record import Ledger
+from tests.support.lab_driver import Lab
 
 pytestmark = [
     pytest.mark.lab,

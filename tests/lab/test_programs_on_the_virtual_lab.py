@@ -7,7 +7,8 @@ import json
 import os
 
 import pytest
-from lab_driver import Lab
+
+from tests.support.lab_driver import Lab
 
 pytestmark = [
     pytest.mark.lab,

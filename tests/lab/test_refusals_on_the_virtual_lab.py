@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from lab_driver import FACTORS, Lab
 
 from joulerig.rig.controller import supervisor
+from tests.support.lab_driver import FACTORS, Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 

@@ -2,9 +2,9 @@
 # The monitor chips' unit tests: part of the firmware's Makefile.
 MONITORS = monitors/adm127x.c monitors/ina22x.c
 
-$(BUILD)/test_tap_monitors: monitors/tests/test_monitors.c $(MONITORS) $(wildcard monitors/*.h) ../../tests/check.h Makefile
+$(BUILD)/test_tap_monitors: monitors/tests/test_monitors.c $(MONITORS) $(wildcard monitors/*.h) ../../tests/support/check.h Makefile
 	@mkdir -p $(BUILD)
-	$(CC) $(STRICT) $(SANITIZE) -Imonitors -I../../tests -o $@ $< $(MONITORS) -lm
+	$(CC) $(STRICT) $(SANITIZE) -Imonitors -I../../tests/support -o $@ $< $(MONITORS) -lm
 
 .PHONY: test-monitors clean-monitors
 test-monitors: $(BUILD)/test_tap_monitors

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Playbooks and roles as Ansible and its linter read them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support import ROOT
+
+BIN = Path(sys.executable).parent
+PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
+TASKS = sorted((ROOT / "ansible/roles").glob("*/*/*.yml"))
+
+
+def run(*command):
+    environment = {
+        **os.environ,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+    }
+    return subprocess.run(list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("inventory", ["inventory.ini", "inventory.example-bench.ini"])
+def test_every_playbook_is_in_order(inventory):
+    done = run(BIN / "ansible-playbook", "-i", inventory, "--syntax-check", *PLAYBOOKS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("playbook: ") == len(PLAYBOOKS)
+    assert "WARNING" not in done.stderr
+
+
+def test_the_linter_has_nothing_to_say():
+    done = run(BIN / "ansible-lint", "--offline", "--nocolor", "playbooks", "ansible/roles")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_module_and_role_that_is_used_exists():
+    modules = {path.stem for path in (ROOT / "ansible/modules").glob("*.py")}
+    modules |= {path.stem for path in (ROOT / "ansible/action_plugins").glob("*.py")}
+    used = {
+        word.strip(" -:")
+        for path in [*PLAYBOOKS, *TASKS]
+        for word in path.read_text().split()
+        if word.startswith("joulerig_")
+    }
+    used = {word for word in used if word.isidentifier()}
+    assert used <= modules
+    called = {
+        "joulerig_run",
+        "joulerig_precondition",
+        "joulerig_powercut",
+        "joulerig_kernel",
+    }  # by action plugins
+    assert modules - used == called
+
+
+@pytest.mark.parametrize("path", TASKS, ids=lambda path: "/".join(path.parts[-3:]))
+def test_modules_of_ansible_are_named_in_full(path):
+    """And none is of a collection that ansible-core does not bring."""
+    tasks = yaml.safe_load(path.read_text())
+    for task in (
+        tasks if (isinstance(tasks, list) and "tasks" in path.parts) or "handlers" in path.parts else []
+    ):
+        [module] = [key for key in task if "." in key or key.startswith("joulerig_")]
+        assert module.startswith(("ansible.builtin.", "joulerig_"))
+
+
+@pytest.mark.parametrize(
+    "module", sorted((ROOT / "ansible/modules").glob("*.py")), ids=lambda path: path.stem
+)
+def test_every_module_documents_all_its_options(module):
+    done = run(
+        BIN / "ansible-doc", "--module-path", "ansible/modules", "--json", "--type", "module", module.stem
+    )
+    assert done.returncode == 0, done.stderr
+    documented = set(yaml.safe_load(done.stdout)[module.stem]["doc"]["options"])
+    text = module.read_text()
+    specified = {
+        line.split('"')[1] for line in text.splitlines() if line.strip().startswith('"') and '{"type"' in line
+    }
+    specified |= {"drives"} if 'argument_spec={"drives"' in text else set()
+    specified |= {"nvdimm"} if 'argument_spec={"nvdimm"' in text else set()
+    assert documented == specified

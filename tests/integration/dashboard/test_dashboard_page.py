@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The page as a person sees it: Debian's Chromium, the real server, a real InfluxDB fed live."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.support.dashboard_feed import RAILS, Feed
+from tests.support.dashboard_journal import QUESTION, WritableJournal
+from tests.support.dashboard_page import launch, wait_for
+from tests.support.dashboard_powerd import Powerd, meter
+from tests.support.dashboard_server import Dashboard
+from tests.support.influxd import Influxd
+
+SECOND = 1_000_000_000
+NAME = "demo-20261120-201500"
+BEST = "td.ai-cell.best"
+
+
+@dataclass
+class Lab:
+    """All that stands behind the page."""
+
+    influxd: Influxd
+    feed: Feed
+    powerd: Powerd
+    dashboard: Dashboard
+    journals: list[WritableJournal] = field(default_factory=list)
+
+    def journal(self, campaign: str = NAME, created_ns: int | None = None, **more: Any) -> WritableJournal:
+        journal = WritableJournal(self.dashboard.results, campaign, created_ns or time.time_ns(), **more)
+        self.journals.append(journal)
+        return journal
+
+
+@pytest.fixture
+def lab(influxd: Influxd, tmp_path: Path) -> Iterator[Lab]:
+    dashboard = Dashboard(tmp_path, influxd.url)
+    feed = Feed(influxd.write, noise=False)
+    powerd = Powerd(dashboard.socket, [meter(name) for name in sorted({rail[2] for rail in RAILS})])
+    lab = Lab(influxd, feed, powerd, dashboard)
+    feed.backfill(5)
+    feed.start()
+    try:
+        dashboard.start()
+        yield lab
+        assert "Traceback" not in dashboard.log(), dashboard.log()
+    finally:
+        dashboard.stop()
+        feed.stop()
+        powerd.stop()
+        for journal in lab.journals:
+            journal.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    requests: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("websocket", lambda socket: requests.append(socket.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    if folder := os.environ.get("DASHBOARD_SCREENSHOTS"):
+        page.screenshot(
+            path=Path(folder) / f"{os.environ['PYTEST_CURRENT_TEST'].split('::')[1].split(' ')[0]}.png"
+        )
+    page.close()
+    assert requests
+    assert {urlsplit(url).hostname for url in requests} == {"127.0.0.1"}
+    assert errors == []
+
+
+def number(page: Page, selector: str) -> float:
+    text = page.locator(selector).inner_text()
+    return float(text) if text != "–" else float("nan")
+
+
+def test_watts_and_rates_are_those_that_were_written(lab: Lab, page: Page):
+    lab.feed.loaded.add("nvme-plp")
+    page.goto(lab.dashboard.url)
+    plp = '.card[data-drive="nvme-plp"]'
+    expect(page.locator(f"{plp} .total")).to_have_text("9.00", timeout=15000)
+    expect(page.locator(f"{plp} .watts")).to_have_text("9.000")
+    expect(page.locator('.card[data-drive="hdd-1"] .total')).to_have_text("4.70")
+    expect(page.locator('.card[data-drive="hdd-1"] .rail')).to_have_text(["5v", "12v"])
+    assert page.locator(".card").count() == 7
+    row = page.locator('#drives tr[data-drive="nvme-plp"] td')
+    expect(row).to_have_text(["9.00", "0", "1000", "1000", "0", "4.10"], timeout=15000)
+    expect(page.locator('#drives tr[data-drive="nvdimm"] td').first).to_have_text("–")  # no rail: no watts
+    drawn = page.evaluate(
+        """() => { const c = document.querySelector('.card[data-drive="nvme-plp"] canvas');
+        const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        return new Set(new Uint32Array(d.buffer)).size }"""
+    )
+    assert drawn > 10, "the chart is empty"
+
+
+def test_frames_go_on_and_none_is_lost(lab: Lab, page: Page):
+    page.goto(lab.dashboard.url)
+    wait_for(page, "window.rigStats?.frames > 2")
+    before = page.evaluate("rigStats")
+    page.wait_for_timeout(3000)
+    after = page.evaluate("rigStats")
+    assert 9 <= after["frames"] - before["frames"] <= 15
+    assert after["last_seq"] - before["last_seq"] == after["frames"] - before["frames"]
+    assert (after["drops"], after["dropped_by_server"], after["reconnects"]) == (0, 0, 0)
+
+
+def test_a_campaign_appears_runs_and_fills_its_table(lab: Lab, page: Page):
+    page.goto(lab.dashboard.url)
+    expect(page.locator("#notices")).to_contain_text("No campaign yet")
+    expect(page.locator("#virtual")).to_be_hidden()
+
+    began = time.time_ns()
+    journal = lab.journal()
+    runs = journal.plan(replicates=2)
+    expect(page.locator("#campaign-name")).to_have_text("demo")
+    expect(page.locator("#question")).to_have_text(QUESTION)
+    expect(page.locator("#virtual")).to_be_visible()
+    expect(page.locator("#campaign-state")).to_contain_text("planned")
+    expect(page.locator("#notices")).not_to_contain_text("No campaign")
+    expect(page.locator("#queue .run")).to_have_count(8)
+
+    journal.begin(runs[0], began)
+    for phase, start, end in (("prepare", -6, -4), ("workload", -4, None)):
+        lab.feed.phase(runs[0], "nvme-plp", phase, began + start * SECOND, end and began + end * SECOND)
+    expect(page.locator(".host .cell")).to_have_text("nvme-plp/ext4/none/randwrite-fsync")
+    expect(page.locator(".host .run-id")).to_contain_text(runs[0])
+    current = page.locator('.phases [aria-current="step"]')
+    expect(current.locator(".phase-name")).to_have_text("workload")
+    expect(page.locator(".phases .phase-prepare")).to_contain_text("2.0 s", timeout=10000)
+    wait_for(page, "parseFloat(document.querySelector('[aria-current=step] .phase-time').textContent) > 4")
+    expect(page.locator('.card[data-drive="nvme-plp"]')).to_have_class("card busy")
+    expect(page.locator(f'[data-run="{runs[0]}"] .status')).to_have_text("running")
+    expect(page.locator(BEST)).to_have_count(0)
+
+    journal.end(runs[0], began + 30 * SECOND, ops=20000, joules=100.0)
+    expect(page.locator(BEST)).to_contain_text("★200")
+    expect(page.locator(BEST)).to_contain_text("n 1/2")
+    assert page.locator(BEST).get_attribute("data-filesystem") == "ext4"
+    expect(page.locator("#done")).to_have_text("1")
+    expect(page.locator("#eta")).to_have_text(re.compile(r"^3:\d\d$"))  # seven runs of 30 s
+    journal.end(runs[1], began, "partial", "meter tap1a fell silent", ops=20000)
+    row = page.locator(f'[data-run="{runs[1]}"]')
+    expect(row.locator(".status")).to_have_text("partial")
+    expect(row.locator(".symbol")).to_have_text("◐")
+    expect(row.locator(".reason")).to_have_text("meter tap1a fell silent")
+    expect(page.locator('td[data-filesystem="ext4"][data-scheduler="bfq"]')).to_contain_text("◐1")
+    page.get_by_role("button", name="MB/J").click()
+    expect(page.locator(BEST)).to_contain_text("0.819")
+    journal.finish(began + 60 * SECOND)
+    expect(page.locator("#campaign-state")).to_contain_text("finished")
+
+
+def test_a_drive_on_its_way_into_a_steady_state(lab: Lab, page: Page):
+    journal = lab.journal()
+    run, *_ = journal.plan()
+    began = time.time_ns() - 30 * SECOND
+    journal.begin(run, began)
+    most = {"at_most_seconds": 400.0, "at_most_rounds": 8}
+    journal.event("note", began, run, precondition="begun", why="never preconditioned", **most)
+    for phase, start, end in (("purge", 0, 1), ("fill", 1, 20), ("rounds", 20, None)):
+        lab.feed.phase(run, "nvme-plp", phase, began + start * SECOND, end and began + end * SECOND)
+    for number in (1, 2):
+        end = began + (25 + number) * SECOND
+        lab.influxd.write(
+            f"precondition,run={run},host=vhost1,drive=nvme-plp number={number}i,at_most=8i,"
+            f"ops={60000 // number**2}i,start_ns={end - SECOND}i,end_ns={end}i {end}"
+        )
+    page.goto(lab.dashboard.url)
+    panel = page.locator(".settling")
+    expect(panel.locator("p")).to_have_text(
+        re.compile(r"^preconditioning · round 3 of at most 8 · at most [56]:\d\d left$"), timeout=15000
+    )
+    expect(panel.locator("tbody tr td:nth-child(2)")).to_have_text(["60.0 k", "15.0 k"])
+    expect(page.locator(".phases .phase-name")).to_have_text(["purge", "fill", "rounds"])
+    expect(page.locator('.phases [aria-current="step"] .phase-name')).to_have_text("rounds")
+    journal.event("note", time.time_ns(), run, precondition="ended", steady=True, reason="steady at round 7")
+    expect(panel).to_be_hidden()
+    expect(page.locator(".phases .phase-name").first).to_have_text("prepare")
+
+
+def test_time_left_is_at_most_so_long_while_rounds_are_open_ended(lab: Lab, page: Page):
+    journal = lab.journal()
+    first, second, *_ = journal.plan(filesystems=("ext4",))
+    now = time.time_ns()
+    journal.begin(first, now - 60 * SECOND)
+    journal.end(first, now - 30 * SECOND)
+    journal.begin(second, now)
+    most = {"at_most_seconds": 600.0, "at_most_rounds": 8}
+    journal.event("note", now, second, precondition="begun", why="its content is old", **most)
+    page.goto(lab.dashboard.url)
+    expect(page.locator("#eta")).to_have_text(re.compile(r"^≤ (10|9):\d\d$"), timeout=15000)
+
+
+def test_influxdb_goes_and_comes_back(lab: Lab, page: Page):
+    page.goto(lab.dashboard.url)
+    total = page.locator('.card[data-drive="nvme-plp"] .total')
+    expect(total).to_have_text("5.00", timeout=15000)
+    lab.influxd.stop()
+    expect(page.locator("#notices")).to_contain_text("InfluxDB cannot be reached", timeout=15000)
+    expect(total).to_have_text("–", timeout=15000)  # an old value is not shown as if it were now's
+    before = page.evaluate("rigStats.frames")
+    wait_for(page, f"rigStats.frames > {before} + 4")
+    lab.feed.loaded.add("nvme-plp")
+    lab.influxd.start()
+    expect(page.locator("#notices")).not_to_contain_text("InfluxDB", timeout=15000)
+    expect(total).to_have_text("9.00", timeout=15000)
+    assert page.evaluate("rigStats.reconnects") == 0, "the page's own connection has nothing to do with it"
+
+
+def test_the_page_comes_back_when_the_dashboard_does(lab: Lab, page: Page):
+    journal = lab.journal()
+    journal.plan()
+    page.goto(lab.dashboard.url)
+    wait_for(page, "window.rigStats?.frames > 2")
+    lab.dashboard.stop()
+    expect(page.locator("#link")).to_contain_text("reconnecting")
+    expect(page.locator("#notices")).to_contain_text("what is shown is old")
+    lab.dashboard.start()
+    wait_for(page, "rigStats.reconnects === 1")
+    frames = page.evaluate("rigStats.frames")
+    wait_for(page, f"rigStats.frames > {frames} + 4")
+    expect(page.locator("#link")).to_contain_text("live")
+    expect(page.locator("#queue .run")).to_have_count(4)
+
+
+def test_points_that_come_in_batches_are_no_silence(lab: Lab, page: Page):
+    lab.feed.batch_seconds = 3.0  # as late as powerd may be
+    page.goto(lab.dashboard.url)
+    total = page.locator('.card[data-drive="sata-plp"] .total')
+    expect(total).to_have_text("1.40", timeout=15000)
+    seen = set()
+    end = time.monotonic() + 7
+    while time.monotonic() < end:
+        seen.add(total.inner_text())
+        page.wait_for_timeout(200)
+    assert seen == {"1.40"}
+    expect(page.locator('.card[data-drive="sata-plp"] .trust')).not_to_contain_text("no point")
+
+
+def test_a_silent_meter_is_named_and_its_rails_show_no_value(lab: Lab, page: Page):
+    page.goto(lab.dashboard.url)
+    expect(page.locator('.card[data-drive="sata-plp"] .total')).to_have_text("1.40", timeout=15000)
+    lab.feed.silent.add("tap1b")
+    lab.powerd.meters["tap1b"] = meter("tap1b", "silent", "no frame for 5 s", lost=5000, gap_seconds=5.0)
+    expect(page.locator('#meters tr[data-meter="tap1a"]')).to_contain_text("● balanced")
+    expect(page.locator("#notices")).to_contain_text("Meter tap1b is silent: no frame for 5 s", timeout=10000)
+    expect(page.locator('#meters tr[data-meter="tap1b"]')).to_contain_text("5.00 %")
+    expect(page.locator('#meters tr[data-meter="tap1b"]')).to_contain_text("▲ -5000 unaccounted for")
+    expect(page.locator('.card[data-drive="sata-plp"] .trust')).to_contain_text("silent")
+    expect(page.locator('.card[data-drive="sata-plp"] .total')).to_have_text("–", timeout=10000)
+    expect(page.locator('.card[data-drive="nvme-plp"] .total')).to_have_text("5.00")
+    lab.powerd.stop()
+    expect(page.locator("#notices")).to_contain_text("the power daemon does not answer", timeout=10000)
+
+
+def test_a_chosen_campaign_stays_and_the_newest_is_named(lab: Lab, page: Page):
+    now = time.time_ns()
+    lab.journal("first-20261101-000000", now - 1000 * SECOND, name="first", virtual=False).plan()
+    page.goto(lab.dashboard.url + "?campaign=first-20261101-000000")
+    expect(page.locator("#campaign-name")).to_have_text("first")
+    expect(page.locator("#virtual")).to_be_hidden()
+    lab.journal("second-20261102-000000", now, name="second").plan()
+    expect(page.locator("#notices")).to_contain_text(
+        "not the newest campaign, which is second-20261102-000000"
+    )
+    expect(page.locator("#campaign-name")).to_have_text("first")
+    page.goto(lab.dashboard.url)
+    expect(page.locator("#campaign-name")).to_have_text("second")
+    page.goto(lab.dashboard.url + "?campaign=../../etc")
+    expect(page.locator("#notices")).to_contain_text("There is no campaign ../../etc")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+def test_nothing_runs_over_the_side(lab: Lab, page: Page, width: int, height: int):
+    journal = lab.journal()
+    journal.plan(drives=("nvme-consumer", "nvme-plp"), filesystems=("ext4", "f2fs", "xfs"), replicates=3)
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(lab.dashboard.url)
+    expect(page.locator("#queue .run")).to_have_count(36)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for selector in (".card", "#ai", "#queue", "#hosts"):
+        box = page.locator(selector).first.bounding_box()
+        assert box
+        assert box["y"] < height, f"{selector} is below the first screen"

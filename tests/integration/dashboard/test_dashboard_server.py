@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The server by itself: its errors, /healthz, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import websockets
+
+from joulerig.rig.dashboard import VERSION
+from tests.support import ROOT
+from tests.support.dashboard_server import Dashboard
+from tests.support.programs import free_port
+
+
+@pytest.fixture
+def dashboard(tmp_path: Path) -> Iterator[Dashboard]:
+    dashboard = Dashboard(tmp_path, f"http://127.0.0.1:{free_port()}")  # nobody listens there
+    dashboard.start()
+    yield dashboard
+    dashboard.stop()
+
+
+def test_healthz_answers_though_influxdb_is_away(dashboard: Dashboard):
+    answer = httpx.get(f"{dashboard.url}healthz", trust_env=False).json()
+    assert answer["ok"] is True
+    assert answer["version"]
+
+
+def test_the_page_may_load_nothing_from_elsewhere(dashboard: Dashboard):
+    for path in ("", "static/js/main.js", "vendor/uPlot.esm.js", "healthz"):
+        answer = httpx.get(dashboard.url + path, trust_env=False)
+        assert answer.status_code == 200
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+    for path in ("static/../config.py", "vendor/../../../package.json", "static/%2e%2e/config.py"):
+        assert httpx.get(dashboard.url + path, trust_env=False).status_code == 404
+
+
+def test_another_sites_page_may_not_read_the_lab(dashboard: Dashboard):
+    async def connect(origin: str | None) -> dict:
+        url = dashboard.url.replace("http", "ws") + "live"
+        async with websockets.connect(url, origin=origin, proxy=None) as connection:
+            return json.loads(await connection.recv())
+
+    own = dashboard.url.rstrip("/")
+    assert asyncio.run(connect(own))["version"] == VERSION
+    with pytest.raises(websockets.InvalidStatus):
+        asyncio.run(connect("http://elsewhere.example"))
+
+
+def test_two_pages_get_the_same_frames(dashboard: Dashboard):
+    async def frames() -> tuple[bytes, bytes]:
+        url = dashboard.url.replace("http", "ws") + "live"
+        async with websockets.connect(url, proxy=None) as one, websockets.connect(url, proxy=None) as two:
+
+            async def sequence(connection: websockets.ClientConnection) -> list[bytes]:
+                seen: list[bytes] = []
+                while len(seen) < 8:
+                    message = await connection.recv()
+                    if isinstance(message, bytes):
+                        seen.append(message[8:16])
+                return seen
+
+            return await asyncio.gather(sequence(one), sequence(two))
+
+    one, two = asyncio.run(frames())
+    assert len(set(one) & set(two)) >= 6
+
+
+def start(config: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "joulerig.rig.dashboard", "--config", str(config)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"listen": "8080"}, "listen: '8080' is not ADDRESS:PORT"),
+        ({"lsiten": "127.0.0.1:0"}, "unknown key 'lsiten'; allowed: influx, listen,"),
+        ({"influx": {"url": "127.0.0.1:8086"}}, "influx.url: '127.0.0.1:8086'"),
+        ({"influx": {"password_file": "/nonexistent"}}, "influx.password_file: /nonexistent: No such file"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_in_one_line(tmp_path: Path, change: dict, complaint: str):
+    settings = Dashboard(tmp_path, "http://127.0.0.1:1").settings
+    for key, value in change.items():
+        settings[key] = settings[key] | value if isinstance(value, dict) else value
+    config = tmp_path / "wrong.json"
+    config.write_text(json.dumps(settings))
+    done = start(config)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert str(config) in done.stderr
+
+
+def test_a_port_in_use_is_named(tmp_path: Path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        config = tmp_path / "taken.json"
+        config.write_text(json.dumps(Dashboard(tmp_path, "http://127.0.0.1:1", address).settings))
+        done = start(config)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert f"listen: '{address}': Address already in use" in done.stderr
+
+
+def test_the_locked_packages_name_no_server():
+    lock = (ROOT / "rig" / "dashboard" / "package-lock.json").read_text()
+    assert "http" not in lock
+    assert json.loads(lock)["packages"]["node_modules/uplot"]["version"] == "1.6.32"

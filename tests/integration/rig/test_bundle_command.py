@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig export` and `rig verify`, and that what the engine settles is what its files give again."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from joulerig.analysis.bundle import recompute, writer
+from joulerig.analysis.results import folder
+from joulerig.rig.cli.bundle import READERS
+from tests.integration.rig.test_command_line import refused, rig
+from tests.integration.rig.test_engine_settle import answer, journal, power, settle
+from tests.support import verifiable_campaign
+
+__all__ = ["journal", "rig"]  # fixtures
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return verifiable_campaign.build(tmp_path_factory.mktemp("made") / "study-1")
+
+
+@pytest.fixture
+def campaign(state, made):
+    return Path(shutil.copytree(made, state / "results" / "study-1"))
+
+
+@pytest.fixture
+def bundle(campaign, rig, monkeypatch, tmp_path):
+    """A bundle by the command, without its PDF: that takes the longest."""
+    monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
+    done = rig("export", "study-1", "--bundle", tmp_path / "b.zip")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "b.zip"
+
+
+def test_tables_go_into_the_campaigns_own_folder(rig, campaign):
+    done = rig("export", "study-1", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert (campaign / "export" / "runs.csv").exists()
+    assert (campaign / "export" / "schema.json").exists()
+    assert not list((campaign / "export").glob("*.parquet"))
+    assert f"{campaign}/export/power.csv" in done.stdout
+
+
+def test_tables_go_where_they_are_asked_for(rig, campaign, tmp_path):
+    assert rig("export", "study-1", "--output", tmp_path / "here").returncode == 0
+    assert (tmp_path / "here" / "cells.parquet").exists()
+    assert not (campaign / "export").exists()
+
+
+def test_a_bundle_is_verified(rig, bundle):
+    done = rig("verify", bundle)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("ok            zip: ")
+    assert not any(line.startswith("FAILED") for line in lines)
+    assert len([line for line in lines if line.startswith("ok ")]) == 17
+
+
+def test_a_campaign_is_verified_by_its_id(rig, campaign):
+    done = rig("verify", "study-1")
+    assert done.returncode == 0
+    assert "not checkable manifest" in done.stdout
+
+
+def test_what_does_not_hold_is_named_and_the_exit_code_is_1(rig, campaign):
+    verifiable_campaign.edit(campaign, "UPDATE result SET ai_ops_per_joule = 1")
+    done = rig("verify", campaign)
+    assert done.returncode == 1
+    assert "FAILED        joules and AI of runs: 20 figures" in done.stdout
+    assert "ai_ops_per_joule: 1.0 is stored" in done.stdout
+
+
+def test_what_cannot_be_read_is_one_line(rig, state, bundle, tmp_path):
+    assert "no such file or folder" in refused(rig("verify", "nothing.zip"))
+    bundle.write_bytes(bundle.read_bytes()[:5000])
+    assert f"{bundle}: cannot be read as a zip" in refused(rig("verify", bundle))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("study-1", "--format", "xlsx"), "--format: 'xlsx' is unknown; allowed: csv, parquet"),
+        (("study-1", "--bundle", "b.zip", "--output", "x"), "--bundle: not together with --output"),
+        (("study-2",), "no campaign 'study-2'"),
+        (("study-1", "--output", "/proc/nowhere"), "/proc/nowhere: cannot be written"),
+        (("study-1", "--bundle", "/proc/nowhere/b.zip"), "cannot be written"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(rig, campaign, monkeypatch, words, told):
+    monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
+    assert told in refused(rig("export", *words))
+
+
+def test_a_damaged_series_is_one_line(rig, campaign):
+    path = next(campaign.glob("runs/*/power.csv"))
+    path.write_text("a\n1\n")
+    assert "no column 'time_ns'" in refused(rig("export", "study-1"))
+    assert not (campaign / "export").exists()
+
+
+# What the engine settled
+
+
+@pytest.mark.parametrize(
+    ("drive", "rails", "more"),
+    [
+        ("fast", {"fast": "tap1"}, {}),
+        ("pair", {"hdd-1": "tap1", "hdd-2": "tap2"}, {}),
+        ("pair", {"hdd-1": "tap1"}, {}),
+        ("fast", {}, {}),
+        ("bare", {}, {}),
+        ("fast", {"fast": "tap1"}, {"status": "failed", "reason": "fio: no space"}),
+        ("fast", {"fast": "tap1"}, {"status": "failed", "reason": "no load", "report": None}),
+        ("fast", {"fast": "tap1"}, {"report": {"jobs": []}}),
+        ("fast", {"fast": "tap1"}, {"phases": [], "reason": "no phase", "status": "failed"}),
+    ],
+)
+def test_what_the_engine_settles_comes_out_again(journal, bench, influxd, drive, rails, more):
+    for name, meter in rails.items():
+        power(influxd, drive=name, meter=meter)
+    told = {"invocation": {"module_args": {"workload": {"tool": "fio"}}}}
+    run = settle(journal, bench, answer(**told, **more), drive=drive)
+    campaign = folder.load(journal.folder)
+    again, tallies = recompute.again(campaign, READERS)
+    assert [offender for tally in tallies.values() for offender in tally.offenders] == []
+    stored = next(one for one in campaign.runs if one.id == run["id"])
+    computed = next(one for one in again.runs if one.id == run["id"])
+    assert computed == stored
+    if stored.performance:
+        assert tallies["performance"].compared
+        assert tallies["joules and AI of runs"].compared
+    if any(rail.joules is not None for rail in stored.energy):
+        assert tallies["energy"].compared

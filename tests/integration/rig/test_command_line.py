@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line: a mistake is one line on stderr with exit code 2, and nothing is half done."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+import yaml
+
+from joulerig.rig.campaign import playbook
+from joulerig.rig.cli import main
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import influxdb, services
+from tests.support import FIXTURES, simulated_campaign
+
+DEMO = paths.ROOT / "playbooks" / "demo.yml"
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def rig(monkeypatch, capsys):
+    """rig(WORD...) runs the command line in this process, which saves a second of start-up each time."""
+
+    def call(*words, **environment):
+        with monkeypatch.context() as own:
+            own.setattr(sys, "argv", ["rig", *map(str, words)])
+            for key, value in environment.items():
+                own.setenv(key, value)
+            with pytest.raises(SystemExit) as ended:
+                main.main()
+        said = capsys.readouterr()
+        return Done(ended.value.code, said.out, said.err)
+
+    return call
+
+
+def refused(done):
+    """The one line that a refusal says."""
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    [line] = done.stderr.splitlines()
+    assert line.startswith("rig: ")
+    return line
+
+
+def write(path, **changes):
+    """The demo's playbook with a campaign changed."""
+    plays = yaml.safe_load(DEMO.read_text())
+    plays[0]["vars"]["campaign"].update(changes)
+    path.write_text(yaml.safe_dump(plays))
+    return path
+
+
+def test_the_program_itself(state):
+    command = [sys.executable, "-m", "joulerig.rig.cli.main", "plan", "playbooks/nothing.yml"]
+    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, timeout=60)
+    assert "no such playbook" in refused(done)
+
+
+def test_plan_shows_runs_cost_and_the_serials_to_be_wiped(rig, state):
+    done = rig("plan", DEMO)
+    assert done.returncode == 0, done.stderr
+    assert "runs: 18 to do, 0 excluded" in done.stdout
+    assert "JRNVC0001" in done.stdout
+    assert "JRNVP0001" in done.stdout
+    assert "JRSSP0001" not in done.stdout
+
+
+def test_plan_touches_nothing(rig, state):
+    rig("plan", DEMO)
+    assert list(state.iterdir()) == []
+
+
+def test_plan_shows_a_question_as_it_was_written(rig, state, tmp_path):
+    done = rig("plan", write(tmp_path / "p.yml", question="Is [/dev/sda] the [bold] one?"))
+    assert "Is [/dev/sda] the [bold] one?" in done.stdout
+
+
+def test_unknown_playbook(rig, state):
+    line = refused(rig("plan", "playbooks/nothing.yml"))
+    assert "playbooks/nothing.yml: no such playbook; there are:" in line
+    assert "playbooks/demo.yml" in line
+
+
+@pytest.mark.parametrize(
+    "text", ["- [unclosed", "\x00", "just words", "- hosts: all\n", "[]", "- vars: {campaing: {}}\n"]
+)
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_playbook_that_is_no_campaign(rig, state, tmp_path, command, text):
+    path = tmp_path / "odd.yml"
+    path.write_text(text)
+    assert f"{path}: " in refused(rig(command, path))
+
+
+def test_a_playbook_that_is_no_text(rig, state, tmp_path):
+    (tmp_path / "odd.yml").write_bytes(b"\xff\xfe\x00binary")
+    assert "odd.yml: " in refused(rig("plan", tmp_path / "odd.yml"))
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"repeats": 2}, "campaign: unknown key 'repeats'; allowed: "),
+        (
+            {"factors": {"filesystem": ["ext5"], "scheduler": ["none"], "workload": ["seqwrite"]}},
+            "'ext5' is unknown",
+        ),
+        (
+            {"drives": ["nvme-9"]},
+            "campaign.drives: 'nvme-9' is unknown; nearest is 'nvme-plp'; allowed: nvme-plp",
+        ),
+    ],
+)
+def test_a_mistake_in_a_campaign(rig, state, tmp_path, command, changes, told):
+    assert told in refused(rig(command, write(tmp_path / "odd.yml", **changes)))
+    assert not (state / "results").exists()
+
+
+def test_a_missing_meter(rig, state, lab_files):
+    lab_files.drives["fast"]["rails"]["12v"]["meter"] = "tap9"
+    line = refused(rig("plan", DEMO, JOULERIG_INVENTORY=str(lab_files.write())))
+    assert "drives.fast.rails.12v.meter: 'tap9' is no meter of the controller; allowed: tap1, tap2" in line
+
+
+def test_a_missing_inventory(rig, state):
+    assert "/nowhere.ini: no such inventory" in refused(rig("plan", DEMO, JOULERIG_INVENTORY="/nowhere.ini"))
+
+
+def test_run_with_influxdb_down(rig, state):
+    line = refused(rig("run", DEMO))
+    assert "InfluxDB at http://127.0.0.1:" in line
+    assert "does not answer" in line
+    assert "'rig up' starts it" in line
+    assert not (state / "results").exists()
+
+
+@pytest.mark.parametrize("command", ["results", "report"])
+def test_no_campaign_yet(rig, state, command):
+    assert "no campaign yet; 'rig run" in refused(rig(command))
+
+
+@pytest.mark.parametrize("command", ["results", "report"])
+def test_unknown_campaign(rig, state, command):
+    assert "no campaign 'demo-1'; the newest: none" in refused(rig(command, "demo-1"))
+
+
+def test_unknown_report_format(rig, state):
+    assert "--format: 'docx' is unknown; allowed: html, pdf" in refused(
+        rig("report", "--format", "html,docx")
+    )
+
+
+def test_status_of_nothing(rig, state):
+    done = rig("status")
+    assert (done.returncode, done.stdout) == (0, "nothing is running; 'rig up' starts everything\n")
+
+
+def test_down_of_nothing(rig, state):
+    done = rig("down")
+    assert (done.returncode, done.stdout) == (0, "nothing was running\n")
+
+
+def test_ssh_to_a_host_that_is_not_virtual(rig, state):
+    assert "'bench9' is no virtual test host; allowed: vhost1" in refused(rig("lab", "ssh", "bench9"))
+
+
+def test_lab_up_without_a_virtual_host(rig, state, lab_files):
+    assert "describes no virtual host" in refused(rig("lab", "up", JOULERIG_INVENTORY=str(lab_files.write())))
+
+
+# --- InfluxDB that is there, but not for us
+
+
+@pytest.fixture
+def external(lab_files, influxd, tmp_path):
+    """A lab with an external InfluxDB; its token in a file."""
+    token = tmp_path / "token"
+    token.write_text(influxd.reader[1] + "\n")
+    lab_files.controller["influxdb"] = {
+        "url": influxd.url, "token_file": str(token), "username": influxd.reader[0], "database": influxd.database
+    }  # fmt: skip
+    return lab_files
+
+
+def test_an_external_influxdb_by_url_and_token(external):
+    influxdb.check(external.load())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("username", "stranger2", "HTTP 401"),
+        ("database", "elsewhere", "elsewhere"),
+        ("url", "http://127.0.0.1:1", "does not answer"),
+        ("token_file", "/nowhere/token", "it should hold InfluxDB's token"),
+    ],
+)
+def test_an_external_influxdb_that_is_not_for_us(external, key, value, told):
+    external.controller["influxdb"][key] = value
+    with pytest.raises(UserError, match=told) as caught:
+        influxdb.check(external.load())
+    assert "\n" not in str(caught.value)
+
+
+# --- what powerd and the agent are told
+
+
+def test_powerd_is_told_every_meter_with_its_rails(state, bench):
+    services._powerd(bench)
+    config = json.loads((state / "var/powerd/config.json").read_text())
+    assert config["clock_listen"] == "0.0.0.0:12300"
+    [tap1, tap2] = config["meters"]
+    assert tap1["driver"] == "hameg-hmo:conn=tcp-raw/192.0.2.7/5025"
+    assert [(r["drive"], r["volts"], r["amps"]) for r in tap1["rails"]] == [
+        ("fast", "CH1", "CH2"), ("hdd-1", "CH3", "CH4"),
+    ]  # fmt: skip
+    assert [r["drive"] for r in tap2["rails"]] == ["hdd-2"]
+    assert "silence_seconds" not in tap1
+
+
+def test_a_meters_own_settings_reach_powerd(state, lab_files):
+    tap = lab_files.controller["meters"]["tap1"]
+    tap.update(
+        connection="/dev/ttyACM0", serialcomm="115200/8n1", silence_seconds=5, set={"samplerate": "2000"}
+    )
+    services._powerd(lab_files.load())
+    [tap1, _] = json.loads((state / "var/powerd/config.json").read_text())["meters"]
+    assert tap1["driver"] == "hameg-hmo:conn=/dev/ttyACM0:serialcomm=115200/8n1"
+    assert (tap1["silence_seconds"], tap1["set"]) == (5, {"samplerate": "2000"})
+
+
+def test_a_changed_configuration_restarts_powerd(state, lab_files):
+    before = services._powerd(lab_files.load())
+    assert services._powerd(lab_files.load()).environment == before.environment
+    lab_files.controller["points_per_second"] = 50
+    assert services._powerd(lab_files.load()).environment != before.environment
+
+
+def test_the_agent_is_told_how_it_sees_the_controller(state, bench):
+    facts = services.deployment(bench, "bench1")
+    assert facts["rig_clock_server"] == "192.0.2.1:12300"
+    agent = facts["rig_agent"]["config"]
+    assert agent["influx"]["url"].startswith("http://192.0.2.1:")
+    assert agent["influx"]["password_file"] == "/etc/joulerig/influx-password"
+    assert {"name": "fast", "serial": "SERIAL-A"} in agent["drives"]
+    assert {"name": "pair", "md": "pair"} in agent["drives"]
+
+
+def test_the_agent_cannot_read_and_readers_cannot_write():
+    assert influxdb.PRIVILEGES == {"powerd": "WRITE", "iod": "WRITE", "reader": "READ"}
+
+
+# --- Ansible's words
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told"),
+    [
+        ("user-error", "playbooks/bad.yml: campaign.factors.filesystem: 'ext5' is unknown; allowed: ext2, ext3, ext4,"
+         " xfs, btrfs, f2fs, nilfs2, reiserfs, jfs"),
+        ("syntax-error", "couldn't resolve module/action 'joulerig_nothing'. This often indicates a misspelling,"
+         " missing collection, or incorrect module path."),
+        ("long-message", "it's the first line of a message that goes on and on, and has: a colon and quite a lot of"
+         " words so that YAML folds it and a second line"),
+        ("command-failed", "non-zero return code: ls: cannot access '/nonexistent': No such file or directory"),
+        ("loop-failed", "hdd-array: no such array on this host"),
+        ("unreachable", "Data could not be sent to remote host \"vhost1\". Make sure this host can be reached over ssh:"
+         " Can't open user config file /srv/joulerig/var/lab/ssh_config: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_why_a_playbook_failed_is_one_line(recorded, told):
+    assert playbook.failure(FIXTURES / f"ansible-{recorded}.txt") == told
+
+
+def test_a_playbook_that_said_nothing(tmp_path):
+    (tmp_path / "log").write_text("")
+    assert playbook.failure(tmp_path / "log") == "it said nothing"
+
+
+def test_mapping_is_the_campaign_of_the_play_that_has_one(tmp_path):
+    path = tmp_path / "p.yml"
+    path.write_text("- hosts: all\n- import_playbook: campaign.yml\n  vars: {campaign: {name: x}}\n")
+    assert playbook.mapping(path) == {"name": "x"}
+
+
+def test_a_line_of_progress_shows_a_reason_as_it_is():
+    """Reasons come from tools: what looks like markup in them must not break the display."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    class Rows:
+        def rows(self, table, run):
+            return []
+
+    run = {"id": "r", "status": "failed", "ordinal": 1, "cell": "a/b", "reason": "mkfs: [/dev/sda] is [bold]"}
+    console = Console(file=StringIO(), width=200)
+    console.print(playbook._line(run, Rows()), highlight=False)
+    assert "mkfs: [/dev/sda] is [bold]" in console.file.getvalue()
+
+
+def test_plain_ansible_refuses_a_campaign_on_one_line_and_leaves_nothing(state, tmp_path):
+    path = write(tmp_path / "odd.yml", name="odd", replicates=0)
+    plays = yaml.safe_load(path.read_text())
+    plays[0]["import_playbook"] = str(paths.ROOT / "playbooks/campaign.yml")
+    path.write_text(yaml.safe_dump(plays))
+    log = tmp_path / "log"
+    assert playbook.ansible(path, paths.ROOT / "inventory.ini", log=log) == 2
+    assert playbook.failure(log).startswith("playbooks/odd.yml: campaign.replicates: 0: ")
+    assert not (state / "results").exists()
+
+
+def test_campaigns_to_compare_have_to_be_there(rig):
+    done = rig("compare", "no-such-campaign", "another")
+    assert done.returncode == 2
+    assert "no campaign 'no-such-campaign'" in done.stderr
+
+
+def test_campaigns_go_into_the_lake_and_are_asked_there(rig, tmp_path):
+    simulated_campaign.build(tmp_path / "results" / "a", schedulers=["none"])
+    added = rig("lake", "add", JOULERIG_RESULTS=str(tmp_path / "results"))
+    assert added.returncode == 0
+    assert "demo-20261113-082640: 6 runs, 6 cells" in added.stdout
+    asked = rig(
+        "lake",
+        "query",
+        "--json",
+        "SELECT filesystem, count(*) AS runs FROM runs GROUP BY ALL ORDER BY 1",
+        JOULERIG_RESULTS=str(tmp_path / "results"),
+    )
+    assert json.loads(asked.stdout) == [{"filesystem": name, "runs": 2} for name in ("ext4", "f2fs", "xfs")]
+
+
+def test_a_wrong_query_and_a_missing_lake_are_refused(rig, tmp_path):
+    assert "no lake there" in refused(rig("lake", "query", "SELECT 1", "--lake", tmp_path / "none"))
+    (tmp_path / "lake").mkdir()
+    assert "DuckDB" in refused(rig("lake", "query", "SELECT nothing FROM runs", "--lake", tmp_path / "lake"))
+
+
+def test_analyse_works_joules_out_anew_and_writes_them_beside_the_report(rig, tmp_path):
+    simulated_campaign.build(tmp_path / "a", schedulers=["none"], traces=True)
+    done = rig("analyse", tmp_path / "a")
+    assert done.returncode == 0
+    assert "6 runs, 6 workload phases of rails with joules; 6 have power points" in done.stdout
+    assert len((tmp_path / "a" / "report" / "anew.csv").read_text().splitlines()) == 7
+
+
+def test_analyse_refuses_a_scheduler_that_is_not_there_and_writes_nothing(rig, tmp_path):
+    simulated_campaign.build(tmp_path / "a", schedulers=["none"])
+    assert "no scheduler there" in refused(rig("analyse", tmp_path / "a", "--dask", "nonsense://x"))
+    assert not (tmp_path / "a" / "report").exists()

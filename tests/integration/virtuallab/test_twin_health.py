@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a twin tells of its drive's life, and what of it outlives the twin."""
+
+import subprocess
+import time
+
+import pytest
+
+from tests.support.nbd_client import NbdClient
+from tests.support.twins import Twin
+
+KIB = 1 << 10
+
+
+def test_bytes_and_power_cycles_outlive_a_twin_that_is_stopped(tmp_path):
+    twin = Twin(tmp_path)
+    for run in range(1, 4):
+        with twin, NbdClient(twin.nbd) as client:
+            client.write(0, bytes(64 * KIB))
+            health = twin.state()["health"]
+        assert health["host_bytes_written"] == health["nand_bytes_written"] == run * 64 * KIB
+        assert (health["power_cycles"], health["unsafe_shutdowns"]) == (run, 0)
+
+
+def test_a_cut_and_a_killed_twin_are_unsafe_shutdowns(tmp_path):
+    twin = Twin(tmp_path)
+    with twin:
+        twin.ask("power off")
+        twin.ask("power on")
+    twin.start()
+    assert twin.state()["unsafe_shutdowns"] == 1
+    time.sleep(0.05)
+    twin.kill()
+    with twin:
+        state = twin.state()
+    assert state["unsafe_shutdowns"] == state["health"]["unsafe_shutdowns"] == 2
+    assert state["power_cycles"] == 4
+
+
+def test_hours_count_while_there_is_power(tmp_path):
+    with Twin(tmp_path) as twin:
+        first = twin.state()
+        time.sleep(0.2)
+        twin.ask("power off")
+        cut = twin.state()
+        time.sleep(0.2)
+        later = twin.state()
+    on = cut["health"]["power_on_seconds"] - first["health"]["power_on_seconds"]
+    assert on == pytest.approx(0.2, abs=0.1)
+    assert later["health"]["power_on_seconds"] == cut["health"]["power_on_seconds"]
+
+
+def test_temperature_goes_to_ambient_and_what_the_watts_add(tmp_path):
+    rail, options = "5v,5,0,2,0,0,0,0", ["ambient_celsius=30", "kelvin_per_watt=10", "thermal_seconds=0.05"]
+    with Twin(tmp_path, rails=[rail], options=options) as twin:
+        time.sleep(1)
+        assert twin.state()["health"]["temperature_celsius"] == pytest.approx(50, abs=0.01)
+        twin.ask("power off")
+        time.sleep(1)
+        assert twin.state()["health"]["temperature_celsius"] == pytest.approx(30, abs=0.01)
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    twin = Twin(tmp_path)
+    record = tmp_path / "drive.img.health"
+    record.write_text("nonsense\n")
+    done = subprocess.run([*twin.command, "--run", "true"], capture_output=True, text=True, timeout=10)
+    assert done.returncode != 0
+    assert f"{record}: is no record of a drive's health" in done.stderr
+    assert record.read_text() == "nonsense\n"

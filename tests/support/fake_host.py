@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A test host that is files in a temporary place, and tools of its PATH that answer as told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import ansible.module_utils
+from tests.support import ROOT
+
+# As ansible.cfg does for Ansible: our module_utils are found beside its own.
+ansible.module_utils.__path__.append(str(ROOT / "ansible" / "module_utils"))
+sys.path.insert(0, str(ROOT / "ansible" / "modules"))
+
+
+class FakeHost:
+    """A host's /sys, /proc and /dev as a tree of files. A device's number is made of its name."""
+
+    def __init__(self, root: Path) -> None:
+        self.sys, self.proc, self.dev = root / "sys", root / "proc", root / "dev"
+        self._numbers: dict[str, str] = {}
+        self.put(self.proc / "sys/kernel/random/boot_id", "boot-1\n")
+        self.put(self.proc / "self/mountinfo", "21 1 0:20 / /proc rw - proc proc rw\n")
+        self.put(self.proc / "swaps", "Filename\tType\tSize\tUsed\tPriority\n")
+        for folder in (self.sys / "block", self.sys / "dev/block", self.sys / "class/block", self.dev / "md"):
+            folder.mkdir(parents=True)
+
+    def put(self, path: Path, text: str | bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def system(self):
+        from ansible.module_utils.joulerig.drive import Host
+
+        return Host(str(self.sys), str(self.proc), str(self.dev))
+
+    def device(self, name: str, *, bytes_=1 << 30, place: str | None = None) -> Path:
+        """A block device without hardware behind it; gives its folder in /sys."""
+        real = self.sys / (place or f"devices/virtual/block/{name}")
+        number = self._numbers.setdefault(name, f"8:{16 * len(self._numbers)}")
+        self.put(real / "dev", number + "\n")
+        self.put(real / "size", f"{bytes_ // 512}\n")
+        (real / "holders").mkdir()
+        (real / "slaves").mkdir()
+        for link in (
+            self.sys / "block" / name,
+            self.sys / "class/block" / name,
+            self.sys / "dev/block" / number,
+        ):
+            link.symlink_to(real)
+        self.put(self.dev / name, b"")
+        return real
+
+    def disk(self, name: str, serial: str, *, wwn: str | None = None, bytes_=1 << 30, vpd=False) -> Path:
+        """A whole disk: NVMe where its name says so or vpd is false, else SCSI with a serial page."""
+        real = self.device(name, bytes_=bytes_, place=f"devices/pci0/{name}")
+        if vpd:
+            self.put(real / "device/vpd_pg80", b"\x00\x80\x00\x14" + serial.encode().rjust(20))
+        else:
+            self.put(real / "device/serial", serial.ljust(20) + "\n")
+        if wwn:
+            self.put(real / ("device/wwid" if vpd else "wwid"), wwn + "\n")
+        return real
+
+    def partition(self, disk: str, name: str) -> None:
+        real = (self.sys / "block" / disk).resolve() / name
+        number = self._numbers.setdefault(name, f"259:{len(self._numbers)}")
+        self.put(real / "partition", "1\n")
+        self.put(real / "dev", number + "\n")
+        (real / "holders").mkdir()
+        for link in (self.sys / "class/block" / name, self.sys / "dev/block" / number):
+            link.symlink_to(real)
+        self.put(self.dev / name, b"")
+
+    def number(self, name: str) -> str:
+        return self._numbers[name]
+
+    def hold(self, holder: str, held: str) -> None:
+        """`holder` (md0, dm-0) is built upon `held`."""
+        (self.sys / "class/block" / held / "holders" / holder).mkdir()
+        (self.sys / "block" / holder / "slaves" / held).mkdir()
+
+    def mount(self, source: str, point: str, number: str = "0:99", fstype: str = "ext4") -> None:
+        with open(self.proc / "self/mountinfo", "a") as file:
+            file.write(f"30 1 {number} / {point} rw,relatime shared:1 - {fstype} {source} rw\n")
+
+    def swap(self, path: str) -> None:
+        with open(self.proc / "swaps", "a") as file:
+            file.write(f"{path} partition\t1048572\t0\t-2\n")
+
+    def array(self, name: str, kernel_name: str, members: list[str], **attributes: str) -> None:
+        real = self.device(kernel_name)
+        for member in members:
+            self.hold(kernel_name, member)
+        for key, value in {"level": "raid0", "chunk_size": "65536", **attributes}.items():
+            self.put(real / "md" / key, value + "\n")
+        (self.dev / "md" / name).symlink_to(self.dev / kernel_name)
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeHost:
+    return FakeHost(tmp_path / "host")
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """tool(NAME, SHELL) puts a shell script before the PATH; its calls go to tmp_path/NAME.calls."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    monkeypatch.setenv("PATH", f"{place}:/usr/sbin:/usr/bin:/sbin:/bin")
+
+    def make(name: str, script: str) -> Path:
+        calls = tmp_path / f"{name}.calls"
+        (place / name).write_text(f'#!/bin/sh\necho "$@" >> {calls}\n{script}\n')
+        (place / name).chmod(0o755)
+        return calls
+
+    return make

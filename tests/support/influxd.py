@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real influxd 1.x with authentication on, in a folder of its own, that a test can stop and start again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.programs import end, free_port, installed, wait_for
+
+
+class Influxd:
+    """A server, the database that tests use, and users: one for each right, and one with none.
+
+    The quotes in the passwords are on purpose.
+    """
+
+    database = "joulerig"
+    admin = ("admin", "an admin's secret")
+    reader = ("reader", "r'eader\"")
+    writer = ("writer", "a writer's secret")
+    stranger = ("stranger", "stranger")
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        """`settings`: further ones of influxd, as environment variables without INFLUXDB_."""
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "empty.conf").touch()
+        ports = free_port(), free_port()
+        self.url = f"http://127.0.0.1:{ports[0]}"
+        self._http = httpx.Client(trust_env=False, timeout=10)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "INFLUXDB_META_DIR": str(folder / "meta"),
+            "INFLUXDB_DATA_DIR": str(folder / "data"),
+            "INFLUXDB_DATA_WAL_DIR": str(folder / "wal"),
+            "INFLUXDB_DATA_INDEX_VERSION": "tsi1",
+            "INFLUXDB_DATA_QUERY_LOG_ENABLED": "false",
+            "INFLUXDB_HTTP_LOG_ENABLED": "false",
+            "INFLUXDB_HTTP_BIND_ADDRESS": f"127.0.0.1:{ports[0]}",
+            "INFLUXDB_BIND_ADDRESS": f"127.0.0.1:{ports[1]}",
+            "INFLUXDB_HTTP_AUTH_ENABLED": "true",
+            "INFLUXDB_MONITOR_STORE_ENABLED": "false",
+            "INFLUXDB_REPORTING_DISABLED": "true",
+            **{f"INFLUXDB_{name}": value for name, value in settings.items()},
+        }
+
+    def __enter__(self) -> Influxd:
+        self.start()
+        try:
+            name, password = self.admin
+            self.statement(
+                f"CREATE USER {name} WITH PASSWORD {_quoted(password)} WITH ALL PRIVILEGES", auth=None
+            )
+            for name, password in (self.reader, self.writer, self.stranger):
+                self.statement(f"CREATE USER {name} WITH PASSWORD {_quoted(password)}")
+            self.empty()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._http.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    def start(self) -> None:
+        """For the first time or after stop(): on the same port with the same data. Running, it goes on."""
+        if self._process:
+            return
+        command = [installed("influxd", "influxdb"), "-config", str(self.folder / "empty.conf")]
+        with (self.folder / "influxd.log").open("ab") as log:
+            self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
+        try:
+            wait_for(self._answers, 20, "influxd answers")
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        if self._process:
+            end(self._process, 20)
+            self._process = None
+
+    def kill(self) -> None:
+        """As the kernel does where memory is short: nothing is flushed."""
+        assert self._process
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def _answers(self) -> bool:
+        assert self._process
+        assert self._process.poll() is None, (self.folder / "influxd.log").read_text()[-2000:]
+        try:
+            return self._http.get(f"{self.url}/ping").status_code == 204
+        except httpx.TransportError:
+            return False
+
+    def empty(self) -> None:
+        """Begins the database anew, with the users' rights on it."""
+        self.statement(f"DROP DATABASE {self.database}")
+        self.statement(f"CREATE DATABASE {self.database}")
+        self.statement(f"GRANT READ ON {self.database} TO {self.reader[0]}")
+        self.statement(f"GRANT WRITE ON {self.database} TO {self.writer[0]}")
+
+    def statement(self, influxql: str, auth: tuple[str, str] | None = admin) -> dict[str, Any]:
+        """The first result of a statement, which the administrator gives unless `auth` says otherwise."""
+        answer = self._http.post(
+            f"{self.url}/query", params={"db": self.database, "q": influxql, "epoch": "ns"}, auth=auth
+        )
+        assert answer.status_code == 200, answer.text
+        assert '"error"' not in answer.text, answer.text
+        return answer.json()["results"][0]
+
+    def rows(self, influxql: str) -> list[dict[str, Any]]:
+        """The rows of a query's first series."""
+        series = self.statement(influxql).get("series")
+        return (
+            [dict(zip(series[0]["columns"], row, strict=True)) for row in series[0]["values"]]
+            if series
+            else []
+        )
+
+    def write(self, *lines: str) -> None:
+        answer = self._http.post(
+            f"{self.url}/write",
+            params={"db": self.database, "precision": "ns"},
+            content="\n".join(lines).encode(),
+            auth=self.writer,
+        )
+        assert answer.status_code == 204, answer.text
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "\\'") + "'"

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A virtual lab driven as its user drives it: the command line, SSH, and what lies in the results folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support import ROOT
+
+BIN = ROOT / ".venv" / "bin"
+Done = subprocess.CompletedProcess[str]
+
+
+class Lab:
+    """A lab with state and results of its own in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / "results"
+        self.environment = {
+            **os.environ,
+            "JOULERIG_VAR": str(folder / "var"),
+            "JOULERIG_RESULTS": str(self.results),
+        }
+
+    def rig(
+        self, *words: str, inventory: Path | None = None, timeout: float = 900
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {**self.environment, **({"JOULERIG_INVENTORY": str(inventory)} if inventory else {})}
+        command = [str(BIN / "rig"), *words]
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
+        )
+
+    def ansible(self, playbook: Path, *words: str, timeout: float = 900) -> Done:
+        command = [str(BIN / "ansible-playbook"), str(playbook), *words]
+        return subprocess.run(
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=timeout
+        )
+
+    def ssh(self, command: str) -> str:
+        done = self.rig("lab", "ssh", "vhost1", "--", command)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def twins(self) -> dict[str, dict[str, Any]]:
+        """State of each twin by drive name."""
+        status = json.loads(self.rig("lab", "status", "--json").stdout)
+        return {name.partition("/")[2]: twin for name, twin in status["twins"].items()}
+
+    def results_of(self, campaign: str | None = None) -> dict[str, Any]:
+        done = self.rig("results", *([campaign] if campaign else []), "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def campaigns(self) -> list[str]:
+        return sorted(path.name for path in self.results.iterdir()) if self.results.exists() else []
+
+    def playbook(self, **campaign: Any) -> Path:
+        """A campaign's playbook; what is not given is short."""
+        definition = {
+            "name": "test",
+            "question": "Does it hold?",
+            "drives": ["nvme-consumer"],
+            "replicates": 1,
+            "phases": {"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 4, "tail_seconds": 1},
+            **campaign,
+        }
+        play = {
+            "name": "Test campaign",
+            "ansible.builtin.import_playbook": str(ROOT / "playbooks" / "campaign.yml"),
+            "vars": {"campaign": definition},
+        }
+        path = self.folder / f"{definition['name']}.yml"
+        path.write_text(yaml.safe_dump([play]))
+        return path
+
+    def inventory_with(self, drive: str, **changes: Any) -> Path:
+        """A copy of the shipped inventory in which a drive is declared otherwise."""
+        copy = self.folder / f"inventory-{drive}-{'-'.join(changes)}"
+        shutil.copytree(ROOT / "host_vars", copy / "host_vars", dirs_exist_ok=True)
+        shutil.copy(ROOT / "inventory.ini", copy)
+        host_vars = copy / "host_vars" / "vhost1.yml"
+        described = yaml.safe_load(host_vars.read_text())
+        described["drives"][drive].update(changes)
+        host_vars.write_text(yaml.safe_dump(described))
+        return copy / "inventory.ini"
+
+
+FACTORS = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["randwrite-fsync"]}

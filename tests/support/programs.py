@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The programs that tests start: where they are, where they may listen, and how they end."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.support import ROOT
+
+T = TypeVar("T")
+
+
+def built(name: str) -> str:
+    """The path of a program of ours; where it is not there, the test fails and says how it is made."""
+    path = ROOT / "build" / name
+    if not path.is_file():
+        pytest.fail(f"build/{name} is not there: make build", pytrace=False)
+    return str(path)
+
+
+def installed(name: str, package: str) -> str:
+    """The path of a program of the system's; where it is not there, the test fails and names its package."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.fail(f"{name} is not installed: apt-get install -y {package}", pytrace=False)
+    return path
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    """A port of 127.0.0.1 that nobody has at this moment."""
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(condition: Callable[[], T], seconds: float, what: str) -> T:
+    """The first value of the condition that is true."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"after {seconds} s still not: {what}"
+        time.sleep(0.02)
+
+
+def end(process: subprocess.Popen[Any], seconds: float = 10) -> int:
+    """Ends a process by SIGTERM, fails if only SIGKILL helps, and closes its pipes. Its exit code."""
+    try:
+        process.terminate()
+        process.wait(seconds)
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+    return process.returncode

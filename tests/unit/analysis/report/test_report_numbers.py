@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every number in HTML, PDF, CSV and Parquet is the same number: the report's tables against the files."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pypdf
+import pytest
+
+from joulerig.analysis import export, report
+from joulerig.analysis.report import text
+from joulerig.analysis.results import folder as results
+from tests.support import simulated_campaign
+from tests.support.simulated_campaign import Outcome
+
+Row = dict[str, object]
+
+
+def outcome(levels: dict) -> Outcome:
+    if levels["ordinal"] == 5:
+        return Outcome("partial", "meter fell silent", joules=False)
+    return Outcome("failed", "fio: exit 1") if levels["ordinal"] == 9 else Outcome()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A campaign with its report and its export; some runs have no joules."""
+    place = tmp_path_factory.mktemp("numbers") / "c"
+    accuracy = {
+        "volts": {"gain_percent": 0.1, "offset": 0.002},
+        "amps": {"gain_percent": 0.2, "offset": 1e-4},
+    }
+    simulated_campaign.build(
+        place, replicates=3, schedulers=("none", "bfq"), outcome=outcome, traces=True, accuracy=accuracy
+    )
+    report.write(place)
+    export.write(results.load(place), place / "export")
+    return place
+
+
+@pytest.fixture(scope="module")
+def page(folder) -> str:
+    return (folder / "report" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def printed(folder) -> str:
+    pages = pypdf.PdfReader(folder / "report" / "report.pdf").pages
+    return " ".join(" ".join(one.extract_text().split()) for one in pages)
+
+
+@pytest.fixture(scope="module", params=["csv", "parquet"])
+def tables(request, folder) -> Callable[[str], list[Row]]:
+    """Rows of an exported table, as a reader of that format has them."""
+
+    def of(name: str) -> list[Row]:
+        frame = pl.read_parquet(folder / "export" / f"{name}.parquet")
+        if request.param == "csv":
+            frame = pl.read_csv(folder / "export" / f"{name}.csv", schema_overrides=dict(frame.schema))
+        return frame.to_dicts()
+
+    return of
+
+
+def table(page: str, caption: str) -> tuple[list[str], list[list[str]]]:
+    """Names of the columns, and rows, of the table with that in its caption; a head has no cells."""
+    (source,) = (one for one in re.findall(r"<table.*?</table>", page, re.S) if caption in plain(one))
+    head, body = re.split(r"</thead>", source, maxsplit=1)
+    first, *others = re.findall(r"<tr>(.*?)</tr>", head, re.S)
+    spanning = re.findall(r"<th([^>]*)>(.*?)</th>", first, re.S)
+    names = [
+        plain(name) for how, name in spanning if not others or ('rowspan="2"' in how and "after" not in how)
+    ]
+    names += [plain(name) for row in others for name in re.findall(r"<th[^>]*>(.*?)</th>", row, re.S)]
+    names += [plain(name) for how, name in spanning if others and "after" in how]
+    rows = re.findall(r'<tr(?: class="(head)")?>(.*?)</tr>', body, re.S)
+    return names, [
+        [] if head else [plain(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)]
+        for head, row in rows
+    ]
+
+
+def plain(source: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", source)).split())
+
+
+def reach(low: object, high: object) -> str:
+    return text.DASH if low is None or high is None else f"{text.number(low)} to {text.number(high)}"
+
+
+OF_CELL: dict[str, Callable[[Row], str]] = {
+    "mean": lambda row: text.number(row["ai_ops_per_joule"]),
+    "95 %": lambda row: reach(row["ai_ops_per_joule_interval_low"], row["ai_ops_per_joule_interval_high"]),
+    "by energy": lambda row: reach(row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"]),
+    "s/mean, %": lambda row: text.percent(row["ai_ops_per_joule_relative_spread"]),
+    "MB/J": lambda row: text.number(row["ai_mb_per_joule"]),
+    "ops/s": lambda row: text.number(row["ops_per_second"]),
+    "MB/s": lambda row: text.number(row["mb_per_second"]),
+    "W": lambda row: text.number(row["mean_watts"]),
+    "p50, ms": lambda row: text.milliseconds(row["latency_p50_seconds"]),
+    "p99, ms": lambda row: text.milliseconds(row["latency_p99_seconds"]),
+}
+OF_RUN: dict[str, Callable[[Row], str]] = {
+    "repl.": lambda row: str(row["replicate"]),
+    "s": lambda row: text.fixed(row["workload_seconds"], 2),
+    "ops/s": lambda row: text.number(row["ops_per_second"]),
+    "MB/s": lambda row: text.number(row["mb_per_second"]),
+    "joules": lambda row: text.number(row["joules"]),
+    "low to high": lambda row: reach(row["joules_low"], row["joules_high"]),
+    "true joules": lambda row: text.number(row["true_joules"]),
+    "error, %": lambda row: text.signed(row["error_percent"], 3),
+    "W": lambda row: text.number(row["mean_watts"]),
+    "ops/J": lambda row: text.number(row["ai_ops_per_joule"]),
+    "MB/J": lambda row: text.number(row["ai_mb_per_joule"]),
+}
+
+
+def test_numbers_of_cells(page, tables):
+    names, shown = table(page, "All cells, best first")
+    assert set(OF_CELL) <= set(names)
+    cells = {(row["drive"], row["filesystem"], row["scheduler"]): row for row in tables("cells")}
+    seen = []
+    drives = iter(re.findall(r"nvme-\w+(?=, randwrite)", plain(page[page.index("All cells, best first") :])))
+    for cell in shown:
+        if not cell:
+            drive = next(drives)
+            continue
+        row = cells[drive, cell[0], cell[1]]
+        seen.append(row["cell"])
+        for name, formatted in OF_CELL.items():
+            assert cell[names.index(name)] == formatted(row), (row["cell"], name)
+    assert sorted(seen) == sorted(row["cell"] for row in tables("cells"))
+
+
+def test_numbers_of_runs(page, tables):
+    names, shown = table(page, "All runs in order of execution")
+    assert set(OF_RUN) <= set(names)
+    by_ordinal = {str(row["ordinal"]): row for row in tables("runs")}
+    rows = [row for row in shown if len(row) == len(names)]  # the others are reasons
+    assert [row[0] for row in rows] == list(by_ordinal)
+    for shown_row in rows:
+        for name, formatted in OF_RUN.items():
+            assert shown_row[names.index(name)] == formatted(by_ordinal[shown_row[0]]), (shown_row[0], name)
+
+
+def test_numbers_of_effects(page, tables):
+    _, shown = table(page, "Analysis of variance")
+    expected = [
+        [
+            row["source"],
+            str(row["degrees_of_freedom"]),
+            text.number(row["share_percent"], 2),
+            "" if row["source"] == "run to run" else text.number(row["f"], 3),
+            "" if row["source"] == "run to run" else text.probability(row["p"]),
+            text.number(row["deviation_percent"], 2) if row["deviation_percent"] is not None else "",
+        ]
+        for row in tables("effects")
+    ]
+    assert [row for row in shown if row] == expected
+
+
+def test_numbers_of_the_budgets(page, tables):
+    names, shown = table(page, "Relative standard uncertainty u")
+    headings = {"run to run": "run to run", "gaps": "gaps", "interpolation": "interpolation",
+                "alignment": "alignment", "product": "V × I", "meter": "meter"}  # fmt: skip
+    of_drives: dict[tuple, set] = {}
+    for row in tables("budget"):
+        key = tuple(row["cell"].split("/")[1:3])
+        of_drives.setdefault((key, row["source"]), set()).add(text.number(row["share_percent"], 2))
+    checked = 0
+    for cell in (row for row in shown if row and len(row) > 4):
+        for source, heading in headings.items():
+            if heading in names:
+                assert cell[names.index(heading)] in of_drives[(cell[0], cell[1]), source]
+                checked += 1
+    assert checked == 6 * len({row["cell"] for row in tables("budget")})
+
+
+def test_numbers_of_cemp(page, tables):
+    _, shown = table(page, "change of power dE over change of performance dP")
+    expected = [
+        [
+            row["anchor"],
+            " with ".join(row["cell"].split("/")[1:3]),
+            text.signed(row["energy_change_percent"], 1),
+            text.signed(row["performance_change_percent"], 1),
+            text.number(row["cemp"], 3),
+        ]
+        for row in tables("cemp")
+    ]
+    assert [row for row in shown if row] == expected
+
+
+def test_numbers_of_the_phases_of_the_run_that_is_shown(page, tables):
+    ordinal = int(re.search(r"Run (\d+), [^,]*, the median run", plain(page))[1])
+    (run,) = (row["run"] for row in tables("runs") if row["ordinal"] == ordinal)
+    seconds = {row["phase"]: row["seconds"] for row in tables("phases") if row["run"] == run}
+    joules = {row["phase"]: row["joules"] for row in tables("energy") if row["run"] == run}
+    true = {row["phase"]: row["true_joules"] for row in tables("energy") if row["run"] == run}
+    _, shown = table(page, "The same run by phase")
+    assert [row[:3] + row[4:] for row in shown if row] == [
+        [
+            phase,
+            text.fixed(seconds[phase], 2),
+            text.number(joules[phase]),
+            text.number(true[phase]),
+            text.number(joules[phase] / seconds[phase]),
+        ]
+        for phase in seconds
+    ]
+
+
+def test_the_pdf_prints_the_numbers_of_cells_and_runs(printed, tables):
+    for row in tables("cells"):
+        line = f"{text.number(row['ai_ops_per_joule'])} {row['letters']} {OF_CELL['95 %'](row)}"
+        assert f"{line} {OF_CELL['by energy'](row)}" in printed, row["cell"]
+        figures = ["MB/J", "ops/s", "MB/s", "W", "p50, ms", "p99, ms"]
+        assert " ".join(OF_CELL[name](row) for name in figures) in printed, row["cell"]
+    for row in tables("runs"):
+        for before, after in itertools.pairwise(("s", "ops/s", "MB/s", "joules")):
+            assert f"{OF_RUN[before](row)} {OF_RUN[after](row)}" in printed, (row["ordinal"], before)
+        for before, after in itertools.pairwise(("W", "ops/J", "MB/J")):
+            assert f"{OF_RUN[before](row)} {OF_RUN[after](row)}" in printed, (row["ordinal"], before)
+
+
+def test_the_pdf_prints_every_text_of_the_html_with_a_number(page, printed):
+    """The PDF may break a line anywhere, so white space does not count."""
+    body = re.sub(r"<(style|head)>.*?</\1>", " ", page, flags=re.S)
+    words = [word for word in plain(body).split() if re.search(r"\d", word)]
+    whole = re.sub(r"\s", "", printed)
+    missing = {word for word in words if word not in whole}
+    assert missing == set()
+
+
+def test_a_number_that_differs_in_its_last_digit_shown_is_noticed(page, tables):
+    """The comparison itself can fail."""
+    row = dict(tables("runs")[0])
+    names, shown = table(page, "All runs in order of execution")
+    row["joules"] *= 1.001
+    assert shown[0][names.index("joules")] != OF_RUN["joules"](row)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Figures beside AI: energy without idle, costs, bytes by level, rates per watt."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import polars as pl
+import pytest
+
+from joulerig.analysis.results import folder
+from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.runs import derived, idle_baseline
+from joulerig.analysis.tables import runs_and_cells
+from tests.support import simulated_campaign
+from tests.support.simulated_campaign import Outcome
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory) -> Campaign:
+    return folder.load(simulated_campaign.build(tmp_path_factory.mktemp("d") / "c", replicates=3))
+
+
+def changed(run: Run, **performance) -> Run:
+    return dataclasses.replace(run, performance=dataclasses.replace(run.performance, **performance))
+
+
+def figures(campaign: Campaign, run: Run) -> dict[str, float | None]:
+    return derived.of_runs([derived.amounts(campaign, run)])
+
+
+def test_dynamic_joules_are_those_above_the_runs_own_idle_phase(campaign):
+    run = campaign.runs[0]
+    (idle,) = [rail for rail in run.energy if rail.phase == "idle"]
+    found = derived.amounts(campaign, run)
+    idle_watts = idle.joules / run.phases["idle"].seconds
+    assert idle_baseline.of_run(run) == pytest.approx(idle_watts)
+    assert found["dynamic_joules"] == pytest.approx(run.result.joules - idle_watts * run.performance.seconds)
+    assert 0 < found["dynamic_joules"] < run.result.joules
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda rail: None,
+        lambda rail: dataclasses.replace(rail, joules=None),
+        lambda rail: dataclasses.replace(rail, gap_seconds=0.5),
+        lambda rail: dataclasses.replace(rail, rail="another"),
+    ],
+)
+def test_an_idle_phase_that_was_not_measured_as_the_load_was_subtracts_nothing(campaign, spoil):
+    run = campaign.runs[0]
+    energy = [spoil(rail) if rail.phase == "idle" else rail for rail in run.energy]
+    run = dataclasses.replace(run, energy=tuple(rail for rail in energy if rail))
+    found = derived.amounts(campaign, run)
+    assert found["dynamic_joules"] is found["idle_joules"] is None
+    assert found["joules"] == run.result.joules
+    assert figures(campaign, run)["idle_gb_per_watt"] is None
+
+
+def test_costs_are_joules_over_what_was_done(campaign):
+    run = changed(campaign.runs[0], ops=1000, syncs=250, write_bytes=4_096_000)
+    found, joules = figures(campaign, run), run.result.joules
+    assert found["joules_per_op"] == pytest.approx(joules / 1000)
+    assert found["joules_per_sync"] == pytest.approx(joules / 250)
+    assert found["joules_per_durable_byte"] == pytest.approx(joules / 4_096_000)
+
+
+def test_joules_of_processors_stand_beside_and_never_among_the_drives(campaign):
+    run = campaign.runs[0]
+    assert figures(campaign, run)["cpu_joules_per_op"] is None
+    with_them = dataclasses.replace(run, result=dataclasses.replace(run.result, cpu_joules=350.0))
+    found = figures(campaign, with_them)
+    assert found["cpu_joules_per_op"] == pytest.approx(350.0 / run.performance.ops)
+    assert found | {"cpu_joules_per_op": None} == figures(campaign, run)
+
+
+@pytest.mark.parametrize("syncs", [0, None])
+def test_a_workload_that_does_not_sync_has_no_durable_byte(campaign, syncs):
+    found = figures(campaign, changed(campaign.runs[0], syncs=syncs))
+    assert found["joules_per_sync"] is found["joules_per_durable_byte"] is None
+    assert found["joules_per_op"] is not None
+
+
+def test_bytes_are_followed_from_the_workload_to_the_drive(campaign):
+    run = campaign.runs[0]
+    twin = dataclasses.replace(run.io["twin"], write_bytes=3 * run.io["host"].write_bytes)
+    run = dataclasses.replace(run, io=run.io | {"twin": twin})
+    found = figures(campaign, run)
+    assert found["block_bytes_per_written_byte"] == pytest.approx(2 * 1.002, rel=1e-4)
+    assert found["device_bytes_per_block_byte"] == pytest.approx(3)
+    without = figures(campaign, dataclasses.replace(run, io={"iod": run.io["iod"]}))
+    assert without["block_bytes_per_written_byte"] == found["block_bytes_per_written_byte"]
+    assert without["device_bytes_per_block_byte"] is None
+
+
+def test_journal_transactions_are_known_where_the_file_system_tells(campaign):
+    by_filesystem = {run.filesystem: figures(campaign, run) for run in campaign.runs}
+    assert by_filesystem["ext4"]["journal_transactions_per_op"] == 1
+    assert by_filesystem["xfs"]["journal_transactions_per_op"] is None
+    assert by_filesystem["xfs"]["flushes_per_op"] == 1
+
+
+def test_rates_per_watt_are_of_what_the_block_layer_passed_on(campaign):
+    run = campaign.runs[0]
+    found, host = figures(campaign, run), run.io["host"]
+    watts, seconds = run.result.mean_watts, run.performance.seconds
+    assert found["iops_per_watt"] == pytest.approx((host.reads + host.writes) / seconds / watts)
+    moved = (host.read_bytes + host.write_bytes) / 2**20
+    assert found["mib_per_second_per_watt"] == pytest.approx(moved / seconds / watts)
+    assert found["idle_gb_per_watt"] == pytest.approx(4.294967296 / found["idle_watts"])
+
+
+def test_a_drive_of_unknown_size_has_no_capacity_per_watt(campaign):
+    bare = dataclasses.replace(campaign, lab={})
+    assert figures(bare, campaign.runs[0])["idle_gb_per_watt"] is None
+
+
+def test_a_cell_has_the_ratio_of_its_runs_sums(campaign):
+    runs, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
+    for cell in cells.iter_rows(named=True):
+        mine = runs.filter(pl.col("cell") == cell["cell"])
+        assert cell["joules_per_op"] == pytest.approx(mine["joules"].sum() / mine["ops"].sum(), rel=1e-12)
+        assert cell["dynamic_joules_per_op"] == pytest.approx(
+            mine["dynamic_joules"].sum() / mine["ops"].sum()
+        )
+        assert cell["block_write_bytes"] == mine["block_write_bytes"].sum()
+        assert 1 / cell["joules_per_op"] == pytest.approx(cell["ai_ops_per_joule"])
+
+
+def test_a_run_without_joules_keeps_what_needs_none(tmp_path):
+    loaded = folder.load(
+        simulated_campaign.build(
+            tmp_path / "c", outcome=lambda _: Outcome("partial", "meter fell silent", joules=False)
+        )
+    )
+    row = runs_and_cells.runs(loaded).row(0, named=True)
+    assert row["dynamic_joules"] is row["joules_per_op"] is row["iops_per_watt"] is None
+    assert row["block_bytes_per_written_byte"] > 1
+    assert set(runs_and_cells.cells(loaded)["block_write_bytes"]) == {None}
+
+
+def test_a_run_that_did_nothing_has_nothing():
+    assert set(derived.of_runs([{}]).values()) == {None}
+    assert set(derived.of_runs([]).values()) == {None}
+    assert set(derived.volumes([{}]).values()) == {None}
+    zero = dict.fromkeys(("joules", "ops", "syncs", "seconds"), 0)
+    assert derived.of_runs([zero])["joules_per_op"] is None

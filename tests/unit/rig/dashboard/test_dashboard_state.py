@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the page is told of a campaign, from journals made with rig/campaign/journal.sql."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from joulerig.rig.dashboard import state
+from joulerig.rig.dashboard.journal import Journal, Journals
+from tests.support.dashboard_journal import QUESTION, WritableJournal
+
+SECOND = 1_000_000_000
+T0 = 1_794_600_000 * SECOND
+NAME = "demo-20261113-120000"
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[WritableJournal]:
+    journal = WritableJournal(tmp_path, NAME, T0)
+    yield journal
+    journal.close()
+
+
+def told(journal: WritableJournal, now_ns: int = T0) -> dict:
+    reader = Journal(journal.folder / "journal.sqlite")
+    try:
+        content = reader.read()
+        assert content
+        return state.campaign(content, now_ns)
+    finally:
+        reader.close()
+
+
+def cell(message: dict, filesystem: str, scheduler: str) -> dict:
+    return message["table"][0]["cells"][filesystem][scheduler]
+
+
+def test_a_campaign_that_is_only_planned(journal: WritableJournal):
+    journal.plan()
+    message = told(journal)
+    assert (message["name"], message["question"], message["virtual"]) == ("demo", QUESTION, True)
+    assert (message["state"], message["done"], message["total"]) == ("planned", 0, 4)
+    assert message["eta_ns"] is None
+    assert message["hosts"] == [{"host": "vhost1", "done": 0, "total": 4, "run": None}]
+
+
+def test_a_running_campaign_names_each_hosts_run(journal: WritableJournal):
+    runs = journal.plan(hosts=("vhost1", "vhost2"), filesystems=("ext4",), schedulers=("none",))
+    journal.begin(runs[0], T0 + SECOND)
+    message = told(journal)
+    assert message["state"] == "running"
+    first, second = message["hosts"]
+    assert first["run"]["id"] == runs[0]
+    assert first["run"]["cell"] == "nvme-plp/ext4/none/randwrite-fsync"
+    assert second["run"] is None
+
+
+def test_every_status_is_counted_and_its_reason_told(journal: WritableJournal):
+    runs = journal.plan(replicates=2)
+    for run, status in zip(runs, ("ok", "partial", "failed", "lost", "not-run"), strict=False):
+        journal.end(run, T0, status, "" if status == "ok" else f"because {status}")
+    message = told(journal)
+    assert (message["done"], message["total"], message["state"]) == (5, 8, "between runs")
+    assert message["counts"] == {
+        "running": 0,
+        "planned": 3,
+        "ok": 1,
+        "partial": 1,
+        "failed": 1,
+        "lost": 1,
+        "not-run": 1,
+    }
+    assert [run["reason"] for run in message["runs"][1:3]] == ["because partial", "because failed"]
+
+
+def test_time_left_is_told_as_a_time_of_day(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4",))
+    journal.begin(runs[0], T0)
+    journal.end(runs[0], T0 + 30 * SECOND)
+    assert told(journal, T0 + 31 * SECOND)["eta_ns"] == T0 + 61 * SECOND
+
+
+def test_a_finished_campaign(journal: WritableJournal):
+    for run in journal.plan():
+        journal.end(run, T0)
+    journal.finish(T0 + SECOND)
+    message = told(journal)
+    assert (message["state"], message["finished_ns"]) == ("finished", T0 + SECOND)
+
+
+def test_a_cell_is_all_its_work_over_all_its_joules(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4",), schedulers=("none",), replicates=2)
+    journal.end(runs[0], T0, ops=1000, joules=10.0)
+    journal.end(runs[1], T0, ops=3000, joules=20.0)
+    figure = cell(told(journal), "ext4", "none")["ops"]
+    assert figure["mean"] == pytest.approx(4000 / 30)
+    assert (figure["low"], figure["high"], figure["n"]) == (100.0, 150.0, 2)
+
+
+def test_a_cell_has_the_interval_of_its_energy_where_all_its_runs_do(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4", "xfs"), schedulers=("none",), replicates=2)
+    for run in runs:
+        bounds = {"joules_low": 9.5, "joules_high": 10.5} if run != runs[3] else {}
+        journal.end(run, T0, ops=1000, joules=10.0, **bounds)
+    table = told(journal)
+    figure = cell(table, "ext4", "none")["ops"]
+    assert figure["energy_low"] == pytest.approx(2000 / 21)
+    assert figure["energy_high"] == pytest.approx(2000 / 19)
+    assert "energy_low" not in cell(table, "xfs", "none")["ops"]
+
+
+def test_a_journal_of_version_1_is_shown_without_intervals(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4",), schedulers=("none",))
+    journal.end(runs[0], T0, ops=1000, joules=10.0)
+    for column in ("joules_low", "joules_high"):
+        journal.database.execute(f"ALTER TABLE result DROP COLUMN {column}")
+    journal.database.execute("PRAGMA user_version = 1")
+    figure = cell(told(journal), "ext4", "none")["ops"]
+    assert figure["mean"] == 100.0
+    assert "energy_low" not in figure
+
+
+def test_the_best_is_marked_with_those_that_the_replicates_cannot_tell_from_it(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4", "f2fs", "xfs"), schedulers=("none",), replicates=2)
+    for run, ops in zip(runs, (500, 1000, 970, 520, 940, 980), strict=True):
+        journal.end(run, T0, ops=ops, joules=10.0)
+    message = told(journal)
+    marks = {name: cell(message, name, "none")["ops"]["mark"] for name in ("ext4", "f2fs", "xfs")}
+    assert marks == {"ext4": "", "f2fs": "tied", "xfs": "best"}
+    assert cell(message, "xfs", "none")["ops"]["share"] == 1
+    assert cell(message, "ext4", "none")["ops"]["share"] == pytest.approx(1020 / 1950)
+
+
+def test_a_partial_run_without_joules_is_flagged_and_gives_no_figure(journal: WritableJournal):
+    runs = journal.plan()
+    journal.end(runs[0], T0, "partial", "meter tap1a fell silent", ops=1000, joules=None)
+    of_it = cell(told(journal), "ext4", "none")
+    assert of_it["partial"] == 1
+    assert "ops" not in of_it
+
+
+def test_a_partial_run_counts_for_nothing_beside_complete_ones(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4",), schedulers=("none",), replicates=2)
+    journal.end(runs[0], T0, "partial", "a gap", ops=9000, joules=10.0)
+    assert cell(told(journal), "ext4", "none")["ops"]["n"] == 0
+    assert cell(told(journal), "ext4", "none")["ops"]["mark"] == ""
+    journal.end(runs[1], T0, ops=1000, joules=10.0)
+    figure = cell(told(journal), "ext4", "none")["ops"]
+    assert (figure["mean"], figure["n"], figure["mark"]) == (100.0, 1, "best")
+
+
+def test_a_further_factor_has_a_block_of_its_own(journal: WritableJournal):
+    journal.plan(kernel="6.1")
+    block = told(journal)["table"][0]
+    assert block["factors"] == {"kernel": "6.1"}
+    assert (block["filesystems"], block["schedulers"]) == (["ext4", "xfs"], ["bfq", "none"])
+
+
+def test_members_of_arrays_are_told_so_that_their_rails_show_the_runs_phases(journal: WritableJournal):
+    journal.plan()
+    assert told(journal)["arrays"] == {"vhost1": {"hdd-array": ["hdd-1", "hdd-2", "hdd-3"]}}
+
+
+def test_a_reader_sees_that_the_journal_changed_and_never_keeps_the_writer_out(journal: WritableJournal):
+    runs = journal.plan()
+    reader = Journal(journal.folder / "journal.sqlite")
+    assert reader.changed()
+    assert not reader.changed()
+    reader.read()
+    journal.begin(runs[0], T0)
+    assert reader.changed()
+    reader.close()
+
+
+def test_a_journal_whose_writer_is_gone_can_be_read(journal: WritableJournal):
+    journal.plan()
+    journal.close()
+    assert told(journal)["total"] == 4
+
+
+def test_campaigns_are_listed_newest_first_whatever_their_names(tmp_path: Path, journal: WritableJournal):
+    later = WritableJournal(tmp_path, "a-20261114-120000", T0 + SECOND)
+    (tmp_path / "bench").mkdir()
+    assert Journals(tmp_path).list() == ["a-20261114-120000", NAME]
+    later.close()
+
+
+def test_a_file_that_is_no_journal_is_named_and_the_others_are_listed(
+    tmp_path: Path, journal: WritableJournal
+):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "journal.sqlite").write_text(
+        "not a database, but long enough to be taken for one" * 20
+    )
+    journals = Journals(tmp_path)
+    assert journals.list() == [NAME]
+    assert "broken/journal.sqlite" in journals.problem
+
+
+def test_ok_runs_without_joules_show_their_rate(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4",), schedulers=("none",), replicates=2)
+    journal.end(runs[0], T0, ops=1000)
+    journal.end(runs[1], T0, ops=3000)
+    message = told(journal)
+    found = cell(message, "ext4", "none")
+    assert "ops" not in found
+    assert (found["unmetered"]["n"], found["unmetered"]["ops"]) == (2, 200.0)
+    assert [run["ops_per_second"] for run in message["runs"]] == [100.0, 300.0]
+
+
+@pytest.mark.parametrize("joules", [None, 50.0])
+def test_of_a_load_whose_bytes_are_not_known_only_operations_are_shown(journal: WritableJournal, joules):
+    [run] = journal.plan(filesystems=("ext4",), schedulers=("none",))
+    journal.end(run, T0, ops=1000, joules=joules)
+    journal.database.execute(
+        "UPDATE performance SET read_bytes = NULL, write_bytes = NULL, mb_per_second = NULL"
+    )
+    found = cell(told(journal), "ext4", "none")
+    assert (found if joules else found["unmetered"])["ops"]
+    assert "mb" not in (found if joules else found["unmetered"])
+
+
+def test_a_partial_run_without_joules_is_not_taken_for_one_on_a_drive_without_rails(journal: WritableJournal):
+    [run] = journal.plan(filesystems=("ext4",), schedulers=("none",))
+    journal.end(run, T0, "partial", "meter tap1 is silent", 1000)
+    assert "unmetered" not in cell(told(journal), "ext4", "none")
