@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from joulerig.rig.common import files, paths, wait
+from joulerig.rig.common import files, paths, supervisor, wait
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.controller import supervisor
 from joulerig.rig.lab.model import Drive, Lab, TestHost
 from joulerig.virtuallab import accelerator, image, machine, profile, twin_parameters
 

@@ -128,7 +128,7 @@ def up() -> None:
 @app.command()
 def down() -> None:
     """Stop everything that `rig up` started, and nothing else."""
-    from joulerig.rig.controller import supervisor
+    from joulerig.rig.common import supervisor
     from joulerig.virtuallab import lab as virtuallab
 
     stopped = virtuallab.down() + supervisor.stop(lambda name: True)
@@ -212,9 +212,8 @@ def run(
 def status(as_json: JsonOption = False) -> None:
     """Show what runs: services, meters, the newest campaign."""
     from joulerig.rig.campaign import journal
-    from joulerig.rig.common import paths
+    from joulerig.rig.common import paths, supervisor
     from joulerig.rig.controller import services as controller
-    from joulerig.rig.controller import supervisor
 
     states = supervisor.states()
     try:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import httpx
 
-from joulerig.rig.common import files, paths
+from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.controller import supervisor
 from joulerig.rig.lab.model import Lab, TestHost
 
 # Who uses the rig's own server, and how: a test host's secret cannot read, a reader's cannot write.

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 
-from joulerig.rig.common import files, paths
+from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.controller import influxdb, supervisor
+from joulerig.rig.controller import influxdb
 from joulerig.rig.lab.meters import calibration, source
 from joulerig.rig.lab.model import Lab
 

@@ -287,7 +287,7 @@ def _classes(lab: Lab, found, run) -> list[str]:
 
 
 def test_without_its_meter_a_run_is_partial_and_has_no_joules(lab: Lab):
-    from joulerig.rig.controller import supervisor
+    from joulerig.rig.common import supervisor
 
     playbook = lab.playbook(name="no-tap", factors=FACTORS)
     with pytest.MonkeyPatch.context() as patch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from joulerig.rig.controller import supervisor
+from joulerig.rig.common import supervisor
 from tests.support.lab_driver import FACTORS, Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]

@@ -17,8 +17,8 @@ import pytest
 from supervisor.xmlrpc import Faults
 
 from joulerig.rig.common import files, paths
+from joulerig.rig.common import supervisor as services
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.controller import supervisor as services
 
 
 @pytest.fixture
