@@ -2,7 +2,7 @@
 
 // Package workloads holds the workloads that ship with the programs made of
 // this folder. It is not in personalities/ itself, for Go takes a .f file
-// beside its own for Fortran.
+// in addition to its own for Fortran.
 package workloads
 
 import (

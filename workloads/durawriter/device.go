@@ -23,7 +23,7 @@ func alignedBuffer(bytes int) []byte {
 	return memory[shift : shift+bytes : shift+bytes]
 }
 
-// device is a block device, or a file in its place, that somebody else has
+// device is a block device, or a file in its place, that another process has
 // opened: the writer takes no path, so that only who holds the drive's wipe
 // lease can have it overwritten.
 type device struct {

@@ -43,7 +43,7 @@ func newDriveLoad(w *writer, d drive, regionBytes int64, slotSectors, depth int,
 	}
 }
 
-// round does one round; all its writes are acknowledged, and told, before its flush is issued.
+// round does one round; all its writes are acknowledged, and reported, before its flush is issued.
 func (l *driveLoad) round() error {
 	l.slotsOfThisRound = map[int]bool{}
 	var group sync.WaitGroup

@@ -41,14 +41,14 @@ func newWitness(t *testing.T, acknowledgements int, between func(line map[string
 		if err != nil {
 			return
 		}
-		var told []map[string]any
+		var reported []map[string]any
 		scanner := bufio.NewScanner(connection)
 		for scanner.Scan() {
 			line := map[string]any{}
 			if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
 				t.Errorf("%q: %v", scanner.Text(), err)
 			}
-			told = append(told, line)
+			reported = append(reported, line)
 			if between != nil {
 				between(line)
 			}
@@ -64,12 +64,12 @@ func newWitness(t *testing.T, acknowledgements int, between func(line map[string
 				break
 			}
 		}
-		w.lines <- told
+		w.lines <- reported
 	}()
 	return w
 }
 
-func (w *fakeWitness) told(t *testing.T) []map[string]any {
+func (w *fakeWitness) reported(t *testing.T) []map[string]any {
 	t.Helper()
 	select {
 	case lines := <-w.lines:
@@ -128,7 +128,7 @@ func survey(t *testing.T, words ...string) (files map[string]int64, extents []ex
 	return files, extents
 }
 
-// checkOrder fails where an acknowledgement was told before its issue, or twice.
+// checkOrder fails where an acknowledgement was reported before its issue, or twice.
 func checkOrder(t *testing.T, lines []map[string]any) (operations map[float64]map[string]any, acknowledged []float64) {
 	t.Helper()
 	operations = map[float64]map[string]any{}
@@ -156,7 +156,7 @@ func TestEveryAcknowledgedWriteOfADriveIsThere(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, message)
 	}
-	operations, acknowledged := checkOrder(t, witness.told(t))
+	operations, acknowledged := checkOrder(t, witness.reported(t))
 	newest := map[uint64]float64{} // offset of a sector -> newest write of it
 	kinds := map[string]int{}
 	for sequence := 1.0; operations[sequence] != nil; sequence++ {
@@ -201,7 +201,7 @@ func TestWritesOfARoundNeverShareASector(t *testing.T) {
 	}
 	inFlight := map[float64]map[string]any{}
 	together := 0
-	for _, line := range witness.told(t) {
+	for _, line := range witness.reported(t) {
 		sequence := line["sequence"].(float64)
 		if line["event"] != "issued" {
 			delete(inFlight, sequence)
@@ -249,7 +249,7 @@ func TestEveryPatternOfADirectoryIsToldAndFound(t *testing.T) {
 		"--witness", witness.address, "--directory", directory); code != 0 {
 		t.Fatalf("exit %d: %s", code, message)
 	}
-	operations, _ := checkOrder(t, witness.told(t))
+	operations, _ := checkOrder(t, witness.reported(t))
 	calls := map[string]int{}
 	appended := 0.0
 	for _, o := range operations {

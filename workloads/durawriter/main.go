@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Command durawriter writes numbered, checksummed records to a drive or a
-// file system and tells a witness of every acknowledgement before it goes on;
-// after a power cut it tells what is there. See README.md beside it.
+// file system and reports every acknowledgement to a witness before it goes on;
+// after a power cut it reports what is there. See README.md in this folder.
 package main
 
 import (
@@ -168,12 +168,12 @@ func (s *settings) survey(out io.Writer) error {
 
 // write loads the target until it fails, or the witness has enough.
 func (s *settings) write() error {
-	told, err := dialWitness(s.witness)
+	connection, err := dialWitness(s.witness)
 	if err != nil {
 		return err
 	}
-	defer told.stream.Close()
-	w := &writer{witness: told, campaign: s.campaign, generation: uint32(s.generation)}
+	defer connection.stream.Close()
+	w := &writer{witness: connection, campaign: s.campaign, generation: uint32(s.generation)}
 	random := rand.New(rand.NewPCG(s.seed, uint64(s.generation)))
 	if s.directory != "" {
 		load, err := newDirectoryLoad(w, s.directory, random)

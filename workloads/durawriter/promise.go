@@ -11,7 +11,7 @@ import (
 )
 
 // writer numbers operations and keeps the rule of the campaign: an operation
-// is said before it is asked for, and its acknowledgement is told to the
+// is said before it is asked for, and its acknowledgement is reported to the
 // witness, and the witness's answer awaited, before anything goes on.
 type writer struct {
 	witness    *witness
@@ -44,13 +44,13 @@ func (w *writer) do(what operation, ask func() error) error {
 	if err := ask(); err != nil {
 		failed := targetFailed{what, err}
 		// What the witness answers does not matter any more: the target is gone.
-		told := w.witness.tell(outcome{"failed", what.Sequence, err.Error()})
-		if errors.Is(told, errStop) {
+		reporting := w.witness.report(outcome{"failed", what.Sequence, err.Error()})
+		if errors.Is(reporting, errStop) {
 			return failed
 		}
-		return errors.Join(failed, told)
+		return errors.Join(failed, reporting)
 	}
-	return w.witness.tell(outcome{Event: "acknowledged", Sequence: what.Sequence})
+	return w.witness.report(outcome{Event: "acknowledged", Sequence: what.Sequence})
 }
 
 // fill makes the content of a write.

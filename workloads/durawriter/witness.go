@@ -47,7 +47,7 @@ const (
 	opFlushNames   = "flush-names"
 )
 
-// witness is the connection to whom every acknowledgement is told. It answers
+// witness is the connection that every acknowledgement is reported to. It answers
 // each line but those of issued operations, in order.
 type witness struct {
 	stream io.ReadWriteCloser
@@ -120,8 +120,8 @@ func (w *witness) say(what any) error {
 	return w.send(what)
 }
 
-// tell sends a line and waits for the witness's own acknowledgement.
-func (w *witness) tell(what any) error {
+// report sends a line and waits for the witness's own acknowledgement.
+func (w *witness) report(what any) error {
 	answer := make(chan error, 1)
 	w.lock.Lock()
 	if w.broken != nil {

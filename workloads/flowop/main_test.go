@@ -117,7 +117,7 @@ func TestCtrlCLeavesNoProcessAndAReport(t *testing.T) {
 func TestALoadEndsWithItsParent(t *testing.T) {
 	directory := t.TempDir()
 	intervals, output := filepath.Join(directory, "intervals"), filepath.Join(directory, "report")
-	// A shell that outlives nothing: it tells the load's number, and waits to be killed.
+	// A shell that outlives nothing: it writes the load's number, and waits to be killed.
 	parent := exec.Command("sh", "-c", `"$@" & echo $!; wait`, "sh", os.Args[0], "sync", "--directory", directory,
 		"--seconds", "3600", "--intervals", intervals, "--output", output, "--with-parent")
 	parent.Env = append(os.Environ(), "FLOWOP=1")
@@ -181,7 +181,7 @@ func TestSyncLaysOutOnceAndKeeps(t *testing.T) {
 		t.Errorf("kept: %+v", r)
 	}
 	r = reported(t, 1, append(small, "--keep", "--ops", "10", "--file-bytes", "131072")...)
-	if want := "sync-0000: 65536 bytes: expected 131072; lay it out anew, without --keep"; r.Error != want {
+	if want := "sync-0000: 65536 bytes: expected 131072; lay it out again, without --keep"; r.Error != want {
 		t.Errorf("%q, want %q", r.Error, want)
 	}
 }

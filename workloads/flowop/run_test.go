@@ -150,7 +150,7 @@ func checkFailed(t *testing.T, command *exec.Cmd, stdout, stderr *bytes.Buffer, 
 	}
 }
 
-// onTmpfs runs a script in which "$D" is a small file system in memory that nobody else sees.
+// onTmpfs runs a script in which "$D" is a small file system in memory that no other process sees.
 func onTmpfs(t *testing.T, size, script string) (command *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	command = exec.Command("sh", "-c",

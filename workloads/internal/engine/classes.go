@@ -32,7 +32,7 @@ var counted = map[wml.Kind]measure.Class{
 	wml.ListDir:        {Name: "list", Kind: measure.Other},
 }
 
-// opensItself tells whether a flowop opens its file where its descriptor is closed.
+// opensItself reports whether a flowop opens its file where its descriptor is closed.
 func opensItself(f *wml.Flowop) bool {
 	if f.Fileset == nil {
 		return false

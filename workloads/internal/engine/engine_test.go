@@ -60,7 +60,7 @@ func endAfter(program *wml.Program, operations int64) {
 	}
 }
 
-// run lays a program out and runs it. The result is there also beside an error.
+// run lays a program out and runs it. The result is there also with an error.
 func run(t testing.TB, o Options) (*Engine, measure.Result, error) {
 	t.Helper()
 	return runUntil(t, context.Background(), o)

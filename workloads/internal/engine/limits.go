@@ -10,7 +10,7 @@ import (
 	"joulerig/workloads/internal/measure"
 )
 
-// events come at the rate of `eventgen`. Those that nobody takes are kept, as
+// events come at the rate of `eventgen`. Those that no thread takes are kept, as
 // in Filebench, for five seconds.
 type events struct {
 	nsPerEvent float64

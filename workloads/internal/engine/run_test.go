@@ -232,7 +232,7 @@ func TestTheSameSeedGivesTheSameOperations(t *testing.T) {
 	}
 }
 
-// With other threads beside it a thread writes the same lengths and contents, though to other files.
+// Alongside other threads a thread writes the same lengths and contents, though to other files.
 func TestWhatAThreadDrawsDoesNotDependOnTheOthers(t *testing.T) {
 	writes := func(threads string) (writes []string) {
 		program := personality(t, "varmail", map[string]string{"nthreads": threads})
@@ -305,7 +305,7 @@ flowop openfile name=c,filesetname=ro,fd=3`))
 		fmt.Sprintf("%x", unix.O_RDWR|unix.O_SYNC), fmt.Sprintf("%x", unix.O_RDWR|unix.O_DIRECT), "0"})
 }
 
-// stalling stops the world once, for as long as it is told.
+// stalling stops the world once, for the given time.
 type stalling struct {
 	filesys.Null
 	once  *sync.Once

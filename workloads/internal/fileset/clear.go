@@ -13,7 +13,7 @@ import (
 )
 
 // clear removes what a former layout of the set has left. A tree with any name
-// in it that no layout gives is somebody else's: it is refused, and untouched.
+// in it that no layout gives is not ours: it is refused, and untouched.
 func (s *Set) clear(system filesys.FS) error {
 	if s.reuse {
 		return nil

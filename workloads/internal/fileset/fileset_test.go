@@ -241,7 +241,7 @@ func TestALayoutIsWhatTheSetSays(t *testing.T) {
 		sum += f.Size
 	}
 	if sum != bytes {
-		t.Errorf("%d bytes told, %d written", bytes, sum)
+		t.Errorf("%d bytes reported, %d written", bytes, sum)
 	}
 }
 

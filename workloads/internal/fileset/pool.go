@@ -156,7 +156,7 @@ func (p *Pool) Put(f *File, from, to, opened int) {
 	p.lock.Unlock()
 }
 
-// Closed tells that a thread has closed a file.
+// Closed reports that a thread has closed a file.
 func (p *Pool) Closed(f *File) {
 	p.lock.Lock()
 	f.open--

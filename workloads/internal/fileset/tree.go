@@ -97,7 +97,7 @@ func (t *tree) thing(kind *kind, path string) error {
 func (t *tree) depth() int {
 	mean := t.set.MeanDepth()
 	if drawn := t.set.DirDepth; drawn != nil && drawn.Mean() > 0 {
-		// The variable tells the shape: its mean is to be the set's.
+		// The variable gives the shape: its mean is to be the set's.
 		return max(1, int(drawn.Float(t.random)*mean/drawn.Mean()))
 	}
 	return max(1, int(t.gamma(mean)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Package finish is how a load ends: by itself, by an error, or because
-// somebody wants it to.
+// a caller wants it to.
 package finish
 
 import (
@@ -76,11 +76,11 @@ func Flag(ctx context.Context) *atomic.Bool {
 }
 
 // How says how a load ended, by what it returned and the context of Context;
-// the error is nil unless it failed. That it was told to end is no error.
+// the error is nil unless it failed. A request to end is no error.
 func How(ctx context.Context, err error) (ended string, failure error) {
-	told := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrInterrupted)
+	asked := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrInterrupted)
 	switch {
-	case err != nil && !told:
+	case err != nil && !asked:
 		return EndedFailed, err
 	case errors.Is(context.Cause(ctx), ErrInterrupted):
 		return EndedInterrupted, nil

@@ -27,10 +27,10 @@ func TestHowALoadEndsAndItsExitCode(t *testing.T) {
 	}{
 		{"by itself", going, nil, EndedCompleted, OK},
 		{"its time was up", going, context.DeadlineExceeded, EndedCompleted, OK},
-		{"told to", interrupted, context.Canceled, EndedInterrupted, Interrupted},
-		{"told to, and said nothing", interrupted, nil, EndedInterrupted, Interrupted},
+		{"asked to", interrupted, context.Canceled, EndedInterrupted, Interrupted},
+		{"asked to, and no output", interrupted, nil, EndedInterrupted, Interrupted},
 		{"a failure", going, full, EndedFailed, Failed},
-		{"a failure, when it was told to", interrupted, full, EndedFailed, Failed},
+		{"a failure, when it was asked to", interrupted, full, EndedFailed, Failed},
 	} {
 		ended, failure := How(c.ctx, c.err)
 		if ended != c.ended || Code(ended) != c.code {

@@ -47,7 +47,7 @@ func TestFilesAreWrittenWholeInTheFoldersTheyNeed(t *testing.T) {
 		t.Error(err)
 	}
 	if w.Files != 4 || w.Written != total {
-		t.Errorf("told %d files, %d bytes", w.Files, w.Written)
+		t.Errorf("reported %d files, %d bytes", w.Files, w.Written)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Go's own clock is CLOCK_MONOTONIC, without saying since when. One instant read in both tells.
+// Go's own clock is CLOCK_MONOTONIC, without saying since when. One instant read in both gives the difference.
 var processStart, monotonicBase = sameInstant()
 
 func sameInstant() (start time.Time, monotonicNS int64) {

@@ -4,7 +4,7 @@
 // operation, by interval and over all, with HDR histograms that are merged and
 // never averaged.
 //
-// A thread tells its Recorder of every operation. The samples go into a small
+// A thread reports every operation to its Recorder. The samples go into a small
 // ring that only this thread writes; the collector empties the rings into one
 // histogram a class. So the memory is the same at one thread and at a hundred,
 // does not grow with time, and a thread takes a lock only when its ring is full.
@@ -61,7 +61,7 @@ type Options struct {
 	Emit     func(Interval) // takes each interval's figures, in the collector's goroutine; may be nil
 }
 
-// Collector gathers what the recorders are told.
+// Collector gathers what the recorders receive.
 type Collector struct {
 	options   Options
 	recorders []*Recorder
@@ -100,7 +100,7 @@ func New(options Options) *Collector {
 // Recorder gives the recorder of a thread, from 0 on. No two threads may use one at the same time.
 func (c *Collector) Recorder(thread int) *Recorder { return c.recorders[thread] }
 
-// Begin starts the measurement. Operations that end before are not to be told.
+// Begin starts the measurement. Operations that end before must not be reported.
 func (c *Collector) Begin(monotonicNS int64) {
 	c.beginNS, c.lastNS = monotonicNS, monotonicNS
 	c.beginCPU = usedCPU()
@@ -108,7 +108,7 @@ func (c *Collector) Begin(monotonicNS int64) {
 }
 
 // End ends the measurement, emits the last, partial interval and gives the
-// result. Call it once, after Begin; what is told afterwards is not counted.
+// result. Call it once, after Begin; what is reported afterwards is not counted.
 func (c *Collector) End(monotonicNS int64) Result {
 	used := usedCPU().since(c.beginCPU)
 	close(c.stop)

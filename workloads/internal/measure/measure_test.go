@@ -21,12 +21,12 @@ const (
 	fsync
 )
 
-// measured gives the result of operations told by one thread, in an hour-long interval.
-func measured(tell func(*Recorder)) Result {
+// measured gives the result of operations reported by one thread, in an hour-long interval.
+func measured(record func(*Recorder)) Result {
 	c := New(Options{Classes: classes, Threads: 1, Interval: time.Hour})
 	begin := Now()
 	c.Begin(begin)
-	tell(c.Recorder(0))
+	record(c.Recorder(0))
 	return c.End(begin + int64(2*time.Second))
 }
 

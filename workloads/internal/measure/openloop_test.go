@@ -27,7 +27,7 @@ func TestNextWaitsUntilDueAndNotWhereLate(t *testing.T) {
 	for n := range int64(5) {
 		due, ok := loop.Next(t.Context())
 		if !ok || due != loop.Due(n) || Now() < due {
-			t.Fatalf("operation %d: due at +%d, told +%d, %v", n, loop.Due(n)-begin, due-begin, ok)
+			t.Fatalf("operation %d: due at +%d, reported +%d, %v", n, loop.Due(n)-begin, due-begin, ok)
 		}
 	}
 	late := NewOpenLoop(begin-int64(time.Hour), 1000, 0, 1)

@@ -19,7 +19,7 @@ type ClassFigures struct {
 }
 
 // Interval is what ended in [StartNS, EndNS), CLOCK_MONOTONIC; an operation
-// that its thread told of late is in the interval after. All classes are there.
+// that its thread reported late is in the interval after. All classes are there.
 type Interval struct {
 	StartNS int64          `json:"start_ns"`
 	EndNS   int64          `json:"end_ns"`

@@ -2,7 +2,7 @@
 
 // Package nbd is a client of a network block device, small on purpose: fixed
 // newstyle handshake with NBD_OPT_GO, simple replies, and only the commands
-// that tell what is durable: read, write, write with FUA, flush. Its calls
+// that decide what is durable: read, write, write with FUA, flush. Its calls
 // may be made from many goroutines at once; each is a request of its own in
 // flight. The protocol: github.com/NetworkBlockDevice/nbd, doc/proto.md.
 package nbd
@@ -146,7 +146,7 @@ func (c *Client) checkExport() error {
 		there bool
 		what  string
 	}{
-		{c.flags&exportHasFlags != 0, "tells what it can"},
+		{c.flags&exportHasFlags != 0, "says which flags it knows"},
 		{c.flags&exportReadOnly == 0, "can be written"},
 		{c.flags&exportSendFlush != 0, "can flush"},
 		{c.flags&exportSendFUA != 0, "can write with FUA"},

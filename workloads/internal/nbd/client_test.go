@@ -132,7 +132,7 @@ func TestAServerThatGoesEndsEveryRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := client.Flush(); err == nil {
-		t.Error("a flush that nobody answered is acknowledged")
+		t.Error("a flush without a reply is acknowledged")
 	}
 	if err := client.Flush(); err == nil {
 		t.Error("a flush after it is acknowledged")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Package record is what a power-cut campaign writes on a drive: records of
-// whole 512-byte sectors, each of which tells by itself which write it is of
+// whole 512-byte sectors, each of which identifies the write it belongs to
 // and where it belongs, so that a torn, lost, reordered or misplaced write
 // shows at the granularity that drives tear at.
 package record
@@ -28,7 +28,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Checksum is CRC-32C, as iSCSI has it (RFC 3720).
 func Checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// Campaign tells the sectors of one campaign from those of any other.
+// Campaign distinguishes the sectors of one campaign from all others.
 type Campaign [16]byte
 
 // Origin is what one sector says of itself.
@@ -94,7 +94,7 @@ const (
 	Foreign   State = "foreign" // anything else
 )
 
-// Read tells what a sector found at a place is; the origin is known of Written and Misplaced ones.
+// Read identifies a sector found at a position; the origin is known of Written and Misplaced ones.
 func Read(sector []byte, campaign Campaign, place Place) (State, Origin) {
 	if string(sector[:8]) != magic || Campaign(sector[8:24]) != campaign {
 		for _, b := range sector {

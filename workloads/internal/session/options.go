@@ -80,7 +80,7 @@ func (o *Options) Check() error {
 	}
 	o.socket = path
 	if o.host == "" || o.drive == "" {
-		return errors.New("--points: expected --host and --drive beside it")
+		return errors.New("--points: expected --host and --drive with it")
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"joulerig/workloads/internal/measure"
 )
 
-// outputs are where a load's figures go. The series is told by the collector's
+// outputs are where a load's figures go. The series is written by the collector's
 // goroutine; the rest is used when that has ended.
 type outputs struct {
 	options       *Options
@@ -36,7 +36,7 @@ type interval struct {
 // partial is the report's name while it is not whole.
 func partial(path string) string { return path + ".partial" }
 
-// create opens what becomes the report: a file beside it, so that it is there whole or not at all. What is no
+// create opens what becomes the report: a file next to it, so that it is there whole or not at all. What is no
 // regular file (a pipe, /dev/null) is written itself and stays what it is.
 func create(path string) (*os.File, error) {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
@@ -106,7 +106,7 @@ func (out *outputs) interval(i measure.Interval) {
 	}
 }
 
-// send gives the host agent a datagram, one that was started anew meanwhile too. It does not wait long.
+// send gives the host agent a datagram, also one that was restarted meanwhile. It does not wait long.
 func (out *outputs) send(lines []byte) error {
 	if out.socket != nil {
 		if err := out.write(lines); err == nil {
@@ -123,7 +123,7 @@ func (out *outputs) send(lines []byte) error {
 }
 
 func (out *outputs) write(lines []byte) error {
-	// Can fail on a closed socket only, which the write then tells.
+	// Can fail on a closed socket only, which the write then reports.
 	_ = out.socket.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 	_, err := out.socket.Write(lines)
 	return err

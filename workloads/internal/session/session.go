@@ -28,7 +28,7 @@ type Load struct {
 	// they are. It gives how many there are and the bytes that it wrote.
 	Layout func(ctx context.Context, keep bool) (files, bytes int64, err error)
 	// Run loads until it is done or ctx is, and returns when all its threads
-	// have; that ctx was done is no error. Recorders are told of every operation.
+	// have; that ctx was done is no error. Recorders receive every operation.
 	Run func(ctx context.Context, collector *measure.Collector) error
 	// Stamps are those of its writes so far; nil where the load does not count them.
 	Stamps func() measure.Stamps
@@ -52,7 +52,7 @@ type Report struct {
 }
 
 // How long operations may stay in the kernel after the load's end, and after
-// somebody wanted it to end.
+// a caller asked it to end.
 var patience, patienceInterrupted = time.Minute, 5 * time.Second
 
 // Do runs the load and gives the command's exit code. The report goes to

@@ -6,9 +6,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -103,7 +103,7 @@ func TestAFailureIsOneLineAndKeepsTheReport(t *testing.T) {
 	failed := errors.New("write a/b:\nno space left on device")
 	for what, l := range map[string]Load{
 		"run": load(func(context.Context) error { return failed }),
-		"run, while told to end": load(func(ctx context.Context) error {
+		"run, while asked to end": load(func(ctx context.Context) error {
 			unix.Kill(unix.Getpid(), unix.SIGTERM)
 			<-ctx.Done()
 			return failed
@@ -137,7 +137,7 @@ func TestLayoutOnlyAndKeep(t *testing.T) {
 	l = load(func(context.Context) error { return nil })
 	l.Layout = func(_ context.Context, keep bool) (int64, int64, error) { kept = keep; return 0, 0, nil }
 	if done(t, Options{Keep: true}, l); !kept {
-		t.Error("--keep was not told")
+		t.Error("--keep was not passed on")
 	}
 }
 
@@ -312,7 +312,7 @@ func TestCheckNamesTheOption(t *testing.T) {
 		"--directory: missing":                                {},
 		"--layout-only, --keep: expected one of them at most": {Directory: "d", LayoutOnly: true, Keep: true},
 		`--points: "tcp:1": expected unix:SOCKET`:             {Directory: "d", points: "tcp:1"},
-		"--points: expected --host and --drive beside it":     {Directory: "d", points: "unix:s", host: "h"},
+		"--points: expected --host and --drive with it":       {Directory: "d", points: "unix:s", host: "h"},
 		`--points: "unix:": expected unix:SOCKET`:             {Directory: "d", points: "unix:"},
 	} {
 		if err := o.Check(); err == nil || err.Error() != want {

@@ -156,7 +156,7 @@ func (l *Load) open(number int) (*thread, error) {
 		return nil, filesys.Error("stat", name, err)
 	}
 	if s.Mode == Overwrite && size < s.FileBytes {
-		return nil, fmt.Errorf("%s: %d bytes: expected %d; lay it out anew, without --keep", name, size, s.FileBytes)
+		return nil, fmt.Errorf("%s: %d bytes: expected %d; lay it out again, without --keep", name, size, s.FileBytes)
 	}
 	flags := unix.O_WRONLY
 	if s.Direct {

@@ -146,7 +146,7 @@ func TestTheLoopMakesOnlyItsWritesAndSyncs(t *testing.T) {
 			t.Errorf("%+v: %d bytes written", s, result.WriteBytes)
 		}
 		if calls := int64(len(w.calls) - s.Threads); result.Ops != calls {
-			t.Errorf("%+v: %d operations told, %d calls made", s, result.Ops, calls)
+			t.Errorf("%+v: %d operations reported, %d calls made", s, result.Ops, calls)
 		}
 	}
 }

@@ -176,7 +176,7 @@ func followFolder(o *Operation, state *pathState) error {
 	return nil
 }
 
-// followWrite: a write makes a file that is not there, and one beyond the end that is known tells that the file was that long.
+// followWrite: a write makes a file that is not there, and one beyond the known end shows that the file was that long.
 func (p *planner) followWrite(o *Operation, state *pathState) error {
 	if p.makes(o) {
 		state.existence = present

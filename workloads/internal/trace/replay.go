@@ -204,7 +204,7 @@ func (w *worker) step(ctx context.Context, s *step) (going bool, err error) {
 	return true, nil
 }
 
-// operate makes the call, and tells of it. Its latency is from when it was due;
+// operate makes the call, and records it. Its latency is from when it was due;
 // as fast as possible, that is when its file was open and its turn had come.
 func (w *worker) operate(s *step, due int64) error {
 	f := w.files[s.Path]

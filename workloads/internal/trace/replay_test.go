@@ -178,7 +178,7 @@ func TestEveryCallIsMade(t *testing.T) {
 
 func TestLayoutIsWhatTheTraceImplies(t *testing.T) {
 	for _, c := range []struct{ what, trace, want string }{
-		{"a read tells the size", "0 1 read a 100 28", "a 128"},
+		{"a read shows the size", "0 1 read a 100 28", "a 128"},
 		{"the furthest read", "0 1 read a 100 28\n0 1 read a 0 10", "a 128"},
 		{"what the trace wrote before is not needed", "0 1 write a 0 4096\n0 1 read a 0 4096", ""},
 		{"a read beyond it is", "0 1 write a 0 4096\n0 1 read a 4096 1", "a 4097"},
@@ -187,7 +187,7 @@ func TestLayoutIsWhatTheTraceImplies(t *testing.T) {
 		{"an open file was there", "0 1 open a\n0 1 write a 0 10\n0 1 close a", "a 0"},
 		{"a created one was not", "0 1 create a\n0 1 read a 0 10\n0 1 close a", ""},
 		{"one unlinked was there", "0 1 unlink d/a", "d/a 0"},
-		{"one made anew is another", "0 1 unlink a\n0 1 write a 0 5\n0 1 read a 0 99", "a 0"},
+		{"one made again is another", "0 1 unlink a\n0 1 write a 0 5\n0 1 read a 0 99", "a 0"},
 		{"one emptied is another", "0 1 truncate a 0\n0 1 read a 0 99", "a 0"},
 		{"a renamed file keeps its content", "0 1 rename a b\n0 1 read b 0 99", "a 99"},
 		{"its old name is free", "0 1 rename a b\n0 1 write a 0 5\n0 1 read a 0 99", "a 0"},
@@ -200,8 +200,8 @@ func TestLayoutIsWhatTheTraceImplies(t *testing.T) {
 		if got := contents(t, directory); got != c.want {
 			t.Errorf("%s: laid out %q, want %q", c.what, got, c.want)
 		}
-		if told := fmt.Sprint(files, " files, ", bytes, " bytes"); told != total(t, directory) {
-			t.Errorf("%s: told %s, there are %s", c.what, told, total(t, directory))
+		if reported := fmt.Sprint(files, " files, ", bytes, " bytes"); reported != total(t, directory) {
+			t.Errorf("%s: reported %s, there are %s", c.what, reported, total(t, directory))
 		}
 	}
 }

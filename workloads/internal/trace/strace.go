@@ -158,7 +158,7 @@ func (i *importer) line(line string) error {
 }
 
 // begin keeps a call until its end. A close has freed its descriptor before
-// its end is told, and another thread's open may have got it.
+// its end is recorded, and another thread's open may have got it.
 func (i *importer) begin(task int64, p pending) {
 	if strings.HasPrefix(p.text, "close(") {
 		if call, err := parseCall(p.text + ") = 0"); err == nil {
@@ -170,7 +170,7 @@ func (i *importer) begin(task int64, p pending) {
 	i.unfinished[task] = p
 }
 
-// process gives a thread's process. A new thread's first call may be told before the end of the clone that made it.
+// process gives a thread's process. A new thread's first call may be recorded before the end of the clone that made it.
 func (i *importer) process(task int64) *process {
 	if p := i.tasks[task]; p != nil {
 		return p
@@ -325,7 +325,7 @@ func (i *importer) named(call *straceCall, p *process, folder, argument int) (st
 
 var statSize = regexp.MustCompile(`stx?_size=(\d+)`)
 
-// learnSize takes what a stat told of a file that was there before.
+// learnSize takes what a stat reported of a file that was there before.
 func (i *importer) learnSize(call *straceCall, name string) {
 	found := statSize.FindStringSubmatch(strings.Join(call.arguments, ","))
 	f := i.file(name)

@@ -15,7 +15,7 @@ import (
 func imported(t *testing.T, root, text string) (string, *Imported) {
 	t.Helper()
 	var out bytes.Buffer
-	told, err := ImportStrace(strings.NewReader(text), &out, root)
+	reported, err := ImportStrace(strings.NewReader(text), &out, root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func imported(t *testing.T, root, text string) (string, *Imported) {
 			lines = append(lines, fields[2])
 		}
 	}
-	return strings.Join(lines, "\n"), told
+	return strings.Join(lines, "\n"), reported
 }
 
 // strace gives lines of thread 7, one a microsecond; a line that begins with a number has its own thread.
@@ -84,13 +84,13 @@ func TestImportStrace(t *testing.T) {
 			`chdir("/r/d") = 0 <0.1>`, `open("a", O_RDONLY) = 3 <0.1>`, `openat(AT_FDCWD, "/r/e", O_RDONLY|O_DIRECTORY) = 4 <0.1>`,
 			`openat(4, "../b", O_RDONLY) = 5 <0.1>`, `fsync(4) = 0 <0.1>`, `fchdir(4) = 0 <0.1>`, `unlink("x") = 0 <0.1>`,
 		), "open d/a\nopen e/\nopen b\nfsync e/\nunlink e/x"},
-		{"a file that O_CREAT found shows when what nobody wrote is read", strace(
+		{"a file that O_CREAT found shows when unwritten data are read", strace(
 			`open("/r/db", O_RDWR|O_CREAT, 0644) = 3 <0.1>`, `write(3, "x", 10) = 10 <0.1>`, `pread64(3, "x", 100, 0) = 100 <0.1>`,
 		), "open db\nwrite db 0 10\nread db 0 100"},
 		{"or when its size is asked for", strace(
 			`open("/r/db", O_RDWR|O_CREAT, 0644) = 3 <0.1>`, `fstat(3, {st_mode=S_IFREG|0644, st_size=8192, ...}) = 0 <0.1>`,
 		), "file db 8192\nopen db"},
-		{"calls that are told in two lines", strace(
+		{"calls recorded in two lines", strace(
 			`7 open("/r/a", O_RDONLY <unfinished ...>`, `8 open("/r/b", O_RDONLY) = 4 <0.1>`, `7 <... open resumed>) = 3 <0.1>`,
 			`7 read(3,  <unfinished ...>`, `8 read(4, "x", 2) = 2 <0.1>`, `7 <... read resumed>"abc", 3) = 3 <0.1>`,
 		), "open a\nopen b\nread a 0 3\nread b 0 2"},
@@ -116,12 +116,12 @@ func TestImportStrace(t *testing.T) {
 			`open("/r/a", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3 <0.1>`, `rename("/r/a", "/r/b") = 0 <0.1>`, `write(3, "x", 1) = 1 <0.1>`,
 		), "create a\nrename a b\nwrite b 0 1"},
 	} {
-		got, told := imported(t, "/r", c.in)
+		got, reported := imported(t, "/r", c.in)
 		if got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.what, got, c.want)
 		}
-		if told.NotUnderstood > 0 {
-			t.Errorf("%s: %s", c.what, told)
+		if reported.NotUnderstood > 0 {
+			t.Errorf("%s: %s", c.what, reported)
 		}
 		var out bytes.Buffer
 		ImportStrace(strings.NewReader(c.in), &out, "/r")
@@ -132,7 +132,7 @@ func TestImportStrace(t *testing.T) {
 }
 
 func TestWhatIsLeftOutIsTold(t *testing.T) {
-	_, told := imported(t, "/r", strace(
+	_, reported := imported(t, "/r", strace(
 		`open("/r/a", O_RDONLY) = 3 <0.1>`,
 		`open("/r/none", O_RDONLY) = -1 ENOENT (No such file or directory) <0.1>`,
 		`open("/etc/passwd", O_RDONLY) = 4 <0.1>`,
@@ -147,8 +147,8 @@ func TestWhatIsLeftOutIsTold(t *testing.T) {
 		`<... write resumed>) = 1`,
 	)+"no time at all\n")
 	const want = "1 operations; left out: 1 calls that failed, 3 on files outside of the root, 2 mmap, 1 sendfile; 4 lines not understood, the first is line 10"
-	if told.String() != want {
-		t.Errorf("%s, want %s", told, want)
+	if reported.String() != want {
+		t.Errorf("%s, want %s", reported, want)
 	}
 }
 
@@ -187,8 +187,8 @@ func FuzzImportStrace(f *testing.F) {
 	f.Add(strace(`creat() = 3`, `rename("/r/a", "/r/b") = 0`, `ftruncate(3) = 0`, `clone() = 8`, `8 execve() = 0`, `8 +++ exited with 0 +++`))
 	f.Fuzz(func(t *testing.T, text string) {
 		var out bytes.Buffer
-		told, err := ImportStrace(strings.NewReader(text), &out, "/r")
-		if err != nil || told.Operations == 0 {
+		reported, err := ImportStrace(strings.NewReader(text), &out, "/r")
+		if err != nil || reported.Operations == 0 {
 			return
 		}
 		if _, err := Parse(&out, "t"); err != nil {
@@ -197,7 +197,7 @@ func FuzzImportStrace(f *testing.F) {
 	})
 }
 
-// A program as strace really tells it, replayed, leaves what the program left.
+// A program as strace really records it, replayed, leaves what the program left.
 func TestARealStraceIsReplayed(t *testing.T) {
 	root := t.TempDir()
 	const script = `mkdir d; printf 12345 > "d/a b"; printf 678 >> "d/a b"; dd if="d/a b" of=copy bs=3 conv=fsync 2>/dev/null
@@ -213,9 +213,9 @@ func TestARealStraceIsReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	told, err := ImportStrace(bytes.NewReader(text), &out, root)
-	if err != nil || told.NotUnderstood > 0 {
-		t.Fatalf("%v, %s", err, told)
+	reported, err := ImportStrace(bytes.NewReader(text), &out, root)
+	if err != nil || reported.NotUnderstood > 0 {
+		t.Fatalf("%v, %s", err, reported)
 	}
 	_, directory, err := replayed(t, out.String(), 0, &calls{})
 	if err != nil {

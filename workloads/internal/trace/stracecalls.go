@@ -10,7 +10,7 @@ import (
 
 type handler func(i *importer, call *straceCall, p *process)
 
-// straceCalls are the calls that a trace has, or that tell what a descriptor is.
+// straceCalls are the calls that a trace has, or that show what a descriptor is.
 var straceCalls = map[string]handler{
 	"open":   func(i *importer, c *straceCall, p *process) { i.open(c, p, -1, 0) },
 	"openat": func(i *importer, c *straceCall, p *process) { i.open(c, p, 0, 1) },
@@ -211,7 +211,7 @@ func (i *importer) control(c *straceCall, p *process) {
 	}
 }
 
-// taken says whether a name may be used: one that the trace removed was made again by somebody who was not traced.
+// taken says whether a name may be used: one that the trace removed was made again by an untraced process.
 func (i *importer) taken(c *straceCall, name string) bool {
 	f := i.file(name)
 	if f.gone {
@@ -337,7 +337,7 @@ func (i *importer) changeFolder(c *straceCall, p *process) {
 	}
 }
 
-// clone: the child's first call may have been told before.
+// clone: the child's first call may have been recorded before.
 func (i *importer) clone(c *straceCall, p *process) {
 	if i.tasks[c.result] == nil && c.result > 0 {
 		i.adopt(c.result, p, c.has("CLONE_FILES"))

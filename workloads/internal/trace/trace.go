@@ -95,5 +95,5 @@ type Trace struct {
 type Path struct {
 	Name     string
 	Folder   bool
-	Declared int64 // size of the file that is there before, -1 where the trace does not tell
+	Declared int64 // size of the file that is there before, -1 where the trace does not say
 }

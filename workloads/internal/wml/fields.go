@@ -95,7 +95,7 @@ func (f *fields) get(name string) (value, bool) {
 	return v, has
 }
 
-// wrong refuses a value; it tells the variable that the value is of.
+// wrong refuses a value; it names the value's variable.
 func (f *fields) wrong(name string, v value, allowed string) {
 	of := ""
 	if stated := f.node.attributes[name]; stated.kind == variableValue {

@@ -148,7 +148,7 @@ func (l *lexer) word() (token, error) {
 	return t, nil
 }
 
-// standsAlone tells a division from the beginning of a path.
+// standsAlone distinguishes a division from the beginning of a path.
 func (l *lexer) standsAlone() bool {
 	return len(l.rest) > 1 && strings.IndexByte(" \t$", l.rest[1]) >= 0
 }

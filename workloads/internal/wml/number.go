@@ -4,7 +4,7 @@ package wml
 
 import "math/rand/v2"
 
-// Number is a number of a workload: the same always, or drawn anew each time.
+// Number is a number of a workload: constant, or drawn each time.
 type Number struct {
 	fixed float64
 	drawn Distribution
@@ -23,7 +23,7 @@ func Fixed(v float64) Number { return Number{fixed: v} }
 // Drawn is a number drawn from d.
 func Drawn(d Distribution) Number { return Number{drawn: d} }
 
-// IsFixed tells whether the number is the same always.
+// IsFixed reports whether the number is constant.
 func (n Number) IsFixed() bool { return n.drawn == nil }
 
 // Distribution is what the number is drawn from; nil where IsFixed.

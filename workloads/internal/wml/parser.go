@@ -11,7 +11,7 @@ import (
 type valueKind uint8
 
 const (
-	noValue valueKind = iota // a composite's variable that nobody has given
+	noValue valueKind = iota // a composite's variable that has no value
 	numberValue
 	booleanValue
 	textValue
@@ -162,7 +162,7 @@ func (p *parser) attributes(n *node, known vocabulary) error {
 	}
 }
 
-// attributesFollow tells a list of attributes from the word of what comes next.
+// attributesFollow distinguishes a list of attributes from the word of what comes next.
 func (p *parser) attributesFollow(known vocabulary) bool {
 	t := p.peek()
 	if t.kind == endToken || t.kind == signToken {

@@ -2,7 +2,7 @@
 
 // Package wml reads Filebench's workload model language: the words of version
 // 1.5, and the older spellings that its own workloads still use.
-// What is read, and what differs, is told in docs/workloads.md.
+// What is read, and what differs, is described in docs/workloads.md.
 package wml
 
 import "math"
@@ -19,7 +19,7 @@ type Program struct {
 	Echo      []string // what `echo` says, in the order of the file
 }
 
-// Quit tells when a run ends besides its time.
+// Quit says what else ends a run before its time is up.
 type Quit string
 
 // What `set mode quit` may say.
@@ -35,7 +35,7 @@ type Fileset struct {
 	Path            string  // as stated; where a run lays files out is the runner's business
 	Single          bool    // `define file`
 	Entries         int64   // files
-	LeafDirectories int64   // empty directories beside the files (`leafdirs`)
+	LeafDirectories int64   // empty directories in addition to the files (`leafdirs`)
 	Size            Number  // bytes of a file, drawn for each
 	DirWidth        Number  // mean entries of a directory
 	DirGamma        float64 // shape of depth and width, 1.5 by default; 0: not random
