@@ -9,8 +9,8 @@ from joulerig.virtuallab.profile import Disk, Flash, Profile
 THREADS = 32
 
 
-def of(profile: Profile) -> list[str]:
-    """Words `key=value`, rails first: what follows names them."""
+def from_profile(profile: Profile) -> list[str]:
+    """Return a profile as `key=value` arguments, rails first: later ones name them."""
     rails = []
     for name, r in profile.rails.items():
         fields = [name, r.volts, r.source_ohms, r.idle_watts, r.read_joules_per_byte, r.write_joules_per_byte]

@@ -33,9 +33,8 @@ from joulerig.rig.campaign.factors import (
 )
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
-from joulerig.rig.lab import definitions, filesystems, kernels
+from joulerig.rig.lab import definitions, filesystems, kernels, virtual
 from joulerig.rig.lab.model import Drive, Lab, Name
-from joulerig.virtuallab import image
 
 
 class Phases(Strict):
@@ -209,14 +208,10 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
 def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
     """Virtual hosts, which can install none, have the packages that the workloads need. Raises UserError."""
     known = workloads.of(lab)
-    there = {
-        *image.PACKAGES,
-        *(name for host in lab.hosts.values() if host.virtual for name in host.virtual.guest_packages),
-    }
     for run in runs:
         workload = run.levels["workload"]
-        missing = [name for name in known[workload].needed_packages() if name not in there]
-        if lab.hosts[run.host].virtual and missing and not run.not_run:
+        missing = virtual.missing_packages(lab, run.host, known[workload].needed_packages())
+        if missing and not run.not_run:
             raise UserError(
                 f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the"
                 f" image of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"

@@ -22,7 +22,7 @@ from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
-from joulerig.rig.lab import filesystems, kernels
+from joulerig.rig.lab import filesystems, kernels, virtual
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.workloads import place, reports
 
@@ -222,7 +222,7 @@ def _measured(
         with measure.client(lab) as database:
             trace = place / "power.csv"
             rows, missing = measure.energies(lab, database, host, drives, phases, trace, campaign)
-            truth = measure.truths(lab, host, drives, phases)
+            truth = measure.truths(virtual.truth_source(lab, host), lab, host, drives, phases)
             measure.add_truth(rows, phases, truth)
             if truth:
                 files.replace(place / "truth.json", json.dumps(truth))

@@ -17,7 +17,7 @@ from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
 from joulerig.rig.lab.model import Lab, Rail
-from joulerig.virtuallab import lab as virtuallab
+from joulerig.rig.lab.virtual import TruthSource
 
 Truth = Mapping[str, Mapping[str, Any]]
 ARRIVAL_SECONDS = 5.0  # how long points may be on their way to InfluxDB
@@ -153,19 +153,21 @@ def _points(
     return frame if frame is not None else power_points.points(database, host, members, start_ns, end_ns)
 
 
-def truths(lab: Lab, host: str, drives: Sequence[str], phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
-    """What the twins of drives (and of arrays' members) say of the ends of each phase, by drive.
+def truths(
+    source: TruthSource | None, lab: Lab, host: str, drives: Sequence[str], phases: Sequence[Phase]
+) -> dict[str, dict[str, Any]]:
+    """Return what twins of drives (and of arrays' members) report for the ends of each phase, by drive.
 
-    Each answer is docs/interfaces.md's `history`, its lists with two entries a phase. A twin that was
-    restarted has forgotten and is left out: no truth, and none is made up. Empty on a physical host.
+    Each entry is docs/interfaces.md's `history`, its lists with two entries a phase. A twin that was
+    restarted has no history of the run and is left out. Empty without a `source`: on a physical host.
     """
-    if not lab.hosts[host].virtual:
+    if source is None:
         return {}
-    edges = " ".join(str(edge) for phase in phases for edge in (phase.start_ns, phase.end_ns))
+    edges = [edge for phase in phases for edge in (phase.start_ns, phase.end_ns)]
     found = {}
     for member in sorted({member for member, _, _ in lab.rails_of(host, *drives)}):
         with contextlib.suppress(UserError):
-            found[member] = virtuallab.truth(host, member, f"history {edges}")
+            found[member] = source.history(host, member, edges)
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives' health: a twin's own page, of any other drive what its host told last (`drive_health`)."""
+"""Drives' health: from the twin of a virtual drive, else as its host reported last (`drive_health`)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from joulerig.analysis.results.influx import Client, InfluxError, quote_string
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
+from joulerig.rig.lab.virtual import TruthSource
 
 app = typer.Typer(no_args_is_help=True, help="Drives: what there is, and how they are.")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
@@ -54,15 +55,15 @@ class Health:
 def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[Health]:
     """The health of the lab's drives, or of those of `host`, or of one. Raises UserError for a wrong name."""
     from joulerig.rig.campaign import measure
-    from joulerig.virtuallab import lab as virtuallab
+    from joulerig.rig.lab import virtual
 
     found = []
     meant = _meant(lab, host, drive)
     with measure.client(lab) as database:
         for name, key in meant:
             spec = lab.hosts[name]
-            twinned = key in virtuallab.twinned(spec)
-            of = _of_twin(name, key) if twinned else _of_host(database, name, key)
+            source = virtual.truth_source(lab, name) if key in spec.twins else None
+            of = _of_twin(source, name, key) if source else _of_host(database, name, key)
             found.append(Health(name, key, spec.drives[key].interface, spec.drives[key].serial, *of))
     return found
 
@@ -77,11 +78,9 @@ def _meant(lab: Lab, host: str | None, drive: str | None) -> list[tuple[str, str
     return [(name, key) for name in hosts for key in ([drive] if drive else lab.hosts[name].drives)]
 
 
-def _of_twin(host: str, drive: str) -> tuple[str, str, dict[str, float]]:
-    from joulerig.virtuallab import lab as virtuallab
-
+def _of_twin(source: TruthSource, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
     try:
-        page = virtuallab.truth(host, drive, "state")["health"]
+        page = source.state(host, drive)["health"]
     except UserError as error:
         return "", str(error), {}
     page["power_on_hours"] = page.pop("power_on_seconds") / 3600
@@ -95,7 +94,7 @@ def _of_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[st
     except InfluxError as error:
         return "", str(error), {}
     if frame.is_empty():
-        return "", "its host has told nothing yet", {}
+        return "", "its host has reported nothing yet", {}
     row: dict[str, Any] = frame.row(0, named=True)
     row["host_bytes_written"] = row.get("data_units_written_bytes")
     return "host", "", {key: row[key] for key in COLUMNS if row.get(key) is not None}
@@ -115,7 +114,7 @@ def show(
         print(json.dumps([asdict(one) for one in found], indent=1))
         return
     shown = [column for column in COLUMNS if any(column in one.figures for one in found)]
-    table = Table("drive", "serial", "told by", *(column.replace("_", " ") for column in shown))
+    table = Table("drive", "serial", "source", *(column.replace("_", " ") for column in shown))
     for one in found:
         figures = (_text(one.figures.get(column)) for column in shown)
         table.add_row(f"{one.host}/{one.drive}", one.serial, one.source or "-", *figures)

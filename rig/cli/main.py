@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from joulerig.rig.cli.drives import app as drives_app
+from joulerig.rig.cli.lab import app as lab_app
 from joulerig.rig.cli.lake import app as lake_app
 from joulerig.rig.cli.meters import app as meters_app
 from joulerig.rig.cli.powercut import app as powercut_app
@@ -25,7 +25,6 @@ from joulerig.rig.common.errors import UserError
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule."
 )
-lab_app = typer.Typer(no_args_is_help=True, help="The virtual lab: test hosts in QEMU, twins, power taps.")
 app.add_typer(lab_app, name="lab")
 app.add_typer(lake_app, name="lake")
 app.add_typer(meters_app, name="meters")
@@ -47,73 +46,18 @@ def _lab():
     return model.load()
 
 
-@lab_app.command("up")
-def lab_up() -> None:
-    """Start the virtual lab; builds its guest image at the first time."""
-    from joulerig.virtuallab import lab as virtuallab
-
-    virtuallab.up(_lab(), out.print)
-    out.print("the virtual lab is up")
-
-
-@lab_app.command("down")
-def lab_down() -> None:
-    """Stop the virtual lab; its drives keep their data."""
-    from joulerig.virtuallab import lab as virtuallab
-
-    stopped = virtuallab.down()
-    out.print(f"stopped {len(stopped)} processes of the virtual lab")
-
-
-@lab_app.command("status")
-def lab_status(as_json: JsonOption = False) -> None:
-    """Show the virtual lab's processes, and what each twin draws."""
-    from joulerig.virtuallab import lab as virtuallab
-
-    status = virtuallab.status(_lab())
-    if as_json:
-        print(json.dumps(status, indent=1))
-        return
-    for name, state in status["processes"].items():
-        out.print(f"{name:32} {state.lower()}")
-    table = Table("drive", "rail", "volts", "amps", "watts", "joules (true)", "reads", "writes", "flushes")
-    for drive, truth in status["twins"].items():
-        for rail in truth["rails"] if truth else []:
-            counters = truth["counters"]
-            table.add_row(
-                drive, rail["name"], f"{rail['volts']:.3f}", f"{rail['amps']:.4f}",
-                f"{rail['volts'] * rail['amps']:.3f}", f"{rail['joules']:.2f}",
-                str(counters["reads"]), str(counters["writes"]), str(counters["flushes"]),
-            )  # fmt: skip
-    out.print(table if table.row_count else "no twin is running; 'rig lab up' starts the virtual lab")
-
-
-@lab_app.command("ssh", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def lab_ssh(context: typer.Context, host: Annotated[str | None, typer.Argument()] = None) -> None:
-    """Log in to a virtual test host, or run a command there."""
-    from joulerig.virtuallab import lab as virtuallab
-
-    described = _lab()
-    virtual = [name for name, spec in described.hosts.items() if spec.virtual]
-    host = host or (virtual[0] if virtual else "")
-    if host not in virtual:
-        raise UserError(f"{host!r} is no virtual test host; allowed: {', '.join(virtual) or 'none'}")
-    command = [*virtuallab.ssh_command(host), *context.args]
-    os.execvp(command[0], command)
-
-
 @app.command()
 def up() -> None:
     """Start the virtual lab if the inventory has one, InfluxDB, powerd and the dashboard; provision."""
     from joulerig.rig.campaign import playbook
     from joulerig.rig.common import paths
     from joulerig.rig.controller import services as controller
+    from joulerig.rig.lab import virtual
     from joulerig.rig.lab.meters import calibration
-    from joulerig.virtuallab import lab as virtuallab
 
     described = _lab()
     if described.virtual:
-        virtuallab.up(described, out.print)
+        virtual.up(described, out.print)
     controller.start(described)
     out.print("InfluxDB, powerd and the dashboard are up")
     for line in calibration.warnings(described, datetime.datetime.now(datetime.UTC).date()):
@@ -129,9 +73,11 @@ def up() -> None:
 def down() -> None:
     """Stop everything that `rig up` started, and nothing else."""
     from joulerig.rig.common import supervisor
-    from joulerig.virtuallab import lab as virtuallab
+    from joulerig.rig.controller import services as controller
+    from joulerig.rig.lab import virtual
 
-    stopped = virtuallab.down() + supervisor.stop(lambda name: True)
+    virtual_lab_runs = bool(supervisor.states().keys() - set(controller.PROCESSES))
+    stopped = (virtual.down() if virtual_lab_runs else []) + supervisor.stop(lambda name: True)
     out.print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
 
 

@@ -66,12 +66,10 @@ def _free(name: str, why: str) -> None:
 
 
 def _connection(described, name: str) -> str:
-    from joulerig.virtuallab import lab as virtuallab
-
     meter = described.controller.meters[name]
     if meter.virtual:
         return f"virtual tap {meter.virtual.tap}, port {meter.virtual.port}"
-    return virtuallab.connection(described, name) or "-"
+    return described.connection(name) or "-"
 
 
 def _in_words(held: dict[str, Any]) -> str:

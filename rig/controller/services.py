@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's own services: InfluxDB, powerd, the dashboard; and what test hosts are told of them."""
+"""The controller's own services: InfluxDB, powerd, the dashboard; their addresses as test hosts see them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from joulerig.rig.controller import influxdb
 from joulerig.rig.lab.meters import calibration, source
 from joulerig.rig.lab.model import Lab
 
+PROCESSES = ("influxd", "powerd", "dashboard")
+
 
 def start(lab: Lab) -> None:
     """Start InfluxDB, powerd and the dashboard; leaves alone what runs already as it should."""
@@ -30,7 +32,7 @@ def start(lab: Lab) -> None:
 
 def stop() -> list[str]:
     """Stop the controller's services."""
-    return supervisor.stop(lambda name: name in ("influxd", "powerd", "dashboard"))
+    return supervisor.stop(lambda name: name in PROCESSES)
 
 
 def check(lab: Lab) -> None:

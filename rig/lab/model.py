@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from joulerig.rig.common import paths
+from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import meters
 from joulerig.rig.lab.meters.family import Accuracy, Samples, Timing, transport
@@ -141,6 +141,13 @@ class TestHost(Strict):
     nvdimm_memmap: Annotated[str, Field(pattern=r"^\d+[KMGT]?!\d+[KMGT]?$")] | None = None
     emulated: Emulated | None = None
 
+    @property
+    def twins(self) -> dict[str, Drive]:
+        """The drives of a virtual host that have a twin; drives of memory have none."""
+        if not self.virtual:
+            return {}
+        return {name: drive for name, drive in self.drives.items() if not drive.of_memory}
+
     @model_validator(mode="after")
     def _consistent(self) -> TestHost:
         serials: dict[str, str] = {}
@@ -243,6 +250,11 @@ class VirtualPort(Strict):
     tap: Name
     port: Literal["a", "b"]
     drop_blocks: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+
+    @property
+    def tcp_port(self) -> int:
+        """The local TCP port on which the virtual lab serves this port of the tap."""
+        return files.kept_port(f"{self.tap}-{self.port}")
 
 
 class TapControl(Strict):
@@ -398,6 +410,17 @@ class Lab(Strict):
     @property
     def virtual(self) -> bool:
         return any(host.virtual for host in self.hosts.values())
+
+    @property
+    def guest_packages(self) -> list[str]:
+        """The packages that the virtual hosts want in the image they share."""
+        hosts = [host.virtual for host in self.hosts.values() if host.virtual]
+        return sorted({name for host in hosts for name in host.guest_packages})
+
+    def connection(self, meter: str) -> str | None:
+        """Return libsigrok's conn of a meter; None for one that has none."""
+        spec = self.controller.meters[meter]
+        return f"tcp-raw/127.0.0.1/{spec.virtual.tcp_port}" if spec.virtual else spec.connection
 
     def rails_of(self, host: str, *names: str) -> list[tuple[str, str, Rail]]:
         """(drive, rail name, rail) of these drives, and of all members of those that are arrays."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power cuts at a drive's own interface: the writer is its NBD client, the power is that of its twin."""
+"""Power cuts at a virtual drive's own interface: the writer is its NBD client, the power is its twin's."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from joulerig.analysis.powercut.durable import of_ledger
 from joulerig.analysis.powercut.folder import Subject
 from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import virtual
+from joulerig.rig.lab.virtual import CuttableDrive
 from joulerig.rig.powercut import writer
 from joulerig.rig.powercut.moment import PHASES, Moment
 from joulerig.rig.powercut.record import Record
-from joulerig.rig.powercut.twin import LoneTwin
 from joulerig.rig.powercut.witness import Ledger, Witness
-from joulerig.virtuallab import profile
 
 REGION_BYTES = 2 << 20
 DRIVE_BYTES = 64 << 20
@@ -31,23 +31,22 @@ READY_SECONDS = 60.0  # from power on until the drive can be read
 
 
 def campaign(
-    profile_name: str,
+    profile: str,
     cuts: int,
     seed: int,
     options: list[str],
     report: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Cut a twin's power `cuts` times under load; gives the folder of what was recorded. Raises UserError.
+    """Cut a twin's power `cuts` times under load; return the record's folder. Raises UserError.
 
-    `seed` is that of load and moments. What the twin loses it draws from randomness of its own: whoever
-    checks must find it on the drive. `options`: more of the twin's parameters.
+    `seed` sets the load and the moments. The twin draws what it loses from another random source: the
+    checker must find it on the drive. `options`: extra parameters of the twin.
     """
-    model = profile.load(profile_name, "--profile")
     random_ = random.Random(seed)
-    subject = Subject(profile_name, host="", drive=profile_name, plp=model.plp)
-    definition = {"profile": profile_name, "cuts": cuts, "seed": seed, "twin": options}
-    record = Record.create(f"powercut-{profile_name}", [subject], definition, virtual=True)
-    with LoneTwin(model, DRIVE_BYTES, options) as twin:
+    with virtual.cuttable_drive(profile, DRIVE_BYTES, options) as twin:
+        subject = Subject(profile, host="", drive=profile, plp=twin.plp)
+        definition = {"profile": profile, "cuts": cuts, "seed": seed, "twin": options}
+        record = Record.create(f"powercut-{profile}", [subject], definition, virtual=True)
         files.replace(
             record.cut(subject, 0) / "after.jsonl",
             writer.survey(record.campaign, twin.nbd, REGION_BYTES, READY_SECONDS),
@@ -63,14 +62,14 @@ def campaign(
 
 
 def _cut(
-    record: Record, subject: Subject, number: int, phase: str, random_: random.Random, twin: LoneTwin
+    record: Record, subject: Subject, number: int, phase: str, random_: random.Random, twin: CuttableDrive
 ) -> None:
     place = record.cut(subject, number)
     seed = random_.getrandbits(63)
     truth: dict[str, Any] = {}
 
     def power_off() -> dict[str, Any]:
-        truth["cut"] = twin.ask("power off")
+        truth["cut"] = twin.power_off()
         return {"means": "power off of the twin"}
 
     ledger = Ledger(place / "ledger.jsonl")
@@ -98,7 +97,7 @@ def _cut(
             finally:
                 process.kill()
                 process.communicate()
-    twin.ask("power on")
+    twin.power_on()
     ledger.write({"event": "restored"})
     ledger.close()
     files.replace(
@@ -106,7 +105,7 @@ def _cut(
     )
     durable = of_ledger(ledgers.read(place / "ledger.jsonl"))
     if durable.writes:
-        truth["between_promises"] = twin.ask(f"history {durable.start_ns} {durable.end_ns}")["rails"]
+        truth["between_promises"] = twin.history(durable.start_ns, durable.end_ns)["rails"]
     files.replace(place / "truth.json", json.dumps(truth, indent=1))
     files.replace(place / "cut.json", json.dumps({"aimed": phase, "true_joules": _joules(truth)}, indent=1))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Energy of a drive between the first and the last promise of a cut, as measured, and as its twin had it;
-and that on which it held up after the cut."""
+"""Energy of a drive between the first and the last promise of a cut, measured and by its twin, and the
+energy that kept it up after the cut."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from joulerig.analysis.results.influx import InfluxError
 from joulerig.rig.campaign import measure
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
-from joulerig.virtuallab import lab as virtuallab
+from joulerig.rig.lab.virtual import TruthSource
 
 
 def of_interval(lab: Lab, host: str, drive: str, durable: DurableWrites, trace: Path) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def of_interval(lab: Lab, host: str, drive: str, durable: DurableWrites, trace: 
 
 
 def of_hold_up(lab: Lab, host: str, drive: str, held: dict[str, Any], cut_ns: int) -> dict[str, Any]:
-    """What the tap told of a drive's rails after a cut, with the energy where there are points."""
+    """Return the tap's hold-up record of a drive's rails, with the energy where there are points."""
     members = lab.members_of(host, drive)
     try:
         with measure.client(lab) as database:
@@ -45,9 +45,9 @@ def of_hold_up(lab: Lab, host: str, drive: str, held: dict[str, Any], cut_ns: in
     return hold_up.with_energy(held, seen, cut_ns)
 
 
-def true_joules(host: str, drive: str, durable: DurableWrites) -> float | None:
-    """The twin's own account of the same interval."""
+def true_joules(source: TruthSource, host: str, drive: str, durable: DurableWrites) -> float | None:
+    """Return the exact energy of the same interval, from the drive's twin. Raises UserError."""
     if not durable.writes:
         return None
-    told = virtuallab.truth(host, drive, f"history {durable.start_ns} {durable.end_ns}")
-    return sum(rail["joules"][1] - rail["joules"][0] for rail in told["rails"])
+    history = source.history(host, drive, [durable.start_ns, durable.end_ns])
+    return float(sum(rail["joules"][1] - rail["joules"][0] for rail in history["rails"]))

@@ -18,7 +18,7 @@ from joulerig.analysis.powercut.folder import Subject
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import filesystems
+from joulerig.rig.lab import filesystems, virtual
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.powercut import energy, recovery
 from joulerig.rig.powercut.drive import REGION_BYTES
@@ -27,7 +27,6 @@ from joulerig.rig.powercut.plan import groups
 from joulerig.rig.powercut.power import Power
 from joulerig.rig.powercut.record import Record
 from joulerig.rig.powercut.witness import Ledger, Never, Witness
-from joulerig.virtuallab import lab as virtuallab
 
 OPERATIONS = (60, 200)  # acknowledged ones before the cut: a file system lays out its files first
 ANY_SECONDS = (0.0, 5.0)
@@ -112,6 +111,7 @@ class _Cut:
         self._record, self._host, self._group = record, host, group
         self._number, self._random = number, random_
         self._power = Power(host.lab, host.name, [s.drive for s in group], self._reset)
+        self._truth = virtual.truth_source(host.lab, host.name)
         self._boot_ids: dict[str, str] = {}
         self._cut_ns = 0  # UTC, before the rails are off
 
@@ -135,14 +135,14 @@ class _Cut:
             for _, witness, _ in witnesses.values():
                 witness.end(LAST_WORDS_SECONDS)
             held = {subject.name: self._power.hold_up(subject.drive) for subject in self._group}
-            told = {subject.name: self._truth(subject) for subject in self._group}
+            twin_states = {subject.name: self._twin_state(subject) for subject in self._group}
             time.sleep(self._record.definition["off_seconds"])
             self._power.on()
             for _, _, ledger in witnesses.values():
                 ledger.write({"event": "restored"})
         self._host.await_return()
         for subject in self._group:
-            self._take_up(subject, aimed, phase, held[subject.name], told[subject.name])
+            self._take_up(subject, aimed, phase, held[subject.name], twin_states[subject.name])
 
     def _witnesses(
         self, undo: contextlib.ExitStack, aimed: Subject, moment: Moment
@@ -178,7 +178,12 @@ class _Cut:
         return self._host.ask(subject, "write", options=options, witness=witness[0])["boot_id"]
 
     def _take_up(
-        self, subject: Subject, aimed: Subject, phase: str, held: dict[str, Any], told: dict[str, Any] | None
+        self,
+        subject: Subject,
+        aimed: Subject,
+        phase: str,
+        held: dict[str, Any],
+        twin_state: dict[str, Any] | None,
     ) -> None:
         """Read back, and keep everything that is known of this cut."""
         place = self._record.cut(subject, self._number)
@@ -194,17 +199,17 @@ class _Cut:
             files.replace(place / "cut.json", json.dumps(record, indent=1))
             return
         if found["boot_id"] == self._boot_ids[subject.name]:
-            raise UserError(f"{self._host.name}: cut {self._number}: the host was not started anew")
+            raise UserError(f"{self._host.name}: cut {self._number}: the host was not restarted")
         files.replace(place / "after.jsonl", found["survey"])
         durable = of_ledger(ledgers.read(place / "ledger.jsonl"))
         lab, name = self._host.lab, self._host.name
         record |= energy.of_interval(lab, name, subject.drive, durable, place / "power.csv")
         record["hold_up"] = energy.of_hold_up(lab, name, subject.drive, held, self._cut_ns)
-        if lab.hosts[name].virtual:
-            record["true_joules"] = energy.true_joules(name, subject.drive, durable)
-        if told is not None:
-            record["unsafe_shutdowns"] = told["unsafe_shutdowns"]
-            files.replace(place / "truth.json", json.dumps({"cut": told["last_cut"]}, indent=1))
+        if self._truth:
+            record["true_joules"] = energy.true_joules(self._truth, name, subject.drive, durable)
+        if twin_state is not None:
+            record["unsafe_shutdowns"] = twin_state["unsafe_shutdowns"]
+            files.replace(place / "truth.json", json.dumps({"cut": twin_state["last_cut"]}, indent=1))
         kept = (
             *("before_mount", "mount_problem", "repair", "lost"),
             *("mount_seconds", "mount_options", "check", "health"),
@@ -214,8 +219,6 @@ class _Cut:
         if "lost" in found:
             self._host.ask(subject, "prepare")
 
-    def _truth(self, subject: Subject) -> dict[str, Any] | None:
-        """The twin's own account, for those who hold the checker against it, and its unsafe shutdowns."""
-        if not self._host.lab.hosts[self._host.name].virtual:
-            return None
-        return virtuallab.truth(self._host.name, subject.drive, "state")
+    def _twin_state(self, subject: Subject) -> dict[str, Any] | None:
+        """Return what the twin lost, against which tests hold the checker, and its unsafe shutdowns."""
+        return self._truth.state(self._host.name, subject.drive) if self._truth else None

@@ -8,20 +8,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import virtual
 from joulerig.rig.lab.meters import tap
 from joulerig.rig.lab.model import Lab
-from joulerig.virtuallab import qmp
 
 HOLD_UP_SECONDS = 2.0  # at most that rails take to fall
 
 
 class Power:
-    """Drives of a host, switched by their taps. `reboot` restarts a host that has no plug of its own.
+    """Drives of a host, switched by their taps. `reboot` restarts a physical host, which has no switch.
 
-    A virtual host is stopped in the middle of what it does, right after its drives' rails are off, and reset
-    when they are on again. A physical one is told to reset itself without writing anything.
+    A virtual host is stopped in the middle of its work, right after its drives' rails are off, and reset
+    when they are back on. A physical one is asked to reset itself without writing anything.
     """
 
     def __init__(self, lab: Lab, host: str, drives: Sequence[str], reboot: Callable[[], None]) -> None:
@@ -39,7 +38,7 @@ class Power:
             switched = {drive: at for some in pool.map(switch, side_by_side) for drive, at in some.items()}
         # Not before every rail is off: a QEMU that stops flushes its drives.
         if self._virtual:
-            qmp.execute(self._qmp(), "stop")
+            virtual.stop_host(self._host)
         return {
             "means": "rails switched off by the tap" + (", host stopped" if self._virtual else ""),
             "samples": switched,
@@ -70,12 +69,12 @@ class Power:
         return found
 
     def on(self) -> None:
-        """Restore, and start the host anew."""
+        """Restore the power, and restart the host."""
         if not self._virtual:
             self._reboot()
         self.restore_rails()
         if self._virtual:
-            qmp.execute(self._qmp(), "system_reset", "cont")
+            virtual.reset_host(self._host)
 
     def restore_rails(self) -> None:
         """Every rail on, whatever state they are in; also the last thing that a cut does after an error."""
@@ -87,6 +86,3 @@ class Power:
                 failed.append(str(error))
         if failed:
             raise UserError("; ".join(failed))
-
-    def _qmp(self):
-        return paths.run() / f"{self._host}.qmp"

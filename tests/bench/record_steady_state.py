@@ -36,7 +36,7 @@ def watts_over(twin: Twin, work: Any) -> tuple[Any, float]:
 
 def slow(name: str) -> dict[str, int]:
     """A profile's times of its flash, ten times as long."""
-    words = dict(word.split("=", 1) for word in twin_parameters.of(profile.load(name)))
+    words = dict(word.split("=", 1) for word in twin_parameters.from_profile(profile.load(name)))
     return {key: 10 * int(words[key]) for key in SLOWED if key in words}
 
 

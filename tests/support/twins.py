@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from joulerig.virtuallab import lab, profile, twin_parameters
+from joulerig.virtuallab import profile, twin_parameters, twins
 from tests.support.programs import built, end, wait_for
 
 PLUGIN = built("nbdkit-twin-plugin.so")
@@ -46,7 +46,7 @@ class Twin:
 
     def is_up(self):
         assert self.process.poll() is None, self.process.stderr.read()
-        return lab.twin_listens(self.nbd, self.truth)
+        return twins.listens(self.nbd, self.truth)
 
     def stop(self):
         if self.process:
@@ -132,7 +132,7 @@ def twin_of(folder, name, size="256M", **changed):
 
 def twin_as(folder, described, size="256M", **changed):
     """A twin of a profile; `changed` are parameters that differ, None: left out."""
-    words = twin_parameters.of(described)
+    words = twin_parameters.from_profile(described)
     words = [word for word in words if word.split("=")[0] not in changed]
     words += [f"{key}={value}" for key, value in changed.items() if value is not None]
     rails = [word.removeprefix("rail=") for word in words if word.startswith("rail=")]

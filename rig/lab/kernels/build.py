@@ -21,9 +21,9 @@ from pathlib import Path
 
 from joulerig.rig.common import files, logged, paths
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import virtual
 from joulerig.rig.lab.kernels import Configuration, Kernel
 from joulerig.rig.lab.kernels import source as kernel_source
-from joulerig.virtuallab import image
 
 HERE = Path(__file__).parent
 SERIES = "6.1"  # of Debian 12
@@ -68,7 +68,7 @@ class Recipe:
     @property
     def guest(self) -> str:
         """The module that a virtual host needs, in C; else empty."""
-        return image.GUEST if self.configuration == "virtual" else ""
+        return virtual.guest_module() if self.configuration == "virtual" else ""
 
     @property
     def digest(self) -> str:

@@ -33,12 +33,9 @@ SCAN_SECONDS = 5.0
 
 def driver(lab: Lab, name: str) -> str:
     """libsigrok's DRIVER:key=value... of a meter of the inventory."""
-    from joulerig.virtuallab import lab as virtuallab
-
     meter = lab.controller.meters[name]
     options = {**family(meter.driver).options, **meter.options}
-    connection = virtuallab.connection(lab, name)
-    return specification(meter.driver, connection, meter.serialcomm, options)
+    return specification(meter.driver, lab.connection(name), meter.serialcomm, options)
 
 
 def specification(

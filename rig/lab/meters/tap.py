@@ -91,10 +91,9 @@ class TapPort:
 @contextlib.contextmanager
 def control(lab: Lab, meter: str) -> Iterator[tuple[TapPort, int]]:
     """A connection to a meter's tap for its native commands, and the tap's number of the rail on CH1, CH2."""
-    from joulerig.virtuallab import lab as virtuallab
-
     spec = _tap(lab, meter)
-    port = TapPort(spec.control.connection if spec.control else virtuallab.connection(lab, meter), meter)
+    connection = spec.control.connection if spec.control else lab.connection(meter)
+    port = TapPort(connection or "", meter)
     try:
         if spec.control:
             yield port, spec.control.first_rail

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig drives show`: a twin's own page, and of other drives what their host told InfluxDB last."""
+"""`rig drives show`: a twin's own page, and of other drives what their host reported to InfluxDB last."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from joulerig.rig.cli import drives, main
 from joulerig.rig.common.errors import UserError
-from joulerig.virtuallab import lab as virtuallab
+from joulerig.virtuallab import twins
 from tests.support.nbd_client import NbdClient
 from tests.support.twins import Twin
 
@@ -33,7 +33,7 @@ def described(lab_files, influxd, state, tmp_path):
 @pytest.fixture
 def twin(tmp_path, state):
     running = Twin(tmp_path / "t")
-    place = virtuallab.truth_socket("vhost1", "twin")
+    place = twins.control_socket("vhost1", "twin")
     running.command = [f"truth={place}" if w.startswith("truth=") else w for w in running.command]
     running.truth = place
     with running:
@@ -52,7 +52,7 @@ def test_a_twins_page_is_the_twins(described, twin):
     )
 
 
-def test_another_drives_page_is_what_its_host_told_last(described, influxd):
+def test_another_drives_page_is_what_its_host_reported_last(described, influxd):
     for time_ns, celsius in (1_000_000_000, 31), (2_000_000_000, 33):
         influxd.write(
             f"drive_health,host=bench1,drive=fast temperature_celsius={celsius},unsafe_shutdowns=4i,"
@@ -67,10 +67,10 @@ def test_another_drives_page_is_what_its_host_told_last(described, influxd):
     }
 
 
-def test_what_nobody_told_has_a_reason_and_no_figures(described):
+def test_a_drive_without_reports_has_a_reason_and_no_figures(described):
     of = {f"{one.host}/{one.drive}": one for one in drives.health(described)}
     assert list(of) == ["bench1/fast", "bench1/hdd-1", "bench1/hdd-2", "bench1/bare", "vhost1/twin"]
-    assert of["bench1/fast"].reason == "its host has told nothing yet"
+    assert of["bench1/fast"].reason == "its host has reported nothing yet"
     assert "the twin does not answer" in of["vhost1/twin"].reason
     assert not any(one.figures or one.source for one in of.values())
 

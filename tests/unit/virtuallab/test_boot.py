@@ -6,19 +6,19 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from joulerig.virtuallab import lab
+from joulerig.virtuallab import hosts
 
 
 def test_a_guest_that_answers_is_up(tmp_path: Path):
     answers = iter([False, False, True])
-    assert lab.await_boot(lambda: next(answers), tmp_path / "console.log", 10, 5) == "up"
+    assert hosts.await_boot(lambda: next(answers), tmp_path / "console.log", 10, 5) == "up"
 
 
 def test_a_guest_whose_console_stands_still_is_silent(tmp_path: Path):
     console = tmp_path / "console.log"
     console.write_text("Probing EDD")
-    assert lab.await_boot(lambda: False, console, 10, 0.2) == "silent"
-    assert lab.await_boot(lambda: False, tmp_path / "none.log", 10, 0.2) == "silent"
+    assert hosts.await_boot(lambda: False, console, 10, 0.2) == "silent"
+    assert hosts.await_boot(lambda: False, tmp_path / "none.log", 10, 0.2) == "silent"
 
 
 def test_a_guest_that_keeps_writing_is_slow_not_silent(tmp_path: Path):
@@ -30,4 +30,4 @@ def test_a_guest_that_keeps_writing_is_slow_not_silent(tmp_path: Path):
             stream.write(f"[{next(lines)}] a line of the kernel\n")
         return False
 
-    assert lab.await_boot(writes, console, 1.2, 0.4) == "slow"
+    assert hosts.await_boot(writes, console, 1.2, 0.4) == "slow"

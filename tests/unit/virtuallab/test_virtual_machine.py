@@ -11,8 +11,7 @@ import yaml
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model as lab
-from joulerig.virtuallab import image, machine, profile
-from joulerig.virtuallab import lab as virtuallab
+from joulerig.virtuallab import image, machine, profile, taps, twins
 
 IMAGE = image.Image(Path("/image/root.ext4"), Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
 
@@ -29,7 +28,7 @@ def vhost(shipped):
 
 @pytest.fixture(scope="module")
 def command(vhost):
-    sockets = {name: Path(f"/run/{name}.nbd") for name in virtuallab.twinned(vhost)}
+    sockets = {name: Path(f"/run/{name}.nbd") for name in vhost.twins}
     return machine.command(
         "vhost1", vhost, IMAGE, "tcg", Path("/lab/vhost1"), sockets, 20022, Path("/run/qmp")
     )
@@ -70,7 +69,7 @@ def test_each_drive_is_attached_to_its_own_twin(command, vhost):
         keys["node-name"]: keys for first, keys in options(command, "-blockdev") if first == "driver=nbd"
     }
     assert {name: keys["server.path"] for name, keys in nodes.items()} == {
-        name: f"/run/{name}.nbd" for name in virtuallab.twinned(vhost)
+        name: f"/run/{name}.nbd" for name in vhost.twins
     }
     assert all(keys["cache.direct"] == "on" and keys["discard"] == "unmap" for keys in nodes.values())
 
@@ -104,7 +103,7 @@ def test_ssh_is_reachable_from_this_machine_only(command):
 
 @pytest.mark.parametrize(("how", "told"), [("kvm", "kvm"), ("tcg", "tcg")])
 def test_the_accelerator_is_the_chosen_one(vhost, how, told):
-    sockets = {name: Path(f"/run/{name}.nbd") for name in virtuallab.twinned(vhost)}
+    sockets = {name: Path(f"/run/{name}.nbd") for name in vhost.twins}
     command = machine.command("vhost1", vhost, IMAGE, how, Path("/lab"), sockets, 1, Path("/run/qmp"))
     assert options(command, "-accel")[0][0] == told
 
@@ -127,8 +126,12 @@ def test_the_root_disk_is_no_drive_under_test(command, vhost):
 # --- twins and taps
 
 
+def twin_process(name, drive):
+    return twins.process("vhost1", name, drive, paths.var() / "lab")
+
+
 def test_a_twin_is_given_the_profile_of_its_drive(state, vhost):
-    program = virtuallab._twin("vhost1", "hdd-1", vhost.drives["hdd-1"])
+    program = twin_process("hdd-1", vhost.drives["hdd-1"])
     words = dict(
         word.split("=", 1) for word in program.command if "=" in word and not word.startswith("rail=")
     )
@@ -148,15 +151,15 @@ def test_a_twin_is_given_the_profile_of_its_drive(state, vhost):
 def test_every_rail_of_the_shipped_lab_is_measured_by_its_tap(state, shipped, vhost):
     """Each twin's rail goes to the rail of the tap whose port and channels the inventory names."""
     for tap in ("tap1", "tap2", "tap3"):
-        command = virtuallab._tap(shipped, tap).command
+        command = taps.process(shipped, tap).command
         wired = dict(w.split("=", 1) for flag, w in itertools.pairwise(command) if flag == "--rail")
         expected = {}
-        for drive, spec in virtuallab.twinned(vhost).items():
+        for drive, spec in vhost.twins.items():
             for name, rail in spec.rails.items():
                 port = shipped.controller.meters[rail.meter].virtual
                 if port.tap == tap:
                     number = {"a": 1, "b": 3}[port.port] + (rail.volts == "CH3")
-                    expected[str(number)] = f"{virtuallab.truth_socket('vhost1', drive)}:{name}"
+                    expected[str(number)] = f"{twins.control_socket('vhost1', drive)}:{name}"
         assert wired == expected
 
 
@@ -165,7 +168,7 @@ def test_a_rail_that_the_profile_lacks(state, vhost):
     with pytest.raises(
         UserError, match=r"drives.nvme-plp.rails: profile 'nvme-consumer' has no rail '12v'; allowed: 3v3"
     ):
-        virtuallab._twin("vhost1", "nvme-plp", drive)
+        twin_process("nvme-plp", drive)
 
 
 def test_a_drive_that_its_profile_is_not(state, vhost):
@@ -174,18 +177,18 @@ def test_a_drive_that_its_profile_is_not(state, vhost):
         UserError,
         match=r"drives.nvme-plp: interface 'nvme', plp False: profile 'nvme-enterprise' is nvme, plp True",
     ):
-        virtuallab._twin("vhost1", "nvme-plp", drive)
+        twin_process("nvme-plp", drive)
 
 
 def test_a_twin_is_given_the_time_of_its_profile(state, vhost):
-    flash = virtuallab._twin("vhost1", "nvme-plp", vhost.drives["nvme-plp"]).command
+    flash = twin_process("nvme-plp", vhost.drives["nvme-plp"]).command
     assert {"model=flash", "channels=18", "page_read_ns=40000", "plp=yes", "write_cache=33554432"} <= set(
         flash
     )
     assert flash.index("work=12v,gc,1.1e-08,0.0") > max(
         n for n, w in enumerate(flash) if w.startswith("rail=")
     )
-    disk = virtuallab._twin("vhost1", "hdd-1", vhost.drives["hdd-1"]).command
+    disk = twin_process("hdd-1", vhost.drives["hdd-1"]).command
     assert {
         "model=disk",
         "rpm=7200",
@@ -225,7 +228,7 @@ def test_channels_that_a_virtual_tap_does_not_have(state, lab_files):
         drive["profile"] = "hdd-7200"
     lab_files.drives["fast"]["rails"]["12v"] = {"meter": "tap1", "volts": "CH2", "amps": "CH1"}
     with pytest.raises(UserError, match="channels CH2, CH1: a virtual tap has CH1, CH2 or CH3, CH4"):
-        virtuallab._tap(lab_files.load(), "t")
+        taps.process(lab_files.load(), "t")
 
 
 # --- profiles
@@ -239,12 +242,12 @@ def test_each_shipped_profile_loads_and_names_its_sources(name):
 
 
 def test_the_shipped_drives_rails_are_those_of_their_profiles(vhost):
-    for drive in virtuallab.twinned(vhost).values():
+    for drive in vhost.twins.values():
         assert set(drive.rails) == set(profile.load(drive.profile).rails)
 
 
 def test_every_shipped_profile_is_used(vhost):
-    assert {drive.profile for drive in virtuallab.twinned(vhost).values()} == set(profile.names())
+    assert {drive.profile for drive in vhost.twins.values()} == set(profile.names())
 
 
 def test_models_fit_what_the_interfaces_carry():

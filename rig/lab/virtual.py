@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The virtual lab as `rig` sees it: the one module of `rig` that knows `joulerig.virtuallab`.
+
+Each function imports the virtual lab when it is called, and answers for a physical lab or host without it.
+A bench therefore never loads code that starts QEMU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from joulerig.rig.lab.model import Lab
+
+
+class TruthSource(Protocol):
+    """The exact figures of virtual drives, against which measurements are checked.
+
+    Both methods raise UserError where the drive's twin does not answer. The replies are those of
+    docs/interfaces.md ("Twin").
+    """
+
+    def state(self, host: str, drive: str) -> dict[str, Any]:
+        """Return what the drive draws, has counted and lost until now, and its health."""
+        ...
+
+    def history(self, host: str, drive: str, instants_ns: Sequence[int]) -> dict[str, Any]:
+        """Return joules and counters at each of `instants_ns` (UTC); lists in the same order."""
+        ...
+
+
+class CuttableDrive(Protocol):
+    """A virtual drive without a host: its NBD socket, and its power. The methods raise UserError."""
+
+    nbd: Path
+    plp: bool
+
+    def power_off(self) -> dict[str, Any]:
+        """Cut the power; return what the drive lost."""
+        ...
+
+    def power_on(self) -> None:
+        """Restore the power."""
+        ...
+
+    def history(self, start_ns: int, end_ns: int) -> dict[str, Any]:
+        """Return joules and counters at two UTC instants."""
+        ...
+
+
+def up(lab: Lab, report: Callable[[str], object]) -> None:
+    """Start the virtual lab and wait for its hosts. Raises UserError, also where the lab has none."""
+    from joulerig.virtuallab import lab as virtuallab
+
+    virtuallab.up(lab, report)
+
+
+def down() -> list[str]:
+    """Stop the virtual lab; return the names of its processes."""
+    from joulerig.virtuallab import lab as virtuallab
+
+    return virtuallab.down()
+
+
+def status(lab: Lab) -> dict[str, dict[str, Any]]:
+    """Return the state of the virtual lab's `processes`, and what its `twins` draw, each by name."""
+    from joulerig.virtuallab import lab as virtuallab
+
+    return virtuallab.status(lab)
+
+
+def ssh_command(host: str) -> list[str]:
+    """Return the command that logs in to a virtual host."""
+    from joulerig.virtuallab import lab as virtuallab
+
+    return virtuallab.ssh_command(host)
+
+
+def missing_packages(lab: Lab, host: str, packages: Iterable[str]) -> list[str]:
+    """Return those of `packages` that a host can't have.
+
+    The image of a virtual host holds all that it ever has; a physical host installs what is missing.
+    """
+    if not lab.hosts[host].virtual:
+        return []
+    from joulerig.virtuallab import image
+
+    there = {*image.PACKAGES, *lab.guest_packages}
+    return [name for name in packages if name not in there]
+
+
+def truth_source(lab: Lab, host: str) -> TruthSource | None:
+    """Return the exact figures of a host's drives; None for a physical host."""
+    if not lab.hosts[host].virtual:
+        return None
+    from joulerig.virtuallab import twins
+
+    return twins
+
+
+def stop_host(host: str) -> None:
+    """Stop a virtual host's processors at once, as a power failure does. Raises UserError."""
+    from joulerig.virtuallab import hosts
+
+    hosts.stop(host)
+
+
+def reset_host(host: str) -> None:
+    """Let a stopped virtual host boot. Raises UserError."""
+    from joulerig.virtuallab import hosts
+
+    hosts.reset(host)
+
+
+def guest_module() -> str:
+    """Return the C source of the kernel module that virtual hosts need."""
+    from joulerig.virtuallab import image
+
+    return image.GUEST
+
+
+def cuttable_drive(
+    profile: str, size_bytes: int, options: Sequence[str]
+) -> AbstractContextManager[CuttableDrive]:
+    """Return a virtual drive that runs while the context lasts. Raises UserError.
+
+    `profile` is its drive profile; `options` are extra parameters of the twin, such as `lie=flush`.
+    """
+    from joulerig.virtuallab.standalone_twin import StandaloneTwin
+
+    return StandaloneTwin(profile, size_bytes, list(options))
