@@ -18,7 +18,7 @@ import polars as pl
 
 _I, _F, _S = pl.Int64, pl.Float64, pl.String
 
-# Types of docs/schema.md by column name. They cannot be read off the values: InfluxDB's CSV prints the float
+# Types of docs/reference/influxdb.md by column name. They cannot be read off the values: InfluxDB's CSV prints the float
 # 12.0 as "12" and the string "0012" bare.
 COLUMN_TYPES: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(
@@ -67,7 +67,7 @@ class BadQuery(InfluxError):
 
 
 def column_type(name: str) -> type[pl.DataType] | None:
-    """Type of a column of docs/schema.md, None where the name is not in it.
+    """Type of a column of docs/reference/influxdb.md, None where the name is not in it.
 
     >>> column_type("class_fsync_p99_seconds"), column_type("class_fsync_ops"), column_type("of_mine")
     (Float64, Int64, None)
@@ -150,7 +150,7 @@ class Client:
         influxql : str
             One statement. Build it with `quote_string` and `quote_identifier`.
         types : mapping of column name to polars type, optional
-            For columns that docs/schema.md does not know (an alias, a function's result) or to overrule it.
+            For columns that docs/reference/influxdb.md does not know (an alias, a function's result) or to overrule it.
             A column that neither knows is an integer if all its values are, else a float, a boolean or a
             string.
 

@@ -2,7 +2,7 @@
 """Ou, Shu, Lu 2016 (HiNFS): file systems on non-volatile memory, by the time that a piece of work takes.
 
 PMFS and HiNFS are kernel modules outside of the mainline: what was published of them is judged where a lab
-declares both under these names (docs/campaigns.md), and cannot be told elsewhere.
+declares both under these names (docs/how-to/campaigns.md), and cannot be told elsewhere.
 """
 
 from __future__ import annotations

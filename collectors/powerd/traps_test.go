@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What others measured wrong, one test each; docs/traps.md says where it was seen. Each shows the wrong figure too, so that a
+// What others measured wrong, one test each; docs/explanation/traps.md says where it was seen. Each shows the wrong figure too, so that a
 // test which could not tell the two apart would fail.
 
 // send streams blocks of 20 samples: volts and amps of sample k of the rail 12v, and nothing but rest on 5v.

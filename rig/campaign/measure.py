@@ -158,7 +158,7 @@ def truths(
 ) -> dict[str, dict[str, Any]]:
     """Return what twins of drives (and of arrays' members) report for the ends of each phase, by drive.
 
-    Each entry is docs/interfaces.md's `history`, its lists with two entries a phase. A twin that was
+    Each entry is docs/reference/interfaces.md's `history`, its lists with two entries a phase. A twin that was
     restarted has no history of the run and is left out. Empty without a `source`: on a physical host.
     """
     if source is None:

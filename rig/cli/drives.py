@@ -24,7 +24,7 @@ from joulerig.rig.lab.virtual import TruthSource
 app = typer.Typer(no_args_is_help=True, help="Drives: what there is, and how they are.")
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
-# A twin counts bytes and seconds; hosts tell in these units and names (docs/schema.md).
+# A twin counts bytes and seconds; hosts tell in these units and names (docs/reference/influxdb.md).
 COLUMNS = (
     "temperature_celsius",
     "power_on_hours",

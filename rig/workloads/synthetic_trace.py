@@ -20,7 +20,7 @@ Sizes = Annotated[str, Field(pattern=r"^([0-9]+|gamma:[0-9.]+:[0-9.]+)$")]
 
 
 class Synthetic(Strict):
-    """What a trace is drawn from, as docs/workloads.md tells; what is not given is as `flowop generate` has
+    """What a trace is drawn from, as docs/reference/workloads.md tells; what is not given is as `flowop generate` has
     it. `sync_share`: of the writes, those that an fsync follows.
     """
 

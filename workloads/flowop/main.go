@@ -2,7 +2,7 @@
 
 // Command flowop loads a file system and measures every operation: with
 // personalities in Filebench's language, with traces, with overwrites or
-// appends that are made durable one by one. See docs/workloads.md.
+// appends that are made durable one by one. See docs/reference/workloads.md.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	known := strings.Join(slices.Sorted(maps.Keys(commands)), ", ")
 	if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
-		fmt.Fprintf(stdout, "usage: flowop COMMAND ...\ncommands: %s\noptions: docs/workloads.md\n", known)
+		fmt.Fprintf(stdout, "usage: flowop COMMAND ...\ncommands: %s\noptions: docs/reference/workloads.md\n", known)
 		return finish.OK
 	}
 	if len(args) == 0 || commands[args[0]] == nil {

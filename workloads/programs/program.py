@@ -7,7 +7,7 @@ A program is a script NAME.py beside this one (standard library only) that ends 
         program.main("NAME", DEFAULTS, UNIT, layout, load)
 
 `layout(given)` creates what the load works on; `load(given, record)` loads and fills the record, the load
-itself within `with record.measured():`. Both may raise Failed. docs/workloads.md describes the commands and
+itself within `with record.measured():`. Both may raise Failed. docs/reference/workloads.md describes the commands and
 the report.
 """
 

@@ -290,7 +290,7 @@ def test_a_web_page_is_not_taken_for_an_answer(recorder):
 
 
 def test_column_types_are_those_of_the_schema_document():
-    document = ROOT / "docs" / "schema.md"
+    document = ROOT / "docs" / "reference" / "influxdb.md"
     kinds = {"i": pl.Int64, "f": pl.Float64, "s": pl.String}
     described = {}
     for line in document.read_text().splitlines():

@@ -2,7 +2,7 @@
 
 // Package engine runs a workload written in Filebench's language: its threads,
 // each doing its flowops in a loop on sets of files, with Filebench's semantics.
-// What an operation is, and what differs, is described in docs/workloads.md.
+// What an operation is, and what differs, is described in docs/reference/workloads.md.
 package engine
 
 import (

@@ -5,7 +5,7 @@ package measure
 import "joulerig/collectors/lineprotocol"
 
 // Lines gives an interval's figures as a point of the measurement `workload`
-// (docs/schema.md), at the interval's end; realtimeOffsetNS makes its
+// (docs/reference/influxdb.md), at the interval's end; realtimeOffsetNS makes its
 // monotonic time UTC. A class without an operation has no quantiles.
 func Lines(host, drive, run string, i Interval, realtimeOffsetNS int64) []byte {
 	var e lineprotocol.Encoder

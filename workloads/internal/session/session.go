@@ -121,7 +121,7 @@ func run(ctx context.Context, load Load, collector *measure.Collector) error {
 	defer cancel()
 	// A processor for each thread, in the Go runtime's sense: one that waits in
 	// the kernel keeps its own, and holds up no other for the moment until the
-	// runtime notices (docs/workloads.md, "The engine").
+	// runtime notices (docs/reference/workloads.md, "The engine").
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), load.Threads+2))
 	done := make(chan error, 1)
 	go func() { done <- load.Run(loading, collector) }()

@@ -2,7 +2,7 @@
 
 // Package wml reads Filebench's workload model language: the words of version
 // 1.5, and the older spellings that its own workloads still use.
-// What is read, and what differs, is described in docs/workloads.md.
+// What is read, and what differs, is described in docs/reference/workloads.md.
 package wml
 
 import "math"

@@ -78,7 +78,7 @@ static void usage(FILE *to)
 		"  --listen       IPv4 addresses of the instruments of rails 1, 2 and of rails 3, 4; port 0: any free\n"
 		"  --rate         samples per second and rail, a divisor of 1000000000, at most %d\n"
 		"  --rail         rail N (1 to %d) is the rail RAIL of the twin whose truth socket is SOCKET\n"
-		"  --synthetic    volts and amps that are known functions of the sample's number (docs/power_tap.md)\n"
+		"  --synthetic    volts and amps that are known functions of the sample's number (docs/how-to/power-tap.md)\n"
 		"  --markers      UNIX datagram socket; the two lowest bits of a byte sent there are the marker inputs\n"
 		"  --memory       file that keeps the calibration\n"
 		"  --drop-blocks  part (0 to 1) of all 20 ms blocks of samples to lose, as broken hardware would\n"
