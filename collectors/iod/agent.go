@@ -41,7 +41,7 @@ const (
 	closeTimeout  = 5 * time.Second
 )
 
-// agent samples the host on one goroutine; health and the inlet run beside it.
+// agent samples the host on one goroutine; health and the inlet run alongside it.
 type agent struct {
 	config *config
 	report *reporter
@@ -253,7 +253,7 @@ func (a *agent) readBlocks(now time.Time) {
 
 // readTable reads the block counters, as they were at the time it gives.
 func (a *agent) readTable() (devices uint64, at time.Time, err error) {
-	at = promptly(func() { devices, err = a.blocks.Read() })
+	at = readWithTimestamp(func() { devices, err = a.blocks.Read() })
 	return devices, at, err
 }
 
@@ -411,7 +411,7 @@ func (a *agent) readJournals() {
 			d.journalsDue = now.Add(journalQuietTime)
 		}
 		if !now.After(d.journalsDue) {
-			now = promptly(func() { d.askJournals(a.small[:]) })
+			now = readWithTimestamp(func() { d.askJournals(a.small[:]) })
 		}
 		if d.mounted == 0 {
 			continue
@@ -442,7 +442,7 @@ func (a *agent) readLoad() {
 	var used int64
 	var busyErr, usedErr error
 	var hasJoules bool
-	at := promptly(func() {
+	at := readWithTimestamp(func() {
 		joules, hasJoules = a.load.PackageJoules()
 		busy, busyErr = a.load.CPUBusySeconds()
 		agent = hostload.AgentCPUSeconds()
@@ -471,7 +471,7 @@ func (a *agent) readLoad() {
 	e.End(at.UnixNano())
 }
 
-// watchWriter tells of outages and rejections.
+// watchWriter reports outages and rejections.
 func (a *agent) watchWriter() {
 	stats := a.writer.Stats()
 	if stats.RejectedLines > a.rejected {

@@ -89,7 +89,7 @@ func (c *config) check() error {
 	case c.Influx.SpoolDir == "":
 		c.Influx.SpoolDir = c.SpoolDir
 	case c.SpoolDir != "":
-		return errors.New("influx.spool_dir: given beside spool_dir: expected one of the two")
+		return errors.New("influx.spool_dir: given in addition to spool_dir: expected one of the two")
 	}
 	if c.Influx.FlushIntervalSeconds == 0 {
 		c.Influx.FlushIntervalSeconds = defaultFlushIntervalSeconds
@@ -114,7 +114,7 @@ func (c *config) check() error {
 			return fmt.Errorf("drives[%d]: %w", i, err)
 		}
 		if seen[d.Name] {
-			return fmt.Errorf("drives[%d].name: %s: given twice: expected a name of its own for each drive", i, d.Name)
+			return fmt.Errorf("drives[%d].name: %s: given twice: expected a different name for each drive", i, d.Name)
 		}
 		seen[d.Name] = true
 		d.Serial = strings.TrimSpace(d.Serial)

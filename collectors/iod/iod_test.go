@@ -318,7 +318,7 @@ func TestAReadingThatTookLongIsMadeAgain(t *testing.T) {
 	for _, c := range []struct{ slow, made int }{{0, 1}, {1, 2}, {promptTries - 1, promptTries}, {promptTries, promptTries}} {
 		made := 0
 		var began time.Time
-		at := promptly(func() {
+		at := readWithTimestamp(func() {
 			began = time.Now()
 			if made++; made <= c.slow {
 				time.Sleep(2 * promptTime)
@@ -357,7 +357,7 @@ func TestADriveThatGoesAndComesBack(t *testing.T) {
 	eventually(t, "the counts of its new life", func() bool { return last(s, "blockio", "sata-plp")["reads"] == "5" })
 	p.end(syscall.SIGTERM)
 	if n := strings.Count(p.stderr.String(), "drive sata-plp: no drive"); n != 1 {
-		t.Errorf("told %d times: %q", n, p.stderr.String())
+		t.Errorf("reported %d times: %q", n, p.stderr.String())
 	}
 }
 
@@ -434,7 +434,7 @@ func TestAnOutageIsToldOnceAndLosesNothing(t *testing.T) {
 	eventually(t, "word of its end", func() bool { return strings.Contains(p.stderr.String(), "InfluxDB: works again") })
 	p.end(syscall.SIGTERM)
 	if n := strings.Count(p.stderr.String(), "lines wait in the spool"); n != 1 {
-		t.Errorf("told %d times: %q", n, p.stderr.String())
+		t.Errorf("reported %d times: %q", n, p.stderr.String())
 	}
 }
 
@@ -491,7 +491,7 @@ func TestAFailingHealthSourceIsToldOnceAndStopsNothing(t *testing.T) {
 	}
 	for _, subject := range []string{"health of nvme-plp", "health of nvme-noplp", "health of sata-plp"} {
 		if n := strings.Count(p.stderr.String(), subject); n != 1 {
-			t.Errorf("%s told %d times: %q", subject, n, p.stderr.String())
+			t.Errorf("%s reported %d times: %q", subject, n, p.stderr.String())
 		}
 	}
 }

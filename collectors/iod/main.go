@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Command iod is the agent on a test host: it counts what the host's drives
-// do, and spools and sends it to InfluxDB. See README.md beside it.
+// do, and spools and sends it to InfluxDB. See README.md in this folder.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// reporter tells people of troubles, each once: a source that fails ten times
+// reporter reports troubles, each once: a source that fails ten times
 // a second must not fill the host's log.
 type reporter struct {
 	mu   sync.Mutex
@@ -22,7 +22,7 @@ type trouble struct {
 	at   time.Time
 }
 
-// repeatAfter is how soon a trouble with another text may be told again.
+// repeatAfter is how soon a trouble with another text may be reported again.
 const repeatAfter = 10 * time.Second
 
 func newReporter(out io.Writer) *reporter {
@@ -36,12 +36,12 @@ func (r *reporter) say(format string, args ...any) {
 	fmt.Fprintf(r.out, "iod: "+format+"\n", args...)
 }
 
-// trouble tells what is wrong with the subject, unless it has told so.
+// trouble reports what is wrong with the subject, unless it has done so.
 func (r *reporter) trouble(subject, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last, told := r.open[subject]
-	if told && (last.text == text || time.Since(last.at) < repeatAfter) {
+	last, reported := r.open[subject]
+	if reported && (last.text == text || time.Since(last.at) < repeatAfter) {
 		return
 	}
 	r.open[subject] = trouble{text, time.Now()}
@@ -52,7 +52,7 @@ func (r *reporter) trouble(subject, text string) {
 func (r *reporter) well(subject string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, told := r.open[subject]; told {
+	if _, reported := r.open[subject]; reported {
 		delete(r.open, subject)
 		fmt.Fprintf(r.out, "iod: %s: works again\n", subject)
 	}

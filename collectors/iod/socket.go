@@ -24,7 +24,7 @@ type inlet struct {
 	done chan struct{}
 }
 
-// openInlet binds the socket. A socket that nobody listens on is what a killed
+// openInlet binds the socket. A socket without a listener is what a killed
 // agent left; anything else at that path is not ours to remove.
 func openInlet(path string) (*inlet, error) {
 	address := &net.UnixAddr{Name: path, Net: "unixgram"}
@@ -34,7 +34,7 @@ func openInlet(path string) (*inlet, error) {
 		}
 		if conn, err := net.DialUnix("unixgram", nil, address); err == nil {
 			conn.Close()
-			return nil, fmt.Errorf("socket: %s: another process listens on it: expected a path of its own for each agent", path)
+			return nil, fmt.Errorf("socket: %s: another process listens on it: expected a separate path for each agent", path)
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("socket: %w", err)

@@ -132,7 +132,7 @@ type fingerprint struct {
 
 func (p *fingerprint) reset() { p.n, p.same = 0, false }
 
-// again says whether a block of n samples is the one before once more. Two windows of a real signal are never alike in both volts
+// again says whether a block of n samples repeats the one before. Two windows of a real signal are never alike in both volts
 // and amps, unless nothing at all moves in them; that is not taken for a repetition. Nor is a third one alike: that is a signal
 // which repeats itself, as only a simulated one can.
 func (p *fingerprint) again(n int, marks []float32) bool {

@@ -38,7 +38,7 @@ type MeterConfig struct {
 	Rails          []RailConfig      `json:"rails"`
 	// By channel; a channel that has none is read as it is.
 	Calibration map[string]Correction `json:"calibration"`
-	// Whose calibration it is; another instrument, if it tells its serial, is refused.
+	// Whose calibration it is; another instrument, if it reports its serial, is refused.
 	CalibrationSerial string `json:"calibration_serial"`
 
 	sampling energy.Sampling
@@ -79,7 +79,7 @@ const (
 	wattHours quantity = "watt_hours"
 )
 
-// is says whether a frame is of the quantity. An energy has no number of its own among libsigrok's quantities, only a unit.
+// is says whether a frame is of the quantity. Energy has no number among libsigrok's quantities, only a unit.
 func (q quantity) is(f *srframe.Frame) bool {
 	switch q {
 	case volts:

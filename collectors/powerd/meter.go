@@ -58,7 +58,7 @@ type Meter struct {
 	instrument Instrument
 
 	commands  io.Writer     // to srcap; nil where none runs
-	rawAnswer chan struct{} // closed once srcap sends samples; nil where nobody waits
+	rawAnswer chan struct{} // closed once srcap sends samples; nil where there is no waiter
 
 	feed   feed
 	rails  []*rail
@@ -93,12 +93,12 @@ type feed interface {
 	observedRate() float64         // samples a second, 0 while unknown
 }
 
-// rail is one rail's books. All counters are of the session.
+// rail is one rail and its counters, which are of the session.
 type rail struct {
-	config RailConfig
-	key    []byte
-	books  books
-	axis   clockfit.Axis
+	config   RailConfig
+	key      []byte
+	counters railCounters
+	axis     clockfit.Axis
 	// Of the last point: what `rig meters watch` shows.
 	last  energy.Point
 	endNS int64 // monotonic end of the last stream's samples; 0 before there is one
@@ -106,11 +106,11 @@ type rail struct {
 	endUTC int64
 }
 
-// books are a rail's counters at one moment, as the state file keeps them too.
-type books struct {
+// railCounters are a rail's counters at one moment, as the state file keeps them too.
+type railCounters struct {
 	ledger.Ledger
 	Joules float64 `json:"joules"`
-	// What lies beside the measured joules: a gap's time by the least and the greatest power that the rail was seen to draw.
+	// Bounds in addition to the measured joules: a gap's time by the least and the greatest power that the rail was seen to draw.
 	BelowJoules float64 `json:"below_joules"`
 	AboveJoules float64 `json:"above_joules"`
 	LeastWatts  float64 `json:"least_watts"`
@@ -118,23 +118,23 @@ type books struct {
 	Seen        bool    `json:"seen"` // whether the two hold anything
 }
 
-// unknown widens the bounds by a time in which the rail drew nobody knows what.
-func (b *books) unknown(seconds float64) { b.widen(seconds, b) }
+// addUnknown widens the bounds by a time in which the rail's power is unknown.
+func (b *railCounters) addUnknown(seconds float64) { b.widen(seconds, b) }
 
-// across books a gap between two streams, by what `seen` saw.
-func (b *books) across(seconds, period float64, seen *books) {
+// addGap counts a gap between two streams, bounded by the powers that `seen` observed.
+func (b *railCounters) addGap(seconds, period float64, seen *railCounters) {
 	b.Gap(seconds, period)
 	b.widen(seconds, seen)
 }
 
-func (b *books) widen(seconds float64, seen *books) {
+func (b *railCounters) widen(seconds float64, seen *railCounters) {
 	if seen.Seen {
 		b.BelowJoules += seconds * seen.LeastWatts
 		b.AboveJoules += seconds * seen.MostWatts
 	}
 }
 
-func (b *books) saw(least, most float64) {
+func (b *railCounters) observe(least, most float64) {
 	if !b.Seen {
 		b.LeastWatts, b.MostWatts, b.Seen = least, most, true
 		return
@@ -255,14 +255,14 @@ func (m *Meter) seen() {
 
 // origin writes where a rail's counters stand at the beginning of a stream: a difference taken from there on, or up to there,
 // contains the whole gap before, and nothing of it is spread over the measured time.
-func (m *Meter) origin(r *rail, b *books, begin int64) {
+func (m *Meter) origin(r *rail, b *railCounters, begin int64) {
 	m.lines.BeginKey(r.key)
 	m.counters(b)
 	m.lines.End(r.axis.UTC(begin, m.offset, 0))
 }
 
 // point writes a point; elapsedNS is the device's time since the one before.
-func (m *Meter) point(r *rail, p *energy.Point, b *books, at, elapsedNS int64) {
+func (m *Meter) point(r *rail, p *energy.Point, b *railCounters, at, elapsedNS int64) {
 	m.lines.BeginKey(r.key)
 	if r.config.Volts != "" {
 		m.lines.Float("volts", p.Volts)
@@ -276,7 +276,7 @@ func (m *Meter) point(r *rail, p *energy.Point, b *books, at, elapsedNS int64) {
 	r.last = *p
 }
 
-func (m *Meter) counters(b *books) {
+func (m *Meter) counters(b *railCounters) {
 	m.lines.Float("joules", b.Joules)
 	m.lines.Float("joules_low", b.Joules+b.BelowJoules)
 	m.lines.Float("joules_high", b.Joules+b.AboveJoules)
@@ -316,7 +316,7 @@ func (m *Meter) hand(now int64, all bool) {
 	m.lines.Reset()
 }
 
-// endStream closes the stream's books: what was measured is published, and the time from here on is a gap.
+// endStream closes the stream: what was measured is published, and the time from here on is a gap.
 func (m *Meter) endStream(state State, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 )
 
 // polled is for instruments that are asked for each reading: it has the time at which it arrived, and volts and amps are read one
-// after the other. What the rail did between two readings nobody saw, so joules_low and joules_high take the lesser and the
+// after the other. What the rail did between two readings is unknown, so joules_low and joules_high take the lesser and the
 // greater of both for the time between them.
 type polled struct {
 	m       *Meter
@@ -106,16 +106,16 @@ func (r *polledRail) reading(now energy.Reading) {
 	}
 	span := energy.Between(r.before, now)
 	if now.NS-r.before.NS > r.owner.limitNS {
-		r.books.saw(now.Watts, now.Watts)
+		r.counters.observe(now.Watts, now.Watts)
 		r.gap(now, span.Seconds)
 		return
 	}
 	// Readings that did not come are lost, though the time between their neighbours is measured by those.
-	r.books.Lost += r.slots(span.Seconds) - 1
+	r.counters.Lost += r.slots(span.Seconds) - 1
 	r.count(now)
-	r.books.Joules += span.Joules
-	r.books.BelowJoules += span.Low - span.Joules
-	r.books.AboveJoules += span.High - span.Joules
+	r.counters.Joules += span.Joules
+	r.counters.BelowJoules += span.Low - span.Joules
+	r.counters.AboveJoules += span.High - span.Joules
 	r.add(now, span)
 }
 
@@ -126,8 +126,8 @@ func (r *polledRail) register(ns int64, joules float64) {
 	now := energy.Reading{NS: ns, Again: had && joules == before}
 	if !r.has {
 		if had && joules >= before {
-			// The instrument went on counting while nobody asked.
-			r.books.Joules += joules - before
+			// The instrument went on counting between readings.
+			r.counters.Joules += joules - before
 			r.endNS, r.endUTC = 0, 0
 		}
 		r.start(now)
@@ -139,23 +139,23 @@ func (r *polledRail) register(ns int64, joules float64) {
 		r.gap(now, seconds)
 		return
 	}
-	r.books.Lost += r.slots(seconds) - 1
+	r.counters.Lost += r.slots(seconds) - 1
 	r.count(now)
-	r.books.Joules += joules - before
+	r.counters.Joules += joules - before
 	if seconds > 0 {
 		now.Watts = (joules - before) / seconds
 	}
 	r.add(now, energy.Span{Seconds: seconds, Joules: joules - before})
 }
 
-// gap books the time since the reading before, of which nothing is known; `now` fills the last of its slots.
+// gap counts the time since the reading before, of which nothing is known; `now` fills the last of its slots.
 func (r *polledRail) gap(now energy.Reading, seconds float64) {
 	r.finish(r.before.NS)
-	lost := r.books.Lost + r.slots(seconds) - 1
-	r.books.across(seconds, r.owner.period(), &r.books)
-	r.books.Lost = lost
+	lost := r.counters.Lost + r.slots(seconds) - 1
+	r.counters.addGap(seconds, r.owner.period(), &r.counters)
+	r.counters.Lost = lost
 	r.count(now)
-	r.owner.m.origin(r.rail, &r.books, now.NS)
+	r.owner.m.origin(r.rail, &r.counters, now.NS)
 	r.before = now
 	r.clearPoint(now.NS)
 }
@@ -167,20 +167,20 @@ func (r *polledRail) slots(seconds float64) int64 {
 
 func (r *polledRail) count(now energy.Reading) {
 	if now.Again {
-		r.books.Repeated++
+		r.counters.Repeated++
 	} else {
-		r.books.Samples++
+		r.counters.Samples++
 	}
 }
 
 // start begins a stream: the gap before it, and where the counters stand.
 func (r *polledRail) start(now energy.Reading) {
 	if gap := r.gapBefore(now.NS, r.owner.m.offset); gap > 0 {
-		r.books.across(gap, r.owner.period(), &r.books)
+		r.counters.addGap(gap, r.owner.period(), &r.counters)
 	}
 	r.count(now)
 	r.has, r.before = true, now
-	r.owner.m.origin(r.rail, &r.books, now.NS)
+	r.owner.m.origin(r.rail, &r.counters, now.NS)
 	r.clearPoint(now.NS)
 }
 
@@ -194,7 +194,7 @@ func (r *polledRail) add(now energy.Reading, span energy.Span) {
 	r.amps += now.Amps
 	r.joules += span.Joules
 	r.least, r.most = math.Min(r.least, now.Watts), math.Max(r.most, now.Watts)
-	r.books.saw(now.Watts, now.Watts)
+	r.counters.observe(now.Watts, now.Watts)
 	r.before = now
 	if now.NS-r.since >= r.owner.pointNS {
 		r.finish(now.NS)
@@ -210,7 +210,7 @@ func (r *polledRail) finish(ns int64) {
 	if ns > r.since {
 		point.Watts = r.joules / (float64(ns-r.since) / 1e9)
 	}
-	r.owner.m.point(r.rail, &point, &r.books, ns, ns-r.since)
+	r.owner.m.point(r.rail, &point, &r.counters, ns, ns-r.since)
 	r.clearPoint(ns)
 }
 

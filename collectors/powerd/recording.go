@@ -43,7 +43,7 @@ type recordingAnswer struct {
 func (m *Meter) startRecording(path string, maxBytes int64) error {
 	s, streams := m.feed.(*streamed)
 	if !streams {
-		return fmt.Errorf("meter %s is polled: its readings are the points, there is no waveform beside them", m.config.Name)
+		return fmt.Errorf("meter %s is polled: its readings are the points, there is no waveform in addition", m.config.Name)
 	}
 	answer, err := m.record(s, path, maxBytes)
 	if err != nil || answer == nil {
@@ -93,7 +93,7 @@ func (m *Meter) record(s *streamed, path string, maxBytes int64) (<-chan struct{
 	return m.rawAnswer, nil
 }
 
-// wantSamples tells the srcap that runs, if one does and adds rails up, whether their samples are wanted instead. A command that
+// wantSamples asks the running srcap, if it adds rails up, whether their samples are wanted instead. A command that
 // is not read is the end of that srcap, which others notice.
 func (s *streamed) wantSamples(want bool) {
 	if s.m.commands == nil || len(s.summed) == 0 {

@@ -25,9 +25,9 @@ type meterState struct {
 }
 
 type railState struct {
-	Series string `json:"series"` // measurement and tags of its points
-	EndNS  int64  `json:"end_ns"` // UTC of its last point
-	Books  books  `json:"books"`
+	Series string       `json:"series"` // measurement and tags of its points
+	EndNS  int64        `json:"end_ns"` // UTC of its last point
+	Books  railCounters `json:"books"`
 }
 
 // A state file has two slots that are written in turn, so that one of them is whole whenever the process ends. (A rename, which
@@ -42,7 +42,7 @@ func (m *Meter) saveState() error {
 	m.stateTurn++
 	state := meterState{Session: m.session, Turn: m.stateTurn, SavedNS: time.Now().UnixNano()}
 	for _, r := range m.rails {
-		state.Rails = append(state.Rails, railState{string(r.key), r.axis.Last(), r.books})
+		state.Rails = append(state.Rails, railState{string(r.key), r.axis.Last(), r.counters})
 	}
 	text, err := json.Marshal(state)
 	if err == nil && len(text)+slotHead > slotBytes {
@@ -132,7 +132,7 @@ func (m *Meter) matches(state *meterState) bool {
 
 func (m *Meter) restore(state *meterState) {
 	for i, r := range m.rails {
-		r.books = state.Rails[i].Books
+		r.counters = state.Rails[i].Books
 		r.endUTC = state.Rails[i].EndNS
 		r.axis.Resume(r.endUTC)
 	}

@@ -28,7 +28,7 @@ type WriterStatus struct {
 	DroppedLines int64 `json:"dropped_lines"`
 }
 
-// MeterStatus tells of one meter, by the rail that is furthest behind. While samples do not come, lost and gap_seconds grow with
+// MeterStatus describes one meter, by the rail that is furthest behind. While samples do not come, lost and gap_seconds grow with
 // the time since the last one.
 type MeterStatus struct {
 	Name                 string       `json:"name"`
@@ -53,7 +53,7 @@ type MeterStatus struct {
 	Rails                []RailStatus `json:"rails"`
 }
 
-// RailStatus tells of one rail, up to its last point; volts, amps and watts are that point's means.
+// RailStatus describes one rail, up to its last point; volts, amps and watts are that point's means.
 type RailStatus struct {
 	Rail       string  `json:"rail"`
 	Host       string  `json:"host"`
@@ -95,7 +95,7 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 	}
 	missing := int64(math.Round(ongoing * m.config.SampleRateHz))
 	for _, r := range m.rails {
-		b := &r.books
+		b := &r.counters
 		if b.Samples < s.Samples {
 			s.Samples, s.Expected, s.Lost = b.Samples, b.Expected()+missing, b.Lost+missing
 			s.Duplicate, s.Repeated, s.Surplus = b.Duplicate, b.Repeated, b.Surplus
@@ -134,11 +134,11 @@ func handler(meters []*Meter, status func() Status) http.Handler {
 	return mux
 }
 
-// listenUnix listens at path. A socket that nobody answers at was left by a process that died.
+// listenUnix listens at path. A socket that gives no reply was left by a process that died.
 func listenUnix(path string) (net.Listener, error) {
 	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		conn.Close()
-		return nil, fmt.Errorf("status_socket: %s: another powerd answers there (allowed: a path of its own)", path)
+		return nil, fmt.Errorf("status_socket: %s: another powerd answers there (allowed: a separate path)", path)
 	} else if info, statErr := os.Lstat(path); statErr == nil {
 		if info.Mode()&os.ModeSocket == 0 {
 			return nil, fmt.Errorf("status_socket: %s: is there and is no socket (allowed: a path to a socket)", path)

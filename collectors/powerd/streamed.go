@@ -37,7 +37,7 @@ type streamed struct {
 	recording *recording // nil where none was asked for
 
 	// Of the stream under way.
-	observed uint64 // samples delivered, as the fit has been told
+	observed uint64 // samples delivered, as passed to the fit
 	began    bool
 	pending  []pendingPoint
 }
@@ -52,15 +52,15 @@ type streamedRail struct {
 	print       fingerprint
 	gapEnd      uint64 // index after the last gap that indices tell of
 	gapSeconds  float64
-	stampedEnd  uint64 // index of the last point of this stream
-	base        books  // the counters at the beginning of this stream
+	stampedEnd  uint64       // index of the last point of this stream
+	base        railCounters // the counters at the beginning of this stream
 }
 
 // pendingPoint waits for the clock fit to be fit for use.
 type pendingPoint struct {
-	rail  *streamedRail
-	point energy.Point
-	books books // as they were when the point was complete, but for the joules, which follow when it is published
+	rail     *streamedRail
+	point    energy.Point
+	counters railCounters // as they were when the point was complete, but for the joules, which follow when it is published
 }
 
 func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
@@ -132,7 +132,7 @@ func (s *streamed) begin() {
 		r.next, r.surplus, r.stampedEnd = 0, 0, 0
 		r.gapEnd, r.gapSeconds = 0, 0
 		r.print.reset()
-		r.base = r.books
+		r.base = r.counters
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *streamed) sums(f *srframe.Frame) error {
 	return nil
 }
 
-// arrived tells the clock of a frame. Only the channel that comes first tells how late the samples are; the others of the same
+// arrived reports a frame to the clock. Only the channel that comes first shows how late the samples are; the others of the same
 // window follow it.
 func (s *streamed) arrived(f *srframe.Frame) {
 	s.m.seen()
@@ -210,12 +210,12 @@ func (s *streamed) publishWhenReady(f *srframe.Frame) {
 	}
 }
 
-// missing books what the clock has found.
+// missing counts what the clock has found.
 func (s *streamed) missing(n int64, at uint64) {
 	if n > 0 {
 		s.m.logf("%d samples are missing from the stream before sample %d", n, at)
 		for _, r := range s.rails {
-			r.books.unknown(r.books.Missing(n, s.period()))
+			r.counters.addUnknown(r.counters.Missing(n, s.period()))
 		}
 		return
 	}
@@ -223,23 +223,23 @@ func (s *streamed) missing(n int64, at uint64) {
 	s.m.logf("%d samples too many in the stream before sample %d", -n, at)
 	for _, r := range s.rails {
 		r.surplus += uint64(-n)
-		r.books.Surplus -= n
-		swapped := float64(-n) * s.period() * (r.books.MostWatts - r.books.LeastWatts)
-		r.books.BelowJoules -= swapped
-		r.books.AboveJoules += swapped
+		r.counters.Surplus -= n
+		swapped := float64(-n) * s.period() * (r.counters.MostWatts - r.counters.LeastWatts)
+		r.counters.BelowJoules -= swapped
+		r.counters.AboveJoules += swapped
 	}
 }
 
-// lost books n samples that did not come, or were no numbers, from index `first` on. What follows on is the same gap.
+// lost counts n samples that did not come, or were no numbers, from index `first` on. What follows on is the same gap.
 func (r *streamedRail) lost(first uint64, n int64, period float64) {
-	seconds := r.books.Missing(n, period)
-	r.books.unknown(seconds)
+	seconds := r.counters.Missing(n, period)
+	r.counters.addUnknown(seconds)
 	if first != r.gapEnd {
 		r.gapSeconds = 0
 	}
 	r.gapEnd = first + uint64(n)
 	r.gapSeconds += seconds
-	r.books.WorstGapSeconds = math.Max(r.books.WorstGapSeconds, r.gapSeconds)
+	r.counters.WorstGapSeconds = math.Max(r.counters.WorstGapSeconds, r.gapSeconds)
 }
 
 // pair integrates what both channels of the rail have by now.
@@ -266,7 +266,7 @@ func (s *streamed) pair(r *streamedRail) {
 	}
 }
 
-// reach books what is missing before index lo.
+// reach counts what is missing before index lo.
 func (r *streamedRail) reach(lo uint64, period float64) {
 	if lo > r.next {
 		r.lost(r.next, int64(lo-r.next), period)
@@ -289,10 +289,10 @@ func (s *streamed) isNew(r *streamedRail, lo, n uint64) bool {
 	if !r.print.again(int(n), s.marks) {
 		return true
 	}
-	// An instrument, or what lies between, has sent a window twice: what the rail did in its slots nobody knows.
+	// An instrument, or what lies between, has sent a window twice: what the rail did in its slots is unknown.
 	s.m.logf("rail %s: the %d samples from %d on are the ones before again", r.config.Rail, n, lo)
 	r.energy.Break()
-	r.books.unknown(r.books.Again(int64(n), s.period()))
+	r.counters.addUnknown(r.counters.Again(int64(n), s.period()))
 	return false
 }
 
@@ -324,9 +324,9 @@ func (s *streamed) settle() {
 }
 
 func (s *streamed) complete(r *streamedRail, p energy.Point) {
-	r.books.Samples += p.Samples
-	r.books.saw(p.Min, p.Max)
-	s.pending = append(s.pending, pendingPoint{r, p, r.books})
+	r.counters.Samples += p.Samples
+	r.counters.observe(p.Min, p.Max)
+	s.pending = append(s.pending, pendingPoint{r, p, r.counters})
 }
 
 // publish gives the pending points their times.
@@ -344,25 +344,25 @@ func (s *streamed) publish() {
 	for i := range s.pending {
 		p := &s.pending[i]
 		r := p.rail
-		r.books.Joules += p.point.Joules * second
-		p.books.Joules = r.books.Joules
+		r.counters.Joules += p.point.Joules * second
+		p.counters.Joules = r.counters.Joules
 		elapsed := int64(float64(p.point.End-r.stampedEnd) * s.period() * 1e9)
-		s.m.point(r.rail, &p.point, &p.books, s.fit.At(p.point.End), elapsed)
+		s.m.point(r.rail, &p.point, &p.counters, s.fit.At(p.point.End), elapsed)
 		r.stampedEnd = p.point.End
 	}
 	s.pending = s.pending[:0]
 }
 
-// origin books the gap before the stream, and says where the counters stand at its beginning.
+// origin counts the gap before the stream, and says where the counters stand at its beginning.
 func (s *streamed) origin() {
 	begin := s.fit.At(0)
 	for _, r := range s.rails {
 		if gap := r.gapBefore(begin, s.m.offset); gap > 0 {
-			r.books.across(gap, s.period(), &r.base)
-			r.base.across(gap, s.period(), &r.base)
+			r.counters.addGap(gap, s.period(), &r.base)
+			r.base.addGap(gap, s.period(), &r.base)
 			for i := range s.pending {
 				if p := &s.pending[i]; p.rail == r {
-					p.books.across(gap, s.period(), &r.base)
+					p.counters.addGap(gap, s.period(), &r.base)
 				}
 			}
 		}

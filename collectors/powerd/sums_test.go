@@ -169,7 +169,7 @@ func TestSumsThatCannotBeAreTheEndOfTheStream(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if err := m.frame(whole(m)); err == nil || !strings.Contains(err.Error(), "again") {
-			t.Errorf("%s: the same once more: %v", what, err)
+			t.Errorf("%s: the same repeated: %v", what, err)
 		}
 	}
 }

@@ -201,7 +201,7 @@ func TestASocketThatADeadProcessLeftIsReplacedALiveOneIsNot(t *testing.T) {
 	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
 		t.Fatal(err)
 	}
-	syscall.Close(fd) // the file stays, nobody listens
+	syscall.Close(fd) // the file stays, without a listener
 	l, err := listenUnix(path)
 	if err != nil {
 		t.Fatal(err)

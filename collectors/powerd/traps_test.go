@@ -260,7 +260,7 @@ func TestTrapRepeatedSamplesSoldAsReal(t *testing.T) {
 
 func TestTrapEnergyBetweenReadingWindowsLost(t *testing.T) {
 	m, out := testMeter(t)
-	// The load is in what lies between the instants at which somebody would have read, and slept: each seventh sample.
+	// The load is in what lies between the instants at which a reader would have read, and slept: each seventh sample.
 	amps := func(k int) float64 {
 		if k%7 != 6 {
 			return 3

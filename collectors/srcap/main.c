@@ -25,7 +25,7 @@ static const char usage[] =
 	"             [--rail VOLTS,AMPS,GAIN,OFFSET,GAIN,OFFSET ... --point N [--raw]]\n"
 	"       srcap --scan --driver DRIVER[:key=value...] [--silence-seconds S]\n"
 	"\n"
-	"Writes the instrument's samples on stdout, or into shared memory, as frames (frames.md) until told to stop. Takes commands on stdin, one a line:\n"
+	"Writes the instrument's samples on stdout, or into shared memory, as frames (frames.md) until asked to stop. Takes commands on stdin, one a line:\n"
 	"  set KEY VALUE   change an option of the instrument\n"
 	"  raw on|off      samples of the rails too, or their sums alone\n"
 	"  stop            end with code 0\n"
@@ -94,7 +94,7 @@ static void *read_commands(void *data)
 	struct control *control = data;
 	char line[1024];
 
-	/* The end of stdin is no command: whoever runs srcap by hand with no stdin wants samples. */
+	/* The end of stdin is no command: a person who runs srcap with no stdin wants samples. */
 	while (fgets(line, sizeof line, stdin)) {
 		line[strcspn(line, "\r\n")] = '\0';
 		char **word = g_strsplit(line, " ", 3);
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 	frame_init();
 	/*
 	 * Where this is allowed: an instrument that is asked late sends late. Round robin, so that the watchdog gets its turn
-	 * beside a driver that spins. Not with SCHED_RESET_ON_FORK, which takes it from the threads, too.
+	 * alongside a driver that spins. Not with SCHED_RESET_ON_FORK, which takes it from the threads, too.
 	 */
 	struct sched_param least = { .sched_priority = sched_get_priority_min(SCHED_RR) };
 

@@ -2,7 +2,7 @@
 /*
  * Rails: a channel of volts and a channel of amps that belong together. What the reader wants of them is sums of their products,
  * and those are cheapest where the samples have just been: here. A window that is not whole in both channels, or not of numbers
- * alone, goes on as it came, and so does all while somebody wants the samples themselves.
+ * alone, goes on as it came, and so does all while a reader wants the samples themselves.
  */
 #ifndef SRCAP_RAILS_H
 #define SRCAP_RAILS_H

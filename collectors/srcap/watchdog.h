@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * libsigrok waits for ever, or spins at full CPU, when an instrument dies in the middle of an exchange, and nothing in its
- * API can interrupt that. So a thread of its own watches for packets and ends the process.
+ * API can interrupt that. So a separate thread watches for packets and ends the process.
  */
 #ifndef SRCAP_WATCHDOG_H
 #define SRCAP_WATCHDOG_H

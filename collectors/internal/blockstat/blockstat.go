@@ -3,7 +3,7 @@
 // Package blockstat reads the block layer's counters, /proc/diskstats.
 //
 // prometheus/procfs reads the same file through a Scanner and Sscanf; the
-// benchmark beside this package's tests compares the two, its test holds this
+// benchmark next to this package's tests compares the two, its test holds this
 // parser to the same figures.
 package blockstat
 
@@ -170,7 +170,7 @@ type Unwrap struct {
 
 // Apply replaces the times by the carried-on ones. It says whether the counts
 // fell, which they never do in the life of a device: this is another one, and
-// its times begin anew.
+// its times restart.
 func (u *Unwrap) Apply(c *Counters) (another bool) {
 	if c.Reads < u.reads || c.Writes < u.writes || c.Discards < u.discards {
 		*u = Unwrap{}

@@ -63,7 +63,7 @@ func TestDriftingCrystalIsFollowedThroughJitterAndLoad(t *testing.T) {
 				worst = math.Max(worst, math.Abs(float64(f.At(index)-d.trueNS(float64(index))))/1e9)
 			}
 		})
-		// The constant least delay (60 us) and one sample (50 us) cannot be told from arrivals.
+		// The constant least delay (60 us) and one sample (50 us) cannot be distinguished by arrivals.
 		if worst > 250e-6 {
 			t.Errorf("drift %g: off by up to %.0f us", drift, worst*1e6)
 		}

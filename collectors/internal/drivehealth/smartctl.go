@@ -14,7 +14,7 @@ import (
 // ErrAsleep says that the drive sleeps, or may sleep, and was left alone.
 var ErrAsleep = errors.New("the drive is in standby")
 
-// asleepStatus is the exit code that smartctl is told to use where the drive
+// asleepStatus is the exit code that smartctl is asked to use where the drive
 // is in standby or cannot say. As smartctl's own bit mask it would be "bad
 // command line" and "open failed" together, which cannot be.
 const asleepStatus = 3

@@ -211,7 +211,7 @@ func identify(roots Roots, name string) device {
 }
 
 // debugAdapter is the number of the adapter that scsi_debug emulates for a
-// disk; "" for any other disk. The serial such a disk tells is made of the SCSI
+// disk; "" for any other disk. The serial that such a disk reports is made of the SCSI
 // host's number, which changes with every load of the module.
 func debugAdapter(link string) string {
 	target, err := os.Readlink(link)

@@ -89,7 +89,7 @@ func (r *Rail) Add(first uint64, volts, amps []float32, gap func(first uint64, n
 	}
 }
 
-// AddSums integrates a stretch of samples, all of them numbers, of which somebody else has taken the sums. It must not reach over
+// AddSums integrates a stretch of samples, all of them numbers, whose sums the caller has taken. It must not reach over
 // an index that is a multiple of perPoint.
 func (r *Rail) AddSums(first uint64, s *srframe.Stretch) error {
 	if s.N <= 0 || first%r.perPoint+uint64(s.N) > r.perPoint {
@@ -181,7 +181,7 @@ func (r *Rail) finish() {
 	r.emit(p)
 }
 
-// Break ends the point under way where the samples end: a gap follows, or another stream whose indices start anew.
+// Break ends the point under way where the samples end: a gap follows, or another stream whose indices restart.
 func (r *Rail) Break() {
 	r.finish()
 	r.hasPrevious, r.partly = false, false

@@ -23,7 +23,7 @@ import (
 	"joulerig/collectors/lineprotocol"
 )
 
-// onASmallDisk runs the test again in a process that has a disk of so many bytes of its own at the folder it is given; in that
+// onASmallDisk runs the test again in a process that has its own disk of so many bytes at the folder it is given; in that
 // process it calls the function.
 func onASmallDisk(t *testing.T, size int, test func(t *testing.T, dir string)) {
 	t.Helper()

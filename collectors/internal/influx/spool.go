@@ -34,7 +34,7 @@ const (
 // spool is a queue of lines in the segment files of a directory.
 //
 //	00000000000000000007.lp   lines, oldest first; a process appends only to segments it made
-//	00000000000000000006.sent all acknowledged; the newest of these are kept, as long as nobody needs the room
+//	00000000000000000006.sent all acknowledged; the newest of these are kept, as long as the room is not needed
 //	server                    which start of the server acknowledged last
 //	offset                    what is acknowledged: segment, byte offset, CRC-32
 //	rejected.lp, rejected.lp.1  lines the server refused, each batch behind a # comment
@@ -84,7 +84,7 @@ func openSpool(dir string, maxBytes int64) (*spool, error) {
 	}
 	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		s.lock.Close()
-		return nil, fmt.Errorf("influx.spool_dir: %s: another process has it open: expected a directory of its own for each collector", dir)
+		return nil, fmt.Errorf("influx.spool_dir: %s: another process has it open: expected a separate directory for each collector", dir)
 	}
 	if s.offsetFile, err = os.OpenFile(filepath.Join(dir, "offset"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		s.lock.Close()
@@ -221,8 +221,8 @@ func offsetSum(seq uint64, offset int64) uint32 {
 }
 
 // writeOffset overwrites the record of fixed length in place. One small
-// pwrite(2) is whole to whoever reads the file after a crash of the process;
-// after a power cut the checksum tells. A rename would add a transaction of
+// pwrite(2) is whole to any reader of the file after a crash of the process;
+// after a power cut the checksum decides. A rename would add a transaction of
 // the file system's journal every second to a host that is being measured.
 func (s *spool) writeOffset(seq uint64, offset int64) error {
 	_, err := s.offsetFile.WriteAt(fmt.Appendf(nil, "%020d %020d %08x\n", seq, offset, offsetSum(seq, offset)), 0)

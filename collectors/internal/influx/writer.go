@@ -44,7 +44,7 @@ type Stats struct {
 	SentLines     int64 `json:"sent_lines"`     // acknowledged by the server
 	RejectedLines int64 `json:"rejected_lines"` // refused by the server for what they hold, or torn by a crash; kept in rejected.lp
 	SpooledBytes  int64 `json:"spooled_bytes"`  // on disk, not yet acknowledged
-	ResentLines   int64 `json:"resent_lines"`   // acknowledged before, and sent again to a server that had been started anew
+	ResentLines   int64 `json:"resent_lines"`   // acknowledged before, and sent again to a server that had been restarted
 	// LastError is the failure that keeps lines in the spool, emptied when
 	// sending works again; or the reason of the last rejection, which stays.
 	LastError string `json:"last_error"`
@@ -426,7 +426,7 @@ func (w *Writer) deliver(d *delivery, batch []byte, lines int) error {
 }
 
 // reconcile sends what is kept again if the server is not the process that acknowledged it. InfluxDB 1.6 that was killed amid a
-// write may, when it is started the next time but one, forget what it acknowledged in between (README.md). 1.x tells in
+// write may, when it is started the next time but one, forget what it acknowledged in between (README.md). 1.x reports in
 // /debug/vars when it was started; of a server that does not tell nothing is asked again.
 func (w *Writer) reconcile() {
 	started := w.serverStarted()
@@ -438,7 +438,7 @@ func (w *Writer) reconcile() {
 		again, err := w.spool.rewind()
 		w.again += again // in front of what is left of an earlier time
 		if err != nil {
-			w.fail(fmt.Errorf("send again what a server that was started anew may have forgotten: %w", err))
+			w.fail(fmt.Errorf("send again what a restarted server may have forgotten: %w", err))
 		}
 	}
 	if err := w.spool.setServer(started); err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Package influxtest runs a real influxd (1.x) for tests, with authentication,
-// in a directory and on a port of its own.
+// in a temporary directory and on a free port.
 package influxtest
 
 import (

@@ -2,7 +2,7 @@
 
 // Package jbd2 reads the journal statistics of mounted ext4 file systems from
 // /proc/fs/jbd2/<device>-<inode>/info (jbd2_seq_info_show in fs/jbd2/journal.c);
-// a journal on a device of its own is /proc/fs/jbd2/<device>/info.
+// an external journal is /proc/fs/jbd2/<device>/info.
 //
 // The count of transactions is exact. Of the blocks logged the kernel shows
 // only the average per transaction, rounded down, so the total is derived:

@@ -5,7 +5,7 @@
 //
 //	expected = samples + lost + duplicate + repeated
 //
-// to the last sample. Where a slot belongs is not taken from what was received: the controller's clock tells how many slots have
+// to the last sample. Where a slot belongs is not taken from what was received: the controller's clock decides how many slots have
 // passed (package clockfit), and what did not come in them is lost. Surplus is what came beyond the time that passed; it fills
 // no slot, and is thrown away.
 package ledger
@@ -17,7 +17,7 @@ type Ledger struct {
 	Samples         int64   `json:"samples"`           // distinct, and in the joules
 	Lost            int64   `json:"lost"`              // should have come and did not
 	Duplicate       int64   `json:"duplicate"`         // filled by a block that had come before: not in the joules
-	Repeated        int64   `json:"repeated"`          // read again before the instrument had measured anew
+	Repeated        int64   `json:"repeated"`          // read again before the instrument had taken a new measurement
 	Surplus         int64   `json:"surplus"`           // too many for the time that passed: in no slot, not in the joules
 	GapSeconds      float64 `json:"gap_seconds"`       // the time of which nothing is known
 	WorstGapSeconds float64 `json:"worst_gap_seconds"` // the longest single one

@@ -12,7 +12,7 @@ import (
 )
 
 // File is a file of /proc kept open: reading it from its start makes the
-// kernel write it anew, and saves the open and the close of each reading.
+// kernel write it again, and saves the open and the close of each reading.
 type File struct {
 	path string
 	fd   int

@@ -17,7 +17,7 @@ const (
 	skipMagic     = 0x50494b53         // "SKIP"
 	ringData      = 4096
 	ringAlignment = 16
-	// Where the two counters lie, each on a cache line of its own.
+	// Where the two counters lie, each on a separate cache line.
 	writtenAt = 64
 	readAt    = 128
 )

@@ -73,7 +73,7 @@ type writer struct {
 }
 
 const (
-	// Room in the footer for what has no share of its own: the schema, the counters, an error's text.
+	// Room in the footer for what has no separate share: the schema, the counters, an error's text.
 	footerBase = 4096
 	// A pair or a gap in JSON, all digits used.
 	footerEntry = 160

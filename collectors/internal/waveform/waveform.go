@@ -7,7 +7,7 @@
 // A row is one sample of one rail:
 //
 //	host, drive, rail  string   which rail
-//	stream             int32    which unbroken stream of the instrument: indices begin anew with each
+//	stream             int32    which unbroken stream of the instrument: indices restart with each
 //	index              int64    the sample's index in its stream; what is not there was lost or dropped
 //	volts, amps        float32  as Append got them: corrected, the very values that were integrated
 //
@@ -64,7 +64,7 @@ const (
 	queueSeconds = 4.0
 	queueSamples = 1 << 16
 	maxGroupRows = 1 << 20
-	// A row group costs about 1.2 kB beside its samples; below this many rows that would be too much of it.
+	// A row group costs about 1.2 kB in addition to its samples; below this many rows that would be too much of it.
 	minGroupRows = 8192
 	// The longest that samples of a slow instrument wait for their row group to fill.
 	maxGroupSeconds = 10.0

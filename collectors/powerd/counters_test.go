@@ -124,7 +124,7 @@ func TestABlockThatComesTwiceIsNotMeasuredTwice(t *testing.T) {
 	for at := 0; at < 2000; at += 20 {
 		from := at
 		if at == 1000 {
-			from = 980 // the window before, once more, in place of its own
+			from = 980 // the previous window repeated, in place of this one
 		}
 		for ch := range 4 {
 			if err := m.frame(samples(uint16(ch), uint64(at), 50e9+int64(at+20)*1e6, wave(from)...)); err != nil {
@@ -323,7 +323,7 @@ func TestAStateThatIsDamagedOrOfOtherRailsBeginsANewSession(t *testing.T) {
 	other.Rails[0].Drive = "another"
 	changed := meterOf(t, other, &lines{})
 	session, err := openState([]*Meter{changed}, dir, "two")
-	if err != nil || session != "two" || changed.rails[1].books.Samples != 0 {
+	if err != nil || session != "two" || changed.rails[1].counters.Samples != 0 {
 		t.Errorf("session %s goes on with other rails (%v)", session, err)
 	}
 }
@@ -351,7 +351,7 @@ func reading(t *testing.T, m *Meter, channel int, ns int64, value float64) {
 	}
 }
 
-// rounds asks for volts, amps, watts and watt hours in turn, each 50 ms anew, from..to in ns, a slow sine of power.
+// rounds asks for volts, amps, watts and watt hours in turn, again each 50 ms, from..to in ns, a slow sine of power.
 func rounds(t *testing.T, m *Meter, from, to int64) {
 	t.Helper()
 	for ns := from; ns < to; ns += 50e6 {
