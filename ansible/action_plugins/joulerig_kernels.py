@@ -35,7 +35,7 @@ class ActionModule(ActionBase):
                 and (level := factors.kernel(run["factors"])) != kernels.INSTALLED
             }
             journal.close()
-            known = kernels.of(described)
+            known = kernels.load(described)
             found: dict[str, dict] = {host: {} for host in described.hosts}
             for host, level in sorted(wanted):
                 recipe = build.recipe(known[level], kernels.configuration(described.hosts[host]))

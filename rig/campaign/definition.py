@@ -164,9 +164,9 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
     campaign = validate(Campaign, mapping, source, "campaign")
     if campaign.short is not None:
         validate(Campaign, short_form(mapping, source), f"{source}, short", "campaign")
-    _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems.of(lab))
-    _known(source, "factors.workload", campaign.factors.workload, workloads.of(lab))
-    _known(source, "factors.kernel", campaign.factors.kernel, kernels.of(lab))
+    _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems.load(lab))
+    _known(source, "factors.workload", campaign.factors.workload, workloads.load(lab))
+    _known(source, "factors.kernel", campaign.factors.kernel, kernels.load(lab))
     _known(source, "drives", campaign.drives, _drives(lab))
     levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
     for number, exclusion in enumerate(campaign.exclude):
@@ -207,7 +207,7 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
 
 def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
     """Virtual hosts, which can install none, have the packages that the workloads need. Raises UserError."""
-    known = workloads.of(lab)
+    known = workloads.load(lab)
     for run in runs:
         workload = run.levels["workload"]
         missing = virtual.missing_packages(lab, run.host, known[workload].needed_packages())
@@ -220,7 +220,7 @@ def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
 
 def _check_sync_calls(runs: list[PlannedRun], lab: Lab, source: str) -> None:
     """Every workload whose sync call is a factor has one. Raises UserError."""
-    known = workloads.of(lab)
+    known = workloads.load(lab)
     for run in runs:
         workload = run.levels["workload"]
         if "sync" in run.levels and not run.not_run and not known[workload].calls_sync:
@@ -249,7 +249,7 @@ def _check_flushes(runs: list[PlannedRun], campaign: Campaign, lab: Lab, source:
 
 def _check_journals(runs: list[PlannedRun], campaign: Campaign, lab: Lab, source: str) -> None:
     """Every cell that is not excluded can have its journal where it says. Raises UserError."""
-    known = filesystems.of(lab)
+    known = filesystems.load(lab)
     somewhere = {INTERNAL: [], **{n: [] for host in lab.hosts.values() for n in host.drives}}
     _known(source, "factors.journal", campaign.factors.journal, somewhere)
     for run in runs:

@@ -98,15 +98,15 @@ def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
     there = {
         "host": lab.hosts,
         "drive": [*host.drives, *host.arrays] if host else [],
-        "filesystem": filesystems.of(lab),
-        "workload": workloads.of(lab),
+        "filesystem": filesystems.load(lab),
+        "workload": workloads.load(lab),
     }
     for factor, known in there.items():
         if run[factor] not in known:
             allowed = ", ".join(known)
             raise UserError(f"{source}: {factor}: {run[factor]!r} is gone since; there are: {allowed}")
     kernel = run["factors"].get("kernel")
-    if kernel and kernel not in (known := kernels.of(lab)):
+    if kernel and kernel not in (known := kernels.load(lab)):
         raise UserError(f"{source}: kernel: {kernel!r} is gone since; there are: {', '.join(known)}")
     journal = factors.journal_drive(run["factors"])
     if journal and journal not in there["drive"]:
@@ -120,8 +120,8 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
     definition = campaign["definition"]
     host = lab.hosts[run["host"]]
     journal_drive = factors.journal_drive(run["factors"])
-    filesystem = filesystems.of(lab)[run["filesystem"]]
-    workload = workloads.of(lab)[run["workload"]]
+    filesystem = filesystems.load(lab)[run["filesystem"]]
+    workload = workloads.load(lab)[run["workload"]]
     if call := run["factors"].get("sync"):
         workload = workload.with_sync(call)
     preconditioned = definition.get("precondition") is not None
@@ -174,7 +174,7 @@ def settle(journal: Journal, run: Mapping[str, Any], answer: Mapping[str, Any], 
         if load and answer.get("report"):
             seconds = (load.end_ns - load.start_ns) / 1e9
             try:
-                tool = workloads.of(lab)[run["workload"]].tool
+                tool = workloads.load(lab)[run["workload"]].tool
                 done = reports.performance(tool, answer["report"], seconds)
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 status = "failed"

@@ -28,7 +28,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _named(name: str) -> Workload:
-    known = workloads.of(model.load())
+    known = workloads.load(model.load())
     if name not in known:
         raise UserError(f"{name!r} is {definitions.allowed(name, known)}")
     return known[name]
@@ -37,7 +37,7 @@ def _named(name: str) -> Workload:
 @app.command("list")
 def list_(as_json: JsonOption = False) -> None:
     """List all: the shipped ones, and the lab's own of workloads.yml beside the inventory."""
-    known = workloads.of(model.load())
+    known = workloads.load(model.load())
     if as_json:
         print(json.dumps({name: one.model_dump(mode="json") for name, one in known.items()}, indent=1))
         return

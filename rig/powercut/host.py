@@ -51,7 +51,7 @@ class Host:
         member = self.lab.hosts[self.name].drives[subject.drive].declared_as(subject.drive)
         definition = {}
         if subject.filesystem:
-            made = filesystems.of(self.lab)[subject.filesystem].model_dump()
+            made = filesystems.load(self.lab)[subject.filesystem].model_dump()
             definition = {"name": subject.filesystem, **made}
         answer = self.execute(action=action, member=member, filesystem=definition, **more)
         if problem := answer.get("problem", answer.get("msg", "")):

@@ -44,7 +44,7 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCut:
     plan = validate(PowerCut, mapping, source, "power_cut")
     known = {drive for host in lab.hosts.values() for drive in host.drives}
     after = recovery.load()
-    made = [name for name in filesystems.of(lab) if name in after]
+    made = [name for name in filesystems.load(lab) if name in after]
     for number, pair in enumerate(plan.subjects):
         where = f"{source}: power_cut.subjects.{number}"
         if pair.drive not in known:

@@ -17,7 +17,7 @@ SHIPPED = paths.ROOT / "workloads" / "workloads.yml"
 KIND = "workload"
 
 
-def of(lab: Lab) -> dict[str, Workload]:
+def load(lab: Lab) -> dict[str, Workload]:
     """The shipped workloads and those of `workloads.yml` beside the inventory. Raises UserError."""
     own = lab.inventory.parent / "workloads.yml"
     return definitions.with_own(shipped(), own, KIND, _entry_in(own.parent))
@@ -44,7 +44,7 @@ def deployment(names: Iterable[str], lab: Lab) -> dict[str, Any]:
     {"campaign_programs": [{"src", "dest", "mode"}], "campaign_packages": [Debian packages]}; Raises UserError
     where something of it is not on the controller.
     """
-    known = of(lab)
+    known = load(lab)
     files: dict[Path, None] = {}
     packages: set[str] = set()
     for name in names:

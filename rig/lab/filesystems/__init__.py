@@ -57,7 +57,7 @@ class FileSystem(Strict):
         return self.model_copy(update={"mkfs": [*self.mkfs, *self.no_discard] if self.mkfs else []})
 
 
-def of(lab: Lab) -> dict[str, FileSystem]:
+def load(lab: Lab) -> dict[str, FileSystem]:
     """The shipped file systems and those of `filesystems.yml` beside the inventory. Raises UserError."""
     shipped = definitions.read(SHIPPED, KIND, _entry)
     return definitions.with_own(shipped, lab.inventory.parent / "filesystems.yml", KIND, _entry)

@@ -25,7 +25,7 @@ class Kernel(Strict):
     tick_hertz: Literal[100, 250, 300, 1000] | None = None
 
 
-def of(lab: Lab) -> dict[str, Kernel]:
+def load(lab: Lab) -> dict[str, Kernel]:
     """The shipped kernels and those of `kernels.yml` beside the inventory. Raises UserError."""
     shipped = definitions.read(SHIPPED, KIND, _entry)
     return definitions.with_own(shipped, lab.inventory.parent / "kernels.yml", KIND, _entry)

@@ -90,7 +90,7 @@ def test_a_campaign_that_is_no_mapping(mapping, bench):
 
 def test_every_shipped_workload_and_file_system_can_be_named():
     assert {"randread", "randwrite-fsync", "seqwrite"} <= set(workloads.shipped())
-    assert set(filesystems.of(model.load(paths.ROOT / "inventory.ini"))) == {
+    assert set(filesystems.load(model.load(paths.ROOT / "inventory.ini"))) == {
         "ext2", "ext3", "ext4", "ext4-dax", "ext4-inode128", "xfs", "xfs-dax", "btrfs", "f2fs", "nilfs2", "reiserfs", "jfs"
     }  # fmt: skip
 
@@ -291,7 +291,7 @@ def test_a_lab_can_declare_a_file_system(mapping, lab_files):
     own(lab_files, {"pmfs": PMFS})
     mapping["factors"]["filesystem"] = ["ext4", "pmfs"]
     described = lab_files.load()
-    assert filesystems.of(described)["pmfs"].mount_options == ["init"]
+    assert filesystems.load(described)["pmfs"].mount_options == ["init"]
     assert "fast/pmfs/none/randread" in {run.cell for run in planned(mapping, described)}
 
 
@@ -519,7 +519,7 @@ def test_a_longer_run_and_a_fuller_file_system_cost_more(mapping, bench):
 def test_a_sync_call_is_a_factor_of_workloads_that_have_one(mapping, bench):
     mapping["factors"].update(workload=["overwrite-fsync"], sync=["fsync", "fdatasync", "none"])
     assert {run.levels["sync"] for run in planned(mapping, bench)} == {"fsync", "fdatasync", "none"}
-    known = workloads.of(bench)["overwrite-fsync"]
+    known = workloads.load(bench)["overwrite-fsync"]
     words = known.with_sync("fdatasync").delivered(str)["words"]
     assert words[words.index("--call") + 1] == "fdatasync"
     assert known.with_sync("fsync") == known

@@ -22,7 +22,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_the_shipped_kernels():
-    known = kernels.of(model.load(paths.ROOT / "inventory.ini"))
+    known = kernels.load(model.load(paths.ROOT / "inventory.ini"))
     assert {name: one.tick_hertz for name, one in known.items()} == {
         "installed": None,
         "hz100": 100,
@@ -35,13 +35,13 @@ def test_a_lab_has_kernels_of_its_own(lab_files):
     described = lab_files.load()
     own = described.inventory.parent / "kernels.yml"
     own.write_text("slow: {description: a slow one, tick_hertz: 100}\n")
-    assert kernels.of(described)["slow"].tick_hertz == 100
+    assert kernels.load(described)["slow"].tick_hertz == 100
     own.write_text("slow: {description: a slow one, tick_hertz: 60}\n")
     with pytest.raises(UserError, match=r"kernels.yml: slow.tick_hertz: 60: .*100, 250, 300 or 1000"):
-        kernels.of(described)
+        kernels.load(described)
     own.write_text("hz100: {description: mine, tick_hertz: 100}\n")
     with pytest.raises(UserError, match="hz100: is a shipped kernel; give another name"):
-        kernels.of(described)
+        kernels.load(described)
 
 
 # --- what a build follows from

@@ -76,5 +76,5 @@ def test_what_cannot_be_done_is_refused_in_one_line(bench, mapping, change, word
 
 
 def test_every_shipped_file_system_of_a_block_drive_can_be_cut(bench):
-    made = {name for name, definition in filesystems.of(bench).items() if not definition.dax}
+    made = {name for name, definition in filesystems.load(bench).items() if not definition.dax}
     assert set(recovery.load()) == made

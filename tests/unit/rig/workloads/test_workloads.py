@@ -38,7 +38,7 @@ def own(lab_files):
     def write(entries):
         text = entries if isinstance(entries, str) else yaml.safe_dump(entries)
         (lab_files.folder / "workloads.yml").write_text(text)
-        return workloads.of(described)
+        return workloads.load(described)
 
     return write
 
@@ -55,7 +55,7 @@ def test_shipped_workloads_keep_their_names():
 
 
 def test_a_lab_without_a_file_of_its_own_has_the_shipped_ones(bench):
-    assert workloads.of(bench) == workloads.shipped()
+    assert workloads.load(bench) == workloads.shipped()
 
 
 @pytest.mark.parametrize(
