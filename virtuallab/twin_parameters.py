@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drive profile as parameters of the twin's nbdkit plugin (docs/reference/interfaces.md, "Twin")."""
+"""A drive profile as parameters of the twin's nbdkit plugin (docs/reference/protocols/twin.md, "Twin")."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ REPLY_SECONDS = 5.0
 
 
 def control_socket(host: str, drive: str) -> Path:
-    """Return the path of a twin's control socket (docs/reference/interfaces.md)."""
+    """Return the path of a twin's control socket (docs/reference/protocols/twin.md)."""
     return paths.run() / f"{host}-{drive}.truth"
 
 

@@ -18,8 +18,8 @@ import polars as pl
 
 _I, _F, _S = pl.Int64, pl.Float64, pl.String
 
-# Types of docs/reference/influxdb.md by column name. They cannot be read off the values: InfluxDB's CSV prints the float
-# 12.0 as "12" and the string "0012" bare.
+# Types by column name, as docs/reference/influxdb.md lists them. They cannot be read off the values:
+# InfluxDB's CSV prints the float 12.0 as "12" and the string "0012" bare.
 COLUMN_TYPES: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(
         ("measurement", "meter", "rail", "host", "drive", "filesystem", "campaign", "run", "phase"), _S
@@ -150,7 +150,8 @@ class Client:
         influxql : str
             One statement. Build it with `quote_string` and `quote_identifier`.
         types : mapping of column name to polars type, optional
-            For columns that docs/reference/influxdb.md does not know (an alias, a function's result) or to overrule it.
+            For columns that docs/reference/influxdb.md does not know (an alias, a function's result), or to
+            override it.
             A column that neither knows is an integer if all its values are, else a float, a boolean or a
             string.
 

@@ -15,7 +15,7 @@ import (
 	"joulerig/collectors/internal/strictjson"
 )
 
-// Config is the configuration file; see docs/reference/interfaces.md.
+// Config is the configuration file; see docs/reference/protocols/powerd.md.
 type Config struct {
 	StateDir        string        `json:"state_dir"`
 	Srcap           string        `json:"srcap"`
@@ -45,7 +45,7 @@ type MeterConfig struct {
 	channels []channelConfig
 }
 
-// How an instrument's samples come: see docs/reference/interfaces.md.
+// How an instrument's samples come: see docs/reference/protocols/powerd.md.
 const (
 	Stream = "stream"
 	Poll   = "poll"

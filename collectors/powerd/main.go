@@ -40,7 +40,7 @@ func main() {
 func run(args []string, stderr io.Writer) int {
 	flags := flag.NewFlagSet("powerd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	path := flags.String("config", "", "configuration file (JSON, docs/reference/interfaces.md)")
+	path := flags.String("config", "", "configuration file (JSON, docs/reference/protocols/powerd.md)")
 	if err := flags.Parse(args); err != nil || *path == "" || flags.NArg() > 0 {
 		if err == nil {
 			err = errors.New("--config FILE is needed, and nothing else")

@@ -158,8 +158,9 @@ def truths(
 ) -> dict[str, dict[str, Any]]:
     """Return what twins of drives (and of arrays' members) report for the ends of each phase, by drive.
 
-    Each entry is docs/reference/interfaces.md's `history`, its lists with two entries a phase. A twin that was
-    restarted has no history of the run and is left out. Empty without a `source`: on a physical host.
+    Each entry is the `history` of docs/reference/protocols/twin.md, its lists with two entries a phase. A
+    twin that was restarted has no history of the run and is left out. Empty without a `source`: on a
+    physical host.
     """
     if source is None:
         return {}

@@ -36,7 +36,7 @@ class Access:
             ) from None
 
     def as_config(self) -> dict[str, str]:
-        """As powerd, iod and the dashboard take it (docs/reference/interfaces.md)."""
+        """As powerd, iod and the dashboard take it (docs/reference/protocols/README.md)."""
         return {
             "url": self.url,
             "database": self.database,

@@ -42,12 +42,12 @@ def check(lab: Lab) -> None:
 
 
 def powerd_status() -> dict:
-    """What powerd says of its meters (docs/reference/interfaces.md). Raises UserError."""
+    """What powerd says of its meters (docs/reference/protocols/powerd.md). Raises UserError."""
     return powerd("GET", "/status")
 
 
 def powerd(method: str, path: str, body: dict | None = None) -> dict:
-    """powerd's answer to a request on its socket (docs/reference/interfaces.md). Raises UserError."""
+    """powerd's answer to a request on its socket (docs/reference/protocols/powerd.md). Raises UserError."""
     socket_path = _status_socket()
     try:
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket_path))) as client:
@@ -110,7 +110,7 @@ def _status_socket() -> Path:
 
 
 def _meter(lab: Lab, name: str, rails: list[dict[str, str]]) -> dict[str, Any]:
-    """A meter as powerd takes it (docs/reference/interfaces.md). What is powerd's default is left out."""
+    """Return a meter as powerd takes it (docs/reference/protocols/powerd.md), without powerd's defaults."""
     meter = lab.controller.meters[name]
     corrections = calibration.corrections(lab, name)
     settings = source.settings(meter)

@@ -19,7 +19,7 @@ class TruthSource(Protocol):
     """The exact figures of virtual drives, against which measurements are checked.
 
     Both methods raise UserError where the drive's twin does not answer. The replies are those of
-    docs/reference/interfaces.md ("Twin").
+    docs/reference/protocols/twin.md ("Twin").
     """
 
     def state(self, host: str, drive: str) -> dict[str, Any]:

@@ -20,8 +20,9 @@ Sizes = Annotated[str, Field(pattern=r"^([0-9]+|gamma:[0-9.]+:[0-9.]+)$")]
 
 
 class Synthetic(Strict):
-    """What a trace is drawn from, as docs/reference/workloads.md tells; what is not given is as `flowop generate` has
-    it. `sync_share`: of the writes, those that an fsync follows.
+    """Hold what a trace is drawn from (docs/reference/workloads.md); defaults are those of `flowop generate`.
+
+    `sync_share`: of the writes, those that an fsync follows.
     """
 
     ops: PositiveInt | None = None

@@ -37,7 +37,7 @@ type outcome struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// The operations of the ledger: docs/reference/interfaces.md.
+// The operations of the ledger: docs/reference/protocols/power-cut.md.
 const (
 	opWrite        = "write"
 	opDurableWrite = "durable-write"

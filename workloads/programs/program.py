@@ -7,8 +7,8 @@ A program is a script NAME.py beside this one (standard library only) that ends 
         program.main("NAME", DEFAULTS, UNIT, layout, load)
 
 `layout(given)` creates what the load works on; `load(given, record)` loads and fills the record, the load
-itself within `with record.measured():`. Both may raise Failed. docs/reference/workloads.md describes the commands and
-the report.
+itself within `with record.measured():`. Both may raise Failed. The commands and the report:
+docs/reference/workloads.md.
 """
 
 from __future__ import annotations

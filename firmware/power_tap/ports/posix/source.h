@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A twin's truth socket as the converter of one or more rails of the tap
- * (docs/reference/interfaces.md, "Twin"): connects, finds its rails by name in `state`,
+ * (docs/reference/protocols/twin.md, "Twin"): connects, finds its rails by name in `state`,
  * then feeds `stream` into the aligner; when the twin is gone, tries again once
  * a second.
  */
