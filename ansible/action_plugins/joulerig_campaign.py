@@ -14,12 +14,13 @@ from pathlib import Path
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig.campaign import drive_record, engine, factors, playbook, preconditioning, waveforms
+from joulerig.rig.campaign import drive_record, engine, factors, playbook
+from joulerig.rig.campaign.execution import preconditioning, waveforms
+from joulerig.rig.campaign.execution.kernels import Boots, Ready
+from joulerig.rig.campaign.execution.memory_drives import MadeAgain
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.campaign.memory_drives import MadeAgain
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import kernels, model
-from joulerig.rig.lab.kernels.host import Boots, Ready
 
 RETURN_SECONDS = 180  # how long a host that went away may take to come back
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from joulerig.rig.campaign import definition as campaigns
-from joulerig.rig.campaign import drive_record, engine, preconditioning
+from joulerig.rig.campaign import drive_record, engine
 from joulerig.rig.campaign.drive_record import Ledger
+from joulerig.rig.campaign.execution import preconditioning
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import results
 from joulerig.rig.common.errors import UserError

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from joulerig.rig.campaign import playbook
+from joulerig.rig.campaign.execution.kernels import Boots, Ready
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import kernels, model
 from joulerig.rig.lab.kernels import build
-from joulerig.rig.lab.kernels.host import Boots, Ready
 
 
 @pytest.fixture(autouse=True)
@@ -205,7 +205,7 @@ def test_a_kernel_under_which_a_host_is_never_reached():
 
 
 def test_a_host_that_does_not_come_back(monkeypatch):
-    monkeypatch.setattr("joulerig.rig.lab.kernels.host.BOOT_SECONDS", 0.0)
+    monkeypatch.setattr("joulerig.rig.campaign.execution.kernels.BOOT_SECONDS", 0.0)
     host = Host()
     host.stays = True
     answer = host.of().ensure("hz100")

@@ -19,7 +19,8 @@ ADAPTER = Path("rig/lab/virtual.py")
 PLAN_A_CAMPAIGN = """
 import json, sys
 from pathlib import Path
-from joulerig.rig.campaign import definition, engine, measure, preconditioning
+from joulerig.rig.campaign import definition, engine, measure
+from joulerig.rig.campaign.execution import preconditioning
 from joulerig.rig.cli import main
 from joulerig.rig.lab import model, virtual
 from joulerig.rig.lab.kernels import build

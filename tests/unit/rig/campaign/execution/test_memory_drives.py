@@ -3,7 +3,7 @@
 
 import pytest
 
-from joulerig.rig.campaign.memory_drives import MadeAgain
+from joulerig.rig.campaign.execution.memory_drives import MadeAgain
 
 DISK = {"interface": "hdd", "size_bytes": 1 << 26}
 

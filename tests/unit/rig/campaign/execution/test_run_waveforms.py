@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from joulerig.rig.campaign import waveforms
+from joulerig.rig.campaign.execution import waveforms
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
 
