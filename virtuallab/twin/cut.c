@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #define _GNU_SOURCE
 #include "cut.h"
-#include "device.h"
-#include "drive.h"
+
+#include "clock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 
 struct cut {
 	struct cut_settings settings;
-	struct drive *drive;
+	struct cut_events events;
 	/* Readers share it: the cache is only looked at. */
 	pthread_rwlock_t lock;
 	struct cache *cache;
@@ -30,7 +30,7 @@ struct cut {
 	int64_t switched_ns[POWER_MAX_RAILS]; /* last; at first when the twin began */
 	uint64_t power_ons, cuts;
 	struct cut_report last;
-	/* Of those who wait for a time that a cut brings forward. */
+	/* For operations that wait for a time, which a cut ends. */
 	pthread_mutex_t sleep_lock;
 	pthread_cond_t power_went;
 };
@@ -40,7 +40,8 @@ static bool is_powered(const struct cut *cut)
 	return cut->cycle % 2;
 }
 
-struct cut *cut_new(const struct cut_settings *settings, int backing, struct drive *drive)
+struct cut *cut_new(const struct cut_settings *settings, int backing, unsigned rail_count,
+		    int64_t began_ns, const struct cut_events *events)
 {
 	struct cut *cut = calloc(1, sizeof *cut);
 	pthread_rwlockattr_t writers_first;
@@ -49,16 +50,16 @@ struct cut *cut_new(const struct cut_settings *settings, int backing, struct dri
 	if (!cut)
 		return NULL;
 	cut->settings = *settings;
-	cut->drive = drive;
+	cut->events = *events;
 	cut->cache = cache_new(backing, settings->write_cache_bytes, settings->destage_ns);
 	if (!cut->cache) {
 		free(cut);
 		return NULL;
 	}
-	cut->rail_count = power_rail_count(drive->power);
+	cut->rail_count = rail_count;
 	for (unsigned r = 0; r < cut->rail_count; r++) {
 		cut->rail_on[r] = true;
-		cut->switched_ns[r] = power_settled_ns(drive->power);
+		cut->switched_ns[r] = began_ns;
 	}
 	cut->cycle = 1;
 	cut->power_ons = 1;
@@ -116,7 +117,7 @@ static void lose_power(struct cut *cut, int64_t time_ns, const uint64_t *seed,
 	report->cut_ns = time_ns;
 	report->held_up = settings->plp;
 
-	/* First of all nobody finishes any more, with or without the lock. */
+	/* First of all no operation finishes any more, with or without the lock. */
 	pthread_mutex_lock(&cut->sleep_lock);
 	cut->cycle++;
 	pthread_cond_broadcast(&cut->power_went);
@@ -130,16 +131,13 @@ static void lose_power(struct cut *cut, int64_t time_ns, const uint64_t *seed,
 		      &report->cache) < 0)
 		report->failure = errno;
 
-	pthread_mutex_lock(&cut->drive->lock);
-	power_run(cut->drive->power, time_ns, false);
-	device_lost_power(cut->drive, time_ns);
-	pthread_mutex_unlock(&cut->drive->lock);
+	cut->events.power_lost(cut->events.owner, time_ns);
 }
 
 static void lock_for_change(struct cut *cut)
 {
 	pthread_rwlock_wrlock(&cut->lock);
-	if (drive_monotonic_ns() >= cut->dies_ns)
+	if (clock_monotonic_ns() >= cut->dies_ns)
 		lose_power(cut, cut->dies_ns, NULL, NULL);
 }
 
@@ -148,10 +146,10 @@ static void unlock(struct cut *cut)
 	pthread_rwlock_unlock(&cut->lock);
 }
 
-/* A hold-up that is over ends the power cycle, whoever sees it first. */
+/* The first thread that sees a hold-up over ends the power cycle. */
 static void cut_what_is_due(struct cut *cut)
 {
-	if (drive_monotonic_ns() >= cut->dies_ns) {
+	if (clock_monotonic_ns() >= cut->dies_ns) {
 		lock_for_change(cut);
 		unlock(cut);
 	}
@@ -161,7 +159,7 @@ static void cut_what_is_due(struct cut *cut)
 static void lock_to_look(struct cut *cut)
 {
 	pthread_rwlock_rdlock(&cut->lock);
-	while (drive_monotonic_ns() >= cut->dies_ns) {
+	while (clock_monotonic_ns() >= cut->dies_ns) {
 		unlock(cut);
 		cut_what_is_due(cut);
 		pthread_rwlock_rdlock(&cut->lock);
@@ -180,7 +178,7 @@ int cut_enter(struct cut *cut, uint64_t *cycle)
 {
 	cut_what_is_due(cut);
 	*cycle = cut->cycle;
-	return *cycle % 2 && drive_monotonic_ns() >= cut->ready_ns ? 0 : no_power();
+	return *cycle % 2 && clock_monotonic_ns() >= cut->ready_ns ? 0 : no_power();
 }
 
 int cut_read(struct cut *cut, uint64_t cycle, void *data, size_t bytes, uint64_t offset)
@@ -206,7 +204,7 @@ int cut_write(struct cut *cut, uint64_t cycle, const void *data, uint64_t bytes,
 		cache_forget(entry);
 		result = no_power();
 	} else {
-		int64_t now_ns = drive_monotonic_ns();
+		int64_t now_ns = clock_monotonic_ns();
 
 		*ticket = entry ? cache_write_prepared(cut->cache, now_ns, entry) :
 				  cache_write(cut->cache, now_ns, data, bytes, offset);
@@ -236,7 +234,7 @@ int cut_wait(struct cut *cut, uint64_t cycle, int64_t until_ns)
 	struct timespec until = { .tv_sec = until_ns / NS_PER_SECOND,
 				  .tv_nsec = until_ns % NS_PER_SECOND };
 
-	if (drive_monotonic_ns() < until_ns) {
+	if (clock_monotonic_ns() < until_ns) {
 		pthread_mutex_lock(&cut->sleep_lock);
 		while (cut->cycle == cycle &&
 		       pthread_cond_timedwait(&cut->power_went, &cut->sleep_lock, &until) != ETIMEDOUT)
@@ -283,9 +281,7 @@ static void switch_rail(struct cut *cut, unsigned rail, bool on, int64_t now_ns)
 {
 	cut->rail_on[rail] = on;
 	cut->switched_ns[rail] = now_ns;
-	pthread_mutex_lock(&cut->drive->lock);
-	power_switch(cut->drive->power, now_ns, rail, on);
-	pthread_mutex_unlock(&cut->drive->lock);
+	cut->events.rail_switched(cut->events.owner, now_ns, rail, on);
 }
 
 /* With the lock held, after switches have changed: the drive begins, or when it
@@ -304,12 +300,9 @@ static void follow_switches(struct cut *cut, int64_t now_ns)
 	if (dies_ns != NEVER)
 		return;
 	cut->ready_ns = now_ns + cut->settings.ready_ns;
-	cut->cycle++; /* after ready_ns: whoever sees the one sees the other */
+	cut->cycle++; /* after ready_ns: a thread that sees the new cycle sees the new time */
 	cut->power_ons++;
-	pthread_mutex_lock(&cut->drive->lock);
-	power_run(cut->drive->power, now_ns, true);
-	device_got_power(cut->drive, now_ns, cut->ready_ns);
-	pthread_mutex_unlock(&cut->drive->lock);
+	cut->events.power_restored(cut->events.owner, now_ns, cut->ready_ns);
 }
 
 bool cut_power_off(struct cut *cut, const uint64_t *seed, const enum cache_loss *loss,
@@ -320,7 +313,7 @@ bool cut_power_off(struct cut *cut, const uint64_t *seed, const enum cache_loss 
 	lock_for_change(cut);
 	was_powered = is_powered(cut);
 	if (was_powered) {
-		int64_t now_ns = drive_monotonic_ns();
+		int64_t now_ns = clock_monotonic_ns();
 
 		for (unsigned r = 0; r < cut->rail_count; r++)
 			if (cut->rail_on[r])
@@ -339,12 +332,12 @@ bool cut_power_on(struct cut *cut)
 	lock_for_change(cut);
 	for (unsigned r = 0; r < cut->rail_count; r++) {
 		if (!cut->rail_on[r]) {
-			switch_rail(cut, r, true, drive_monotonic_ns());
+			switch_rail(cut, r, true, clock_monotonic_ns());
 			changed = true;
 		}
 	}
 	if (changed)
-		follow_switches(cut, drive_monotonic_ns());
+		follow_switches(cut, clock_monotonic_ns());
 	unlock(cut);
 	return changed;
 }
@@ -353,7 +346,7 @@ void cut_rail(struct cut *cut, unsigned rail, bool on)
 {
 	lock_for_change(cut);
 	if (cut->rail_on[rail] != on) {
-		int64_t now_ns = drive_monotonic_ns();
+		int64_t now_ns = clock_monotonic_ns();
 
 		switch_rail(cut, rail, on, now_ns);
 		follow_switches(cut, now_ns);
@@ -366,8 +359,8 @@ int64_t cut_tick(struct cut *cut)
 	int64_t now_ns, due_ns;
 
 	lock_for_change(cut);
-	now_ns = drive_monotonic_ns();
-	/* What the file could not take stays, and is tried again. */
+	now_ns = clock_monotonic_ns();
+	/* What the file could not take stays, and is retried. */
 	if (is_powered(cut))
 		cache_destage(cut->cache, now_ns);
 	due_ns = cut->dies_ns < now_ns + TICK_NS ? cut->dies_ns : now_ns + TICK_NS;
@@ -381,7 +374,7 @@ void cut_state(struct cut *cut, struct cut_state *state)
 	lock_to_look(cut);
 	*state = (struct cut_state){
 		.powered = is_powered(cut),
-		.ready = is_powered(cut) && drive_monotonic_ns() >= cut->ready_ns,
+		.ready = is_powered(cut) && clock_monotonic_ns() >= cut->ready_ns,
 		.power_ons = cut->power_ons,
 		.cuts = cut->cuts,
 		.dirty_bytes = cache_dirty_bytes(cut->cache),

@@ -2,8 +2,12 @@
 /*
  * A virtual drive's data while its power may be cut at any moment: the volatile
  * cache over the backing file, the switches of the rails, and which power cycle
- * an operation belongs to. It locks for itself; it takes the drive's own lock
- * within its own, never the other way round.
+ * an operation belongs to. It knows nothing of the drive's models: what a change
+ * of the power means to them, it reports through struct cut_events.
+ *
+ * Any thread may call any function here. It locks for itself, and calls the events
+ * with its lock held: they may take the drive's lock (drive.h), and must not call
+ * back. So the order is this lock, then the drive's.
  *
  * An operation enters, and is given its power cycle; it passes its data; it waits
  * as long as the drive takes; it finishes. In a later power cycle, or while there
@@ -21,7 +25,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct drive;
+/* Calls to the owner of the drive, when the power changes. Each is called with the
+ * lock held, in the order of the times. */
+struct cut_events {
+	void *owner; /* the first argument of each */
+	void (*rail_switched)(void *owner, int64_t time_ns, unsigned rail, bool on);
+	/* The drive has stopped: what it had begun is given up. */
+	void (*power_lost)(void *owner, int64_t time_ns);
+	/* The drive starts, and takes operations from ready_ns on. */
+	void (*power_restored)(void *owner, int64_t time_ns, int64_t ready_ns);
+};
 
 struct cut_settings {
 	uint64_t write_cache_bytes; /* 0: every write is durable when it is acknowledged */
@@ -57,11 +70,11 @@ struct cut_state {
 
 struct cut;
 
-/* Of a drive whose power model exists; the file stays the caller's. NULL when
- * memory is short. */
-struct cut *cut_new(const struct cut_settings *settings, int backing, struct drive *drive);
-/* As a drive that is told to shut down: what is volatile becomes durable, unless
- * its power is off. */
+/* A drive with rail_count rails, all on since began_ns. The file stays the
+ * caller's. NULL when memory is short. */
+struct cut *cut_new(const struct cut_settings *settings, int backing, unsigned rail_count,
+		    int64_t began_ns, const struct cut_events *events);
+/* An orderly shutdown: what is volatile becomes durable, unless the power is off. */
 int cut_close(struct cut *cut);
 
 int cut_enter(struct cut *cut, uint64_t *cycle);

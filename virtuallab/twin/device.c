@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "device.h"
 
+#include "clock.h"
+
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -44,12 +46,12 @@ int device_wait(struct drive *drive, const struct device_operation *operation)
 	int64_t wake_ns = end_ns - MARGIN_NS - atomic_load_explicit(&usual_late_ns, memory_order_relaxed);
 
 	be_precise();
-	if (drive_monotonic_ns() < wake_ns - SHORTEST_SLEEP_NS) {
+	if (clock_monotonic_ns() < wake_ns - SHORTEST_SLEEP_NS) {
 		if (cut_wait(drive->cut, operation->cycle, wake_ns) < 0)
 			return -1;
-		learn_late(drive_monotonic_ns() - wake_ns);
+		learn_late(clock_monotonic_ns() - wake_ns);
 	}
-	while (drive_monotonic_ns() < end_ns)
+	while (clock_monotonic_ns() < end_ns)
 		;
 	return 0;
 }
@@ -82,7 +84,7 @@ static void draw_due_work(struct drive *drive, int64_t time_ns)
 	}
 }
 
-/* The power model is told when the drive will doze off, whenever that changes. */
+/* Gives the power model the times of the drive's power states, whenever they change. */
 static void plan_dozing(struct drive *drive, int64_t time_ns)
 {
 	const struct doze *doze = timing_doze(drive->timing);
@@ -113,7 +115,7 @@ static int64_t try_to_take(struct drive *drive, struct timing_operation *operati
 	static const enum power_operation power_kinds[PACE_KINDS] = {
 		[PACE_READ] = POWER_READ, [PACE_WRITE] = POWER_WRITE,
 		[PACE_FLUSH] = POWER_FLUSH, [PACE_DISCARD] = POWER_DISCARD };
-	int64_t now_ns = drive_monotonic_ns();
+	int64_t now_ns = clock_monotonic_ns();
 	int64_t retry_ns;
 
 	device_settle(drive, now_ns);
@@ -151,12 +153,12 @@ static int take(struct drive *drive, struct device_operation *operation)
 	while (result == 0 && (retry_ns = try_to_take(drive, &operation->timing)) != 0) {
 		pthread_mutex_unlock(&drive->lock);
 		if (began_ns == 0)
-			began_ns = drive_monotonic_ns();
+			began_ns = clock_monotonic_ns();
 		result = cut_wait(drive->cut, operation->cycle, retry_ns);
 		pthread_mutex_lock(&drive->lock);
 	}
 	if (began_ns) {
-		int64_t now_ns = drive_monotonic_ns();
+		int64_t now_ns = clock_monotonic_ns();
 
 		counters_add(drive->counters, now_ns, (uint64_t[COUNTERS]){
 			[COUNTER_THROTTLED_NS] = (uint64_t)(now_ns - began_ns) });
@@ -187,10 +189,10 @@ int device_begin(struct drive *drive, struct device_operation *operation, uint64
 		be_precise();
 		result = cut_wait(drive->cut, cycle, next_ns);
 		pthread_mutex_lock(&drive->lock);
-		device_settle(drive, drive_monotonic_ns());
+		device_settle(drive, clock_monotonic_ns());
 	}
 	if (result < 0) {
-		int64_t now_ns = drive_monotonic_ns();
+		int64_t now_ns = clock_monotonic_ns();
 
 		timing_cancel(drive->timing, timing);
 		pace_decided(&drive->pace, timing->arrival_ns, now_ns);
@@ -222,15 +224,44 @@ void device_failed(struct drive *drive, int64_t now_ns)
 	pace_failed(&drive->pace, now_ns);
 }
 
-void device_lost_power(struct drive *drive, int64_t time_ns)
+static void on_rail_switched(void *owner, int64_t time_ns, unsigned rail, bool on)
 {
-	timing_reset(drive->timing, time_ns);
-	drive->is_held = false;
+	struct drive *drive = owner;
+
+	pthread_mutex_lock(&drive->lock);
+	power_switch(drive->power, time_ns, rail, on);
+	pthread_mutex_unlock(&drive->lock);
 }
 
-void device_got_power(struct drive *drive, int64_t time_ns, int64_t ready_ns)
+static void on_power_lost(void *owner, int64_t time_ns)
 {
+	struct drive *drive = owner;
+
+	pthread_mutex_lock(&drive->lock);
+	power_run(drive->power, time_ns, false);
+	timing_reset(drive->timing, time_ns);
+	drive->is_held = false;
+	pthread_mutex_unlock(&drive->lock);
+}
+
+static void on_power_restored(void *owner, int64_t time_ns, int64_t ready_ns)
+{
+	struct drive *drive = owner;
+
+	pthread_mutex_lock(&drive->lock);
+	power_run(drive->power, time_ns, true);
 	timing_begin(drive->timing, time_ns, ready_ns);
 	drive->planned_since_ns = INT64_MIN;
 	device_settle(drive, time_ns);
+	pthread_mutex_unlock(&drive->lock);
+}
+
+struct cut_events device_power_events(struct drive *drive)
+{
+	return (struct cut_events){
+		.owner = drive,
+		.rail_switched = on_rail_switched,
+		.power_lost = on_power_lost,
+		.power_restored = on_power_restored,
+	};
 }

@@ -3,6 +3,10 @@
  * An operation's way through the drive in real time: it is taken when the power
  * limit lets it, the model of time says when it ends, and it is handed back then:
  * never before, and late only by as much as this host is (pace.h).
+ *
+ * Any thread may call device_begin, device_wait, device_catch_up, device_health:
+ * they take the drive's lock themselves (drive.h). The others are called with it
+ * held, as their comments say.
  */
 #ifndef JOULERIG_DEVICE_H
 #define JOULERIG_DEVICE_H
@@ -33,13 +37,16 @@ void device_served(struct drive *drive, const struct device_operation *operation
 		   const uint64_t amounts[COUNTERS]);
 void device_failed(struct drive *drive, int64_t now_ns);
 
-/* Brings the models of time and power up to time_ns. Under the drive's lock, as
- * are the following. */
+/* Brings the models of time and power up to time_ns. Under the drive's lock. */
 void device_settle(struct drive *drive, int64_t time_ns);
 
-/* The power went, or has come back and the drive works from ready_ns on. */
-void device_lost_power(struct drive *drive, int64_t time_ns);
-void device_got_power(struct drive *drive, int64_t time_ns, int64_t ready_ns);
+/* Brings power, temperature and hours up to now. */
+void device_catch_up(struct drive *drive);
+/* The drive's life up to now, after device_catch_up, and its temperature. */
+void device_health(struct drive *drive, struct health *health, double *celsius);
+
+/* What cut.h reports, for cut_new: it changes the models of time and power. */
+struct cut_events device_power_events(struct drive *drive);
 
 /* The parameters `work` and `doze_watts`, of rails that are given already. Each 0,
  * or -1 with one line in error. */

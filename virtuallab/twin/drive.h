@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What the block side (twin.c) and the truth socket (truth.c) share of one
- * virtual drive. Power and counters stand behind the lock; `cut` locks for itself.
+ * The state of one virtual drive: what the block side (twin.c) and the control
+ * socket share. It has no functions; device.h has those that change it.
+ *
+ * Locks. `lock` guards everything but `serial`, `health_path`, `energy` and the
+ * pointers, which never change once the drive serves, and `cut`, which locks for
+ * itself. Order: first that of `cut`, then `lock`. So no function of cut.h may be
+ * called with `lock` held.
  */
 #ifndef JOULERIG_DRIVE_H
 #define JOULERIG_DRIVE_H
@@ -45,12 +50,5 @@ struct drive {
 	int64_t powered_until_ns;
 	const char *health_path;
 };
-
-int64_t drive_monotonic_ns(void);
-
-/* Brings power, temperature and hours up to now. Takes the locks. */
-void drive_settle(struct drive *drive);
-/* The drive's life up to now, after drive_settle, and its temperature. */
-void drive_health(struct drive *drive, struct health *health, double *celsius);
 
 #endif

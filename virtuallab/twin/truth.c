@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "truth.h"
 
+#include "clock.h"
 #include "device.h"
 
 #include <errno.h>
@@ -177,11 +178,11 @@ static void answer_state(struct truth *truth, struct client *client)
 	struct flash_wear wear;
 	bool has_flash;
 
-	drive_settle(drive);
-	drive_health(drive, &health, &celsius);
+	device_catch_up(drive);
+	device_health(drive, &health, &celsius);
 	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
-	device_settle(drive, drive_monotonic_ns());
+	device_settle(drive, clock_monotonic_ns());
 	has_flash = timing_wear(drive->timing, power_settled_ns(drive->power), &wear);
 	settled_ns = power_settled_ns(drive->power);
 	counters_now(drive->counters, counters);
@@ -330,7 +331,7 @@ static void answer_history(struct truth *truth, struct client *client, const cha
 		/* A look-up at a time, so that operations wait for one at most. */
 		pthread_mutex_lock(&drive->lock);
 		if (n == 0)
-			device_settle(drive, drive_monotonic_ns());
+			device_settle(drive, clock_monotonic_ns());
 		held = power_history(power, time_ns, joules[n]) &&
 		       power_cause_history(power, time_ns, causes[n]) &&
 		       counters_at(drive->counters, time_ns, counters[n]);
@@ -392,7 +393,7 @@ static void begin_stream(struct truth *truth, struct client *client, const char 
 		return;
 	}
 	pthread_mutex_lock(&truth->drive->lock);
-	now = drive_monotonic_ns();
+	now = clock_monotonic_ns();
 	device_settle(truth->drive, now);
 	power_windows(power, &first, &end);
 	pthread_mutex_unlock(&truth->drive->lock);
@@ -432,7 +433,7 @@ static void answer_power_off(struct truth *truth, struct client *client, const c
 static void answer_power_on(struct truth *truth, struct client *client)
 {
 	if (cut_power_on(truth->drive->cut))
-		client_printf(client, "{\"on_ns\":%" PRId64 "}\n", drive_monotonic_ns());
+		client_printf(client, "{\"on_ns\":%" PRId64 "}\n", clock_monotonic_ns());
 	else
 		client_printf(client, "{\"error\":\"power on: all rails are on\"}\n");
 }
@@ -608,14 +609,14 @@ static bool read_client(struct truth *truth, struct client *client)
 /* For a twin that is killed. */
 static void keep_health(struct truth *truth)
 {
-	int64_t now_ns = drive_monotonic_ns();
+	int64_t now_ns = clock_monotonic_ns();
 	struct health health;
 	double celsius;
 
 	if (now_ns < truth->keep_health_ns)
 		return;
 	truth->keep_health_ns = now_ns + KEEP_HEALTH_NS;
-	drive_health(truth->drive, &health, &celsius);
+	device_health(truth->drive, &health, &celsius);
 	health_save(&health, truth->drive->health_path, true);
 }
 
@@ -631,7 +632,7 @@ static void *serve(void *argument)
 			{ .fd = truth->listener, .events = POLLIN },
 		};
 		unsigned polled_clients = truth->client_count;
-		int64_t now = drive_monotonic_ns();
+		int64_t now = clock_monotonic_ns();
 		int64_t due_ns = cut_tick(truth->drive->cut);
 		int64_t wait_ns = works && due_ns > now + BATCH_NS ? BATCH_NS : due_ns - now;
 		struct timespec timeout;
@@ -656,7 +657,7 @@ static void *serve(void *argument)
 
 		/* Also without readers: the longer nobody settles, the longer the
 		 * next one would hold the lock that operations wait for. */
-		drive_settle(truth->drive);
+		device_catch_up(truth->drive);
 		pthread_mutex_lock(&truth->drive->lock);
 		works = timing_next_ns(truth->drive->timing) != INT64_MAX ||
 			timing_work_ns(truth->drive->timing) != INT64_MAX;
@@ -680,7 +681,7 @@ static void *serve(void *argument)
 		if (polled[1].revents)
 			accept_client(truth);
 
-		now = drive_monotonic_ns();
+		now = clock_monotonic_ns();
 		if (now < next_batch_ns)
 			continue;
 		next_batch_ns = now + BATCH_NS;

@@ -15,6 +15,7 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include "clock.h"
 #include "device.h"
 #include "drive.h"
 #include "truth.h"
@@ -373,11 +374,12 @@ static void fill_from_backing(void)
 
 static int twin_after_fork(void)
 {
+	struct cut_events power_events;
 	int failure;
 
 	drive.serial = serial;
 	drive.power = power_new(rails, rail_count, window_ns, activity_ns, cut_settings.holdup_ns,
-				drive_monotonic_ns());
+				clock_monotonic_ns());
 	if (!drive.power) {
 		nbdkit_error("no memory for the power model");
 		return -1;
@@ -395,7 +397,8 @@ static int twin_after_fork(void)
 	}
 	drive.planned_since_ns = INT64_MIN;
 	fill_from_backing();
-	drive.cut = cut_new(&cut_settings, backing, &drive);
+	power_events = device_power_events(&drive);
+	drive.cut = cut_new(&cut_settings, backing, rail_count, power_settled_ns(drive.power), &power_events);
 	if (!drive.cut) {
 		nbdkit_error("no memory for the write cache");
 		return -1;
@@ -419,8 +422,8 @@ static void shut_down(void)
 
 	if (!drive.cut)
 		return;
-	drive_settle(&drive);
-	drive_health(&drive, &health, &celsius);
+	device_catch_up(&drive);
+	device_health(&drive, &health, &celsius);
 	if (cut_close(drive.cut) < 0)
 		nbdkit_error("file=%s: the write cache could not be made durable: %m", backing_path);
 	else if (!health_save(&health, health_path, false))
@@ -480,7 +483,7 @@ static void served(const struct device_operation *operation, const uint64_t amou
 	int64_t now_ns;
 
 	pthread_mutex_lock(&drive.lock);
-	now_ns = drive_monotonic_ns();
+	now_ns = clock_monotonic_ns();
 	device_served(&drive, operation, now_ns, amounts);
 	pthread_mutex_unlock(&drive.lock);
 }
@@ -491,7 +494,7 @@ static void given_up(void)
 	int failure = errno;
 
 	pthread_mutex_lock(&drive.lock);
-	device_failed(&drive, drive_monotonic_ns());
+	device_failed(&drive, clock_monotonic_ns());
 	pthread_mutex_unlock(&drive.lock);
 	errno = failure;
 }

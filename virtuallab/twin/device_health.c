@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#define _GNU_SOURCE
 #include "device.h"
-#include "drive.h"
 
-#include <time.h>
+#include "clock.h"
 
-#define NS_PER_SECOND 1000000000
-
-int64_t drive_monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
-void drive_settle(struct drive *drive)
+void device_catch_up(struct drive *drive)
 {
 	struct cut_state cut;
 	double joules = 0;
@@ -23,7 +11,7 @@ void drive_settle(struct drive *drive)
 
 	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
-	now_ns = drive_monotonic_ns();
+	now_ns = clock_monotonic_ns();
 	device_settle(drive, now_ns);
 	for (unsigned r = 0; r < power_rail_count(drive->power); r++)
 		joules += power_joules(drive->power, r);
@@ -34,7 +22,7 @@ void drive_settle(struct drive *drive)
 	pthread_mutex_unlock(&drive->lock);
 }
 
-void drive_health(struct drive *drive, struct health *health, double *celsius)
+void device_health(struct drive *drive, struct health *health, double *celsius)
 {
 	uint64_t counters[COUNTERS];
 	struct flash_wear wear;
@@ -46,7 +34,7 @@ void drive_health(struct drive *drive, struct health *health, double *celsius)
 	*health = drive->kept;
 	health->host_bytes_written += counters[COUNTER_WRITE_BYTES];
 	/* Without a model of its flash, it writes what the host writes. */
-	health->nand_bytes_written += timing_wear(drive->timing, drive_monotonic_ns(), &wear) ?
+	health->nand_bytes_written += timing_wear(drive->timing, clock_monotonic_ns(), &wear) ?
 					      wear.flash_bytes : counters[COUNTER_WRITE_BYTES];
 	health->power_cycles += cut.power_ons;
 	health->unsafe_shutdowns += cut.cuts;
