@@ -15,7 +15,7 @@ from typing import Any
 from joulerig.analysis.bundle.check import Tally
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results import power_points, processor, run_energy, run_file
-from joulerig.analysis.results.folder import (
+from joulerig.analysis.results.campaign import (
     Campaign,
     IoCount,
     Performance,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from joulerig.analysis.bundle.check import Check, judged, uncheckable
 from joulerig.analysis.report import document
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 
 HTML, PDF = "report/report.html", "report/report.pdf"
 _HTML_NAME, _PDF_NAME = "report.html", "report.pdf"

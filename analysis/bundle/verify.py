@@ -14,15 +14,22 @@ from typing import Any
 import jinja2
 import polars as pl
 
+from joulerig.analysis import results
 from joulerig.analysis.bundle import archive, crate, environment, manifest, recompute, reports
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
 from joulerig.analysis.bundle.recompute import UNREADABLE, WORKED, Readers
 from joulerig.analysis.export import frames
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.results import power_points, run_file
-from joulerig.analysis.results.folder import FINISHED, JOURNAL, Campaign, ResultsError
+from joulerig.analysis.results.campaign import (
+    FINISHED,
+    JOURNAL,
+    PRECONDITION_FILE,
+    Campaign,
+    ResultsError,
+    connect,
+)
 from joulerig.analysis.runs import loss_ledger
 from joulerig.analysis.tables import runs_and_cells
 
@@ -139,7 +146,7 @@ def _crate(folder: Path) -> Check:
 
 def _journal(path: Path) -> Check:
     try:
-        with closing(results.connect(path)) as journal:
+        with closing(connect(path)) as journal:
             version = journal.execute("PRAGMA user_version").fetchone()[0]
             wrong = [row[0] for row in journal.execute("PRAGMA integrity_check") if row[0] != "ok"]
             wrong += [
@@ -208,7 +215,7 @@ def _files_of(campaign: Campaign, run: results.Run) -> list[str]:
     if any(rail.true_joules is not None for rail in run.energy):
         files.append("truth.json")
     if campaign.definition.get("precondition"):
-        files.append(results.PRECONDITION_FILE)
+        files.append(PRECONDITION_FILE)
     if campaign.definition.get("waveforms") and run.energy:
         files.append("waveforms.json")
     return files

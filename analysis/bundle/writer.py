@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from joulerig import atomic
-from joulerig.analysis import export
+from joulerig.analysis import export, results
 from joulerig.analysis.bundle import archive, crate, manifest, reports
 from joulerig.analysis.bundle import environment as environments
 from joulerig.analysis.export import frames
 from joulerig.analysis.report import document
-from joulerig.analysis.results import folder as results
-from joulerig.analysis.results.folder import FINISHED, JOURNAL, Campaign, ResultsError
+from joulerig.analysis.results.campaign import FINISHED, JOURNAL, Campaign, ResultsError, connect
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def write(folder: Path, target: Path, environment: Mapping[str, Any]) -> Written
 
     Raises
     ------
-    joulerig.analysis.results.folder.ResultsError
+    joulerig.analysis.results.campaign.ResultsError
         The folder is no campaign's, or a file in it is damaged.
     OSError
     """
@@ -76,7 +75,7 @@ def copy_journal(source: Path, target: Path) -> None:
     Raises ResultsError.
     """
     try:
-        with closing(results.connect(source)) as journal, closing(sqlite3.connect(target)) as copy:
+        with closing(connect(source)) as journal, closing(sqlite3.connect(target)) as copy:
             journal.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # no files beside it, also where it is only read
     except sqlite3.DatabaseError as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics import LOG_ROUNDING
 from joulerig.analysis.statistics.ranking import ALPHA, sidak
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from joulerig.analysis.compare import cemp
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics import effects, interval, pareto, ranking
 from joulerig.analysis.statistics.interval import Interval
 from joulerig.analysis.statistics.ranking import Ranking

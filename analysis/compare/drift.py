@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from joulerig.analysis.compare.cells import AI, Comparison
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics import LOG_ROUNDING, trend
 from joulerig.analysis.statistics.ranking import ALPHA
 

@@ -13,7 +13,7 @@ import polars as pl
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import drift
 from joulerig.analysis.compare.cells import Comparison
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics import LOG_ROUNDING
 
 FAR = 3.5  # modified z-score

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from joulerig.analysis.export import frames, schema
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 
 FORMATS = ("csv", "parquet")
 SCHEMA_FILE = "schema.json"
@@ -28,7 +28,7 @@ def write(campaign: Campaign, folder: Path, formats: Sequence[str] = FORMATS) ->
     ------
     ValueError
         A format that there is not.
-    analysis.results.folder.ResultsError, analysis.results.power_points.PowerFileError,
+    analysis.results.campaign.ResultsError, analysis.results.power_points.PowerFileError,
     analysis.results.run_file.RunFileError
         A file of a run is damaged.
     """

@@ -14,7 +14,7 @@ import polars as pl
 
 from joulerig.analysis.results import power_points as power
 from joulerig.analysis.results import progress, waveform
-from joulerig.analysis.results.folder import Campaign, IoCount, Phase, RailEnergy, ResultsError, Run
+from joulerig.analysis.results.campaign import Campaign, IoCount, Phase, RailEnergy, ResultsError, Run
 from joulerig.analysis.tables import runs_and_cells
 
 _OF_RUN = {"campaign": pl.String, "run": pl.String}

@@ -14,7 +14,7 @@ from joulerig.analysis.powercut import witness_log as ledger
 from joulerig.analysis.powercut.check import DRIVE, CutFindings, check
 from joulerig.analysis.powercut.durable import DurableWrites, of_ledger
 from joulerig.analysis.powercut.witness_log import Ledger
-from joulerig.analysis.results.folder import ResultsError
+from joulerig.analysis.results.campaign import ResultsError
 
 MANIFEST = "powercut.json"
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from joulerig import atomic
+from joulerig.analysis import results
 from joulerig.analysis.report import document
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.tables import runs_and_cells
 
 FORMATS = ("html", "pdf", "csv")
@@ -32,7 +32,7 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
 
     Raises
     ------
-    joulerig.analysis.results.folder.ResultsError
+    joulerig.analysis.results.campaign.ResultsError
         The folder is no campaign's, or a file in it is damaged.
     ValueError
         A format that there is not.

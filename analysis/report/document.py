@@ -37,7 +37,7 @@ from joulerig.analysis.report import (
     text,
 )
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.folder import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
+from joulerig.analysis.results.campaign import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
 from joulerig.analysis.runs import idle_baseline, loss_ledger, over_time, series
 from joulerig.analysis.statistics import steady_state
 from joulerig.analysis.tables import runs_and_cells
@@ -49,7 +49,7 @@ MOST_RUNS = 200  # listed one by one; beyond these runs.csv is the place to look
 
 
 def html(campaign: Campaign) -> str:
-    """The report. The same campaign gives the same text. Raises analysis.results.folder.ResultsError."""
+    """The report. The same campaign gives the same text. Raises analysis.results.campaign.ResultsError."""
     return rendered("report.html.j2", _content(campaign))
 
 

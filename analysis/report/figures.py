@@ -22,7 +22,7 @@ from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.report import outlines
 from joulerig.analysis.report.answer import Row, half_width
 from joulerig.analysis.report.text import number
-from joulerig.analysis.results.folder import Phase, Run
+from joulerig.analysis.results.campaign import Phase, Run
 
 # Okabe and Ito's colours, told apart by colour-blind readers; black and yellow left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")

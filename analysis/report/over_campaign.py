@@ -20,7 +20,7 @@ from joulerig.analysis.report import answer
 from joulerig.analysis.report.answer import Answer
 from joulerig.analysis.report.figures import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.text import duration, probability, several, signed
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.tables import runs_and_cells
 
 _PANEL_INCHES = 1.65

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from joulerig.analysis.report.figures import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.text import number, several
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs.series import POWER, Course
 
 _MOST_RUNS = 15  # listed; all of them are in series.csv

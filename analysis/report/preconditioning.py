@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from joulerig.analysis.report import figures, text
-from joulerig.analysis.results.folder import Campaign, ResultsError, Run
+from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.statistics import steady_state
 
 

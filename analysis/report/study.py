@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator
 
 from joulerig.analysis import studies
 from joulerig.analysis.report.figures import COLOURS, INK, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.studies import f2fs_supercap, journal_placement, mtime_interval, nvmm_fs
 from joulerig.analysis.studies.claims import Verdict
 

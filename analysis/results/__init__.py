@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's results folder: its journal, the files of its runs, and the InfluxDB queries behind them."""
+"""Read a campaign's results: its journal, the files of its runs, and the InfluxDB queries behind them."""
+
+from joulerig.analysis.results.campaign import Campaign, ResultsError, Run, load
+
+__all__ = ["Campaign", "ResultsError", "Run", "load"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from joulerig.analysis.results import run_file
-from joulerig.analysis.results.folder import Phase
+from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.results.influx import Client, quote_string
 
 FILE = "progress.csv"

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from joulerig.analysis.energy import meters
-from joulerig.analysis.results.folder import Campaign, IoCount, Run
+from joulerig.analysis.results.campaign import Campaign, IoCount, Run
 from joulerig.analysis.runs import idle_baseline
 
 Amounts = Mapping[str, float | None]

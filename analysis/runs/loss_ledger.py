@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from joulerig.analysis.results.folder import Campaign, RailEnergy, Run
+from joulerig.analysis.results.campaign import Campaign, RailEnergy, Run
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.runs.over_time import Floats, PowerOverTime
 from joulerig.analysis.statistics import segments, trend
 from joulerig.analysis.statistics.ranking import ALPHA

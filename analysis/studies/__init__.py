@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import ModuleType
 
 from joulerig.analysis.compare import cells
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.studies import ai_matrix, f2fs_supercap, journal_placement, mtime_interval, nvmm_fs
 from joulerig.analysis.studies.claims import Verdict
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.energy import indicator
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics.interval import CONFIDENCE
 
 HOLDS, DOES_NOT, OPEN = "holds", "does not hold", "can't tell"

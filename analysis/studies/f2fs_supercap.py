@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulerig.analysis.results import power_points, run_file
-from joulerig.analysis.results.folder import Campaign, ResultsError, Run
+from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.runs.over_time import WorkOverTime
 from joulerig.analysis.statistics import trend

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from joulerig.analysis.results.folder import Campaign, ResultsError, Run
+from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
 

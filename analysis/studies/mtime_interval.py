@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from joulerig.analysis.compare import cells
-from joulerig.analysis.results.folder import Campaign, ResultsError, Run
+from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict

@@ -10,7 +10,7 @@ import polars as pl
 from joulerig.analysis import studies
 from joulerig.analysis.compare import cemp, drift, outliers
 from joulerig.analysis.compare.cells import RUN_TO_RUN, Comparison
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.statistics.effects import BLOCK, Effects
 
 _COMPARED = {

@@ -22,7 +22,7 @@ import polars as pl
 
 from joulerig.analysis.export import frames
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.folder import Campaign, Phase, RailEnergy
+from joulerig.analysis.results.campaign import Campaign, Phase, RailEnergy
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.tables import runs_and_cells
 
@@ -69,7 +69,7 @@ def add(campaign: Campaign, lake: Path) -> dict[str, int]:
 
     Raises
     ------
-    joulerig.analysis.results.folder.ResultsError, joulerig.analysis.results.power_points.PowerFileError
+    joulerig.analysis.results.campaign.ResultsError, joulerig.analysis.results.power_points.PowerFileError
         A file of the campaign is damaged.
     LakeError
         The lake cannot be written.

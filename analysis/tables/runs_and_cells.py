@@ -17,7 +17,7 @@ from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import Measured, Spread, of_cell, within_energy
 from joulerig.analysis.energy.uncertainty import calibration_state
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import derived, over_time, series
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.tables import comparisons
@@ -89,7 +89,7 @@ _KINDS = {"str": pl.String, "int": pl.Int64, "float": pl.Float64}
 
 
 def columns_of(kind: type) -> dict[str, Any]:
-    """Columns of a data class of joulerig.analysis.results.folder, a column a field."""
+    """Columns of a data class of joulerig.analysis.results.campaign, a column a field."""
     return {one.name: _KINDS[str(one.type).removesuffix(" | None")] for one in fields(kind)}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from joulerig.analysis.results import processor, progress, run_energy
-from joulerig.analysis.results.folder import PRECONDITION_FILE
+from joulerig.analysis.results.campaign import PRECONDITION_FILE
 from joulerig.analysis.results.influx import InfluxError
 from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns

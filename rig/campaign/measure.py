@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from joulerig.analysis.results import power_points, processor, run_energy
-from joulerig.analysis.results.folder import Phase
+from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.results.influx import Client, quote_string
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError

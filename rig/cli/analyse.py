@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from joulerig.analysis.results import folder as results
+from joulerig.analysis import results
 from joulerig.analysis.runs import cluster, recompute
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.common.errors import UserError

@@ -11,14 +11,14 @@ from joulerig.analysis.bundle import environment, verify, writer
 from joulerig.analysis.bundle.check import Check
 from joulerig.analysis.bundle.recompute import NotToldError, Readers
 from joulerig.analysis.energy import meters
-from joulerig.analysis.results.folder import Run
+from joulerig.analysis.results.campaign import Run
 from joulerig.rig import workloads
 from joulerig.rig.campaign import measure, provenance
 from joulerig.rig.workloads import reports
 
 
 def write(folder: Path, target: Path) -> writer.Written:
-    """The campaign in `folder` as a bundle. Raises joulerig.analysis.results.folder.ResultsError, OSError."""
+    """Write the campaign in `folder` as a bundle. Raises results.ResultsError, OSError."""
     return writer.write(folder, target, environment.here(provenance.revision()))
 
 

@@ -10,16 +10,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns
 from joulerig.analysis.compare.campaigns import Change
 from joulerig.analysis.report.text import flat, number, percent, probability, several
-from joulerig.analysis.results import folder
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 
 
 def as_json(before: Path, after: Path) -> dict[str, Any]:
     """Each cell's AI before and after, with interval and p; what is in one alone; settings that differ."""
-    old, new = folder.load(before), folder.load(after)
+    old, new = results.load(before), results.load(after)
     return {
         "before": old.id,
         "after": new.id,
@@ -35,7 +35,7 @@ def as_json(before: Path, after: Path) -> dict[str, Any]:
 
 def text(before: Path, after: Path, width: int = 110) -> str:
     """The same as a table, with a line of summary first."""
-    old, new = folder.load(before), folder.load(after)
+    old, new = results.load(before), results.load(after)
     changes = campaigns.changes(old, new)
     console = Console(width=width, record=True, file=io.StringIO())
 

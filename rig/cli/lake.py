@@ -32,7 +32,7 @@ def add(
     lake: LakeOption = None,
 ) -> None:
     """Put campaigns into the lake; one that is in it already is replaced."""
-    from joulerig.analysis.results import folder as results
+    from joulerig.analysis import results
     from joulerig.analysis.tables import lake as lakes
     from joulerig.rig.campaign import journal
     from joulerig.rig.common import paths

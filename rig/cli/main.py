@@ -277,7 +277,7 @@ def export(
 ) -> None:
     """Write a campaign's tables and series, with what each column means; or all of it as a bundle."""
     from joulerig.analysis import export as exports
-    from joulerig.analysis.results import folder as campaigns
+    from joulerig.analysis import results
     from joulerig.rig.campaign import journal
     from joulerig.rig.cli import bundle as bundles
     from joulerig.rig.common import paths
@@ -296,7 +296,7 @@ def export(
             )
             out.print(f"sha256 {written.sha256}", soft_wrap=True)
             return
-        for path in exports.write(campaigns.load(folder), output or folder / "export", formats):
+        for path in exports.write(results.load(folder), output or folder / "export", formats):
             out.print(paths.short(path), soft_wrap=True)
     except OSError as error:
         raise UserError(
@@ -348,7 +348,7 @@ def compare(
 def main() -> None:
     """Run the command line: a user's error is one line on stderr and exit code 2."""
     from joulerig.analysis.bundle.archive import BundleError
-    from joulerig.analysis.results.folder import ResultsError
+    from joulerig.analysis.results.campaign import ResultsError
     from joulerig.analysis.results.influx import InfluxError
     from joulerig.analysis.results.power_points import PowerFileError
     from joulerig.analysis.results.run_file import RunFileError

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from joulerig.analysis import results
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.meters import EXPIRED
-from joulerig.analysis.results import folder as results
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import idle_baseline, loss_ledger
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.campaign.journal import Journal

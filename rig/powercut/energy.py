@@ -10,7 +10,7 @@ from typing import Any
 from joulerig.analysis.powercut import hold_up
 from joulerig.analysis.powercut.durable import DurableWrites
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.folder import Phase
+from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.results.influx import InfluxError
 from joulerig.rig.campaign import measure
 from joulerig.rig.common.errors import UserError

@@ -90,7 +90,7 @@ def build_waveform(place: Path, args: argparse.Namespace) -> None:
 
 
 def ai(place: Path, _) -> dict[str, float]:
-    from joulerig.analysis.results import folder as results
+    from joulerig.analysis import results
     from joulerig.analysis.tables import runs_and_cells
 
     campaign = results.load(place / "ai")

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis import studies
-from joulerig.analysis.results import folder as results
+from joulerig.analysis import results, studies
+from joulerig.analysis.results.campaign import STATUSES
 from joulerig.analysis.studies import claims
 from joulerig.analysis.tables import comparisons
 from tests.support import ROOT
@@ -74,7 +74,7 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
     return {
         "seconds": round(time.monotonic() - began, 1),
         "campaign": opened[0],
-        "runs": {status: sum(run.status == status for run in campaign.runs) for status in results.STATUSES},
+        "runs": {status: sum(run.status == status for run in campaign.runs) for status in STATUSES},
         "claims": told,
         "problems": problems,
     }

@@ -14,7 +14,7 @@ from collections import Counter
 import httpx
 import pytest
 
-from joulerig.analysis.results import folder
+from joulerig.analysis import results
 from joulerig.analysis.results.influx import Client
 from joulerig.analysis.runs import idle_baseline
 from joulerig.virtuallab import profile
@@ -56,7 +56,7 @@ def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
 
 def test_idle_power_is_that_of_a_drive_at_rest(lab, campaign):
     """What the drive does with what was written to it, a second after the last write, is over by then."""
-    told = folder.load(lab.results / campaign["campaign"])
+    told = results.load(lab.results / campaign["campaign"])
     idle = profile.load("sata-consumer").rails["5v"].idle_watts
     measured = [idle_baseline.of_run(run) for run in told.runs if run.drive == "sata-consumer" and run.counts]
     assert len(measured) == 2

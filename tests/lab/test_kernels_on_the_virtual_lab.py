@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from joulerig.analysis.results import folder as results
+from joulerig.analysis import results
 from joulerig.analysis.studies import mtime_interval
 from tests.support.lab_driver import Lab
 

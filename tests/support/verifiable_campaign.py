@@ -11,10 +11,10 @@ from pathlib import Path
 
 import polars as pl
 
+from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.results import power_points, processor, run_energy
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Phase, Run
 from joulerig.rig.campaign import measure
 from joulerig.rig.workloads import reports
 from tests.support import simulated_campaign
@@ -101,7 +101,7 @@ def _settle(database: sqlite3.Connection, campaign: Campaign, run: Run) -> None:
             simulated_campaign._insert(database, table, {"run": run.id, **row})
 
 
-def _packages(run: Run, load: results.Phase) -> pl.DataFrame:
+def _packages(run: Run, load: Phase) -> pl.DataFrame:
     """About 10 W of processor packages, read once a second."""
     times = range(load.start_ns - SECOND // 3, load.end_ns + SECOND, SECOND)
     rows = [(at, 1000.0 + run.ordinal + 10.1 * second) for second, at in enumerate(times)]

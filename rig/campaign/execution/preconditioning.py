@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from joulerig.analysis.results.folder import PRECONDITION_FILE
+from joulerig.analysis.results.campaign import PRECONDITION_FILE
 from joulerig.analysis.results.influx import Client, InfluxError, quote_string
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig.campaign import definition as campaigns

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute, writer
-from joulerig.analysis.results import folder
 from joulerig.rig.cli.bundle import READERS
 from tests.integration.rig.test_command_line import refused, rig
 from tests.integration.rig.test_engine_settle import answer, journal, power, settle
@@ -123,7 +123,7 @@ def test_what_the_engine_settles_comes_out_again(journal, bench, influxd, drive,
         power(influxd, drive=name, meter=meter)
     told = {"invocation": {"module_args": {"workload": {"tool": "fio"}}}}
     run = settle(journal, bench, answer(**told, **more), drive=drive)
-    campaign = folder.load(journal.folder)
+    campaign = results.load(journal.folder)
     again, tallies = recompute.again(campaign, READERS)
     assert [offender for tally in tallies.values() for offender in tally.offenders] == []
     stored = next(one for one in campaign.runs if one.id == run["id"])

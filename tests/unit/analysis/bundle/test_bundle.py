@@ -18,13 +18,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from joulerig.analysis import export
+from joulerig.analysis import export, results
 from joulerig.analysis.bundle import archive, check, crate, environment, manifest, reports, verify, writer
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, OK, UNCHECKABLE, Check, Tally
 from joulerig.analysis.export import frames
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.cli.bundle import READERS
 from tests.support import verifiable_campaign

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns
-from joulerig.analysis.results import folder as results
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome
 

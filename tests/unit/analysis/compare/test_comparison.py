@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.energy.interval import EnergyBudget
 from joulerig.analysis.report import answer
-from joulerig.analysis.results import folder as results
-from joulerig.analysis.results.folder import Campaign
+from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.statistics import interval
 from joulerig.analysis.tables import comparisons, runs_and_cells
 from tests.support import simulated_campaign

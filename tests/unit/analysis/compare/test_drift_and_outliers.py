@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import drift, outliers
 from joulerig.analysis.report import answer, over_campaign
-from joulerig.analysis.results import folder as results
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome

@@ -9,9 +9,8 @@ import struct
 import polars as pl
 import pytest
 
-from joulerig.analysis import export
+from joulerig.analysis import export, results
 from joulerig.analysis.export import columns, frames, schema
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.results import power_points
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign

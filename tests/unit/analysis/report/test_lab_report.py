@@ -17,10 +17,9 @@ import pypdf
 import pytest
 from weasyprint.urls import FatalURLFetchingError
 
-from joulerig.analysis import report
+from joulerig.analysis import report, results
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.report import answer, document, figures, standings, text
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.statistics import steady_state
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign

@@ -16,9 +16,8 @@ import pytest
 from matplotlib.figure import Figure
 from weasyprint.urls import FatalURLFetchingError
 
-from joulerig.analysis import report
+from joulerig.analysis import report, results
 from joulerig.analysis.report import document, figures, outlines
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 

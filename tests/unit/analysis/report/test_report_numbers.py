@@ -13,9 +13,8 @@ import polars as pl
 import pypdf
 import pytest
 
-from joulerig.analysis import export, report
+from joulerig.analysis import export, report, results
 from joulerig.analysis.report import text
-from joulerig.analysis.results import folder as results
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome
 

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from joulerig.analysis.results import processor
-from joulerig.analysis.results.folder import Phase
+from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.results.run_file import RunFileError
 
 S = 1_000_000_000

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from joulerig.analysis.results import folder as results
-from joulerig.analysis.results.folder import ResultsError
+from joulerig.analysis import results
+from joulerig.analysis.results.campaign import ResultsError
 from tests.support import ROOT, simulated_campaign
 from tests.support.simulated_campaign import Outcome
 
@@ -115,7 +115,7 @@ def test_an_archive_that_cannot_be_written_is_read():
         folder.chmod(0o555)
         code = (
             "import os, sys\n"
-            "from joulerig.analysis.results import folder as results\n"
+            "from joulerig.analysis import results\n"
             "os.geteuid() == 0 and os.setresuid(65534, 65534, 65534)\n"
             "assert not os.access(sys.argv[1], os.W_OK)\n"
             "print(len(results.load(sys.argv[1]).runs))\n"

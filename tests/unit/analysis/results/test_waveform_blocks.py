@@ -10,7 +10,7 @@ import dask
 import polars as pl
 import pytest
 
-from joulerig.analysis.results import folder as results
+from joulerig.analysis import results
 from joulerig.analysis.results import waveform, waveform_chunks
 from joulerig.analysis.runs import cluster, recompute
 from tests.support import simulated_campaign, simulated_waveform

@@ -8,8 +8,8 @@ import dataclasses
 import polars as pl
 import pytest
 
-from joulerig.analysis.results import folder
-from joulerig.analysis.results.folder import Campaign, Run
+from joulerig.analysis import results
+from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import derived, idle_baseline
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
@@ -18,7 +18,7 @@ from tests.support.simulated_campaign import Outcome
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory) -> Campaign:
-    return folder.load(simulated_campaign.build(tmp_path_factory.mktemp("d") / "c", replicates=3))
+    return results.load(simulated_campaign.build(tmp_path_factory.mktemp("d") / "c", replicates=3))
 
 
 def changed(run: Run, **performance) -> Run:
@@ -129,7 +129,7 @@ def test_a_cell_has_the_ratio_of_its_runs_sums(campaign):
 
 
 def test_a_run_without_joules_keeps_what_needs_none(tmp_path):
-    loaded = folder.load(
+    loaded = results.load(
         simulated_campaign.build(
             tmp_path / "c", outcome=lambda _: Outcome("partial", "meter fell silent", joules=False)
         )

@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from joulerig.analysis.results import folder as results
+from joulerig.analysis import results
 from joulerig.analysis.runs import idle_baseline
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from joulerig.analysis.results import folder as results
-from joulerig.analysis.results.folder import Phase
+from joulerig.analysis import results
+from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from joulerig.analysis import results
 from joulerig.analysis.report import over_run
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.runs import over_time, series
 from joulerig.analysis.runs.series import POWER, Series, course
 from joulerig.analysis.statistics import noise, segments, trend

@@ -6,8 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from joulerig.analysis import results
 from joulerig.analysis.report import document
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import ai_matrix
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN

@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from joulerig.analysis import studies
+from joulerig.analysis import results, studies
 from joulerig.analysis.report import document
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.results import progress
 from joulerig.analysis.studies import f2fs_supercap
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from joulerig.analysis import results
 from joulerig.analysis.report import document
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.studies import journal_placement
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 from tests.support import simulated_campaign

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
+from joulerig.analysis import results
 from joulerig.analysis.report import document
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.studies import mtime_interval
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 from joulerig.analysis.tables import runs_and_cells

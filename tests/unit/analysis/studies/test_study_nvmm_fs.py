@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from joulerig.analysis import results
 from joulerig.analysis.report import document
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.studies import nvmm_fs
 from joulerig.analysis.studies.claims import DOES_NOT, HOLDS, OPEN
 from tests.support import simulated_campaign

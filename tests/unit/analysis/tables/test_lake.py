@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from joulerig.analysis.results import folder as results
+from joulerig.analysis import results
 from joulerig.analysis.results import power_points
 from joulerig.analysis.tables import lake, runs_and_cells
 from tests.support import simulated_campaign

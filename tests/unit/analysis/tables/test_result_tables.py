@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from joulerig import atomic
+from joulerig.analysis import results
 from joulerig.analysis.compare import drift, outliers
 from joulerig.analysis.energy.indicator import within_energy
-from joulerig.analysis.results import folder as results
 from joulerig.analysis.runs import series
 from joulerig.analysis.tables import comparisons, runs_and_cells
 from tests.support import simulated_campaign

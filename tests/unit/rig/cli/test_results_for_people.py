@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from joulerig.analysis.results.folder import load
+from joulerig.analysis.results.campaign import load
 from joulerig.analysis.tables import runs_and_cells as tables
 from joulerig.rig.cli import results
 from tests.support import simulated_campaign
