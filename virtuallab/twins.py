@@ -22,7 +22,7 @@ REPLY_SECONDS = 5.0
 
 def control_socket(host: str, drive: str) -> Path:
     """Return the path of a twin's control socket (docs/reference/protocols/twin.md)."""
-    return paths.run() / f"{host}-{drive}.truth"
+    return paths.run() / f"{host}-{drive}.control"
 
 
 def nbd_socket(host: str, drive: str) -> Path:
@@ -67,7 +67,7 @@ def command(
         "nbdkit", "--foreground", "--exit-with-parent", "--threads", str(twin_parameters.THREADS),
         "--unix", str(nbd),
         str(paths.program("nbdkit-twin-plugin.so")), f"file={backing}", f"size={size_bytes}",
-        f"serial={serial}", f"truth={control}", *twin_parameters.from_profile(model),
+        f"serial={serial}", f"control={control}", *twin_parameters.from_profile(model),
     ]  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Starts real twins (nbdkit with our plugin) for tests and talks to their truth sockets."""
+"""Starts real twins (nbdkit with our plugin) for tests and talks to their control sockets."""
 
 import json
 import socket
@@ -23,13 +23,13 @@ class Twin:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.nbd = self.folder / "nbd.sock"
-        self.truth = self.folder / "truth.sock"
+        self.control = self.folder / "control.sock"
         self.file = self.folder / "drive.img"
         self.uri = f"nbd+unix:///?socket={self.nbd}"
         self.command = [
             "nbdkit", "-f", "--exit-with-parent", "--threads", str(twin_parameters.THREADS),
             "-U", str(self.nbd), PLUGIN,
-            f"file={self.file}", f"size={size}", f"serial={serial}", f"truth={self.truth}",
+            f"file={self.file}", f"size={size}", f"serial={serial}", f"control={self.control}",
             *(f"rail={rail}" for rail in rails), *options,
         ]  # fmt: skip
         self.process = None
@@ -46,7 +46,7 @@ class Twin:
 
     def is_up(self):
         assert self.process.poll() is None, self.process.stderr.read()
-        return twins.listens(self.nbd, self.truth)
+        return twins.listens(self.nbd, self.control)
 
     def stop(self):
         if self.process:
@@ -66,7 +66,7 @@ class Twin:
     def connect(self):
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(10)
-        connection.connect(str(self.truth))
+        connection.connect(str(self.control))
         return connection
 
     def ask(self, line):

@@ -33,7 +33,7 @@ enum counter {
 
 struct counters;
 
-/* As they are called on the truth socket. */
+/* As they are called on the control socket. */
 const char *counter_name(enum counter counter);
 
 /* All at 0 from start_ns on. Times are told to within cell_ns and remembered

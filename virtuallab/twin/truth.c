@@ -723,25 +723,25 @@ struct truth *truth_listen(const char *path, char *error, size_t error_size)
 	struct stat existing;
 
 	if (strlen(path) >= sizeof address.sun_path) {
-		snprintf(error, error_size, "truth=%s: %zu characters: allowed are at most %zu", path,
+		snprintf(error, error_size, "control=%s: %zu characters: allowed are at most %zu", path,
 			 strlen(path), sizeof address.sun_path - 1);
 		return NULL;
 	}
 	strcpy(address.sun_path, path);
 	if (lstat(path, &existing) == 0) {
 		if (!S_ISSOCK(existing.st_mode)) {
-			snprintf(error, error_size, "truth=%s: exists and is not a socket", path);
+			snprintf(error, error_size, "control=%s: exists and is not a socket", path);
 			return NULL;
 		}
 		if (path_in_use(&address)) {
-			snprintf(error, error_size, "truth=%s: another twin listens there", path);
+			snprintf(error, error_size, "control=%s: another twin listens there", path);
 			return NULL;
 		}
 		unlink(path);
 	}
 	truth = calloc(1, sizeof *truth);
 	if (!truth) {
-		snprintf(error, error_size, "truth=%s: %s", path, strerror(errno));
+		snprintf(error, error_size, "control=%s: %s", path, strerror(errno));
 		return NULL;
 	}
 	strcpy(truth->path, path);
@@ -750,7 +750,7 @@ struct truth *truth_listen(const char *path, char *error, size_t error_size)
 	if (truth->stop_event < 0 || truth->listener < 0 ||
 	    bind(truth->listener, (const struct sockaddr *)&address, sizeof address) < 0 ||
 	    listen(truth->listener, MAX_CLIENTS) < 0 || lstat(path, &existing) < 0) {
-		snprintf(error, error_size, "truth=%s: %s", path, strerror(errno));
+		snprintf(error, error_size, "control=%s: %s", path, strerror(errno));
 		if (truth->listener >= 0)
 			close(truth->listener);
 		if (truth->stop_event >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The truth socket of a virtual drive: docs/reference/protocols/twin.md, "Twin". */
+/* The control socket of a virtual drive: docs/reference/protocols/twin.md, "Twin". */
 #ifndef JOULERIG_TRUTH_H
 #define JOULERIG_TRUTH_H
 

@@ -43,7 +43,7 @@
 #define MOST_SECONDS 3600
 
 static char *backing_path;
-static char *truth_path;
+static char *control_path;
 static char *serial;
 static char *health_path; /* beside the backing file */
 /* A drive in still air: free choices, those of the profile are its own. */
@@ -74,7 +74,7 @@ static void twin_load(void)
 static void twin_unload(void)
 {
 	free(backing_path);
-	free(truth_path);
+	free(control_path);
 	free(serial);
 	free(health_path);
 }
@@ -250,8 +250,8 @@ static int twin_config(const char *key, const char *value)
 
 	if (strcmp(key, "file") == 0)
 		return set_path(&backing_path, key, value);
-	if (strcmp(key, "truth") == 0)
-		return set_path(&truth_path, key, value);
+	if (strcmp(key, "control") == 0)
+		return set_path(&control_path, key, value);
 	if (strcmp(key, "size") == 0) {
 		size = nbdkit_parse_size(value);
 		if (size > 0 && size % CACHE_SECTOR == 0)
@@ -278,7 +278,7 @@ static int twin_config(const char *key, const char *value)
 	if (result > 0)
 		result = set_model(key, value);
 	if (result > 0)
-		nbdkit_error("%s=%s: allowed keys are file, size, serial, truth, window, activity, rail, "
+		nbdkit_error("%s=%s: allowed keys are file, size, serial, control, window, activity, rail, "
 			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
 			     "ambient_celsius, kelvin_per_watt, thermal_seconds, model, doze, work, doze_watts, "
 			     "and those of the model", key, value);
@@ -288,7 +288,7 @@ static int twin_config(const char *key, const char *value)
 static int twin_config_complete(void)
 {
 	const char *missing = !backing_path ? "file" : size < 0 ? "size" : !serial ? "serial" :
-			      !truth_path ? "truth" : rail_count == 0 ? "rail" : NULL;
+			      !control_path ? "control" : rail_count == 0 ? "rail" : NULL;
 	char error[512];
 
 	if (missing) {
@@ -349,7 +349,7 @@ static int twin_get_ready(void)
 	}
 	/* Behind the end there is nothing to lose. */
 	punches = fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)size, 4096) == 0;
-	truth = truth_listen(truth_path, error, sizeof error);
+	truth = truth_listen(control_path, error, sizeof error);
 	if (!truth) {
 		nbdkit_error("%s", error);
 		return -1;
@@ -408,7 +408,7 @@ static int twin_after_fork(void)
 	drive.powered_until_ns = power_settled_ns(drive.power);
 	failure = truth_start(truth, &drive);
 	if (failure) {
-		nbdkit_error("starting the truth thread: %s", strerror(failure));
+		nbdkit_error("starting the control thread: %s", strerror(failure));
 		return -1;
 	}
 	return 0;
@@ -600,7 +600,7 @@ static struct nbdkit_plugin plugin = {
 	.name = "twin",
 	.longname = "Joulerig digital twin of a drive",
 	.version = "1",
-	.description = "A drive that takes its time, with a power model that tells its true joules.",
+	.description = "A drive that takes its time, with a power model that knows its true joules.",
 	.load = twin_load,
 	.unload = twin_unload,
 	.config = twin_config,
@@ -608,8 +608,8 @@ static struct nbdkit_plugin plugin = {
 	.config_help =
 		"file=PATH      (required) Backing file; made sparse if it is not there.\n"
 		"size=SIZE      (required) Size of the drive.\n"
-		"serial=TEXT    (required) Serial number, as told on the truth socket.\n"
-		"truth=PATH     (required) Unix socket that tells the truth.\n"
+		"serial=TEXT    (required) Serial number, as the control socket reports it.\n"
+		"control=PATH   (required) Unix socket that reports true figures and switches the power.\n"
 		"rail=NAME,VOLTS,OHMS,IDLE_W,READ_J_PER_B,WRITE_J_PER_B,COMMAND_J,FLUSH_J[,ACTIVE_W]\n"
 		"               (required, up to 4 times) A supply rail.\n"
 		"window=NS      Grid of the window means (default 1000000).\n"

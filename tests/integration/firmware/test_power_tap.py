@@ -189,7 +189,7 @@ def twin(tmp_path):
 
 @pytest.fixture
 def tap(twin):
-    with Tap(f"1={twin.truth}:12v", f"2={twin.truth}:3v3") as running:
+    with Tap(f"1={twin.control}:12v", f"2={twin.control}:3v3") as running:
         yield running
 
 
@@ -280,7 +280,9 @@ def test_all_rails_of_a_tap_are_simultaneous(tmp_path):
     with (
         Twin(tmp_path / "a", rails=[RAIL_12V, RAIL_3V3]) as one,
         Twin(tmp_path / "b", rails=["5v,5,0.02,0.4,1e-9,2e-9,1e-5,1e-4"]) as other,
-        Tap(f"1={one.truth}:12v", f"3={one.truth}:12v", f"2={other.truth}:5v", f"4={other.truth}:5v") as tap,
+        Tap(
+            f"1={one.control}:12v", f"3={one.control}:12v", f"2={other.control}:5v", f"4={other.control}:5v"
+        ) as tap,
         Load(one),
         Load(other),
         tap.client(0) as first,
@@ -336,7 +338,7 @@ def test_a_stalled_source_is_waited_for_and_loses_nothing(twin, tap):
 
 def test_a_source_that_ends_reads_zero_and_is_found_again(tmp_path):
     twin = Twin(tmp_path / "twin")
-    with Tap(f"1={twin.truth}:12v", f"2={twin.truth}:3v3") as tap, tap.client() as client:
+    with Tap(f"1={twin.control}:12v", f"2={twin.control}:3v3") as tap, tap.client() as client:
         with twin:
             time.sleep(1.2)
             assert (client.seconds(0.3)[-100:, 0] > 11).all()
@@ -454,7 +456,7 @@ def test_the_hold_up_of_a_twin_is_its_drives(tmp_path, holdup_seconds):
     options = [f"holdup={holdup_seconds * 1e9:.0f}"]
     with (
         Twin(tmp_path, options=options) as twin,
-        Tap(f"1={twin.truth}:12v", f"2={twin.truth}:3v3") as tap,
+        Tap(f"1={twin.control}:12v", f"2={twin.control}:3v3") as tap,
         tap.client() as stream,
         tap.client(1) as control,
     ):
@@ -596,7 +598,7 @@ def test_wrong_arguments_are_named(arguments, reason):
     [("24v", 1000, "no such rail; allowed are 12v, 3v3"), ("12v", 2000, "multiple of 1000000")],
 )
 def test_what_the_twin_cannot_give_is_named(twin, rail, rate, reason):
-    tap = Tap(f"1={twin.truth}:{rail}", rate_hz=rate)
+    tap = Tap(f"1={twin.control}:{rail}", rate_hz=rate)
     done = subprocess.run(tap.command, capture_output=True, text=True, timeout=5)
     assert done.returncode == 2
     assert reason in done.stderr

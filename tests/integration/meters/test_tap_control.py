@@ -29,7 +29,7 @@ def twin(tmp_path):
 def ports(twin):
     """Ports of a tap whose rails 3 and 4 are the twin's."""
     command = [built("power_tap"), "--listen", "127.0.0.1:0,127.0.0.1:0", "--rate", "1000"]
-    command += ["--rail", f"3={twin.truth}:12v", "--rail", f"4={twin.truth}:3v3"]
+    command += ["--rail", f"3={twin.control}:12v", "--rail", f"4={twin.control}:3v3"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     yield [int(port) for port in re.findall(r":(\d+)", process.stdout.readline())]
     end(process)

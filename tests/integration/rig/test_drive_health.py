@@ -34,8 +34,8 @@ def described(lab_files, influxd, state, tmp_path):
 def twin(tmp_path, state):
     running = Twin(tmp_path / "t")
     place = twins.control_socket("vhost1", "twin")
-    running.command = [f"truth={place}" if w.startswith("truth=") else w for w in running.command]
-    running.truth = place
+    running.command = [f"control={place}" if w.startswith("control=") else w for w in running.command]
+    running.control = place
     with running:
         yield running
 

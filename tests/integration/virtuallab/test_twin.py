@@ -336,7 +336,7 @@ def test_takes_its_socket_away_when_it_ends(tmp_path):
     twin = Twin(tmp_path)
     with twin:
         pass
-    assert not twin.truth.exists()
+    assert not twin.control.exists()
 
 
 def test_what_was_written_outlives_a_killed_twin(tmp_path):
@@ -351,7 +351,7 @@ def test_what_was_written_outlives_a_killed_twin(tmp_path):
 def test_the_truth_socket_of_a_killed_twin_is_replaced(tmp_path):
     twin = Twin(tmp_path).start()
     twin.kill()
-    assert twin.truth.exists()
+    assert twin.control.exists()
     twin.nbd.unlink()
     with twin:
         assert twin.counters()["writes"] == 0
@@ -374,17 +374,18 @@ def refusal_to_serve(twin):
 def test_a_truth_socket_that_another_twin_listens_on_is_refused(tmp_path, twin):
     other = Twin(tmp_path / "other")
     other.command = [
-        f"truth={twin.truth}" if argument.startswith("truth=") else argument for argument in other.command
+        f"control={twin.control}" if argument.startswith("control=") else argument
+        for argument in other.command
     ]
-    assert f"truth={twin.truth}: another twin listens there" in refusal(other)
+    assert f"control={twin.control}: another twin listens there" in refusal(other)
     assert twin.state()["serial"] == "JRTEST0001"
 
 
 def test_a_truth_path_that_is_a_file_is_left_alone(tmp_path):
     twin = Twin(tmp_path)
-    twin.truth.write_text("precious")
-    assert f"truth={twin.truth}: exists and is not a socket" in refusal(twin)
-    assert twin.truth.read_text() == "precious"
+    twin.control.write_text("precious")
+    assert f"control={twin.control}: exists and is not a socket" in refusal(twin)
+    assert twin.control.read_text() == "precious"
 
 
 @pytest.fixture

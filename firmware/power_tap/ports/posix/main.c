@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The power tap on a POSIX host: the firmware's core between twins' truth
+ * The power tap on a POSIX host: the firmware's core between twins' control
  * sockets, or a synthetic source, which stand for its converters, and TCP, which
  * stands for its USB ports. One thread; CLOCK_MONOTONIC is the sample clock.
  */
@@ -77,7 +77,7 @@ static void usage(FILE *to)
 		"usage: power_tap --listen ADDRESS:PORT,ADDRESS:PORT --rate HZ [--rail N=SOCKET:RAIL ... | --synthetic]\n"
 		"  --listen       IPv4 addresses of the instruments of rails 1, 2 and of rails 3, 4; port 0: any free\n"
 		"  --rate         samples per second and rail, a divisor of 1000000000, at most %d\n"
-		"  --rail         rail N (1 to %d) is the rail RAIL of the twin whose truth socket is SOCKET\n"
+		"  --rail         rail N (1 to %d) is the rail RAIL of the twin whose control socket is SOCKET\n"
 		"  --synthetic    volts and amps that are known functions of the sample's number (docs/how-to/power-tap.md)\n"
 		"  --markers      UNIX datagram socket; the two lowest bits of a byte sent there are the marker inputs\n"
 		"  --memory       file that keeps the calibration\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A twin's truth socket as the converter of one or more rails of the tap
+ * A twin's control socket as the converter of one or more rails of the tap
  * (docs/reference/protocols/twin.md, "Twin"): connects, finds its rails by name in `state`,
  * then feeds `stream` into the aligner; when the twin is gone, tries again once
  * a second.

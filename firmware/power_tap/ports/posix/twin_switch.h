@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The switch of a twin's rail, by the twin's truth socket (docs/reference/protocols/twin.md,
+ * The switch of a twin's rail, by the twin's control socket (docs/reference/protocols/twin.md,
  * "Twin"): each call is a connection of its own, so that it does not wait behind
  * a stream. At most a second.
  */

@@ -307,7 +307,7 @@ def test_sockets_have_a_short_place(tmp_path, monkeypatch):
     monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / ("long" * 30)))
     place = paths.run()
     try:
-        assert len(str(place / "vhost1-nvme-consumer.truth")) < 108
+        assert len(str(place / "vhost1-nvme-consumer.control")) < 108
         assert stat.S_IMODE(place.stat().st_mode) == 0o700
     finally:
         place.rmdir()
