@@ -22,6 +22,7 @@ from weasyprint.urls import URLFetcher
 
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import cemp, outliers
+from joulerig.analysis.drawing import Svg
 from joulerig.analysis.energy import meters, uncertainty
 from joulerig.analysis.energy.interval import EnergyBudget
 from joulerig.analysis.report import (
@@ -97,7 +98,7 @@ def _scaled(value: float | None, by: float) -> float | None:
     return None if value is None else value * by
 
 
-def _embedded(figure: figures.Svg, description: str) -> markupsafe.Markup:
+def _embedded(figure: Svg, description: str) -> markupsafe.Markup:
     # As an image, not inline: identifiers of several SVGs in one document would clash.
     data = base64.b64encode(figure.text.encode()).decode()
     return markupsafe.Markup('<img style="width: {}in" alt="{}" src="data:image/svg+xml;base64,{}">').format(
@@ -120,7 +121,7 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "seconds": _elapsed(campaign),
         "answers": [answer.answer(group) for group in groups],
         "caveat": answer.caveat(groups),
-        "study": study.of_campaign(campaign),
+        "study": study.section(campaign),
         "heat_maps": [(group, _heat_map(campaign, group)) for group in groups],
         "standings": [
             (group, standings.figure(group, virtual=campaign.virtual))
@@ -186,7 +187,7 @@ def _elapsed(campaign: Campaign) -> float | None:
     return (max(instants) - min(instants)) * 1e-9 if instants else None
 
 
-def _heat_map(campaign: Campaign, group: answer.Group) -> figures.Svg:
+def _heat_map(campaign: Campaign, group: answer.Group) -> Svg:
     one = group.comparison
     of_both = [run for run in campaign.runs if (run.drive, run.workload) == (one.drive, one.workload)]
     return figures.heat_map(
@@ -203,7 +204,7 @@ class _Trace:
 
     run: Run | None
     note: str
-    figure: figures.Svg | None
+    figure: Svg | None
     phases: list[dict[str, Any]]
     expired: bool = False  # whether it rests on a calibration past its date
 

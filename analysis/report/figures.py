@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Figures as SVG: the same input gives the same bytes, and no colour carries what a word or a mark does
-not.
-"""
+"""Draw the report's figures. No colour carries what a word or a mark does not."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
@@ -18,34 +14,12 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from joulerig.analysis.drawing import COLOURS, INK, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.energy.meters import EXPIRED
-from joulerig.analysis.report import outlines
 from joulerig.analysis.report.answer import Row, half_width
 from joulerig.analysis.report.text import number
 from joulerig.analysis.results.campaign import Phase, Run
 
-# Okabe and Ito's colours, told apart by colour-blind readers; black and yellow left out.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-INK, FAINT = "#1a1a1a", "#8a8a8a"
-STYLE = {
-    "font.family": "STIXGeneral",
-    "mathtext.fontset": "stix",
-    "font.size": 9.5,
-    "axes.edgecolor": "#555555",
-    "axes.linewidth": 0.6,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "hatch.linewidth": 0.4,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "joulerig",
-    "path.simplify": True,
-}
-WIDTH_INCHES = 6.9
 _MOST_TRACE_POINTS = 900
 _CELL_WIDTH = 0.86  # inches: two heat maps of three schedulers share a line of A4
 
@@ -58,26 +32,6 @@ _ABSENT = {
     "running": "running",
     "ok": "no AI",
 }
-
-
-@dataclass(frozen=True)
-class Svg:
-    """A figure: its SVG text, and its width on the page."""
-
-    text: str
-    width_inches: float
-
-
-def to_svg(figure: Figure, virtual: bool) -> Svg:
-    """A drawn figure as text; one of a virtual lab says so in itself."""
-    if virtual:
-        # Also in the picture itself: a figure that is copied out of the report goes on saying so.
-        figure.text(
-            0.999, 0.004, "virtual lab", ha="right", va="bottom", fontsize=7, style="italic", color=FAINT
-        )
-    with io.StringIO() as file:
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-        return Svg(outlines.merged(file.getvalue()), figure.get_size_inches()[0])
 
 
 def heat_map(

@@ -16,9 +16,9 @@ from joulerig.analysis.compare import drift, outliers
 from joulerig.analysis.compare.cells import AI, Comparison
 from joulerig.analysis.compare.drift import Drift
 from joulerig.analysis.compare.outliers import Judged, Outlier
+from joulerig.analysis.drawing import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report import answer
 from joulerig.analysis.report.answer import Answer
-from joulerig.analysis.report.figures import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.text import duration, probability, several, signed
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.tables import runs_and_cells

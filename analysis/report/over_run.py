@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from joulerig.analysis.report.figures import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
+from joulerig.analysis.drawing import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.text import number, several
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs.series import POWER, Course

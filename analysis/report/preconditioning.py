@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from joulerig.analysis.drawing import Svg
 from joulerig.analysis.report import figures, text
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.statistics import steady_state
@@ -26,7 +27,7 @@ class Settling:
     steady: bool
     windows: tuple[Mapping[str, Any], ...]
     reason: str
-    figure: figures.Svg | None
+    figure: Svg | None
 
 
 def of_campaign(campaign: Campaign) -> tuple[list[Settling], list[str]]:

@@ -9,8 +9,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from joulerig.analysis.drawing import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.answer import Group, Row, combination
-from joulerig.analysis.report.figures import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 
 _ROW = 0.185  # inches a cell
 _BELOW, _ABOVE = 0.42, 0.1  # inches: the axis with its name, and air

@@ -1,62 +1,110 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Published studies that a campaign can repeat, and whether what they found holds in it."""
+"""Published studies that a campaign can repeat, and whether their claims hold in it.
+
+A study is one module of this folder. It assigns a `Study` to `STUDY`: title, reference, claims, how they are
+judged and its figures. Its docstring is the text of its documentation page. Nothing else lists the studies:
+a campaign's `study` key, the report, `make studies` and the documentation take them from here.
+"""
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
+from pathlib import Path
 
 from joulerig.analysis.compare import cells
 from joulerig.analysis.results.campaign import Campaign
-from joulerig.analysis.studies import ai_matrix, f2fs_supercap, journal_placement, mtime_interval, nvmm_fs
 from joulerig.analysis.studies.claims import Verdict
-
-# By the name that a campaign's `study` gives. Each has NAME, TITLE, SOURCE, FACTORS (those that it tells
-# apart itself) and `verdicts(campaign)`.
-STUDIES: dict[str, ModuleType] = {
-    module.NAME: module for module in (ai_matrix, mtime_interval, f2fs_supercap, journal_placement, nvmm_fs)
-}
+from joulerig.analysis.studies.study import Study
 
 
-def of_campaign(campaign: Campaign) -> ModuleType | None:
-    """The study that a campaign repeats; None where it names none that is known."""
+def _discover() -> Iterator[Study]:
+    """Yield the study of each module here that declares one, in the order of their names."""
+    for found in pkgutil.iter_modules(__path__):
+        if found.name == "__main__":
+            continue
+        module = importlib.import_module(f"{__name__}.{found.name}")
+        declared = getattr(module, "STUDY", None)
+        if isinstance(declared, Study):
+            _, _, text = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
+            yield replace(declared, name=found.name, text=text)
+
+
+STUDIES: dict[str, Study] = {study.name: study for study in _discover()}
+
+
+def find_study(campaign: Campaign) -> Study | None:
+    """Return the study that a campaign repeats; None where it names none, or one that is unknown here."""
     return STUDIES.get(campaign.definition.get("study") or "")
 
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
-    """On each claim of the campaign's study, by `apart`; none where it repeats none."""
-    study = of_campaign(campaign)
+    """Judge each claim of the campaign's study, separately for each level of the factors it does not know.
+
+    Empty where the campaign repeats no study.
+    """
+    study = find_study(campaign)
     return [
-        replace(one, where=f"{one.where}, {levels}" if levels else one.where)
-        for levels, part in (apart(campaign) if study else ())
-        for one in study.verdicts(part)
+        replace(verdict, where=f"{verdict.where}, {levels}" if levels else verdict.where)
+        for levels, part in (split_by_other_factors(campaign) if study else ())
+        for verdict in study.verdicts(part)
     ]
 
 
-def apart(campaign: Campaign) -> list[tuple[str, Campaign]]:
-    """The campaign's runs by the levels of those factors that its study knows nothing of, so that no claim
-    compares runs which such a factor sets apart: "fill 0.5, kernel hz100" and the campaign with these runs
-    alone. Factors of one level are not named.
+def split_by_other_factors(campaign: Campaign) -> list[tuple[str, Campaign]]:
+    """Split a campaign by the levels of those factors that its study does not distinguish.
+
+    No claim then compares runs that such a factor sets apart.
+
+    Returns
+    -------
+    list of (str, Campaign)
+        The levels, for example "fill 0.5, kernel hz100", and the campaign with the runs that have them.
+        A factor with a single level is not named.
     """
-    study = of_campaign(campaign)
-    known = study.FACTORS if study else ()
+    study = find_study(campaign)
+    known = study.factors if study else ()
     parts = [("", campaign)]
     for factor in sorted({name for run in campaign.runs for name in run.factors} - {*known}):
         present = {_level(run.factors.get(factor)) for run in campaign.runs}
         if len(present) > 1:
             parts = [
-                (", ".join(filter(None, (levels, f"{factor} {level}"))), of_it)
+                (", ".join(filter(None, (levels, f"{factor} {level}"))), with_level)
                 for levels, part in parts
                 for level in cells.levels(campaign, factor, present)
-                if (of_it := _with(part, factor, level)).runs
+                if (with_level := _keep_level(part, factor, level)).runs
             ]
     return parts
 
 
-def _with(campaign: Campaign, factor: str, level: str) -> Campaign:
+def _keep_level(campaign: Campaign, factor: str, level: str) -> Campaign:
     runs = tuple(run for run in campaign.runs if _level(run.factors.get(factor)) == level)
     return replace(campaign, runs=runs)
 
 
 def _level(level: object) -> str:
     return "as it is" if level is None else str(level)
+
+
+def index() -> str:
+    """Return a Markdown table of the studies, with links to their pages in the same folder."""
+    rows = "\n".join(
+        f"| [{study.title}]({study.name}.md) | {study.reference} | `playbooks/{study.name}.yml` |"
+        for study in STUDIES.values()
+    )
+    return f"| study | reference | playbook |\n|---|---|---|\n{rows}\n"
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Write the documentation page of every study into `folder`, and return their paths.
+
+    The folder is made where it is missing.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {folder / f"{study.name}.md": study.page() for study in STUDIES.values()}
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+    return list(pages)

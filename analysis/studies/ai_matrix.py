@@ -1,9 +1,41 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sun, Qin, Xie 2014: which file system and I/O scheduler do the most work per joule on an SSD.
+"""Judge what Sun, Qin and Xie (2014) found: which file system and I/O scheduler do the most work per joule.
 
-Only orders were published. They were among five file systems and three schedulers; of today's schedulers bfq
-stands for CFQ, mq-deadline for Deadline, none for NOOP. What a campaign has beside these takes no part in a
-claim.
+**Question.** Which file system and I/O scheduler do the most work per joule on an SSD?
+
+**Published.** Five file systems (ext2, ext3, NILFS2, ReiserFS, XFS), three schedulers (CFQ,
+Deadline, NOOP), three Filebench workloads, three SSDs. The study gives orders, no numbers. varmail:
+ext2 or ext3 first under any scheduler. fileserver: NILFS2 first under any. webserver: ext2 or ext3
+with CFQ first. ext2 mostly takes less energy than ext3. CFQ and NOOP mostly beat Deadline.
+
+**Today.** bfq stands for CFQ (gone since kernel 5.0), mq-deadline for Deadline, none for NOOP.
+kyber, ext4, btrfs, f2fs and jfs run too and take no part in a claim. ReiserFS left the kernel in
+6.13: its runs are `not-run` there.
+
+**Judged.** "First": the best named cell's AI over the best other one's of the study's own
+combinations, above 1. For "under any scheduler" each scheduler is judged separately. ext3 over
+ext2: J/op, of the schedulers and blocks that have both. In addition (inferred): J/op above idle
+power. It follows from what is written and flushed, not from how long that takes, so it is judged
+also where the drive does not set the pace, and the volume and flushes of an operation that it comes
+from are shown. Deadline: AI of the two others over its own, of the file systems and blocks that
+have all three. "Mostly" in the study is each drive and workload here. Energy is judged only where
+the drive set the pace.
+
+**Where the journal is the only difference.** varmail has 16 threads. Where they sync at the same
+time, they share a commit of ext3's journal, which turns many flushes into one; ext2 flushes for
+each of them. So a drive whose flush takes longer than the interval between syncs can give the
+opposite of the published order, and the virtual lab does. `varmail-one-thread` is the same load by
+one thread, which shares no commit: ext3 writes the journal in addition to what ext2 writes, and
+flushes twice. That ext2 takes less there is a claim of its own (`journal_alone`, inferred), which
+takes runs with ext2 and ext3 only.
+
+**Figure.** The heat maps of AI, and Cemp, which every report has.
+
+**Inferred.** AI as work per joule (performance over mean power), and the formula of Cemp, which no
+available text gives. Both are marked as inferred wherever they are shown.
+
+The short form is varmail on one SSD with three file systems, and by one thread with two; the other
+claims say what did not run.
 """
 
 from __future__ import annotations
@@ -17,13 +49,8 @@ from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
+from joulerig.analysis.studies.study import Study
 
-NAME = "ai_matrix"
-TITLE = "File system and I/O scheduler by AI"
-SOURCE = (
-    "Sun, Qin, Xie 2014, Journal of Zhejiang University SCIENCE C 15(8):607-621, doi 10.1631/jzus.C1300314"
-)
-FACTORS = ("drive", "filesystem", "scheduler", "workload")
 FILESYSTEMS = ("ext2", "ext3", "nilfs2", "reiserfs", "xfs")
 NOOP, DEADLINE, CFQ = "none", "mq-deadline", "bfq"
 SCHEDULERS = (NOOP, DEADLINE, CFQ)
@@ -47,6 +74,7 @@ JOURNAL_ALONE = Claim(
     "Where the journal is the only difference (one thread: no syncs share a commit), ext2 takes less energy"
     " above idle power for an operation than ext3.",
     "inferred",
+    from_the_io_path=True,
 )
 DEADLINE_LAST = Claim(
     "deadline", "CFQ and NOOP (today: bfq and none) have a higher AI than Deadline (mq-deadline)."
@@ -198,3 +226,24 @@ def _name(runs: Sequence[Run]) -> str:
 
 def _ai(run: Run) -> float | None:
     return run.result.ai_ops_per_joule
+
+
+STUDY = Study(
+    title="File system and I/O scheduler by AI",
+    reference=(
+        "Sun, Qin, Xie 2014, Journal of Zhejiang University SCIENCE C 15(8):607-621,"
+        " doi 10.1631/jzus.C1300314"
+    ),
+    factors=("drive", "filesystem", "scheduler", "workload"),
+    claims=(
+        VARMAIL,
+        FILESERVER,
+        WEBSERVER,
+        JOURNAL,
+        JOURNAL_ABOVE_IDLE,
+        JOURNAL_ALONE,
+        DEADLINE_LAST,
+    ),
+    verdicts=verdicts,
+    figures_elsewhere="The study's figure is the maps of AI, and Cemp, below.",
+)

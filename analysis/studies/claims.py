@@ -26,13 +26,17 @@ Figure = Callable[[Run], float | None]
 
 @dataclass(frozen=True)
 class Claim:
-    """`key`: its name in files. `text`: what was found, in one sentence. `origin`: published, or inferred
-    from what was.
+    """A claim of a study.
+
+    `key`: its name in files. `text`: what was found, in one sentence. `origin`: "published", or "inferred"
+    from what was. `from_the_io_path`: whether it follows from the I/O path alone (volumes, flushes, seeks),
+    so that the virtual lab must reproduce it: `make studies` fails where it does not.
     """
 
     key: str
     text: str
     origin: str = "published"
+    from_the_io_path: bool = False
 
 
 class Effect(NamedTuple):

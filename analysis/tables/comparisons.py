@@ -185,11 +185,11 @@ def _percent(share: float | None) -> float | None:
 
 def claims(campaign: Campaign, _compared: Sequence[Comparison]) -> pl.DataFrame:
     """One row a verdict on a claim of the study that the campaign repeats. Columns: `CLAIM_COLUMNS`."""
-    study = studies.of_campaign(campaign)
+    study = studies.find_study(campaign)
     rows = [
         {
             "campaign": campaign.id,
-            "study": study.NAME,
+            "study": study.name,
             "claim": one.claim.key,
             "where": one.where,
             "verdict": one.verdict,

@@ -24,13 +24,6 @@ from joulerig.analysis.tables import comparisons
 from tests.support import ROOT
 from tests.support.lab_driver import BIN, Lab
 
-# What follows from the I/O path alone, so that the virtual lab can tell it as well as a bench.
-FROM_THE_IO_PATH = {
-    "ai_matrix": ("journal_alone",),
-    "mtime_interval": ("volume_1s",),
-    "journal_placement": ("seeks",),
-    "nvmm_fs": ("bypass",),
-}
 MOST_SECONDS = 3600  # of one study
 EXCLUDED = "excluded: "  # how the reason of a run begins that its campaign's author left out
 TIMED_OUT = 124  # of coreutils' timeout
@@ -62,7 +55,7 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
         if run.status != "ok" and not run.reason.startswith(EXCLUDED)
     ]
     told = judged(campaign)
-    for key in FROM_THE_IO_PATH.get(name, ()):
+    for key in (claim.key for claim in studies.STUDIES[name].claims_from_the_io_path):
         mine = [one for one in told if one["claim"] == key]
         problems += [
             f"{key}, {one['where']}: {one['verdict']} ({one['why']})"
@@ -108,7 +101,7 @@ def main() -> int:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(json.dumps(found, indent=1) + "\n")
     for name, one in found.items():
-        print(f"\n{studies.STUDIES[name].TITLE}: {one['seconds']} s")
+        print(f"\n{studies.STUDIES[name].title}: {one['seconds']} s")
         for claim in one["claims"]:
             effect = "" if claim["effect"] is None else f"  {claim['effect']:.3g}"
             if claim["low"] is not None:

@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from weasyprint.urls import FatalURLFetchingError
 
 from joulerig.analysis import report, results
-from joulerig.analysis.report import document, figures, outlines
+from joulerig.analysis.drawing import STYLE, outlines
+from joulerig.analysis.report import document
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 
@@ -113,7 +114,7 @@ def test_python_collects_its_garbage_again_after_a_pdf_also_one_that_fails():
 
 def drawn():
     """A figure with words, marks and a minus, as matplotlib gives it."""
-    with mpl.rc_context(figures.STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(3, 2))
         axes = figure.add_axes((0.2, 0.2, 0.7, 0.7))
         axes.plot([0, 1, 2], [-1, 0, 1], marker="o")
