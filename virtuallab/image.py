@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The guest image of virtual test hosts: Debian 12 by mmdebstrap, cached by a hash of its definition.
 
-`more` is what a lab wants in its guests beside PACKAGES: what the programs that it loads with need.
+`more` is what a lab wants in its guests in addition to PACKAGES: joulerig.rig.lab.packages says what.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from joulerig.rig.common.errors import UserError
 
 SUITE = "bookworm"
 SIZE = "4G"
-# Debian's own kernel carries every file system and scheduler of the studies. What the provisioning's roles
-# install is here too, so that a virtual host is provisioned without a network.
+# Debian's own kernel carries every file system and scheduler of the studies. What the roles of provisioning
+# install comes with the image, so that a virtual host is provisioned without a network.
 PACKAGES = (
     "linux-image-amd64 initramfs-tools zstd systemd-sysv udev dbus kmod iproute2 openssh-server python3 python3-apt"
-    " e2fsprogs xfsprogs btrfs-progs f2fs-tools nilfs-tools reiserfsprogs jfsutils"
     " fio nvme-cli smartmontools ndctl mdadm chrony kexec-tools"
     " linux-headers-amd64 gcc make"  # for GUEST
 ).split()

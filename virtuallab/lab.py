@@ -10,6 +10,7 @@ from typing import Any
 
 from joulerig.rig.common import paths, supervisor
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import packages
 from joulerig.rig.lab.model import Lab
 from joulerig.virtuallab import accelerator, hosts, image, taps, twins
 
@@ -35,7 +36,7 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
     for built in ("nbdkit-twin-plugin.so", "power_tap"):
         if not paths.program(built).exists():
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
-    guest = image.build(lab.guest_packages, report)
+    guest = image.build(packages.for_guests(lab), report)
     hosts.make_keys(folder())
     supervisor.start(
         twins.process(name, key, drive, folder() / "drives")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of the controller that a test host's roles need: the agent's configuration, the clock's address."""
+"""Facts of the controller that a test host's roles need: packages, the agent's configuration, the clock."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from ansible.plugins.action import ActionBase
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
-from joulerig.rig.lab import model
+from joulerig.rig.lab import model, packages
 
 
 class ActionModule(ActionBase):
-    """`joulerig_deployment:` takes no arguments; its facts are rig_build, rig_clock_server and rig_agent."""
+    """`joulerig_deployment:` takes no arguments; its facts are rig_build, rig_clock_server, rig_agent
+    and rig_filesystem_packages.
+    """
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -24,6 +26,7 @@ class ActionModule(ActionBase):
         try:
             described = model.load(Path(task_vars["inventory_file"]))
             facts = services.deployment(described, task_vars["inventory_hostname"])
+            facts["rig_filesystem_packages"] = packages.for_filesystems(described)
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         return {**result, "changed": False, "ansible_facts": facts, "_ansible_no_log": True}

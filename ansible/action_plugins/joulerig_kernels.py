@@ -11,7 +11,7 @@ from ansible.plugins.action import ActionBase
 from joulerig.rig.campaign import factors, playbook
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import kernels, model
+from joulerig.rig.lab import filesystems, kernels, model
 from joulerig.rig.lab.kernels import build
 
 
@@ -36,9 +36,11 @@ class ActionModule(ActionBase):
             }
             journal.close()
             known = kernels.load(described)
+            modules = filesystems.modules(filesystems.load(described))
             found: dict[str, dict] = {host: {} for host in described.hosts}
             for host, level in sorted(wanted):
-                recipe = build.recipe(known[level], kernels.configuration(described.hosts[host]))
+                configuration = kernels.configuration(described.hosts[host])
+                recipe = build.recipe(known[level], configuration, modules)
                 built = build.build(recipe, self._note)
                 found[host][level] = {
                     "archive": str(built.archive),

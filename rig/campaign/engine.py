@@ -126,7 +126,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
         workload = workload.with_sync(call)
     preconditioned = definition.get("precondition") is not None
     if preconditioned:
-        filesystem = filesystem.keeping
+        filesystem = filesystem.without_discard
     phases = {
         **definition["phases"],
         "workload_seconds": factors.workload_seconds(
@@ -143,7 +143,7 @@ def arguments(journal: Journal, run: Mapping[str, Any], lab: Lab) -> dict[str, A
             host.drives[name].declared_as(name) for name in lab.members_of(run["host"], run["drive"])
         ],
         "journal": host.drives[journal_drive].declared_as(journal_drive) if journal_drive else {},
-        "filesystem": {"name": run["filesystem"], **filesystem.model_dump()},
+        "filesystem": filesystem.for_host(run["filesystem"]),
         "preconditioned": preconditioned,
         "scheduler": run["scheduler"],
         "write_cache": factors.write_cache(definition["write_cache"], run["factors"]),

@@ -1,56 +1,124 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Things by name in YAML: the shipped ones, and those that a lab declares beside its inventory."""
+"""Definitions by name in YAML: the shipped ones, and those that a lab has next to its inventory.
+
+They are in a folder with a file each, NAME.yml, or by name in one file.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+from pydantic import BaseModel
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 
 Definition = TypeVar("Definition")
+Parse = Callable[[str, Any, str], Definition]  # of (name, entry, source)
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 
 
-def read(path: Path, kind: str, of_entry: Callable[[str, Any, str], Definition]) -> dict[str, Definition]:
-    """The definitions in a file, each made by `of_entry(name, entry, source)`; `kind`: what they are.
+def read(path: Path, kind: str, parse: Parse[Definition]) -> dict[str, Definition]:
+    """Return the definitions in a file of several, each made by `parse(name, entry, source)`.
 
-    Raises UserError.
+    `kind` is the word for one of them. Raises UserError.
     """
+    entries = read_mapping(path, f"a mapping of names to {kind}s")
+    return {str(name): parse(str(name), entry, paths.short(path)) for name, entry in entries.items()}
+
+
+def read_folder(folder: Path, kind: str, parse: Parse[Definition]) -> dict[str, Definition]:
+    """Return the definitions in a folder of files NAME.yml, in order of their names. Raises UserError."""
+    stem = operator.attrgetter("stem")
+    return {path.stem: read_one(path, kind, parse) for path in sorted(folder.glob("*.yml"), key=stem)}
+
+
+def read_one(path: Path, kind: str, parse: Parse[Definition]) -> Definition:
+    """Return the definition in a file of its own. Raises UserError."""
+    source = paths.short(path)
+    if not NAME.fullmatch(path.stem):
+        raise UserError(f"{source}: {path.stem!r} names no {kind}; allowed: names that match {NAME.pattern}")
+    return parse(path.stem, read_mapping(path, f"a mapping that defines a {kind}"), source)
+
+
+def read_mapping(path: Path, allowed: str) -> dict[Any, Any]:
+    """Return the mapping in a YAML file; `allowed` says what it maps. Raises UserError."""
     source = paths.short(path)
     try:
         entries = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{source}: {' '.join(str(error).split())}") from None
     if not isinstance(entries, dict):
-        raise UserError(f"{source}: a {type(entries).__name__}; allowed: a mapping of names to {kind}s")
-    return {str(name): of_entry(str(name), entry, source) for name, entry in entries.items()}
+        raise UserError(f"{source}: a {type(entries).__name__}; allowed: {allowed}")
+    return entries
 
 
 def with_own(
-    shipped: Mapping[str, Definition],
-    own: Path,
-    kind: str,
-    of_entry: Callable[[str, Any, str], Definition],
+    shipped: Mapping[str, Definition], own: Iterable[Path], kind: str, parse: Parse[Definition]
 ) -> dict[str, Definition]:
-    """The shipped definitions and, where that file is there, a lab's own. Raises UserError."""
+    """Return the shipped definitions and a lab's own, from those of the files and folders `own` that exist.
+
+    A name is defined once. Raises UserError.
+    """
     found = dict(shipped)
-    if not own.is_file():
-        return found
-    for name, definition in read(own, kind, of_entry).items():
-        if name in shipped:
-            raise UserError(f"{paths.short(own)}: {name}: is a shipped {kind}; give another name")
-        found[name] = definition
+    for path in own:
+        if path.is_dir():
+            more = read_folder(path, kind, parse)
+        elif path.is_file():
+            more = read(path, kind, parse)
+        else:
+            continue
+        for name, definition in more.items():
+            where = paths.short(path / f"{name}.yml" if path.is_dir() else path)
+            if name in shipped:
+                raise UserError(f"{where}: {name}: is a shipped {kind}; give another name")
+            if name in found:
+                raise UserError(f"{where}: {name}: is defined twice; allowed: one {kind} of a name")
+            found[name] = definition
     return found
 
 
+def key(name: str, source: str) -> str:
+    """Return what an error puts before a definition's key: its name, unless its file has that name."""
+    return "" if Path(source).stem == name else name
+
+
 def allowed(value: str, names: Iterable[str]) -> str:
-    """What an error says of an unknown name: "unknown[; nearest is ..]; allowed: ..."."""
+    """Return what an error says about an unknown name: "unknown[; nearest is ..]; allowed: ..."."""
     names = list(names)
     near = difflib.get_close_matches(value, names, n=1)
     nearest = f"; nearest is {near[0]!r}" if near else ""
     return f"unknown{nearest}; allowed: {', '.join(names) or 'none'}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in lines)
+
+
+def keys_table(model: type[BaseModel], *nested: type[BaseModel]) -> str:
+    """Return a Markdown table of the keys of `model` and, dotted, of the models `nested` in it."""
+    rows: list[tuple[str, str, str]] = []
+
+    def add(keys: type[BaseModel], prefix: str) -> None:
+        for name, field in keys.model_fields.items():
+            default = "required" if field.is_required() else f"`{_default(field.default)}`"
+            rows.append((f"`{prefix}{name}`", field.description or "", default))
+            for inner in nested:
+                if inner.__name__ in str(field.annotation):
+                    add(inner, f"{prefix}{name}.")
+
+    add(model, "")
+    return table(("key", "what it is", "default"), rows)
+
+
+def _default(value: Any) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True).splitlines()[0]
+    return text

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from joulerig.rig.lab import packages as needed
 from joulerig.rig.lab.model import Lab
 
 
@@ -87,7 +88,7 @@ def missing_packages(lab: Lab, host: str, packages: Iterable[str]) -> list[str]:
         return []
     from joulerig.virtuallab import image
 
-    there = {*image.PACKAGES, *lab.guest_packages}
+    there = {*image.PACKAGES, *needed.for_guests(lab)}
     return [name for name in packages if name not in there]
 
 

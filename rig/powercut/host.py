@@ -20,7 +20,7 @@ from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import filesystems, virtual
 from joulerig.rig.lab.model import Lab
-from joulerig.rig.powercut import energy, recovery
+from joulerig.rig.powercut import energy
 from joulerig.rig.powercut.drive import REGION_BYTES
 from joulerig.rig.powercut.moment import PHASES, Moment
 from joulerig.rig.powercut.plan import groups
@@ -49,14 +49,18 @@ class Host:
     def ask(self, subject: Subject, action: str, **more: Any) -> Mapping[str, Any]:
         """What the host answers. Raises UserError where it could not do it."""
         member = self.lab.hosts[self.name].drives[subject.drive].declared_as(subject.drive)
-        definition = {}
-        if subject.filesystem:
-            made = filesystems.load(self.lab)[subject.filesystem].model_dump()
-            definition = {"name": subject.filesystem, **made}
+        name = subject.filesystem
+        definition = filesystems.load(self.lab)[name].for_host(name) if name else {}
         answer = self.execute(action=action, member=member, filesystem=definition, **more)
         if problem := answer.get("problem", answer.get("msg", "")):
             raise UserError(f"{self.name}: {subject}: {action}: {problem}")
         return answer
+
+    def after_power_cut(self, subject: Subject) -> dict[str, list[str]]:
+        """Return the commands to run after a cut; none for a bare drive."""
+        if not subject.filesystem:
+            return {}
+        return filesystems.with_power_cuts(self.lab)[subject.filesystem].commands
 
 
 def campaign(record: Record, host: Host, say: Callable[[str], None]) -> int:
@@ -87,19 +91,13 @@ def _prepare(record: Record, host: Host, subject: Subject) -> None:
         ledger.note([serial], [("began", {"by": record.id})])
     host.ask(subject, "prepare")
     if not subject.filesystem:
-        found = host.ask(subject, "survey", options=_options(record), after=_after(subject))
+        found = host.ask(subject, "survey", options=_options(record), after={})
         files.replace(record.cut(subject, 0) / "after.jsonl", found["survey"])
 
 
 def _options(record: Record, generation: int = 0) -> list[str]:
     words = ["--campaign", record.campaign, "--region-bytes", str(REGION_BYTES)]
     return [*words, "--generation", str(generation)]
-
-
-def _after(subject: Subject) -> dict[str, Any]:
-    if not subject.filesystem:
-        return {}
-    return recovery.load()[subject.filesystem].model_dump(include={"before_mount", "repair", "check"})
 
 
 class _Cut:
@@ -191,7 +189,10 @@ class _Cut:
         try:
             found = dict(
                 self._host.ask(
-                    subject, "survey", options=_options(self._record, self._number), after=_after(subject)
+                    subject,
+                    "survey",
+                    options=_options(self._record, self._number),
+                    after=self._host.after_power_cut(subject),
                 )
             )
         except UserError as error:

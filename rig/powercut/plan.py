@@ -11,7 +11,6 @@ from joulerig.analysis.powercut.folder import Subject
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import filesystems
 from joulerig.rig.lab.model import Lab, Name
-from joulerig.rig.powercut import recovery
 
 BARE = "none"  # instead of a file system
 
@@ -43,16 +42,15 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCut:
     """The campaign that `mapping` (of the playbook `source`) describes. Raises UserError."""
     plan = validate(PowerCut, mapping, source, "power_cut")
     known = {drive for host in lab.hosts.values() for drive in host.drives}
-    after = recovery.load()
-    made = [name for name in filesystems.load(lab) if name in after]
+    cuttable = filesystems.with_power_cuts(lab)
     for number, pair in enumerate(plan.subjects):
         where = f"{source}: power_cut.subjects.{number}"
         if pair.drive not in known:
             allowed = ", ".join(sorted(known))
             raise UserError(f"{where}.drive: {pair.drive!r} is no drive of a test host; allowed: {allowed}")
-        if pair.filesystem != BARE and pair.filesystem not in made:
+        if pair.filesystem != BARE and pair.filesystem not in cuttable:
             raise UserError(
-                f"{where}.filesystem: {pair.filesystem!r} is unknown; allowed: {BARE}, {', '.join(made)}"
+                f"{where}.filesystem: {pair.filesystem!r} is unknown; allowed: {BARE}, {', '.join(cuttable)}"
             )
         if plan.subjects.index(pair) < number:
             raise UserError(f"{where}: {pair.drive} with {pair.filesystem} is there twice; once is allowed")
@@ -73,7 +71,7 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCut:
 
 def subjects(plan: PowerCut, lab: Lab) -> list[Subject]:
     """A subject for each pair on each host that has its drive."""
-    after = recovery.load()
+    after = filesystems.with_power_cuts(lab)
     found = []
     for pair in plan.subjects:
         for host, spec in lab.hosts.items():

@@ -20,7 +20,7 @@ KIND = "workload"
 def load(lab: Lab) -> dict[str, Workload]:
     """The shipped workloads and those of `workloads.yml` beside the inventory. Raises UserError."""
     own = lab.inventory.parent / "workloads.yml"
-    return definitions.with_own(shipped(), own, KIND, _entry_in(own.parent))
+    return definitions.with_own(shipped(), [own], KIND, _entry_in(own.parent))
 
 
 def shipped() -> dict[str, Workload]:

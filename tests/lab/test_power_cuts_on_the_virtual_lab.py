@@ -13,7 +13,7 @@ import os
 import pytest
 import yaml
 
-from joulerig.rig.powercut import recovery
+from joulerig.rig.lab import filesystems, model
 from tests.support import ROOT
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "0"))
@@ -65,7 +65,7 @@ def test_no_file_system_lost_what_it_had_promised(cut):
 def test_every_file_system_of_the_study_that_the_host_has_is_among_them(cut):
     tried = {filesystem for _, filesystem in cut} - {"none"}
     assert tried == {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "nilfs2", "reiserfs"}
-    assert tried <= set(recovery.load())
+    assert tried <= set(filesystems.with_power_cuts(model.load()))
 
 
 def test_a_drive_with_power_loss_protection_kept_what_was_not_flushed_too(cut):

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The file systems that a campaign can name: the shipped ones, and those that a lab declares itself."""
+"""The file systems that a campaign can name, one file each: the shipped ones and a lab's own.
+
+A lab's own are in `filesystems/NAME.yml` next to its inventory, or by name in one file `filesystems.yml`.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,58 +15,163 @@ from pydantic import Field, field_validator
 
 from joulerig.rig.common.errors import Strict, validate
 from joulerig.rig.lab import definitions
-from joulerig.rig.lab.model import Lab
+from joulerig.rig.lab.model import Lab, Package
 
-SHIPPED = Path(__file__).parent / "filesystems.yml"
+SHIPPED = Path(__file__).parent
 KIND = "file system"
 JOURNAL = "{journal}"
 
 
 class ExternalJournal(Strict):
-    """How a file system has its journal on another drive, whose device stands where `{journal}` is written.
+    """How a file system has its journal on another drive, whose device replaces `{journal}`."""
 
-    `make` (empty: none is needed) prepares that drive; `mkfs` and `mount_options` come to the file system's.
-    """
-
-    make: list[str] = []
-    mkfs: Annotated[list[str], Field(min_length=1)]
-    mount_options: list[str] = []
+    make: list[str] = Field(
+        [], description="Command that prepares the journal's drive; empty: none is needed."
+    )
+    mkfs: Annotated[list[str], Field(min_length=1, description="Options added to the file system's mkfs.")]
+    mount_options: list[str] = Field([], description="Options added to the file system's mount options.")
 
     @field_validator("mkfs")
     @classmethod
-    def _names_the_journal(cls, words: list[str]) -> list[str]:
-        if not any(JOURNAL in word for word in words):
-            raise ValueError(f"{words!r} names no device; {JOURNAL} stands for the journal's")
-        return words
+    def _names_the_journal(cls, options: list[str]) -> list[str]:
+        if not any(JOURNAL in option for option in options):
+            raise ValueError(f"{options!r} names no device; {JOURNAL} stands for the journal's")
+        return options
+
+
+class AfterPowerCut(Strict):
+    """What a file system promises over a power cut, and the commands that are run on it after one.
+
+    The commands get the device as their last argument; an empty one is not run.
+    """
+
+    atomic_rename: bool = Field(
+        True, description="Promises that a rename is done or not done, whatever happens."
+    )
+    fsync_flushes: bool = Field(
+        True,
+        description="Its fsync always has the drive flush its cache. Otherwise fsynced data lost on a drive"
+        " with a volatile cache is reported, but breaks no promise of the file system.",
+    )
+    before_mount: list[str] = Field(
+        [], description="Must run before the first mount after a cut, since the kernel does not do it."
+    )
+    repair: list[str] = Field([], description="What a user runs when the file system can't be mounted.")
+    check: list[str] = Field(
+        [], description="Looks for damage once the journal was replayed; changes nothing."
+    )
+
+    @property
+    def commands(self) -> dict[str, list[str]]:
+        """Return what a test host runs after a cut."""
+        return self.model_dump(include={"before_mount", "repair", "check"})
 
 
 class FileSystem(Strict):
-    """How a file system is made and mounted; mkfs gets the device as its last argument.
+    """One file system: how it is made, mounted and checked, and what a test host needs for it."""
 
-    An empty `mkfs`: mounting makes it, by an option such as `init`. `no_discard`: words that keep mkfs from
-    discarding what the drive holds. `module`: the kernel module, where its name is not `type`.
-    `dax`: it must map files straight to the memory of an NVDIMM, or the run fails.
-    """
-
-    type: str
-    module: str | None = None
-    mkfs: list[str]
-    no_discard: list[str] = []
-    mount_options: list[str] = []
-    dax: bool = False
-    external_journal: ExternalJournal | None = None
+    description: str = Field("", description="A line for people.")
+    type: str = Field(description="The kernel's name of it, as in /proc/filesystems.")
+    packages: list[Package] = Field([], description="Debian packages that have its tools.")
+    module: str | None = Field(None, description="Kernel module, where its name is not `type`.")
+    mkfs: list[str] = Field(
+        description="Command that makes it; gets the device as its last argument. Empty: mounting makes it,"
+        " by an option such as `init`."
+    )
+    no_discard: list[str] = Field(
+        [], description="Options that keep mkfs from discarding what the drive holds."
+    )
+    mount_options: list[str] = Field([], description="Options of mount.")
+    dax: bool = Field(
+        False, description="It must map files straight to the memory of an NVDIMM, or the run fails."
+    )
+    external_journal: ExternalJournal | None = Field(
+        None, description="How its journal is put on another drive; left out: it can't be."
+    )
+    after_power_cut: AfterPowerCut | None = Field(
+        None, description="Its promises and checks; left out: no power-cut campaign can name it."
+    )
 
     @property
-    def keeping(self) -> FileSystem:
-        """The same, made without discarding anything."""
+    def without_discard(self) -> FileSystem:
+        """Return the same file system, made without discarding anything."""
         return self.model_copy(update={"mkfs": [*self.mkfs, *self.no_discard] if self.mkfs else []})
+
+    def for_host(self, name: str) -> dict[str, Any]:
+        """Return the definition that modules on a test host take (module_utils/joulerig/filesystem.py)."""
+        ours = {"description", "packages", "after_power_cut"}
+        return {"name": name, **self.model_dump(exclude=ours)}
 
 
 def load(lab: Lab) -> dict[str, FileSystem]:
-    """The shipped file systems and those of `filesystems.yml` beside the inventory. Raises UserError."""
-    shipped = definitions.read(SHIPPED, KIND, _entry)
-    return definitions.with_own(shipped, lab.inventory.parent / "filesystems.yml", KIND, _entry)
+    """Return the shipped file systems and the lab's own, by name. Raises UserError."""
+    beside = lab.inventory.parent
+    return definitions.with_own(shipped(), [beside / "filesystems", beside / "filesystems.yml"], KIND, _parse)
 
 
-def _entry(name: str, entry: Any, source: str) -> FileSystem:
-    return validate(FileSystem, entry, source, name)
+@functools.cache
+def shipped() -> Mapping[str, FileSystem]:
+    """Return the file systems of this folder, by name. Raises UserError."""
+    return definitions.read_folder(SHIPPED, KIND, _parse)
+
+
+def with_power_cuts(lab: Lab) -> dict[str, AfterPowerCut]:
+    """Return what the file systems that can be power-cut promise, by name. Raises UserError."""
+    known = load(lab)
+    return {name: one.after_power_cut for name, one in known.items() if one.after_power_cut is not None}
+
+
+def modules(known: Mapping[str, FileSystem]) -> list[str]:
+    """Return the kernel modules that these file systems need."""
+    return sorted({one.module or one.type for one in known.values()})
+
+
+def packages(known: Mapping[str, FileSystem]) -> list[str]:
+    """Return the Debian packages that these file systems need."""
+    return sorted({name for one in known.values() for name in one.packages})
+
+
+def reference(known: Mapping[str, FileSystem] | None = None) -> str:
+    """Return Markdown tables of file systems (default: the shipped ones) and of a file's keys."""
+    known = shipped() if known is None else known
+    rows = [
+        (
+            f"`{name}`",
+            one.description,
+            ", ".join(one.packages),
+            _code(one.mkfs),
+            _code(one.mount_options),
+            "yes" if one.external_journal else "no",
+            _promises(one.after_power_cut),
+        )
+        for name, one in known.items()
+    ]
+    head = (
+        "name",
+        "what it is",
+        "packages",
+        "mkfs",
+        "mount options",
+        "external journal",
+        "after a power cut",
+    )
+    keys = definitions.keys_table(FileSystem, ExternalJournal, AfterPowerCut)
+    return f"{definitions.table(head, rows)}\n{keys}"
+
+
+def _code(command: Iterable[str]) -> str:
+    text = " ".join(command)
+    return f"`{text}`" if text else ""
+
+
+def _promises(after: AfterPowerCut | None) -> str:
+    if after is None:
+        return "not cut"
+    lacks = [] if after.atomic_rename else ["renames are not atomic"]
+    lacks += [] if after.fsync_flushes else ["fsync may not flush"]
+    commands = [f"{key}: {_code(command)}" for key, command in after.commands.items() if command]
+    return "; ".join([*lacks, *commands]) or "no checker"
+
+
+def _parse(name: str, entry: Any, source: str) -> FileSystem:
+    return validate(FileSystem, entry, source, definitions.key(name, source))

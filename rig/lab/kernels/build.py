@@ -15,7 +15,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,15 +45,18 @@ class Built:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a build follows from: a tick, and the configuration's name."""
+    """What a build follows from: a tick, the configuration's name, and modules that a reduced one keeps."""
 
     tick_hertz: int
     configuration: Configuration
+    filesystem_modules: tuple[str, ...] = ()
 
     @property
     def modules(self) -> str:
         """Of a reduced configuration: the modules that it keeps, a line each; else empty."""
-        return (HERE / "virtual.modules").read_text() if self.configuration == "virtual" else ""
+        if self.configuration != "virtual":
+            return ""
+        return (HERE / "virtual.modules").read_text() + "".join(f"{m}\n" for m in self.filesystem_modules)
 
     @property
     def options(self) -> str:
@@ -86,10 +89,13 @@ class Recipe:
         return paths.cache() / "kernels" / self.digest
 
 
-def recipe(kernel: Kernel, configuration: Configuration) -> Recipe:
-    """Of a kernel that has to be built."""
+def recipe(kernel: Kernel, configuration: Configuration, filesystem_modules: Iterable[str] = ()) -> Recipe:
+    """Return the build recipe of `kernel`, which has to be one that is built.
+
+    `filesystem_modules`: the modules of the lab's file systems, which a virtual host's kernel keeps.
+    """
     assert kernel.tick_hertz is not None, "the host's own kernel is not built"
-    return Recipe(kernel.tick_hertz, configuration)
+    return Recipe(kernel.tick_hertz, configuration, tuple(filesystem_modules))
 
 
 def cached(wanted: Recipe) -> Built | None:

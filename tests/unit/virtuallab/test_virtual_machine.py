@@ -11,6 +11,7 @@ import yaml
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model as lab
+from joulerig.rig.lab import packages
 from joulerig.virtuallab import image, machine, profile, taps, twins
 
 IMAGE = image.Image(Path("/image/root.ext4"), Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
@@ -304,7 +305,9 @@ def test_packages_that_a_lab_wants_make_another_image_whatever_their_order():
 def test_the_image_has_what_provisioning_installs():
     """A virtual host has no network: its packages come with the image."""
     defaults = yaml.safe_load((paths.ROOT / "ansible/roles/packages/defaults/main.yml").read_text())
-    assert set(defaults["packages_wanted"]) <= set(image.PACKAGES)
+    shipped = lab.load(paths.ROOT / "inventory.ini")
+    wanted = {*defaults["packages_wanted"], *packages.for_filesystems(shipped)}
+    assert wanted <= {*image.PACKAGES, *packages.for_guests(shipped)}
 
 
 def test_no_image_is_cached_until_it_is_whole(tmp_path, monkeypatch):

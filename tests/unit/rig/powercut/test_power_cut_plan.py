@@ -9,7 +9,7 @@ import pytest
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import filesystems
-from joulerig.rig.powercut import plan, recovery
+from joulerig.rig.powercut import plan
 
 MAPPING = {
     "name": "cuts",
@@ -77,4 +77,4 @@ def test_what_cannot_be_done_is_refused_in_one_line(bench, mapping, change, word
 
 def test_every_shipped_file_system_of_a_block_drive_can_be_cut(bench):
     made = {name for name, definition in filesystems.load(bench).items() if not definition.dax}
-    assert set(recovery.load()) == made
+    assert set(filesystems.with_power_cuts(bench)) == made

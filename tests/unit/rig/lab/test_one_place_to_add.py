@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One new file next to an inventory adds a file system; everything else follows from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from joulerig.rig.campaign import definition as campaigns
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import filesystems, kernels, packages, virtual
+from joulerig.rig.lab.kernels import build
+from joulerig.rig.lab.model import Lab
+from joulerig.rig.powercut import plan as power_cuts
+from tests.support.lab_files import LabFiles
+
+
+def add(lab_files: LabFiles, path: str, text: str | dict[str, Any]) -> None:
+    """Write a file next to the inventory."""
+    target = lab_files.folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text if isinstance(text, str) else yaml.safe_dump(text))
+
+
+def refusal(mapping: dict[str, Any], lab: Lab) -> str:
+    with pytest.raises(UserError) as caught:
+        campaigns.parse(mapping, lab, "playbooks/study.yml")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- a file system
+
+BCACHEFS = {
+    "description": "bcachefs, copy on write",
+    "type": "bcachefs",
+    "packages": ["bcachefs-tools"],
+    "mkfs": ["bcachefs", "format", "--quiet", "--force"],
+    "after_power_cut": {"check": ["bcachefs", "fsck", "-n"], "fsync_flushes": False},
+}
+CUTS = {
+    "name": "cuts",
+    "question": "Is it still there?",
+    "subjects": [{"drive": "fast", "filesystem": "new"}],
+}
+
+
+@pytest.fixture
+def with_filesystem(lab_files: LabFiles) -> Lab:
+    add(lab_files, "filesystems/new.yml", BCACHEFS)
+    return lab_files.load()
+
+
+def test_a_new_file_system_is_a_level_of_a_campaign(with_filesystem: Lab, mapping: dict[str, Any]) -> None:
+    mapping["factors"]["filesystem"] = ["new"]
+    campaign = campaigns.parse(mapping, with_filesystem, "playbooks/study.yml")
+    cells = {run.cell for run in campaigns.plan(campaign, with_filesystem)}
+    assert "fast/new/none/randread" in cells
+
+
+def test_a_new_file_system_is_among_the_allowed_names(with_filesystem: Lab, mapping: dict[str, Any]) -> None:
+    mapping["factors"]["filesystem"] = ["knew"]
+    message = refusal(mapping, with_filesystem)
+    assert "nearest is 'new'; allowed: btrfs, ext2," in message
+    assert message.endswith(", new")
+
+
+def test_a_new_file_systems_packages_are_provisioned_and_in_the_guest_image(with_filesystem: Lab) -> None:
+    assert "bcachefs-tools" in packages.for_filesystems(with_filesystem)
+    assert "bcachefs-tools" in packages.for_guests(with_filesystem)
+    assert virtual.missing_packages(with_filesystem, "bench1", ["bcachefs-tools"]) == []
+
+
+def test_a_new_file_systems_module_is_in_a_virtual_hosts_kernel(with_filesystem: Lab) -> None:
+    modules = filesystems.modules(filesystems.load(with_filesystem))
+    hz100 = kernels.load(with_filesystem)["hz100"]
+    assert "bcachefs" in build.recipe(hz100, "virtual", modules).modules.split()
+    assert build.recipe(hz100, "debian", modules).modules == ""
+
+
+def test_a_new_file_system_can_be_power_cut(with_filesystem: Lab) -> None:
+    [subject] = power_cuts.subjects(power_cuts.parse(CUTS, with_filesystem, "x.yml"), with_filesystem)
+    assert (subject.filesystem, subject.atomic_rename, subject.fsync_flushes) == ("new", True, False)
+    after = filesystems.with_power_cuts(with_filesystem)["new"]
+    assert after.commands == {"before_mount": [], "repair": [], "check": ["bcachefs", "fsck", "-n"]}
+
+
+def test_a_new_file_system_without_promises_cannot_be_power_cut(lab_files: LabFiles) -> None:
+    add(lab_files, "filesystems/new.yml", {k: v for k, v in BCACHEFS.items() if k != "after_power_cut"})
+    with pytest.raises(UserError, match=r"'new' is unknown; allowed: none, btrfs, .*xfs"):
+        power_cuts.parse(CUTS, lab_files.load(), "x.yml")
+
+
+def test_a_test_host_gets_what_makes_and_mounts_a_new_file_system(with_filesystem: Lab) -> None:
+    given = filesystems.load(with_filesystem)["new"].for_host("new")
+    assert given["name"] == "new"
+    assert given["mkfs"] == BCACHEFS["mkfs"]
+    assert not {"packages", "after_power_cut", "description"} & set(given)
+
+
+def test_a_new_file_system_is_in_the_reference(with_filesystem: Lab) -> None:
+    text = filesystems.reference(filesystems.load(with_filesystem))
+    assert "| `new` | bcachefs, copy on write | bcachefs-tools | `bcachefs format --quiet --force` |" in text
+
+
+def test_the_reference_of_file_systems_describes_every_key() -> None:
+    rows = [line.split(" | ") for line in filesystems.reference().splitlines()]
+    keys = {cells[0].strip("| `"): cells[1] for cells in rows if len(cells) == 3}
+    assert "no power-cut campaign can name it" in keys["after_power_cut"]
+    assert {"type", "mkfs", "external_journal.make", "after_power_cut.check"} <= set(keys)
+    assert all(keys.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        (
+            "filesystems/ext4.yml",
+            BCACHEFS,
+            "filesystems/ext4.yml: ext4: is a shipped file system; give another",
+        ),
+        ("filesystems/New.yml", BCACHEFS, "filesystems/New.yml: 'New' names no file system; allowed:"),
+        ("filesystems/new.yml", {"type": "x"}, "filesystems/new.yml: mkfs: "),
+        (
+            "filesystems/new.yml",
+            {**BCACHEFS, "mkfz": 1},
+            "filesystems/new.yml: .*unknown key 'mkfz'; allowed:",
+        ),
+        ("filesystems/new.yml", ["ext4"], "filesystems/new.yml: a list; allowed: a mapping"),
+        ("filesystems/new.yml", {**BCACHEFS, "packages": ["A b"]}, "filesystems/new.yml: packages.0: 'A b'"),
+    ],
+)
+def test_a_mistake_in_a_new_file_system_is_one_line(
+    lab_files: LabFiles, path: str, text: Any, message: str
+) -> None:
+    add(lab_files, path, text)
+    with pytest.raises(UserError, match=message) as caught:
+        filesystems.load(lab_files.load())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_system_is_declared_once(lab_files: LabFiles) -> None:
+    add(lab_files, "filesystems/new.yml", BCACHEFS)
+    add(lab_files, "filesystems.yml", {"new": BCACHEFS})
+    with pytest.raises(UserError, match=r"filesystems.yml: new: is defined twice"):
+        filesystems.load(lab_files.load())
