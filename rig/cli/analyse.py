@@ -5,13 +5,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
+import typer
 
 from joulerig.analysis import results
 from joulerig.analysis.runs import cluster, recompute
 from joulerig.analysis.tables import runs_and_cells
+from joulerig.rig.cli.options import out
 from joulerig.rig.common.errors import UserError
+
+
+def analyse(
+    campaigns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CAMPAIGN]...", help="Campaign ids or results folders; the newest by default."
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="A Dask scheduler, tcp://HOST:PORT; else this machine alone.")
+    ] = None,
+) -> None:
+    """Work out the joules of runs anew from their power points and waveforms, beside the journal's."""
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.common import paths
+
+    folders = [journal.find(paths.results(), campaign) for campaign in campaigns or [None]]
+    for path, frame in of_folders(folders, dask):
+        for line in [*text(frame), paths.short(path)]:
+            out.print(line, markup=False, soft_wrap=True)
 
 
 def of_folders(folders: Sequence[Path], dask: str | None) -> list[tuple[Path, pl.DataFrame]]:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changed between two campaigns, for a person's terminal and, as JSON, for a program."""
+"""`rig compare`: what changed between two campaigns, for a person's terminal and, as JSON, for a program."""
 
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -15,6 +17,23 @@ from joulerig.analysis.compare import campaigns
 from joulerig.analysis.compare.campaigns import Change
 from joulerig.analysis.report.text import flat, number, percent, probability, several
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.rig.cli.options import JsonOption, out
+
+
+def compare(
+    before: Annotated[str, typer.Argument(help="Campaign id.")],
+    after: Annotated[str, typer.Argument(help="Campaign id.")],
+    print_json: JsonOption = False,
+) -> None:
+    """Show what changed from one campaign to another, and whether it is more than chance."""
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.common import paths
+
+    folders = [journal.find(paths.results(), campaign) for campaign in (before, after)]
+    if print_json:
+        print(json.dumps(as_json(*folders), indent=1))
+        return
+    out.print(text(*folders, out.width), markup=False, soft_wrap=True)
 
 
 def as_json(before: Path, after: Path) -> dict[str, Any]:

@@ -4,25 +4,23 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from joulerig.analysis.results.influx import Client, InfluxError, quote_string
 from joulerig.rig.campaign import drive_record
+from joulerig.rig.cli.options import out
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.lab.virtual import TruthSource
 
 app = typer.Typer(no_args_is_help=True, help="Drives: what there is, and how they are.")
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 # A twin counts bytes and seconds; hosts tell in these units and names (docs/reference/influxdb.md).
 COLUMNS = (

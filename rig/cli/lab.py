@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from joulerig.rig.cli.options import out
 from joulerig.rig.common.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="The virtual lab: test hosts in QEMU, twins, power taps.")
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 @app.command("up")

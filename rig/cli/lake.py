@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from joulerig.rig.cli.options import out
 from joulerig.rig.common.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Results of many campaigns as Parquet files, asked in SQL.")
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 LakeOption = Annotated[
     Path | None, typer.Option("--lake", help="Folder of the lake; results/lake by default.")

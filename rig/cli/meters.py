@@ -13,17 +13,15 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from joulerig.rig.cli.options import JsonOption, out
 from joulerig.rig.common.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Meters: what there is, what they read, how well they read it.")
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MeterArgument = Annotated[str, typer.Argument(metavar="METER", help="A meter of the inventory.")]
 UNITS = {"volts": "V", "amps": "A", "watts": "W"}
 

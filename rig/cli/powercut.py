@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from joulerig.analysis.powercut import folder as folders
 from joulerig.analysis.powercut import tables
+from joulerig.rig.cli.options import JsonOption, out
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, help="Power cuts: whether a drive keeps its word.")
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 SHOWN_VIOLATIONS = 10
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("drive")

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's results for a person's terminal and, as JSON, for a program."""
+"""`rig results`: a campaign's results for a person's terminal and, as JSON, for a program."""
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -22,6 +24,28 @@ from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.runs import idle_baseline, loss_ledger
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.cli.options import CampaignArgument, JsonOption, out
+
+
+def show(
+    campaign: CampaignArgument = None,
+    print_json: JsonOption = False,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Show what each rail draws when the drive is idle.")
+    ] = False,
+) -> None:
+    """Show a campaign's runs and its AI."""
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.common import paths
+
+    folder = journal.find(paths.results(), campaign)
+    if print_json:
+        print(json.dumps(as_json(folder), indent=1))
+        return
+    if baseline:
+        out.print(baseline_text(folder, out.width), markup=False)
+        return
+    out.print(ai_table_text(folder, out.width), markup=False)
 
 
 def not_ok(journal: Journal) -> list[dict[str, Any]]:

@@ -10,21 +10,19 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from joulerig.rig import workloads
+from joulerig.rig.cli.options import JsonOption, out
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import definitions, model
 from joulerig.rig.workloads import place
 from joulerig.rig.workloads.engines import Workload
 
 app = typer.Typer(no_args_is_help=True, help="Workloads by name: list them, show one, try one on a folder.")
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="Its name; 'rig workloads list'.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _named(name: str) -> Workload:

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the sub-commands share: the terminal, common options, the lab."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from joulerig.rig.lab.model import Lab
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+CampaignArgument = Annotated[
+    str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id; the newest by default.")
+]
+ShortOption = Annotated[bool, typer.Option("--short", help="The campaign's short form.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def load_lab() -> Lab:
+    """Return the lab that the inventory describes. Raises UserError."""
+    from joulerig.rig.lab import model
+
+    return model.load()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig report`, `rig export`: write a campaign's lab report, its tables, its bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from joulerig.rig.cli.options import CampaignArgument, out
+from joulerig.rig.common.errors import UserError
+
+
+def report(
+    campaign: CampaignArgument = None,
+    format: Annotated[str, typer.Option(help="html, pdf or both, with a comma between.")] = "html,pdf",
+) -> None:
+    """Write a campaign's lab report."""
+    from joulerig.analysis import report as reports
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.common import paths
+
+    formats = format.split(",")
+    if unknown := sorted(set(formats) - {"html", "pdf"}):
+        raise UserError(f"--format: {unknown[0]!r} is unknown; allowed: html, pdf")
+    for path in reports.write(journal.find(paths.results(), campaign), formats):
+        out.print(paths.short(path))
+
+
+def export(
+    campaign: CampaignArgument = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder; the campaign's own export/ by default.")
+    ] = None,
+    format: Annotated[str, typer.Option(help="csv, parquet or both, with a comma between.")] = "csv,parquet",
+    bundle: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.zip", help="Write one zip that `rig verify` can check, instead."),
+    ] = None,
+) -> None:
+    """Write a campaign's tables and series, with what each column means; or all of it as a bundle."""
+    from joulerig.analysis import export as exports
+    from joulerig.analysis import results
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.cli import bundle as bundles
+    from joulerig.rig.common import paths
+
+    folder = journal.find(paths.results(), campaign)
+    formats = format.split(",")
+    if unknown := sorted(set(formats) - set(exports.FORMATS)):
+        raise UserError(f"--format: {unknown[0]!r} is unknown; allowed: {', '.join(exports.FORMATS)}")
+    if bundle is not None and output is not None:
+        raise UserError("--bundle: not together with --output; a bundle is one file")
+    try:
+        if bundle is not None:
+            written = bundles.write(folder, bundle)
+            out.print(
+                f"{paths.short(written.path)}: {written.files} files, {written.bytes} bytes", soft_wrap=True
+            )
+            out.print(f"sha256 {written.sha256}", soft_wrap=True)
+            return
+        for path in exports.write(results.load(folder), output or folder / "export", formats):
+            out.print(paths.short(path), soft_wrap=True)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename or bundle or output}: cannot be written: {error.strerror}"
+        ) from None

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig plan`, `rig run`: show what a campaign would do, and do it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from joulerig.rig.cli.options import ShortOption, load_lab, out
+from joulerig.rig.common.errors import UserError
+
+
+def plan(playbook: Path, short: ShortOption = False) -> None:
+    """Show what a campaign would do, without touching anything."""
+    from joulerig.rig.campaign import definition as campaigns
+    from joulerig.rig.campaign import factors
+    from joulerig.rig.campaign import playbook as playbooks
+    from joulerig.rig.common import paths
+
+    described = load_lab()
+    campaign = campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
+    runs = campaigns.plan(campaign, described)
+    cost = campaigns.cost(campaign, described, runs)
+    out.print(f"[bold]{campaign.name}[/]: {escape(campaign.question)}")
+    further = [key for key in runs[0].levels if key not in factors.FACTORS[:4]]
+    table = Table("#", "block", "host", "drive", "file system", "scheduler", "workload", *further, "")
+    for number, run in enumerate(runs, start=1):
+        table.add_row(
+            str(number), str(run.block), run.host, run.drive, *run.levels.values(), escape(run.not_run)
+        )
+    out.print(table)
+    out.print(
+        f"runs: {cost.runs} to do, {cost.not_run} excluded; blocks of {len(runs) // campaign.replicates},"
+        f" order {campaign.order}, seed {campaign.seed}"
+    )
+    out.print(
+        f"time: about {cost.hours:.2f} h (phases and {campaigns.OVERHEAD_SECONDS:.0f} s a run for the rest)"
+    )
+    if asked := campaign.precondition:
+        out.print(
+            f"precondition: {asked.purge}, filled {asked.fill} times, at most {asked.max_rounds} rounds of"
+            f" {asked.round_seconds} s {escape(asked.job)}; done at most {cost.preconditions} times,"
+            f" which is at most {cost.precondition_hours:.2f} h of the time"
+        )
+    out.print(
+        f"written: at most {cost.terabytes_written:.3f} TB;"
+        f" energy of the drives: at most {cost.kilowatt_hours:.4f} kWh"
+    )
+    out.print("[bold]these drives will be wiped:[/]")
+    for host, drive, serial in cost.wiped:
+        out.print(f"  {host}  {drive}  serial {serial}")
+
+
+def run(
+    playbook: Path,
+    resume: Annotated[str | None, typer.Option(help="Take up this campaign where it was left.")] = None,
+    short: ShortOption = False,
+) -> None:
+    """Launch a campaign from its playbook and follow it; plain ansible-playbook does the same."""
+    from joulerig.rig.campaign import definition as campaigns
+    from joulerig.rig.campaign import playbook as playbooks
+    from joulerig.rig.cli import results
+    from joulerig.rig.common import paths
+    from joulerig.rig.controller import services as controller
+
+    described = load_lab()
+    campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
+    controller.check(described)
+    out.print(f"dashboard: {controller.dashboard_url()}")
+    try:
+        code, folder = playbooks.campaign(playbook, described.inventory, resume, out, short=short)
+    except playbooks.Interrupted as end:
+        again = f"; 'rig run {playbook} --resume {end.campaign}' takes it up again" if end.campaign else ""
+        print(f"rig: interrupted{again}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    log = paths.var() / "log" / "campaign.log"
+    if folder is None:
+        raise UserError(f"{paths.short(playbook)}: {playbooks.failure(log)}")
+    out.print(results.ai_table_text(folder, out.width), markup=False)
+    if code:
+        raise UserError(f"{playbooks.failure(log)} ({paths.short(log)})")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig up`, `rig down`, `rig status`: the controller's services and the virtual lab."""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+from rich.markup import escape
+
+from joulerig.rig.cli.options import JsonOption, load_lab, out
+from joulerig.rig.common.errors import UserError
+
+
+def up() -> None:
+    """Start the virtual lab if the inventory has one, InfluxDB, powerd and the dashboard; provision."""
+    from joulerig.rig.campaign import playbook
+    from joulerig.rig.common import paths
+    from joulerig.rig.controller import services as controller
+    from joulerig.rig.lab import virtual
+    from joulerig.rig.lab.meters import calibration
+
+    described = load_lab()
+    if described.virtual:
+        virtual.up(described, out.print)
+    controller.start(described)
+    out.print("InfluxDB, powerd and the dashboard are up")
+    for line in calibration.warnings(described, datetime.datetime.now(datetime.UTC).date()):
+        out.print(escape(line))
+    out.print("provisioning the test hosts")
+    log = paths.var() / "log" / "provision.log"
+    if playbook.ansible(paths.ROOT / "playbooks" / "provision.yml", described.inventory, log=log):
+        raise UserError(f"provisioning failed: {playbook.failure(log)} ({paths.short(log)})")
+    out.print(f"ready; dashboard: {controller.dashboard_url()}")
+
+
+def down() -> None:
+    """Stop everything that `rig up` started, and nothing else."""
+    from joulerig.rig.common import supervisor
+    from joulerig.rig.controller import services as controller
+    from joulerig.rig.lab import virtual
+
+    virtual_lab_runs = bool(supervisor.states().keys() - set(controller.PROCESSES))
+    stopped = (virtual.down() if virtual_lab_runs else []) + supervisor.stop(lambda name: True)
+    out.print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
+
+
+def status(as_json: JsonOption = False) -> None:
+    """Show what runs: services, meters, the newest campaign."""
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.common import paths, supervisor
+    from joulerig.rig.controller import services as controller
+
+    states = supervisor.states()
+    try:
+        meters = controller.powerd_status()["meters"]
+    except UserError:
+        meters = []
+    campaign = None
+    try:
+        opened = journal.Journal(journal.latest(paths.results()))
+        campaign = {
+            "id": opened.campaign["id"],
+            "finished": opened.campaign["finished_ns"] is not None,
+            "runs": opened.counts(),
+        }
+        campaign["current"] = [r["cell"] for r in opened.runs() if r["status"] == "running"]
+    except UserError:
+        pass
+    if as_json:
+        print(json.dumps({"processes": states, "meters": meters, "campaign": campaign}, indent=1))
+        return
+    for name, state in states.items():
+        out.print(f"{name:32} {state.lower()}")
+    for meter in meters:
+        lost = 100 * meter["lost"] / meter["expected"] if meter["expected"] else 0.0
+        out.print(
+            f"meter {meter['name']:26} {meter['state']}, {meter['samples']} samples, {lost:.3f} % lost,"
+            f" {meter['gap_seconds']:.3f} s of gaps"
+        )
+    if campaign:
+        counts = ", ".join(f"{count} {name}" for name, count in campaign["runs"].items())
+        out.print(
+            f"campaign {campaign['id']}: {counts}"
+            + (f"; now {', '.join(campaign['current'])}" if campaign["current"] else "")
+        )
+    if not states:
+        out.print("nothing is running; 'rig up' starts everything")
+    elif "dashboard" in states:
+        out.print(f"dashboard: {controller.dashboard_url()}")
