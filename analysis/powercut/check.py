@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from joulerig.analysis.powercut import names, sectors
-from joulerig.analysis.powercut import witness_log as ledgers
+from joulerig.analysis.powercut import names, sectors, witness_log
 from joulerig.analysis.powercut.names import NameFate
 from joulerig.analysis.powercut.sectors import UNHARMED, Fate, Standing
 from joulerig.analysis.powercut.survey import Survey
-from joulerig.analysis.powercut.witness_log import Ledger
+from joulerig.analysis.powercut.witness_log import WitnessLog
 
 DRIVE = ""  # the target that has no name
 OLDER = (Fate.LOST, Fate.TORN, Fate.STALE)  # what a cache that was not flushed can do to a write
@@ -69,7 +68,7 @@ class CutFindings:
 
 
 def check(
-    ledger: Ledger,
+    log: WitnessLog,
     found: Survey,
     before: Survey,
     *,
@@ -80,21 +79,21 @@ def check(
 
     Parameters
     ----------
-    ledger : Ledger
+    log : WitnessLog
         Of the witness.
     found, before : Survey
-        What is there after the cut, and what was before the first write of this ledger.
+        What is there after the cut, and what was before the first write of this log.
     atomic_rename : bool
         Whether the file system promises that a rename is done or not done, never half.
     fsync_flushes : bool
         Whether the file system has the drive flush its volatile cache at every fsync. Where it does not, what
         is lost of it is counted in `beyond` as `NOT_FLUSHED`.
     """
-    promised = ledgers.promises(ledger)
-    targets = {o.target for o in ledger.operations if o.is_write} - {names.NEXT, names.CURRENT}
+    promised = witness_log.promises(log)
+    targets = {o.target for o in log.operations if o.is_write} - {names.NEXT, names.CURRENT}
     if DRIVE in found:
         targets.add(DRIVE)
-    fates = {t: sectors.judge(ledger, t, found.get(t), before.get(t), promised) for t in sorted(targets)}
+    fates = {t: sectors.judge(log, t, found.get(t), before.get(t), promised) for t in sorted(targets)}
     counts = {standing: Counter[str]() for standing in Standing}
     violations: list[Violation] = []
     beyond: Counter[str] = Counter()
@@ -112,7 +111,7 @@ def check(
         if judged.changed_at_rest:
             changed = judged.changed_at_rest
             violations.append(Violation("changed at rest", target, 0, changed[0], 0, len(changed), 0))
-    for finding in names.judge(ledger, found):
+    for finding in names.judge(log, found):
         if finding.fate is NameFate.RENAME_LOST and not fsync_flushes:
             beyond[NOT_FLUSHED] += 1
         elif finding.fate in names.BROKEN and (atomic_rename or finding.fate is not NameFate.BOTH):
@@ -122,12 +121,12 @@ def check(
         elif finding.fate is not NameFate.KEPT:
             beyond[finding.fate] += 1
     return CutFindings(
-        phase=ledgers.phase(ledger),
+        phase=witness_log.phase(log),
         violations=violations,
         promised=dict(counts[Standing.PROMISED]),
         acknowledged=dict(counts[Standing.ACKNOWLEDGED]),
         in_flight=dict(counts[Standing.IN_FLIGHT]),
-        flushes=len(ledger.acknowledged("flush", "flush-names", "durable-write")),
+        flushes=len(log.acknowledged("flush", "flush-names", "durable-write")),
         reordered=reordered,
         unreported_sectors=sum(judged.unreported_sectors for judged in fates.values()),
         beyond=dict(beyond),

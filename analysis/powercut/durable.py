@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Durable writes of a ledger, and the interval whose energy paid for them."""
+"""Durable writes of a log, and the interval whose energy paid for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from joulerig.analysis.powercut.witness_log import Ledger, promises
+from joulerig.analysis.powercut.witness_log import WitnessLog, promises
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class DurableWrites:
         return joules / self.writes if joules is not None and self.writes else None
 
 
-def of_ledger(ledger: Ledger) -> DurableWrites:
-    """What a ledger promised, and over which time."""
-    by = promises(ledger)
-    writes = {o.sequence: o for o in ledger.operations if o.sequence in by}
+def durable_writes(log: WitnessLog) -> DurableWrites:
+    """What a log promised, and over which time."""
+    by = promises(log)
+    writes = {o.sequence: o for o in log.operations if o.sequence in by}
     instants = sorted({promise.acknowledged_utc_ns or 0 for promise in by.values()})
     if len(instants) < 2:
         return DurableWrites(0, 0, 0, 0)

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.powercut import survey, verdict
-from joulerig.analysis.powercut import witness_log as ledger
+from joulerig.analysis.powercut import survey, verdict, witness_log
 from joulerig.analysis.powercut.check import DRIVE, CutFindings, check
-from joulerig.analysis.powercut.durable import DurableWrites, of_ledger
-from joulerig.analysis.powercut.witness_log import Ledger
+from joulerig.analysis.powercut.durable import DurableWrites, durable_writes
+from joulerig.analysis.powercut.witness_log import WitnessLog
 from joulerig.analysis.results.campaign import ResultsError
 
 MANIFEST = "powercut.json"
@@ -41,11 +40,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class Cut:
-    """One cut: `record` is what the rig knew of it (`cut.json`), the rest follows from ledger and survey."""
+    """One cut: `record` is what the rig knew of it (`cut.json`), the rest follows from log and survey."""
 
     number: int
     record: Mapping[str, Any]
-    ledger: Ledger
+    log: WitnessLog
     findings: CutFindings
     durable: DurableWrites
 
@@ -62,13 +61,13 @@ class Campaign:
     def verdicts(self) -> dict[str, verdict.Verdict]:
         """The verdict on each subject, by its name."""
         return {
-            subject.name: verdict.of_cuts(str(subject), (cut.findings for cut in self.cuts[subject.name]))
+            subject.name: verdict.from_cuts(str(subject), (cut.findings for cut in self.cuts[subject.name]))
             for subject in self.subjects
         }
 
 
 def load(folder: Path) -> Campaign:
-    """A campaign, checked from its ledgers and surveys. Raises PowerCutError."""
+    """A campaign, checked from its logs and surveys. Raises PowerCutError."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         subjects = [Subject(**entry) for entry in manifest["subjects"]]
@@ -98,8 +97,10 @@ def _cuts(place: Path, subject: Subject) -> tuple[list[Cut], list[str]]:
         try:
             after = survey.parse(after_file.read_text())
             if number:
-                cuts.append(_cut(number, record, ledger.read(one / "ledger.jsonl"), after, before, subject))
-        except (OSError, ledger.LedgerError, survey.SurveyError) as error:
+                cuts.append(
+                    _cut(number, record, witness_log.read(one / "ledger.jsonl"), after, before, subject)
+                )
+        except (OSError, witness_log.WitnessLogError, survey.SurveyError) as error:
             raise PowerCutError(f"{one}: {error}") from None
         # On a file system each cut has a folder of its own, in which there was nothing before.
         before = {} if subject.filesystem else after
@@ -109,7 +110,7 @@ def _cuts(place: Path, subject: Subject) -> tuple[list[Cut], list[str]]:
 def _cut(
     number: int,
     record: Mapping[str, Any],
-    told: Ledger,
+    told: WitnessLog,
     after: survey.Survey,
     before: survey.Survey,
     subject: Subject,
@@ -125,4 +126,4 @@ def _cut(
         # Where the drive's cache is safe it does not matter that nobody flushed it.
         fsync_flushes=subject.fsync_flushes or subject.plp,
     )
-    return Cut(number, record, told, findings, of_ledger(told))
+    return Cut(number, record, told, findings, durable_writes(told))

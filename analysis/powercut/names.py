@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from joulerig.analysis.powercut.survey import SECTOR_BYTES, Survey, Surveyed
-from joulerig.analysis.powercut.witness_log import Ledger, Operation, named
+from joulerig.analysis.powercut.witness_log import Operation, WitnessLog, named
 
 NEXT, CURRENT = "next", "current"
 IN_PLACE = ("overwrite", "append", "dsync", "unflushed")
@@ -44,17 +44,17 @@ class NameFinding:
     promised_by: int | None
 
 
-def judge(ledger: Ledger, found: Survey) -> list[NameFinding]:
+def judge(log: WitnessLog, found: Survey) -> list[NameFinding]:
     """One finding for each name that the writer made."""
-    promised = named(ledger)
+    promised = named(log)
     findings = []
     for target in IN_PLACE:
-        created = [o for o in ledger.operations if o.operation == "create" and o.target == target]
+        created = [o for o in log.operations if o.operation == "create" and o.target == target]
         if created:
             findings.append(_in_place(created[0], found.get(target), promised))
-    renames = [o for o in ledger.operations if o.operation == "rename"]
+    renames = [o for o in log.operations if o.operation == "rename"]
     if renames:
-        findings.append(_replaced(ledger, renames, found))
+        findings.append(_replaced(log, renames, found))
     return findings
 
 
@@ -67,8 +67,8 @@ def _in_place(created: Operation, there: Surveyed | None, promised: Mapping[str,
     return NameFinding(created.target, fate, created.sequence, by.sequence if by else None)
 
 
-def _replaced(ledger: Ledger, renames: list[Operation], found: Survey) -> NameFinding:
-    flushes = ledger.acknowledged("flush-names")
+def _replaced(log: WitnessLog, renames: list[Operation], found: Survey) -> NameFinding:
+    flushes = log.acknowledged("flush-names")
     promise: tuple[Operation, Operation] | None = None
     for rename in renames:
         by = next(
@@ -90,27 +90,27 @@ def _replaced(ledger: Ledger, renames: list[Operation], found: Survey) -> NameFi
         return finding(NameFate.UNPROMISED_MISSING if following else NameFate.NEITHER)
     if current.error:
         return finding(NameFate.UNREADABLE)
-    version = whole_version(ledger, current)
+    version = whole_version(log, current)
     if version is None or version not in {rename.version for rename in renames}:
         return finding(NameFate.MIXED)
     if promise and version < promise[0].version:
         return finding(NameFate.RENAME_LOST)
-    if following is not None and whole_version(ledger, following) == version:
+    if following is not None and whole_version(log, following) == version:
         return finding(NameFate.BOTH)
     return finding(NameFate.KEPT)
 
 
-def whole_version(ledger: Ledger, file: Surveyed) -> int | None:
+def whole_version(log: WitnessLog, file: Surveyed) -> int | None:
     """Sequence number of the one write that a file's content is, whole; None: it is not."""
     if not file.sectors or file.sectors[0].state != "record":
         return None
     version = file.sectors[0].sequence
-    write = next((o for o in ledger.operations if o.sequence == version and o.is_write), None)
+    write = next((o for o in log.operations if o.sequence == version and o.is_write), None)
     if write is None or file.bytes != write.bytes:
         return None
     for number, sector in enumerate(file.sectors):
         here = (sector.state, sector.generation, sector.sequence, sector.index)
-        if here != ("record", ledger.generation, version, number):
+        if here != ("record", log.generation, version, number):
             return None
     assert write.bytes == len(file.sectors) * SECTOR_BYTES
     return version

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from joulerig.analysis.powercut.survey import ABSENT, SECTOR_BYTES, ZERO, Sector, Surveyed
-from joulerig.analysis.powercut.witness_log import Ledger, Operation
+from joulerig.analysis.powercut.witness_log import Operation, WitnessLog
 
 
 class Fate(StrEnum):
@@ -61,7 +61,7 @@ class WriteFate:
 class TargetFates:
     """`changed_at_rest`: offsets of sectors that no write touched and that are not as before.
 
-    `unreported_sectors` hold a write whose issue never reached the ledger: it was on its way to the witness
+    `unreported_sectors` hold a write whose issue never reached the log: it was on its way to the witness
     when the host died, so the write was in flight.
     """
 
@@ -74,7 +74,7 @@ OLD, UNKNOWN = 0, -1  # instead of a sequence number: what was before; nothing t
 
 
 def judge(
-    ledger: Ledger,
+    log: WitnessLog,
     target: str,
     found: Surveyed | None,
     before: Surveyed | None,
@@ -87,24 +87,24 @@ def judge(
     found, before : Surveyed or None
         What is there now, and what was before the first of these writes; None: it is not there.
     promised : mapping
-        Of `ledger.promises`.
+        Of `witness_log.promises`.
     """
     found, before = found or Surveyed(0), before or Surveyed(0)
-    writes = [o for o in ledger.operations if o.is_write and o.target == target]
+    writes = [o for o in log.operations if o.is_write and o.target == target]
     by_sector: dict[int, list[Operation]] = defaultdict(list)
     for write in writes:
         for sector in _sectors_of(write):
             by_sector[sector].append(write)
-    known = {o.sequence for o in ledger.operations}
+    known = {o.sequence for o in log.operations}
     shows: dict[int, int] = {}
     changed, unreported = [], 0
     for sector in sorted({*by_sector, *range(max(len(found.sectors), len(before.sectors)))}):
         cell, was = found.at(sector), before.at(sector)
-        if cell.state == "record" and cell.generation == ledger.generation and cell.sequence not in known:
+        if cell.state == "record" and cell.generation == log.generation and cell.sequence not in known:
             unreported += 1
             shows[sector] = cell.sequence
         elif sector in by_sector:
-            shows[sector] = _shown(sector, cell, was, by_sector[sector], ledger.generation)
+            shows[sector] = _shown(sector, cell, was, by_sector[sector], log.generation)
         elif cell != was:
             changed.append(sector * SECTOR_BYTES)
     survivors = [w for w in writes if any(shows[s] == w.sequence for s in _sectors_of(w))]

@@ -38,7 +38,7 @@ class Verdict:
     statement: str
 
 
-def of_cuts(subject: str, findings: Iterable[CutFindings]) -> Verdict:
+def from_cuts(subject: str, findings: Iterable[CutFindings]) -> Verdict:
     """The verdict on `subject` from the findings of its cuts."""
     everything = list(findings)
     cuts = [f for f in everything if f.checkable or f.violations]

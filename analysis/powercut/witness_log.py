@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness's ledger of one power cut: what was asked, what was acknowledged, and so what was promised."""
+"""The witness's log of one power cut: what was asked, what was acknowledged, and so what was promised."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ WRITES = ("write", "durable-write")
 OPERATIONS = (*WRITES, "flush", "create", "rename", "flush-names")
 
 
-class LedgerError(Exception):
-    """A ledger that cannot be one: its text is one line."""
+class WitnessLogError(Exception):
+    """A log that cannot be one: its text is one line."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the writer. `issued` and `acknowledged` are positions in the ledger.
+    """One operation of the writer. `issued` and `acknowledged` are positions in the log.
 
     `target` is a file, or empty for a drive. `version`: of a rename, the sequence number of the content that
     it moves from `source`. What was not acknowledged, because of the cut, was in flight or failed: that is
@@ -46,7 +46,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class WitnessLog:
     """`begin` and `cut` are the witness's own lines; `operations` are in the order they were issued."""
 
     begin: Mapping[str, Any]
@@ -61,8 +61,8 @@ class Ledger:
         return [o for o in self.operations if o.acknowledged is not None and o.operation in kinds]
 
 
-def read(path: Path) -> Ledger:
-    """A ledger from its file. Raises LedgerError.
+def read(path: Path) -> WitnessLog:
+    """A log from its file. Raises WitnessLogError.
 
     A last line without its end is one that the witness was writing when it died: nothing hangs on it, since
     it acknowledges a line only after it is on disk.
@@ -71,13 +71,13 @@ def read(path: Path) -> Ledger:
     whole = text[: text.rfind("\n") + 1]
     try:
         lines = [json.loads(line) for line in whole.splitlines()]
-        return of_lines(lines)
-    except (LedgerError, ValueError, KeyError, TypeError) as error:
-        raise LedgerError(f"{path}: {type(error).__name__}: {error}") from None
+        return log_from_lines(lines)
+    except (WitnessLogError, ValueError, KeyError, TypeError) as error:
+        raise WitnessLogError(f"{path}: {type(error).__name__}: {error}") from None
 
 
-def of_lines(lines: Iterable[Mapping[str, Any]]) -> Ledger:
-    """A ledger from its lines. Raises LedgerError, KeyError."""
+def log_from_lines(lines: Iterable[Mapping[str, Any]]) -> WitnessLog:
+    """A log from its lines. Raises WitnessLogError, KeyError."""
     begin: Mapping[str, Any] | None = None
     cut: Mapping[str, Any] | None = None
     operations: dict[int, Operation] = {}
@@ -92,7 +92,7 @@ def of_lines(lines: Iterable[Mapping[str, Any]]) -> Ledger:
             case "acknowledged":
                 before = operations.get(line["sequence"])
                 if before is None or before.acknowledged is not None:
-                    raise LedgerError(f"line {position + 1}: {line['sequence']} was not waiting for this")
+                    raise WitnessLogError(f"line {position + 1}: {line['sequence']} was not waiting for this")
                 operations[line["sequence"]] = replace(
                     before,
                     acknowledged=position,
@@ -102,17 +102,17 @@ def of_lines(lines: Iterable[Mapping[str, Any]]) -> Ledger:
             case "failed" | "restored" | "end":
                 pass
             case other:
-                raise LedgerError(f"line {position + 1}: event {other!r} is unknown")
+                raise WitnessLogError(f"line {position + 1}: event {other!r} is unknown")
     if begin is None:
-        raise LedgerError("no line tells which campaign and cut this is of")
-    return Ledger(begin, tuple(sorted(operations.values(), key=lambda o: o.issued)), cut)
+        raise WitnessLogError("no line tells which campaign and cut this is of")
+    return WitnessLog(begin, tuple(sorted(operations.values(), key=lambda o: o.issued)), cut)
 
 
 def _issued(position: int, line: Mapping[str, Any], known: Mapping[int, Operation]) -> Operation:
     if line["sequence"] in known:
-        raise LedgerError(f"line {position + 1}: sequence {line['sequence']} is there twice")
+        raise WitnessLogError(f"line {position + 1}: sequence {line['sequence']} is there twice")
     if line["operation"] not in OPERATIONS:
-        raise LedgerError(f"line {position + 1}: operation {line['operation']!r} is unknown")
+        raise WitnessLogError(f"line {position + 1}: operation {line['operation']!r} is unknown")
     return Operation(
         sequence=line["sequence"],
         operation=line["operation"],
@@ -127,11 +127,11 @@ def _issued(position: int, line: Mapping[str, Any], known: Mapping[int, Operatio
     )
 
 
-def named(ledger: Ledger) -> dict[str, Operation]:
+def named(log: WitnessLog) -> dict[str, Operation]:
     """The flush of the folder that promised each file's name. A drive, whose name is empty, needs none."""
     found: dict[str, Operation] = {}
-    flushes = ledger.acknowledged("flush-names")
-    for create in ledger.acknowledged("create"):
+    flushes = log.acknowledged("flush-names")
+    for create in log.acknowledged("create"):
         for flush in flushes:
             if flush.issued > create.acknowledged:
                 found.setdefault(create.target, flush)
@@ -139,7 +139,7 @@ def named(ledger: Ledger) -> dict[str, Operation]:
     return found
 
 
-def promises(ledger: Ledger) -> dict[int, Operation]:
+def promises(log: WitnessLog) -> dict[int, Operation]:
     """By sequence number of each write that was promised to be durable: the operation that promised it.
 
     A write is promised by its own acknowledgement where it asked for durability (FUA, O_DSYNC); else by the
@@ -147,10 +147,10 @@ def promises(ledger: Ledger) -> dict[int, Operation]:
     the target is a file, its name has to have been promised too, by a flush of its folder: what is promised
     in a file that may not be there is not promised. So the later of the two is what promised it.
     """
-    names = named(ledger)
+    names = named(log)
     found: dict[int, Operation] = {}
-    flushes = ledger.acknowledged("flush")
-    for write in ledger.acknowledged(*WRITES):
+    flushes = log.acknowledged("flush")
+    for write in log.acknowledged(*WRITES):
         by = write if write.operation == "durable-write" else None
         if by is None:
             covering = (f for f in flushes if f.target == write.target and f.issued > write.acknowledged)
@@ -165,17 +165,17 @@ def promises(ledger: Ledger) -> dict[int, Operation]:
     return found
 
 
-def phase(ledger: Ledger) -> str:
-    """What the writer was doing when the power went, as the ledger has it.
+def phase(log: WitnessLog) -> str:
+    """What the writer was doing when the power went, as the log has it.
 
     `flush` or `write`: one was in flight; `between`: none was, and something acknowledged was not promised;
     `idle`: all that was acknowledged was promised.
     """
-    in_flight = {o.operation for o in ledger.operations if o.acknowledged is None}
+    in_flight = {o.operation for o in log.operations if o.acknowledged is None}
     if in_flight & {"flush", "flush-names"}:
         return "flush"
     if in_flight:
         return "write"
-    promised = promises(ledger)
-    volatile = any(w.sequence not in promised for w in ledger.acknowledged("write"))
+    promised = promises(log)
+    volatile = any(w.sequence not in promised for w in log.acknowledged("write"))
     return "between" if volatile else "idle"

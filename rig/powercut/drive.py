@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.powercut import witness_log as ledgers
-from joulerig.analysis.powercut.durable import of_ledger
+from joulerig.analysis.powercut import witness_log
+from joulerig.analysis.powercut.durable import durable_writes
 from joulerig.analysis.powercut.folder import Subject
 from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
@@ -21,7 +21,7 @@ from joulerig.rig.lab.virtual import CuttableDrive
 from joulerig.rig.powercut import writer
 from joulerig.rig.powercut.moment import PHASES, Moment
 from joulerig.rig.powercut.record import Record
-from joulerig.rig.powercut.witness import Ledger, Witness
+from joulerig.rig.powercut.witness import Witness, WitnessLog
 
 REGION_BYTES = 2 << 20
 DRIVE_BYTES = 64 << 20
@@ -72,15 +72,15 @@ def _cut(
         truth["cut"] = twin.power_off()
         return {"means": "power off of the twin"}
 
-    ledger = Ledger(place / "ledger.jsonl")
-    ledger.write({"event": "begin", "campaign": record.campaign, "generation": number, "seed": seed})
+    log = WitnessLog(place / "ledger.jsonl")
+    log.write({"event": "begin", "campaign": record.campaign, "generation": number, "seed": seed})
     at = twin.nbd.with_name("witness")
     at.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(at))
         listener.listen(1)
         command = writer.write_command(record.campaign, number, seed, f"unix:{at}", twin.nbd, REGION_BYTES)
-        with Witness(listener, ledger, Moment(phase, random_), power_off) as witness:
+        with Witness(listener, log, Moment(phase, random_), power_off) as witness:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -98,12 +98,12 @@ def _cut(
                 process.kill()
                 process.communicate()
     twin.power_on()
-    ledger.write({"event": "restored"})
-    ledger.close()
+    log.write({"event": "restored"})
+    log.close()
     files.replace(
         place / "after.jsonl", writer.survey(record.campaign, twin.nbd, REGION_BYTES, READY_SECONDS)
     )
-    durable = of_ledger(ledgers.read(place / "ledger.jsonl"))
+    durable = durable_writes(witness_log.read(place / "ledger.jsonl"))
     if durable.writes:
         truth["between_promises"] = twin.history(durable.start_ns, durable.end_ns)["rails"]
     files.replace(place / "truth.json", json.dumps(truth, indent=1))

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joulerig.analysis.powercut import witness_log as ledgers
-from joulerig.analysis.powercut.durable import of_ledger
+from joulerig.analysis.powercut import witness_log
+from joulerig.analysis.powercut.durable import durable_writes
 from joulerig.analysis.powercut.folder import Subject
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.common import files
@@ -26,7 +26,7 @@ from joulerig.rig.powercut.moment import PHASES, Moment
 from joulerig.rig.powercut.plan import groups
 from joulerig.rig.powercut.power import Power
 from joulerig.rig.powercut.record import Record
-from joulerig.rig.powercut.witness import Ledger, Never, Witness
+from joulerig.rig.powercut.witness import Never, Witness, WitnessLog
 
 OPERATIONS = (60, 200)  # acknowledged ones before the cut: a file system lays out its files first
 ANY_SECONDS = (0.0, 5.0)
@@ -136,19 +136,19 @@ class _Cut:
             twin_states = {subject.name: self._twin_state(subject) for subject in self._group}
             time.sleep(self._record.definition["off_seconds"])
             self._power.on()
-            for _, _, ledger in witnesses.values():
-                ledger.write({"event": "restored"})
+            for _, _, log in witnesses.values():
+                log.write({"event": "restored"})
         self._host.await_return()
         for subject in self._group:
             self._take_up(subject, aimed, phase, held[subject.name], twin_states[subject.name])
 
     def _witnesses(
         self, undo: contextlib.ExitStack, aimed: Subject, moment: Moment
-    ) -> dict[str, tuple[str, Witness, Ledger]]:
-        """(where it listens, witness, ledger) of each subject."""
+    ) -> dict[str, tuple[str, Witness, WitnessLog]]:
+        """(where it listens, witness, log) of each subject."""
         spec = self._host.lab.hosts[self._host.name]
         address = self._host.lab.controller.clock_listen.rpartition(":")[0]
-        found: dict[str, tuple[str, Witness, Ledger]] = {}
+        found: dict[str, tuple[str, Witness, WitnessLog]] = {}
 
         def cut() -> dict[str, Any]:
             asked_ns = time.monotonic_ns()
@@ -161,17 +161,17 @@ class _Cut:
 
         for subject in self._group:
             place = self._record.cut(subject, self._number)
-            ledger = Ledger(place / "ledger.jsonl")
-            undo.callback(ledger.close)
-            ledger.write({"event": "begin", "campaign": self._record.campaign, "generation": self._number})
+            log = WitnessLog(place / "ledger.jsonl")
+            undo.callback(log.close)
+            log.write({"event": "begin", "campaign": self._record.campaign, "generation": self._number})
             listener = undo.enter_context(socket.create_server((address, 0)))
             trigger = moment if subject is aimed else Never()
-            witness = undo.enter_context(Witness(listener, ledger, trigger, cut))
+            witness = undo.enter_context(Witness(listener, log, trigger, cut))
             where = f"tcp:{spec.controller_address}:{listener.getsockname()[1]}"
-            found[subject.name] = (where, witness, ledger)
+            found[subject.name] = (where, witness, log)
         return found
 
-    def _start(self, subject: Subject, witness: tuple[str, Witness, Ledger]) -> str:
+    def _start(self, subject: Subject, witness: tuple[str, Witness, WitnessLog]) -> str:
         options = [*_options(self._record, self._number), "--seed", str(self._random.getrandbits(63))]
         return self._host.ask(subject, "write", options=options, witness=witness[0])["boot_id"]
 
@@ -202,7 +202,7 @@ class _Cut:
         if found["boot_id"] == self._boot_ids[subject.name]:
             raise UserError(f"{self._host.name}: cut {self._number}: the host was not restarted")
         files.replace(place / "after.jsonl", found["survey"])
-        durable = of_ledger(ledgers.read(place / "ledger.jsonl"))
+        durable = durable_writes(witness_log.read(place / "ledger.jsonl"))
         lab, name = self._host.lab, self._host.name
         record |= energy.of_interval(lab, name, subject.drive, durable, place / "power.csv")
         record["hold_up"] = energy.of_hold_up(lab, name, subject.drive, held, self._cut_ns)

@@ -25,7 +25,7 @@ class Moment:
     promised), `any` (a time on the clock, whatever the writer is doing then). None comes before something is
     promised, and none before `arm` where it is made with `armed=False`.
 
-    What the writer was really doing is for the ledger to tell: an operation may be done before the power
+    What the writer was really doing is in the witness log: an operation may be done before the power
     has gone.
     """
 

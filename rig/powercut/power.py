@@ -28,7 +28,7 @@ class Power:
         self._virtual = lab.hosts[host].virtual is not None
 
     def off(self) -> dict[str, Any]:
-        """Cut; gives what the ledger keeps of it."""
+        """Cut; gives what the witness log keeps of it."""
 
         def switch(drives: list[str]) -> dict[str, dict[str, int]]:
             return {drive: tap.switch_drive(self._lab, self._host, drive, False) for drive in drives}

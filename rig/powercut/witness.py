@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness: keeps a writer's acknowledgements in a ledger on the controller, and gives the word to cut.
+"""The witness: keeps a writer's acknowledgements in a log on the controller, and gives the word to cut.
 
-A line of the writer is answered only when it is on the controller's disk. So the ledger is behind what the
+A line of the writer is answered only when it is on the controller's disk. So the log is behind what the
 drive acknowledged, never ahead of it, whichever of the two machines dies.
 """
 
@@ -45,7 +45,7 @@ class Never:
         return None
 
 
-class Ledger:
+class WitnessLog:
     """An append-only file of lines, each with both clocks of the controller; on disk when `write` returns."""
 
     def __init__(self, path: Path) -> None:
@@ -82,11 +82,11 @@ class Witness:
     def __init__(
         self,
         listener: socket.socket,
-        ledger: Ledger,
+        log: WitnessLog,
         trigger: Trigger,
         cut: Callable[[], dict[str, Any]],
     ) -> None:
-        self._listener, self._ledger, self._trigger, self._cut = listener, ledger, trigger, cut
+        self._listener, self._log, self._trigger, self._cut = listener, log, trigger, cut
         self._connection: socket.socket | None = None
         self._chosen: Choice | None = None
         self._answering = threading.Lock()
@@ -116,7 +116,7 @@ class Witness:
 
     def was_cut(self, line: dict[str, Any]) -> None:
         """Keep that the power was cut: what the witness whose trigger chose the moment says to the others."""
-        self._ledger.write({"event": "cut", **line})
+        self._log.write({"event": "cut", **line})
         with self._answering:
             self._has_cut.set()
             if self._withheld:
@@ -161,7 +161,7 @@ class Witness:
 
     def _take(self, line: dict[str, Any]) -> None:
         answered = line["event"] in ANSWERED
-        self._ledger.write(line, durable=answered)
+        self._log.write(line, durable=answered)
         if self._chosen is None and (choice := self._trigger.saw(line)) is not None:
             self._chosen = choice
             at = time.monotonic() + choice.seconds

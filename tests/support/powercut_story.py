@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from joulerig.analysis.powercut import survey
-from joulerig.analysis.powercut import witness_log as ledger
+from joulerig.analysis.powercut import survey, witness_log
 from joulerig.analysis.powercut.check import CutFindings, check
 from joulerig.analysis.powercut.survey import SECTOR_BYTES, Sector, Surveyed
-from joulerig.analysis.powercut.witness_log import Ledger
+from joulerig.analysis.powercut.witness_log import WitnessLog
 
 GENERATION = 3
 
@@ -40,7 +39,7 @@ class Story:
         return sequence
 
     def skip(self) -> None:
-        """A number is given to an operation of which the ledger never hears."""
+        """A number is given to an operation of which the log never hears."""
         self._sequence += 1
 
     def write(self, first: int, sectors: int = 1, target: str = "") -> int:
@@ -62,8 +61,8 @@ class Story:
         return self.acknowledge(self.issue("rename", "current", version=version, **{"from": "next"}))
 
     @property
-    def ledger(self) -> Ledger:
-        return ledger.of_lines(self.lines)
+    def log(self) -> WitnessLog:
+        return witness_log.log_from_lines(self.lines)
 
     def sector(self, sequence: int, number: int) -> Sector:
         """What sector `number` holds when it shows the write `sequence`."""
@@ -80,7 +79,7 @@ class Story:
 
     def after(self, found: Surveyed, before: Surveyed | None = None) -> CutFindings:
         """Findings on a bare drive; before, it was all zeros."""
-        return check(self.ledger, {"": found}, {"": before or self.drive(len(found.sectors))})
+        return check(self.log, {"": found}, {"": before or self.drive(len(found.sectors))})
 
 
 def broken(findings: CutFindings) -> list[tuple[str, int]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A power-cut campaign read back from its folder: everything follows from ledgers and surveys."""
+"""A power-cut campaign read back from its folder: everything follows from logs and surveys."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_energy_is_over_the_writes_promised_after_the_first_promise(campaign):
     campaign.cut(1, story, found, joules=0.25)
     cut = folder.load(campaign.place).cuts["drive"][0]
     assert (cut.durable.writes, cut.durable.bytes) == (1, 1024)
-    flushes = [o for o in cut.ledger.operations if o.operation == "flush"]
+    flushes = [o for o in cut.log.operations if o.operation == "flush"]
     assert (cut.durable.start_ns, cut.durable.end_ns) == tuple(f.acknowledged_utc_ns for f in flushes)
     assert tables.joules_per_durable_write([cut]) == 0.25
 

@@ -37,7 +37,7 @@ def replaced(story: Story, sectors: int = 2) -> int:
 
 
 def after(story: Story, found: Survey, **options: bool):
-    return check(story.ledger, found, {}, **options)
+    return check(story.log, found, {}, **options)
 
 
 def test_a_flushed_append_must_be_there(story):
@@ -120,7 +120,7 @@ def test_a_version_in_flight_may_be_found(story):
 def test_an_older_version_than_the_promised_one_is_a_lost_rename(story):
     first = replaced(story)
     replaced(story)
-    rename = next(o.sequence for o in reversed(story.ledger.operations) if o.operation == "rename")
+    rename = next(o.sequence for o in reversed(story.log.operations) if o.operation == "rename")
     assert broken(after(story, {"current": file_of(story, first, 2)})) == [("rename lost", rename)]
 
 

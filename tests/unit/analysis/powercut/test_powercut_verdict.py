@@ -57,7 +57,7 @@ def cut(shown: bool, promised: bool = True):
 
 
 def test_cuts_without_loss_bound_the_probability_of_one():
-    found = verdict.of_cuts("sata-consumer", [cut(True)] * 20)
+    found = verdict.from_cuts("sata-consumer", [cut(True)] * 20)
     assert (found.cuts, found.broken_cuts) == (20, 0)
     assert found.loss_probability_high == pytest.approx(1 - 0.05 ** (1 / 20))
     assert "no promise was broken in 20 power cuts" in found.statement
@@ -65,14 +65,14 @@ def test_cuts_without_loss_bound_the_probability_of_one():
 
 
 def test_a_cut_in_which_nothing_was_promised_bounds_nothing():
-    found = verdict.of_cuts("drive", [cut(False, promised=False)] * 5)
+    found = verdict.from_cuts("drive", [cut(False, promised=False)] * 5)
     assert (found.cuts, found.void_cuts) == (0, 5)
     assert found.loss_probability_high == 1.0
     assert "nothing can be said" in found.statement
 
 
 def test_one_broken_promise_is_a_verdict():
-    found = verdict.of_cuts("drive", [cut(True)] * 19 + [cut(False)])
+    found = verdict.from_cuts("drive", [cut(True)] * 19 + [cut(False)])
     assert found.broken_cuts == found.broken_promises == 1
     assert "breaks its promise: 1 of 20 power cuts" in found.statement
     assert found.loss_probability_low > 0

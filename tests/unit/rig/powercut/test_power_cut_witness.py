@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness: what is in its ledger when it answers, and what it does from the moment of the cut on."""
+"""The witness: what is in its log when it answers, and what it does from the moment of the cut on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from joulerig.analysis.powercut import witness_log as ledgers
-from joulerig.rig.powercut.witness import Choice, Ledger, Witness
+from joulerig.analysis.powercut import witness_log
+from joulerig.rig.powercut.witness import Choice, Witness, WitnessLog
 
 
 class AfterLines:
@@ -25,14 +25,14 @@ class AfterLines:
 
 
 class Bench:
-    """A writer's end of the wire, and the ledger's file."""
+    """A writer's end of the wire, and the log's file."""
 
     def __init__(self, folder, trigger, cut):
         self.path = folder / "ledger.jsonl"
-        self.ledger = Ledger(self.path)
-        self.ledger.write({"event": "begin", "campaign": "00", "generation": 1})
+        self.log = WitnessLog(self.path)
+        self.log.write({"event": "begin", "campaign": "00", "generation": 1})
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.witness = Witness(self.listener, self.ledger, trigger, cut)
+        self.witness = Witness(self.listener, self.log, trigger, cut)
 
     def __enter__(self):
         self.witness.__enter__()
@@ -45,7 +45,7 @@ class Bench:
         self.writer.close()
         self.witness.end(5)
         self.listener.close()
-        self.ledger.close()
+        self.log.close()
 
     def tell(self, **line):
         self.writer.sendall(json.dumps(line).encode() + b"\n")
@@ -115,7 +115,7 @@ def test_what_was_acknowledged_before_the_cut_counts_though_it_was_told_after_it
         assert at.witness.await_cut(5)
         at.tell(event="acknowledged", sequence=1)
     assert at.events() == ["begin", "issued", "cut", "acknowledged"]
-    assert ledgers.read(at.path).operations[0].acknowledged == 3
+    assert witness_log.read(at.path).operations[0].acknowledged == 3
 
 
 def test_a_writer_whose_host_dies_in_the_middle_of_a_line_has_not_told_it(bench):
@@ -146,6 +146,6 @@ def test_a_cut_that_fails_is_not_passed_over(tmp_path):
 
 
 def test_a_ledger_is_never_written_over(tmp_path):
-    Ledger(tmp_path / "ledger.jsonl").close()
+    WitnessLog(tmp_path / "ledger.jsonl").close()
     with pytest.raises(FileExistsError):
-        Ledger(tmp_path / "ledger.jsonl")
+        WitnessLog(tmp_path / "ledger.jsonl")

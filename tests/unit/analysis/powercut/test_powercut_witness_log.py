@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ledger and the survey as files: what they say, and what they may not."""
+"""The log and the survey as files: what they say, and what they may not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_ledger_is_read_as_it_was_told(tmp_path):
         (write, True),
         (flying, False),
     ]
-    assert found == story.ledger
+    assert found == story.log
 
 
 def test_a_line_that_was_never_finished_is_no_promise(tmp_path):
@@ -45,7 +45,7 @@ def test_a_line_that_was_never_finished_is_no_promise(tmp_path):
 )
 def test_a_line_that_cannot_be_is_refused(tmp_path, line):
     lines = [*Story().lines, {"monotonic_ns": 1, "realtime_ns": 1, **line}]
-    with pytest.raises(witness_log.LedgerError, match=r"ledger\.jsonl"):
+    with pytest.raises(witness_log.WitnessLogError, match=r"ledger\.jsonl"):
         witness_log.read(written(tmp_path / "ledger.jsonl", lines))
 
 
