@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A power-cut campaign's results folder: what was recorded, and what follows from it, computed anew."""
+"""A power-cut campaign's results folder: what was recorded, and what follows from it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _cuts(place: Path, subject: Subject) -> tuple[list[Cut], list[str]]:
                 )
         except (OSError, witness_log.WitnessLogError, survey.SurveyError) as error:
             raise PowerCutError(f"{one}: {error}") from None
-        # On a file system each cut has a folder of its own, in which there was nothing before.
+        # On a file system each cut has its own folder, in which there was nothing before.
         before = {} if subject.filesystem else after
     return cuts, failed
 
@@ -110,7 +110,7 @@ def _cuts(place: Path, subject: Subject) -> tuple[list[Cut], list[str]]:
 def _cut(
     number: int,
     record: Mapping[str, Any],
-    told: WitnessLog,
+    log: WitnessLog,
     after: survey.Survey,
     before: survey.Survey,
     subject: Subject,
@@ -119,11 +119,11 @@ def _cut(
         # What was there before is not known (the cut before was not finished): nothing can be said of rest.
         before = {DRIVE: after[DRIVE]}
     findings = check(
-        told,
+        log,
         after,
         before,
         atomic_rename=subject.atomic_rename,
-        # Where the drive's cache is safe it does not matter that nobody flushed it.
+        # Where the drive's cache is safe a missing flush does not matter.
         fsync_flushes=subject.fsync_flushes or subject.plp,
     )
-    return Cut(number, record, told, findings, durable_writes(told))
+    return Cut(number, record, log, findings, durable_writes(log))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a drive ran on after its rails were off: the energy of its own capacitors."""
+"""What a drive ran on after its rails were off: the energy of its capacitors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def with_energy(
 ) -> dict[str, dict[str, Any]]:
     """`held` with `watts_before` and `joules` for each rail.
 
-    held: by "drive/rail", {state, seconds, volts, threshold_volts} as the tap told them; points: a frame of
+    held: by "drive/rail", {state, seconds, volts, threshold_volts} as the tap reported them; points: a frame of
     analysis.results.power_points.points; cut_ns: UTC, before the rails were switched. Behind an open switch
     no current
     flows, so the tap sees the volts fall and no energy. A drive that goes on at the watts that it drew

@@ -27,7 +27,7 @@ class Fate(StrEnum):
     LOST = "lost"  # what was there before it is there
     TORN = "torn"  # some of its sectors are there, of others what was before
     STALE = "stale"  # what is there is older than an earlier content that had been promised
-    CORRUPT = "corrupt"  # a sector holds what nobody wrote there
+    CORRUPT = "corrupt"  # a sector holds what was never written there
 
 
 class Standing(StrEnum):

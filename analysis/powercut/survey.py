@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is on a drive, or in the files of a folder, sector by sector, as `durawriter survey` tells it."""
+"""What is on a drive, or in the files of a folder, sector by sector, as `durawriter survey` reports it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class SurveyError(Exception):
 class Sector(NamedTuple):
     """What one sector holds.
 
-    `state`: `record` (whole, of this campaign, in its place; the rest tells of which write), `misplaced`
+    `state`: `record` (whole, of this campaign, in its place; the rest identifies the write), `misplaced`
     (whole, but of another place), `damaged` (begins as one of this campaign, its checksum is wrong), `zero`,
-    `foreign` (anything else), `absent` (past the end). `crc32c` tells contents apart that are not records.
+    `foreign` (anything else), `absent` (past the end). `crc32c` distinguishes contents that are not records.
     """
 
     state: str

@@ -104,7 +104,7 @@ def log_from_lines(lines: Iterable[Mapping[str, Any]]) -> WitnessLog:
             case other:
                 raise WitnessLogError(f"line {position + 1}: event {other!r} is unknown")
     if begin is None:
-        raise WitnessLogError("no line tells which campaign and cut this is of")
+        raise WitnessLogError("no line names the campaign and cut")
     return WitnessLog(begin, tuple(sorted(operations.values(), key=lambda o: o.issued)), cut)
 
 

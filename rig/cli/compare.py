@@ -84,7 +84,7 @@ def _summary(changes: list[Change]) -> str:
     less = sum(change.significant and change.ratio < 0 for change in changes)
     untested = sum(change.p is None for change in changes)
     parts = [f"{several(more, 'cell')} more work per joule", f"{less} less"]
-    parts.append(f"{len(changes) - more - less - untested} with no change that can be told from chance")
+    parts.append(f"{len(changes) - more - less - untested} with no change beyond chance")
     if untested:
         parts.append(f"{untested} not testable")
     return ", ".join(parts)

@@ -51,7 +51,7 @@ def serve(path: Path) -> None:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(128)  # before the address is told: who reads it may connect at once
+        listener.listen(128)  # before the address is printed: who reads it may connect at once
     except OSError as error:
         raise UserError(f"{path}: listen: {settings.listen!r}: {error.strerror or error}") from None
     hub = Hub()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages that watch, each with a bounded queue: a slow one loses its oldest frames and holds up nobody."""
+"""The pages that watch, each with a bounded queue: a slow one loses its oldest frames and delays no other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Client:
     """One page. `campaign` is the one it asked for, None for whichever is newest."""
 
     campaign: str | None
-    told: str = ""  # the campaign message it has
+    sent_campaign: str = ""  # the campaign message it has
     new: bool = True  # it has had no frame yet
     dropped: int = 0
     messages: dict[str, str] = field(default_factory=dict)
@@ -61,17 +61,17 @@ class Client:
 
 
 class Hub:
-    """All pages; `somebody` is set while there is one."""
+    """All pages; `watched` is set while there is one."""
 
     def __init__(self) -> None:
         self.clients: set[Client] = set()
-        self.somebody = asyncio.Event()
+        self.watched = asyncio.Event()
 
     def add(self, client: Client) -> None:
         self.clients.add(client)
-        self.somebody.set()
+        self.watched.set()
 
     def remove(self, client: Client) -> None:
         self.clients.discard(client)
         if not self.clients:
-            self.somebody.clear()
+            self.watched.clear()

@@ -50,7 +50,7 @@ class Poller:
         self._forget()
 
     def _forget(self) -> None:
-        """Start with empty windows: after a pause the last minute is read anew."""
+        """Start with empty windows: after a pause the last minute is read again."""
         self._power, self._io, self._phases, self._ledger = Power(), IO(), Phases(), Ledger()
         self._rounds = Rounds()
         self._settling: dict[str | None, set[str]] = {}  # a client's campaign -> runs in their precondition
@@ -66,7 +66,7 @@ class Poller:
         tick = 0
         while True:
             if not self._hub.clients:
-                await self._hub.somebody.wait()
+                await self._hub.watched.wait()
                 self._forget()
                 tick = 0
             began = time.monotonic()
@@ -178,8 +178,8 @@ class Poller:
                 client.tell("layout", self._layout_text())
                 whole = whole or self._sections(0, 0)
             campaign = self._campaigns.get(client.campaign)
-            if campaign and client.told != campaign[1]:
-                client.told = campaign[1]
+            if campaign and client.sent_campaign != campaign[1]:
+                client.sent_campaign = campaign[1]
                 client.tell("campaign", campaign[1])
             if slow or client.new:
                 client.tell("live", json.dumps(self._live_message, separators=(",", ":")))

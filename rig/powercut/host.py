@@ -87,7 +87,7 @@ def campaign(record: Record, host: Host, say: Callable[[str], None]) -> int:
 def _prepare(record: Record, host: Host, subject: Subject) -> None:
     serial = host.lab.hosts[host.name].drives[subject.drive].serial
     with drive_record.Ledger() as ledger:
-        # It has no end: how much was written when the power failed, nobody counts.
+        # It has no end: how much was written when the power failed is unknown.
         ledger.note([serial], [("began", {"by": record.id})])
     host.ask(subject, "prepare")
     if not subject.filesystem:

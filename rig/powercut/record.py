@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The results folder of a power-cut campaign, as it is written: docs/reference/protocols/power-cut.md."""
+"""The results folder of a power-cut campaign, as written: docs/reference/protocols/power-cut.md."""
 
 from __future__ import annotations
 

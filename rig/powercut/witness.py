@@ -75,7 +75,7 @@ class WitnessLog:
 class Witness:
     """Serves one writer over a connection to `listener`, and calls `cut` when `trigger` says.
 
-    What the writer still tells after the cut is kept: the drive did acknowledge it, since without power it
+    What the writer still reports after the cut is kept: the drive did acknowledge it, since without power it
     acknowledges nothing. Answered is that with `stop`.
     """
 
@@ -124,7 +124,7 @@ class Witness:
                     self._answer(b"stop\n" * self._withheld)
 
     def end(self, seconds: float = 0.0) -> None:
-        """Take what the writer still tells, for at most `seconds` or until it has gone; then leave it."""
+        """Take what the writer still reports, for at most `seconds` or until it has gone; then leave it."""
         serving = self._threads[0]
         serving.join(seconds)
         if serving.is_alive():

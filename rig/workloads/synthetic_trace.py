@@ -38,9 +38,9 @@ class Synthetic(Strict):
 
     def words(self) -> tuple[str, ...]:
         """The options of `flowop generate`."""
-        told = self.model_dump(exclude_none=True)
+        settings = self.model_dump(exclude_none=True)
         return tuple(
-            word for key, value in told.items() for word in (f"--{key.replace('_', '-')}", f"{value}")
+            word for key, value in settings.items() for word in (f"--{key.replace('_', '-')}", f"{value}")
         )
 
     def path(self) -> Path:

@@ -12,7 +12,7 @@ export function number(value, digits = 3) {
   return value.toPrecision(digits);
 }
 
-// A label of an axis: as it is, without the digits that a step does not need.
+// A label of an axis: unchanged, but without the digits that a step does not need.
 export function tick(value) {
   const size = Math.abs(value);
   if (size >= 1e6) return Number((value / 1e6).toFixed(2)) + "M";

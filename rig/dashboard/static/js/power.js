@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Watts per rail: a card a drive, with what is known of the meter beside each value.
+// Watts per rail: a card a drive, with what is known of the meter next to each value.
 import { Strip } from "./chart.js";
 import { id, make, setText } from "./dom.js";
 import { fixed, percent, shortSeconds } from "./format.js";

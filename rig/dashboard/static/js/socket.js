@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One WebSocket that comes back by itself; text is JSON by kind, binary is a frame of traces.
+// One WebSocket that reconnects; text is JSON by kind, binary is a frame of traces.
 import { stats } from "./stats.js";
 import { decode } from "./frames.js";
 
@@ -17,7 +17,7 @@ export function connect({ onMessage, onFrame, onLink }) {
     const socket = new WebSocket(url);
     socket.binaryType = "arraybuffer";
     let heard = performance.now();
-    let previous = 0; // sequence numbers start anew with a connection
+    let previous = 0; // sequence numbers restart with a connection
     const watchdog = setInterval(() => {
       if (performance.now() - heard > SILENCE_MS) socket.close();
     }, 1000);
