@@ -16,9 +16,9 @@
 #include <nbdkit-plugin.h>
 
 #include "clock.h"
+#include "control_socket.h"
 #include "device.h"
 #include "drive.h"
-#include "truth.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static struct cut_settings cut_settings = { .destage_ns = DEFAULT_DESTAGE_NS,
 static bool punches;
 
 static int backing = -1;
-static struct truth *truth;
+static struct control_socket *control;
 static struct drive drive = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The write cache's memory comes and goes with every write: given back to the kernel
@@ -349,8 +349,8 @@ static int twin_get_ready(void)
 	}
 	/* Behind the end there is nothing to lose. */
 	punches = fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)size, 4096) == 0;
-	truth = truth_listen(control_path, error, sizeof error);
-	if (!truth) {
+	control = control_socket_listen(control_path, error, sizeof error);
+	if (!control) {
 		nbdkit_error("%s", error);
 		return -1;
 	}
@@ -406,7 +406,7 @@ static int twin_after_fork(void)
 	drive.health_path = health_path;
 	warmth_begin(&drive.warmth, &thermal, power_settled_ns(drive.power));
 	drive.powered_until_ns = power_settled_ns(drive.power);
-	failure = truth_start(truth, &drive);
+	failure = control_socket_start(control, &drive);
 	if (failure) {
 		nbdkit_error("starting the control thread: %s", strerror(failure));
 		return -1;
@@ -433,8 +433,8 @@ static void shut_down(void)
 
 static void twin_cleanup(void)
 {
-	truth_stop(truth);
-	truth = NULL;
+	control_socket_stop(control);
+	control = NULL;
 	shut_down();
 	power_free(drive.power);
 	drive.power = NULL;

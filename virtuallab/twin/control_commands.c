@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "control_commands.h"
+
+#include <string.h>
+
+/* "W" alone, or what begins no stream. */
+static void begin_stream(const struct control_context *context, const char *arguments,
+			 struct json_writer *reply, struct window_stream *stream)
+{
+	int64_t window_ns;
+
+	if (!control_parse_ns(&arguments, &window_ns) || arguments[strspn(arguments, " ")] != '\0')
+		window_ns = 0;
+	stream_begin(stream, context->drive, window_ns, reply);
+}
+
+void control_execute(const struct control_context *context, const char *line,
+		     struct json_writer *reply, struct window_stream *stream)
+{
+	if (strcmp(line, "state") == 0)
+		control_state(context, reply);
+	else if (strcmp(line, "latency") == 0)
+		control_latency(context, reply);
+	else if (strncmp(line, "history ", 8) == 0)
+		control_history(context, line + 8, reply);
+	else if (strncmp(line, "stream ", 7) == 0)
+		begin_stream(context, line + 7, reply, stream);
+	else if (strcmp(line, "power off") == 0)
+		control_power_off(context, "", reply);
+	else if (strncmp(line, "power off ", 10) == 0)
+		control_power_off(context, line + 10, reply);
+	else if (strcmp(line, "power on") == 0)
+		control_power_on(context, reply);
+	else if (strncmp(line, "rail ", 5) == 0)
+		control_rail(context, line + 5, reply);
+	else
+		json_error_line(reply, "allowed are: state, latency, history T1 T2 ..., stream W, "
+				       "power off [SEED MODE], power on, rail NAME [off|on]");
+}
