@@ -22,7 +22,7 @@ def folders(tmp_path_factory):
 def test_the_first_line_sums_up_and_the_changed_cell_is_marked(folders):
     text = compare.text(*folders)
     first = text.splitlines()[0]
-    assert first.endswith("1 cell more work per joule, 0 less, 2 with no change that can be told from chance")
+    assert first.endswith("1 cell more work per joule, 0 less, 2 with no change beyond chance")
     assert first.count("VIRTUAL LAB") == 2
     marked = [line for line in text.splitlines() if line.endswith("* │")]
     assert ["bfq" in line for line in marked] == [True]
