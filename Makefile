@@ -8,7 +8,7 @@ RIG := .venv/bin/rig
 PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
-.PHONY: help setup build demo test down clean
+.PHONY: help setup build demo test down clean docs
 .PHONY: test-unit test-c test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-workloads test-soak fuzz-workloads
 
@@ -109,6 +109,10 @@ test-soak: ## Ten minutes of varmail in memory: nothing that the engine holds gr
 FUZZ_SECONDS ?= 600
 fuzz-workloads: ## The reader of the workload language under Go's fuzzer, for FUZZ_SECONDS
 	tools/go test -run='^$$' -fuzz=FuzzParse -fuzztime=$(FUZZ_SECONDS)s -fuzzminimizetime=100x ./workloads/internal/wml
+
+docs: ## The documentation site, readable without a network: build/site/index.html
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --clean
+	@echo "build/site/index.html; with search: python3 -m http.server --directory build/site"
 
 clean: ## Remove what was compiled
 	rm -rf $(BUILD)
