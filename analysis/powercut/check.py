@@ -45,11 +45,11 @@ class Violation:
 class CutFindings:
     """What one cut did.
 
-    `promised`, `acknowledged`, `in_flight`: how many writes stood so when the power went, by what became of
-    them (`Fate`). `flushes`: acknowledged flushes and durable writes, whose word was at risk.
-    `reordered`: acknowledged, unflushed writes that are not there while a later one is. `beyond`: what the
-    file system lost that it had not promised to keep, by name. `checkable`: whether any write had been
-    promised, without which a cut says nothing.
+    `promised`, `acknowledged`, `in_flight`: how many writes stood so when the power went, by what
+    became of them (`Fate`). `flushes`: acknowledged flushes and durable writes, whose word was at
+    risk. `reordered`: acknowledged, unflushed writes that are not there while a later one is.
+    `beyond`: what the file system lost that it had not promised to keep, by name. `checkable`:
+    whether any write had been promised, without which a cut says nothing.
     """
 
     phase: str
@@ -86,8 +86,8 @@ def check(
     atomic_rename : bool
         Whether the file system promises that a rename is done or not done, never half.
     fsync_flushes : bool
-        Whether the file system has the drive flush its volatile cache at every fsync. Where it does not, what
-        is lost of it is counted in `beyond` as `NOT_FLUSHED`.
+        Whether the file system has the drive flush its volatile cache at every fsync. Where it does
+        not, what is lost of it is counted in `beyond` as `NOT_FLUSHED`.
     """
     promised = witness_log.promises(log)
     targets = {o.target for o in log.operations if o.is_write} - {names.NEXT, names.CURRENT}

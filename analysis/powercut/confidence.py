@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What n power cuts, k of which lost something, say of the probability that a cut does.
 
-Each cut is a Bernoulli trial of the same unknown probability p, independent of the others. The bounds are
-exact: C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits illustrated in the case of
-the binomial, Biometrika 26 (1934), 404-413.
+Each cut is a Bernoulli trial of the same unknown probability p, independent of the others. The
+bounds are exact: C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits
+illustrated in the case of the binomial, Biometrika 26 (1934), 404-413.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ CONFIDENCE = 0.95
 def upper_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> float:
     """One-sided upper bound of p: the p at which `failures` or fewer have probability 1 - confidence.
 
-    Without a failure that is 1 - (1 - confidence)^(1/trials). 1 where there was no trial. Raises ValueError.
+    Without a failure that is 1 - (1 - confidence)^(1/trials). 1 where there was no trial. Raises
+    ValueError.
     """
     _check(failures, trials, confidence)
     if failures == trials:

@@ -12,8 +12,8 @@ from joulerig.analysis.powercut.witness_log import WitnessLog, promises
 class DurableWrites:
     """Writes that were promised after the first promise and up to the last one, between these two instants.
 
-    Writes under the first promise are not counted, since the work for them began before it. Times are UTC ns
-    of the controller. All zero where there are not two promises.
+    Writes under the first promise are not counted, since the work for them began before it. Times
+    are UTC ns of the controller. All zero where there are not two promises.
     """
 
     writes: int

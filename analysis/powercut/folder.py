@@ -116,7 +116,8 @@ def _cut(
     subject: Subject,
 ) -> Cut:
     if DRIVE in after and DRIVE not in before:
-        # What was there before is not known (the cut before was not finished): nothing can be said of rest.
+        # What was there before is not known (the cut before was not finished): nothing can be said
+        # of rest.
         before = {DRIVE: after[DRIVE]}
     findings = check(
         log,

@@ -16,12 +16,13 @@ def with_energy(
 ) -> dict[str, dict[str, Any]]:
     """`held` with `watts_before` and `joules` for each rail.
 
-    held: by "drive/rail", {state, seconds, volts, threshold_volts} as the tap reported them; points: a
-    frame of analysis.results.power_points.points; cut_ns: UTC, before the rails were switched. Behind an
-    open switch no current flows, so the tap sees the volts fall and no energy. A drive that goes on at the
-    watts that it drew before takes them out of its capacitors: E = P t, t being the time until the volts were at the threshold.
-    That is an estimate, and a lower bound of what is stored: below the threshold there is some left. Both
-    are None where no point or no hold-up is known.
+    held: by "drive/rail", {state, seconds, volts, threshold_volts} as the tap reported them;
+    points: a frame of analysis.results.power_points.points; cut_ns: UTC, before the rails were
+    switched. Behind an open switch no current flows, so the tap sees the volts fall and no energy.
+    A drive that goes on at the watts that it drew before takes them out of its capacitors: E = P t,
+    t being the time until the volts were at the threshold. That is an estimate, and a lower bound
+    of what is stored: below the threshold there is some left. Both are None where no point or no
+    hold-up is known.
     """
     before = points.filter(pl.col("time_ns").is_between(cut_ns - BEFORE_NS, cut_ns))
     found = {}

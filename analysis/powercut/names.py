@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What became of files' names, and of the file that is replaced by renames, over a power cut.
 
-Each version of the replaced file was flushed before it was renamed. So whichever version is found must be
-whole; it must be there, and not older than the newest one whose rename was followed by a flush of the folder.
+Each version of the replaced file was flushed before it was renamed. So whichever version is found
+must be whole; it must be there, and not older than the newest one whose rename was followed by a
+flush of the folder.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What became of every write to a drive, or to a file that is written in place, over a power cut.
 
-The rule for one sector. Let it hold content of write *h* (nothing of this cut: older than all), and let *d*
-be the newest write of it that was promised durable. It may hold *d* or any later write that was issued,
-whether acknowledged or not; anything else breaks the promise. Writes acknowledged after *d* and before *h*
-were overwritten, those after *h* are lost, which is allowed. A sector that no write of this cut touches must
-be as it was before.
+The rule for one sector. Let it hold content of write *h* (nothing of this cut: older than all), and
+let *d* be the newest write of it that was promised durable. It may hold *d* or any later write that
+was issued, whether acknowledged or not; anything else breaks the promise. Writes acknowledged after
+*d* and before *h* were overwritten, those after *h* are lost, which is allowed. A sector that no
+write of this cut touches must be as it was before.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ UNHARMED = (Fate.KEPT, Fate.SUPERSEDED)
 class WriteFate:
     """One write's fate. `harmed_sectors`: how many of its judged sectors do not show it or something newer.
 
-    `promised_by`: sequence number of what promised it, or None. `reordered`: it is not (wholly) there, while
-    one that was issued only after it had been acknowledged is.
+    `promised_by`: sequence number of what promised it, or None. `reordered`: it is not (wholly)
+    there, while one that was issued only after it had been acknowledged is.
     """
 
     write: Operation
@@ -61,8 +61,8 @@ class WriteFate:
 class TargetFates:
     """`changed_at_rest`: offsets of sectors that no write touched and that are not as before.
 
-    `unreported_sectors` hold a write whose issue never reached the log: it was on its way to the witness
-    when the host died, so the write was in flight.
+    `unreported_sectors` hold a write whose issue never reached the log: it was on its way to the
+    witness when the host died, so the write was in flight.
     """
 
     writes: list[WriteFate]

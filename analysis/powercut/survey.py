@@ -18,9 +18,10 @@ class SurveyError(Exception):
 class Sector(NamedTuple):
     """What one sector holds.
 
-    `state`: `record` (whole, of this campaign, in its place; the rest identifies the write), `misplaced`
-    (whole, but of another place), `damaged` (begins as one of this campaign, its checksum is wrong), `zero`,
-    `foreign` (anything else), `absent` (past the end). `crc32c` distinguishes contents that are not records.
+    `state`: `record` (whole, of this campaign, in its place; the rest identifies the write),
+    `misplaced` (whole, but of another place), `damaged` (begins as one of this campaign, its
+    checksum is wrong), `zero`, `foreign` (anything else), `absent` (past the end). `crc32c`
+    distinguishes contents that are not records.
     """
 
     state: str

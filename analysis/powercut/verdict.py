@@ -15,9 +15,10 @@ from joulerig.analysis.powercut.check import CutFindings
 class Verdict:
     """Sums over cuts of one subject.
 
-    `cuts` counts those that say something: in which a write had been promised. `void_cuts`: the others.
-    `broken_cuts`: in which a promise was broken. `loss_probability_high`: upper bound, one-sided where no cut
-    broke a promise, of the two-sided interval (with `loss_probability_low`) where one did.
+    `cuts` counts those that say something: in which a write had been promised. `void_cuts`: the
+    others. `broken_cuts`: in which a promise was broken. `loss_probability_high`: upper bound,
+    one-sided where no cut broke a promise, of the two-sided interval (with `loss_probability_low`)
+    where one did.
     """
 
     subject: str

@@ -21,9 +21,9 @@ class WitnessLogError(Exception):
 class Operation:
     """One operation of the writer. `issued` and `acknowledged` are positions in the log.
 
-    `target` is a file, or empty for a drive. `version`: of a rename, the sequence number of the content that
-    it moves from `source`. What was not acknowledged, because of the cut, was in flight or failed: that is
-    the same, nothing was promised.
+    `target` is a file, or empty for a drive. `version`: of a rename, the sequence number of the
+    content that it moves from `source`. What was not acknowledged, because of the cut, was in
+    flight or failed: that is the same, nothing was promised.
     """
 
     sequence: int
@@ -64,8 +64,8 @@ class WitnessLog:
 def read(path: Path) -> WitnessLog:
     """A log from its file. Raises WitnessLogError.
 
-    A last line without its end is one that the witness was writing when it died: nothing hangs on it, since
-    it acknowledges a line only after it is on disk.
+    A last line without its end is one that the witness was writing when it died: nothing hangs on
+    it, since it acknowledges a line only after it is on disk.
     """
     text = path.read_text()
     whole = text[: text.rfind("\n") + 1]
@@ -142,10 +142,11 @@ def named(log: WitnessLog) -> dict[str, Operation]:
 def promises(log: WitnessLog) -> dict[int, Operation]:
     """By sequence number of each write that was promised to be durable: the operation that promised it.
 
-    A write is promised by its own acknowledgement where it asked for durability (FUA, O_DSYNC); else by the
-    acknowledgement of the first flush of its target that was issued after the write was acknowledged. Where
-    the target is a file, its name has to have been promised too, by a flush of its folder: what is promised
-    in a file that may not be there is not promised. So the later of the two is what promised it.
+    A write is promised by its own acknowledgement where it asked for durability (FUA, O_DSYNC);
+    else by the acknowledgement of the first flush of its target that was issued after the write was
+    acknowledged. Where the target is a file, its name has to have been promised too, by a flush of
+    its folder: what is promised in a file that may not be there is not promised. So the later of
+    the two is what promised it.
     """
     names = named(log)
     found: dict[int, Operation] = {}
@@ -168,8 +169,8 @@ def promises(log: WitnessLog) -> dict[int, Operation]:
 def phase(log: WitnessLog) -> str:
     """What the writer was doing when the power went, as the log has it.
 
-    `flush` or `write`: one was in flight; `between`: none was, and something acknowledged was not promised;
-    `idle`: all that was acknowledged was promised.
+    `flush` or `write`: one was in flight; `between`: none was, and something acknowledged was not
+    promised; `idle`: all that was acknowledged was promised.
     """
     in_flight = {o.operation for o in log.operations if o.acknowledged is None}
     if in_flight & {"flush", "flush-names"}:
