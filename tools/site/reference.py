@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import itertools
 import pkgutil
 import re
 import textwrap
@@ -65,8 +66,8 @@ def command_line() -> str:
     text = [
         "# Command line\n",
         f"{root.help}\n",
-        "`rig` is `.venv/bin/rig` of the checkout. An error that you can correct is one line on stderr, with exit"
-        " code 2. Every command has `--help`.\n",
+        "`rig` is `.venv/bin/rig` of the checkout. An error that you can correct is one line on stderr,"
+        " with exit code 2. Every command has `--help`.\n",
     ]
     groups = {name: command.help for name, command in root.commands.items() if hasattr(command, "commands")}
     seen = set()
@@ -108,8 +109,8 @@ def campaign_file() -> str:
     from joulerig.rig.campaign.definition import Campaign
 
     return (
-        "# Campaign file\n\nThe `campaign:` mapping of a playbook that imports `campaign.yml`. An unknown key or"
-        " value is refused with the allowed ones before anything is touched."
+        "# Campaign file\n\nThe `campaign:` mapping of a playbook that imports `campaign.yml`. An unknown"
+        " key or value is refused with the allowed ones before anything is touched."
         " [Write a campaign](../how-to/campaigns.md) shows how to use it.\n\n" + models(Campaign, "campaign")
     )
 
@@ -119,8 +120,8 @@ def inventory() -> str:
     from joulerig.rig.lab.model import Controller, TestHost
 
     return (
-        "# Inventory\n\n`inventory.ini` has two groups: `controller`, with one host, and `test_hosts`. The variables"
-        " below are those of each host in `host_vars/HOST.yml` next to the inventory. All other variables are"
+        "# Inventory\n\n`inventory.ini` has two groups: `controller`, with one host, and `test_hosts`. The"
+        " variables below are those of each host in `host_vars/HOST.yml` next to the inventory. All other variables are"
         " Ansible's. [Set up your own bench](../how-to/own-bench.md) shows how to use it.\n\n"
         + models(TestHost, "test host")
         + models(Controller, "controller")
@@ -161,10 +162,14 @@ def field_helps(model: type[BaseModel]) -> dict[str, str]:
         except (OSError, TypeError, SyntaxError):
             continue
         body = getattr(tree, "body", [])
-        for statement, after in zip(body, body[1:], strict=False):
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                    helps[statement.target.id] = inspect.cleandoc(str(after.value.value))
+        for statement, after in itertools.pairwise(body):
+            if (
+                isinstance(statement, ast.AnnAssign)
+                and isinstance(statement.target, ast.Name)
+                and isinstance(after, ast.Expr)
+                and isinstance(after.value, ast.Constant)
+            ):
+                helps[statement.target.id] = inspect.cleandoc(str(after.value.value))
     return helps | {key: f.description for key, f in model.model_fields.items() if f.description}
 
 
@@ -216,7 +221,7 @@ def _bound(metadata: Any) -> str:
         annotated_types.Gt: lambda m: f"more than {m.gt:g}",
         annotated_types.Ge: lambda m: f"at least {m.ge:g}",
         annotated_types.Le: lambda m: f"at most {m.le:g}",
-        annotated_types.MinLen: lambda m: "" if m.min_length < 2 else f"at least {m.min_length}",
+        annotated_types.MinLen: lambda m: "" if m.min_length < 2 else f"at least {m.min_length} of them",
     }
     return signs[type(metadata)](metadata) if type(metadata) in signs else ""
 
@@ -241,8 +246,8 @@ def results_schema() -> str:
 
     sql = (paths.ROOT / "rig" / "campaign" / "journal.sql").read_text()
     return (
-        "# Results schema\n\nThe tables of `journal.sqlite` in a campaign's [results folder](results-folder.md),"
-        " as SQLite creates them.\n\n```sql\n" + sql.strip() + "\n```\n"
+        "# Results schema\n\nThe tables of `journal.sqlite` in a campaign's"
+        " [results folder](results-folder.md), as SQLite creates them.\n\n```sql\n" + sql.strip() + "\n```\n"
     )
 
 
@@ -251,9 +256,9 @@ def exported_tables() -> str:
     from joulerig.analysis.export import columns
 
     text = [
-        "# Exported tables\n\nWhat `rig export` writes as CSV and Parquet ([Export and verify](../how-to/export.md))."
-        " `schema.json` next to the tables says the same, with each column's type. Columns that several tables"
-        " have are described once, at the end.\n"
+        "# Exported tables\n\nWhat `rig export` writes as CSV and Parquet"
+        " ([Export and verify](../how-to/export.md)). `schema.json` next to the tables says the same, with"
+        " each column's type. Columns that several tables have are described once, at the end.\n"
     ]
     for table, about in columns.ABOUT.items():
         text.append(f"## {table}\n\n{about}\n")
@@ -290,16 +295,20 @@ def python_api() -> str:
     for name in ["joulerig", *names]:
         module = importlib.import_module(name)
         rows = [
-            f"| `{key}{_signature(thing)}` | {cell(inspect.cleandoc(thing.__doc__ or '').split(chr(10) * 2)[0])} |"
+            f"| `{key}{_signature(thing)}` | {cell(_first_paragraph(thing))} |"
             for key, thing in vars(module).items()
             if not key.startswith("_")
             and (inspect.isfunction(thing) or inspect.isclass(thing))
             and thing.__module__ == name
         ]
         if rows:
-            about = inspect.cleandoc(module.__doc__ or "").split("\n\n")[0] if name != "joulerig" else ""
+            about = _first_paragraph(module) if name != "joulerig" else ""
             text.append(f"## {name}\n\n{about}\n\n| name | |\n|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(text)
+
+
+def _first_paragraph(thing: Any) -> str:
+    return inspect.cleandoc(thing.__doc__ or "").split("\n\n")[0]
 
 
 def _signature(thing: Any) -> str:
