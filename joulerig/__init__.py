@@ -6,4 +6,7 @@ statistics, reports), `joulerig.rig` (the controller) and `joulerig.virtuallab` 
 hardware).
 """
 
+from joulerig.errors import JoulerigError
+
+__all__ = ["JoulerigError"]
 __version__ = "0.1.0"

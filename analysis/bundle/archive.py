@@ -13,6 +13,8 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from joulerig.errors import JoulerigError
+
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: when a file was copied is no part of a campaign
 _PACKED = (".parquet", ".pdf")
 _CHUNK = 1 << 20
@@ -23,7 +25,7 @@ FREELY_BYTES = 1 << 30  # up to here nothing is asked; beyond, an archive may un
 MOST_TIMES = 100
 
 
-class BundleError(Exception):
+class BundleError(JoulerigError):
     """A bundle that cannot be read or written; the message is one line that names it."""
 
 

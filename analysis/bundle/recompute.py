@@ -25,6 +25,7 @@ from joulerig.analysis.results.campaign import (
     ResultsError,
     Run,
 )
+from joulerig.errors import JoulerigError
 
 # What a file made by anybody can make a reader stumble over.
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -41,7 +42,7 @@ _OF_TRUTH = ("true_joules", "error_percent", "device_bound_fraction")
 _SINCE_VERSION_2 = {field.name for field in fields(RailEnergy) if field.default is None}
 
 
-class NotToldError(Exception):
+class NotToldError(JoulerigError):
     """What the files of a run do not tell, and a reader would have to know."""
 
 

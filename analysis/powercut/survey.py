@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from joulerig.errors import JoulerigError
+
 SECTOR_BYTES = 512
 
 
-class SurveyError(Exception):
+class SurveyError(JoulerigError):
     """A survey that cannot be one: its text is one line."""
 
 

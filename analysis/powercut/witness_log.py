@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from joulerig.errors import JoulerigError
+
 WRITES = ("write", "durable-write")
 OPERATIONS = (*WRITES, "flush", "create", "rename", "flush-names")
 
 
-class WitnessLogError(Exception):
+class WitnessLogError(JoulerigError):
     """A log that cannot be one: its text is one line."""
 
 

@@ -16,6 +16,7 @@ import polars as pl
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import moved
 from joulerig.analysis.energy.interval import EnergyBudget
+from joulerig.errors import JoulerigError
 
 JOURNAL = "journal.sqlite"
 JOURNAL_VERSION = 5
@@ -24,7 +25,7 @@ STATUSES = ("planned", "running", "ok", "partial", "failed", "lost", "not-run")
 FINISHED = ("ok", "partial", "failed", "lost", "not-run")
 
 
-class ResultsError(Exception):
+class ResultsError(JoulerigError):
     """A results folder that cannot be read; the message is one line that names it."""
 
 

@@ -16,6 +16,8 @@ from typing import Self
 import httpx
 import polars as pl
 
+from joulerig.errors import JoulerigError
+
 _I, _F, _S = pl.Int64, pl.Float64, pl.String
 
 # Types by column name, as docs/reference/influxdb.md lists them. They cannot be read off the values:
@@ -50,7 +52,7 @@ _CLASS_COLUMN = re.compile(r"class_\w+_(?:(?P<count>ops|bytes)|(?:(?:p\d+|max)_)
 _LONGEST_URL_QUERY = 4096  # longer ones go in the body: servers and proxies limit the length of a URL
 
 
-class InfluxError(Exception):
+class InfluxError(JoulerigError):
     """A query that gave no answer; the message is one line that names the server."""
 
 

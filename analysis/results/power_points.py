@@ -13,6 +13,7 @@ import polars as pl
 from joulerig import atomic
 from joulerig.analysis.energy.interval import DEFAULT_MAX_GAP_NS, CounterPoints, IntervalEnergy, of_interval
 from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.errors import JoulerigError
 
 # power.csv: the first seven columns are what a trace needs; with the rest the run's energy can be computed
 # again.
@@ -44,7 +45,7 @@ _FIELDS = tuple(name for name in COLUMNS if name not in ("time_ns", "meter", "ra
 _FAR_NS = 600_000_000_000  # as far away as the points beside a gap are looked for
 
 
-class PowerFileError(Exception):
+class PowerFileError(JoulerigError):
     """A power.csv that is none; the message is one line that names it."""
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import polars as pl
 
 from joulerig import atomic
+from joulerig.errors import JoulerigError
 
 
-class RunFileError(Exception):
+class RunFileError(JoulerigError):
     """A file of a run that cannot be read as what it is; the message is one line that names it."""
 
 

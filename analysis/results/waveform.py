@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from joulerig.errors import JoulerigError
+
 METADATA_KEY = "joulerig.waveform"
 COLUMNS = {
     "time_ns": pl.Int64,
@@ -25,7 +27,7 @@ COLUMNS = {
 }
 
 
-class WaveformError(Exception):
+class WaveformError(JoulerigError):
     """A waveform file that is none; the message is one line that names it."""
 
 

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from joulerig.errors import JoulerigError
+
 One, Found = TypeVar("One"), TypeVar("Found")
 Map = Callable[[Callable[[One], Found], Sequence[One]], list[Found]]
 
@@ -15,7 +17,7 @@ PAYS = 256  # things; for fewer a local cluster's start, some seconds, costs mor
 _SECONDS_TO_CONNECT = 15
 
 
-class ClusterError(Exception):
+class ClusterError(JoulerigError):
     """A cluster that cannot be used; the message is one line."""
 
 

@@ -25,6 +25,7 @@ from joulerig.analysis.results import power_points
 from joulerig.analysis.results.campaign import Campaign, Phase, RailEnergy
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.tables import runs_and_cells
+from joulerig.errors import JoulerigError
 
 PART = "part.parquet"
 _CAMPAIGN = {
@@ -49,7 +50,7 @@ _PARTITIONS = {"series": ("campaign", "run")}
 _SQL_TYPES = {pl.String: "VARCHAR", pl.Int64: "BIGINT", pl.Float64: "DOUBLE", pl.Boolean: "BOOLEAN"}
 
 
-class LakeError(Exception):
+class LakeError(JoulerigError):
     """A lake that cannot be written or asked; the message is one line."""
 
 

@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from joulerig.errors import JoulerigError
 from joulerig.rig.cli import (
     analyse,
     compare,
@@ -22,7 +23,6 @@ from joulerig.rig.cli import (
     verify,
     workloads,
 )
-from joulerig.rig.common.errors import UserError
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule."
@@ -56,15 +56,9 @@ for name, command in COMMANDS.items():
 
 def main() -> None:
     """Run the command line: a user's error is one line on stderr and exit code 2."""
-    from joulerig.analysis.bundle.archive import BundleError
-    from joulerig.analysis.results.campaign import ResultsError
-    from joulerig.analysis.results.influx import InfluxError
-    from joulerig.analysis.results.power_points import PowerFileError
-    from joulerig.analysis.results.run_file import RunFileError
-
     try:
         app(standalone_mode=True)
-    except (UserError, BundleError, InfluxError, PowerFileError, ResultsError, RunFileError) as error:
+    except JoulerigError as error:
         print(f"rig: {error}", file=sys.stderr)
         sys.exit(2)
 

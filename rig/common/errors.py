@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from joulerig.errors import JoulerigError
 
-class UserError(Exception):
+
+class UserError(JoulerigError):
     """Something the user can mend; its text is one line and is all that is shown."""
 
 

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The base class of every error that Joulerig raises on purpose."""
+
+from __future__ import annotations
+
+
+class JoulerigError(Exception):
+    """Report what a user can mend, or data that cannot be read. Its text is one line."""
