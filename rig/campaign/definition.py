@@ -38,37 +38,41 @@ from joulerig.rig.lab.model import Drive, Lab, Name
 
 
 class Phases(Strict):
-    """Lengths of the phases that have one; prepare and precondition take what they take.
-
-    `rest_seconds`: at the end of precondition, before idle: an SSD goes on for a while after the last write
-    (it folds its cache of single-level cells, collects garbage), which is no idle power.
-    """
+    """Lengths of the phases that have one; prepare and precondition take what they take."""
 
     rest_seconds: NonNegativeInt = 5
+    """Soak before idle. An SSD that was just written to folds its cache and collects garbage."""
     idle_seconds: NonNegativeInt = 5
+    """The drive is mounted and nothing loads it."""
     workload_seconds: PositiveInt = 60
+    """The load."""
     tail_seconds: NonNegativeInt = 5
+    """After the load, still measured."""
 
 
 class Waveforms(Strict):
     """Keep each run's volts and amps at the full sample rate; no file of a meter exceeds the bound."""
 
     max_megabytes: Annotated[float, Field(ge=0.1)] = 512
+    """Most that one file may take."""
 
 
 class Precondition(Strict):
-    """What is done to a drive before its runs, until it is steady; later runs reuse it while it holds.
-
-    `fill`: how often the whole drive is written. `job`: a file of workloads/precondition/. A precondition
-    holds while no more than `reuse_within` times the drive's capacity was written or discarded since.
-    """
+    """What is done to a drive before its runs, until it is steady; later runs reuse it while it holds."""
 
     purge: Literal["discard", "format"] = "discard"
+    """How the whole drive is purged: blkdiscard, or an NVMe format."""
     fill: NonNegativeInt = 2
+    """How often the whole drive is written, from its beginning to its end."""
     job: Level = "randwrite"
+    """The load of the rounds: a fio job of `workloads/precondition/`, on the raw drive."""
     round_seconds: PositiveInt = 60
+    """Length of a round."""
     max_rounds: Annotated[int, Field(ge=steady_state.ROUNDS)] = 25
+    """Most rounds; the drive need not get steady."""
     reuse_within: Annotated[float, Field(ge=0)] = 0.5
+    """A preconditioning holds until this fraction of the drive's capacity was written or
+    discarded since; 0: never."""
 
     def holds_after(self, written_bytes: float, capacity_bytes: int) -> bool:
         """Whether so many bytes written or discarded since leave the precondition as it is."""
@@ -79,30 +83,51 @@ class StopRule(Strict):
     """When to give up before the plan is done."""
 
     failures_in_a_row: PositiveInt = 5
+    """Give up after so many failed runs; the others stay planned."""
     hours: PositiveFloat | None = None
+    """Start no run after so many hours."""
 
 
 class Campaign(Strict):
-    """What a playbook says under `campaign:`."""
+    """The mapping `campaign:` of a playbook."""
 
     name: Name
+    """Lower case, digits, `-`, `_`, `.`. A campaign's id is its name and its start in UTC."""
     question: Annotated[str, Field(min_length=5)]
+    """What the campaign is to answer; stands at the top of dashboard and report."""
     drives: Annotated[list[Level], Field(min_length=1)]
+    """Drives or arrays, by their names in the inventory."""
     factors: Factors
+    """The levels of each factor."""
     exclude: list[Exclusion] = []
+    """Cells that are not run, each with a reason."""
     replicates: PositiveInt = 3
+    """Runs of each cell."""
     order: Literal["random", "as-written"] = "random"
+    """`random`: each replicate is a block, in its own random order."""
     seed: NonNegativeInt = 1
+    """Seed of the order and of the loads."""
     write_cache: WriteCache | None = None
+    """The drives' write cache in every run; left out: as the drive has it."""
     phases: Phases = Phases()
+    """Lengths of the phases."""
     loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
+    """A run whose meter lost more samples of a rail in the workload phase is `partial`."""
     waveforms: Waveforms | None = None
+    """Keep each run's volts and amps at the full sample rate."""
     precondition: Precondition | None = None
+    """What is done to a drive before its runs; left out: nothing."""
     count_seeks: bool = False
+    """Count, from the kernel's trace, how often a drive's requests do not follow each other. Costs
+    CPU time per request: for hard disks."""
     time_free_nids: bool = False
+    """Time f2fs's fsync, and its search for free node numbers, by probes in the kernel."""
     stop: StopRule = StopRule()
+    """When to give up."""
     study: Literal[tuple(studies.STUDIES)] | None = None
+    """The published study whose claims the report judges."""
     short: dict[str, Any] | None = None
+    """What the short form (`--short`) has instead: any key but `name`, `question` and `study`."""
 
     _drives_once = field_validator("drives")(each_once)
 

@@ -31,15 +31,18 @@ Url = Annotated[str, Field(pattern=r"^https?://[^/\s:]+(:\d+)?(/\S*)?$")]
 class Rail(Strict):
     """One supply line of a drive, as channels of a meter: exactly one of volts with amps, watts, and
     watt_hours.
-
-    `watts`: a channel of power alone; `watt_hours`: a register that the instrument itself counts up.
     """
 
     meter: Name
+    """The meter's name."""
     volts: str | None = None
+    """Channel of the rail's volts."""
     amps: str | None = None
+    """Channel of its amps."""
     watts: str | None = None
+    """A channel of power, instead of volts and amps."""
     watt_hours: str | None = None
+    """A register that the instrument itself counts up, instead of the others."""
 
     @model_validator(mode="after")
     def _one_way_to_measure_it(self) -> Rail:
@@ -67,13 +70,21 @@ class Drive(Strict):
     """A device under test, known by its serial (and WWN where it has one) and its size."""
 
     interface: Literal["nvme", "sata-ssd", "hdd", "nvdimm", "ram"]
+    """What kind of drive it is."""
     serial: Annotated[str, Field(min_length=4, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")]
+    """Serial number, as the drive reports it."""
     wwn: Annotated[str, Field(pattern=r"^(eui|naa|t10|uuid|nvme)\.[0-9a-zA-Z.-]+$")] | None = None
+    """World-wide name, where the drive has one."""
     size_bytes: PositiveInt
+    """Capacity."""
     plp: bool = False
+    """Whether it has power-loss protection."""
     rails: dict[Name, Rail] = {}
+    """Its supply rails by name, each with its channels."""
     profile: Name | None = None
+    """Virtual lab: the model of the drive."""
     description: str = ""
+    """For people."""
 
     def declared_as(self, name: str) -> dict[str, Any]:
         """What a test host must know of the drive `name` to find it and to tell it from others."""
@@ -99,47 +110,56 @@ class Emulated(Strict):
     """
 
     by: Literal["scsi_debug"] = "scsi_debug"
+    """The kernel's module."""
     access_milliseconds: Annotated[float, Field(ge=0.01, le=1000)] = 8.0
+    """Duration of each request."""
 
 
 class Array(Strict):
     """An md array of drives of the same host; its energy is the sum over its members' rails."""
 
     level: Literal["raid0", "raid5", "raid6", "raid10"]
+    """RAID level."""
     members: Annotated[list[Name], Field(min_length=2)]
+    """Names of drives of this host."""
     chunk_kib: PositiveInt = 64
+    """Chunk size."""
 
 
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 
 
 class VirtualHost(Strict):
-    """What a virtual test host is made of; `guest_packages`: of Debian, beside what provisioning installs.
+    """What a virtual test host is made of.
 
-    It has no network to get them from, and all hosts of a lab share an image, with what any of them wants.
+    It has no network to get packages from; all hosts of a lab share an image with what any of them wants.
     """
 
     cpus: PositiveInt = 2
+    """Processors."""
     memory_mb: Annotated[int, Field(ge=512)] = 2048
+    """Memory."""
     guest_packages: list[Package] = []
+    """Debian packages of its image, in addition to those that provisioning needs."""
 
 
 class TestHost(Strict):
-    """A machine under test: its drives and arrays.
-
-    `virtual` is set for a host of the virtual lab; `controller_address` is the controller as this host
-    sees it; `nvdimm_memmap` (size!start) has the kernel give ordinary memory as an NVDIMM; `emulated` has it
-    make hard disks.
-    """
+    """A machine under test: its drives and arrays."""
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
     drives: dict[Name, Drive]
+    """Its drives by name."""
     arrays: dict[Name, Array] = {}
+    """md arrays of them by name."""
     virtual: VirtualHost | None = None
+    """Only for a host of the virtual lab."""
     controller_address: Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")]
+    """The controller as this host sees it."""
     nvdimm_memmap: Annotated[str, Field(pattern=r"^\d+[KMGT]?!\d+[KMGT]?$")] | None = None
+    """SIZE!START: ordinary memory that the kernel gives as an NVDIMM."""
     emulated: Emulated | None = None
+    """How the kernel emulates hard disks."""
 
     @property
     def twins(self) -> dict[str, Drive]:
@@ -248,8 +268,11 @@ class VirtualPort(Strict):
     """
 
     tap: Name
+    """Name of the virtual tap."""
     port: Literal["a", "b"]
+    """`a` measures its rails 1 and 2, `b` its rails 3 and 4."""
     drop_blocks: Annotated[float, Field(ge=0, le=0.5)] = 0.0
+    """Fraction of its 20 ms blocks of samples that a broken tap loses."""
 
     @property
     def tcp_port(self) -> int:
@@ -258,43 +281,52 @@ class VirtualPort(Strict):
 
 
 class TapControl(Strict):
-    """Where a power tap takes its own commands while powerd has its streaming port.
-
-    `first_rail`: the tap's number of the rail on the meter's CH1, CH2.
-    """
+    """Where a power tap takes its own commands while powerd has its streaming port."""
 
     connection: Annotated[str, Field(pattern=r"^(tcp-raw/[^/\s]+/\d+|/dev/[^/\s]+)$")]
+    """Where the tap takes commands."""
     first_rail: Literal[1, 3]
+    """The tap's number of the rail on CH1, CH2."""
 
 
 class Meter(Strict):
-    """A sigrok device. `connection` is libsigrok's conn; a port of a virtual tap has `virtual` instead.
+    """An instrument that libsigrok reads.
 
-    `driver`: libsigrok's name; rig/lab/meters has a file for each that this rig has been checked with, whose
-    values stand for what is left out here. `options`: more of the driver's scan options; `set`: settings by
-    libsigrok's key, made before the capture. `timing`: "stream" has a sample clock of its own, "poll" only
-    times of arrival.
-    `sample_rate_hz`: samples, or of "poll" readings, of each channel per second. `serial`: the instrument's,
-    where it does not tell. `accuracy`: its class, by quantity, or the name of a published one.
+    rig/lab/meters/families has a file for each driver that this rig has been checked with; its values stand
+    for what is left out here.
     """
 
     driver: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    """libsigrok's driver."""
     # libsigrok separates options by colons, so a value cannot hold one.
     connection: Annotated[str, Field(pattern=r"^[^:\s]+$")] | None = None
+    """libsigrok's `conn`: `tcp-raw/HOST/PORT`, `/dev/ttyUSB0`, `usbtmc/BUS.ADDRESS`."""
     serialcomm: Annotated[str, Field(pattern=r"^\d+/[5-8][neo][12](/[^:\s]*)?$")] | None = None
+    """Serial line, such as `9600/8n1`."""
     options: dict[
         Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[str, Field(pattern=r"^[^:\s]+$")]
     ] = {}
+    """Further scan options of the driver."""
     virtual: VirtualPort | None = None
+    """A port of a virtual power tap, instead of `connection`."""
     control: TapControl | None = None
+    """Where a power tap takes commands while powerd has its streaming port."""
     timing: Timing | None = None
+    """`stream`: a sample clock of its own. `poll`: readings have times of arrival only."""
     sample_rate_hz: PositiveFloat | None = None
+    """Samples, or with `poll` readings, of each channel per second."""
     samples: Samples | None = None
+    """`window-mean`: a sample is the mean of its window. `point`: of an instant."""
     silence_seconds: Annotated[float, Field(ge=0.2, le=3600)] | None = None
+    """Without samples for this long, the meter counts as silent."""
     set: dict[str, str] = {}
+    """Settings by libsigrok's key, made before the capture."""
     serial: str | None = None
+    """The instrument's serial, where it does not report one."""
     accuracy: dict[Literal["volts", "amps", "watts"], Accuracy] = {}
+    """Its class by quantity, or the name of a published one."""
     description: str = ""
+    """For people."""
 
     @model_validator(mode="before")
     @classmethod
@@ -369,10 +401,15 @@ class Influx(Strict):
     """InfluxDB. Without `url` the rig starts Debian's influxd as the user's own process."""
 
     url: Url | None = None
+    """An InfluxDB that runs already; left out: the rig starts Debian's."""
     url_from_hosts: Url | None = None
+    """The same as test hosts reach it, if that differs."""
     database: Name = "joulerig"
+    """Database; on 2.x and 3.x the bucket."""
     username: str = "joulerig"
+    """User; InfluxDB 2.x and 3.x ignore it."""
     token_file: Path | None = None
+    """File with the token, or on 1.x the password."""
 
     @model_validator(mode="after")
     def _token_with_url(self) -> Influx:
@@ -387,9 +424,13 @@ class Controller(Strict):
     """The machine that drives the lab: its meters, InfluxDB, and how often power points are stored."""
 
     influxdb: Influx = Influx()
+    """Where points are stored."""
     meters: dict[Name, Meter] = {}
+    """Meters by name."""
     points_per_second: Annotated[int, Field(ge=1, le=1000)] = 100
+    """Power points stored per second and rail."""
     clock_listen: str = "127.0.0.1:0"
+    """ADDRESS:PORT (UDP) at which test hosts measure their clocks' offset; port 0: any."""
 
     @field_validator("clock_listen")
     @classmethod

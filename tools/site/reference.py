@@ -121,7 +121,7 @@ def inventory() -> str:
 
     return (
         "# Inventory\n\n`inventory.ini` has two groups: `controller`, with one host, and `test_hosts`. The"
-        " variables below are those of each host in `host_vars/HOST.yml` next to the inventory. All other variables are"
+        " variables below are those of each host in `host_vars/HOST.yml` next to the inventory; others are"
         " Ansible's. [Set up your own bench](../how-to/own-bench.md) shows how to use it.\n\n"
         + models(TestHost, "test host")
         + models(Controller, "controller")
