@@ -3,7 +3,7 @@
  * A write is an entry in a list by age, with its data and a piece for each block
  * of BLOCK_SECTORS that it touches. Pieces hang in a hash table by block, the
  * newest first, so a reader takes of each sector what it meets first. A piece
- * tells by a mask which of its sectors are still volatile.
+ * has a mask of its sectors that are still volatile.
  */
 #include "cache.h"
 #include "backing.h"
@@ -493,8 +493,8 @@ static struct entry **order_of_landing(const struct cache *cache, size_t count, 
 	return order;
 }
 
-/* The sectors of a piece that are the newest of their place and are not what the
- * drive will hold. */
+/* The sectors of a piece that hold the newest version, where the drive will hold
+ * another. */
 static unsigned lost_newest(const struct piece *piece)
 {
 	uint8_t newest = piece->sectors, overwritten = 0;

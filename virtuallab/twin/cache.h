@@ -3,7 +3,7 @@
  * The data of a virtual drive's volatile write cache: writes that lie in memory
  * over the backing file until they are made durable, or are lost in a power cut.
  * No clock, no thread: the caller gives the times, and holds a lock around all
- * calls (cache_read may run beside cache_read).
+ * calls (several cache_read may run at once).
  *
  * Every write is kept as it came, also where a newer one lies over it: after a
  * cut, a sector of CACHE_SECTOR bytes may hold any version from the last durable
@@ -37,7 +37,7 @@ struct cache_cut {
 struct cache;
 struct entry;
 
-/* As `power off` calls it; NULL for what is none. */
+/* Its name in the request `power off`; NULL for an invalid one. */
 const char *cache_loss_name(enum cache_loss loss);
 /* False where no loss is called that. */
 bool cache_loss_named(const char *name, enum cache_loss *loss);

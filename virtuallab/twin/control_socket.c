@@ -51,7 +51,7 @@ struct control_socket {
 	unsigned client_count;
 	int64_t keep_health_ns; /* the next time */
 	int64_t next_batch_ns;
-	bool works; /* the drive has work of its own to do */
+	bool works; /* the drive has internal work to do, such as garbage collection */
 };
 
 static bool send_pending(struct client *client)

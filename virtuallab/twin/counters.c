@@ -124,7 +124,7 @@ static struct block *take_oldest(struct counters *counters)
 }
 
 /* A block that begins with what is now known. When memory is short, the oldest
- * part of the record makes room: it is then told as not held, not wrongly. */
+ * part of the record makes room: it then counts as not held. */
 static void begin_block(struct counters *counters)
 {
 	struct block *block;

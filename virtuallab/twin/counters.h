@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Of operations that succeeded. Zeroes are writes, as the host's block layer
- * counts them, and are counted once more apart. */
+ * counts them, and are counted separately too. */
 enum counter {
 	COUNTER_READS,
 	COUNTER_READ_BYTES,
@@ -33,11 +33,10 @@ enum counter {
 
 struct counters;
 
-/* As they are called on the control socket. */
+/* Their names on the control socket. */
 const char *counter_name(enum counter counter);
 
-/* All at 0 from start_ns on. Times are told to within cell_ns and remembered
- * for keep_ns. NULL when memory is short. */
+/* All at 0 from start_ns on. Times are kept to within cell_ns, for keep_ns. NULL when memory is short. */
 struct counters *counters_new(int64_t start_ns, int64_t cell_ns, int64_t keep_ns);
 void counters_free(struct counters *counters);
 

@@ -38,7 +38,7 @@ struct cut_events {
 
 struct cut_settings {
 	uint64_t write_cache_bytes; /* 0: every write is durable when it is acknowledged */
-	int64_t destage_ns;	    /* age at which a write becomes durable by itself; 0: never */
+	int64_t destage_ns;	    /* age at which a write is made durable; 0: never */
 	int64_t holdup_ns; /* how long a rail may be off before the drive stops */
 	int64_t ready_ns;  /* from power on until operations work */
 	bool plp;	   /* on its last energy the drive makes its cache durable */

@@ -27,7 +27,7 @@ struct segment {
 	int64_t ready_ns;
 };
 
-struct place {
+struct position {
 	uint64_t cylinder;
 	uint64_t track;	   /* counted over all cylinders */
 	int64_t angle_ns;  /* time from the index mark, 0 <= angle_ns < a revolution */
@@ -144,25 +144,25 @@ int64_t disk_seek_ns(const struct disk *disk, double fraction)
 			 disk->seek_linear_ns * fraction);
 }
 
-static struct place place_of(const struct disk *disk, uint64_t offset)
+static struct position position_of(const struct disk *disk, uint64_t offset)
 {
 	uint64_t heads = (uint64_t)disk->config.heads, zone = 0, track_in_zone, in_track;
-	struct place place;
+	struct position position;
 	int64_t skew_ns;
 
 	while (zone + 1 < (uint64_t)disk->config.zones && offset >= disk->zones[zone + 1].start)
 		zone++;
-	place.track_bytes = disk->zones[zone].track_bytes;
-	track_in_zone = (offset - disk->zones[zone].start) / place.track_bytes;
-	in_track = (offset - disk->zones[zone].start) % place.track_bytes;
-	place.track = zone * disk->zone_cylinders * heads + track_in_zone;
-	place.cylinder = place.track / heads;
-	skew_ns = (int64_t)(place.track - place.cylinder) * disk->config.head_switch_ns +
-		  (int64_t)place.cylinder * disk->config.track_to_track_ns;
-	place.angle_ns = ((int64_t)((double)in_track * (double)disk->revolution_ns /
-				    (double)place.track_bytes) + skew_ns) % disk->revolution_ns;
-	place.left_bytes = place.track_bytes - in_track;
-	return place;
+	position.track_bytes = disk->zones[zone].track_bytes;
+	track_in_zone = (offset - disk->zones[zone].start) / position.track_bytes;
+	in_track = (offset - disk->zones[zone].start) % position.track_bytes;
+	position.track = zone * disk->zone_cylinders * heads + track_in_zone;
+	position.cylinder = position.track / heads;
+	skew_ns = (int64_t)(position.track - position.cylinder) * disk->config.head_switch_ns +
+		  (int64_t)position.cylinder * disk->config.track_to_track_ns;
+	position.angle_ns = ((int64_t)((double)in_track * (double)disk->revolution_ns /
+				    (double)position.track_bytes) + skew_ns) % disk->revolution_ns;
+	position.left_bytes = position.track_bytes - in_track;
+	return position;
 }
 
 int64_t disk_transfer_ns(const struct disk *disk, uint64_t offset, uint64_t bytes)
@@ -170,12 +170,12 @@ int64_t disk_transfer_ns(const struct disk *disk, uint64_t offset, uint64_t byte
 	double passed_ns = 0;
 
 	while (bytes) {
-		struct place place = place_of(disk, offset);
-		uint64_t part = bytes < place.left_bytes ? bytes : place.left_bytes;
+		struct position position = position_of(disk, offset);
+		uint64_t part = bytes < position.left_bytes ? bytes : position.left_bytes;
 
-		passed_ns += (double)part * (double)disk->revolution_ns / (double)place.track_bytes;
-		if (part == place.left_bytes)
-			passed_ns += (double)((place.track + 1) % (uint64_t)disk->config.heads ?
+		passed_ns += (double)part * (double)disk->revolution_ns / (double)position.track_bytes;
+		if (part == position.left_bytes)
+			passed_ns += (double)((position.track + 1) % (uint64_t)disk->config.heads ?
 						      disk->config.head_switch_ns :
 						      disk->config.track_to_track_ns);
 		offset += part;
@@ -184,19 +184,19 @@ int64_t disk_transfer_ns(const struct disk *disk, uint64_t offset, uint64_t byte
 	return (int64_t)passed_ns;
 }
 
-static int64_t move_ns(const struct disk *disk, const struct place *place)
+static int64_t move_ns(const struct disk *disk, const struct position *position)
 {
-	uint64_t distance = place->cylinder > disk->cylinder ? place->cylinder - disk->cylinder :
-							       disk->cylinder - place->cylinder;
+	uint64_t distance = position->cylinder > disk->cylinder ? position->cylinder - disk->cylinder :
+							       disk->cylinder - position->cylinder;
 
 	if (distance)
 		return disk_seek_ns(disk, (double)(distance - 1) / (double)disk->cylinders + 1e-12);
-	return place->track != disk->track ? disk->config.head_switch_ns : 0;
+	return position->track != disk->track ? disk->config.head_switch_ns : 0;
 }
 
-static int64_t rotation_ns(const struct disk *disk, int64_t time_ns, const struct place *place)
+static int64_t rotation_ns(const struct disk *disk, int64_t time_ns, const struct position *position)
 {
-	int64_t wait_ns = (place->angle_ns - time_ns % disk->revolution_ns + disk->revolution_ns) %
+	int64_t wait_ns = (position->angle_ns - time_ns % disk->revolution_ns + disk->revolution_ns) %
 			  disk->revolution_ns;
 
 	return wait_ns > disk->revolution_ns - MISS_NS ? 0 : wait_ns;
@@ -205,38 +205,38 @@ static int64_t rotation_ns(const struct disk *disk, int64_t time_ns, const struc
 /* From start_ns until the head is over the first sector. */
 static int64_t access_ns(const struct disk *disk, int64_t start_ns, uint64_t offset)
 {
-	struct place place = place_of(disk, offset);
-	int64_t arm_ns = move_ns(disk, &place);
+	struct position position = position_of(disk, offset);
+	int64_t arm_ns = move_ns(disk, &position);
 
-	return arm_ns + rotation_ns(disk, start_ns + arm_ns, &place);
+	return arm_ns + rotation_ns(disk, start_ns + arm_ns, &position);
 }
 
 static void place_head(struct disk *disk, uint64_t end)
 {
 	/* At the end of a track the head goes on to the next, which the transfer has paid. */
-	struct place place = place_of(disk, end < disk->config.bytes ? end : disk->config.bytes - 1);
+	struct position position = position_of(disk, end < disk->config.bytes ? end : disk->config.bytes - 1);
 
-	disk->cylinder = place.cylinder;
-	disk->track = place.track;
+	disk->cylinder = position.cylinder;
+	disk->track = position.track;
 }
 
 /* How far a running stream has come by time_ns. */
 static uint64_t stream_reached(const struct disk *disk, int64_t time_ns)
 {
-	struct place place = place_of(disk, disk->stream.anchor);
+	struct position position = position_of(disk, disk->stream.anchor);
 	double tracks = (double)(time_ns - disk->stream.anchor_ns) /
 			(double)(disk->revolution_ns + disk->config.head_switch_ns);
 
 	return tracks <= 0 ? disk->stream.anchor :
-			     disk->stream.anchor + (uint64_t)(tracks * (double)place.track_bytes);
+			     disk->stream.anchor + (uint64_t)(tracks * (double)position.track_bytes);
 }
 
 /* Moves `bytes` at `offset` under the head, from start_ns on; gives the end. */
 static int64_t use_platter(struct disk *disk, int64_t start_ns, uint64_t offset, uint64_t bytes)
 {
-	struct place place = place_of(disk, offset);
+	struct position position = position_of(disk, offset);
 	struct work seek = { .cause = WORK_SEEK, .start_ns = start_ns,
-			     .duration_ns = move_ns(disk, &place) };
+			     .duration_ns = move_ns(disk, &position) };
 
 	if (disk->stream.running) {
 		uint64_t reached = stream_reached(disk, start_ns);
@@ -245,7 +245,7 @@ static int64_t use_platter(struct disk *disk, int64_t start_ns, uint64_t offset,
 		if (reached < disk->stream.limit)
 			disk->stream.limit = reached;
 	}
-	if (place.cylinder != disk->cylinder)
+	if (position.cylinder != disk->cylinder)
 		work_put(disk->work, &seek);
 	disk->busy_until_ns = start_ns + access_ns(disk, start_ns, offset) +
 			      disk_transfer_ns(disk, offset, bytes);
@@ -277,10 +277,10 @@ static bool read_from_stream(struct disk *disk, struct disk_operation *read)
 		/* The buffer was full and the head waited: it takes up again when
 		 * the next sector comes round. */
 		if (full_ns < read->arrival_ns) {
-			struct place place = place_of(disk, stream->limit);
+			struct position position = position_of(disk, stream->limit);
 
 			stream->anchor_ns = read->arrival_ns +
-					    rotation_ns(disk, read->arrival_ns, &place);
+					    rotation_ns(disk, read->arrival_ns, &position);
 			stream->anchor = stream->limit;
 		}
 		stream->limit = end + (uint64_t)disk->config.read_ahead_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The power states that a drive enters by itself when it has nothing to do:
+ * The power states that an idle drive enters without a command:
  * NVMe's autonomous transitions to PS3 and PS4, a hard disk's standby. Pure.
  *
  * A drive without work since T leaves state 0 at T + idle_ns of the deepest state

@@ -46,7 +46,7 @@ void ftl_free(struct ftl *ftl);
 void ftl_write(struct ftl *ftl, uint64_t first_page, uint64_t count, struct ftl_cost *cost);
 void ftl_trim(struct ftl *ftl, uint64_t first_page, uint64_t count);
 
-/* What is mapped stays; the counts begin anew. */
+/* What is mapped stays; the counts restart at 0. */
 void ftl_forget_wear(struct ftl *ftl);
 
 unsigned ftl_block_pages(const struct ftl *ftl);

@@ -41,11 +41,11 @@ void warmth_begin(struct warmth *warmth, const struct thermal *thermal, int64_t 
 /* The drive has taken `joules` since the beginning, up to time_ns. */
 void warmth_step(struct warmth *warmth, int64_t time_ns, double joules);
 
-/* Reads what was kept; all 0 where there is no file. A drive whose twin ended
- * without a word has had an unsafe shutdown more. False: one line in error. */
+/* Reads what was kept; all 0 where there is no file. A drive whose twin was
+ * killed has had one more unsafe shutdown. False: one line in error. */
 bool health_load(struct health *health, const char *path, char *error, size_t error_size);
-/* Puts the file there whole, or leaves the one before. `running`: it is not the
- * twin's last word. False with errno. */
+/* Puts the file there whole, or leaves the one before. `running`: the
+ * twin goes on; should this be the last file, it was killed. False with errno. */
 bool health_save(const struct health *health, const char *path, bool running);
 
 #endif

@@ -6,7 +6,8 @@
  * An operation is in the device's hands from its arrival to the model's end of
  * it; from there until it is handed back it is late. device_bound_ns is the time
  * in which at least one was in the device's hands, busy_ns that in which at least
- * one was there at all: their ratio says how far the device set the pace.
+ * one was there at all: their ratio is the fraction of the time in which the device
+ * set the pace.
  */
 #ifndef JOULERIG_PACE_H
 #define JOULERIG_PACE_H

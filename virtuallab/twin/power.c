@@ -15,7 +15,7 @@
 /* More operations than this in flight at once wait, like those over the power
  * limit: it bounds memory, and no drive has as many. */
 #define MAX_ACTIVITIES 65536
-/* Adding and subtracting powers leaves rounding behind; the sum is formed anew
+/* Adding and subtracting powers leaves rounding behind; the sum is recomputed
  * this often, so that it cannot drift in weeks of load without a pause. */
 #define RESUM_EVERY 65536
 

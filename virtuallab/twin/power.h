@@ -89,7 +89,7 @@ bool power_parse_rail(const char *text, struct power_rail *rail, char *error, si
  * The load must not exceed volts^2 / (4 ohms). */
 double power_amps(double volts, double ohms, double watts);
 
-/* As it is called on the control socket. */
+/* Its name on the control socket. */
 const char *power_cause_name(enum power_cause cause);
 
 /* A model whose energy counts from start_ns. holdup_ns: how long a rail that was

@@ -18,7 +18,7 @@ struct parameter {
 	const char *key;
 	enum timing_model model; /* that has it */
 	enum type type;
-	size_t place; /* in struct timing_config */
+	size_t field_offset; /* in struct timing_config */
 	double least, most;
 	bool optional; /* 0 where it is not given */
 };
@@ -109,12 +109,12 @@ static int add_state(struct timing_config *config, const char *value, char *erro
 static void store(struct timing_config *config, const struct parameter *parameter, double number,
 		  int64_t whole)
 {
-	char *place = (char *)config + parameter->place;
+	char *field = (char *)config + parameter->field_offset;
 
 	if (parameter->type == WHOLE)
-		memcpy(place, &whole, sizeof whole);
+		memcpy(field, &whole, sizeof whole);
 	else
-		memcpy(place, &number, sizeof number);
+		memcpy(field, &number, sizeof number);
 }
 
 int timing_set(struct timing_config *config, const char *key, const char *value, char *error,
@@ -153,7 +153,7 @@ static bool is_given(const struct timing_config *config, const struct parameter 
 {
 	static const char zero[sizeof(int64_t)];
 
-	return memcmp((const char *)config + parameter->place, zero, sizeof zero) != 0;
+	return memcmp((const char *)config + parameter->field_offset, zero, sizeof zero) != 0;
 }
 
 bool timing_check(const struct timing_config *config, char *error, size_t error_size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What a drive does of its own beside serving its host: pieces of work, each
- * with its cause, time and size. The models of time put them into a queue, the
- * power model is given them when they begin.
+ * What a drive does in addition to serving its host: pieces of work, each with its
+ * cause, time and size. The models of time put them into a queue, the
+ * power model gets them when they begin.
  */
 #ifndef JOULERIG_WORK_H
 #define JOULERIG_WORK_H
@@ -12,7 +12,7 @@
 
 enum work_cause {
 	WORK_GC,   /* garbage collection: valid pages moved, blocks erased */
-	WORK_FOLD, /* pages moved from single-level cells to their final place */
+	WORK_FOLD, /* pages moved from single-level cells to their final pages */
 	WORK_SEEK, /* the actuator moves */
 	WORK_SPIN_UP, /* of a hard disk, out of standby or when it gets power */
 	WORK_WAKE, /* leaving any other power state */
@@ -36,7 +36,7 @@ struct work_queue {
 const char *work_cause_name(enum work_cause cause);
 
 /* A full queue joins the new work to the last of its cause: no energy is lost,
- * only its place in time gets coarser. */
+ * only its time gets coarser. */
 void work_put(struct work_queue *queue, const struct work *work);
 
 /* The next piece that has begun by time_ns. False when there is none. */
