@@ -8,8 +8,8 @@ RIG := .venv/bin/rig
 PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
-.PHONY: help setup build demo test down clean docs
-.PHONY: test-unit test-c test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
+.PHONY: help setup build demo check test down clean docs tap-for-qemu
+.PHONY: test-c test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
@@ -41,31 +41,29 @@ demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, liv
 down: ## End what `make demo` started
 	@if [ -x $(RIG) ]; then $(RIG) down; else echo "nothing was set up"; fi
 
-test: setup lint test-c test-go test-python ## Set-up, then every test but the long ones
+# Both print a table of what ran, with times and counts. `python -m tools.suites --list` prints each suite's commands.
+SUITES := .venv/bin/python -m tools.suites
 
-lint: ## Style and static checks
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	tools/go vet ./...
-	@$(MAKE) -s --no-print-directory -C firmware/power_tap check
-	@$(MAKE) -s --no-print-directory -C collectors/srcap check
-	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/ansible-lint -q playbooks ansible/roles
+check: setup ## Style, types and unit tests: what to run before each commit
+	@$(SUITES) check
+
+test: setup tap-for-qemu ## Set-up, then every test but the long ones
+	@$(SUITES) test
+
+lint: ## Style, types and static checks alone
+	@$(SUITES) lint
+
+tap-for-qemu:
+	@$(MAKE) -s --no-print-directory -C firmware/power_tap lm3s6965 BUILD=$(BUILD)
 
 test-c: build ## C unit tests, under sanitizers
-	@$(MAKE) -s --no-print-directory -C virtuallab/twin test BUILD=$(BUILD)
-	@$(MAKE) -s --no-print-directory -C firmware/power_tap test BUILD=$(BUILD)
+	@$(SUITES) c
 
 test-go: ## Go tests
-	CGO_ENABLED=1 tools/go test ./...
+	@$(SUITES) go
 
-test-python: build ## Python tests: units, real servers, and a campaign on a virtual lab
-	@$(MAKE) -s --no-print-directory -C firmware/power_tap lm3s6965 BUILD=$(BUILD)
-	$(PYTEST) -m "not lab and not beside"
-	@echo "tests on a virtual lab; others beside it, their output in build/beside.log until the lab's are done"
-	@nice -n 5 $(PYTEST) -m beside > $(BUILD)/beside.log 2>&1 & beside=$$!; \
-	$(PYTEST) -m lab; lab=$$?; \
-	wait $$beside; beside=$$?; cat $(BUILD)/beside.log; \
-	exit $$((lab ? lab : beside))
+test-python: build tap-for-qemu ## Python tests: units, real servers, and a campaign on a virtual lab
+	@$(SUITES) python
 
 test-energy: build ## Twenty runs on a virtual lab, measured against the truth
 	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py

@@ -129,7 +129,7 @@ func TestTheSameSeedGivesTheSameSet(t *testing.T) {
 		}
 		return strings.Join(all, "\n")
 	}
-	if listing(1, 0) != listing(1, 0) {
+	if first, second := listing(1, 0), listing(1, 0); first != second {
 		t.Error("two sets of one seed differ")
 	}
 	if listing(1, 0) == listing(2, 0) || listing(1, 0) == listing(1, 1) {
