@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller: command line, lab model, campaign engine and its journal, virtual lab, dashboard."""
+"""The controller: command line, lab model, campaigns, virtual lab, dashboard."""

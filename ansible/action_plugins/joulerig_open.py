@@ -10,7 +10,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from joulerig.rig import workloads
-from joulerig.rig.campaign import engine
+from joulerig.rig.campaign import opening
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model
@@ -29,11 +29,11 @@ class ActionModule(ActionBase):
         try:
             described = model.load(Path(task_vars["inventory_file"]))
             if resume := self._task.args.get("resume"):
-                journal = engine.resume_campaign(resume, described)
+                journal = opening.resume_campaign(resume, described)
             else:
                 source = self._task.args.get("source") or "playbook"
                 short = boolean(self._task.args.get("short", False))
-                journal = engine.open_campaign(self._task.args["campaign"], described, source, short=short)
+                journal = opening.open_campaign(self._task.args["campaign"], described, source, short=short)
             named = journal.campaign["definition"]["factors"]["workload"]
             needed = workloads.deployment(named, described)
         except UserError as error:

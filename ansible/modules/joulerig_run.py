@@ -10,6 +10,7 @@ description:
     workload, tail, unmount, restore. Everything set is put back, also after an error."
   - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
 options:
+  version: {description: "Version of the request.", type: int, default: 1}
   run: {description: "Id of the run.", type: str, required: true}
   campaign: {description: "Id of the campaign.", type: str, required: true}
   host: {description: "Name of this host in the inventory.", type: str, required: true}
@@ -56,6 +57,7 @@ author: [Joulerig]
 """
 
 RETURN = r"""
+version: {description: "Version of the outcome.", type: int, returned: always}
 status: {description: "ok, failed or not-run.", type: str, returned: always}
 reason: {description: "Why it is not ok.", type: str, returned: always}
 phases: {description: "phase, start_ns, end_ns in the host's clock.", type: list, returned: always}
@@ -121,6 +123,7 @@ from ansible.module_utils.joulerig import (
 )
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
+VERSION = 1  # of requests and outcomes; rig/campaign/execution/{request,outcome}.py
 MOUNT_POINT = "/run/joulerig/mnt"
 MOST_DISCARDED_FRACTION = 0.01  # of a preconditioned drive, by its mkfs
 SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take beside its phases
@@ -128,6 +131,8 @@ SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take
 
 def execute(p, result):
     """The run; fills `result` as it goes, so that an error leaves what was known by then."""
+    if p["version"] != VERSION:
+        raise Refused(f"request of version {p['version']}; this module executes version {VERSION}")
     with contextlib.ExitStack() as undo:
         undo.enter_context(drive.HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
         if earlier := lost.take(p["run"]):
@@ -280,6 +285,7 @@ def _check_kept(p, discarded):
 
 def main():
     spec = {
+        "version": {"type": "int", "default": 1},
         "run": {"type": "str", "required": True},
         "campaign": {"type": "str", "required": True},
         "host": {"type": "str", "required": True},
@@ -302,7 +308,7 @@ def main():
         "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
-    result = {"changed": False, "status": "ok", "reason": "", "phases": [], "clock": []}
+    result = {"version": VERSION, "changed": False, "status": "ok", "reason": "", "phases": [], "clock": []}
     result.update(settings={}, health={})
     load.end_in_good_order()
     try:

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors
+from joulerig.rig.campaign.execution.outcome import RunOutcome, Touched
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.common.sqlite import transaction
@@ -214,16 +215,15 @@ def run_begins(run: Mapping[str, Any], lab: Lab) -> None:
         ledger.note(_serials(run, lab).values(), [("began", {"by": run["id"]})])
 
 
-def run_ended(run: Mapping[str, Any], answer: Mapping[str, Any], lab: Lab) -> None:
-    """Note what a run did to its drives, by the answer of its module call."""
-    touched = answer.get("touched") or {}
-    untouched = None if answer.get("changed", True) else 0  # None: it is not known
-    settings, health = answer.get("settings") or {}, (answer.get("health") or {}).get("after") or {}
-    made = {"by": run["id"], "command": " ".join(settings.get("mkfs") or [])}
+def run_ended(run: Mapping[str, Any], outcome: RunOutcome, lab: Lab) -> None:
+    """Note what a run did to its drives, by its outcome."""
+    untouched = Touched() if outcome.changed else Touched(write_bytes=0, discard_bytes=0)
+    health = outcome.health.after or {}
+    made = {"by": run["id"], "command": " ".join(outcome.settings.get("mkfs") or [])}
     serials = _serials(run, lab)
     with Ledger() as ledger:
         for drive, serial in serials.items():
-            amounts = touched.get(drive) or dict.fromkeys(("write_bytes", "discard_bytes"), untouched)
+            amounts = outcome.touched.get(drive, untouched).model_dump()
             counter = counter_bytes(health.get(drive) if len(serials) > 1 else health)
             ended = {"by": run["id"], **amounts, "counter_bytes": counter}
             ledger.note([serial], [*([("made", made)] if made["command"] else []), ("ended", ended)])

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from joulerig.analysis.results.influx import Client
-from joulerig.rig.campaign import engine, measure
+from joulerig.rig.campaign import measure, opening
 from joulerig.rig.common import paths
 from joulerig.rig.lab import model as lab
 from tests.support.influxd import Influxd
@@ -121,5 +121,5 @@ def services_up(monkeypatch: pytest.MonkeyPatch, influxd: Influxd) -> None:
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.2)
     monkeypatch.setattr(measure.services, "powerd_status", lambda: {"meters": meters})
     monkeypatch.setattr(measure, "client", lambda lab: Client(influxd.url, influxd.database, *influxd.reader))
-    monkeypatch.setattr(engine.services, "check", lambda lab: None)
-    monkeypatch.setattr(engine.provenance, "controller", lambda lab: {"joulerig": "test"})
+    monkeypatch.setattr(opening.services, "check", lambda lab: None)
+    monkeypatch.setattr(opening.provenance, "controller", lambda lab: {"joulerig": "test"})

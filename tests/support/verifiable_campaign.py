@@ -61,7 +61,7 @@ def edit(folder: Path, statement: str) -> None:
 
 
 def _settle(database: sqlite3.Connection, campaign: Campaign, run: Run) -> None:
-    """What the campaign engine does with a host's answer."""
+    """What the campaign executor does with a host's answer."""
     answer = _answer(run)
     load = _load(run)
     _keep(run, "result.json", answer)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which kernel a host runs, and how it comes to run the one that a run asks for."""
+"""Have a host run the kernel that a run asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
 from joulerig.rig.common import wait
 from joulerig.rig.lab.kernels import INSTALLED
 
@@ -17,35 +18,35 @@ ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
-class Ready:
-    """A kernel that lies on the host, ready to be started."""
+class InstalledKernel:
+    """A kernel of the rig's that is on the host, ready to be started."""
 
     release: str
     tick_hertz: int
 
 
-class Boots:
+class HostKernels:
     """The kernels of one host.
 
-    `call` executes joulerig_kernel there and gives its answer; `look` does so over a connection of its own
-    once all is up that the boot starts, None where the host does not answer; `say` shows a line.
+    `call` executes joulerig_kernel there and returns its result; `look` does so over a new connection once
+    the host has started all its services, None where the host does not answer; `note` shows a line.
     """
 
     def __init__(
         self,
         host: str,
-        ready: Mapping[str, Ready],
+        ready: Mapping[str, InstalledKernel],
         call: Callable[[Mapping[str, Any]], Mapping[str, Any]],
         look: Callable[[], Mapping[str, Any] | None],
-        say: Callable[[str], None],
+        note: Callable[[str], None],
     ):
-        self._host, self._ready, self._call, self._look, self._say = host, ready, call, look, say
+        self._host, self._ready, self._call, self._look, self._note = host, ready, call, look, note
         self._running: Mapping[str, Any] | None = None
-        self._cannot: dict[str, dict[str, Any]] = {}
+        self._failed: dict[str, RunOutcome] = {}
 
     @property
     def release(self) -> str:
-        """Of the kernel that ran when the host was last asked; empty where it has to be asked again."""
+        """Release that ran when the host was last asked; empty where it has to be asked again."""
         return self._running["release"] if self._running else ""
 
     @property
@@ -54,42 +55,44 @@ class Boots:
         return self._running["boot_id"] if self._running else ""
 
     def forget(self) -> None:
-        """The host may have booted: ask it again."""
+        """Ask the host again: it may have booted."""
         self._running = None
 
-    def ensure(self, level: str) -> dict[str, Any] | None:
-        """Have the host run the kernel `level`; None when it does, else the answer of a run that can't be."""
-        if answer := self._cannot.get(level):
-            return answer
+    def ensure(self, level: str) -> RunOutcome | None:
+        """Have the host run the kernel `level`; return None when it does, else the run's outcome."""
+        if outcome := self._failed.get(level):
+            return outcome
         if self._running is None:
-            told = self._call({})
-            if told.get("status") != "ok":
-                return _answer("failed", _reason(told))
-            self._running = told["kernel"]
+            reply = self._call({})
+            if reply.get("status") != "ok":
+                return RunOutcome(status="failed", reason=failure(reply))
+            self._running = reply["kernel"]
         if self._is(level):
             return None
         wanted = "" if level == INSTALLED else self._ready[level].release
         for attempt in range(ATTEMPTS):
-            again = ", once more" if attempt else ""
-            self._say(f"[{self._host}] starting kernel {level!r}{f', {wanted}' if wanted else ''}{again}")
-            if answer := self._start(level, wanted):
-                return answer
+            retry = ", once more" if attempt else ""
+            self._note(f"[{self._host}] starting kernel {level!r}{f', {wanted}' if wanted else ''}{retry}")
+            if outcome := self._start(level, wanted):
+                return outcome
             if self._is(level):
                 return None
-            told = (
+            found = (
                 f"{self._running['release']} with {self._running['tick_hertz']} ticks a second runs instead"
             )
-            if self._running["of_rig"]:  # it did start; else the host came back from where nobody reached it
+            if self._running[
+                "of_rig"
+            ]:  # it did start; else the host left a kernel under which it was not reached
                 break
-        return self._never(level, "failed", told)
+        return self._fail_for_good(level, "failed", found)
 
-    def _start(self, level: str, wanted: str) -> dict[str, Any] | None:
-        """Boot, and find out what runs then; an answer as that of `ensure` where that does not come about."""
+    def _start(self, level: str, wanted: str) -> RunOutcome | None:
+        """Boot, and find out what runs then; an outcome as that of `ensure` where it did not boot."""
         assert self._running is not None
         before, self._running = self._running["boot_id"], None
-        told = self._call({"start": True, "release": wanted})
-        if told.get("status") != "ok":
-            return self._never(level, told.get("status", "failed"), _reason(told))
+        reply = self._call({"start": True, "release": wanted})
+        if reply.get("status") != "ok":
+            return self._fail_for_good(level, reply.get("status", "failed"), failure(reply))
 
         def booted() -> bool:
             found = self._look()
@@ -98,7 +101,9 @@ class Boots:
             return self._running is not None
 
         if not wait.until(booted, BOOT_SECONDS, 2.0):
-            return self._never(level, "failed", f"not back {BOOT_SECONDS:g} s after it started this kernel")
+            return self._fail_for_good(
+                level, "failed", f"not back {BOOT_SECONDS:g} s after it started this kernel"
+            )
         return None
 
     def _is(self, level: str) -> bool:
@@ -108,15 +113,7 @@ class Boots:
         wanted = self._ready[level]
         return (self._running["release"], self._running["tick_hertz"]) == (wanted.release, wanted.tick_hertz)
 
-    def _never(self, level: str, status: str, why: str) -> dict[str, Any]:
-        """It is not tried again for every run of this level."""
-        self._cannot[level] = _answer(status, f"kernel {level!r}: {why}")
-        return self._cannot[level]
-
-
-def _reason(told: Mapping[str, Any]) -> str:
-    return " ".join(str(told.get("reason") or told.get("msg") or "the module call failed").split())[:300]
-
-
-def _answer(status: str, reason: str) -> dict[str, Any]:
-    return {"status": status, "reason": reason, "phases": []}
+    def _fail_for_good(self, level: str, status: Literal["failed", "not-run"], why: str) -> RunOutcome:
+        """Keep the outcome: the kernel is not tried again for every run of this level."""
+        self._failed[level] = RunOutcome(status=status, reason=f"kernel {level!r}: {why}")
+        return self._failed[level]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives that a host makes of its memory, and arrays of them: gone with each of its boots, and made again."""
+"""Create the drives that a host makes of its memory, and arrays of them: a boot removes them."""
 
 from __future__ import annotations
 
@@ -7,39 +7,40 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from joulerig.rig.campaign import factors
+from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
 from joulerig.rig.lab.model import SCSI_DEBUG, Drive, Lab
 
 RESYNC_SECONDS = 60  # of an array in memory that was cut off
 
 
-class MadeAgain:
-    """What of the drives that a run needs is made of memory, made anew once in each boot of its host.
+class MemoryDrives:
+    """Creates what a run needs of drives in memory, once in each boot of its host.
 
-    `call` executes a module on the host (its name, its arguments) and gives its answer. Provisioning makes
-    the same by the same modules; but a campaign that boots kernels is not provisioned in between.
+    `call` executes a module on the host (its name, its arguments) and returns its result. Provisioning calls
+    the same modules; but a campaign that boots kernels is not provisioned in between.
     """
 
     def __init__(self, lab: Lab, call: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]):
         self._lab, self._call = lab, call
         self._made: set[tuple[str, str, str]] = set()  # boot, module, first drive or array
 
-    def ensure(self, run: Mapping[str, Any], boot: str) -> dict[str, Any] | None:
-        """None where all is there that `run` needs; else the answer of a run that can't be. `boot`: id of
-        the boot that the host is in.
+    def ensure(self, run: Mapping[str, Any], boot: str) -> RunOutcome | None:
+        """Return None once all that `run` needs is there, else the outcome of a run that cannot be.
+
+        `boot`: id of the boot that the host is in.
         """
         for module, name, arguments in needed(self._lab, run):
             if (boot, module, name) in self._made:
                 continue
-            told = self._call(module, arguments)
-            if told.get("failed"):
-                reason = " ".join(str(told.get("msg", "the module call failed")).split())
-                return {"status": "not-run", "reason": reason, "phases": []}
+            reply = self._call(module, arguments)
+            if reply.get("failed"):
+                return RunOutcome(status="not-run", reason=failure(reply))
             self._made.add((boot, module, name))
         return None
 
 
 def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Module, name and arguments of each call that makes what `run` needs of memory, in their order.
+    """Yield module, name and arguments of each call that makes what `run` needs of memory, in order.
 
     Emulated disks are made all at once: one module's parameters say how many there are.
     """

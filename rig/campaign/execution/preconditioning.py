@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drive's known state before a run: the one that it still has, or one that is made anew until it is steady.
+"""Bring a drive to a known state before a run: reuse the state that it has, or make it until it is steady.
 
 The host purges, fills and loads the drive in rounds; what it draws meanwhile only the controller knows. So
 the host gives a stretch of rounds, the controller adds their watts, judges, and asks for more while it is
@@ -21,28 +21,26 @@ from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import drive_record, factors, measure
 from joulerig.rig.campaign.definition import Precondition
 from joulerig.rig.campaign.drive_record import Ledger
-from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
+from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import files
 from joulerig.rig.controller import services
-from joulerig.rig.lab.model import Drive, Lab
+from joulerig.rig.lab.model import Drive
 
 Execute = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
-def ensure(journal: Journal, run: Mapping[str, Any], lab: Lab, execute: Execute) -> dict[str, Any] | None:
-    """Have the drive of `run` preconditioned as its campaign asks; keeps precondition.json of the run.
+def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> RunOutcome | None:
+    """Have the drive of `run` preconditioned as its campaign asks; keep the run's precondition.json.
 
-    `execute` calls the host's module with the given arguments. None: the run can go on; else what the run
-    comes to instead (status and reason), as its own module would have answered.
+    `execute` calls the host's module with the given arguments. None: the run can go on; else the outcome of
+    the run that cannot.
     """
-    definition = journal.campaign["definition"].get("precondition")
-    if definition is None:
+    journal, lab, asked = campaign.journal, campaign.lab, campaign.definition.precondition
+    if asked is None:
         return None
-    asked = Precondition.model_validate(definition)
     drive = lab.hosts[run["host"]].drives[run["drive"]]
-    recipe = _recipe(
-        asked, factors.write_cache(journal.campaign["definition"]["write_cache"], run["factors"])
-    )
+    recipe = _recipe(asked, factors.write_cache(campaign.definition.write_cache, run["factors"]))
     with Ledger() as ledger, measure.client(lab) as database:
         events = ledger.events(drive.serial)
         counted = _counted(database, run, events)
@@ -50,17 +48,16 @@ def ensure(journal: Journal, run: Mapping[str, Any], lab: Lab, execute: Execute)
         if holds:
             journal.note(run["id"], {"precondition": "reused", "why": why})
             before = drive_record.of_events(events).preconditioned
-            _keep(journal, run, {"reused": True, "why": why, **_told(before)})
+            _keep(campaign, run, {"reused": True, "why": why, **_as_kept(before)})
             return None
         seconds, _ = campaigns.precondition_cost(asked, drive)
         most = {"at_most_seconds": seconds, "at_most_rounds": asked.max_rounds}
         journal.note(run["id"], {"precondition": "begun", "why": why, **most})
-        making = _Making(journal, run, lab, drive, asked, recipe, ledger, database, execute)
-        return making.make(why)
+        return _Making(campaign, run, drive, asked, recipe, ledger, database, execute).make(why)
 
 
 def _recipe(asked: Precondition, write_cache: str) -> dict[str, Any]:
-    """What makes two preconditions the same."""
+    """Return what makes two preconditions the same."""
     job = campaigns.precondition_jobs()[asked.job].read_bytes()
     return {
         **asked.model_dump(include={"purge", "fill", "job", "round_seconds"}),
@@ -69,16 +66,16 @@ def _recipe(asked: Precondition, write_cache: str) -> dict[str, Any]:
     }
 
 
-def _told(preconditioned: Mapping[str, Any]) -> dict[str, Any]:
+def _as_kept(preconditioned: Mapping[str, Any]) -> dict[str, Any]:
     return {key: preconditioned[key] for key in ("by", "recipe", "verdict")}
 
 
-def _keep(journal: Journal, run: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    files.replace(journal.folder / "runs" / run["id"] / PRECONDITION_FILE, json.dumps(found, indent=1))
+def _keep(campaign: OpenCampaign, run: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    files.replace(campaign.folder(run) / PRECONDITION_FILE, json.dumps(found, indent=1))
 
 
 def _counted(database: Client, run: Mapping[str, Any], events: list[dict[str, Any]]) -> int | None:
-    """What the drive told its host, since the last event, that was ever written to it."""
+    """Return what the drive has reported to its host, since the last event, as ever written to it."""
     last = events[-1]["time_ns"] if events else 0
     query = (
         f"SELECT data_units_written_bytes FROM drive_health WHERE host = {quote_string(run['host'])}"
@@ -93,11 +90,10 @@ def _counted(database: Client, run: Mapping[str, Any], events: list[dict[str, An
 
 @dataclasses.dataclass(frozen=True)
 class _Making:
-    """One precondition on its way."""
+    """Makes one precondition."""
 
-    journal: Journal
+    campaign: OpenCampaign
     run: Mapping[str, Any]
-    lab: Lab
     drive: Drive
     asked: Precondition
     recipe: Mapping[str, Any]
@@ -105,56 +101,56 @@ class _Making:
     database: Client
     execute: Execute
 
-    def make(self, why: str) -> dict[str, Any] | None:
-        """Stretches of rounds until they are steady; what the run comes to where one fails."""
+    def make(self, why: str) -> RunOutcome | None:
+        """Run stretches of rounds until they are steady; return the run's outcome where one fails."""
         stretches: list[list[dict[str, Any]]] = []
         done = 0
         while True:
-            answer = self._stretch(done)
-            if answer["status"] != "ok":
-                return self._failed(answer)
-            stretches.append(self._with_watts(answer))
+            reply = self._stretch(done)
+            if reply["status"] != "ok":
+                return _failed(reply)
+            stretches.append(self._with_watts(reply))
             verdict = steady_state.judge(stretches[-1], rounds_before=done)
             done += len(stretches[-1])
             if verdict.steady or self.asked.max_rounds - done < steady_state.ROUNDS:
                 break
         made = {"by": self.run["id"], "recipe": self.recipe, "verdict": dataclasses.asdict(verdict)}
-        counter = drive_record.counter_bytes(answer.get("health"))
+        counter = drive_record.counter_bytes(reply.get("health"))
         self._note(("preconditioned", {**made, "counter_bytes": counter}))
         ended = {"precondition": "ended", "steady": verdict.steady, "reason": verdict.reason}
-        self.journal.note(self.run["id"], ended)
-        _keep(self.journal, self.run, {"reused": False, "why": why, **made, "stretches": stretches})
+        self.campaign.journal.note(self.run["id"], ended)
+        _keep(self.campaign, self.run, {"reused": False, "why": why, **made, "stretches": stretches})
         return None
 
     def _note(self, *events: tuple[str, Mapping[str, Any]]) -> None:
         self.ledger.note([self.drive.serial], events)
 
     def _stretch(self, done: int) -> Mapping[str, Any]:
-        """The host's answer to one call; what it did is in the ledger."""
+        """Return the host's reply to one call; what it did is in the drive's record."""
         by = {"by": self.run["id"]}
         self._note(("began", by))
-        answer = self.execute(self._arguments(done))
-        if "status" not in answer:  # the module itself broke
-            answer = {"status": "failed", "reason": answer.get("msg", "the module call failed")}
+        reply = self.execute(self._arguments(done))
+        if "status" not in reply:  # the module crashed
+            reply = {"status": "failed", "reason": failure(reply)}
         events: list[tuple[str, Mapping[str, Any]]] = []
-        if answer.get("purged"):
-            events.append(("purged", {**by, "method": answer["purged"]}))
-        if answer.get("filled"):
-            events.append(("filled", {**by, "times": answer["filled"]}))
+        if reply.get("purged"):
+            events.append(("purged", {**by, "method": reply["purged"]}))
+        if reply.get("filled"):
+            events.append(("filled", {**by, "times": reply["filled"]}))
         # What a call that broke off did to the drive is not known, whatever it counted.
-        broke_off = answer["status"] != "ok" and answer.get("changed", True)
-        touched = {} if broke_off else answer["touched"]
+        broke_off = reply["status"] != "ok" and reply.get("changed", True)
+        touched = {} if broke_off else reply["touched"]
         amounts = {key: touched.get(key) for key in ("write_bytes", "discard_bytes")}
-        counter = drive_record.counter_bytes(answer.get("health"))
+        counter = drive_record.counter_bytes(reply.get("health"))
         self._note(*events, ("ended", {**by, **amounts, "counter_bytes": counter}))
-        return answer
+        return reply
 
     def _arguments(self, done: int) -> dict[str, Any]:
-        campaign, run, asked = self.journal.campaign, self.run, self.asked
+        campaign, run, asked = self.campaign, self.run, self.asked
         job = campaigns.precondition_jobs()[asked.job]
         return {
             "run": run["id"],
-            "campaign": campaign["id"],
+            "campaign": campaign.journal.campaign["id"],
             "host": run["host"],
             "drive": run["drive"],
             "member": self.drive.declared_as(run["drive"]),
@@ -165,24 +161,24 @@ class _Making:
             "rounds": asked.max_rounds - done,
             "rounds_before": done,
             "write_cache": self.recipe["write_cache"],
-            "seed": campaign["definition"]["seed"] * 1000 + run["replicate"],
-            "clock_server": services.deployment(self.lab, run["host"])["rig_clock_server"],
+            "seed": campaign.definition.seed * 1000 + run["replicate"],
+            "clock_server": services.deployment(campaign.lab, run["host"])["rig_clock_server"],
         }
 
-    def _with_watts(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """{"iops", "watts"} of each round of a stretch."""
-        rounds = answer["rounds"]
+    def _with_watts(self, reply: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return {"iops", "watts"} of each round of a stretch."""
+        rounds = reply["rounds"]
         named = [{**one, "phase": f"round {one['number']}"} for one in rounds]
-        intervals = measure.on_controller_time(named, answer["clock"])
+        intervals = measure.on_controller_time(named, reply["clock"])
         host, drive = self.run["host"], self.run["drive"]
         try:
-            watts = measure.watts(self.lab, self.database, host, drive, intervals)
+            watts = measure.watts(self.campaign.lab, self.database, host, drive, intervals)
         except InfluxError as error:
-            self.journal.note(self.run["id"], {"precondition": "no watts", "why": str(error)})
+            self.campaign.journal.note(self.run["id"], {"precondition": "no watts", "why": str(error)})
             watts = [None for _ in rounds]
         return [{"iops": one["iops"], "watts": drawn} for one, drawn in zip(rounds, watts, strict=True)]
 
-    def _failed(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        prefix = "refused" if answer["status"] == "not-run" else "precondition"
-        reason = f"{prefix}: {' '.join(str(answer['reason']).split())}"
-        return {"status": answer["status"], "reason": reason, "phases": []}
+
+def _failed(reply: Mapping[str, Any]) -> RunOutcome:
+    prefix = "refused" if reply["status"] == "not-run" else "precondition"
+    return RunOutcome(status=reply["status"], reason=f"{prefix}: {' '.join(str(reply['reason']).split())}")

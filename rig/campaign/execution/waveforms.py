@@ -9,15 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from joulerig.rig.campaign import factors
-from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
-from joulerig.rig.lab.model import Lab
 
 
 @contextlib.contextmanager
-def recorded(journal: Journal, run: Mapping[str, Any], lab: Lab) -> Iterator[None]:
+def recorded(campaign: OpenCampaign, run: Mapping[str, Any]) -> Iterator[None]:
     """Record the meters of the run's drive while the body executes, if the campaign has `waveforms`.
 
     One file a meter, `waveform-METER.parquet` in the run's folder (`analysis.results.waveform.read` reads
@@ -25,20 +24,22 @@ def recorded(journal: Journal, run: Mapping[str, Any], lab: Lab) -> Iterator[Non
     `waveforms.json`: by meter what powerd says of its file, or why there is none. A recording that fails does
     not touch the run: its energy does not come from it.
     """
-    asked = journal.campaign["definition"].get("waveforms")
+    asked = campaign.definition.waveforms
     drives = factors.stands_on(run["drive"], run["factors"])
-    meters = sorted({rail.meter for _, _, rail in lab.rails_of(run["host"], *drives)}) if asked else []
-    if not meters:
+    meters = (
+        sorted({rail.meter for _, _, rail in campaign.lab.rails_of(run["host"], *drives)}) if asked else []
+    )
+    if asked is None or not meters:
         yield
         return
-    place = journal.folder / "runs" / run["id"]
-    place.mkdir(parents=True, exist_ok=True)
+    folder = campaign.folder(run)
+    folder.mkdir(parents=True, exist_ok=True)
     became: dict[str, dict[str, Any]] = {}
     for meter in meters:
         request = {
             "meter": meter,
-            "path": str((place / f"waveform-{meter}.parquet").resolve()),
-            "max_bytes": int(asked["max_megabytes"] * 1e6),
+            "path": str((folder / f"waveform-{meter}.parquet").resolve()),
+            "max_bytes": int(asked.max_megabytes * 1e6),
         }
         try:
             services.powerd("POST", "/recordings", request)
@@ -55,4 +56,4 @@ def recorded(journal: Journal, run: Mapping[str, Any], lab: Lab) -> Iterator[Non
                 became[meter] = {**answer, "path": f"waveform-{meter}.parquet"}
             except UserError as error:
                 became[meter] = {"error": str(error)}
-        files.replace(place / "waveforms.json", json.dumps(became, indent=1))
+        files.replace(folder / "waveforms.json", json.dumps(became, indent=1))

@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.integration.rig.test_engine_settle import answer, journal, power, settle
 
 from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute, writer
 from joulerig.rig.cli.bundle import READERS
 from tests.integration.rig.test_command_line import refused, rig
-from tests.integration.rig.test_engine_settle import answer, journal, power, settle
 from tests.support import verifiable_campaign
 
 __all__ = ["journal", "rig"]  # fixtures

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from joulerig.rig.campaign import definition as campaigns
-from joulerig.rig.campaign import drive_record, engine
+from joulerig.rig.campaign import drive_record, opening
 from joulerig.rig.campaign.drive_record import Ledger
 from joulerig.rig.campaign.execution import preconditioning
+from joulerig.rig.campaign.execution import record as records
+from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.cli import results
 from joulerig.rig.common.errors import UserError
 
@@ -78,7 +81,7 @@ class Host:
 
 def opened(bench, mapping, **asked: Any) -> Journal:
     mapping = {**mapping, "precondition": {**ASKED, **asked}}
-    return engine.open_campaign(mapping, bench, "playbooks/study.yml")
+    return opening.open_campaign(mapping, bench, "playbooks/study.yml")
 
 
 @pytest.fixture
@@ -86,6 +89,14 @@ def journal(state, bench, mapping, services_up) -> Iterator[Journal]:
     journal = opened(bench, mapping)
     yield journal
     journal.close()
+
+
+def ensure(journal: Journal, bench, run: dict[str, Any], execute) -> RunOutcome | None:
+    return preconditioning.ensure(OpenCampaign.load(journal, bench), run, execute)
+
+
+def request(journal: Journal, bench, run: dict[str, Any]):
+    return OpenCampaign.load(journal, bench).request(run)
 
 
 def events(name: str | None = None) -> list[dict[str, Any]]:
@@ -104,17 +115,17 @@ def taken(journal: Journal) -> dict[str, Any]:
 
 
 def test_a_campaign_that_asks_for_none_calls_nobody(state, bench, mapping, services_up):
-    journal = engine.open_campaign(mapping, bench, "playbooks/study.yml")
+    journal = opening.open_campaign(mapping, bench, "playbooks/study.yml")
     run = taken(journal)
-    assert preconditioning.ensure(journal, run, bench, lambda arguments: pytest.fail("called")) is None
-    assert not engine.arguments(journal, run, bench)["preconditioned"]
+    assert ensure(journal, bench, run, lambda arguments: pytest.fail("called")) is None
+    assert not request(journal, bench, run).preconditioned
     journal.close()
 
 
 def test_it_is_made_judged_on_both_and_kept(journal, bench, influxd):
     run = taken(journal)
     host = Host(influxd, [9000, 4000, *[1000.0] * 5])
-    assert preconditioning.ensure(journal, run, bench, host) is None
+    assert ensure(journal, bench, run, host) is None
     [call] = host.calls
     assert (call["purge"], call["fill"], call["rounds"], call["rounds_before"]) == ("discard", 1, 12, 0)
     assert call["member"]["serial"] == SERIAL
@@ -132,7 +143,7 @@ def test_it_is_made_judged_on_both_and_kept(journal, bench, influxd):
 
 def test_while_watts_still_move_more_rounds_are_asked_for(journal, bench, influxd):
     host = Host(influxd, [1000.0] * 5, [1000.0] * 5, watts=[9, 8, 7, 6, 5, *[4.0] * 5])
-    assert preconditioning.ensure(journal, taken(journal), bench, host) is None
+    assert ensure(journal, bench, taken(journal), host) is None
     first, second = host.calls
     assert (first["rounds"], first["purge"]) == (12, "discard")
     assert (second["rounds"], second["rounds_before"]) == (7, 5)
@@ -145,22 +156,23 @@ def test_while_watts_still_move_more_rounds_are_asked_for(journal, bench, influx
 def test_a_drive_that_never_gets_there_is_a_result(journal, bench, influxd):
     run = taken(journal)
     host = Host(influxd, [1000.0] * 5, [1000.0] * 5, watts=[float(watts) for watts in range(19, 9, -1)])
-    assert preconditioning.ensure(journal, run, bench, host) is None
+    assert ensure(journal, bench, run, host) is None
     assert len(host.calls) == 2, "two more rounds cannot fill a window"
     assert kept(journal, run)["verdict"]["reason"].startswith("not steady after 10 rounds: watts range")
-    reason = engine._not_steady(journal.folder / "runs" / run["id"])
+    reason = records._not_steady(journal.folder / "runs" / run["id"])
     assert reason.startswith("precondition: not steady after 10 rounds")
 
 
 def test_a_later_run_reuses_it(journal, bench, influxd):
     first, second = taken(journal), None
-    assert preconditioning.ensure(journal, first, bench, Host(influxd, [1000.0] * 5)) is None
+    assert ensure(journal, bench, first, Host(influxd, [1000.0] * 5)) is None
     drive_record.run_begins(first, bench)
     touched = {"fast": {"write_bytes": 2 * 10**9, "discard_bytes": 0}}
-    drive_record.run_ended(first, {"status": "ok", "changed": True, "touched": touched}, bench)
+    outcome = RunOutcome(status="ok", changed=True, touched=touched)
+    drive_record.run_ended(first, outcome, bench)
     journal.finish(first["id"], "ok", "", {})
     second = taken(journal)
-    assert preconditioning.ensure(journal, second, bench, lambda arguments: pytest.fail("called")) is None
+    assert ensure(journal, bench, second, lambda arguments: pytest.fail("called")) is None
     found = kept(journal, second)
     assert (found["reused"], found["by"]) == (True, first["id"])
     assert found["why"] == f"as {first['id']} left it: 2 GB written or discarded since, 500 GB allowed"
@@ -170,13 +182,13 @@ def test_a_later_run_reuses_it(journal, bench, influxd):
 
 def test_what_the_drive_told_its_host_since_is_asked(journal, bench, influxd):
     run = taken(journal)
-    assert preconditioning.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+    assert ensure(journal, bench, run, Host(influxd, [1000.0] * 5)) is None
     later = events()[-1]["time_ns"] + S
     influxd.write(
         f"drive_health,host=bench1,drive=fast data_units_written_bytes={4000 * 512000 + 7 * 10**9}i {later}"
     )
     host = Host(influxd, [1000.0] * 5)
-    assert preconditioning.ensure(journal, run, bench, host) is None
+    assert ensure(journal, bench, run, host) is None
     assert len(host.calls) == 1
     assert kept(journal, run)["why"] == "somebody else wrote 7 GB, by the drive's own count"
 
@@ -184,7 +196,7 @@ def test_what_the_drive_told_its_host_since_is_asked(journal, bench, influxd):
 def test_a_drive_without_rails_is_judged_on_operations_alone(state, bench, mapping, services_up, influxd):
     journal = opened(bench, {**mapping, "drives": ["bare"]})
     run = taken(journal)
-    assert preconditioning.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+    assert ensure(journal, bench, run, Host(influxd, [1000.0] * 5)) is None
     verdict = kept(journal, run)["verdict"]
     assert (verdict["steady"], verdict["judged_on"]) == (True, ["iops"])
     journal.close()
@@ -202,9 +214,9 @@ def test_a_drive_without_rails_is_judged_on_operations_alone(state, bench, mappi
 def test_where_it_cannot_be_made_the_run_is_not_begun(journal, bench, answer, status, reason):
     run = taken(journal)
     amounts = {"touched": {"write_bytes": 0, "discard_bytes": 0}}
-    found = preconditioning.ensure(journal, run, bench, lambda arguments: {**amounts, **answer})
-    assert (found["status"], found["reason"]) == (status, reason)
-    assert engine.settle(journal, run, found, bench) == status
+    found = ensure(journal, bench, run, lambda arguments: {**amounts, **answer})
+    assert (found.status, found.reason) == (status, reason)
+    assert records.record_result(OpenCampaign.load(journal, bench), run, found) == status
     assert events("preconditioned") == []
     written = events("ended")[0]["write_bytes"]
     touched = answer.get("changed", True)
@@ -213,7 +225,7 @@ def test_where_it_cannot_be_made_the_run_is_not_begun(journal, bench, answer, st
 
 def test_a_host_that_goes_away_leaves_a_drive_in_an_unknown_state(journal, bench, influxd):
     run = taken(journal)
-    assert preconditioning.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+    assert ensure(journal, bench, run, Host(influxd, [1000.0] * 5)) is None
 
     def gone(arguments):
         raise ConnectionError
@@ -221,25 +233,22 @@ def test_a_host_that_goes_away_leaves_a_drive_in_an_unknown_state(journal, bench
     with Ledger() as ledger:
         ledger.note([SERIAL], [("began", {"by": "other"})])
     with pytest.raises(ConnectionError):
-        preconditioning.ensure(journal, run, bench, gone)
+        ensure(journal, bench, run, gone)
     host = Host(influxd, [1000.0] * 5)
-    assert preconditioning.ensure(journal, run, bench, host) is None
+    assert ensure(journal, bench, run, host) is None
     assert kept(journal, run)["why"] == "what other wrote is not known"
 
 
 def test_mkfs_of_a_preconditioned_drive_keeps_its_content(journal, bench):
-    words = {
-        run["filesystem"]: engine.arguments(journal, run, bench)["filesystem"]["mkfs"]
-        for run in journal.runs()
-    }
+    words = {run["filesystem"]: request(journal, bench, run).filesystem.mkfs for run in journal.runs()}
     assert {name: mkfs[-1] for name, mkfs in words.items()} == {"ext4": "-K", "xfs": "-K", "f2fs": "0"}
-    assert engine.arguments(journal, journal.runs()[0], bench)["preconditioned"]
+    assert request(journal, bench, journal.runs()[0]).preconditioned
 
 
 def test_results_tell_what_came_of_it(journal, bench, influxd):
     for status in ("ok", "failed"):
         run = taken(journal)
-        assert preconditioning.ensure(journal, run, bench, Host(influxd, [1000.0] * 5)) is None
+        assert ensure(journal, bench, run, Host(influxd, [1000.0] * 5)) is None
         journal.finish(run["id"], status, "", {})
     [line] = results._preconditions(results.results.load(journal.folder))
     assert line.startswith(

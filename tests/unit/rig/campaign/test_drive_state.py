@@ -14,6 +14,7 @@ import pytest
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.campaign.definition import Precondition
 from joulerig.rig.campaign.drive_record import Ledger, counter_bytes, may_reuse, of_events
+from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.cli import main
 from joulerig.rig.common.errors import UserError
 
@@ -274,7 +275,7 @@ RUN = {"id": "study-1-0001", "host": "bench1", "drive": "fast", "factors": {}}
 
 def events(lab, run, answer) -> dict[str, list[dict[str, Any]]]:
     drive_record.run_begins(run, lab)
-    drive_record.run_ended(run, answer, lab)
+    drive_record.run_ended(run, RunOutcome.from_reply(answer), lab)
     with Ledger() as ledger:
         return {one.serial: ledger.events(one.serial) for one in lab.hosts["bench1"].drives.values()}
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from joulerig.rig.campaign import playbook
-from joulerig.rig.campaign.execution.kernels import Boots, Ready
+from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import kernels, model
@@ -114,7 +114,7 @@ def test_a_build_that_fails_says_where_its_log_is_and_leaves_no_kernel(monkeypat
 
 # --- on a host
 
-READY = {"hz100": Ready("6.1.1-hz100-a", 100), "hz1000": Ready("6.1.1-hz1000-b", 1000)}
+READY = {"hz100": InstalledKernel("6.1.1-hz100-a", 100), "hz1000": InstalledKernel("6.1.1-hz1000-b", 1000)}
 
 
 class Host:
@@ -144,7 +144,7 @@ class Host:
         return {"status": "ok", "reason": "", "kernel": told}
 
     def of(self, ready=READY):
-        return Boots("bench1", ready, self.call, lambda: self.call({}), self.said.append)
+        return HostKernels("bench1", ready, self.call, lambda: self.call({}), self.said.append)
 
 
 def test_a_host_is_booted_only_where_another_kernel_is_wanted():
@@ -167,9 +167,9 @@ def test_a_host_that_can_not_is_asked_once():
     host.refuses = "is locked down (Secure Boot)"
     boots = host.of()
     told = [boots.ensure("hz100") for _ in range(3)]
-    assert told[0]["status"] == "not-run"
-    assert "'hz100'" in told[0]["reason"]
-    assert "Secure Boot" in told[0]["reason"]
+    assert told[0].status == "not-run"
+    assert "'hz100'" in told[0].reason
+    assert "Secure Boot" in told[0].reason
     assert told[0] == told[1] == told[2]
     assert len([call for call in host.calls if "start" in call]) == 1
     assert boots.ensure("installed") is None
@@ -179,8 +179,8 @@ def test_a_kernel_with_another_tick_is_not_the_one():
     host = Host()
     host.ticks["6.1.1-hz100-a"] = 250
     answer = host.of().ensure("hz100")
-    assert answer["status"] == "failed"
-    assert "6.1.1-hz100-a with 250 ticks a second" in answer["reason"]
+    assert answer.status == "failed"
+    assert "6.1.1-hz100-a with 250 ticks a second" in answer.reason
     assert host.boots == 1
 
 
@@ -198,8 +198,8 @@ def test_a_kernel_under_which_a_host_is_never_reached():
     host.unreached = 9
     boots = host.of()
     answer = boots.ensure("hz100")
-    assert answer["status"] == "failed"
-    assert "6.1.0-40-amd64 with 250 ticks a second runs instead" in answer["reason"]
+    assert answer.status == "failed"
+    assert "6.1.0-40-amd64 with 250 ticks a second runs instead" in answer.reason
     assert host.boots == 2
     assert boots.ensure("installed") is None
 
@@ -209,8 +209,8 @@ def test_a_host_that_does_not_come_back(monkeypatch):
     host = Host()
     host.stays = True
     answer = host.of().ensure("hz100")
-    assert answer["status"] == "failed"
-    assert "not back" in answer["reason"]
+    assert answer.status == "failed"
+    assert "not back" in answer.reason
 
 
 def test_a_kernel_left_by_an_earlier_campaign_is_not_taken_for_the_hosts_own():

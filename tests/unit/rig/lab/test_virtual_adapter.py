@@ -19,7 +19,7 @@ ADAPTER = Path("rig/lab/virtual.py")
 PLAN_A_CAMPAIGN = """
 import json, sys
 from pathlib import Path
-from joulerig.rig.campaign import definition, engine, measure
+from joulerig.rig.campaign import definition, measure, opening
 from joulerig.rig.campaign.execution import preconditioning
 from joulerig.rig.cli import main
 from joulerig.rig.lab import model, virtual

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from joulerig.rig import workloads
-from joulerig.rig.campaign import engine
+from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
@@ -240,12 +240,13 @@ def test_what_is_not_built_is_told_before_anything_begins(monkeypatch, tmp_path,
 
 
 def test_a_run_gets_its_workload_as_delivered(state, bench, mapping, monkeypatch):
-    monkeypatch.setattr(engine.services, "check", lambda lab: None)
-    monkeypatch.setattr(engine.services, "deployment", lambda lab, host: {"rig_clock_server": "192.0.2.1:1"})
-    monkeypatch.setattr(engine.provenance, "controller", lambda lab: {})
+    monkeypatch.setattr(opening.services, "check", lambda lab: None)
+    monkeypatch.setattr(opening.services, "deployment", lambda lab, host: {"rig_clock_server": "192.0.2.1:1"})
+    monkeypatch.setattr(opening.provenance, "controller", lambda lab: {})
     mapping["factors"]["workload"] = ["overwrite-fsync"]
-    journal: Journal = engine.open_campaign(mapping, bench, "playbooks/study.yml")
-    given = engine.arguments(journal, journal.runs()[0], bench)["workload"]
+    journal: Journal = opening.open_campaign(mapping, bench, "playbooks/study.yml")
+    request = opening.OpenCampaign.load(journal, bench).request(journal.runs()[0])
+    given = request.arguments()["workload"]
     journal.close()
     assert (given["name"], given["tool"], given["words"][0]) == ("overwrite-fsync", "flowop", "sync")
     json.dumps(given)

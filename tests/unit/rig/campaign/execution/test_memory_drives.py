@@ -3,7 +3,8 @@
 
 import pytest
 
-from joulerig.rig.campaign.execution.memory_drives import MadeAgain
+from joulerig.rig.campaign.execution.memory_drives import MemoryDrives
+from joulerig.rig.campaign.execution.outcome import RunOutcome
 
 DISK = {"interface": "hdd", "size_bytes": 1 << 26}
 
@@ -23,7 +24,7 @@ class Host:
 
     def __init__(self, described):
         self.calls, self.tells = [], {}
-        self._made = MadeAgain(described, self.call)
+        self._made = MemoryDrives(described, self.call)
 
     def call(self, module, arguments):
         self.calls.append((module.removeprefix("joulerig_"), arguments))
@@ -78,7 +79,7 @@ def test_a_journal_on_one_is_a_reason_too(host):
 def test_what_cannot_be_made_is_the_reason_of_each_run_that_needs_it(host):
     host.tells["joulerig_memory_drives"] = {"failed": True, "msg": "ram: brd would take\n128 MiB"}
     for _ in range(2):
-        answer = host.ensure("ram")
-        assert answer == {"status": "not-run", "reason": "ram: brd would take 128 MiB", "phases": []}
+        outcome = host.ensure("ram")
+        assert outcome == RunOutcome(status="not-run", reason="ram: brd would take 128 MiB")
     assert host.made == ["memory_drives"] * 2
     assert host.ensure("fast") is None

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from joulerig.rig.campaign.definition import Waveforms
 from joulerig.rig.campaign.execution import waveforms
+from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
 
@@ -29,10 +31,9 @@ def run(tmp_path):
     lab = SimpleNamespace(rails_of=lambda host, *drives: rails)
 
     def with_waveforms(asked):
-        journal = SimpleNamespace(
-            folder=tmp_path, campaign={"definition": {"waveforms": asked} if asked else {}}
-        )
-        return journal, {"id": "r1", "host": "h", "drive": "d", "factors": {}}, lab
+        definition = SimpleNamespace(waveforms=asked and Waveforms(**asked))
+        campaign = OpenCampaign(SimpleNamespace(folder=tmp_path), definition, lab)
+        return campaign, {"id": "r1", "host": "h", "drive": "d", "factors": {}}
 
     return with_waveforms
 

@@ -7,8 +7,11 @@ import pytest
 
 from joulerig.analysis.results import processor, progress
 from joulerig.analysis.results.influx import Client
-from joulerig.rig.campaign import engine, measure
+from joulerig.rig.campaign import measure, opening
+from joulerig.rig.campaign.execution.outcome import RunOutcome
+from joulerig.rig.campaign.execution.record import record_result
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
 from tests.support import FIXTURES
 
@@ -18,7 +21,7 @@ BEGIN = 1_700_000_000 * S
 
 @pytest.fixture
 def journal(state, bench, mapping, services_up):
-    journal = engine.open_campaign(
+    journal = opening.open_campaign(
         {**mapping, "drives": ["fast", "bare", "pair"]}, bench, "playbooks/study.yml"
     )
     yield journal
@@ -64,11 +67,19 @@ def answer(**more):
     }
 
 
-def settle(journal, bench, given, drive="fast"):
-    """Takes runs until one is of `drive`, settles it; gives its row of the journal."""
+def arguments(journal, run, bench):
+    return OpenCampaign.load(journal, bench).request(run).arguments()
+
+
+def record(journal, run, given, bench):
+    return record_result(OpenCampaign.load(journal, bench), run, RunOutcome.from_reply(given))
+
+
+def recorded(journal, bench, given, drive="fast"):
+    """Takes runs until one is of `drive`, records its result; gives its row of the journal."""
     while (run := journal.take("bench1"))["drive"] != drive:
         journal.finish(run["id"], "not-run", "not of this test", {})
-    engine.settle(journal, run, given, bench)
+    record(journal, run, given, bench)
     return next(row for row in journal.runs() if row["id"] == run["id"])
 
 
@@ -91,14 +102,14 @@ def test_an_opened_campaign_has_its_plan_in_the_journal(journal, state):
 
 def test_excluded_runs_are_not_run_with_their_reason(state, bench, mapping, services_up):
     mapping["exclude"] = [{"scheduler": "bfq", "reason": "known to hang"}]
-    journal = engine.open_campaign(mapping, bench, "playbooks/study.yml")
+    journal = opening.open_campaign(mapping, bench, "playbooks/study.yml")
     assert journal.counts() == {"not-run": 12, "planned": 12}
     assert {r["reason"] for r in journal.runs() if r["status"] == "not-run"} == {"excluded: known to hang"}
 
 
 def test_no_secret_is_in_the_journal(state, lab_files, mapping, services_up):
     lab_files.controller["influxdb"] = {"url": "http://db:8086", "token_file": "/secret/place"}
-    journal = engine.open_campaign(mapping, lab_files.load(), "playbooks/study.yml")
+    journal = opening.open_campaign(mapping, lab_files.load(), "playbooks/study.yml")
     assert "/secret/place" not in json.dumps(journal.campaign)
 
 
@@ -113,15 +124,15 @@ def test_a_campaign_that_cannot_be_opened_leaves_nothing(
         def down(lab):
             raise UserError("InfluxDB at http://127.0.0.1:1 does not answer")
 
-        monkeypatch.setattr(engine.services, "check", down)
+        monkeypatch.setattr(opening.services, "check", down)
     with pytest.raises(UserError):
-        engine.open_campaign(mapping, bench, "playbooks/study.yml")
+        opening.open_campaign(mapping, bench, "playbooks/study.yml")
     assert not (state / "results").exists()
 
 
 def test_what_a_host_is_told_of_a_run(journal, bench):
     run = journal.take("bench1")
-    told = engine.arguments(journal, run, bench)
+    told = arguments(journal, run, bench)
     assert told["run"] == run["id"]
     assert told["filesystem"]["mkfs"][0] == f"mkfs.{run['filesystem']}"
     assert told["phases"] == {"rest": 5, "idle": 5, "workload": 60, "tail": 5}
@@ -131,7 +142,7 @@ def test_what_a_host_is_told_of_a_run(journal, bench):
 
 def test_of_an_array_a_host_is_told_all_members(journal, bench):
     run = next(run for run in journal.runs() if run["drive"] == "pair")
-    told = engine.arguments(journal, run, bench)
+    told = arguments(journal, run, bench)
     assert told["array"] is True
     assert [(m["name"], m["serial"]) for m in told["members"]] == [
         ("hdd-1", "SERIAL-B"),
@@ -142,17 +153,17 @@ def test_of_an_array_a_host_is_told_all_members(journal, bench):
 def test_replicates_differ_in_their_seed_cells_of_a_block_do_not(journal, bench):
     seeds = {}
     for run in journal.runs():
-        seeds.setdefault(run["replicate"], set()).add(engine.arguments(journal, run, bench)["seed"])
+        seeds.setdefault(run["replicate"], set()).add(arguments(journal, run, bench)["seed"])
     assert all(len(found) == 1 for found in seeds.values())
     assert seeds[1] != seeds[2]
 
 
-# --- settling
+# --- recording results
 
 
 def test_a_run_that_went_well(journal, bench, influxd):
     power(influxd)
-    run = settle(journal, bench, answer())
+    run = recorded(journal, bench, answer())
     assert (run["status"], run["reason"]) == ("ok", "")
     row = result(journal, run)
     assert row["joules"] == pytest.approx(20.0)
@@ -167,7 +178,7 @@ def test_a_run_that_went_well(journal, bench, influxd):
 
 def test_its_files_are_kept(journal, bench, influxd):
     power(influxd)
-    run = settle(journal, bench, answer())
+    run = recorded(journal, bench, answer())
     place = journal.folder / "runs" / run["id"]
     assert sorted(path.name for path in place.iterdir()) == [
         "load.json", "power.csv", "result.json", "settings.json", "smart_after.json", "smart_before.json",
@@ -189,7 +200,7 @@ def test_what_its_load_told_is_kept_on_the_controllers_clock(journal, bench, inf
         ),
         f"workload,host=bench1,drive=fast,run=another ops=7i,read_bytes=0i,write_bytes=0i {BEGIN + 2 * S}",
     )
-    engine.settle(journal, run, answer(), bench)
+    record(journal, run, answer(), bench)
     kept = progress.read(journal.folder / "runs" / run["id"])
     assert kept.rows() == [(BEGIN + at * S, ops, 0, 4096 * ops) for at, ops in told[:3]]
     assert progress.read(journal.folder) is None
@@ -210,7 +221,7 @@ def test_what_the_processors_drew_stands_beside_the_drives_joules(journal, bench
     power(influxd)
     packages(influxd)
     packages(influxd, watts=500, host="another")
-    row = settle(journal, bench, answer())
+    row = recorded(journal, bench, answer())
     found = result(journal, row)
     assert found["cpu_joules"] == pytest.approx(20 * 4.0)
     assert found["joules"] == pytest.approx(5.0 * 4)
@@ -221,7 +232,7 @@ def test_what_the_processors_drew_stands_beside_the_drives_joules(journal, bench
 def test_a_host_without_rapl_has_no_joules_of_processors(journal, bench, influxd):
     power(influxd)
     influxd.write(*(f"hostload,host=bench1 cpu_busy_seconds={at} {BEGIN + (at - 3) * S}" for at in range(12)))
-    row = settle(journal, bench, answer())
+    row = recorded(journal, bench, answer())
     assert (row["status"], result(journal, row)["cpu_joules"]) == ("ok", None)
     assert processor.read(journal.folder / "runs" / row["id"]) is None
 
@@ -230,13 +241,13 @@ def test_processors_told_for_half_of_a_run_have_no_joules(journal, bench, influx
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.1)
     power(influxd)
     packages(influxd, last=6)
-    assert result(journal, settle(journal, bench, answer()))["cpu_joules"] is None
+    assert result(journal, recorded(journal, bench, answer()))["cpu_joules"] is None
 
 
 def test_what_an_attempt_without_its_controller_had_come_to_is_kept_beside(journal, bench, influxd):
     power(influxd)
     earlier = {"status": "lost", "reason": "interrupted", "report": {"ops": 7}}
-    run = settle(journal, bench, {**answer(), "earlier": earlier})
+    run = recorded(journal, bench, {**answer(), "earlier": earlier})
     assert run["status"] == "ok"
     place = journal.folder / "runs" / run["id"]
     assert json.loads((place / "lost.json").read_text()) == earlier
@@ -245,7 +256,7 @@ def test_what_an_attempt_without_its_controller_had_come_to_is_kept_beside(journ
 
 def test_a_meter_that_lost_too_much_makes_it_partial(journal, bench, influxd):
     power(influxd, lost=1)
-    run = settle(journal, bench, answer())
+    run = recorded(journal, bench, answer())
     assert run["status"] == "partial"
     assert run["reason"] == "meter tap1 lost 10.00 % of 12v; 1 % is allowed"
     assert result(journal, run)["joules"] == pytest.approx(20.0)
@@ -253,20 +264,20 @@ def test_a_meter_that_lost_too_much_makes_it_partial(journal, bench, influxd):
 
 def test_blocks_that_came_twice_came_in_place_of_lost_ones(journal, bench, influxd):
     power(influxd, twice=1)
-    run = settle(journal, bench, answer())
+    run = recorded(journal, bench, answer())
     assert run["reason"] == "meter tap1 lost 10.00 % of 12v; 1 % is allowed"
 
 
 def test_below_the_campaigns_own_limit_a_loss_leaves_it_ok(state, bench, mapping, services_up, influxd):
     power(influxd, lost=1)
-    journal = engine.open_campaign({**mapping, "loss_limit_percent": 10.5}, bench, "playbooks/study.yml")
-    assert settle(journal, bench, answer())["status"] == "ok"
+    journal = opening.open_campaign({**mapping, "loss_limit_percent": 10.5}, bench, "playbooks/study.yml")
+    assert recorded(journal, bench, answer())["status"] == "ok"
 
 
 def test_the_result_has_low_and_high_of_all_rails(journal, bench, influxd):
     power(influxd, drive="hdd-1", watts=6.0)
     power(influxd, drive="hdd-2", watts=7.0, meter="tap2")
-    run = settle(journal, bench, answer(), drive="pair")
+    run = recorded(journal, bench, answer(), drive="pair")
     row, rails = result(journal, run), journal.rows("energy", run["id"])
     load = [rail for rail in rails if rail["phase"] == "workload"]
     assert row["joules_low"] == pytest.approx(sum(rail["joules_low"] for rail in load))
@@ -275,7 +286,7 @@ def test_the_result_has_low_and_high_of_all_rails(journal, bench, influxd):
 
 
 def test_without_points_it_is_partial_with_no_joules(journal, bench, influxd):
-    run = settle(journal, bench, answer())
+    run = recorded(journal, bench, answer())
     assert (run["status"], run["reason"]) == ("partial", "no energy of fast 12v: no points")
     row = result(journal, run)
     assert (row["joules"], row["ai_ops_per_joule"], row["mean_watts"]) == (None, None, None)
@@ -283,19 +294,19 @@ def test_without_points_it_is_partial_with_no_joules(journal, bench, influxd):
 
 
 def test_a_drive_without_rails_has_performance_no_joules_and_says_so(journal, bench):
-    run = settle(journal, bench, answer(), drive="bare")
+    run = recorded(journal, bench, answer(), drive="bare")
     assert (run["status"], run["reason"]) == ("ok", "no joules: bare: no rail")
     assert result(journal, run)["joules"] is None
     assert journal.rows("performance", run["id"])[0]["ops"] == 64
 
 
 def test_a_failed_run_on_a_drive_without_rails_stays_failed(journal, bench):
-    run = settle(journal, bench, answer(status="failed", reason="fio: no space"), drive="bare")
+    run = recorded(journal, bench, answer(status="failed", reason="fio: no space"), drive="bare")
     assert (run["status"], run["reason"]) == ("failed", "fio: no space")
 
 
 def test_a_drive_that_counts_no_io_has_no_rows_of_it(journal, bench):
-    run = settle(journal, bench, answer(counters={}), drive="bare")
+    run = recorded(journal, bench, answer(counters={}), drive="bare")
     assert run["status"] == "ok"
     assert journal.rows("io", run["id"]) == []
 
@@ -306,7 +317,7 @@ def journaled(state, bench, mapping, services_up):
 
     def on(drive):
         factors = {**mapping["factors"], "filesystem": ["ext4"], "journal": [drive]}
-        return engine.open_campaign(
+        return opening.open_campaign(
             {**mapping, "drives": ["pair"], "factors": factors}, bench, "playbooks/study.yml"
         )
 
@@ -319,10 +330,10 @@ def test_an_external_journals_drive_is_told_and_measured(journaled, bench, influ
     power(influxd, drive="fast", watts=5.0)
     journal = journaled("fast")
     run = journal.take("bench1")
-    told = engine.arguments(journal, run, bench)
+    told = arguments(journal, run, bench)
     assert (told["journal"]["name"], told["journal"]["serial"]) == ("fast", "SERIAL-A")
     assert [member["name"] for member in told["members"]] == ["hdd-1", "hdd-2"]
-    engine.settle(journal, run, answer(), bench)
+    record(journal, run, answer(), bench)
     assert result(journal, run)["joules"] == pytest.approx(4 * (6.0 + 7.0 + 5.0))
     load = [row for row in journal.rows("energy", run["id"]) if row["phase"] == "workload"]
     assert {row["drive"]: row["joules"] for row in load} == pytest.approx(
@@ -335,32 +346,34 @@ def test_the_data_drives_energy_does_not_pass_for_that_with_a_journal(journaled,
     power(influxd, drive="hdd-2", watts=7.0, meter="tap2")
     journal = journaled("bare")
     run = journal.take("bench1")
-    assert engine.settle(journal, run, answer(), bench) == "partial"
+    assert record(journal, run, answer(), bench) == "partial"
     assert result(journal, run)["joules"] is None
 
 
 def test_a_run_without_external_journal_is_told_of_none(journal, bench):
-    assert engine.arguments(journal, journal.take("bench1"), bench)["journal"] == {}
+    assert arguments(journal, journal.take("bench1"), bench)["journal"] == {}
 
 
 def test_a_journals_drive_that_is_gone_ends_a_resumption(journaled, lab_files):
     name = journaled("fast").campaign["id"]
     del lab_files.drives["fast"]
     with pytest.raises(UserError, match="journal: 'fast' is gone since"):
-        engine.resume_campaign(name, lab_files.load())
+        opening.resume_campaign(name, lab_files.load())
 
 
 def test_an_emulated_drive_is_in_the_provenance(state, lab_files, mapping, services_up):
     lab_files.host["emulated"] = {"access_milliseconds": 4}
     lab_files.drives["played"] = {"interface": "hdd", "serial": "scsi_debug-0", "size_bytes": 1 << 26}
-    journal = engine.open_campaign({**mapping, "drives": ["played"]}, lab_files.load(), "playbooks/study.yml")
+    journal = opening.open_campaign(
+        {**mapping, "drives": ["played"]}, lab_files.load(), "playbooks/study.yml"
+    )
     assert journal.campaign["provenance"]["emulated"] == {"bench1": {"played": "scsi_debug, 4 ms a request"}}
 
 
 def test_a_part_of_an_array_does_not_pass_for_the_whole(journal, lab_files, influxd):
     lab_files.drives["hdd-2"]["rails"] = {}
     power(influxd, drive="hdd-1")
-    run = settle(journal, lab_files.load(), answer(), drive="pair")
+    run = recorded(journal, lab_files.load(), answer(), drive="pair")
     assert run["status"] == "partial"
     assert result(journal, run)["joules"] is None
     assert [row["drive"] for row in journal.rows("energy", run["id"]) if row["phase"] == "workload"] == [
@@ -371,13 +384,13 @@ def test_a_part_of_an_array_does_not_pass_for_the_whole(journal, lab_files, infl
 def test_an_array_is_the_sum_of_its_members(journal, bench, influxd):
     power(influxd, drive="hdd-1", watts=6.0)
     power(influxd, drive="hdd-2", watts=7.0, meter="tap2")
-    run = settle(journal, bench, answer(), drive="pair")
+    run = recorded(journal, bench, answer(), drive="pair")
     assert (run["status"], result(journal, run)["joules"]) == ("ok", pytest.approx(52.0))
 
 
 def test_influxdb_that_is_down_makes_it_partial(journal, bench, monkeypatch):
     monkeypatch.setattr(measure, "client", lambda lab: Client("http://127.0.0.1:1", "joulerig", "u", "p"))
-    run = settle(journal, bench, answer())
+    run = recorded(journal, bench, answer())
     assert run["status"] == "partial"
     assert run["reason"].startswith("no energy: ")
     assert journal.rows("performance", run["id"])
@@ -389,7 +402,7 @@ def test_a_token_that_is_gone_makes_it_partial(journal, bench, monkeypatch):
         raise UserError("/secret/place: No such file or directory")
 
     monkeypatch.setattr(measure, "client", gone)
-    run = settle(journal, bench, answer())
+    run = recorded(journal, bench, answer())
     assert (run["status"], run["reason"]) == (
         "partial",
         "no energy: /secret/place: No such file or directory",
@@ -399,7 +412,7 @@ def test_a_token_that_is_gone_makes_it_partial(journal, bench, monkeypatch):
 def test_a_failed_run_keeps_its_reason_and_its_phases(journal, bench):
     given = answer(status="failed", reason="mkfs.xfs: exit 1: no space", report=None)
     given["phases"] = given["phases"][:1]
-    run = settle(journal, bench, given)
+    run = recorded(journal, bench, given)
     assert (run["status"], run["reason"]) == ("failed", "mkfs.xfs: exit 1: no space")
     assert [p["phase"] for p in journal.rows("phase", run["id"])] == ["prepare"]
     assert journal.rows("performance", run["id"]) == []
@@ -414,19 +427,19 @@ def test_a_refused_run_is_not_run(journal, bench):
         "settings": {},
         "health": {},
     }
-    run = settle(journal, bench, given)
+    run = recorded(journal, bench, given)
     assert (run["status"], run["reason"]) == ("not-run", "refused: fast: mounted")
 
 
 @pytest.mark.parametrize("lacking", ["report", "phases", "clock"])
 def test_an_ok_without_its_evidence_is_a_failure(journal, bench, lacking):
-    run = settle(journal, bench, answer(**{lacking: []}))
+    run = recorded(journal, bench, answer(**{lacking: []}))
     assert (run["status"], run["reason"]) == ("failed", "the load left no report")
 
 
 @pytest.mark.parametrize("report", [{"jobs": [{}]}, {"fio version": "fio-3.33"}, {"jobs": ["j"]}])
 def test_a_report_that_cannot_be_read_is_a_failure(journal, bench, report):
-    run = settle(journal, bench, answer(report=report))
+    run = recorded(journal, bench, answer(report=report))
     assert run["status"] == "failed"
     assert run["reason"].startswith("the load's report cannot be read: ")
 
@@ -434,7 +447,7 @@ def test_a_report_that_cannot_be_read_is_a_failure(journal, bench, report):
 def test_a_status_is_never_made_better(journal, bench, influxd):
     """The load failed after its report was written: energy or not, it stays failed."""
     power(influxd)
-    run = settle(journal, bench, answer(status="failed", reason="the scheduler changed"))
+    run = recorded(journal, bench, answer(status="failed", reason="the scheduler changed"))
     assert (run["status"], run["reason"]) == ("failed", "the scheduler changed")
 
 
@@ -443,12 +456,12 @@ def test_a_status_is_never_made_better(journal, bench, influxd):
 
 def test_a_resumed_campaign_plans_what_was_cut_off_again(journal, bench, influxd):
     power(influxd)
-    done = settle(journal, bench, answer())
+    done = recorded(journal, bench, answer())
     cut = journal.take("bench1")["id"]
     place = journal.folder / "runs" / cut
     place.mkdir(parents=True)
     (place / "result.json").write_text("{}")
-    resumed = engine.resume_campaign(journal.campaign["id"], bench)
+    resumed = opening.resume_campaign(journal.campaign["id"], bench)
     statuses = {run["id"]: run["status"] for run in resumed.runs()}
     assert (statuses[done["id"]], statuses[cut]) == ("ok", "planned")
     assert not place.exists()
@@ -459,11 +472,11 @@ def test_a_campaign_whose_drive_is_gone_is_not_resumed(journal, lab_files):
     journal.take("bench1")
     del lab_files.drives["fast"]
     with pytest.raises(UserError, match=r"drive: 'fast' is gone since; there are: hdd-1, hdd-2, bare, pair"):
-        engine.resume_campaign(journal.campaign["id"], lab_files.load())
+        opening.resume_campaign(journal.campaign["id"], lab_files.load())
     assert journal.counts()["running"] == 1
 
 
 def test_a_campaign_that_is_being_executed_is_not_resumed(journal, bench):
     journal.take("bench1")
     with Journal(journal.folder).executing(), pytest.raises(UserError, match="is being executed"):
-        engine.resume_campaign(journal.campaign["id"], bench)
+        opening.resume_campaign(journal.campaign["id"], bench)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible's connection as a HostChannel, for the action plugins: nothing else of the rig imports Ansible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+
+from joulerig.rig.campaign import playbook
+from joulerig.rig.campaign.execution.host_channel import NOTE, HostGoneError
+from joulerig.rig.campaign.execution.outcome import one_line
+from joulerig.rig.common.errors import UserError
+
+COLOURS = {"ok": "green", "partial": "yellow"}
+
+
+class AnsibleChannel:
+    """Executes modules over the connection of an action plugin's host."""
+
+    def __init__(self, action: ActionBase, task_vars: Mapping[str, Any]) -> None:
+        self._action, self._task_vars = action, task_vars
+
+    def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        with _host_gone():
+            return self._action._execute_module(
+                module_name=module, module_args=dict(arguments), task_vars=self._task_vars
+            )
+
+    def reconnect(self) -> None:
+        with _host_gone():
+            self._action._connection.reset()
+
+    def say(self, text: str, mark: str = NOTE) -> None:
+        show(self._action, text, mark)
+
+
+def show(action: ActionBase, text: str, mark: str = NOTE) -> None:
+    """Display a line: a note, or the result of a run in the colour of its status."""
+    if mark == NOTE:
+        action._display.display(playbook.NOTE + text)
+    else:
+        action._display.display(text, color=COLOURS.get(mark, "red"))
+
+
+@contextmanager
+def user_errors_fail() -> Iterator[None]:
+    """Fail the task, on one line, for an error that the user can mend."""
+    try:
+        yield
+    except UserError as error:
+        raise AnsibleActionFail(str(error)) from None
+
+
+@contextmanager
+def _host_gone() -> Iterator[None]:
+    try:
+        yield
+    except AnsibleConnectionFailure as error:
+        raise HostGoneError(one_line(error)) from None

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The loop that executes a campaign on one test host: pull the next run, prepare, execute, record.
+
+Each host has an executor of its own, so hosts never wait for each other. A run is one call that does not need
+the controller to end well; whatever breaks the connection breaks nothing on the host.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from joulerig.rig.campaign import drive_record, factors
+from joulerig.rig.campaign.execution import preconditioning, waveforms
+from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
+from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
+from joulerig.rig.campaign.execution.memory_drives import MemoryDrives
+from joulerig.rig.campaign.execution.outcome import RunOutcome, one_line
+from joulerig.rig.campaign.execution.record import LOST_FILE, record_result
+from joulerig.rig.campaign.opening import OpenCampaign
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.kernels import INSTALLED
+
+RETURN_SECONDS = 180  # how long a host that went away may take to come back
+RETRY_SECONDS = 5
+
+
+class Executor:
+    """Executes the planned runs of one host of a campaign.
+
+    `kernels`: those that the campaign boots, by level, as they are installed on the host. `clock` and `sleep`
+    are time.monotonic and time.sleep.
+    """
+
+    def __init__(
+        self,
+        campaign: OpenCampaign,
+        host: str,
+        channel: HostChannel,
+        kernels: Mapping[str, InstalledKernel],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._campaign, self._host, self._channel = campaign, host, channel
+        self._clock, self._sleep = clock, sleep
+        self._boots_kernels = bool(kernels)
+        call_kernel = partial(channel.call, "joulerig_kernel")
+        self._kernels = HostKernels(host, kernels, call_kernel, self._look, channel.say)
+        self._memory_drives = MemoryDrives(campaign.lab, channel.call)
+
+    def execute(self) -> int:
+        """Execute runs until none is planned; return how many there were.
+
+        Raises UserError where the campaign's stop rule ends it, the host does not come back, or a result
+        cannot be recorded. The host's own kernel runs again at the end.
+        """
+        with self._campaign.journal.executing():
+            try:
+                done = self._execute_runs()
+            except UserError:
+                self._restore_kernel()
+                raise
+            self._restore_kernel()
+        return done
+
+    def _execute_runs(self) -> int:
+        stop, host = self._campaign.definition.stop, self._host
+        began, failures, done = self._clock(), 0, 0
+        while True:
+            if failures >= stop.failures_in_a_row:
+                raise UserError(
+                    f"{host}: stopped after {failures} failed runs in a row; the rest stays planned"
+                )
+            if stop.hours and self._clock() - began > stop.hours * 3600:
+                raise UserError(f"{host}: stopped after {stop.hours:g} hours; the rest stays planned")
+            if (run := self._campaign.journal.take(host)) is None:
+                return done
+            status = self._execute_run(run)
+            if status != "not-run":  # that one costs nothing, and says nothing about the next
+                failures = 0 if status in ("ok", "partial") else failures + 1
+            done += 1
+
+    def _execute_run(self, run: Mapping[str, Any]) -> str:
+        """Execute a run and record its result; return its status."""
+        try:
+            outcome = self._prepare(run) or self._call_run(run)
+        except HostGoneError as error:
+            return self._lose(run, str(error))
+        with self._results_kept(run):
+            status = record_result(self._campaign, run, outcome)
+        if status == "failed":
+            self._kernels.forget()
+        recorded = next(row for row in self._campaign.journal.runs() if row["id"] == run["id"])
+        self._say(run, status, recorded["reason"])
+        if (kept := self._campaign.folder(run) / LOST_FILE).exists():
+            self._channel.say(
+                f"[{self._host}] an earlier attempt was cut off: what it did is in {kept}", status
+            )
+        return status
+
+    def _prepare(self, run: Mapping[str, Any]) -> RunOutcome | None:
+        """Bring about what the run needs beforehand; return its outcome where that is impossible."""
+        return (
+            self._kernels.ensure(factors.kernel(run["factors"]))
+            or self._memory_drives.ensure(run, self._kernels.boot)
+            or preconditioning.ensure(
+                self._campaign, run, partial(self._channel.call, "joulerig_precondition")
+            )
+        )
+
+    def _call_run(self, run: Mapping[str, Any]) -> RunOutcome:
+        """Have the host execute the run itself, and note in the drives' record what that did to them."""
+        lab = self._campaign.lab
+        drive_record.run_begins(run, lab)
+        with waveforms.recorded(self._campaign, run):
+            request = self._campaign.request(run).on_kernel(self._kernels.release)
+            reply = self._channel.call("joulerig_run", request.arguments())
+        with self._results_kept(run):
+            outcome = RunOutcome.from_reply(reply)
+        drive_record.run_ended(run, outcome, lab)
+        return outcome
+
+    @contextmanager
+    def _results_kept(self, run: Mapping[str, Any]) -> Iterator[None]:
+        """Fail the run whose results the body cannot keep."""
+        try:
+            yield
+        except Exception as error:
+            reason = f"its results could not be kept: {one_line(error)}"
+            self._campaign.journal.finish(run["id"], "failed", reason, {})
+            raise
+
+    def _lose(self, run: Mapping[str, Any], why: str) -> str:
+        """Record a run whose host went away, and wait until it is back."""
+        self._kernels.forget()
+        self._campaign.journal.finish(run["id"], "lost", f"host gone: {why}", {})
+        self._say(run, "lost", why)
+        end = self._clock() + RETURN_SECONDS
+        while self._clock() < end:
+            try:
+                self._channel.reconnect()
+                self._channel.call("ansible.builtin.ping", {})
+            except HostGoneError:
+                self._sleep(RETRY_SECONDS)
+            else:
+                return "lost"
+        raise UserError(
+            f"{self._host}: gone for {RETURN_SECONDS} s; its other runs stay planned; resume the campaign"
+        )
+
+    def _look(self) -> Mapping[str, Any] | None:
+        """Ask over a new connection which kernel runs; None where the host does not answer."""
+        try:
+            self._channel.reconnect()
+            return self._channel.call("joulerig_kernel", {"settled": True})
+        except HostGoneError:
+            return None
+
+    def _restore_kernel(self) -> None:
+        """Have the host run its own kernel; after an interruption the next campaign does that."""
+        try:
+            if self._boots_kernels or self._kernels.release:
+                self._kernels.ensure(INSTALLED)
+        except HostGoneError:
+            pass  # it comes back with its own kernel
+
+    def _say(self, run: Mapping[str, Any], status: str, reason: str) -> None:
+        total = len(self._campaign.journal.runs())
+        text = f"[{self._host}] {run['ordinal']}/{total} {run['cell']}: {status}"
+        self._channel.say(text + (f" ({reason})" if reason else ""), status)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The way to a test host: three methods that are all the executor knows of what carries its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+NOTE = "note"  # a mark of `HostChannel.say`; the others are statuses of runs
+
+
+class HostGoneError(Exception):
+    """The host cannot be reached, or the connection broke during a call; the text is the reason."""
+
+
+class HostChannel(Protocol):
+    """A connection to one test host that executes modules there."""
+
+    def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Execute a module to its end and return its result.
+
+        A module that crashed returns no `status` but `msg`. Raises HostGoneError.
+        """
+
+    def reconnect(self) -> None:
+        """Drop the connection: the next call makes a new one. Raises HostGoneError."""
+
+    def say(self, text: str, mark: str = NOTE) -> None:
+        """Show the user a line: a note, or the result of a run marked with its status."""

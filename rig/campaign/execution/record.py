@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Record the result of a run: its files, and its rows of the journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from joulerig.analysis.results import processor, progress, run_energy
+from joulerig.analysis.results.campaign import PRECONDITION_FILE
+from joulerig.analysis.results.influx import Client, InfluxError
+from joulerig.rig import workloads
+from joulerig.rig.campaign import factors, measure
+from joulerig.rig.campaign.execution.outcome import RunOutcome
+from joulerig.rig.campaign.opening import OpenCampaign
+from joulerig.rig.common import files
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import virtual
+from joulerig.rig.workloads import reports
+
+LOST_FILE = "lost.json"  # in a run's folder: what an attempt had reached that lost its controller
+
+
+def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> str:
+    """Record what came of `run`: files, phases, performance, energy, AI. Return its status.
+
+    The workload's own work stands even where energy is missing: the run is then partial. Where no drive of
+    the run has a rail there is none to miss: that run is as good as it can be, and its reason says so.
+    """
+    lab, folder = campaign.lab, campaign.folder(run)
+    _keep_files(folder, outcome)
+    status: str = outcome.status
+    reasons = [outcome.reason] if outcome.reason else []
+    tables: dict[str, list[dict[str, Any]]] = {}
+    if outcome.phases and outcome.clock:
+        phases = measure.on_controller_time(
+            [phase.model_dump() for phase in outcome.phases], [one.model_dump() for one in outcome.clock]
+        )
+        tables["phase"] = [vars(phase) for phase in phases]
+        load = next((phase for phase in phases if phase.phase == "workload"), None)
+        if load and outcome.report:
+            seconds = (load.end_ns - load.start_ns) / 1e9
+            try:
+                tool = workloads.load(lab)[run["workload"]].tool
+                done = reports.performance(tool, outcome.report, seconds)
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                status = "failed"
+                reasons.append(f"the load's report cannot be read: {type(error).__name__}: {error}")
+            else:
+                tables["performance"] = [done]
+                found, missing = _measure(campaign, run, outcome, phases, load, done)
+                tables.update(found)
+                reasons += missing + _losses(found.get("energy", []), campaign.definition.loss_limit_percent)
+    if status == "ok" and "performance" not in tables:
+        status, reasons = "failed", ["the load left no report"]
+    if status == "ok" and reasons:
+        status = "partial"
+    if status == "ok" and not lab.rails_of(run["host"], *_drives(run)):
+        reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
+    if status in ("ok", "partial") and (why := _not_steady(folder)):
+        reasons.append(why)  # a result, and no fault of the run
+    campaign.journal.finish(run["id"], status, "; ".join(reasons), tables)
+    return status
+
+
+def _not_steady(folder: Path) -> str:
+    """How the drive's precondition ended where it was not steady; empty where it was, or nobody asked."""
+    path = folder / PRECONDITION_FILE
+    verdict = json.loads(path.read_text())["verdict"] if path.exists() else {"steady": True}
+    return "" if verdict["steady"] else f"precondition: {verdict['reason']}"
+
+
+def _measure(
+    campaign: OpenCampaign,
+    run: Mapping[str, Any],
+    outcome: RunOutcome,
+    phases: list[measure.Phase],
+    load: measure.Phase,
+    done: Mapping[str, Any],
+) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+    """Return what InfluxDB knows of a run: rows of energy, result and io; and why energy is missing."""
+    lab, folder = campaign.lab, campaign.folder(run)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    host, drives = run["host"], _drives(run)
+    try:
+        with measure.client(lab) as database:
+            trace = folder / "power.csv"
+            rows, missing = measure.energies(
+                lab, database, host, drives, phases, trace, campaign.journal.campaign
+            )
+            truth = measure.truths(virtual.truth_source(lab, host), lab, host, drives, phases)
+            measure.add_truth(rows, phases, truth)
+            if truth:
+                files.replace(folder / "truth.json", json.dumps(truth))
+            tables["energy"] = rows
+            members = lab.members_of(host, *drives)
+            whole = {row["drive"] for row in rows} == set(members)
+            bound = measure.device_bound(phases, truth)
+            of_drive = run_energy.result(rows if whole else [], done)
+            counted = measure.package_joules(database, host, load)
+            if counted.height:
+                processor.write(counted, folder)
+            tables["result"] = [
+                {**of_drive, "device_bound_fraction": bound, "cpu_joules": processor.joules(counted, load)}
+            ]
+            tables["io"] = _io(run, outcome, load, database)
+            if twin := measure.twin_io(phases, truth, len(members)):
+                tables["io"].append(twin)
+            points = progress.points(database, host, run["id"], load)
+            if points.height:
+                progress.write(points, folder)
+    except (InfluxError, UserError) as error:
+        return tables, [f"no energy: {error}" if "energy" not in tables else f"no I/O counters: {error}"]
+    return tables, missing
+
+
+def _drives(run: Mapping[str, Any]) -> list[str]:
+    return factors.stands_on(run["drive"], run["factors"])
+
+
+def _io(
+    run: Mapping[str, Any], outcome: RunOutcome, load: measure.Phase, database: Client
+) -> list[dict[str, Any]]:
+    if not outcome.counters:
+        return []  # no load, or a drive that counts no I/O: the agent's zeros would say that there was none
+    rows = [{"source": "host", **outcome.counters}]
+    offset = load.clock_offset_ns
+    counted = {
+        drive: measure.agent_io(database, run["host"], drive, load.start_ns - offset, load.end_ns - offset)
+        for drive in _drives(run)
+    }
+    return rows + measure.added_up(counted)
+
+
+def _losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
+    """Rails of the workload phase that lost more samples than allowed.
+
+    A block that came twice came in place of another one, which is lost as well.
+    """
+    found = []
+    for row in rows:
+        if row["phase"] == "workload" and row["expected"]:
+            percent = 100 * (row["lost"] + row["duplicate"]) / row["expected"]
+            if percent > limit_percent:
+                limit = f"{limit_percent:g} % is allowed"
+                found.append(f"meter {row['meter']} lost {percent:.2f} % of {row['rail']}; {limit}")
+    return found
+
+
+def _keep_files(folder: Path, outcome: RunOutcome) -> None:
+    parts = {
+        "result.json": outcome.as_result_file(),
+        "load.json": outcome.report,
+        "settings.json": outcome.settings,
+        LOST_FILE: outcome.earlier,
+        "smart_before.json": outcome.health.before,
+        "smart_after.json": outcome.health.after,
+    }
+    for name, content in parts.items():
+        if content:
+            files.replace(folder / name, json.dumps(content, indent=1))

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run as its test host is asked to execute it: one typed request, the arguments of module joulerig_run."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, field_serializer
+
+from joulerig.rig import workloads
+from joulerig.rig.campaign import factors
+from joulerig.rig.campaign.definition import Campaign, PlannedRun
+from joulerig.rig.controller import services
+from joulerig.rig.lab import filesystems
+from joulerig.rig.lab.filesystems import ExternalJournal
+from joulerig.rig.lab.model import Lab
+from joulerig.rig.workloads import place
+
+VERSION = 1  # raised whenever a host's module of the version before could not execute a request
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DeclaredDrive(_Part):
+    """What the inventory declares of a drive, by which its host finds it; see `Drive.declared_as`."""
+
+    name: str
+    interface: str
+    serial: str
+    wwn: str | None
+    size_bytes: PositiveInt
+
+
+class RequestedFileSystem(_Part):
+    """How the host makes and mounts the file system; `mkfs` gets the device as its last argument."""
+
+    name: str
+    type: str
+    module: str | None = None
+    mkfs: list[str]
+    no_discard: list[str] = []
+    mount_options: list[str] = []
+    dax: bool = False
+    external_journal: ExternalJournal | None = None
+
+
+class RequestedWorkload(BaseModel):
+    """What loads: `tool` (fio, flowop or program), and what that one takes (`Workload.delivered`)."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    tool: str
+
+
+class PhaseSeconds(_Part):
+    """Lengths of the phases that have one; `rest` comes before `idle`."""
+
+    rest: NonNegativeInt
+    idle: NonNegativeInt
+    workload: PositiveInt
+    tail: NonNegativeInt
+
+
+class RunRequest(_Part):
+    """Everything that a test host needs to execute one run.
+
+    `members`: the drive itself, or the members of the array. `journal`: the drive that takes the file
+    system's journal, if it is another one. `preconditioned`: mkfs must keep what the drive holds.
+    `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced during the
+    workload. `fill`: fraction of the file system that other data fill before. `kernel`: release that must
+    run; empty accepts any.
+    """
+
+    version: Literal[1] = VERSION
+    run: str
+    campaign: str
+    host: str
+    drive: str
+    array: bool
+    members: list[DeclaredDrive]
+    journal: DeclaredDrive | None = None
+    filesystem: RequestedFileSystem
+    preconditioned: bool = False
+    scheduler: str
+    write_cache: str = ""
+    workload: RequestedWorkload
+    seeks: bool = False
+    free_nids: bool = False
+    fill: float = 0.0
+    phases: PhaseSeconds
+    seed: NonNegativeInt
+    clock_server: str
+    kernel: str = ""
+
+    @field_serializer("journal")
+    def _empty_without_journal(self, journal: DeclaredDrive | None) -> dict[str, Any]:
+        return journal.model_dump() if journal else {}
+
+    def on_kernel(self, release: str) -> RunRequest:
+        """Return the request with the release of the kernel that runs on the host."""
+        return self.model_copy(update={"kernel": release})
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the module call, as JSON has them."""
+        return self.model_dump(mode="json")
+
+
+def make_request(
+    campaign: Campaign, lab: Lab, run: PlannedRun, *, run_id: str, campaign_id: str
+) -> RunRequest:
+    """Return the request for a planned run. Raises UserError where the lab no longer has what it names."""
+    host = lab.hosts[run.host]
+    levels = run.levels
+    journal = factors.journal_drive(levels)
+    filesystem = filesystems.load(lab)[levels["filesystem"]]
+    workload = workloads.load(lab)[levels["workload"]]
+    if call := levels.get("sync"):
+        workload = workload.with_sync(call)
+    if campaign.precondition is not None:
+        filesystem = filesystem.without_discard
+    phases = campaign.phases
+    return RunRequest(
+        run=run_id,
+        campaign=campaign_id,
+        host=run.host,
+        drive=run.drive,
+        array=run.drive in host.arrays,
+        members=[_declared(lab, run.host, name) for name in lab.members_of(run.host, run.drive)],
+        journal=_declared(lab, run.host, journal) if journal else None,
+        filesystem=RequestedFileSystem(**filesystem.for_host(levels["filesystem"])),
+        preconditioned=campaign.precondition is not None,
+        scheduler=levels["scheduler"],
+        write_cache=factors.write_cache(campaign.write_cache, levels),
+        workload=RequestedWorkload(name=levels["workload"], **workload.delivered(place.on_host)),
+        seeks=campaign.count_seeks,
+        free_nids=campaign.time_free_nids,
+        fill=factors.fill(levels),
+        phases=PhaseSeconds(
+            rest=phases.rest_seconds,
+            idle=phases.idle_seconds,
+            workload=factors.workload_seconds(phases.workload_seconds, levels),
+            tail=phases.tail_seconds,
+        ),
+        seed=campaign.seed * 1000 + run.replicate,
+        clock_server=services.deployment(lab, run.host)["rig_clock_server"],
+    )
+
+
+def _declared(lab: Lab, host: str, drive: str) -> DeclaredDrive:
+    return DeclaredDrive(**lab.hosts[host].drives[drive].declared_as(drive))

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Open a campaign: validate, plan and journal it; or resume an earlier one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from joulerig.rig import workloads
+from joulerig.rig.campaign import definition as campaigns
+from joulerig.rig.campaign import factors, provenance
+from joulerig.rig.campaign import journal as journals
+from joulerig.rig.campaign.definition import Campaign, PlannedRun
+from joulerig.rig.campaign.execution.request import RunRequest, make_request
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError, validate
+from joulerig.rig.controller import services
+from joulerig.rig.lab import filesystems, kernels
+from joulerig.rig.lab.model import Lab
+
+
+@dataclass(frozen=True)
+class OpenCampaign:
+    """A campaign that can be executed: its journal, its definition as validated, and the lab."""
+
+    journal: Journal
+    definition: Campaign
+    lab: Lab
+
+    @classmethod
+    def load(cls, journal: Journal, lab: Lab) -> Self:
+        """Validate the definition that a journal keeps. Raises UserError."""
+        source = paths.short(journal.folder)
+        return cls(journal, validate(Campaign, journal.campaign["definition"], source, "campaign"), lab)
+
+    def folder(self, run: Mapping[str, Any]) -> Path:
+        """Return the folder of a run's files."""
+        return self.journal.folder / "runs" / run["id"]
+
+    def request(self, run: Mapping[str, Any]) -> RunRequest:
+        """Return what the host of a journaled run is asked to execute."""
+        planned = PlannedRun(run["block"], run["replicate"], run["host"], run["drive"], run["factors"])
+        campaign = self.journal.campaign["id"]
+        return make_request(self.definition, self.lab, planned, run_id=run["id"], campaign_id=campaign)
+
+
+def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Journal:
+    """Validate, plan and journal a campaign, or its short form; nothing is left behind when that fails.
+
+    Raises UserError.
+    """
+    campaign = campaigns.parse(mapping, lab, source, short=short)
+    services.check(lab)
+    planned = campaigns.plan(campaign, lab)
+    created = time.time_ns()
+    name = f"{campaign.name}-{datetime.fromtimestamp(created / 1e9, UTC):%Y%m%d-%H%M%S}"
+    rows = [
+        {
+            "id": f"{name}-{ordinal:04d}",
+            "ordinal": ordinal,
+            "block": run.block,
+            "replicate": run.replicate,
+            "host": run.host,
+            "drive": run.drive,
+            **{key: run.levels[key] for key in ("filesystem", "scheduler", "workload")},
+            "cell": run.cell,
+            "factors": json.dumps(run.levels),
+            "status": "not-run" if run.not_run else "planned",
+            "reason": run.not_run,
+        }
+        for ordinal, run in enumerate(planned, start=1)
+    ]
+    return Journal.create(
+        paths.results() / name,
+        {
+            "id": name,
+            "name": campaign.name,
+            "question": campaign.question,
+            "created_ns": created,
+            "definition": campaign.model_dump_json(),
+            "lab": lab.model_dump_json(
+                exclude={"inventory": True, "controller": {"influxdb": {"token_file"}}}
+            ),
+            "virtual": int(lab.virtual),
+            "provenance": json.dumps(
+                {
+                    "controller": provenance.controller(lab),
+                    "calibration": provenance.calibration(lab),
+                    "emulated": provenance.emulated(lab),
+                    "seed": campaign.seed,
+                    "playbook": source,
+                }
+            ),
+        },
+        rows,
+    )
+
+
+def resume_campaign(name: str, lab: Lab) -> Journal:
+    """An earlier campaign, what was interrupted or lost planned again. Raises UserError."""
+    services.check(lab)
+    journal = Journal(journals.find(paths.results(), name))
+    for run in journal.runs():
+        if run["status"] in ("planned", "running", "lost"):
+            _check_still_there(run, lab, journal.campaign["id"])
+    for run in journal.give_back():
+        shutil.rmtree(journal.folder / "runs" / run, ignore_errors=True)  # of the attempt that was cut off
+    return journal
+
+
+def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
+    host = lab.hosts.get(run["host"])
+    there = {
+        "host": lab.hosts,
+        "drive": [*host.drives, *host.arrays] if host else [],
+        "filesystem": filesystems.load(lab),
+        "workload": workloads.load(lab),
+    }
+    for factor, known in there.items():
+        if run[factor] not in known:
+            allowed = ", ".join(known)
+            raise UserError(f"{source}: {factor}: {run[factor]!r} is gone since; there are: {allowed}")
+    kernel = run["factors"].get("kernel")
+    if kernel and kernel not in (known := kernels.load(lab)):
+        raise UserError(f"{source}: kernel: {kernel!r} is gone since; there are: {', '.join(known)}")
+    journal = factors.journal_drive(run["factors"])
+    if journal and journal not in there["drive"]:
+        allowed = ", ".join(there["drive"])
+        raise UserError(f"{source}: journal: {journal!r} is gone since; there are: {allowed}")

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The loop that executes a campaign, as exact traces: calls to the host, and what the journal has of each run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from joulerig.rig.campaign import opening
+from joulerig.rig.campaign.execution.executor import Executor
+from joulerig.rig.campaign.execution.host_channel import HostGoneError
+from joulerig.rig.campaign.execution.kernels import InstalledKernel
+from joulerig.rig.campaign.opening import OpenCampaign
+from joulerig.rig.common.errors import UserError
+from tests.support import FIXTURES
+
+S = 1_000_000_000
+BEGIN = 1_700_000_000 * S
+REPORT = json.loads((FIXTURES / "fio-fsync-two-jobs.json").read_text())
+OWN = "6.1.0-40-amd64"
+HZ100 = InstalledKernel("6.1.1-hz100-a", 100)
+GONE = HostGoneError("ssh: broken pipe")
+
+
+def phase(name: str, start: int, end: int) -> dict[str, Any]:
+    return {"phase": name, "start_ns": BEGIN + start * S, "end_ns": BEGIN + end * S}
+
+
+WELL = {
+    "status": "ok",
+    "reason": "",
+    "changed": True,
+    "phases": [phase("prepare", 1, 2), phase("workload", 2, 6), phase("tail", 6, 7)],
+    "clock": [{"at_ns": BEGIN + at * S, "offset_ns": 0, "error_ns": 50} for at in (1, 7)],
+    "report": REPORT,
+}
+FAILED = {"status": "failed", "reason": "fio: no space", "changed": True, "phases": []}
+REFUSED = {"status": "not-run", "reason": "refused: bare: mounted", "changed": False, "phases": []}
+
+
+class Channel:
+    """A test host on which runs come to what `runs` says, in turn, and then end well.
+
+    An entry is the reply of the run's module, an error that its call raises, or both: a call that is made
+    before them. `gone`: so many attempts to reach the host fail after it went away.
+    """
+
+    def __init__(self, *runs: Any, gone: int = 0) -> None:
+        self.trace: list[str] = []
+        self.said: list[str] = []
+        self.requests: list[Mapping[str, Any]] = []
+        self.seconds = 0.0
+        self._runs, self._gone = list(runs), gone
+        self._release, self._boots = OWN, 0
+
+    def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        step: Callable[[Mapping[str, Any]], Mapping[str, Any]] = getattr(
+            self, "_" + module.split("_")[-1], None
+        )
+        return step(arguments) if step else self._other(module)
+
+    def reconnect(self) -> None:
+        self.trace.append("reconnect")
+
+    def say(self, text: str, mark: str = "note") -> None:
+        self.said.append(f"{mark}: {text}")
+
+    def clock(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.trace.append(f"sleep {seconds:g}")
+        self.seconds += seconds
+
+    def _run(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.trace.append(f"run {arguments['run'][-4:]}")
+        self.requests.append(arguments)
+        self.seconds += 60
+        reply = self._runs.pop(0) if self._runs else WELL
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
+
+    def _kernel(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if arguments.get("start"):
+            self.trace.append(f"boot {arguments['release'] or 'its own'}")
+            self._release, self._boots = arguments["release"] or OWN, self._boots + 1
+        else:
+            self.trace.append("kernel?")
+        of_rig = self._release != OWN
+        running = {
+            "release": self._release, "tick_hertz": 100 if of_rig else 250, "of_rig": of_rig,
+            "boot_id": f"boot-{self._boots}",
+        }  # fmt: skip
+        return {"status": "ok", "reason": "", "kernel": running}
+
+    def _other(self, module: str) -> Mapping[str, Any]:
+        self.trace.append(module.rpartition(".")[2])
+        if module.endswith("ping") and self._gone:
+            self._gone -= 1
+            raise GONE
+        return {"ping": "pong"}
+
+
+@pytest.fixture
+def campaign(state, bench, mapping, services_up):
+    """campaign(KEY=VALUE) opens one of three runs on a drive without rails, in their order."""
+    journals = []
+
+    def opened(**changes: Any) -> OpenCampaign:
+        factors = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["randread"]}
+        asked = {**mapping, "drives": ["bare"], "factors": factors, "replicates": 3, "order": "as-written"}
+        for key, value in changes.items():
+            asked[key] = {**asked[key], **value} if isinstance(asked.get(key), dict) else value
+        journals.append(opening.open_campaign(asked, bench, "playbooks/study.yml"))
+        return OpenCampaign.load(journals[-1], bench)
+
+    yield opened
+    for journal in journals:
+        journal.close()
+
+
+def execute(campaign: OpenCampaign, channel: Channel, kernels: Mapping[str, InstalledKernel] = {}) -> int:
+    return Executor(campaign, "bench1", channel, kernels, clock=channel.clock, sleep=channel.sleep).execute()
+
+
+def statuses(campaign: OpenCampaign) -> list[str]:
+    return [run["status"] for run in campaign.journal.runs()]
+
+
+def changes(campaign: OpenCampaign) -> list[str]:
+    """Changes of status in the order of the journal's events."""
+    rows = campaign.journal._db.execute("SELECT run, detail FROM event WHERE event = 'status' ORDER BY seq")
+    return [f"{run[-4:]} {json.loads(detail)['to']}" for run, detail in rows]
+
+
+def reasons(campaign: OpenCampaign) -> list[str]:
+    return [run["reason"] for run in campaign.journal.runs()]
+
+
+def test_runs_are_executed_one_after_another(campaign):
+    opened, channel = campaign(), Channel()
+    assert execute(opened, channel) == 3
+    assert channel.trace == ["kernel?", "run 0001", "run 0002", "run 0003"]
+    assert changes(opened) == [
+        "0001 running", "0001 ok", "0002 running", "0002 ok", "0003 running", "0003 ok",
+    ]  # fmt: skip
+    assert channel.said[0].startswith("ok: [bench1] 1/3 bare/ext4/none/randread: ok")
+
+
+def test_a_request_names_the_kernel_that_runs(campaign):
+    channel = Channel()
+    execute(campaign(), channel)
+    assert {request["kernel"] for request in channel.requests} == {OWN}
+    assert [request["seed"] for request in channel.requests] == [1001, 1002, 1003]
+
+
+def test_a_failed_run_has_the_kernel_asked_for_and_the_rest_goes_on(campaign):
+    opened, channel = campaign(), Channel(FAILED)
+    assert execute(opened, channel) == 3
+    assert channel.trace == ["kernel?", "run 0001", "kernel?", "run 0002", "run 0003"]
+    assert statuses(opened) == ["failed", "ok", "ok"]
+    assert channel.said[0] == "failed: [bench1] 1/3 bare/ext4/none/randread: failed (fio: no space)"
+
+
+def test_failures_in_a_row_end_it(campaign):
+    opened, channel = campaign(stop={"failures_in_a_row": 2}), Channel(FAILED, FAILED)
+    with pytest.raises(
+        UserError, match=r"^bench1: stopped after 2 failed runs in a row; the rest stays planned$"
+    ):
+        execute(opened, channel)
+    assert statuses(opened) == ["failed", "failed", "planned"]
+
+
+def test_a_success_between_failures_begins_the_count_again(campaign):
+    opened = campaign(stop={"failures_in_a_row": 2})
+    assert execute(opened, Channel(FAILED, WELL, FAILED)) == 3
+    assert statuses(opened) == ["failed", "ok", "failed"]
+
+
+def test_a_refused_run_counts_neither_way(campaign):
+    opened = campaign(stop={"failures_in_a_row": 2})
+    with pytest.raises(UserError, match="2 failed runs"):
+        execute(opened, Channel(FAILED, REFUSED, FAILED))
+    assert statuses(opened) == ["failed", "not-run", "failed"]
+
+
+def test_hours_end_it(campaign):
+    opened = campaign(stop={"hours": 0.03})  # 108 s; a run takes 60 of this host's
+    with pytest.raises(UserError, match=r"^bench1: stopped after 0\.03 hours; the rest stays planned$"):
+        execute(opened, Channel())
+    assert statuses(opened) == ["ok", "ok", "planned"]
+
+
+def test_a_host_that_went_away_and_came_back_goes_on(campaign):
+    opened, channel = campaign(), Channel(GONE, gone=2)
+    assert execute(opened, channel) == 3
+    assert channel.trace == [
+        "kernel?", "run 0001",
+        "reconnect", "ping", "sleep 5", "reconnect", "ping", "sleep 5", "reconnect", "ping",
+        "kernel?", "run 0002", "run 0003",
+    ]  # fmt: skip
+    assert statuses(opened) == ["lost", "ok", "ok"]
+    assert reasons(opened)[0] == "host gone: ssh: broken pipe"
+    assert channel.said[0].endswith("randread: lost (ssh: broken pipe)")
+
+
+def test_a_host_that_does_not_come_back_ends_it(campaign):
+    opened, channel = campaign(), Channel(GONE, gone=999)
+    with pytest.raises(
+        UserError, match=r"^bench1: gone for 180 s; its other runs stay planned; resume the campaign$"
+    ):
+        execute(opened, channel)
+    assert statuses(opened) == ["lost", "planned", "planned"]
+    assert channel.trace.count("sleep 5") == 36
+
+
+def test_hosts_lost_in_a_row_are_failures(campaign):
+    opened = campaign(stop={"failures_in_a_row": 2})
+    with pytest.raises(UserError, match="2 failed runs"):
+        execute(opened, Channel(GONE, GONE))
+    assert statuses(opened) == ["lost", "lost", "planned"]
+
+
+def test_a_module_that_crashed_is_a_failed_run(campaign):
+    opened = campaign()
+    execute(opened, Channel({"failed": True, "msg": "MODULE FAILURE\nSee stdout", "rc": 1}))
+    assert statuses(opened) == ["failed", "ok", "ok"]
+    assert reasons(opened)[0] == "MODULE FAILURE See stdout"
+
+
+def test_results_that_cannot_be_kept_fail_the_run_and_end_it(campaign):
+    opened = campaign()
+    (opened.journal.folder / "runs").write_text("where folders of runs should be")
+    with pytest.raises(OSError, match="runs"):
+        execute(opened, Channel())
+    assert statuses(opened) == ["failed", "planned", "planned"]
+    assert reasons(opened)[0].startswith("its results could not be kept: [Errno")
+
+
+def test_an_outcome_of_a_newer_host_fails_the_run_and_ends_it(campaign):
+    opened = campaign()
+    with pytest.raises(UserError, match="a newer Joulerig runs on the host"):
+        execute(opened, Channel({**WELL, "novelty": 1}))
+    assert statuses(opened) == ["failed", "planned", "planned"]
+    assert reasons(opened)[0].startswith("its results could not be kept: joulerig_run: returned 'novelty'")
+
+
+def test_what_an_earlier_attempt_reached_is_shown(campaign):
+    channel = Channel({**WELL, "earlier": {"status": "lost"}})
+    execute(campaign(replicates=1), channel)
+    assert "an earlier attempt was cut off" in channel.said[1]
+    assert channel.said[1].endswith("lost.json")
+
+
+def test_an_interruption_leaves_the_run_to_a_resumption(campaign):
+    opened, channel = campaign(), Channel(WELL, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        execute(opened, channel)
+    assert statuses(opened) == ["ok", "running", "planned"]
+    assert channel.trace == ["kernel?", "run 0001", "run 0002"], "nothing more is asked of the host"
+    resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
+    assert execute(OpenCampaign.load(resumed, opened.lab), Channel()) == 2
+    assert statuses(opened) == ["ok", "ok", "ok"]
+
+
+# --- kernels
+
+
+def kernel_campaign(campaign, **more: Any) -> OpenCampaign:
+    return campaign(factors={"kernel": ["hz100"]}, **more)
+
+
+def test_the_hosts_own_kernel_runs_again_at_the_end(campaign):
+    channel = Channel()
+    execute(kernel_campaign(campaign), channel, {"hz100": HZ100})
+    assert channel.trace == [
+        "kernel?", "boot 6.1.1-hz100-a", "reconnect", "kernel?", "run 0001", "run 0002", "run 0003",
+        "boot its own", "reconnect", "kernel?",
+    ]  # fmt: skip
+    assert {request["kernel"] for request in channel.requests} == {HZ100.release}
+
+
+def test_it_runs_again_after_a_stop_rule(campaign):
+    opened, channel = kernel_campaign(campaign, stop={"failures_in_a_row": 1}), Channel(FAILED)
+    with pytest.raises(UserError, match="1 failed runs"):
+        execute(opened, channel, {"hz100": HZ100})
+    assert channel.trace[-3:] == ["boot its own", "reconnect", "kernel?"]
+    assert statuses(opened) == ["failed", "planned", "planned"]
+
+
+# --- preconditioning
+
+
+def test_a_precondition_that_fails_ends_the_run_before_it_begins(campaign, monkeypatch):
+    opened, channel = campaign(precondition={"fill": 1}), Channel()
+    monkeypatch.setattr(channel, "_precondition", lambda _: {"failed": True, "msg": "no fio"}, raising=False)
+    execute(opened, channel)
+    assert [line for line in channel.trace if line.startswith("run")] == []
+    assert statuses(opened) == ["failed"] * 3
+    assert reasons(opened)[0] == "precondition: no fio"
