@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What a port gives the core besides samples: its switches, its marker inputs
- * and its calibration memory. Any function may be NULL: then the board has not
+ * What a port gives the core in addition to samples: its switches, its marker inputs
+ * and its calibration memory. Any function may be NULL: then the board lacks
  * that part, and commands for it are refused. All of them are called from where
  * the port runs sessions, but for markers, which tap_sample calls.
  */
@@ -15,12 +15,12 @@
 struct board {
 	void *context;
 	/* The load switch of a rail (0 .. TAP_RAILS - 1), with rail_is_on: both or
-	 * neither. Returns when the switch has been told. */
+	 * neither. Returns when the switch has its command. */
 	void (*set_rail)(void *context, unsigned rail, bool on);
 	/* As the hardware reports it; where it cannot, as commanded. */
 	bool (*rail_is_on)(void *context, unsigned rail);
 	/* Of a port whose samples come some time after their window: the number of the
-	 * sample in whose window the rail's switch was last told. NULL: that of the
+	 * sample in whose window the rail's switch was last set. NULL: that of the
 	 * sample that comes next. */
 	uint64_t (*switched_sample)(void *context, unsigned rail);
 	/* Bits 0 and 1: the two digital marker inputs now. NULL for a port that

@@ -3,7 +3,7 @@
  * The tap's own calibration: a gain and an offset per channel, corrected = gain *
  * reading + offset in volts or amps, and when it was made. Kept as an image of
  * fixed length with a CRC, so that a memory that was never written, or is worn,
- * is told from a calibration.
+ * is not taken for a calibration.
  */
 #ifndef JOULERIG_CALIBRATION_H
 #define JOULERIG_CALIBRATION_H

@@ -31,7 +31,7 @@ static enum scpi_outcome identify(struct scpi *scpi, const struct scpi_call *cal
 	struct session *session = call->instrument;
 
 	/* libsigrok asks this first of all. On a line without connections nothing
-	 * else tells that the client is a new one, whose stream begins anew. */
+	 * else shows that the client is a new one, whose stream starts over. */
 	tap_view_open(&session->view, session->view.tap, session->view.instrument);
 	session->channels_served = 0;
 	scpi_write_text(scpi, "Rohde&Schwarz,RTA4004,");
@@ -193,7 +193,7 @@ static void put_float(uint8_t *place, float value)
 /* A round of requests reads the channels of one window: the first enabled
  * channel takes the samples since the last round, the others give the same. A
  * channel that the window has already given also begins a round, for a client
- * need not have told which channels it will ask for. The driver asks for pods
+ * need not have declared which channels it will ask for. The driver asks for pods
  * last, so a pod begins a round only by that. */
 static bool begins_round(const struct session *session, unsigned channel)
 {

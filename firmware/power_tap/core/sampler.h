@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Ring of samples between the converter and whoever reads it. One writer, which
+ * Ring of samples between the converter and its readers. One writer, which
  * may be an interrupt, never waits and overwrites the oldest; any number of
- * readers, each with its own place, count what was overwritten before they had
+ * readers, each with its own position, count what was overwritten before they had
  * it. No locks, and no 64-bit atomics, which small cores have not.
  */
 #ifndef JOULERIG_SAMPLER_H

@@ -22,8 +22,8 @@ struct session {
 	uint8_t channels_served;
 	uint16_t lines_enabled; /* bit n is digital line n, as the client set it */
 	bool format_is_real;
-	/* While the session waits: samples that it still wants, for a port that can
-	 * tell when they will be there. */
+	/* While the session waits: samples that it still wants, for a port that
+	 * knows when they will be there. */
 	uint32_t samples_wanted;
 	uint8_t out[SESSION_OUT_SIZE];
 };

@@ -155,7 +155,7 @@ void tap_view_open(struct tap_view *view, struct tap *tap, unsigned instrument)
 	view->joined = false;
 	view->reader.next = 0;
 	view->reader.overruns = 0;
-	view->untold = 0;
+	view->unreported = 0;
 	view->window_lost = 0;
 	view->window_samples = 0;
 }
@@ -169,45 +169,45 @@ uint32_t tap_view_available(struct tap_view *view)
 		view->joined = true;
 	}
 	available = sampler_available(&view->reader, &view->tap->sampler);
-	return view->untold > UINT32_MAX - available ? UINT32_MAX : view->untold + available;
+	return view->unreported > UINT32_MAX - available ? UINT32_MAX : view->unreported + available;
 }
 
-/* Of one loss, the client is told a second's worth at most: it could not tell a
- * longer one from a tap that has died. */
+/* Of one loss, a second's worth at most is reported to the client: it could not
+ * distinguish a longer one from a tap that has died. */
 static void lose(struct tap_view *view, uint64_t samples)
 {
-	uint32_t told = samples < view->tap->rate_hz ? (uint32_t)samples : view->tap->rate_hz;
+	uint32_t reported = samples < view->tap->rate_hz ? (uint32_t)samples : view->tap->rate_hz;
 
 	view->tap->overruns[view->instrument] += samples;
-	view->untold = told > UINT32_MAX - view->untold ? UINT32_MAX : view->untold + told;
+	view->unreported = reported > UINT32_MAX - view->unreported ? UINT32_MAX : view->unreported + reported;
 }
 
-static uint32_t tell(struct tap_view *view, uint32_t most)
+static uint32_t take_unreported(struct tap_view *view, uint32_t most)
 {
-	uint32_t told = view->untold < most ? view->untold : most;
+	uint32_t reported = view->unreported < most ? view->unreported : most;
 
-	view->untold -= told;
-	return told;
+	view->unreported -= reported;
+	return reported;
 }
 
 uint32_t tap_view_latch(struct tap_view *view)
 {
 	const struct sampler *sampler = &view->tap->sampler;
 	uint64_t overruns_before;
-	uint32_t count, told;
+	uint32_t count, reported;
 
 	if (tap_view_available(view) == 0)
 		return 0;
 	lose(view, sampler_skip(&view->reader, sampler));
-	told = tell(view, TAP_WINDOW_SAMPLES);
+	reported = take_unreported(view, TAP_WINDOW_SAMPLES);
 	overruns_before = view->reader.overruns;
-	count = sampler_copy(&view->reader, sampler, view->window, TAP_WINDOW_SAMPLES - told);
+	count = sampler_copy(&view->reader, sampler, view->window, TAP_WINDOW_SAMPLES - reported);
 	/* What was overwritten while this copied stood before what it got, and is
-	 * told before it: the window has room, as it was to have those samples. */
+	 * reported before it: the window has room, as it was to have those samples. */
 	lose(view, view->reader.overruns - overruns_before);
-	told += tell(view, TAP_WINDOW_SAMPLES - told - count);
-	view->window_lost = told;
-	view->window_samples = told + count;
+	reported += take_unreported(view, TAP_WINDOW_SAMPLES - reported - count);
+	view->window_lost = reported;
+	view->window_samples = reported + count;
 	return view->window_samples;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The power tap as a thing that measures, without any protocol: four rails
+ * The power tap as an instrument, without any protocol: four rails
  * sampled together and corrected by the tap's calibration, offered on two
- * instruments of two rails each, with a switch and its hold-up per rail. Whoever
- * converts calls tap_sample at the tap's rate; whoever talks to a client opens
- * a view and takes windows from it. No allocation, no operating system.
+ * instruments of two rails each, with a switch and its hold-up per rail. The
+ * converter's side calls tap_sample at the tap's rate; a client's side opens a view
+ * and takes windows from it. No allocation, no operating system.
  */
 #ifndef JOULERIG_TAP_H
 #define JOULERIG_TAP_H
@@ -69,15 +69,15 @@ struct tap {
 	struct tap_switch switches[TAP_RAILS];
 };
 
-/* One client's place in the samples of one instrument. A window begins with the
- * samples that were lost before the others, which the client is told as such, so
- * that it can count on the number of a sample. */
+/* One client's position in the samples of one instrument. A window begins with the
+ * samples that were lost before the others, reported to the client as NaN, so
+ * that it can rely on the number of a sample. */
 struct tap_view {
 	struct tap *tap;
 	unsigned instrument;
 	bool joined;
 	struct sampler_reader reader;
-	uint32_t untold; /* lost samples that no window has told yet */
+	uint32_t unreported; /* lost samples that no window has reported yet */
 	struct sample window[TAP_WINDOW_SAMPLES]; /* those of the window that are not lost */
 	uint32_t window_lost;
 	uint32_t window_samples; /* with the lost */
@@ -122,7 +122,7 @@ uint32_t tap_view_available(struct tap_view *view);
 
 /* Takes all samples since the last latch, at most TAP_WINDOW_SAMPLES, as the
  * view's window. With none available the old window stays. Of samples that were
- * overwritten before this, the window tells up to a second's. */
+ * overwritten before this, the window reports up to a second's. */
 uint32_t tap_view_latch(struct tap_view *view);
 
 /* Value of a channel (0 .. TAP_CHANNELS - 1) in sample n of the window; NaN for a

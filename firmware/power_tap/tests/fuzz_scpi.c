@@ -5,7 +5,7 @@
  * instrument and whether the board has its parts; of the others, those below 128
  * are what the client sends, the rest puts in samples and lets time pass. Besides
  * the sanitizers, what every client relies on is checked: replies fit, blocks
- * have the length they tell and are never empty, and the number of a sample is
+ * have the length they announce and are never empty, and the number of a sample is
  * true.
  */
 #include "session.h"
@@ -102,9 +102,9 @@ static void check_place(void)
 	MUST(view->window_samples <= TAP_WINDOW_SAMPLES);
 	MUST(view->window_lost <= view->window_samples);
 	MUST(view->reader.next <= tap_samples(&tap));
-	/* A client that asks for the identity begins anew, the tap's count goes on. */
+	/* A client that asks for the identity starts over, the tap's count goes on. */
 	MUST(view->reader.overruns <= tap.overruns[view->instrument]);
-	MUST((uint64_t)view->window_lost + view->untold <= view->reader.overruns);
+	MUST((uint64_t)view->window_lost + view->unreported <= view->reader.overruns);
 	for (uint32_t n = view->window_lost; n < view->window_samples; n++) {
 		uint64_t number = view->reader.next - (view->window_samples - n);
 

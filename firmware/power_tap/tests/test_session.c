@@ -375,10 +375,10 @@ static void a_client_that_fell_behind_catches_up_then_counts_its_loss(void)
 }
 
 /* What a client that counts samples must be able to rely on: sample number n has
- * the value n, or is told as lost. */
+ * the value n, or is reported as lost. */
 static void lost_samples_keep_the_number_of_the_others(void)
 {
-	unsigned number = 20, told = 0, count, stalls = 0;
+	unsigned number = 20, reported = 0, count, stalls = 0;
 
 	begin(1000, 0);
 	join();
@@ -392,18 +392,18 @@ static void lost_samples_keep_the_number_of_the_others(void)
 		count = ask(1, 0);
 		CHECK(count > 0);
 		for (unsigned n = 0; n < count; n++, number++) {
-			told += samples[n] != samples[n];
+			reported += samples[n] != samples[n];
 			CHECK(samples[n] != samples[n] || samples[n] == (float)number);
 		}
 		CHECK(ask(2, 0) == count);
 	}
 	CHECK(stalls == 3);
-	CHECK(told > 3 * 700 && told == tap.overruns[0]);
+	CHECK(reported > 3 * 700 && reported == tap.overruns[0]);
 }
 
-static void of_a_loss_a_second_at_most_is_told(void)
+static void of_a_loss_a_second_at_most_is_reported(void)
 {
-	unsigned told = 0, count;
+	unsigned reported = 0, count;
 
 	begin(200, 0);
 	CHECK(ask(1, 0) == 0);
@@ -414,10 +414,10 @@ static void of_a_loss_a_second_at_most_is_told(void)
 	do {
 		count = ask(1, 0);
 		for (unsigned n = 0; n < count; n++)
-			told += samples[n] != samples[n];
+			reported += samples[n] != samples[n];
 	} while (count == TAP_WINDOW_SAMPLES && samples[count - 1] != samples[count - 1]);
 	CHECK(tap.overruns[0] == 1000);
-	CHECK(told == 200);
+	CHECK(reported == 200);
 	CHECK(samples[count - 1] == (float)(4 + 1000 + TAP_WINDOW_SAMPLES - 200 % TAP_WINDOW_SAMPLES - 1));
 }
 
@@ -444,7 +444,7 @@ static void numbers_stay_true_while_samples_come(void)
 	pthread_t thread;
 	bool is_true = true;
 
-	begin(UINT32_MAX, 0); /* so that all of a loss is told */
+	begin(UINT32_MAX, 0); /* so that all of a loss is reported */
 	session.view.joined = true;
 	atomic_store(&stop, false);
 	CHECK(pthread_create(&thread, NULL, sample_for_ever, NULL) == 0);
@@ -467,7 +467,7 @@ static void numbers_stay_true_while_samples_come(void)
 	pthread_join(thread, NULL);
 	CHECK(is_true);
 	CHECK(lost > 0 && lost < number);
-	CHECK(lost + session.view.untold == tap.overruns[0]);
+	CHECK(lost + session.view.unreported == tap.overruns[0]);
 }
 
 static void ask_pod(unsigned pod, int64_t now_ns)
@@ -784,7 +784,7 @@ int main(void)
 	a_client_that_fell_behind_catches_up_then_counts_its_loss();
 	data_the_tap_has_not_are_not_made_up();
 	lost_samples_keep_the_number_of_the_others();
-	of_a_loss_a_second_at_most_is_told();
+	of_a_loss_a_second_at_most_is_reported();
 	numbers_stay_true_while_samples_come();
 	markers_are_of_the_same_window_as_volts_and_amps();
 	a_pod_alone_makes_rounds();

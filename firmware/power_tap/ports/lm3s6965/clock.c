@@ -2,9 +2,9 @@
 /*
  * The sample clock: timer 0's interrupt counts ticks and does nothing else, so
  * it is never late enough to lose one; the conversions follow in the PendSV
- * exception, the least urgent of all. SysTick runs freely beside it and tells
- * whether, in spite of all, several of the timer's periods have passed between
- * two of its interrupts (a debugger, an emulator that was not given the
+ * exception, the least urgent of all. SysTick runs freely alongside and shows
+ * whether several of the timer's periods have passed between
+ * two of its interrupts nevertheless (a debugger, an emulator that was not given the
  * processor): these are counted as ticks. So the number of a sample stays the
  * time, over gaps of up to SysTick's round of 335 ms.
  */

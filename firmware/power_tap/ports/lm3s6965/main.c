@@ -35,7 +35,7 @@ void on_conversion(void)
 }
 
 /* Feeds input and sends replies until there is nothing to be done but wait. True
- * when that is for room in the UART, of which no interrupt tells. */
+ * when that is for room in the UART, for which there is no interrupt. */
 static bool work(unsigned n)
 {
 	struct line *line = &lines[n];

@@ -35,11 +35,11 @@ void clock_release_conversions(void);
 
 /* rails.c: the monitors of the four rails, their switches, the marker inputs. */
 void rails_start(void);
-/* Whether the core is told not to sleep, for debuggers, which lose sight of one
- * that does, and for emulators that take instructions for time. */
+/* Whether the core must not sleep, for debuggers, which lose sight of one that
+ * does, and for emulators that take instructions for time. */
 bool rails_stay_awake(void);
 /* A conversion of all rails, into the tap, with the marker lines as they are.
- * Where a rail's monitor gives no value, the sample has NaN and the tap is told. */
+ * Where a rail's monitor gives no value, the sample has NaN and the tap counts an error. */
 void rails_convert(struct tap *tap);
 /* A sample whose moment passed before it could be converted. */
 void rails_miss(struct tap *tap);

@@ -14,7 +14,7 @@ void on_uart0(void);
 void on_uart1(void);
 void on_conversion(void);
 
-/* What nobody expects. The tap stops, rather than go on with wrong samples. */
+/* An unexpected exception. The tap stops, rather than go on with wrong samples. */
 static void halt(void)
 {
 	for (;;)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A source of samples that are a known function of their number, for benches and
- * tests: whoever measures them can compute every value, and so every joule, and
- * can tell a sample's number from the values.
+ * tests, which can compute every value, and so every joule, and can derive a
+ * sample's number from its values.
  *
  * Sample n, rail r (1 to 4), with x = (n mod period[r]) / period[r]:
  *   amps  = peak[r] * (1 + x) / 2        a ramp from half of the peak up to it

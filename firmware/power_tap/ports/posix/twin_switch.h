@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The switch of a twin's rail, by the twin's control socket (docs/reference/protocols/twin.md,
- * "Twin"): each call is a connection of its own, so that it does not wait behind
+ * "Twin"): each call opens a separate connection, so that it does not wait behind
  * a stream. At most a second.
  */
 #ifndef JOULERIG_TWIN_SWITCH_H

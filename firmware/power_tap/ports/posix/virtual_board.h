@@ -45,7 +45,7 @@ void virtual_board_init(struct virtual_board *board, int64_t window_ns, const ch
 void virtual_board_attach(struct virtual_board *board, unsigned rail, const char *twin_path,
 			  const char *twin_rail);
 
-/* Binds the datagram socket, in place of one that nobody listens on. False: one
+/* Binds the datagram socket, instead of one that no process listens on. False: one
  * line in error. */
 bool virtual_board_listen(struct virtual_board *board, const char *path, char *error,
 			  size_t error_size);
