@@ -140,7 +140,7 @@ class VirtualHost(Strict):
     memory_mb: Annotated[int, Field(ge=512)] = 2048
     """Memory."""
     guest_packages: list[Package] = []
-    """Debian packages of its image, in addition to those that provisioning needs."""
+    """Debian packages of its image, in addition to those of file systems, programs and provisioning."""
 
 
 class TestHost(Strict):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from joulerig.rig.lab import filesystems
+from joulerig.rig.lab import filesystems, programs
 from joulerig.rig.lab.model import Lab
 
 
@@ -17,4 +17,4 @@ def for_guests(lab: Lab) -> list[str]:
 
     A virtual host has no network to get them from, so they come with the image that the hosts share.
     """
-    return sorted({*for_filesystems(lab), *lab.guest_packages})
+    return sorted({*for_filesystems(lab), *programs.packages(programs.load(lab)), *lab.guest_packages})

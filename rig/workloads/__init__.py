@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from joulerig.rig.common import paths
-from joulerig.rig.lab import definitions
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import definitions, programs
 from joulerig.rig.lab.model import Lab
+from joulerig.rig.lab.programs import Program
 from joulerig.rig.workloads import engines, place
 from joulerig.rig.workloads.engines import Workload
 
@@ -18,20 +20,47 @@ KIND = "workload"
 
 
 def load(lab: Lab) -> dict[str, Workload]:
-    """The shipped workloads and those of `workloads.yml` beside the inventory. Raises UserError."""
-    own = lab.inventory.parent / "workloads.yml"
-    return definitions.with_own(shipped(), [own], KIND, _entry_in(own.parent))
+    """Return the shipped workloads and the lab's own, by name. Raises UserError.
+
+    Its own are those of `workloads.yml` and of the programs in `programs/` next to its inventory.
+    """
+    folder = lab.inventory.parent
+    known = shipped()
+    own = definitions.with_own(known, [folder / "workloads.yml"], KIND, _entry_in(folder))
+    mine = {name: one for name, one in programs.load(lab).items() if one.directory.parent != programs.SHIPPED}
+    for name, workload in _of_programs(mine, folder).items():
+        if name in own:
+            what = f"is a shipped {KIND}" if name in known else f"is a {KIND} of workloads.yml too"
+            raise UserError(f"{paths.short(folder / 'programs')}: {name}: {what}; give another name")
+        own[name] = workload
+    return own
 
 
 def shipped() -> dict[str, Workload]:
-    """fio's job files, the personalities, and what `workloads/workloads.yml` names. Raises UserError."""
+    """Return fio's job files, the personalities, what `workloads/workloads.yml` names, and those of the
+    programs, by name. Raises UserError.
+    """
     found: dict[str, Workload] = {}
     for name in place.FIO_JOBS.names():
         found[name] = engines.Fio(engine="fio", job=name).resolved(SHIPPED.parent)
     for name in place.PERSONALITIES.names():
         found[name] = engines.Flowop(engine="flowop", personality=name).resolved(SHIPPED.parent)
     named = definitions.read(SHIPPED, KIND, _entry_in(SHIPPED.parent))
+    named |= _of_programs(programs.read(programs.SHIPPED), SHIPPED.parent)
     return found | dict(sorted(named.items()))
+
+
+def _of_programs(known: Mapping[str, Program], folder: Path) -> dict[str, Workload]:
+    """Return the workloads that programs make; their files are in `folder`. Raises UserError."""
+    found: dict[str, Workload] = {}
+    for program in known.values():
+        source = paths.short(program.directory / programs.DEFINITION)
+        for name, entry in program.definition.workloads.items():
+            given = {"engine": "program", "program": program.name, **entry}
+            if name in found:
+                raise UserError(f"{source}: workloads.{name}: is another program's; give another name")
+            found[name] = engines.parse(name, given, source, folder)
+    return found
 
 
 def _entry_in(folder: Path) -> Callable[[str, Any, str], Workload]:

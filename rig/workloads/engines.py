@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from joulerig.rig.common.errors import Strict, UserError, validate
-from joulerig.rig.lab import definitions
+from joulerig.rig.lab import definitions, programs
 from joulerig.rig.lab.kernels import source as kernel_source
 from joulerig.rig.lab.model import Name, Package
 from joulerig.rig.workloads import place, synthetic_trace
@@ -225,11 +225,11 @@ class Replay(_OfFlowop):
 
 
 class Program(Workload):
-    """A program of others, by a script of workloads/programs/ or one (.py) of the lab's own.
+    """An external program by name, or a script (.py) of the lab's own.
 
     `settings` are the script's; `setting_files`: settings that are files, which are copied to the host;
-    `kernel_source`: the setting `source` is that much of Debian's kernel source; `packages`: of Debian, that
-    it needs.
+    `kernel_source`: the setting `source` is that much of Debian's kernel source; `packages`: Debian packages
+    that it needs in addition to the program's own.
     """
 
     engine: Literal["program"]
@@ -251,14 +251,19 @@ class Program(Workload):
         return self
 
     def resolved(self, folder: Path) -> Program:
-        script = place.PROGRAMS.find(self.program, folder)
-        if script.parent != place.PROGRAMS.path and (place.PROGRAMS.path / script.name).exists():
-            raise ValueError(f"{script.name!r} is the name of a shipped program; give the file another name")
+        script = place.find_script(self.program, folder)
+        declared = program.definition if (program := programs.holding(script)) else None
+        for key in self.settings if declared and declared.parameters else ():
+            if key not in declared.parameters:
+                raise ValueError(f"settings.{key}: {definitions.allowed(key, declared.parameters)}")
+        packages = sorted({*self.packages, *(declared.packages if declared else [])})
         found = {key: str(place.file_in(folder, value)) for key, value in self.setting_files.items()}
-        return self.model_copy(update={"program": str(script), "setting_files": found})
+        changes = {"program": str(script), "setting_files": found, "packages": packages}
+        return self.model_copy(update=changes)
 
     def files(self) -> list[Path]:
-        return [*place.beside(Path(self.program)), place.common_code(), *self._setting_files().values()]
+        script = Path(self.program)
+        return [*place.program_files(script), programs.COMMON_CODE, *self._setting_files().values()]
 
     def _setting_files(self) -> dict[str, Path]:
         source = {"source": kernel_source.archive(self.kernel_source)} if self.kernel_source else {}
@@ -272,6 +277,7 @@ class Program(Workload):
         return {
             "tool": self.tool,
             "program": where(Path(self.program)),
+            "common_code": where(programs.COMMON_CODE),
             "settings": {**self.settings, **files},
         }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a workload's files are: in this checkout, beside a lab's workloads.yml, on a test host."""
+"""Where a workload's files are: in this checkout, next to a lab's inventory, on a test host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import definitions
+from joulerig.rig.lab import definitions, programs
 
 SHARE = "/usr/local/share/joulerig"
 
@@ -19,15 +19,13 @@ class Folder:
 
     path: Path
     suffix: str
-    without: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
-        """Of what lies there, in order."""
-        found = (path.stem for path in self.path.glob(f"*{self.suffix}"))
-        return sorted(name for name in found if name not in self.without)
+        """Return the names of the files there, in order."""
+        return sorted(path.stem for path in self.path.glob(f"*{self.suffix}"))
 
     def find(self, value: str, own: Path) -> Path:
-        """The shipped file of that name or, with the suffix, a file below `own`. Raises ValueError."""
+        """Return the shipped file of that name or, with the suffix, a file below `own`. Raises ValueError."""
         if value.endswith(self.suffix):
             return file_in(own, value)
         if value not in self.names():
@@ -38,11 +36,11 @@ class Folder:
 
 FIO_JOBS = Folder(paths.ROOT / "workloads" / "fio", ".fio")
 PERSONALITIES = Folder(paths.ROOT / "workloads" / "personalities", ".f")
-PROGRAMS = Folder(paths.ROOT / "workloads" / "programs", ".py", without=("program",))
+SCRIPT = ".py"
 
 
 def file_in(folder: Path, value: str) -> Path:
-    """That file, relative to the folder. Raises ValueError where there is none."""
+    """Return the path of a file, relative to the folder. Raises ValueError where there is none."""
     path = folder / value
     if not path.is_file():
         raise ValueError(f"{value!r}: no such file; allowed: a file, relative to {paths.short(folder)}")
@@ -50,41 +48,62 @@ def file_in(folder: Path, value: str) -> Path:
 
 
 def flowop() -> Path:
-    """The workload engine of this checkout."""
+    """Return the path of this checkout's workload engine."""
     return paths.program("flowop")
 
 
 def built_flowop() -> Path:
-    """The same. Raises UserError where it is not built."""
+    """Return the path of the workload engine. Raises UserError where it is not built."""
     if not flowop().exists():
         raise UserError(f"{paths.short(flowop())}: not built; 'make build' builds it")
     return flowop()
 
 
-def common_code() -> Path:
-    """What all programs of others share, beside each."""
-    return PROGRAMS.path / "program.py"
+def find_script(value: str, own: Path) -> Path:
+    """Return the script of the program of that name, shipped or in `programs/` of the folder `own`, or, with
+    the suffix, a script below `own`. Raises ValueError.
+    """
+    known = programs.available(own)
+    if not value.endswith(SCRIPT):
+        if value not in known:
+            raise ValueError(f"{value!r} is {definitions.allowed(value, known)}, or a file ({SCRIPT})")
+        return known[value].script
+    script = file_in(own, value)
+    if script.stem in known and script.parent != known[script.stem].directory:
+        raise ValueError(f"{script.name!r} is the name of a shipped program; give the file another name")
+    if script.name == programs.COMMON_CODE.name:
+        raise ValueError(f"{script.name!r} is what all programs share; give the file another name")
+    return script
 
 
-def beside(script: Path) -> list[Path]:
-    """A program's script and what it reads from its own folder: SCRIPT_*.sql."""
+def program_files(script: Path) -> list[Path]:
+    """Return a program's script and what it reads: the rest of its directory or, of a script that has no
+    directory of its own, SCRIPT_*.sql.
+    """
+    if program := programs.holding(script):
+        return program.files()
     return [script, *sorted(script.parent.glob(f"{script.stem}_*.sql"))]
 
 
 def here(path: Path) -> str:
-    """Where a file is on this machine."""
+    """Return the path of a file on this machine."""
     return str(path)
 
 
 def on_host(path: Path) -> str:
-    """Where the role `programs` puts a file; another content of a lab's own file has another place."""
+    """Return the path where the role `programs` puts a file.
+
+    It depends on the content of a lab's own files that are no programs.
+    """
     if path == flowop():
         return "/usr/local/sbin/flowop"
-    if path.suffix in (PROGRAMS.suffix, ".sql"):
+    if path != programs.COMMON_CODE and (program := programs.holding(path)):
+        return f"{SHARE}/programs/{program.name}/{path.name}"
+    if path.suffix in (SCRIPT, ".sql"):
         return f"{SHARE}/programs/{path.name}"
     return f"{SHARE}/files/{files.digest(path)}-{path.name}"
 
 
 def mode(path: Path) -> str:
-    """The permissions that it has there."""
+    """Return the permissions that a file has on a test host."""
     return "0755" if path == flowop() else "0644"

@@ -35,7 +35,8 @@ class Script:
         ]
         if verb == "load":
             words += ["--seconds", str(seconds), "--output", str(self.output)]
-        return [sys.executable, "-B", str(SCRIPTS / f"{self.name}.py"), verb, *words]
+        python = ["env", f"PYTHONPATH={SCRIPTS}", sys.executable, "-B"]
+        return [*python, str(SCRIPTS / self.name / f"{self.name}.py"), verb, *words]
 
     def run(self, verb: str, seconds: float = 0, **options: Any) -> subprocess.CompletedProcess[str]:
         seed = options.pop("seed", 1)

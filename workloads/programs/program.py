@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the programs of this folder share: arguments, the report, signals, children that never stay behind.
 
-A program is a script NAME.py beside this one (standard library only) that ends with
+A program is a script NAME/NAME.py (standard library only), next to its NAME/program.yml, that ends with
 
     if __name__ == "__main__":
         program.main("NAME", DEFAULTS, UNIT, layout, load)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Load by a program of others, through its script (workloads/programs/)."""
+"""Load with an external program, through its script (workloads/programs/NAME/)."""
 
 import json
 import os
@@ -13,7 +13,10 @@ LONGEST_SECONDS = 3600  # of the layout, and of the last pass: whole ones are do
 
 
 class Workload:
-    """A definition {name, program, settings}: `program` is the path of the script."""
+    """A definition {name, program, common_code, settings}.
+
+    `program` is the path of the script, `common_code` that of the module that it imports.
+    """
 
     def __init__(self, definition, surroundings):
         self._name, self._program, self._surroundings = (
@@ -22,12 +25,14 @@ class Workload:
             surroundings,
         )
         self._settings = json.dumps(definition["settings"])
+        self._import_from = os.path.dirname(definition["common_code"])
         os.makedirs(surroundings.directory, exist_ok=True)
 
     def _command(self, command, *more):
         given = self._surroundings
         words = ["--directory", given.directory, "--seed", str(given.seed), "--settings", self._settings]
-        return [*PYTHON, self._program, command, *words, *more]
+        environment = ["env", f"PYTHONPATH={self._import_from}"]
+        return [*environment, *PYTHON, self._program, command, *words, *more]
 
     def lay_out(self):
         """Create what the program works on, without any load."""

@@ -332,7 +332,8 @@ if words[0] == "load":
 def of_program(tmp_path, surroundings, fails=False):
     script = tmp_path / "postmark.py"
     script.write_text(SCRIPT)
-    definition = {"name": "mail", "tool": "program", "program": str(script), "settings": {"fails": fails}}
+    definition = {"name": "mail", "tool": "program", "program": str(script), "common_code": str(script)}
+    definition["settings"] = {"fails": fails}
     return workload.of(definition, surroundings), Path(f"{script}.calls")
 
 

@@ -21,6 +21,7 @@ def postmark():
 @pytest.fixture
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
+    monkeypatch.syspath_prepend(str(SCRIPTS / "postmark"))
     import postmark
 
     return postmark

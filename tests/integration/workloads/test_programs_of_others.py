@@ -12,7 +12,7 @@ import pytest
 from tests.support.program_script import SCRIPTS, Script, packed, processes_of
 from tests.support.programs import installed, wait_for
 
-NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py") if path.stem != "program")
+NAMES = sorted(path.parent.name for path in SCRIPTS.glob("*/program.yml"))
 STUCK = "tinyconfig:\n\ttouch $(O)/.config\nstuck:\n\tsleep 100\n"
 
 REPORT = {
@@ -58,7 +58,8 @@ def test_a_wrong_setting_is_refused_with_what_is_allowed(tmp_path, name, setting
 )
 def test_what_is_no_command_exits_with_2(tmp_path, words):
     script = Script("postmark", tmp_path)
-    script.command = lambda *_: [*Script("postmark", tmp_path).command("load")[:3], *words]
+    command = script.command("load")
+    script.command = lambda *_: [*command[: command.index("load")], *words]
     assert script.run("load").returncode == 2
 
 

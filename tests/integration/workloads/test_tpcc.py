@@ -19,6 +19,7 @@ DIGEST = "SELECT md5(string_agg(s::text, '' ORDER BY s_w_id, s_i_id)) FROM stock
 def scripts():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(SCRIPTS))
+        patch.syspath_prepend(str(SCRIPTS / "tpcc"))
         import tpcc
 
         yield tpcc
@@ -117,7 +118,7 @@ def test_a_broken_condition_fails_the_load(scripts, script):
 
 
 def test_a_seed_gives_the_same_content_again_and_another_other_content(scripts, script):
-    content = (SCRIPTS / "tpcc_tables.sql").read_text()
+    content = (SCRIPTS / "tpcc" / "tpcc_tables.sql").read_text()
     digests = []
     with database(scripts, script) as cluster:
         for number, seed in enumerate((0.5, 0.5, 0.6)):

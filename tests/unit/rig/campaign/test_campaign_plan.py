@@ -95,18 +95,22 @@ def test_every_shipped_workload_and_file_system_can_be_named():
     assert set(filesystems.load(model.load(paths.ROOT / "inventory.ini"))) == files
 
 
-@pytest.mark.parametrize("there", [[], ["postmark"]])
+@pytest.mark.parametrize("there", [[], ["elbencho"]])
 def test_a_virtual_host_has_the_packages_of_its_workloads_or_the_campaign_is_refused(
     mapping, lab_files, there
 ):
     host = lab_files.host
     host["drives"] = {"fast": {**host["drives"]["fast"], "profile": "nvme-plp"}}
     host.update(arrays={}, virtual={"guest_packages": there})
-    mapping["factors"]["workload"] = ["postmark"]
+    entry = {"engine": "program", "program": "postmark", "packages": ["elbencho"]}
+    (lab_files.folder / "workloads.yml").write_text(yaml.safe_dump({"mine": entry}))
+    mapping["factors"]["workload"] = ["mine"]
     if there:
         assert planned(mapping, lab_files.load())
     else:
-        told = "factors.workload: 'postmark' needs postmark, which the image of bench1 lacks; allowed: with these in"
+        told = (
+            "factors.workload: 'mine' needs elbencho, which the image of bench1 lacks; allowed: with these in"
+        )
         assert told in refusal(mapping, lab_files.load())
 
 

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One new file next to an inventory adds a file system; everything else follows from it."""
+"""One new file next to an inventory adds a file system or a program; everything else follows from it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import filesystems, kernels, packages, virtual
+from joulerig.rig.lab import filesystems, kernels, packages, programs, virtual
 from joulerig.rig.lab.kernels import build
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.powercut import plan as power_cuts
+from joulerig.rig.workloads import place, trial
 from tests.support.lab_files import LabFiles
 
 
@@ -146,3 +149,132 @@ def test_a_file_system_is_declared_once(lab_files: LabFiles) -> None:
     add(lab_files, "filesystems.yml", {"new": BCACHEFS})
     with pytest.raises(UserError, match=r"filesystems.yml: new: is defined twice"):
         filesystems.load(lab_files.load())
+
+
+# --- a program
+
+COPY = {
+    "description": "copies of a file",
+    "packages": ["coreutils-extra"],
+    "operation": "copy",
+    "parameters": {"bytes": "size of the file"},
+    "workloads": {"copies": {"description": "copies of a small file", "settings": {"bytes": 10}}},
+}
+SCRIPT = """
+import shutil
+import program
+
+DEFAULTS = {"bytes": 4096}
+
+
+def layout(given):
+    (given.directory / "source").write_bytes(b"x" * given.settings["bytes"])
+
+
+def load(given, record):
+    with record.measured():
+        for number in record.passes():
+            shutil.copy(given.directory / "source", given.directory / f"copy-{number}")
+            record.ops += 1
+
+
+if __name__ == "__main__":
+    program.main("clone", DEFAULTS, "copy", layout, load)
+"""
+
+
+@pytest.fixture
+def with_program(lab_files: LabFiles) -> Lab:
+    add(lab_files, "programs/clone/program.yml", COPY)
+    add(lab_files, "programs/clone/clone.py", SCRIPT)
+    add(lab_files, "programs/clone/words.txt", "data")
+    return lab_files.load()
+
+
+def test_a_new_programs_workload_is_a_level_of_a_campaign(with_program: Lab, mapping: dict[str, Any]) -> None:
+    mapping["factors"]["workload"] = ["copies"]
+    campaign = campaigns.parse(mapping, with_program, "playbooks/study.yml")
+    assert "fast/ext4/none/copies" in {run.cell for run in campaigns.plan(campaign, with_program)}
+
+
+def test_a_new_programs_workload_is_among_the_allowed_names(
+    with_program: Lab, mapping: dict[str, Any]
+) -> None:
+    mapping["factors"]["workload"] = ["copie"]
+    assert "nearest is 'copies'; allowed: " in refusal(mapping, with_program)
+
+
+def test_a_new_programs_packages_are_in_the_guest_image_and_on_its_hosts(with_program: Lab) -> None:
+    assert "coreutils-extra" in packages.for_guests(with_program)
+    assert workloads.deployment(["copies"], with_program)["campaign_packages"] == ["coreutils-extra"]
+
+
+def test_a_new_programs_whole_directory_goes_to_its_hosts(with_program: Lab) -> None:
+    share = f"{place.SHARE}/programs"
+    put = [entry["dest"] for entry in workloads.deployment(["copies"], with_program)["campaign_programs"]]
+    assert put == [f"{share}/clone/clone.py", f"{share}/clone/words.txt", f"{share}/program.py"]
+    delivered = workloads.load(with_program)["copies"].delivered(place.on_host)
+    assert delivered["program"] == f"{share}/clone/clone.py"
+    assert delivered["common_code"] == f"{share}/program.py"
+    assert delivered["settings"] == {"bytes": 10}
+
+
+def test_a_new_program_runs(with_program: Lab, tmp_path: Path) -> None:
+    directory = tmp_path / "work"
+    directory.mkdir()
+    done = trial.run("copies", workloads.load(with_program)["copies"], directory, seconds=1, seed=1)
+    assert done.problem == ""
+    assert done.performance["unit"] == "copy"
+    assert done.performance["ops"] > 0
+
+
+def test_another_variant_of_a_new_program_is_named_in_workloads_yml(
+    lab_files: LabFiles, with_program: Lab
+) -> None:
+    add(lab_files, "workloads.yml", {"more": {"engine": "program", "program": "clone"}})
+    assert workloads.load(with_program)["more"].needed_packages() == ["coreutils-extra"]
+    unknown = {"engine": "program", "program": "clone", "settings": {"byte": 1}}
+    add(lab_files, "workloads.yml", {"more": unknown})
+    with pytest.raises(UserError, match=r"workloads\.yml: more: settings\.byte: unknown; nearest is 'bytes'"):
+        workloads.load(with_program)
+
+
+def test_a_new_program_is_in_the_reference(with_program: Lab) -> None:
+    text = programs.reference(programs.load(with_program))
+    assert "| `clone` | copies of a file | `copies` | copy |  | coreutils-extra |" in text
+    assert "| `clone` | `bytes` | size of the file | `4096` |" in text
+
+
+def test_the_reference_of_programs_has_every_shipped_one() -> None:
+    text = programs.reference()
+    assert all(f"| `{path.parent.name}` | " in text for path in programs.SHIPPED.glob("*/program.yml"))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("programs/clone/program.yml", {**COPY, "package": []}, r"clone/program\.yml: .*unknown key 'package'"),
+        ("programs/clone/program.yml", {"description": "x"}, r"clone/program\.yml: workloads: "),
+        ("programs/tpcc/program.yml", COPY, r"programs/tpcc: tpcc: is a shipped program"),
+        ("programs/other/program.yml", COPY, r"other/program\.yml: .*other\.py: no such file"),
+        (
+            "programs/clone/program.yml",
+            {**COPY, "workloads": {"seqread": {}, "randread": {}}},
+            r"programs: randread: is a shipped workload",
+        ),
+        (
+            "programs/clone/program.yml",
+            {**COPY, "workloads": {"copies": {"setting": {}}}},
+            r"clone/program\.yml: copies: unknown key 'setting'",
+        ),
+    ],
+)
+def test_a_mistake_in_a_new_program_is_one_line(
+    lab_files: LabFiles, with_program: Lab, path: str, text: Any, message: str
+) -> None:
+    if "tpcc" in path:
+        add(lab_files, "programs/tpcc/tpcc.py", SCRIPT)
+    add(lab_files, path, text)
+    with pytest.raises(UserError, match=message) as caught:
+        workloads.load(with_program)
+    assert "\n" not in str(caught.value)

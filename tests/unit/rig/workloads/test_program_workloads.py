@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-import ast
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from joulerig.rig import workloads
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import programs
 from joulerig.rig.lab.kernels import source as kernel_source
 from joulerig.rig.workloads import engines, place
 
@@ -19,14 +21,6 @@ PROGRAMS = {name: one for name, one in workloads.shipped().items() if isinstance
 
 def program(**more):
     return engines.parse("mine", {"engine": "program", **more}, "workloads.yml", paths.ROOT)
-
-
-def defaults(script):
-    """DEFAULTS of a script, which is not to be run here."""
-    for node in ast.parse(script).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "DEFAULTS":
-            return ast.literal_eval(node.value)
-    raise AssertionError("no DEFAULTS")
 
 
 @pytest.fixture
@@ -45,22 +39,34 @@ def test_the_studies_programs_are_shipped():
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_setting_is_one_that_its_script_has(name, source):
     delivered = PROGRAMS[name].delivered(place.here)
-    known = defaults((place.PROGRAMS.path / f"{PROGRAMS[name].model_dump()['program']}").read_text())
+    known = programs.holding(Path(PROGRAMS[name].program)).defaults()
+    assert known
     for key, value in delivered["settings"].items():
         assert type(value) is type(known[key])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_set_up_installs_what_its_tests_need(name):
-    installed = re.search(r"packages=\((.*?)\n\)", (paths.ROOT / "tools/setup").read_text(), re.DOTALL)[1]
-    assert set(PROGRAMS[name].needed_packages()) <= set(installed.split())
+    listed = subprocess.run(
+        [paths.ROOT / "tools/setup", "--packages"], capture_output=True, text=True, check=True
+    )
+    assert set(PROGRAMS[name].needed_packages()) <= set(listed.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "program", programs.read(programs.SHIPPED).values(), ids=lambda program: program.name
+)
+def test_every_setting_of_a_script_is_described(program):
+    assert program.definition.parameters.keys() == program.defaults().keys()
+    assert all(program.definition.parameters.values())
 
 
 def test_a_script_goes_with_the_common_code_and_what_it_reads():
     on_host = [place.on_host(path) for path in program(program="tpcc").files()]
     folder = "/usr/local/share/joulerig/programs"
     assert on_host == [
-        f"{folder}/tpcc.py", f"{folder}/tpcc_tables.sql", f"{folder}/tpcc_transactions.sql", f"{folder}/program.py"
+        f"{folder}/tpcc/tpcc.py", f"{folder}/tpcc/tpcc_tables.sql", f"{folder}/tpcc/tpcc_transactions.sql",
+        f"{folder}/program.py",
     ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import programs
 from joulerig.rig.workloads import place, synthetic_trace
 
 JOB = "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n"
@@ -155,10 +156,10 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
         }
     )["mail"]  # fmt: skip
     told = mine.delivered(place.on_host)
-    assert told["program"] == "/usr/local/share/joulerig/programs/postmark.py"
+    assert told["program"] == "/usr/local/share/joulerig/programs/postmark/postmark.py"
     assert told["settings"]["files"] == 10
     assert told["settings"]["source"].endswith("-my.trace")
-    shipped = [place.PROGRAMS.path / name for name in ("postmark.py", "program.py")]
+    shipped = [programs.SHIPPED / name for name in ("postmark/postmark.py", "program.py")]
     assert mine.files() == [*shipped, lab_files.folder / "my.trace"]
     assert mine.needed_packages() == ["postmark"]
     assert mine.delivered(place.here)["settings"]["source"] == str(lab_files.folder / "my.trace")
@@ -224,11 +225,11 @@ def test_hosts_get_what_a_campaigns_workloads_need_and_nothing_else(own, flowop,
         {"src": str(flowop), "dest": "/usr/local/sbin/flowop", "mode": "0755"},
         *(
             {
-                "src": str(place.PROGRAMS.path / name),
+                "src": str(programs.SHIPPED / name),
                 "dest": f"/usr/local/share/joulerig/programs/{name}",
                 "mode": "0644",
             }
-            for name in ("postmark.py", "program.py")
+            for name in ("postmark/postmark.py", "program.py")
         ),
     ]
 

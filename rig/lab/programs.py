@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The external programs that a campaign can load with, a directory each: the shipped ones and a lab's own.
+
+A program is NAME/program.yml, its script NAME/NAME.py, and what else its test host needs in that directory.
+The shipped ones are in `workloads/programs/`, a lab's own in `programs/` next to its inventory.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.lab import definitions
+from joulerig.rig.lab.model import Lab, Package
+
+SHIPPED = paths.ROOT / "workloads" / "programs"
+COMMON_CODE = SHIPPED / "program.py"
+DEFINITION = "program.yml"
+KIND = "program"
+
+
+class Definition(Strict):
+    """What a program.yml says."""
+
+    description: str = Field("", description="A line for people.")
+    packages: list[Package] = Field([], description="Debian packages that it needs on a test host.")
+    operation: str = Field("operation", description="What one op of its report is.")
+    figure: str = Field("", description="Its own figure of merit, with the unit; empty: none.")
+    parameters: dict[str, str] = Field(
+        {}, description="The script's settings, with what they are; empty: not declared, so none is checked."
+    )
+    workloads: dict[str, dict[str, Any]] = Field(
+        description="The workloads that it makes, by name: keys of a workload of engine `program` without"
+        " `engine` and `program`."
+    )
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program and the directory that has its files."""
+
+    name: str
+    directory: Path
+    definition: Definition
+
+    @property
+    def script(self) -> Path:
+        """Return the path of the script that lays out and loads."""
+        return self.directory / f"{self.name}.py"
+
+    def files(self) -> list[Path]:
+        """Return what goes to a test host: the script first, then the rest of its directory."""
+        others = {
+            path
+            for path in self.directory.iterdir()
+            if path.is_file() and path.name != DEFINITION and not path.name.startswith(".")
+        }
+        return [self.script, *sorted(others - {self.script})]
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the settings' defaults, as the script's DEFAULTS has them; empty where it has none."""
+        for node in ast.parse(self.script.read_text()).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DEFAULTS":
+                found: dict[str, Any] = ast.literal_eval(node.value)
+                return found
+        return {}
+
+
+def load(lab: Lab) -> dict[str, Program]:
+    """Return the shipped programs and the lab's own, by name. Raises UserError."""
+    return available(lab.inventory.parent)
+
+
+def available(folder: Path) -> dict[str, Program]:
+    """Return the shipped programs and those in `programs/` of `folder`, by name. Raises UserError."""
+    found = read(SHIPPED)
+    if (folder / "programs") == SHIPPED:
+        return found
+    for name, program in read(folder / "programs").items():
+        if name in found:
+            where = paths.short(program.directory)
+            raise UserError(f"{where}: {name}: is a shipped {KIND}; give another name")
+        found[name] = program
+    return found
+
+
+def read(folder: Path) -> dict[str, Program]:
+    """Return the programs in the directories of `folder`, by name. Raises UserError."""
+    return {path.parent.name: _program(path) for path in sorted(folder.glob(f"*/{DEFINITION}"))}
+
+
+def holding(path: Path) -> Program | None:
+    """Return the program whose directory holds the file `path`; None for another file. Raises UserError."""
+    definition = path.parent / DEFINITION
+    return _program(definition) if definition.is_file() else None
+
+
+def packages(known: Mapping[str, Program]) -> list[str]:
+    """Return the Debian packages that these programs need."""
+    return sorted({name for program in known.values() for name in program.definition.packages})
+
+
+def reference(known: Mapping[str, Program] | None = None) -> str:
+    """Return Markdown tables of programs (default: the shipped ones), their parameters, and a file's keys."""
+    known = read(SHIPPED) if known is None else known
+    rows, parameters = [], []
+    for name, program in known.items():
+        one = program.definition
+        workloads = ", ".join(f"`{workload}`" for workload in one.workloads)
+        rows.append(
+            (f"`{name}`", one.description, workloads, one.operation, one.figure, ", ".join(one.packages))
+        )
+        defaults = program.defaults()
+        parameters += [
+            (f"`{name}`", f"`{key}`", text, f"`{defaults[key]}`" if key in defaults else "")
+            for key, text in one.parameters.items()
+        ]
+    head = ("program", "what it is", "workloads", "one op", "figure of merit", "packages")
+    tables = (
+        definitions.table(head, rows),
+        definitions.table(("program", "setting", "what it is", "default"), parameters),
+        definitions.keys_table(Definition),
+    )
+    return "\n".join(tables)
+
+
+def _program(path: Path) -> Program:
+    directory, source = path.parent, paths.short(path)
+    if not definitions.NAME.fullmatch(directory.name):
+        allowed = definitions.NAME.pattern
+        raise UserError(f"{source}: {directory.name!r} names no {KIND}; allowed: names that match {allowed}")
+    entries = definitions.read_mapping(path, f"a mapping that defines a {KIND}")
+    program = Program(directory.name, directory, validate(Definition, entries, source))
+    if not program.script.is_file():
+        raise UserError(f"{source}: {paths.short(program.script)}: no such file; a {KIND} is a script there")
+    return program
