@@ -253,7 +253,11 @@ def test_the_reference_of_programs_has_every_shipped_one() -> None:
 @pytest.mark.parametrize(
     ("path", "text", "message"),
     [
-        ("programs/clone/program.yml", {**COPY, "package": []}, r"clone/program\.yml: .*unknown key 'package'"),
+        (
+            "programs/clone/program.yml",
+            {**COPY, "package": []},
+            r"clone/program\.yml: .*unknown key 'package'",
+        ),
         ("programs/clone/program.yml", {"description": "x"}, r"clone/program\.yml: workloads: "),
         ("programs/tpcc/program.yml", COPY, r"programs/tpcc: tpcc: is a shipped program"),
         ("programs/other/program.yml", COPY, r"other/program\.yml: .*other\.py: no such file"),
