@@ -34,8 +34,8 @@ class ActionModule(ActionBase):
                 source = self._task.args.get("source") or "playbook"
                 short = boolean(self._task.args.get("short", False))
                 journal = opening.open_campaign(self._task.args["campaign"], described, source, short=short)
-            named = journal.campaign["definition"]["factors"]["workload"]
-            needed = workloads.deployment(named, described)
+            campaign = opening.OpenCampaign.load(journal, described).definition
+            needed = workloads.deployment(campaign.factors.workload, described)
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         folder = journal.folder

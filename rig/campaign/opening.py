@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from joulerig.rig import workloads
-from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors, provenance
 from joulerig.rig.campaign import journal as journals
-from joulerig.rig.campaign.definition import Campaign, PlannedRun
+from joulerig.rig.campaign.definition import Campaign
 from joulerig.rig.campaign.execution.request import RunRequest, make_request
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.campaign.plan import make_plan, run_from_row
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.controller import services
@@ -46,8 +46,7 @@ class OpenCampaign:
 
     def request(self, run: Mapping[str, Any]) -> RunRequest:
         """Return what the host of a journaled run is asked to execute."""
-        planned = PlannedRun(run["block"], run["replicate"], run["host"], run["drive"], run["factors"])
-        campaign = self.journal.campaign["id"]
+        planned, campaign = run_from_row(run), self.journal.campaign["id"]
         return make_request(self.definition, self.lab, planned, run_id=run["id"], campaign_id=campaign)
 
 
@@ -56,27 +55,10 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
 
     Raises UserError.
     """
-    campaign = campaigns.parse(mapping, lab, source, short=short)
+    plan = make_plan(mapping, lab, source, short=short)
     services.check(lab)
-    planned = campaigns.plan(campaign, lab)
-    created = time.time_ns()
+    campaign, created = plan.campaign, time.time_ns()
     name = f"{campaign.name}-{datetime.fromtimestamp(created / 1e9, UTC):%Y%m%d-%H%M%S}"
-    rows = [
-        {
-            "id": f"{name}-{ordinal:04d}",
-            "ordinal": ordinal,
-            "block": run.block,
-            "replicate": run.replicate,
-            "host": run.host,
-            "drive": run.drive,
-            **{key: run.levels[key] for key in ("filesystem", "scheduler", "workload")},
-            "cell": run.cell,
-            "factors": json.dumps(run.levels),
-            "status": "not-run" if run.not_run else "planned",
-            "reason": run.not_run,
-        }
-        for ordinal, run in enumerate(planned, start=1)
-    ]
     return Journal.create(
         paths.results() / name,
         {
@@ -99,7 +81,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
                 }
             ),
         },
-        rows,
+        list(plan.rows(name)),
     )
 
 

@@ -17,30 +17,26 @@ from joulerig.rig.common.errors import UserError
 
 def plan(playbook: Path, short: ShortOption = False) -> None:
     """Show what a campaign would do, without touching anything."""
-    from joulerig.rig.campaign import definition as campaigns
-    from joulerig.rig.campaign import factors
     from joulerig.rig.campaign import playbook as playbooks
+    from joulerig.rig.campaign.definition import OVERHEAD_SECONDS
+    from joulerig.rig.campaign.plan import make_plan
     from joulerig.rig.common import paths
 
-    described = load_lab()
-    campaign = campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
-    runs = campaigns.plan(campaign, described)
-    cost = campaigns.cost(campaign, described, runs)
+    made = make_plan(playbooks.mapping(playbook), load_lab(), paths.short(playbook), short=short)
+    campaign, cost = made.campaign, made.cost()
     out.print(f"[bold]{campaign.name}[/]: {escape(campaign.question)}")
-    further = [key for key in runs[0].levels if key not in factors.FACTORS[:4]]
-    table = Table("#", "block", "host", "drive", "file system", "scheduler", "workload", *further, "")
-    for number, run in enumerate(runs, start=1):
+    columns = ("#", "block", "host", "drive", "file system", "scheduler", "workload")
+    table = Table(*columns, *made.further_factors, "")
+    for number, run in enumerate(made.runs, start=1):
         table.add_row(
             str(number), str(run.block), run.host, run.drive, *run.levels.values(), escape(run.not_run)
         )
     out.print(table)
     out.print(
-        f"runs: {cost.runs} to do, {cost.not_run} excluded; blocks of {len(runs) // campaign.replicates},"
+        f"runs: {cost.runs} to do, {cost.not_run} excluded; blocks of {made.block_size},"
         f" order {campaign.order}, seed {campaign.seed}"
     )
-    out.print(
-        f"time: about {cost.hours:.2f} h (phases and {campaigns.OVERHEAD_SECONDS:.0f} s a run for the rest)"
-    )
+    out.print(f"time: about {cost.hours:.2f} h (phases and {OVERHEAD_SECONDS:.0f} s a run for the rest)")
     if asked := campaign.precondition:
         out.print(
             f"precondition: {asked.purge}, filled {asked.fill} times, at most {asked.max_rounds} rounds of"
@@ -62,14 +58,14 @@ def run(
     short: ShortOption = False,
 ) -> None:
     """Launch a campaign from its playbook and follow it; plain ansible-playbook does the same."""
-    from joulerig.rig.campaign import definition as campaigns
     from joulerig.rig.campaign import playbook as playbooks
+    from joulerig.rig.campaign.plan import make_plan
     from joulerig.rig.cli import results
     from joulerig.rig.common import paths
     from joulerig.rig.controller import services as controller
 
     described = load_lab()
-    campaigns.parse(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
+    make_plan(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
     controller.check(described)
     out.print(f"dashboard: {controller.dashboard_url()}")
     try:

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of a campaign: every run in order, made once by `make_plan` and read by several interpreters.
+
+`rig plan` describes a plan, joulerig_open writes it into a journal, and the executor of each host turns its
+runs into requests. A plan touches neither hosts nor the state of the controller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joulerig.rig.campaign import definition
+from joulerig.rig.campaign.definition import Campaign, Cost, PlannedRun
+from joulerig.rig.lab.model import Lab
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A campaign as validated against a lab, and its runs in order of execution."""
+
+    campaign: Campaign
+    lab: Lab
+    runs: tuple[PlannedRun, ...]
+
+    def cost(self) -> Cost:
+        """Return upper bounds of the plan's time, wear and energy, and the drives that it wipes."""
+        return definition.cost(self.campaign, self.lab, list(self.runs))
+
+    @property
+    def block_size(self) -> int:
+        """Number of runs in each block of one replicate."""
+        return len(self.runs) // self.campaign.replicates
+
+    @property
+    def further_factors(self) -> list[str]:
+        """Factors beyond those that every campaign has."""
+        always = ("filesystem", "scheduler", "workload")
+        return [key for key in self.runs[0].levels if key not in always]
+
+    def rows(self, campaign_id: str) -> Iterator[dict[str, Any]]:
+        """Yield the journal's row of each run; `run_from_row` reads one back."""
+        for ordinal, run in enumerate(self.runs, start=1):
+            yield {
+                "id": f"{campaign_id}-{ordinal:04d}",
+                "ordinal": ordinal,
+                "block": run.block,
+                "replicate": run.replicate,
+                "host": run.host,
+                "drive": run.drive,
+                **{key: run.levels[key] for key in ("filesystem", "scheduler", "workload")},
+                "cell": run.cell,
+                "factors": json.dumps(run.levels),
+                "status": "not-run" if run.not_run else "planned",
+                "reason": run.not_run,
+            }
+
+
+def make_plan(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Plan:
+    """Return the plan of a campaign's mapping (of the playbook `source`), or of its short form.
+
+    Raises UserError for what the campaign or the lab does not allow.
+    """
+    campaign = definition.parse(mapping, lab, source, short=short)
+    return Plan(campaign, lab, tuple(definition.plan(campaign, lab)))
+
+
+def run_from_row(row: Mapping[str, Any]) -> PlannedRun:
+    """Return the planned run of a journal's row."""
+    return PlannedRun(row["block"], row["replicate"], row["host"], row["drive"], row["factors"])
