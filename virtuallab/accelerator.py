@@ -17,9 +17,9 @@ PROBE_SECONDS = 20.0
 
 
 def choose(image: Image) -> str:
-    """The accelerator: "kvm" where the image's kernel comes up under it within PROBE_SECONDS, else "tcg".
+    """Choose "kvm" where the image's kernel comes up under it within PROBE_SECONDS, else "tcg".
 
-    The answer is remembered for this machine and boot.
+    The choice is kept for this machine and boot.
     """
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
@@ -27,7 +27,7 @@ def choose(image: Image) -> str:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     key = f"{platform.node()} {boot}"
     try:
-        remembered = json.loads(memory.read_text())
+        remembered: dict[str, str] = json.loads(memory.read_text())
     except (OSError, ValueError):
         remembered = {}
     if key not in remembered:

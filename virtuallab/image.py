@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ PACKAGES = (
     " fio nvme-cli smartmontools ndctl mdadm chrony kexec-tools"
     " linux-headers-amd64 gcc make"  # for GUEST
 ).split()
-# What is compiled for the guest's kernel, in a folder beside the scripts.
+# The module that is compiled for the guest's kernel.
 GUEST = (Path(__file__).parent / "guest" / "fua_by_flush.c").read_text()
 # Before any package is installed: PostgreSQL's would make and start a server of its own.
 PREPARE = r"""
@@ -95,7 +95,7 @@ class Image:
 
 
 def definition_hash(more: Iterable[str] = ()) -> str:
-    """What the cache goes by: the same definition gives the same image."""
+    """Return the key of the cache: the same definition gives the same image."""
     text = json.dumps([SUITE, SIZE, _packages(more), PREPARE, CUSTOMISE, GUEST])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -109,7 +109,7 @@ def folder(more: Iterable[str] = ()) -> Path:
 
 
 def cached(more: Iterable[str] = ()) -> Image | None:
-    """The image if it is built already."""
+    """Return the image if it is built already."""
     place = folder(more)
     manifest = place / "manifest.json"
     if not manifest.is_file():
@@ -122,8 +122,8 @@ def cached(more: Iterable[str] = ()) -> Image | None:
     )
 
 
-def build(more: Iterable[str] = (), report=print) -> Image:
-    """The image, built if the cache lacks it (needs root or sudo, about a minute). Raises UserError."""
+def build(more: Iterable[str] = (), report: Callable[[str], object] = print) -> Image:
+    """Return the image; build it if the cache lacks it (root or sudo, about a minute). Raises UserError."""
     if image := cached(more):
         return image
     if not shutil.which("mmdebstrap"):

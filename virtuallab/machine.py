@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from joulerig.rig.lab.model import Drive, TestHost
+from joulerig.rig.lab.model import Drive, TestHost, VirtualHost
 from joulerig.virtuallab import profile
 from joulerig.virtuallab.image import Image
 
@@ -24,22 +25,23 @@ def command(
     ssh_port: int,
     qmp: Path,
 ) -> list[str]:
-    """The command line that runs `host`.
+    """Return the command line that runs `host`.
 
     `folder` holds its overlay disk, console and identity files; `sockets` are the NBD sockets of its drives
     by name; the guest's SSH port appears as 127.0.0.1:`ssh_port`.
     """
     nvdimms = {key: drive for key, drive in host.drives.items() if drive.interface == "nvdimm"}
-    memory = f"{host.virtual.memory_mb}M"
-    words = [
+    machine = host.virtual or VirtualHost()
+    memory = f"{machine.memory_mb}M"
+    arguments = [
         "qemu-system-x86_64",
         "-name", name,
         "-nodefaults", "-display", "none",
         "-accel", "kvm" if accelerator == "kvm" else "tcg,thread=multi,tb-size=512",
         "-machine", "q35" + (",nvdimm=on" if nvdimms else ""),
         "-cpu", "host" if accelerator == "kvm" else "max",
-        "-smp", str(host.virtual.cpus),
-        "-m", memory + (f",slots={len(nvdimms)},maxmem={host.virtual.memory_mb + 8192}M" if nvdimms else ""),
+        "-smp", str(machine.cpus),
+        "-m", memory + (f",slots={len(nvdimms)},maxmem={machine.memory_mb + 8192}M" if nvdimms else ""),
         "-rtc", "base=utc",
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", KERNEL_ARGUMENTS,
         "-serial", f"file:{folder}/console.log",
@@ -52,43 +54,50 @@ def command(
         "-device", "virtio-scsi-pci,id=scsi",
     ]  # fmt: skip
     for key in ("hostname", "authorized_keys", "ssh_host_key"):
-        words += ["-fw_cfg", f"name=opt/joulerig/{key},file={folder}/{key}"]
+        arguments += ["-fw_cfg", f"name=opt/joulerig/{key},file={folder}/{key}"]
     sata_ports = iter(range(6))  # of q35's own AHCI controller
     for index, (key, drive) in enumerate(host.drives.items()):
         if drive.interface == "nvdimm":
-            words += [
+            arguments += [
                 "-object", f"memory-backend-file,id={key},share=on,mem-path={folder}/{key}.img,"
                 f"size={nvdimm_bytes(drive)}",
                 "-device", f"nvdimm,memdev={key},label-size={NVDIMM_LABEL_BYTES}",
             ]  # fmt: skip
         if drive.of_memory:
             continue
-        words += [
+        arguments += [
             "-blockdev",
             f"driver=nbd,node-name={key},server.type=unix,server.path={sockets[key]}"
             ",reconnect-delay=5,cache.direct=on,discard=unmap",
             "-device",
             _device(key, drive, index, sata_ports),
         ]
-    return words
+    return arguments
 
 
-def _device(key: str, drive: Drive, index: int, sata_ports) -> str:
-    words = [f"drive={key}", f"id=drive-{index}", f"serial={drive.serial}"]
+def _device(key: str, drive: Drive, index: int, sata_ports: Iterator[int]) -> str:
+    arguments = [f"drive={key}", f"id=drive-{index}", f"serial={drive.serial}"]
     if drive.interface == "nvme":
-        return ",".join(["nvme", *words])
+        return ",".join(["nvme", *arguments])
     if drive.wwn:
-        words.append(f"wwn=0x{drive.wwn.removeprefix('naa.')}")
-    model = profile.load(drive.profile).model
+        arguments.append(f"wwn=0x{drive.wwn.removeprefix('naa.')}")
+    model = profile.load(drive.profile or "").model
     if drive.interface == "sata-ssd":
         return ",".join(
-            ["ide-hd", f"bus=ide.{next(sata_ports)}", *words, f"model={model}", "rotation_rate=1"]
+            ["ide-hd", f"bus=ide.{next(sata_ports)}", *arguments, f"model={model}", "rotation_rate=1"]
         )
     return ",".join(
-        ["scsi-hd", "bus=scsi.0", *words, "vendor=JOULERIG", f"product={model[:16]}", "rotation_rate=7200"]
+        [
+            "scsi-hd",
+            "bus=scsi.0",
+            *arguments,
+            "vendor=JOULERIG",
+            f"product={model[:16]}",
+            "rotation_rate=7200",
+        ]
     )
 
 
 def nvdimm_bytes(drive: Drive) -> int:
-    """Size of an NVDIMM's backing: what the inventory declares and the label area."""
+    """Return the size of an NVDIMM's backing: what the inventory declares, and the label area."""
     return drive.size_bytes + NVDIMM_LABEL_BYTES

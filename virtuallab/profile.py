@@ -13,13 +13,13 @@ from joulerig.rig.common.errors import Strict, UserError, validate
 
 FOLDER = Path(__file__).parent / "profiles"
 
-# Of a drive's own work, as the twin calls its causes.
+# Causes of a drive's internal work, by the twin's names.
 Cause = Literal["gc", "fold", "seek", "spin_up", "wake"]
 NonNegativeInt = Annotated[int, Field(ge=0)]
 
 
 class WorkModel(Strict):
-    """What a piece of the drive's own work adds: joules for each byte it moves, watts while it lasts."""
+    """What a piece of internal work adds: joules for each byte it moves, watts while it lasts."""
 
     joules_per_byte: NonNegativeFloat = 0.0
     watts: NonNegativeFloat = 0.0
@@ -44,7 +44,7 @@ class RailModel(Strict):
 
 
 class FlashLatency(Strict):
-    """Microseconds. `read` and `write` are what a command takes beside the flash and the link."""
+    """Microseconds. `read` and `write`: a command's time in addition to the flash's and the link's."""
 
     read: NonNegativeFloat
     write: NonNegativeFloat
@@ -56,7 +56,7 @@ class FlashLatency(Strict):
 
 
 class Flash(Strict):
-    """An SSD's inside: virtuallab/twin/flash.h."""
+    """Parameters of an SSD's model of time: virtuallab/twin/flash.h."""
 
     channels: PositiveInt
     page_bytes: PositiveInt
@@ -83,7 +83,7 @@ class Seek(Strict):
 
 
 class Disk(Strict):
-    """A hard disk's inside: virtuallab/twin/disk.h."""
+    """Parameters of a hard disk's model of time: virtuallab/twin/disk.h."""
 
     rpm: PositiveInt
     heads: PositiveInt
@@ -147,7 +147,7 @@ class Profile(Strict):
         return self
 
     def active_watts(self, rail: str) -> float | None:
-        """The most that operations add to a rail's idle power: by the operating state, or the rail's word."""
+        """Return the most that operations add to a rail's idle power: by the operating state, or the rail."""
         for state in self.power_states:
             if state.name == self.operating_state:
                 return state.watts[rail] - self.rails[rail].idle_watts
@@ -155,12 +155,12 @@ class Profile(Strict):
 
 
 def names() -> list[str]:
-    """The profiles that are shipped."""
+    """Return the names of the shipped profiles."""
     return sorted(path.stem for path in FOLDER.glob("*.yml"))
 
 
 def load(name: str, source: str = "profile") -> Profile:
-    """The profile `name`; `source` is what names it, for the error message. Raises UserError."""
+    """Load the profile `name`; `source` says where the name stands, for errors. Raises UserError."""
     path = FOLDER / f"{name}.yml"
     if not path.is_file():
         raise UserError(f"{source}: {name!r} is no drive profile; allowed: {', '.join(names())}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""QEMU's machine protocol: what a virtual test host's power button and plug are."""
+"""QEMU's machine protocol (QMP): the power button and the plug of a virtual test host."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import Any
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 
-ANSWER_SECONDS = 10.0
+REPLY_SECONDS = 10.0
 
 
 def execute(path: Path, *commands: str) -> list[Any]:
-    """What QEMU returns to each of the commands, given in this order. Raises UserError.
+    """Give QEMU commands, one after another; return its replies. Raises UserError.
 
-    Only one client at a time is served: the connection is closed again.
+    QEMU serves one client at a time, so the connection is closed at the end.
     """
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(ANSWER_SECONDS)
+            connection.settimeout(REPLY_SECONDS)
             connection.connect(str(path))
             with connection.makefile("rb") as lines:
                 json.loads(lines.readline())  # the greeting
-                answers = []
+                replies = []
                 for command in ("qmp_capabilities", *commands):
                     connection.sendall(json.dumps({"execute": command}).encode() + b"\n")
-                    answers.append(_answer(path, command, lines))
+                    replies.append(_read_reply(path, command, lines))
     except (OSError, ValueError) as error:
         raise UserError(f"{paths.short(path)}: QEMU does not answer: {error}") from None
-    return answers[1:]
+    return replies[1:]
 
 
-def _answer(path: Path, command: str, lines: Any) -> Any:
+def _read_reply(path: Path, command: str, lines: Any) -> Any:
     while line := lines.readline():
-        answer = json.loads(line)
-        if "error" in answer:
-            raise UserError(f"{paths.short(path)}: {command}: {answer['error'].get('desc', answer['error'])}")
-        if "return" in answer:  # else it is an event
-            return answer["return"]
+        reply = json.loads(line)
+        if "error" in reply:
+            raise UserError(f"{paths.short(path)}: {command}: {reply['error'].get('desc', reply['error'])}")
+        if "return" in reply:  # else it is an event
+            return reply["return"]
     raise OSError("it closed the connection")

@@ -12,7 +12,7 @@ from joulerig.rig.lab.model import Lab, Rail, VirtualPort
 from joulerig.virtuallab import twins
 
 FIRST_RAIL = {"a": 1, "b": 3}  # the tap's number of the rail on CH1 and CH2 of each port
-CHANNEL_PAIRS = [("CH1", "CH2"), ("CH3", "CH4")]
+CHANNEL_PAIRS: list[tuple[str | None, str | None]] = [("CH1", "CH2"), ("CH3", "CH4")]
 
 
 def names(lab: Lab) -> list[str]:

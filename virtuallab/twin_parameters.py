@@ -18,19 +18,22 @@ def from_profile(profile: Profile) -> list[str]:
         if (active := profile.active_watts(name)) is not None:
             fields.append(active)
         rails.append("rail=" + ",".join(map(str, fields)))
-    words = rails + [
+    arguments = rails + [
         f"work={name},{cause},{work.joules_per_byte},{work.watts}"
         for name, rail in profile.rails.items()
         for cause, work in rail.work.items()
     ]
-    words += [
+    arguments += [
         f"write_cache={profile.write_cache_bytes}",
         f"plp={'yes' if profile.plp else 'no'}",
         f"ready={_ns(profile.ready_seconds)}",
         f"holdup={_ns(profile.holdup_ms * 1e-3)}",
     ]
-    words += _flash(profile.flash) if profile.flash else _disk(profile.disk)
-    return words + _dozing(profile)
+    if profile.flash:
+        arguments += _flash(profile.flash)
+    if profile.disk:
+        arguments += _disk(profile.disk)
+    return arguments + _dozing(profile)
 
 
 def _ns(seconds: float) -> int:
@@ -39,7 +42,7 @@ def _ns(seconds: float) -> int:
 
 def _flash(flash: Flash) -> list[str]:
     latency = flash.latency_us
-    words = {
+    values: dict[str, object] = {
         "model": "flash",
         "channels": flash.channels,
         "page_bytes": flash.page_bytes,
@@ -53,17 +56,17 @@ def _flash(flash: Flash) -> list[str]:
         "write_bytes_per_second": flash.write_bytes_per_second,
         "overprovisioning": flash.overprovisioning,
     }
-    if flash.slc_fraction > 0:
-        words |= {
+    if flash.slc_fraction > 0 and latency.slc_program is not None:
+        values |= {
             "slc_fraction": flash.slc_fraction,
             "slc_program_ns": _ns(latency.slc_program * 1e-6),
             "fold_delay_ns": _ns(flash.fold_delay_seconds),
         }
-    return [f"{key}={value}" for key, value in words.items()]
+    return [f"{key}={value}" for key, value in values.items()]
 
 
 def _disk(disk: Disk) -> list[str]:
-    words = {
+    values: dict[str, object] = {
         "model": "disk",
         "rpm": disk.rpm,
         "heads": disk.heads,
@@ -78,16 +81,16 @@ def _disk(disk: Disk) -> list[str]:
         "link_bytes_per_second": disk.link_bytes_per_second,
         "read_ahead_bytes": disk.read_ahead_bytes,
     }
-    return [f"{key}={value}" for key, value in words.items()]
+    return [f"{key}={value}" for key, value in values.items()]
 
 
 def _dozing(profile: Profile) -> list[str]:
-    states = [state for state in profile.power_states if state.idle_seconds is not None]
-    words = [
-        f"doze={_ns(state.idle_seconds)},{_ns(state.entry_us * 1e-6)},{_ns(state.exit_us * 1e-6)}"
-        for state in states
+    states = [(state, state.idle_seconds) for state in profile.power_states if state.idle_seconds is not None]
+    arguments = [
+        f"doze={_ns(idle_seconds)},{_ns(state.entry_us * 1e-6)},{_ns(state.exit_us * 1e-6)}"
+        for state, idle_seconds in states
     ]
     if states:
         for rail in profile.rails:
-            words.append(f"doze_watts={rail}," + ",".join(str(state.watts[rail]) for state in states))
-    return words
+            arguments.append(f"doze_watts={rail}," + ",".join(str(state.watts[rail]) for state, _ in states))
+    return arguments

@@ -12,6 +12,7 @@ import xmlrpc.client
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
@@ -36,12 +37,12 @@ class Program:
 
 
 def log_of(name: str) -> Path:
-    """Where the output of the program `name` goes."""
+    """Return the file that takes the output of the program `name`."""
     return paths.var() / "log" / f"{name}.log"
 
 
 def start(programs: Iterable[Program]) -> None:
-    """Have these run as given: start what is missing, restart what changed or died, leave the rest alone.
+    """Run these programs: start what is missing, restart what changed or died, leave the rest alone.
 
     Raises UserError with the last line of its log when one does not come up, or with what keeps its
     command from being run.
@@ -87,7 +88,12 @@ def stop(select: Callable[[str], bool]) -> list[str]:
         # All of a priority side by side: supervisord takes a second to see that one has ended.
         for name in names:
             api.supervisor.stopProcessGroup(name, False)
-        wait.until(lambda names=names: not any(_states(api).get(n) in ALIVE for n in names), STOP_SECONDS)
+
+        def ended(names: list[str] = names) -> bool:
+            states = _states(api)
+            return not any(states.get(name) in ALIVE for name in names)
+
+        wait.until(ended, STOP_SECONDS)
         for name in names:
             api.supervisor.removeProcessGroup(name)
             _config_of(name).unlink(missing_ok=True)
@@ -98,7 +104,7 @@ def stop(select: Callable[[str], bool]) -> list[str]:
 
 
 def states() -> dict[str, str]:
-    """Supervisor's state of each program: RUNNING, STOPPED, EXITED, FATAL, ..."""
+    """Return supervisor's state of each program: RUNNING, STOPPED, EXITED, FATAL, ..."""
     api = _connect()
     return _states(api) if api else {}
 
@@ -121,14 +127,12 @@ def halt(name: str) -> None:
 
 
 def last_words(name: str) -> str:
-    """The last line that a program wrote."""
+    """Return the last line that a program wrote."""
     try:
         lines = [line for line in log_of(name).read_text(errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
-    return (
-        f"{lines[-1].strip()} ({paths.short(log_of(name))})" if lines else f"it said nothing ({log_of(name)})"
-    )
+    return f"{lines[-1].strip()} ({paths.short(log_of(name))})" if lines else f"no output ({log_of(name)})"
 
 
 def _folder() -> Path:
@@ -178,7 +182,7 @@ def _configure(program: Program) -> bool:
 
 
 def _quoted(word: str) -> str:
-    """A word of a command for supervisor's configuration, where ; and # after a space begin a comment."""
+    """Quote an argument for supervisor's configuration, where ; and # after a space begin a comment."""
     text = word.replace("\\", "\\\\").replace('"', '\\"')
     for mark in ";#":
         text = text.replace(mark, f'""{mark}""')
@@ -186,11 +190,12 @@ def _quoted(word: str) -> str:
 
 
 def _states(api: xmlrpc.client.ServerProxy) -> dict[str, str]:
-    return {info["name"]: info["statename"] for info in api.supervisor.getAllProcessInfo()}
+    processes: Any = api.supervisor.getAllProcessInfo()
+    return {info["name"]: info["statename"] for info in processes}
 
 
 def _start_process(api: xmlrpc.client.ServerProxy, name: str) -> None:
-    """Start a program, unless it runs. One that has ended again already is left to who looks at its state.
+    """Start a program, unless it runs. One that has ended already is left for its caller to find.
 
     Raises UserError where its command cannot be run.
     """
@@ -231,7 +236,7 @@ def _supervisor() -> xmlrpc.client.ServerProxy:
         return api
     folder = _folder()
     for old in (folder / "programs").glob("*.conf"):
-        old.unlink()  # of a supervisor that is gone; each program is configured anew by who starts it
+        old.unlink()  # of a supervisor that is gone; its programs are configured when they are started
     config = folder / "supervisord.conf"
     text = f"""[unix_http_server]
 file={paths.run()}/supervisor.sock
@@ -252,5 +257,5 @@ files = programs/*.conf
     api = wait.until(_connect, 10)
     if api is None:
         words = (done.stderr or done.stdout).strip().splitlines()
-        raise UserError(f"supervisord: did not come up: {words[-1] if words else 'it said nothing'}")
+        raise UserError(f"supervisord: did not come up: {words[-1] if words else 'no output'}")
     return api

@@ -173,7 +173,8 @@ class _Cut:
 
     def _start(self, subject: Subject, witness: tuple[str, Witness, WitnessLog]) -> str:
         options = [*_options(self._record, self._number), "--seed", str(self._random.getrandbits(63))]
-        return self._host.ask(subject, "write", options=options, witness=witness[0])["boot_id"]
+        begun = self._host.ask(subject, "write", options=options, witness=witness[0])
+        return str(begun["boot_id"])
 
     def _take_up(
         self,

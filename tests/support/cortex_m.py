@@ -60,19 +60,19 @@ class Line:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        # Held open as long as the board runs: QEMU takes a pty that nobody has open for unplugged.
+        # Held open as long as the board runs: QEMU takes a pty that no process has open for unplugged.
         self.fd = os.open(path, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.fd)
 
     @property
     def driver(self) -> str:
-        """What libsigrok is told to find the instrument."""
+        """The connection by which libsigrok finds the instrument."""
         return f"hameg-hmo:conn={self.path}:serialcomm=921600/8n1"
 
     def close(self) -> None:
         os.close(self.fd)
 
-    def tell(self, command: str, end: str = "\n") -> None:
+    def send(self, command: str, end: str = "\n") -> None:
         os.write(self.fd, (command + end).encode())
 
     def settle(self) -> None:
@@ -81,7 +81,7 @@ class Line:
             os.read(self.fd, 4096)
 
     def ask(self, command: str, seconds: float = 5) -> str:
-        self.tell(command)
+        self.send(command)
         reply = b""
         deadline = time.monotonic() + seconds
         while not reply.endswith(b"\n"):

@@ -70,7 +70,8 @@ def scan(specification: str, seconds: float = SCAN_SECONDS) -> list[dict[str, An
         raise UserError(f"{specification}: accepts, but does not answer within {seconds:g} s")
     if done.returncode:
         raise UserError(f"{specification}: {_last_words(done.stderr)}")
-    return json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
 
 
 @dataclass(frozen=True)
@@ -122,18 +123,22 @@ class Reading:
             self._process.kill()
             self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            pipe.close()
+            if pipe:
+                pipe.close()
 
     def blocks(self) -> Iterator[Block]:
-        """Samples without end. Raises UserError when the instrument is not there or falls silent."""
+        """Yield samples without end. Raises UserError when the instrument is not there or falls silent."""
+        frames, messages = self._process.stdout, self._process.stderr
+        assert frames is not None
+        assert messages is not None
         while True:
-            header = self._process.stdout.read(HEADER.size)
+            header = frames.read(HEADER.size)
             if len(header) < HEADER.size:
-                raise UserError(f"meter {self.name}: {_last_words(self._process.stderr.read())}")
+                raise UserError(f"meter {self.name}: {_last_words(messages.read())}")
             magic, kind, channel, mq, _unit, _n, length, _first, monotonic, _real = HEADER.unpack(header)
             if magic != MAGIC:
                 raise UserError(f"meter {self.name}: srcap sends what is no frame")
-            payload = self._process.stdout.read(length)
+            payload = frames.read(length)
             if kind == EVENT:
                 event = json.loads(payload)
                 if event["event"] == "start":

@@ -277,7 +277,7 @@ def test_energy_of_a_measurement_is_the_true_energy(board, environment):
         assert true > 20
 
 
-def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_told(board, environment):
+def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_reported(board, environment):
     steps = Steps(board)
     steps.set(r1=(12000, 2000), r2=(3300, 1000))
     b = board.lines[1]
@@ -290,7 +290,7 @@ def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_told(board, envi
     board.run(0.3)
     steps.set(r1=(12000, 3000))
     board.run(0.3)
-    b.tell("TAP:OUTPUT1 OFF")
+    b.send("TAP:OUTPUT1 OFF")
     assert [b.ask(f"TAP:OUTPUT{rail}?") for rail in (1, 2)] == ["0", "1"]
     assert board.word(cut_pins) == 0x10
     state, seconds, volts, threshold = wait_for(
@@ -306,7 +306,7 @@ def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_told(board, envi
     # Its code of amps falls to 0 too, which is the negative end: what a bench would have is set.
     board.set_rail(1, 0, 0)
     board.run(0.3)
-    b.tell("TAP:OUTPUT1 ON")
+    b.send("TAP:OUTPUT1 ON")
     assert b.ask("TAP:OUTPUT1?") == "1"
     assert board.word(cut_pins) == 0
     board.set_rail(1, 12000, 3000)  # what the load does on a bench
@@ -382,12 +382,12 @@ def test_the_next_client_of_a_line_is_not_handed_what_the_one_before_left(board,
 
 def test_what_is_not_known_is_refused(prompt_board):
     line = prompt_board.lines[0]
-    line.tell("TAP:OUTPUT9 OFF;NONSENSE;TAP:CALIBRATION:SAVE")
+    line.send("TAP:OUTPUT9 OFF;NONSENSE;TAP:CALIBRATION:SAVE")
     errors = [int(line.ask("SYST:ERR?").split(",")[0]) for _ in range(4)]
     assert errors == [-114, -113, -241, 0]
     for _ in range(20):  # no faster than the line would be
-        line.tell("X" * 100, end="")
+        line.send("X" * 100, end="")
         time.sleep(0.002)
-    line.tell("")
+    line.send("")
     assert int(line.ask("SYST:ERR?").split(",")[0]) == -363
     assert line.ask("*OPC?") == "1"

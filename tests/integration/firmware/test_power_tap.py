@@ -351,7 +351,7 @@ def test_a_source_that_ends_reads_zero_and_is_found_again(tmp_path):
     assert set(np.round(rows[:, 0]).astype(int)) <= {0, 12}
 
 
-def test_a_client_that_stalls_too_long_is_told_what_it_lost(tmp_path):
+def test_a_client_that_stalls_too_long_gets_a_report_of_what_it_lost(tmp_path):
     # 1048575 samples are held; at 1 MS/s, from the clock alone, that is 1.05 s.
     with Tap(f"1={tmp_path}/none.sock:12v", rate_hz=1000000) as tap, tap.client() as client:
         client.channel(1)
@@ -467,7 +467,7 @@ def test_the_hold_up_of_a_twin_is_its_drives(tmp_path, holdup_seconds):
         died_ns = twin.state()["last_cut"]["cut_ns"]
         switched_ns = twin.ask("rail 12v")["switched_ns"]
     assert state == "DONE"
-    # The first mean at or below half of the volts, counted from the sample that the switch was told in.
+    # The first mean at or below half of the volts, counted from the sample in which the rail was switched.
     assert holdup_seconds <= float(seconds) <= holdup_seconds + 2 / RATE_HZ
     assert float(volts) == pytest.approx(12, abs=0.1)
     assert float(threshold) == pytest.approx(float(volts) / 2)
@@ -478,7 +478,7 @@ def test_the_hold_up_of_a_twin_is_its_drives(tmp_path, holdup_seconds):
     assert np.count_nonzero(rows[fallen:, 0]) / RATE_HZ == pytest.approx(2 * holdup_seconds, abs=1.5e-3)
 
 
-def test_the_cut_and_the_hold_up_are_told_to_the_sample():
+def test_the_cut_and_the_hold_up_are_exact_to_the_sample():
     with synthetic_tap(20000) as tap, tap.client() as stream, tap.client(1) as control:
         rows = [stream.seconds(0.2)]
         control.text("TAP:OUTP1 OFF;:TAP:OUTP1?")

@@ -86,7 +86,7 @@ def test_a_drive_that_lies_about_flushes_is_caught_at_every_cut(mode):
     assert verdict.broken_cuts == LYING_CUTS
     for cut, truth in zip(cuts, truths, strict=True):
         assert truth["lost_sectors"] > 0
-        promised = promises(cut.ledger)
+        promised = promises(cut.log)
         for violation in cut.findings.violations:
             assert promised[violation.sequence].sequence == violation.promised_by
 
@@ -98,7 +98,7 @@ def test_a_lying_drive_that_loses_everything_has_every_visible_promise_named():
     for cut in cuts:
         kept = [v.sequence for v in cut.findings.violations]
         superseded = cut.findings.promised.get("superseded", 0)
-        assert len(kept) + superseded == len(promises(cut.ledger))
+        assert len(kept) + superseded == len(promises(cut.log))
 
 
 def test_the_state_of_the_checkout_is_left_clean():

@@ -159,7 +159,7 @@ def test_stream_windows_lie_on_the_monotonic_clock(twin):
     sent = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     rows = stream.stop()
     after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    # Begins with the window that runs when the twin reads the request, and never tells one that is not over.
+    # Begins with the window that runs when the twin reads the request, and never sends one that is not over.
     assert before // 5_000_000 <= rows[0][0] <= sent // 5_000_000
     assert sent // 5_000_000 - 1 <= rows[-1][0] < after // 5_000_000
 
@@ -311,7 +311,7 @@ def test_readers_that_vanish_in_mid_stream_cost_the_others_nothing(twin):
         readers[0].recv(10)
         half_a_request = twin.connect()
         half_a_request.sendall(b"histo")
-        time.sleep(0.05)  # so that there are lines that nobody has read
+        time.sleep(0.05)  # so that there are unread lines
         for connection in (*readers, half_a_request):
             connection.close()
     only_the_steady = before + 1
@@ -390,7 +390,7 @@ def test_a_truth_path_that_is_a_file_is_left_alone(tmp_path):
 
 @pytest.fixture
 def full_disk(tmp_path):
-    """How to run a command that sees a file system of 1 MiB at the folder given beside it."""
+    """How to run a command that sees a file system of 1 MiB at the given folder."""
     folder = tmp_path / "small"
     folder.mkdir()
     mount = f'mount -t tmpfs -o size=1m none {folder} && exec "$@"'
@@ -403,7 +403,7 @@ def full_disk(tmp_path):
     return folder, inside
 
 
-def test_a_full_disk_is_told_to_the_client_and_counted_in_nothing(tmp_path, full_disk):
+def test_a_full_disk_is_reported_to_the_client_and_counted_in_nothing(tmp_path, full_disk):
     folder, inside = full_disk
     twin = Twin(tmp_path / "twin")
     twin.command = inside + [

@@ -45,7 +45,7 @@ def content(number, length=4 * KIB):
 
 
 def write_some(client, count=32, length=4 * KIB):
-    """Writes of `length`, one beside the other."""
+    """Writes of `length`, next to one another."""
     for number in range(count):
         client.write(number * length, content(number, length))
 

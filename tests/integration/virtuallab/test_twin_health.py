@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a twin tells of its drive's life, and what of it outlives the twin."""
+"""The health that a twin reports of its drive, and what of it outlives the twin."""
 
 import subprocess
 import time

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The time that a twin takes, as an NBD client sees it (fio): its profile's latencies, rates and bandwidth.
 
-How late this machine is with handing operations back, the twin itself tells; what is measured here is held
+How late this machine hands operations back, the twin itself reports; what is measured here is held
 against the model with that taken off, so that a busy machine does not fail a drive.
 """
 
@@ -271,17 +271,17 @@ def test_what_a_drive_holds_is_mapped_again_when_its_twin_starts(tmp_path):
         assert health["host_bytes_written"] == 12 * MIB  # kept, and nothing added by the mapping
 
 
-def test_latencies_are_told_as_histograms(tmp_path):
+def test_latencies_are_reported_as_histograms(tmp_path):
     with twin_of(tmp_path, "sata-enterprise") as twin:
         seen = load(twin, "randread", seconds=0.3)
-        told = twin.ask("latency")["read"]
-    assert len(told["edges_ns"]) == len(told["model_counts"]) == len(told["served_counts"])
-    assert sum(told["model_counts"]) == sum(told["served_counts"]) == pytest.approx(seen.count, abs=32)
-    longest = max(range(len(told["model_counts"])), key=told["model_counts"].__getitem__)
-    assert told["edges_ns"][longest] <= 110e3 < told["edges_ns"][longest + 1]
+        latency = twin.ask("latency")["read"]
+    assert len(latency["edges_ns"]) == len(latency["model_counts"]) == len(latency["served_counts"])
+    assert sum(latency["model_counts"]) == sum(latency["served_counts"]) == pytest.approx(seen.count, abs=32)
+    longest = max(range(len(latency["model_counts"])), key=latency["model_counts"].__getitem__)
+    assert latency["edges_ns"][longest] <= 110e3 < latency["edges_ns"][longest + 1]
 
 
-def test_a_full_device_time_is_told_where_the_device_is_what_holds_up(tmp_path):
+def test_a_full_device_time_is_reported_where_the_device_is_what_holds_up(tmp_path):
     with twin_of(tmp_path, "hdd-7200") as twin:
         _, watch = watched(twin, "randread", seconds=0.5)
         idle = Watch(twin)

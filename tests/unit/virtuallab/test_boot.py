@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A guest that boots is told from one that hangs by what it writes to its console."""
+"""A guest that hangs at boot is recognised by a console that stands still."""
 
 from __future__ import annotations
 

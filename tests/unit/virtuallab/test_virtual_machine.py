@@ -102,11 +102,11 @@ def test_ssh_is_reachable_from_this_machine_only(command):
     assert net["hostfwd"] == "tcp:127.0.0.1:20022-:22"
 
 
-@pytest.mark.parametrize(("how", "told"), [("kvm", "kvm"), ("tcg", "tcg")])
-def test_the_accelerator_is_the_chosen_one(vhost, how, told):
+@pytest.mark.parametrize(("how", "option"), [("kvm", "kvm"), ("tcg", "tcg")])
+def test_the_accelerator_is_the_chosen_one(vhost, how, option):
     sockets = {name: Path(f"/run/{name}.nbd") for name in vhost.twins}
     command = machine.command("vhost1", vhost, IMAGE, how, Path("/lab"), sockets, 1, Path("/run/qmp"))
-    assert options(command, "-accel")[0][0] == told
+    assert options(command, "-accel")[0][0] == option
 
 
 def test_a_host_without_nvdimm_has_no_slots_for_one(vhost):
@@ -210,7 +210,7 @@ def test_a_twin_is_given_the_time_of_its_profile(state, vhost):
         ("nvme-consumer", {"interface": "scsi"}, r"odd.yml: interface: 'scsi': Input should be 'sata' or 'nvme'"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_profiles_time_is_told_with_its_key(tmp_path, monkeypatch, name, change, line):
+def test_a_mistake_in_a_profiles_time_is_reported_with_its_key(tmp_path, monkeypatch, name, change, line):
     content = yaml.safe_load((profile.FOLDER / f"{name}.yml").read_text())
     for key, value in change.items():
         content[key] = {**content.get(key, {}), **value} if isinstance(value, dict) else value
@@ -255,14 +255,14 @@ def test_models_fit_what_the_interfaces_carry():
     assert all(len(profile.load(name).model) <= 40 for name in profile.names())
 
 
-def test_an_unknown_profile_is_told_with_those_that_there_are():
+def test_an_unknown_profile_is_reported_with_the_known_ones():
     with pytest.raises(
         UserError, match=r"^here: 'floppy' is no drive profile; allowed: hdd-7200, nvme-consumer"
     ):
         profile.load("floppy", "here")
 
 
-def test_a_mistake_in_a_profile_is_told_with_its_key(tmp_path, monkeypatch):
+def test_a_mistake_in_a_profile_is_reported_with_its_key(tmp_path, monkeypatch):
     content = yaml.safe_load((profile.FOLDER / "hdd-7200.yml").read_text())
     content["rails"]["5v"]["idle_watts"] = -1
     (tmp_path / "odd.yml").write_text(yaml.safe_dump(content))

@@ -350,7 +350,7 @@ static void zeroes_of_more_than_the_cache_holds_are_durable_and_stay_over_what_w
 	finish();
 }
 
-/* What lands of `writes` writes of 8 sectors each, one beside the other, as bits. */
+/* What lands of `writes` writes of 8 sectors each, next to one another, as bits. */
 static void landing(uint64_t seed, enum cache_loss loss, unsigned writes, unsigned char *landed)
 {
 	unsigned char data[8 * CACHE_SECTOR];

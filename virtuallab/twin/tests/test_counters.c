@@ -102,7 +102,7 @@ static void within_a_cell_they_are_those_before_it_until_its_last_change(void)
 	counters_free(counters);
 }
 
-/* Against all changes written down, at times on, between and beside them. */
+/* Against all changes written down, at times on, between and outside of them. */
 static void agree_with_a_full_record(void)
 {
 	enum { CHANGES = 60000 };
@@ -169,7 +169,7 @@ static void hold_what_was_promised_and_refuse_what_is_older(void)
 	counters_free(counters);
 }
 
-/* README.md tells these figures. */
+/* README.md has these figures. */
 static void ten_minutes_of_load_take_less_than_they_may(void)
 {
 	struct counters *writing = counters_new(START, MS, 660 * SECOND);

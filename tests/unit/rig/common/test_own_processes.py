@@ -156,7 +156,7 @@ def test_a_program_that_came_up_while_it_was_to_be_started_has_started(supervise
 
 def test_a_program_that_never_serves_is_told_and_not_left_behind(supervised):
     program = sleeper(ready=lambda: asleep("nap") and False, ready_seconds=2)
-    with pytest.raises(UserError, match="nap: did not come up: it said nothing"):
+    with pytest.raises(UserError, match="nap: did not come up: no output"):
         services.start([program])
     assert services.states()["nap"] == "STOPPED"
 
