@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig export` and `rig verify`, and that what the engine settles is what its files give again."""
+"""`rig export` and `rig verify`, and that what is recorded is what its files give again."""
 
 import shutil
 from pathlib import Path
 
 import pytest
-from tests.integration.rig.test_engine_settle import answer, journal, power, settle
 
 from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute, writer
 from joulerig.rig.cli.bundle import READERS
 from tests.integration.rig.test_command_line import refused, rig
+from tests.integration.rig.test_record_result import answer, journal, power, recorded
 from tests.support import verifiable_campaign
 
 __all__ = ["journal", "rig"]  # fixtures
@@ -101,7 +101,7 @@ def test_a_damaged_series_is_one_line(rig, campaign):
     assert not (campaign / "export").exists()
 
 
-# What the engine settled
+# What is recorded of a run
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_a_damaged_series_is_one_line(rig, campaign):
         ("fast", {"fast": "tap1"}, {"phases": [], "reason": "no phase", "status": "failed"}),
     ],
 )
-def test_what_the_engine_settles_comes_out_again(journal, bench, influxd, drive, rails, more):
+def test_what_is_recorded_of_a_run_comes_out_again(journal, bench, influxd, drive, rails, more):
     for name, meter in rails.items():
         power(influxd, drive=name, meter=meter)
     told = {"invocation": {"module_args": {"workload": {"tool": "fio"}}}}
-    run = settle(journal, bench, answer(**told, **more), drive=drive)
+    run = recorded(journal, bench, answer(**told, **more), drive=drive)
     campaign = results.load(journal.folder)
     again, tallies = recompute.again(campaign, READERS)
     assert [offender for tally in tallies.values() for offender in tally.offenders] == []
