@@ -291,13 +291,14 @@ def test_a_web_page_is_not_taken_for_an_answer(recorder):
 
 def test_column_types_are_those_of_the_schema_document():
     document = ROOT / "docs" / "reference" / "influxdb.md"
-    kinds = {"i": pl.Int64, "f": pl.Float64, "s": pl.String}
+    kinds = {"integer": pl.Int64, "float": pl.Float64, "string": pl.String}
     described = {}
     for line in document.read_text().splitlines():
-        if line.startswith("| `"):
-            _, _, tags, fields, _ = line.split("|")
-            described |= {tag.strip(): pl.String for tag in tags.split(",")}
-            described |= {name: kinds[kind] for name, kind in re.findall(r"(\w+) ([ifs])\b", fields)}
+        if line.startswith("Tags: "):
+            described |= dict.fromkeys(re.findall(r"`(\w+)`", line), pl.String)
+        elif line.startswith("| `"):
+            _, fields, kind, *_ = line.split("|")
+            described |= dict.fromkeys(re.findall(r"`(\w+)`", fields), kinds[kind.strip()])
     assert {name: column_type(name) for name in described} == described
     assert set(COLUMN_TYPES) - set(described) == {"measurement"}
 
