@@ -9,7 +9,7 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo check test down clean docs tap-for-qemu
-.PHONY: test-c test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
+.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
@@ -64,6 +64,9 @@ test-go: ## Go tests
 
 test-python: build tap-for-qemu ## Python tests: units, real servers, and a campaign on a virtual lab
 	@$(SUITES) python
+
+test-clock: build ## Whether powerd keeps time to 100 us with all processors busy, on a machine that does nothing else
+	$(PYTEST) tests/integration/collectors/test_clock_under_load.py
 
 test-energy: build ## Twenty runs on a virtual lab, measured against the truth
 	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py

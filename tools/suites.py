@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "suites"
 PYTHON = ".venv/bin/python"
 PYTEST = (PYTHON, "-m", "pytest", "-q")
+CLOCK_UNDER_LOAD = "tests/integration/collectors/test_clock_under_load.py"  # make test-clock
 C_PARTS = ("virtuallab/twin", "firmware/power_tap", "collectors/srcap")
 C_TESTED = ("virtuallab/twin", "firmware/power_tap")
 
@@ -134,7 +135,11 @@ def make_suites() -> dict[str, Suite]:
         Suite("c-unit", tuple((*quiet_make, "-C", part, "unit", build) for part in C_TESTED), count_c),
         Suite("go", (("tools/go", "test", "-json", "./..."),), count_go, {"CGO_ENABLED": "1"}),
         Suite("unit", ((*PYTEST, "-n", "2", "--dist", "loadfile", "tests/unit"),), count_pytest),
-        Suite("integration", ((*PYTEST, "-m", "not lab and not beside", "tests/integration"),), count_pytest),
+        Suite(
+            "integration",
+            ((*PYTEST, "-m", "not lab and not beside", f"--ignore={CLOCK_UNDER_LOAD}", "tests/integration"),),
+            count_pytest,
+        ),
         Suite(
             "alongside-lab",
             ((*PYTEST, "-m", "beside", "tests/integration"),),
