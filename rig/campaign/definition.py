@@ -157,7 +157,7 @@ class PlannedRun:
 
 def precondition_jobs() -> dict[str, Path]:
     """The fio job files that a drive can be preconditioned with."""
-    return {path.stem: path for path in sorted((paths.ROOT / "workloads" / "precondition").glob("*.fio"))}
+    return {path.stem: path for path in sorted((paths.share() / "workloads" / "precondition").glob("*.fio"))}
 
 
 def short_form(mapping: Any, source: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _WRAPPERS = re.compile(r"^((Task|Action) failed: )+")  # what Ansible puts befor
 def mapping(playbook: Path) -> Any:
     """What a campaign's playbook says under `campaign:`. Raises UserError."""
     if not playbook.is_file():
-        known = ", ".join(sorted(paths.short(p) for p in (paths.ROOT / "playbooks").glob("*.yml")))
+        known = ", ".join(sorted(paths.short(p) for p in (paths.share() / "playbooks").glob("*.yml")))
         raise UserError(f"{playbook}: no such playbook; there are: {known}")
     try:
         plays = yaml.safe_load(playbook.read_text())
@@ -61,7 +61,7 @@ def ansible(
     command = _command(playbook, inventory)
     for key, value in (extra or {}).items():
         command += ["-e", f"{key}={value}"]
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg")}
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.share() / "ansible.cfg")}
     if log is None:
         return subprocess.run(command, cwd=paths.ROOT, env=environment).returncode
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def campaign(
     command = _command(playbook, inventory)
     command += ["-e", f"resume={resume}"] if resume else []
     command += ["-e", "short=true"] if short else []
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.share() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
     with log.open("w") as output:
         process = subprocess.Popen(
             command, cwd=paths.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output

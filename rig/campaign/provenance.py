@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+import joulerig
 from joulerig import __version__
 from joulerig.rig.common import paths
 from joulerig.rig.controller import influxdb
@@ -43,7 +44,12 @@ def controller(lab: Lab) -> dict[str, str | None]:
 
 
 def revision() -> str | None:
-    """The revision of this checkout, with -dirty where files differ from it; None where it is no checkout."""
+    """Return the checkout's revision, -dirty where files differ from it; installed, the version.
+
+    None where git gives none.
+    """
+    if not paths.IN_CHECKOUT:
+        return joulerig.__version__
     return _first_line(["git", "-C", str(paths.ROOT), "describe", "--always", "--dirty", "--abbrev=12"])
 
 

@@ -14,14 +14,19 @@ from rich.table import Table
 from joulerig.rig.cli.options import ShortOption, load_lab, out
 from joulerig.rig.common.errors import UserError
 
+PlaybookArgument = Annotated[
+    Path, typer.Argument(help="A campaign's playbook; the name of a shipped one is enough.")
+]
 
-def plan(playbook: Path, short: ShortOption = False) -> None:
+
+def plan(playbook: PlaybookArgument, short: ShortOption = False) -> None:
     """Show what a campaign would do, without touching anything."""
     from joulerig.rig.campaign import playbook as playbooks
     from joulerig.rig.campaign.definition import OVERHEAD_SECONDS
     from joulerig.rig.campaign.plan import make_plan
     from joulerig.rig.common import paths
 
+    playbook = paths.playbook(playbook)
     made = make_plan(playbooks.mapping(playbook), load_lab(), paths.short(playbook), short=short)
     campaign, cost = made.campaign, made.cost()
     out.print(f"[bold]{campaign.name}[/]: {escape(campaign.question)}")
@@ -53,7 +58,7 @@ def plan(playbook: Path, short: ShortOption = False) -> None:
 
 
 def run(
-    playbook: Path,
+    playbook: PlaybookArgument,
     resume: Annotated[str | None, typer.Option(help="Take up this campaign where it was left.")] = None,
     short: ShortOption = False,
 ) -> None:
@@ -64,6 +69,7 @@ def run(
     from joulerig.rig.common import paths
     from joulerig.rig.controller import services as controller
 
+    playbook = paths.playbook(playbook)
     described = load_lab()
     make_plan(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
     controller.check(described)

@@ -29,7 +29,7 @@ def up() -> None:
         out.print(escape(line))
     out.print("provisioning the test hosts")
     log = paths.var() / "log" / "provision.log"
-    if playbook.ansible(paths.ROOT / "playbooks" / "provision.yml", described.inventory, log=log):
+    if playbook.ansible(paths.share() / "playbooks" / "provision.yml", described.inventory, log=log):
         raise UserError(f"provisioning failed: {playbook.failure(log)} ({paths.short(log)})")
     out.print(f"ready; dashboard: {controller.dashboard_url()}")
 

@@ -20,7 +20,7 @@ from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import definitions
 from joulerig.rig.lab.model import Lab, Package
 
-SHIPPED = paths.ROOT / "workloads" / "programs"
+SHIPPED = paths.share() / "workloads" / "programs"
 COMMON_CODE = SHIPPED / "program.py"
 DEFINITION = "program.yml"
 KIND = "program"

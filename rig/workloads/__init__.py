@@ -15,7 +15,7 @@ from joulerig.rig.lab.programs import Program
 from joulerig.rig.workloads import engines, place
 from joulerig.rig.workloads.engines import Workload
 
-SHIPPED = paths.ROOT / "workloads" / "workloads.yml"
+SHIPPED = paths.share() / "workloads" / "workloads.yml"
 KIND = "workload"
 
 

@@ -34,8 +34,8 @@ class Folder:
         return self.path / f"{value}{self.suffix}"
 
 
-FIO_JOBS = Folder(paths.ROOT / "workloads" / "fio", ".fio")
-PERSONALITIES = Folder(paths.ROOT / "workloads" / "personalities", ".f")
+FIO_JOBS = Folder(paths.share() / "workloads" / "fio", ".fio")
+PERSONALITIES = Folder(paths.share() / "workloads" / "personalities", ".f")
 SCRIPT = ".py"
 
 
