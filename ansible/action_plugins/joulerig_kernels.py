@@ -32,7 +32,7 @@ class ActionModule(ActionBase):
                 (run["host"], level)
                 for run in journal.runs()
                 if run["status"] == "planned"
-                and (level := factors.kernel(run["factors"])) != kernels.INSTALLED
+                and (level := factors.kernel_level(run["factors"])) != kernels.INSTALLED
             }
             journal.close()
             known = kernels.load(described)

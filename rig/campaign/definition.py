@@ -10,30 +10,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from joulerig.analysis import studies
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig import workloads
+from joulerig.rig.campaign import factors as campaign_factors
 from joulerig.rig.campaign.factors import (
-    FACTORS,
-    INTERNAL,
-    NO_FLUSH,
+    CELL,
     Exclusion,
+    Factor,
     Factors,
     Level,
+    Subject,
     WriteCache,
     each_once,
-    fill,
-    journal_drive,
-    kernel,
+    kernel_level,
     stands_on,
-    workload_seconds,
-    write_cache,
 )
+from joulerig.rig.campaign.factors.write_cache import refusal as flushes_refused
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
-from joulerig.rig.lab import definitions, filesystems, kernels, virtual
+from joulerig.rig.lab import definitions, kernels, virtual
 from joulerig.rig.lab.model import Drive, Lab, Name
 
 
@@ -132,10 +138,22 @@ class Campaign(Strict):
     _drives_once = field_validator("drives")(each_once)
 
     @model_validator(mode="after")
-    def _one_write_cache(self) -> Campaign:
-        if self.write_cache and self.factors.write_cache:
-            raise ValueError("write_cache: is a factor of this campaign too; allowed: one of the two")
+    def _said_once(self) -> Campaign:
+        """Refuse a key that says for every run what a factor varies."""
+        for name, factor in campaign_factors.shipped().items():
+            key = factor.replaces
+            if key and getattr(self, key) and getattr(self.factors, name):
+                raise ValueError(f"{key}: is a factor of this campaign too; allowed: one of the two")
         return self
+
+
+def model(known: Mapping[str, Factor]) -> type[Campaign]:
+    """Return the model of a campaign that can name these factors."""
+    if known.keys() == campaign_factors.shipped().keys():
+        return Campaign
+    factors, exclusion = campaign_factors.models(known)
+    fields: dict[str, Any] = {"factors": (factors, ...), "exclude": (list[exclusion], [])}  # type: ignore[valid-type]
+    return create_model("Campaign", __base__=Campaign, __doc__=Campaign.__doc__, **fields)
 
 
 @dataclass(frozen=True)
@@ -151,8 +169,13 @@ class PlannedRun:
 
     @property
     def cell(self) -> str:
-        further = [f"{key}={level}" for key, level in self.levels.items() if key not in FACTORS[:4]]
-        return "/".join([self.drive, *(self.levels[key] for key in FACTORS[1:4]), *further])
+        """Return the name of the run's cell: drive/filesystem/scheduler/workload, then `factor=level`."""
+        further = [f"{key}={level}" for key, level in self.levels.items() if key not in CELL]
+        return "/".join([self.drive, *(self.levels[key] for key in CELL[1:]), *further])
+
+    def subject(self, lab: Lab) -> Subject:
+        """Return the run as a factor's functions see it."""
+        return Subject(lab, self.host, self.drive, self.levels)
 
 
 def precondition_jobs() -> dict[str, Path]:
@@ -186,12 +209,13 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
     """
     if short:
         mapping = short_form(mapping, source)
-    campaign = validate(Campaign, mapping, source, "campaign")
+    factors = campaign_factors.load(lab)
+    campaign = validate(model(factors), mapping, source, "campaign")
     if campaign.short is not None:
-        validate(Campaign, short_form(mapping, source), f"{source}, short", "campaign")
-    _known(source, "factors.filesystem", campaign.factors.filesystem, filesystems.load(lab))
-    _known(source, "factors.workload", campaign.factors.workload, workloads.load(lab))
-    _known(source, "factors.kernel", campaign.factors.kernel, kernels.load(lab))
+        validate(model(factors), short_form(mapping, source), f"{source}, short", "campaign")
+    for name, factor in factors.items():
+        if factor.known is not None:
+            _known(source, f"factors.{name}", getattr(campaign.factors, name), factor.known(lab))
     _known(source, "drives", campaign.drives, _drives(lab))
     levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
     for number, exclusion in enumerate(campaign.exclude):
@@ -204,12 +228,25 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
                         f" campaign; allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
                     )
     runs = plan(campaign, lab)
-    _check_journals(runs, campaign, lab, source)
     _check_precondition(campaign, lab, source)
     _check_packages(runs, lab, source)
-    _check_flushes(runs, campaign, lab, source)
-    _check_sync_calls(runs, lab, source)
+    _check_levels(runs, factors, campaign, lab, source)
     return campaign
+
+
+def _check_levels(
+    runs: list[PlannedRun], factors: Mapping[str, Factor], campaign: Campaign, lab: Lab, source: str
+) -> None:
+    """Refuse a campaign whose host or drive cannot have a level in a cell that is not excluded."""
+    for run in runs:
+        if run.not_run:
+            continue
+        subject = run.subject(lab)
+        for name, level in run.levels.items():
+            if why := factors[name].refusal(level, subject):
+                raise UserError(f"{source}: campaign.factors.{name}: {why}")
+        if campaign.write_cache and (why := flushes_refused(campaign.write_cache, subject)):
+            raise UserError(f"{source}: campaign.write_cache: {why}")
 
 
 def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
@@ -241,61 +278,6 @@ def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
                 f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the"
                 f" image of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
             )
-
-
-def _check_sync_calls(runs: list[PlannedRun], lab: Lab, source: str) -> None:
-    """Every workload whose sync call is a factor has one. Raises UserError."""
-    known = workloads.load(lab)
-    for run in runs:
-        workload = run.levels["workload"]
-        if "sync" in run.levels and not run.not_run and not known[workload].calls_sync:
-            able = ", ".join(name for name, one in known.items() if one.calls_sync)
-            raise UserError(
-                f"{source}: campaign.factors.sync: {workload!r} has no sync call of its own; allowed: {able},"
-                " or exclude that cell"
-            )
-
-
-def _check_flushes(runs: list[PlannedRun], campaign: Campaign, lab: Lab, source: str) -> None:
-    """Only drives that lose nothing of their cache go without flushes. Raises UserError."""
-    where = "campaign.factors.write_cache" if campaign.factors.write_cache else "campaign.write_cache"
-    for run in runs:
-        if run.not_run or write_cache(campaign.write_cache, run.levels) != NO_FLUSH:
-            continue
-        drives = lab.hosts[run.host].drives
-        bare = [n for n in lab.members_of(run.host, *stands_on(run.drive, run.levels)) if not drives[n].plp]
-        if bare:
-            able = ", ".join(name for name, drive in drives.items() if drive.plp) or "none"
-            raise UserError(
-                f"{source}: {where}: {NO_FLUSH!r}: {bare[0]} of {run.host} has no power-loss protection,"
-                f" its data would not be durable; allowed: {able}, or exclude that cell"
-            )
-
-
-def _check_journals(runs: list[PlannedRun], campaign: Campaign, lab: Lab, source: str) -> None:
-    """Every cell that is not excluded can have its journal where it says. Raises UserError."""
-    known = filesystems.load(lab)
-    somewhere = {INTERNAL: [], **{n: [] for host in lab.hosts.values() for n in host.drives}}
-    _known(source, "factors.journal", campaign.factors.journal, somewhere)
-    for run in runs:
-        journal = journal_drive(run.levels)
-        if journal is None or run.not_run:
-            continue
-        host = lab.hosts[run.host]
-        filesystem = run.levels["filesystem"]
-        arrays = [name for name, array in host.arrays.items() if journal in array.members]
-        if journal not in host.drives:
-            why = f"is no drive of {run.host}, which has {run.drive}; allowed: {', '.join(host.drives)}"
-        elif journal == run.drive:
-            why = "is the drive that the file system is on; allowed: another drive, or exclude that cell"
-        elif arrays:
-            why = f"is a member of the array {arrays[0]}; allowed: a drive that is in no array"
-        elif not known[filesystem].external_journal:
-            able = ", ".join(name for name, definition in known.items() if definition.external_journal)
-            why = f"{filesystem} has no external journal; allowed: {able}, or exclude that cell"
-        else:
-            continue
-        raise UserError(f"{source}: campaign.factors.journal: {journal!r}: {why}")
 
 
 def _drives(lab: Lab) -> dict[str, list[str]]:
@@ -385,14 +367,16 @@ def precondition_cost(asked: Precondition, drive: Drive) -> tuple[float, float]:
 def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iterator[tuple[str, Drive]]:
     """Host and drive of each precondition that `runs` may need."""
     asked, since = campaign.precondition, {}
+    factors = campaign_factors.load(lab)
     for run in runs if asked else ():
         drive = lab.hosts[run.host].drives[run.drive]
         where = run.host, run.drive
         if where not in since or not asked.holds_after(since[where], drive.size_bytes):
             since[where] = 0.0
             yield run.host, drive
-        loaded = workload_seconds(campaign.phases.workload_seconds, run.levels)
-        since[where] += MOST_BYTES_PER_SECOND[drive.interface] * loaded + fill(run.levels) * drive.size_bytes
+        assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
+        since[where] += MOST_BYTES_PER_SECOND[drive.interface] * assumed.workload_seconds
+        since[where] += assumed.filled_fraction * drive.size_bytes
 
 
 def _boots(runs: list[PlannedRun]) -> dict[str, int]:
@@ -400,7 +384,7 @@ def _boots(runs: list[PlannedRun]) -> dict[str, int]:
     found: dict[str, int] = {}
     now: dict[str, str] = {}
     for run in runs:
-        wanted = kernel(run.levels)
+        wanted = kernel_level(run.levels)
         if wanted != now.get(run.host, kernels.INSTALLED):
             found[run.host] = found.get(run.host, 0) + 1
         now[run.host] = wanted
@@ -414,14 +398,16 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     bytes_written = joules = precondition_seconds = 0.0
     wiped: dict[tuple[str, str, str], None] = {}
     executed = [run for run in runs if not run.not_run]
+    factors = campaign_factors.load(lab)
     for host_name, boots in _boots(executed).items():
         by_host[host_name] = boots * BOOT_SECONDS
     for run in executed:
         host = lab.hosts[run.host]
         names = lab.members_of(run.host, *stands_on(run.drive, run.levels))
         members = {name: host.drives[name] for name in names}
-        filled = fill(run.levels) * sum(drive.size_bytes for drive in members.values())
-        loaded = workload_seconds(campaign.phases.workload_seconds, run.levels)
+        assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
+        filled = assumed.filled_fraction * sum(drive.size_bytes for drive in members.values())
+        loaded = assumed.workload_seconds
         slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in members.values())
         seconds_per_run = OVERHEAD_SECONDS + phases + loaded + filled / slowest
         by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run

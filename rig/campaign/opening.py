@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from joulerig.rig import workloads
+from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors, provenance
 from joulerig.rig.campaign import journal as journals
 from joulerig.rig.campaign.definition import Campaign
@@ -22,7 +22,6 @@ from joulerig.rig.campaign.plan import make_plan, run_from_row
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.controller import services
-from joulerig.rig.lab import filesystems, kernels
 from joulerig.rig.lab.model import Lab
 
 
@@ -38,7 +37,8 @@ class OpenCampaign:
     def load(cls, journal: Journal, lab: Lab) -> Self:
         """Validate the definition that a journal keeps. Raises UserError."""
         source = paths.short(journal.folder)
-        return cls(journal, validate(Campaign, journal.campaign["definition"], source, "campaign"), lab)
+        model = campaigns.model(factors.load(lab))
+        return cls(journal, validate(model, journal.campaign["definition"], source, "campaign"), lab)
 
     def folder(self, run: Mapping[str, Any]) -> Path:
         """Return the folder of a run's files."""
@@ -102,17 +102,13 @@ def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
     there = {
         "host": lab.hosts,
         "drive": [*host.drives, *host.arrays] if host else [],
-        "filesystem": filesystems.load(lab),
-        "workload": workloads.load(lab),
     }
-    for factor, known in there.items():
-        if run[factor] not in known:
+    levels = {"host": run["host"], "drive": run["drive"], **run["factors"]}
+    known_factors = factors.load(lab)
+    there |= {name: one.known(lab) for name, one in known_factors.items() if one.known and name in levels}
+    if factors.journal_drive(levels):
+        there["journal"] = there["drive"]  # on the same host
+    for name, known in there.items():
+        if levels[name] not in known:
             allowed = ", ".join(known)
-            raise UserError(f"{source}: {factor}: {run[factor]!r} is gone since; there are: {allowed}")
-    kernel = run["factors"].get("kernel")
-    if kernel and kernel not in (known := kernels.load(lab)):
-        raise UserError(f"{source}: kernel: {kernel!r} is gone since; there are: {', '.join(known)}")
-    journal = factors.journal_drive(run["factors"])
-    if journal and journal not in there["drive"]:
-        allowed = ", ".join(there["drive"])
-        raise UserError(f"{source}: journal: {journal!r} is gone since; there are: {allowed}")
+            raise UserError(f"{source}: {name}: {levels[name]!r} is gone since; there are: {allowed}")

@@ -105,7 +105,7 @@ class Executor:
     def _prepare(self, run: Mapping[str, Any]) -> RunOutcome | None:
         """Bring about what the run needs beforehand; return its outcome where that is impossible."""
         return (
-            self._kernels.ensure(factors.kernel(run["factors"]))
+            self._kernels.ensure(factors.kernel_level(run["factors"]))
             or self._memory_drives.ensure(run, self._kernels.boot)
             or preconditioning.ensure(
                 self._campaign, run, partial(self._channel.call, "joulerig_precondition")

@@ -40,7 +40,7 @@ def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> 
     if asked is None:
         return None
     drive = lab.hosts[run["host"]].drives[run["drive"]]
-    recipe = _recipe(asked, factors.write_cache(campaign.definition.write_cache, run["factors"]))
+    recipe = _recipe(asked, factors.write_cache_level(campaign.definition.write_cache, run["factors"]))
     with Ledger() as ledger, measure.client(lab) as database:
         events = ledger.events(drive.serial)
         counted = _counted(database, run, events)

@@ -64,14 +64,22 @@ class PhaseSeconds(_Part):
     tail: NonNegativeInt
 
 
+class KernelFile(_Part):
+    """A file under /sys or /proc/sys that `factor` sets; `{device}` stands for each drive of the run."""
+
+    factor: str
+    path: str
+    value: str
+
+
 class RunRequest(_Part):
     """Everything that a test host needs to execute one run.
 
     `members`: the drive itself, or the members of the array. `journal`: the drive that takes the file
     system's journal, if it is another one. `preconditioned`: mkfs must keep what the drive holds.
     `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced during the
-    workload. `fill`: fraction of the file system that other data fill before. `kernel`: release that must
-    run; empty accepts any.
+    workload. `fill`: fraction of the file system that other data fill before. `kernel_files`: what factors
+    set in the host's kernel for the run. `kernel`: release that must run; empty accepts any.
     """
 
     version: Literal[1] = VERSION
@@ -90,6 +98,7 @@ class RunRequest(_Part):
     seeks: bool = False
     free_nids: bool = False
     fill: float = 0.0
+    kernel_files: list[KernelFile] = []
     phases: PhaseSeconds
     seed: NonNegativeInt
     clock_server: str
@@ -114,14 +123,18 @@ def make_request(
     """Return the request for a planned run. Raises UserError where the lab no longer has what it names."""
     host = lab.hosts[run.host]
     levels = run.levels
-    journal = factors.journal_drive(levels)
     filesystem = filesystems.load(lab)[levels["filesystem"]]
     workload = workloads.load(lab)[levels["workload"]]
-    if call := levels.get("sync"):
-        workload = workload.with_sync(call)
     if campaign.precondition is not None:
         filesystem = filesystem.without_discard
-    phases = campaign.phases
+    phases = {key.removesuffix("_seconds"): seconds for key, seconds in campaign.phases.model_dump().items()}
+    by_factors = factors.arguments(run.subject(lab))
+    arguments = {
+        "write_cache": campaign.write_cache or "",
+        "workload": {"name": levels["workload"], **workload.delivered(place.on_host)},
+        **by_factors,
+        "phases": {**phases, **by_factors.get("phases", {})},
+    }
     return RunRequest(
         run=run_id,
         campaign=campaign_id,
@@ -129,23 +142,14 @@ def make_request(
         drive=run.drive,
         array=run.drive in host.arrays,
         members=[_declared(lab, run.host, name) for name in lab.members_of(run.host, run.drive)],
-        journal=_declared(lab, run.host, journal) if journal else None,
         filesystem=RequestedFileSystem(**filesystem.for_host(levels["filesystem"])),
         preconditioned=campaign.precondition is not None,
         scheduler=levels["scheduler"],
-        write_cache=factors.write_cache(campaign.write_cache, levels),
-        workload=RequestedWorkload(name=levels["workload"], **workload.delivered(place.on_host)),
         seeks=campaign.count_seeks,
         free_nids=campaign.time_free_nids,
-        fill=factors.fill(levels),
-        phases=PhaseSeconds(
-            rest=phases.rest_seconds,
-            idle=phases.idle_seconds,
-            workload=factors.workload_seconds(phases.workload_seconds, levels),
-            tail=phases.tail_seconds,
-        ),
         seed=campaign.seed * 1000 + run.replicate,
         clock_server=services.deployment(lab, run.host)["rig_clock_server"],
+        **arguments,
     )
 
 

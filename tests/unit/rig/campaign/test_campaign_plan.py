@@ -158,7 +158,7 @@ def test_only_drives_with_power_loss_protection_go_without_flushes(mapping, benc
     ],
 )
 def test_a_run_asks_for_its_levels_write_cache_or_the_campaigns(levels, whole, asked):
-    assert factors.write_cache(whole, levels) == asked
+    assert factors.write_cache_level(whole, levels) == asked
 
 
 def test_a_short_form_stands_in_place_of_what_it_names(mapping, bench):

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The factors that a campaign can vary, one module each: the shipped ones and a lab's own.
+
+A module assigns a `Factor` to `FACTOR`. From it follow the keys that a campaign can name under `factors` and
+`exclude`, the error messages, the plan, the arguments of a run, the kernel files that a test host sets for it
+and the documentation (`reference`). A lab's own factors are in `factors/NAME.py` next to its inventory.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, Field, create_model, field_validator, model_validator
+
+from joulerig.rig.campaign.factors.factor import Estimate, Factor, Subject
+from joulerig.rig.campaign.factors.factor import Name as Level
+from joulerig.rig.campaign.factors.journal import INTERNAL, journal_drive
+from joulerig.rig.campaign.factors.kernel import kernel_level
+from joulerig.rig.campaign.factors.write_cache import NO_FLUSH, WriteCache, write_cache_level
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import Strict, UserError
+from joulerig.rig.lab import definitions
+from joulerig.rig.lab.model import Lab
+
+__all__ = [
+    "CELL", "INTERNAL", "NO_FLUSH", "Exclusion", "Factor", "Factors", "Level", "Subject", "WriteCache",
+    "arguments", "each_once", "estimate", "journal_drive", "kernel_level", "load", "models", "reference",
+    "shipped", "stands_on", "write_cache_level",
+]  # fmt: skip
+
+CELL = ("drive", "filesystem", "scheduler", "workload")  # what the name of a cell begins with
+KIND = "factor"
+
+
+@functools.cache
+def shipped() -> Mapping[str, Factor]:
+    """Return the factors of this folder by name, in their order."""
+    names = [found.name for found in pkgutil.iter_modules(__path__) if found.name != "__main__"]
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    return _in_order({name: getattr(module, "FACTOR", None) for name, module in modules.items()})
+
+
+def load(lab: Lab) -> Mapping[str, Factor]:
+    """Return the shipped factors and the lab's own by name, in their order. Raises UserError."""
+    folder = lab.inventory.parent / "factors"
+    own = {path.stem: _own(path) for path in sorted(folder.glob("[!_]*.py"))}
+    for name in own:
+        if name in shipped():
+            where = paths.short(folder / f"{name}.py")
+            raise UserError(f"{where}: {name}: is a shipped {KIND}; give another name")
+    return _in_order({**shipped(), **own})
+
+
+def _in_order(found: Mapping[str, Factor | None]) -> dict[str, Factor]:
+    named = {name: _named(one, name) for name, one in found.items() if one is not None}
+    return dict(sorted(named.items(), key=lambda item: (item[1].order, item[0])))
+
+
+def _named(factor: Factor, name: str) -> Factor:
+    return factor if factor.name else Factor(**{**vars(factor), "name": name})
+
+
+def _own(path: Path) -> Factor:
+    """Return the factor that a lab declares in a file. Raises UserError."""
+    source = paths.short(path)
+    if not path.stem.isidentifier():
+        raise UserError(f"{source}: {path.stem!r} names no {KIND}; allowed: letters, digits and _")
+    try:
+        return _execute(path, path.stat().st_mtime_ns)
+    except Exception as error:
+        described = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"{source}: {described}") from error
+
+
+@functools.cache
+def _execute(path: Path, _changed_ns: int) -> Factor:
+    spec = importlib.util.spec_from_file_location(f"joulerig_own_factor_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    factor = getattr(module, "FACTOR", None)
+    if not isinstance(factor, Factor):
+        raise TypeError(f"FACTOR is {factor!r}; allowed: a Factor of joulerig.rig.campaign.factors.factor")
+    return _named(factor, path.stem)
+
+
+def each_once(levels: list[str]) -> list[str]:
+    """Return the levels. Raises ValueError where one is there twice."""
+    for level in levels:
+        if levels.count(level) > 1:
+            raise ValueError(f"{level!r} is there twice; each level is allowed once")
+    return levels
+
+
+def _as_list(levels: Any) -> Any:
+    """Return one level as a list of it."""
+    return levels if isinstance(levels, list) or levels is None else [levels]
+
+
+_Level = TypeVar("_Level")
+_Levels = Annotated[list[_Level] | None, BeforeValidator(_as_list), Field(min_length=1)]
+
+
+class BaseFactors(Strict):
+    """Levels of each factor; every combination is a cell. An optional factor without levels takes no part."""
+
+    _levels_once = field_validator("*")(each_once)
+
+
+class BaseExclusion(Strict):
+    """Cells that are not run: those that have, of every factor named here, the level or one of the levels."""
+
+    reason: Annotated[str, Field(min_length=3)]
+
+    @classmethod
+    def factors(cls) -> list[str]:
+        """Return the names of the factors that can be named."""
+        return [name for name in cls.model_fields if name != "reason"]
+
+    @model_validator(mode="after")
+    def _names_a_factor(self) -> BaseExclusion:
+        if not self.named:
+            allowed = ", ".join(self.factors())
+            raise ValueError(f"names no factor, which would exclude every cell; allowed: {allowed}")
+        return self
+
+    @property
+    def named(self) -> dict[str, list[str]]:
+        """Return, by factor, the levels that are excluded together."""
+        return {key: levels for key in self.factors() if (levels := getattr(self, key)) is not None}
+
+    def matches(self, levels: Mapping[str, str]) -> bool:
+        """Return whether a run with these levels is excluded."""
+        return all(levels.get(key) in some for key, some in self.named.items())
+
+
+def models(known: Mapping[str, Factor]) -> tuple[type[BaseFactors], type[BaseExclusion]]:
+    """Return the models of a campaign's `factors` and of an entry of its `exclude`, for these factors."""
+    levels: dict[str, Any] = {
+        name: (Annotated[list[one.level], Field(min_length=1)], ...)
+        if one.required
+        else (list[one.level], Field([], description=one.help))
+        for name, one in known.items()
+        if name != "drive"
+    }
+    excluded: dict[str, Any] = {name: (_Levels[one.level], None) for name, one in known.items()}
+    return (
+        create_model("Factors", __base__=BaseFactors, __doc__=BaseFactors.__doc__, **levels),
+        create_model("Exclusion", __base__=BaseExclusion, __doc__=BaseExclusion.__doc__, **excluded),
+    )
+
+
+Factors, Exclusion = models(shipped())
+
+
+def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:
+    """Return the drives (or arrays) that a run writes to: its drive, and its journal's where there is one."""
+    journal = journal_drive(levels)
+    return [drive, journal] if journal else [drive]
+
+
+def arguments(subject: Subject) -> dict[str, Any]:
+    """Return the arguments of the module `joulerig_run` that a run's levels set.
+
+    Those of a mapping (`phases`) are the entries that a level changes. `kernel_files` lists the kernel files
+    that the host sets for the run. Raises UserError where the lab has no longer a factor of the run.
+    """
+    known = load(subject.lab)
+    found: dict[str, Any] = {"kernel_files": []}
+    for name, level in subject.levels.items():
+        if name not in known:
+            raise UserError(f"factors: {name}: is {definitions.allowed(name, known)}")
+        found.update(known[name].arguments(level, subject))
+        found["kernel_files"] += known[name].kernel_files(level)
+    return found
+
+
+def estimate(known: Mapping[str, Factor], levels: Mapping[str, str], campaign_seconds: int) -> Estimate:
+    """Return what a plan assumes of a run whose campaign has a workload phase of `campaign_seconds`."""
+    found = Estimate(campaign_seconds)
+    for name, level in levels.items():
+        if name in known:
+            found = known[name].estimate(level, found)
+    return found
+
+
+def reference(known: Mapping[str, Factor] | None = None) -> str:
+    """Return the Markdown table of the factors (default: the shipped ones) for the documentation."""
+    found: Iterable[Factor] = (known or shipped()).values()
+    rows = [
+        (f"`{one.name}`", f"{one.title}. {one.help}", one.allowed, _default(one), _sets(one)) for one in found
+    ]
+    return definitions.table(("factor", "what it is", "levels", "without it", "sets on the host"), rows)
+
+
+def _default(factor: Factor) -> str:
+    return "required" if factor.required else factor.default or "unchanged"
+
+
+def _sets(factor: Factor) -> str:
+    return ", ".join(f"`{one.path}`" for one in factor.settings)
