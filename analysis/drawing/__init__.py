@@ -11,7 +11,7 @@ import contextlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from joulerig.analysis.drawing import outlines
 
@@ -24,8 +24,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 HATCHES = ("", "////", "....")
 INK, FAINT = "#1a1a1a", "#8a8a8a"
-LEGEND_ABOVE = {"fontsize": 8, "frameon": False, "loc": "lower left", "bbox_to_anchor": (0, 1)}
-STYLE = {
+LEGEND_ABOVE: dict[str, Any] = {
+    "fontsize": 8,
+    "frameon": False,
+    "loc": "lower left",
+    "bbox_to_anchor": (0, 1),
+}
+STYLE: dict[Any, Any] = {
     "font.family": "STIXGeneral",
     "mathtext.fontset": "stix",
     "font.size": 9.5,

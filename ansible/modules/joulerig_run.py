@@ -48,6 +48,13 @@ options:
     type: bool
     default: false
   fill: {description: "Part of the file system to fill before the load.", type: float, default: 0.0}
+  kernel_files:
+    description:
+      - "Kernel files that factors set for the run: factor, path (under /sys or /proc/sys; {device} stands for
+        each drive), value. They are read back, checked after the load, and put back."
+    type: list
+    elements: dict
+    default: []
   kernel: {description: "Release of the kernel that must run; empty: any.", type: str, default: ""}
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
   seed: {description: "Seed of the load.", type: int, required: true}
@@ -113,6 +120,7 @@ from ansible.module_utils.joulerig import (
     filesystem,
     filler,
     fsynctrace,
+    kernelfile,
     load,
     lost,
     pagecache,
@@ -175,8 +183,14 @@ def execute(p, result):
             if p["array"]:
                 result["settings"]["array"] = provenance.array(name)
             result["health"]["before"] = of_each(provenance.health)
+            files = kernelfile.KernelFiles(
+                p["kernel_files"], {one: kernel_name for one, (kernel_name, _) in drives.items()}
+            )
+            files.remember(undo)
             result["changed"] = True
             result["settings"]["queue"] = of_each(set_queue)
+            if p["kernel_files"]:
+                result["settings"]["kernel_files"] = files.apply()
             # brd counts no I/O: its zeros would say that there was none.
             counting = [] if any(one["interface"] == "ram" for one in used) else [name]
             if counting and journal_device:
@@ -228,6 +242,7 @@ def execute(p, result):
         for kernel_name, _ in drives.values():
             if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
                 raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")
+        files.check_unchanged()
         if p["array"]:
             _check_array_kept_quiet(p)
         with recorder.phase("tail"):
@@ -302,6 +317,7 @@ def main():
         "free_nids": {"type": "bool", "default": False},
         "kernel": {"type": "str", "default": ""},
         "fill": {"type": "float", "default": 0.0},
+        "kernel_files": {"type": "list", "elements": "dict", "default": []},
         "phases": {"type": "dict", "required": True},
         "seed": {"type": "int", "required": True},
         "clock_server": {"type": "str", "required": True},

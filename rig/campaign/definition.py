@@ -215,7 +215,7 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
         validate(model(factors), short_form(mapping, source), f"{source}, short", "campaign")
     for name, factor in factors.items():
         if factor.known is not None:
-            _known(source, f"factors.{name}", getattr(campaign.factors, name), factor.known(lab))
+            _known(source, f"factors.{name}", campaign.factors.levels(name), factor.known(lab))
     _known(source, "drives", campaign.drives, _drives(lab))
     levels = {"drive": campaign.drives, **campaign.factors.model_dump()}
     for number, exclusion in enumerate(campaign.exclude):
@@ -320,7 +320,7 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
                     replicate, replicate, host, drive, levels, f"excluded: {excluded[0]}" if excluded else ""
                 )
             )
-        booted = list(campaign.factors.kernel)
+        booted = list(campaign.factors.levels("kernel"))
         if campaign.order == "random":
             generator.shuffle(block)
             generator.shuffle(booted)

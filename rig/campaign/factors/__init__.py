@@ -14,9 +14,10 @@ import importlib.util
 import pkgutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import GenericAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, create_model, field_validator, model_validator
+from pydantic import Field, ValidationInfo, create_model, field_validator, model_validator
 
 from joulerig.rig.campaign.factors.factor import Estimate, Factor, Subject
 from joulerig.rig.campaign.factors.factor import Name as Level
@@ -99,25 +100,28 @@ def each_once(levels: list[str]) -> list[str]:
     return levels
 
 
-def _as_list(levels: Any) -> Any:
-    """Return one level as a list of it."""
-    return levels if isinstance(levels, list) or levels is None else [levels]
-
-
-_Level = TypeVar("_Level")
-_Levels = Annotated[list[_Level] | None, BeforeValidator(_as_list), Field(min_length=1)]
-
-
 class BaseFactors(Strict):
     """Levels of each factor; every combination is a cell. An optional factor without levels takes no part."""
 
     _levels_once = field_validator("*")(each_once)
+
+    def levels(self, factor: str) -> list[str]:
+        """Return the levels of a factor; none where the campaign does not vary it."""
+        found: list[str] = getattr(self, factor)
+        return found
 
 
 class BaseExclusion(Strict):
     """Cells that are not run: those that have, of every factor named here, the level or one of the levels."""
 
     reason: Annotated[str, Field(min_length=3)]
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any, info: ValidationInfo) -> Any:
+        """Return one level as a list of it."""
+        several = isinstance(value, list) or value is None or info.field_name == "reason"
+        return value if several else [value]
 
     @classmethod
     def factors(cls) -> list[str]:
@@ -143,21 +147,25 @@ class BaseExclusion(Strict):
 
 def models(known: Mapping[str, Factor]) -> tuple[type[BaseFactors], type[BaseExclusion]]:
     """Return the models of a campaign's `factors` and of an entry of its `exclude`, for these factors."""
+    several = {name: GenericAlias(list, (one.level,)) for name, one in known.items()}
     levels: dict[str, Any] = {
-        name: (Annotated[list[one.level], Field(min_length=1)], ...)
+        name: (several[name], Field(min_length=1, description=one.help))
         if one.required
-        else (list[one.level], Field([], description=one.help))
+        else (several[name], Field([], description=one.help))
         for name, one in known.items()
         if name != "drive"
     }
-    excluded: dict[str, Any] = {name: (_Levels[one.level], None) for name, one in known.items()}
+    excluded: dict[str, Any] = {name: (several[name] | None, Field(None, min_length=1)) for name in several}
     return (
         create_model("Factors", __base__=BaseFactors, __doc__=BaseFactors.__doc__, **levels),
         create_model("Exclusion", __base__=BaseExclusion, __doc__=BaseExclusion.__doc__, **excluded),
     )
 
 
-Factors, Exclusion = models(shipped())
+if TYPE_CHECKING:
+    Factors, Exclusion = BaseFactors, BaseExclusion
+else:
+    Factors, Exclusion = models(shipped())
 
 
 def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from joulerig.rig.campaign.factors.factor import Factor, Subject
 from joulerig.rig.campaign.factors.journal import journal_drive
 
 NO_FLUSH = "no flush"
-LEVELS = ("write back", "write through", NO_FLUSH)
-WriteCache = Literal[LEVELS]
+WriteCache = Literal["write back", "write through", "no flush"]
+LEVELS = get_args(WriteCache)
 
 
 def write_cache_level(every: str | None, levels: Mapping[str, str]) -> str:
