@@ -157,7 +157,7 @@ def scan(
         for name, meter in described.controller.meters.items():
             if connection and meter.connection == connection:
                 _free(name, "so it cannot be asked now")
-        options = meters.family(driver).options
+        options = meters.available(described.inventory.parent).family(driver).options
         asked = {driver: source.specification(driver, connection, serialcomm, options)}
     found = []
     for name, specification in asked.items():

@@ -33,10 +33,10 @@ class Strict(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validate(model: type[Model], data: Any, source: Path | str, key: str = "") -> Model:
+def validate(model: type[Model], data: Any, source: Path | str, key: str = "", context: Any = None) -> Model:
     """`data` as a `model`; raises UserError: `source`, the key below `key`, the value, what is allowed."""
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=context)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join([key, *map(str, first["loc"])] if key else map(str, first["loc"]))

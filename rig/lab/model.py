@@ -7,12 +7,20 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import (
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import meters
-from joulerig.rig.lab.meters.family import Accuracy, Samples, Timing, transport
+from joulerig.rig.lab.meters.family import Accuracy, Family, Samples, Timing, transport
 
 DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
 # A poll meter may miss a few readings before it counts as silent.
@@ -328,43 +336,53 @@ class Meter(Strict):
     description: str = ""
     """For people."""
 
+    _family: Family = PrivateAttr()
+
+    @property
+    def family(self) -> Family:
+        """Return the family of instruments that it is of."""
+        return self._family
+
     @model_validator(mode="before")
     @classmethod
-    def _as_its_family(cls, data: Any) -> Any:
+    def _as_its_family(cls, data: Any, info: ValidationInfo) -> Any:
         if not isinstance(data, dict) or not isinstance(data.get("driver"), str):
             return data
-        family = meters.family(data["driver"])
+        families = _families(info)
+        family = families.family(data["driver"])
         known = {"timing": family.timing, "samples": family.samples}
         if family.silence_seconds != DEFAULT_SILENCE_SECONDS:
             known["silence_seconds"] = family.silence_seconds
         given = {key: value for key, value in data.items() if value is not None}
         if isinstance(name := given.get("accuracy"), str):
-            if name not in meters.ACCURACY:
+            if name not in families.accuracy:
                 raise ValueError(
-                    f"accuracy: {name!r} is unknown; allowed: {', '.join(meters.ACCURACY)},"
+                    f"accuracy: {name!r} is unknown; allowed: {', '.join(families.accuracy)},"
                     " or a mapping by volts, amps, watts"
                 )
-            given["accuracy"] = meters.ACCURACY[name]
+            given["accuracy"] = families.accuracy[name]
         return {**known, **given}
 
     @model_validator(mode="after")
-    def _as_its_family_allows(self) -> Meter:
-        family = meters.family(self.driver)
-        if self.driver not in meters.FAMILIES:
+    def _as_its_family_allows(self, info: ValidationInfo) -> Meter:
+        families = _families(info)
+        family = self._family = families.family(self.driver)
+        if self.driver not in families.by_driver:
             there = meters.other.drivers()
             if there and self.driver not in there:
                 raise ValueError(
                     f"driver: {self.driver!r} is no driver of this libsigrok;"
-                    f" allowed: {', '.join(meters.FAMILIES)}, or another that 'sigrok-cli -L' lists"
+                    f" allowed: {', '.join(families.by_driver)}, or another that 'sigrok-cli -L' lists"
                 )
             for key in ("timing", "sample_rate_hz"):
                 if getattr(self, key) is None:
                     raise ValueError(
                         f"{key}: missing; driver {self.driver!r} is not one that the rig knows it of"
                     )
-        if self.virtual and self.driver != "hameg-hmo":
-            raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks hameg-hmo; allowed: hameg-hmo")
-        if self.control and self.driver != "hameg-hmo":
+        if self.virtual and not family.power_tap:
+            taps = ", ".join(name for name, one in families.by_driver.items() if one.power_tap)
+            raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks {taps}; allowed: {taps}")
+        if self.control and not family.power_tap:
             raise ValueError(f"control: is a power tap's; driver {self.driver} has no switch")
         if self.timing == "stream" and family.timing == "poll":
             raise ValueError(f"timing: 'stream': {self.driver} tells of no sample clock; allowed: 'poll'")
@@ -372,7 +390,7 @@ class Meter(Strict):
 
     @model_validator(mode="after")
     def _one_way_to_reach_it(self) -> Meter:
-        allowed = meters.family(self.driver).transports
+        allowed = self.family.transports
         if not allowed:
             if self.connection or self.virtual:
                 raise ValueError(
@@ -395,6 +413,11 @@ class Meter(Strict):
         if self.serialcomm and self.connection and self.connection.startswith("tcp"):
             raise ValueError("serialcomm: is of serial lines; 'connection' is not one")
         return self
+
+
+def _families(info: ValidationInfo) -> meters.Families:
+    """Return the families that a lab's meters can be of: those of its inventory, or the shipped ones."""
+    return info.context if isinstance(info.context, meters.Families) else meters.shipped()
 
 
 class Influx(Strict):
@@ -521,7 +544,10 @@ def load(inventory: Path | None = None) -> Lab:
         where = _origin(error) or paths.short(inventory)
         raise UserError(f"{where}: {' '.join(str(error).split())}") from None
     controller = validate(
-        Controller, _ours(of[controller_name], Controller), _file(inventory, controller_name)
+        Controller,
+        _ours(of[controller_name], Controller),
+        _file(inventory, controller_name),
+        context=meters.available(inventory.parent),
     )
     hosts = {
         name: validate(TestHost, _ours(of[name], TestHost), _file(inventory, name))
@@ -598,7 +624,7 @@ def _check_meters(lab: Lab) -> None:
                         f"{where}.meter: {wiring.meter!r} is no meter of the controller; allowed: {allowed}"
                     )
                 driver = lab.controller.meters[wiring.meter].driver
-                family = meters.family(driver)
+                family = lab.controller.meters[wiring.meter].family
                 if why := family.refuse_rail(wiring.kind):
                     raise UserError(f"{where}.{wiring.kind}: {wiring.meter} ({driver}) {why}")
                 if wiring.kind == "watt_hours" and lab.controller.meters[wiring.meter].timing != "poll":
@@ -632,7 +658,7 @@ def _with_rates(lab: Lab, source: str) -> Lab:
             raise UserError(
                 f"{where}.connection: {meter.connection!r} is that of {first} too; they must differ"
             )
-        family = meters.family(meter.driver)
+        family = meter.family
         channels = max(1, len(lab.channels_of(name)))
         changes: dict[str, Any] = {}
         rate = meter.sample_rate_hz

@@ -1,45 +1,109 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Meters: the families of instruments that the rig knows, and what a person at the bench does with them.
 
-One small file a family, with its inventory config in the docstring; `other` is for any other libsigrok
-driver.
+A family is one module of `families/`, or `meters/NAME.py` next to a lab's inventory, with a `FAMILY` and its
+inventory configuration in the docstring. `other` is for any other libsigrok driver.
 """
 
 from __future__ import annotations
 
-from joulerig.rig.lab.meters.families import (
-    arachnid_labs_re_load_pro,
-    demo,
-    hameg_hmo,
-    korad_kaxxxxp,
-    other,
-    rdtech_dps,
-    scpi_dmm,
-    scpi_pps,
-)
+import functools
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import definitions
+from joulerig.rig.lab.meters import families, other
 from joulerig.rig.lab.meters.family import Accuracy, Family
 
-FAMILIES: dict[str, Family] = {
-    family.driver: family
-    for family in (
-        module.FAMILY
-        for module in (
-            hameg_hmo,
-            scpi_pps,
-            scpi_dmm,
-            rdtech_dps,
-            korad_kaxxxxp,
-            arachnid_labs_re_load_pro,
-            demo,
+
+@dataclass(frozen=True)
+class Families:
+    """The families that a lab's meters can be of, by libsigrok's driver."""
+
+    by_driver: Mapping[str, Family]
+
+    def family(self, driver: str) -> Family:
+        """Return the family of a driver; for one that the rig has no file for, `other`'s with its name."""
+        return self.by_driver.get(driver) or other.family(driver)
+
+    @property
+    def accuracy(self) -> dict[str, dict[str, Accuracy]]:
+        """Return the published accuracy classes of all families, by name."""
+        return {name: one for family in self.by_driver.values() for name, one in family.accuracy.items()}
+
+
+def shipped() -> Families:
+    """Return the families that have a module in `families/`, in order of their modules' names."""
+    return Families(FAMILIES)
+
+
+def available(folder: Path) -> Families:
+    """Return the shipped families and those in `meters/` of `folder`, an inventory's. Raises UserError."""
+    found = dict(FAMILIES)
+    for path in sorted((folder / "meters").glob("*.py")):
+        if path.name.startswith("_"):
+            continue
+        family = _own(path, path.stat().st_mtime_ns)
+        if family.driver in found:
+            whose = "a shipped family's" if family.driver in FAMILIES else "that of another file there"
+            raise UserError(
+                f"{paths.short(path)}: FAMILY.driver: {family.driver!r} is {whose}; allowed: others"
+            )
+        found[family.driver] = family
+    return Families(found)
+
+
+def reference(known: Iterable[Family] | None = None) -> str:
+    """Return a Markdown table of families of meters (default: the shipped ones)."""
+    rows = [
+        (
+            f"`{one.driver}`",
+            one.description,
+            ", ".join(one.transports) or "none",
+            one.timing or "declared",
+            one.samples,
+            one.channels_text,
+            ", ".join(f"`{name}`" for name in one.accuracy),
         )
-    )
-}
-
-ACCURACY: dict[str, dict[str, Accuracy]] = {
-    name: classes for family in FAMILIES.values() for name, classes in family.accuracy.items()
-}
+        for one in (FAMILIES.values() if known is None else known)
+    ]
+    head = ("driver", "instruments", "connection", "timing", "samples", "channels", "accuracy classes")
+    return definitions.table(head, rows)
 
 
-def family(driver: str) -> Family:
-    """The family of libsigrok's `driver`; of one that the rig has no file for, `other`'s with its name."""
-    return FAMILIES.get(driver) or other.family(driver)
+def _discover() -> dict[str, Family]:
+    modules = sorted(module.name for module in pkgutil.iter_modules(families.__path__))
+    found = (_family(importlib.import_module(f"{families.__name__}.{name}")) for name in modules)
+    return {family.driver: family for family in found}
+
+
+@functools.lru_cache(maxsize=64)
+def _own(path: Path, changed_ns: int) -> Family:
+    """Return the family in a lab's own module, loaded by its path. Raises UserError."""
+    source = paths.short(path)
+    spec = importlib.util.spec_from_file_location(f"joulerig_lab_meter_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"{source}: {type(error).__name__}: {' '.join(str(error).split())}") from None
+    if not isinstance(getattr(module, "FAMILY", None), Family):
+        raise UserError(f"{source}: FAMILY: missing; allowed: a joulerig.rig.lab.meters.family.Family")
+    return _family(module)
+
+
+def _family(module: ModuleType) -> Family:
+    family: Family = module.FAMILY
+    return family
+
+
+FAMILIES: Mapping[str, Family] = _discover()

@@ -14,7 +14,6 @@ import numpy as np
 
 from joulerig.analysis.energy.uncertainty import quantisation_standard
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import meters
 from joulerig.rig.lab.meters import calibration, source, uncertainty
 from joulerig.rig.lab.model import Lab
 
@@ -72,11 +71,10 @@ def a_year_after(day: datetime.date) -> datetime.date:
 
 def _quantity(lab: Lab, name: str, channel: str) -> str:
     """What a channel measures by the inventory; "" where it measures no rail. Raises UserError."""
-    driver = lab.controller.meters[name].driver
-    family = meters.family(driver)
+    family = lab.controller.meters[name].family
     if family.channels and not family.channels.fullmatch(channel):
         raise UserError(
-            f"--channel: {channel!r}: {driver} has no such channel; allowed: {family.channels_text}"
+            f"--channel: {channel!r}: {family.driver} has no such channel; allowed: {family.channels_text}"
         )
     quantity = lab.channels_of(name).get(channel, "")
     if quantity == "watt_hours":

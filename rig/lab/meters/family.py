@@ -35,6 +35,7 @@ class Accuracy(Strict):
 class Family:
     """The instruments of one libsigrok driver.
 
+    `description`: what they are, for people.
     `transports`: ways of libsigrok's `conn` that this driver has ("serial", "tcp-raw", ...); empty: no conn.
     `channels`: a pattern that each channel's name follows; None: not known.
     `rate(channels, meter)`: default of `sample_rate_hz` for as many channels in use; None: has to be
@@ -43,9 +44,11 @@ class Family:
     `serialcomm`: what the driver sets where the inventory says nothing.
     `refuse_rail`: why a rail of this kind ("volts", "watts", "watt_hours") cannot be of this family, or "".
     `accuracy`: published classes, by name.
+    `power_tap`: it is the rig's own power tap, which switches rails and measures their hold-up.
     """
 
     driver: str
+    description: str
     transports: tuple[str, ...]
     timing: Timing | None
     samples: Samples
@@ -59,6 +62,7 @@ class Family:
     channels_text: str = ""
     refuse_rail: Callable[[str], str] = lambda kind: ""
     accuracy: dict[str, dict[str, Accuracy]] = field(default_factory=dict)
+    power_tap: bool = False
 
 
 def transport(connection: str) -> str:

@@ -18,7 +18,6 @@ import numpy as np
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab.meters import family
 from joulerig.rig.lab.model import Lab, Meter
 
 # collectors/srcap/frames.md
@@ -34,7 +33,7 @@ SCAN_SECONDS = 5.0
 def driver(lab: Lab, name: str) -> str:
     """libsigrok's DRIVER:key=value... of a meter of the inventory."""
     meter = lab.controller.meters[name]
-    options = {**family(meter.driver).options, **meter.options}
+    options = {**meter.family.options, **meter.options}
     return specification(meter.driver, lab.connection(name), meter.serialcomm, options)
 
 
@@ -50,7 +49,7 @@ def specification(
 
 def settings(meter: Meter) -> dict[str, str]:
     """What is set at the instrument before a capture."""
-    return {**family(meter.driver).settings(meter), **meter.set}
+    return {**meter.family.settings(meter), **meter.set}
 
 
 def scan(specification: str, seconds: float = SCAN_SECONDS) -> list[dict[str, Any]]:

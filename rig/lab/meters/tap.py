@@ -108,7 +108,7 @@ def control(lab: Lab, meter: str) -> Iterator[tuple[TapPort, int]]:
 
 def _tap(lab: Lab, meter: str) -> Meter:
     spec = lab.controller.meters[meter]
-    if spec.driver != "hameg-hmo":
+    if not spec.family.power_tap:
         raise UserError(f"meter {meter}: {spec.driver} has no switch; allowed: a power tap (hameg-hmo)")
     if not spec.control and spec.connection and spec.connection.startswith("/dev/"):
         raise UserError(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Families of meters, one module each."""
+"""Families of meters, one module each: every module here is found and has a `FAMILY`."""

@@ -28,6 +28,7 @@ def fastest(channels: int, meter: object) -> float:
 
 FAMILY = Family(
     driver="arachnid-labs-re-load-pro",
+    description="Re:load Pro electronic load, or a tap that speaks its stream",
     transports=("serial",),
     timing="poll",
     samples="point",

@@ -18,6 +18,7 @@ from joulerig.rig.lab.meters.family import Family
 
 FAMILY = Family(
     driver="demo",
+    description="libsigrok's own generator, to try the power path without an instrument",
     transports=(),
     timing="stream",
     samples="point",

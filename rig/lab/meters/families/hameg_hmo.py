@@ -18,6 +18,7 @@ from joulerig.rig.lab.meters.family import Family
 
 FAMILY = Family(
     driver="hameg-hmo",
+    description="the rig's own power tap, which speaks as a Rohde & Schwarz RTA4004 does",
     transports=("tcp-raw", "serial", "usbtmc"),
     timing="stream",
     samples="window-mean",
@@ -25,4 +26,5 @@ FAMILY = Family(
     channels=re.compile(r"CH[1-4]"),
     channels_text="CH1 to CH4",
     refuse_rail=lambda kind: "" if kind == "volts" else "has channels of volts and amps only",
+    power_tap=True,
 )

@@ -26,6 +26,7 @@ REQUESTS_PER_PAIR = 3
 
 FAMILY = Family(
     driver="korad-kaxxxxp",
+    description="Korad KA and KD supplies, and those sold by Velleman, Tenma, RND and Stamos",
     transports=("serial",),
     timing="poll",
     samples="point",

@@ -30,6 +30,7 @@ def fastest(channels: int, meter: object) -> float:
 
 FAMILY = Family(
     driver="rdtech-dps",
+    description="RDTech and Ruideng DPS and DPH supply modules",
     transports=("serial",),
     timing="poll",
     samples="point",

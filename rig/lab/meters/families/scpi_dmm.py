@@ -18,6 +18,7 @@ from joulerig.rig.lab.meters.family import Family, shared_polls
 
 FAMILY = Family(
     driver="scpi-dmm",
+    description="bench multimeters that speak SCPI: references for calibration",
     transports=("tcp-raw", "serial", "usbtmc"),
     timing="poll",
     samples="point",

@@ -20,6 +20,7 @@ from joulerig.rig.lab.meters.family import Accuracy, Family, shared_polls
 
 FAMILY = Family(
     driver="scpi-pps",
+    description="programmable power supplies that speak SCPI: Rigol DP700 and DP800, R&S HMC8043, ...",
     transports=("tcp-raw", "tcp-rigol", "serial", "usbtmc"),
     timing="poll",
     samples="point",

@@ -7,7 +7,7 @@ import pytest
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import model
+from joulerig.rig.lab import meters, model
 
 
 def refusal(lab_files):
@@ -135,7 +135,7 @@ def test_mistake_in_a_test_host(lab_files, path, value, told):
 @pytest.mark.parametrize(
     ("path", "value", "told"),
     [
-        (("meters", "tap1", "driver"), "hmo", ["meters.tap1", "driver: 'hmo'", "hameg-hmo, scpi-pps", "sigrok-cli -L"]),
+        (("meters", "tap1", "driver"), "hmo", ["meters.tap1", "driver: 'hmo'", ", ".join(meters.FAMILIES), "sigrok-cli -L"]),
         (("meters", "tap1", "rate"), 5, ["meters.tap1", "unknown key 'rate'", "sample_rate_hz"]),
         (("meters", "tap1", "sample_rate_hz"), -1, ["meters.tap1.sample_rate_hz", "-1"]),
         (("meters", "tap1", "sample_rate_hz"), float("inf"), ["meters.tap1.sample_rate_hz", "finite"]),

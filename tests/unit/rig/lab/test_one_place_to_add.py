@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One new file next to an inventory adds a file system or a program; everything else follows from it."""
+"""One new file next to an inventory adds a file system, a program, a meter family; everything else follows from it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import yaml
 from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import filesystems, kernels, packages, programs, virtual
+from joulerig.rig.lab import filesystems, kernels, meters, packages, programs, virtual
 from joulerig.rig.lab.kernels import build
+from joulerig.rig.lab.meters import source
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.powercut import plan as power_cuts
 from joulerig.rig.workloads import place, trial
@@ -281,4 +282,108 @@ def test_a_mistake_in_a_new_program_is_one_line(
     add(lab_files, path, text)
     with pytest.raises(UserError, match=message) as caught:
         workloads.load(with_program)
+    assert "\n" not in str(caught.value)
+
+
+# --- a meter family
+
+# libsigrok has this driver; the rig ships no family for it.
+FAMILY = """
+from joulerig.rig.lab.meters.family import Accuracy, Family
+import re
+
+FAMILY = Family(
+    driver="gwinstek-gpd",
+    description="GW Instek GPD supplies",
+    transports=("serial",),
+    timing="poll",
+    samples="point",
+    rate=lambda channels, meter: 4.0 / channels,
+    fastest=lambda channels, meter: 8.0 / channels,
+    options={"force_detect": "GPD-2303S"},
+    settings=lambda meter: {"over_current_protection_enabled": "off"},
+    channels=re.compile(r"[VI][12]"),
+    channels_text="V1, I1, V2, I2",
+    refuse_rail=lambda kind: "" if kind == "volts" else "has channels of volts and amps only",
+    accuracy={"gwinstek-gpd": {"volts": Accuracy(gain_percent=0.03, offset=0.01)}},
+)
+"""
+METER = {"driver": "gwinstek-gpd", "connection": "/dev/ttyUSB0", "accuracy": "gwinstek-gpd"}
+
+
+@pytest.fixture
+def with_family(lab_files: LabFiles) -> LabFiles:
+    add(lab_files, "meters/gwinstek_gpd.py", FAMILY)
+    lab_files.controller["meters"]["supply"] = dict(METER)
+    rail = {"meter": "supply", "volts": "V1", "amps": "I1"}
+    lab_files.drives["bare"]["rails"] = {"5v": rail}
+    return lab_files
+
+
+def test_a_new_familys_values_stand_for_what_the_inventory_leaves_out(with_family: LabFiles) -> None:
+    meter = with_family.load().controller.meters["supply"]
+    assert (meter.timing, meter.samples, meter.sample_rate_hz) == ("poll", "point", 2.0)
+    assert meter.accuracy["volts"].gain_percent == 0.03
+
+
+def test_a_new_familys_options_and_settings_reach_the_capture(with_family: LabFiles) -> None:
+    lab = with_family.load()
+    driver = source.driver(lab, "supply")
+    assert driver == "gwinstek-gpd:conn=/dev/ttyUSB0:force_detect=GPD-2303S"
+    assert source.settings(lab.controller.meters["supply"]) == {"over_current_protection_enabled": "off"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"volts": "V7"}, r"rails\.5v\.volts: 'V7': gwinstek-gpd has no such channel; allowed: V1, I1, V2"),
+        ({"volts": None, "amps": None, "watts": "V1"}, r"rails\.5v\.watts: .*volts and amps only"),
+    ],
+)
+def test_a_rail_that_a_new_family_cannot_measure_is_refused(
+    with_family: LabFiles, change: dict[str, Any], message: str
+) -> None:
+    rail = with_family.drives["bare"]["rails"]["5v"] | change
+    with_family.drives["bare"]["rails"]["5v"] = {key: value for key, value in rail.items() if value}
+    with pytest.raises(UserError, match=message):
+        with_family.load()
+
+
+def test_a_new_family_is_among_the_allowed_drivers(with_family: LabFiles) -> None:
+    with_family.controller["meters"]["supply"]["driver"] = "gwinstek"
+    with pytest.raises(UserError, match=r"'gwinstek' is no driver .*allowed: .*, gwinstek-gpd, or another"):
+        with_family.load()
+
+
+def test_a_new_family_is_known_to_its_lab_alone(with_family: LabFiles) -> None:
+    assert "gwinstek-gpd" in meters.available(with_family.folder).by_driver
+    assert "gwinstek-gpd" not in meters.shipped().by_driver
+
+
+def test_a_new_family_is_in_the_reference(with_family: LabFiles) -> None:
+    text = meters.reference(meters.available(with_family.folder).by_driver.values())
+    row = "| `gwinstek-gpd` | GW Instek GPD supplies | serial | poll | point | V1, I1, V2, I2 | `gwinstek-gpd` |"
+    assert row in text
+
+
+def test_the_reference_of_meters_has_every_shipped_family() -> None:
+    modules = Path(meters.families.__file__).parent.glob("[a-z]*.py")
+    drivers = {path.stem.replace("_", "-") for path in modules}
+    assert drivers == set(meters.FAMILIES)
+    assert all(f"| `{driver}` | " in meters.reference() for driver in drivers)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("FAMILY = 1", r"meters/gwinstek_gpd\.py: FAMILY: missing; allowed: "),
+        ("import no_such_module", r"meters/gwinstek_gpd\.py: ModuleNotFoundError: .*no_such_module"),
+        ("FAMILY = (", r"meters/gwinstek_gpd\.py: SyntaxError: "),
+        (FAMILY.replace("gwinstek-gpd", "demo"), r"FAMILY\.driver: 'demo' is a shipped family's"),
+    ],
+)
+def test_a_mistake_in_a_new_family_is_one_line(with_family: LabFiles, text: str, message: str) -> None:
+    add(with_family, "meters/gwinstek_gpd.py", text)
+    with pytest.raises(UserError, match=message) as caught:
+        with_family.load()
     assert "\n" not in str(caught.value)

@@ -27,6 +27,7 @@ def family(driver: str) -> Family:
     """
     return Family(
         driver=driver,
+        description="",
         transports=("any",),
         timing=None,
         samples="point",
