@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from joulerig.errors import JoulerigError
+
 NOTE = "note"  # a mark of `HostChannel.say`; the others are statuses of runs
 
 
-class HostGoneError(Exception):
+class HostGoneError(JoulerigError):
     """The host cannot be reached, or the connection broke during a call; the text is the reason."""
 
 
