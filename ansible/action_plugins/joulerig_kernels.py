@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig.campaign import factors, playbook
+from joulerig.rig.campaign import factors
+from joulerig.rig.campaign.execution.ansible_channel import show, user_errors_fail
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import filesystems, kernels, model
 from joulerig.rig.lab.kernels import build
 
@@ -25,7 +25,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        try:
+        with user_errors_fail():
             described = model.load(Path(task_vars["inventory_file"]))
             journal = Journal(Path(self._task.args["folder"]))
             wanted = {
@@ -41,15 +41,10 @@ class ActionModule(ActionBase):
             for host, level in sorted(wanted):
                 configuration = kernels.configuration(described.hosts[host])
                 recipe = build.recipe(known[level], configuration, modules)
-                built = build.build(recipe, self._note)
+                built = build.build(recipe, partial(show, self))
                 found[host][level] = {
                     "archive": str(built.archive),
                     "release": built.release,
                     "tick_hertz": recipe.tick_hertz,
                 }
-        except UserError as error:
-            raise AnsibleActionFail(str(error)) from None
         return {**result, "changed": False, "ansible_facts": {"campaign_kernels": found}}
-
-    def _note(self, text):
-        self._display.display(playbook.NOTE + text)

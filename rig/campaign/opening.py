@@ -42,7 +42,7 @@ class OpenCampaign:
 
     def folder(self, run: Mapping[str, Any]) -> Path:
         """Return the folder of a run's files."""
-        return self.journal.folder / "runs" / run["id"]
+        return self.journal.folder / "runs" / str(run["id"])
 
     def request(self, run: Mapping[str, Any]) -> RunRequest:
         """Return what the host of a journaled run is asked to execute."""
@@ -92,8 +92,8 @@ def resume_campaign(name: str, lab: Lab) -> Journal:
     for run in journal.runs():
         if run["status"] in ("planned", "running", "lost"):
             _check_still_there(run, lab, journal.campaign["id"])
-    for run in journal.give_back():
-        shutil.rmtree(journal.folder / "runs" / run, ignore_errors=True)  # of the attempt that was cut off
+    for cut_off in journal.give_back():
+        shutil.rmtree(journal.folder / "runs" / cut_off, ignore_errors=True)
     return journal
 
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import re
 import subprocess
 import sys
 import time
@@ -26,12 +24,10 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from joulerig.rig.campaign import events
 from joulerig.rig.campaign.journal import FINAL, Journal
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
-
-NOTE = "note: "  # what an action plugin's line begins with that is for whoever waits
-_WRAPPERS = re.compile(r"^((Task|Action) failed: )+")  # what Ansible puts before a message of ours
 
 
 def mapping(playbook: Path) -> Any:
@@ -49,27 +45,37 @@ def mapping(playbook: Path) -> Any:
     raise UserError(f"{playbook}: no play of it imports campaign.yml with a campaign: mapping under vars:")
 
 
-def _command(playbook: Path, inventory: Path) -> list[str]:
-    program = Path(sys.executable).parent / "ansible-playbook"
-    return [str(program), "-i", str(inventory), str(playbook.absolute())]
-
-
-def ansible(
-    playbook: Path, inventory: Path, extra: dict[str, str] | None = None, log: Path | None = None
-) -> int:
-    """Run ansible-playbook with the checkout's configuration, output into `log` if given. Its exit code."""
-    command = _command(playbook, inventory)
-    for key, value in (extra or {}).items():
-        command += ["-e", f"{key}={value}"]
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.share() / "ansible.cfg")}
-    if log is None:
-        return subprocess.run(command, cwd=paths.ROOT, env=environment).returncode
+def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start ansible-playbook with the checkout's configuration: output into `log`, events next to it."""
     log.parent.mkdir(parents=True, exist_ok=True)
+    events_file(log).unlink(missing_ok=True)
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(paths.share() / "ansible.cfg"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_CALLBACK_PLUGINS": str(paths.share() / "ansible" / "callback_plugins"),
+        "ANSIBLE_CALLBACKS_ENABLED": "joulerig_events",
+        events.ENVIRONMENT: str(events_file(log).absolute()),
+    }
     with log.open("w") as output:
-        done = subprocess.run(
+        return subprocess.Popen(
             command, cwd=paths.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
-    return done.returncode
+
+
+def _command(playbook: Path, inventory: Path) -> list[str]:
+    program = [sys.executable, "-m", "joulerig.rig.campaign.ansible_playbook"]
+    return [*program, "-i", str(inventory), str(playbook.absolute())]
+
+
+def ansible(playbook: Path, inventory: Path, *, log: Path) -> int:
+    """Run a playbook to its end, output into `log`; return the exit code. `failure` gives the reason."""
+    return _start(_command(playbook, inventory), log).wait()
+
+
+def events_file(log: Path) -> Path:
+    """Return the file with the events of the playbook whose output is in `log`."""
+    return log.with_suffix(".events")
 
 
 class Interrupted(Exception):
@@ -90,53 +96,33 @@ def campaign(
     """
     before = set(_journals())
     log = paths.var() / "log" / "campaign.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
     command = _command(playbook, inventory)
     command += ["-e", f"resume={resume}"] if resume else []
     command += ["-e", "short=true"] if short else []
-    environment = {**os.environ, "ANSIBLE_CONFIG": str(paths.share() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command, cwd=paths.ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-        )
-        folder = None
-        try:
-            while folder is None and process.poll() is None:
-                time.sleep(0.2)
-                folder = _opened(before, resume)
-            folder = folder or _opened(before, resume)
-            if folder:
-                _follow(folder, process, console, inventory, log)
-            process.wait()
-        except KeyboardInterrupt:
-            process.terminate()  # Ansible has had the signal too; this is for one that had not
-            process.wait()
-            raise Interrupted(folder.name if folder else None) from None
+    process = _start(command, log)
+    folder = None
+    try:
+        while folder is None and process.poll() is None:
+            time.sleep(0.2)
+            folder = _opened(before, resume)
+        folder = folder or _opened(before, resume)
+        if folder:
+            _follow(folder, process, console, inventory, log)
+        process.wait()
+    except KeyboardInterrupt:
+        process.terminate()  # Ansible has had the signal too; this is for one that had not
+        process.wait()
+        raise Interrupted(folder.name if folder else None) from None
     return process.returncode, folder
 
 
 def failure(log: Path) -> str:
-    """The one line of Ansible's output that says why it failed: of the first task that did."""
+    """Return, on one line, why a playbook failed: the first failure of its events, else its last output."""
+    for event in next(events.follow(events_file(log))):
+        if event["event"] == events.FAILED:
+            return str(event["message"])
     lines = log.read_text(errors="replace").splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith(("fatal:", "failed:")):
-            result = itertools.takewhile(lambda more: more.startswith(" "), lines[number + 1 :])
-            if text := _message("\n".join(result)):
-                return text
-    errors = [line.removeprefix("[ERROR]: ") for line in lines if line.startswith("[ERROR]: ")]
-    return errors[0] if errors else (lines[-1] if lines else "it said nothing")
-
-
-def _message(result: str) -> str:
-    """A failed task's message on one line, from its result as the playbook's output shows it (YAML)."""
-    try:
-        shown = yaml.safe_load(result)
-        message = str(shown["msg"])
-    except (yaml.YAMLError, LookupError, TypeError):
-        return ""
-    if isinstance(shown.get("stderr"), str) and shown["stderr"].strip():  # a command's message says only that
-        message += ": " + shown["stderr"].strip().splitlines()[-1]
-    return _WRAPPERS.sub("", " ".join(message.split()))
+    return lines[-1] if lines else "no output"
 
 
 def _journals() -> Iterator[Path]:
@@ -151,19 +137,12 @@ def _opened(before: set[Path], resume: str | None) -> Path | None:
     return new[0].parent if new else None
 
 
-def _notes(log: Path) -> Iterator[list[str]]:
-    """What came to Ansible's output since it was last asked for whoever waits."""
-    rest = ""
-    with log.open(errors="replace") as output:
-        while True:
-            *lines, rest = (rest + output.read()).split("\n")
-            yield [line.removeprefix(NOTE) for line in lines if line.startswith(NOTE)]
-
-
-def _follow(folder: Path, process: subprocess.Popen, console: Console, inventory: Path, log: Path) -> None:
+def _follow(
+    folder: Path, process: subprocess.Popen[bytes], console: Console, inventory: Path, log: Path
+) -> None:
     """Show done/total, the current run with its phase, the time to go, and notes, until the process ends."""
     journal = Journal(folder)
-    notes = _notes(log)
+    new_events = events.follow(events_file(log))
     phase_of = _current_phase(inventory)
     told: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINAL}
     with _bar(console) as progress:
@@ -172,8 +151,9 @@ def _follow(folder: Path, process: subprocess.Popen, console: Console, inventory
         start, already = time.monotonic(), len(told)
         while True:
             ended = process.poll() is not None
-            for note in next(notes):
-                progress.console.print(f"   note  {note}", highlight=False, markup=False)
+            for event in next(new_events):
+                if event["event"] == events.NOTE:
+                    progress.console.print(f"   note  {event['text']}", highlight=False, markup=False)
             runs = journal.runs()
             for run in runs:
                 if run["status"] in FINAL and run["id"] not in told:

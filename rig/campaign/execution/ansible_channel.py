@@ -10,7 +10,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from joulerig.rig.campaign import playbook
+from joulerig.rig.campaign import events
 from joulerig.rig.campaign.execution.host_channel import NOTE, HostGoneError
 from joulerig.rig.campaign.execution.outcome import one_line
 from joulerig.rig.common.errors import UserError
@@ -41,7 +41,8 @@ class AnsibleChannel:
 def show(action: ActionBase, text: str, mark: str = NOTE) -> None:
     """Display a line: a note, or the result of a run in the colour of its status."""
     if mark == NOTE:
-        action._display.display(playbook.NOTE + text)
+        action._display.display(f"note: {text}")
+        events.write(events.NOTE, text=text)
     else:
         action._display.display(text, color=COLOURS.get(mark, "red"))
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from joulerig.rig.common.errors import UserError
 
-VERSION = 1
+VERSION: Literal[1] = 1
 # What Ansible itself adds to a module's result. `invocation` is kept: it says what the host was asked for.
 OF_ANSIBLE = {
     "ansible_facts", "deprecations", "diff", "exception", "failed", "msg", "rc", "warnings",

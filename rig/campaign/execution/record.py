@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from joulerig.analysis.results import processor, progress, run_energy
-from joulerig.analysis.results.campaign import PRECONDITION_FILE
+from joulerig.analysis.results.campaign import PRECONDITION_FILE, Phase
 from joulerig.analysis.results.influx import Client, InfluxError
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
@@ -76,8 +76,8 @@ def _measure(
     campaign: OpenCampaign,
     run: Mapping[str, Any],
     outcome: RunOutcome,
-    phases: list[measure.Phase],
-    load: measure.Phase,
+    phases: list[Phase],
+    load: Phase,
     done: Mapping[str, Any],
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     """Return what InfluxDB knows of a run: rows of energy, result and io; and why energy is missing."""
@@ -120,9 +120,7 @@ def _drives(run: Mapping[str, Any]) -> list[str]:
     return factors.stands_on(run["drive"], run["factors"])
 
 
-def _io(
-    run: Mapping[str, Any], outcome: RunOutcome, load: measure.Phase, database: Client
-) -> list[dict[str, Any]]:
+def _io(run: Mapping[str, Any], outcome: RunOutcome, load: Phase, database: Client) -> list[dict[str, Any]]:
     if not outcome.counters:
         return []  # no load, or a drive that counts no I/O: the agent's zeros would say that there was none
     rows = [{"source": "host", **outcome.counters}]

@@ -16,7 +16,7 @@ from joulerig.rig.lab.filesystems import ExternalJournal
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.workloads import place
 
-VERSION = 1  # raised whenever a host's module of the version before could not execute a request
+VERSION: Literal[1] = 1  # raised whenever a host's module of the version before could not execute a request
 
 
 class _Part(BaseModel):

@@ -14,7 +14,7 @@ from joulerig.rig.cli import main
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
-from tests.support import FIXTURES, simulated_campaign
+from tests.support import simulated_campaign
 
 DEMO = paths.ROOT / "playbooks" / "demo.yml"
 
@@ -260,31 +260,73 @@ def test_the_agent_cannot_read_and_readers_cannot_write():
     assert influxdb.PRIVILEGES == {"powerd": "WRITE", "iod": "WRITE", "reader": "READ"}
 
 
-# --- Ansible's words
+# --- why a playbook failed, by a real ansible-playbook
+
+HEAD = "- hosts: controller\n  gather_facts: false\n  tasks:\n"
+COMMAND = """
+    - name: Tool
+      ansible.builtin.command: ls /nonexistent
+      changed_when: false
+"""
+LOOP = """
+    - name: Each array
+      ansible.builtin.fail:
+        msg: "{{ item }}: no such array on this host"
+      loop: [hdd-array, other]
+"""
+LONG = """
+    - name: Long
+      ansible.builtin.fail:
+        msg: |-
+          it's the first line of a message that goes on and on, and has: a colon
+          and a second line
+"""
+IGNORED = """
+    - name: First
+      ansible.builtin.fail: {msg: "bench1: stopped after 5 failed runs in a row"}
+      ignore_errors: true
+    - name: Last
+      ansible.builtin.fail: {msg: "1 runs are not ok"}
+"""
 
 
 @pytest.mark.parametrize(
-    ("recorded", "told"),
+    ("tasks", "line"),
     [
-        ("user-error", "playbooks/bad.yml: campaign.factors.filesystem: 'ext5' is unknown; allowed: ext2, ext3, ext4,"
-         " xfs, btrfs, f2fs, nilfs2, reiserfs, jfs"),
-        ("syntax-error", "couldn't resolve module/action 'joulerig_nothing'. This often indicates a misspelling,"
-         " missing collection, or incorrect module path."),
-        ("long-message", "it's the first line of a message that goes on and on, and has: a colon and quite a lot of"
-         " words so that YAML folds it and a second line"),
-        ("command-failed", "non-zero return code: ls: cannot access '/nonexistent': No such file or directory"),
-        ("loop-failed", "hdd-array: no such array on this host"),
-        ("unreachable", "Data could not be sent to remote host \"vhost1\". Make sure this host can be reached over ssh:"
-         " Can't open user config file /srv/joulerig/var/lab/ssh_config: No such file or directory"),
+        ("    - joulerig_nothing: {}\n", "couldn't resolve module/action 'joulerig_nothing'. This often indicates a"
+         " misspelling, missing collection, or incorrect module path."),
+        (LONG, "it's the first line of a message that goes on and on, and has: a colon and a second line"),
+        (COMMAND, "non-zero return code: ls: cannot access '/nonexistent': No such file or directory"),
+        (LOOP, "hdd-array: no such array on this host"),
+        (IGNORED, "bench1: stopped after 5 failed runs in a row"),
     ],
+    ids=["syntax-error", "long-message", "command-failed", "loop-failed", "ignored-before"],
 )  # fmt: skip
-def test_why_a_playbook_failed_is_one_line(recorded, told):
-    assert playbook.failure(FIXTURES / f"ansible-{recorded}.txt") == told
+def test_why_a_playbook_failed_is_one_line(tmp_path, tasks, line):
+    path, log = tmp_path / "p.yml", tmp_path / "log.txt"
+    path.write_text(HEAD + tasks)
+    inventory = tmp_path / "inventory.ini"
+    interpreter = f"ansible_python_interpreter={sys.executable}"
+    inventory.write_text(f"[controller]\nlocalhost ansible_connection=local {interpreter}\n")
+    assert playbook.ansible(path, inventory, log=log) != 0
+    assert playbook.failure(log) == line
 
 
-def test_a_playbook_that_said_nothing(tmp_path):
+def test_a_host_that_cannot_be_reached_is_one_line(tmp_path):
+    path, log = tmp_path / "p.yml", tmp_path / "log.txt"
+    path.write_text(HEAD + "    - ansible.builtin.ping:\n")
+    inventory = tmp_path / "inventory.ini"
+    inventory.write_text("[controller]\nvhost1 ansible_host=127.0.0.1 ansible_port=9\n")
+    assert playbook.ansible(path, inventory, log=log) == 4
+    line = playbook.failure(log)
+    assert "Connection refused" in line
+    assert not line.startswith("Task failed")
+    assert "\n" not in line
+
+
+def test_a_playbook_without_output(tmp_path):
     (tmp_path / "log").write_text("")
-    assert playbook.failure(tmp_path / "log") == "it said nothing"
+    assert playbook.failure(tmp_path / "log") == "no output"
 
 
 def test_mapping_is_the_campaign_of_the_play_that_has_one(tmp_path):

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from joulerig.rig.campaign import playbook
 from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
@@ -230,14 +229,3 @@ def test_after_it_may_have_booted_a_host_is_asked_again():
     assert boots.release == ""
     assert boots.ensure("hz100") is None
     assert host.boots == 3
-
-
-def test_what_a_plugin_notes_is_shown_once(tmp_path):
-    log = tmp_path / "campaign.log"
-    log.write_text("PLAY [Open the campaign]\nnote: building a kernel\nok: [localhost]\nnote: half a li")
-    notes = playbook._notes(log)
-    assert next(notes) == ["building a kernel"]
-    assert next(notes) == []
-    with log.open("a") as more:
-        more.write("ne\nTASK\n")
-    assert next(notes) == ["half a line"]
