@@ -15,16 +15,8 @@ from typing import Any
 from joulerig.analysis.bundle.check import Tally
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results import power_points, processor, run_energy, run_file
-from joulerig.analysis.results.campaign import (
-    Campaign,
-    IoCount,
-    Performance,
-    Phase,
-    RailEnergy,
-    Result,
-    ResultsError,
-    Run,
-)
+from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.schema import IoCount, Performance, Phase, RailEnergy, Result
 from joulerig.errors import JoulerigError
 
 # What a file made by anybody can make a reader stumble over.

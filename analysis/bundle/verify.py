@@ -22,14 +22,10 @@ from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheck
 from joulerig.analysis.bundle.recompute import UNREADABLE, WORKED, Readers
 from joulerig.analysis.export import frames
 from joulerig.analysis.results import power_points, run_file
-from joulerig.analysis.results.campaign import (
-    FINISHED,
-    JOURNAL,
-    PRECONDITION_FILE,
-    Campaign,
-    ResultsError,
-    connect,
-)
+from joulerig.analysis.results.campaign import PRECONDITION_FILE, Campaign, ResultsError
+from joulerig.analysis.results.journal import FILE as JOURNAL
+from joulerig.analysis.results.journal import connect
+from joulerig.analysis.results.schema import FINISHED
 from joulerig.analysis.runs import loss_ledger
 from joulerig.analysis.tables import runs_and_cells
 

@@ -17,7 +17,10 @@ from joulerig.analysis.bundle import archive, crate, manifest, reports
 from joulerig.analysis.bundle import environment as environments
 from joulerig.analysis.export import frames
 from joulerig.analysis.report import document
-from joulerig.analysis.results.campaign import FINISHED, JOURNAL, Campaign, ResultsError, connect
+from joulerig.analysis.results.campaign import Campaign, ResultsError
+from joulerig.analysis.results.journal import FILE as JOURNAL
+from joulerig.analysis.results.journal import connect
+from joulerig.analysis.results.schema import FINISHED
 
 
 @dataclass(frozen=True)

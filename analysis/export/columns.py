@@ -7,6 +7,19 @@ every table that has them.
 
 from __future__ import annotations
 
+from typing import Any
+
+from joulerig.analysis.results.columns import columns_of
+from joulerig.analysis.results.schema import (
+    IoCount,
+    Performance,
+    Phase,
+    RailEnergy,
+    Result,
+    RunRow,
+    Status,
+)
+
 Described = dict[str, tuple[str, str]]
 
 ABOUT = {
@@ -30,7 +43,15 @@ ABOUT = {
     "waveforms": "One row a meter that was recorded at its full rate during a run.",
 }
 
+_RAIL = columns_of(RailEnergy)
 COMMON: Described = {
+    **{
+        name: (_RAIL[name].unit, _RAIL[name].meaning)
+        for name in (
+            *("joules", "true_joules", "joules_low", "joules_high", "meter_joules", "samples", "expected"),
+            *("lost", "duplicate", "repeated", "surplus", "gap_seconds"),
+        )
+    },
     "campaign": ("", "The campaign's id."),
     "run": ("", "The run's id: the campaign's and the ordinal."),
     "host": ("", "Test host, as the inventory names it."),
@@ -41,12 +62,11 @@ COMMON: Described = {
     "cell": ("", "drive/filesystem/scheduler/workload, then further factors: equal for replicates."),
     "factors_json": ("", "Levels of the factors, a JSON object."),
     "virtual_lab": ("", "Whether simulated drives and meters gave these figures."),
-    "phase": ("", "prepare, precondition, idle, workload or tail."),
     "meter": ("", "Meter, as the inventory names it."),
     "rail": ("", "Supply rail of the drive."),
     "status": (
         "",
-        "ok, partial, failed, lost, not-run, running or planned; of a cell the worst of its runs'.",
+        f"{', '.join(Status)}; of a cell the worst of its runs'.",
     ),
     "calibration": (
         "",
@@ -71,13 +91,6 @@ COMMON: Described = {
         "Median latency: of the syncs where there are any; of a cell the median of the runs'.",
     ),
     "latency_p99_seconds": ("s", "99 % quantile of that latency; of a cell the median of the runs'."),
-    "joules": ("J", "Energy as measured; in power the counter of the session."),
-    "true_joules": ("J", "What the virtual drive says it drew; blank on a physical lab."),
-    "joules_low": ("J", "The least the energy can have been, by what is known of gaps, ends and the meter."),
-    "joules_high": ("J", "The most the energy can have been, likewise."),
-    "meter_joules": ("J", "Expanded uncertainty (k = 2) of the meter; blank: its class is not stated."),
-    "samples": ("", "Samples that are in the joules."),
-    "gap_seconds": ("s", "Time in which nothing was measured."),
     "further": ("", "Levels of further factors, one comparison each."),
     "quantity": ("", "What is compared: ops/J, or ops/s where no rail is measured."),
     "source": ("", "Source of variation, of uncertainty, or of a count."),
@@ -85,11 +98,6 @@ COMMON: Described = {
     "p": ("", "Probability of a difference at least as great where there is none."),
     "start_ns": ("ns", "Begin, UTC, on the controller's clock."),
     "end_ns": ("ns", "End, UTC, on the controller's clock."),
-    "expected": ("", "Samples that were due: samples + lost + duplicate + repeated."),
-    "lost": ("", "Samples that did not come."),
-    "duplicate": ("", "Samples that came twice, in place of others."),
-    "repeated": ("", "Samples read again before the instrument had measured anew."),
-    "surplus": ("", "Samples beyond the time that passed; not in expected."),
 }
 
 BESIDE_AI: Described = {
@@ -124,33 +132,15 @@ BESIDE_AI: Described = {
 RUNS: Described = {
     **BESIDE_AI,
     "dynamic_joules": ("J", "Joules less what the drives would have drawn at the run's idle power."),
-    "ordinal": ("", "Place in the order of execution within a host."),
-    "block": ("", "Block of the randomisation."),
-    "replicate": ("", "Which repetition of its cell."),
-    "reason": ("", "Why the status is not ok; of an ok run, what is to be known of it."),
     "started_utc_ns": ("ns", "When the run began, UTC."),
     "ended_utc_ns": ("ns", "When the run ended, UTC."),
     "workload_seconds": ("s", "Length of the workload phase."),
-    "ops": ("", "Operations of the workload phase."),
-    "read_bytes": ("B", "Bytes that the workload read; blank: its report does not tell."),
-    "write_bytes": ("B", "Bytes that the workload wrote; blank: its report does not tell."),
-    "syncs": ("", "Calls that made data durable."),
-    "error_percent": ("%", "Measured less true joules, of the true ones."),
     "expected_samples": ("", COMMON["expected"][1]),
     "lost_samples": ("", COMMON["lost"][1]),
     "duplicate_samples": ("", COMMON["duplicate"][1]),
     "repeated_samples": ("", COMMON["repeated"][1]),
     "surplus_samples": ("", COMMON["surplus"][1]),
     "truth_within": ("", "Whether the true joules lie from joules_low to joules_high."),
-    "cpu_joules": (
-        "J",
-        "Energy of the test host's processor packages in the workload phase, whatever ran there (RAPL);"
-        " blank: the host has none.",
-    ),
-    "device_bound_fraction": (
-        "",
-        "Part of the workload phase in which a virtual drive's model set the pace, 0 to 1.",
-    ),
 }
 
 _SPREADS = {
@@ -260,37 +250,9 @@ PROGRESS: Described = {
 
 PHASES: Described = {
     "seconds": ("s", "Length of the phase."),
-    "clock_offset_ns": ("ns", "Controller's clock less the test host's, added to the host's times."),
-    "clock_error_ns": ("ns", "How far that offset can be wrong."),
-}
-ENERGY: Described = {
-    "gap_low_joules": ("J", "What the gaps drew at least; not in joules."),
-    "gap_high_joules": ("J", "What the gaps drew at most."),
-    "interpolation_joules": (
-        "J",
-        "What the power between the points around the two ends leaves open, either way.",
-    ),
-    "alignment_joules": ("J", "What the two ends' own instants leave open, either way."),
-    "product_joules": ("J", "How much too high mean volts times mean amps can be."),
-    "volt_seconds": ("V s", "Integral of the volts over the phase."),
-    "amp_seconds": ("A s", "Integral of the amps over the phase."),
-    "worst_gap_seconds": ("s", "The longest time between two points without a measurement."),
-}
-IO: Described = {
-    "source": (
-        "",
-        "iod (block layer of the test host), host (the module's own reading), twin (the virtual drive).",
-    ),
-    "reads": ("", "Read requests."),
-    "read_bytes": ("B", "Bytes read."),
-    "writes": ("", "Write requests, empty flush requests among them."),
-    "write_bytes": ("B", "Bytes written."),
-    "flushes": ("", "Flush requests."),
-    "discards": ("", "Discard requests."),
-    "fua_writes": ("", "Writes that were to be durable at their end."),
-    "journal_transactions": ("", "Transactions that the file system's journal committed."),
 }
 POWER: Described = {
+    "joules": ("J", "The counter of the meter's session."),
     "time_ns": ("ns", "End of the point's last sample, UTC."),
     "watts": ("W", "Mean power since the point before; blank where a stream of samples begins."),
     "watts_min": ("W", "Least power of a sample since then."),
@@ -342,8 +304,8 @@ OWN = {
     "claims": CLAIMS,
     "series": SERIES,
     "phases": PHASES,
-    "energy": ENERGY,
-    "io": IO,
+    "energy": {},
+    "io": {},
     "power": POWER,
     "rounds": ROUNDS,
     "progress": PROGRESS,
@@ -351,7 +313,28 @@ OWN = {
 }
 
 
+# The journal's own tables and what `runs` has of them describe themselves.
+DECLARED: dict[str, tuple[type[Any], ...]] = {
+    "runs": (RunRow, Performance, Result),
+    "phases": (Phase,),
+    "energy": (RailEnergy,),
+    "io": (IoCount,),
+}
+# Columns of the journal that `runs` has under another name.
+RENAMED = ("id", "factors", "started_ns", "ended_ns", "seconds")
+
+
+def own(table: str) -> Described:
+    """Return the columns that are described for this table, by name; others are in `COMMON`."""
+    declared = {
+        name: (one.unit, one.meaning)
+        for record in DECLARED.get(table, ())
+        for name, one in columns_of(record).items()
+        if table != "runs" or name not in RENAMED
+    }
+    return declared | OWN.get(table, {})
+
+
 def described(table: str, column: str) -> tuple[str, str]:
-    """Unit and meaning of a column. Raises KeyError for one that nobody has described."""
-    own = OWN[table]
-    return own[column] if column in own else COMMON[column]
+    """Return unit and meaning of a column. Raises KeyError for one that is described nowhere."""
+    return own(table).get(column) or COMMON[column]

@@ -14,14 +14,16 @@ import polars as pl
 
 from joulerig.analysis.results import power_points as power
 from joulerig.analysis.results import progress, waveform
-from joulerig.analysis.results.campaign import Campaign, IoCount, Phase, RailEnergy, ResultsError, Run
+from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.columns import frame_schema
+from joulerig.analysis.results.schema import IoCount, Phase, RailEnergy
 from joulerig.analysis.tables import runs_and_cells
 
 _OF_RUN = {"campaign": pl.String, "run": pl.String}
 
-PHASE_COLUMNS = {**_OF_RUN, **runs_and_cells.columns_of(Phase), "seconds": pl.Float64}
-ENERGY_COLUMNS = {**_OF_RUN, **runs_and_cells.columns_of(RailEnergy)}
-IO_COLUMNS = {**_OF_RUN, **runs_and_cells.columns_of(IoCount)}
+PHASE_COLUMNS = {**_OF_RUN, **frame_schema(Phase), "seconds": pl.Float64}
+ENERGY_COLUMNS = {**_OF_RUN, **frame_schema(RailEnergy)}
+IO_COLUMNS = {**_OF_RUN, **frame_schema(IoCount)}
 POWER_COLUMNS = {**_OF_RUN, **power.COLUMNS}
 PROGRESS_COLUMNS = {**_OF_RUN, **progress.COLUMNS}
 ROUND_COLUMNS = {

@@ -38,7 +38,8 @@ from joulerig.analysis.report import (
     text,
 )
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.campaign import FINISHED, STATUSES, Campaign, RailEnergy, ResultsError, Run
+from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.schema import FINISHED, RailEnergy, Status
 from joulerig.analysis.runs import idle_baseline, loss_ledger, over_time, series
 from joulerig.analysis.statistics import steady_state
 from joulerig.analysis.tables import runs_and_cells
@@ -117,7 +118,7 @@ def _content(campaign: Campaign) -> dict[str, Any]:
     return {
         "campaign": campaign,
         "unfinished": sum(run.status not in FINISHED for run in campaign.runs),
-        "statuses": [(status, count) for status in STATUSES if (count := _count(campaign, status))],
+        "statuses": [(status, count) for status in Status if (count := _count(campaign, status))],
         "seconds": _elapsed(campaign),
         "answers": [answer.answer(group) for group in groups],
         "caveat": answer.caveat(groups),
@@ -389,7 +390,7 @@ def _not_ok(campaign: Campaign) -> list[dict[str, Any]]:
     for run in campaign.runs:
         if run.status != "ok":
             found.setdefault((run.status, run.reason), []).append(run)
-    order = sorted(found, key=lambda key: (STATUSES.index(key[0]), found[key][0].ordinal))
+    order = sorted(found, key=lambda key: (list(Status).index(key[0]), found[key][0].ordinal))
     return [
         {
             "status": status,

@@ -18,19 +18,22 @@ from joulerig.analysis.drawing import COLOURS, INK, MARKERS, STYLE, WIDTH_INCHES
 from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.report.answer import Row, half_width
 from joulerig.analysis.report.text import number
-from joulerig.analysis.results.campaign import Phase, Run
+from joulerig.analysis.results.campaign import Run
+from joulerig.analysis.results.schema import Phase, Status
 
 _MOST_TRACE_POINTS = 900
 _CELL_WIDTH = 0.86  # inches: two heat maps of three schedulers share a line of A4
 
 _ABSENT = {
-    "not-run": "not run",
-    "failed": "failed",
-    "lost": "host lost",
-    "partial": "partial,\nno joules",
-    "planned": "not yet run",
-    "running": "running",
-    "ok": "no AI",
+    Status.NOT_RUN: "not run",
+    Status.REFUSED: "refused",
+    Status.EXCLUDED: "excluded",
+    Status.FAILED: "failed",
+    Status.LOST: "host lost",
+    Status.PARTIAL: "partial,\nno joules",
+    Status.PLANNED: "not yet run",
+    Status.RUNNING: "running",
+    Status.OK: "no AI",
 }
 
 

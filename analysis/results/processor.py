@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from joulerig.analysis.results import run_file
-from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.analysis.results.schema import Phase
 
 FILE = "processor.csv"
 COLUMNS = {"time_ns": pl.Int64, "package_joules": pl.Float64}

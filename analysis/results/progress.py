@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from joulerig.analysis.results import run_file
-from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.analysis.results.schema import Phase
 
 FILE = "progress.csv"
 COLUMNS = {"time_ns": pl.Int64, "ops": pl.Int64, "read_bytes": pl.Int64, "write_bytes": pl.Int64}

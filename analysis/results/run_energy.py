@@ -13,7 +13,7 @@ import polars as pl
 from joulerig.analysis.energy import indicator, meters
 from joulerig.analysis.energy.interval import IntervalEnergy
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.campaign import Phase
+from joulerig.analysis.results.schema import Phase
 
 Rail = tuple[str, str, str]  # drive, meter, rail
 NO_POINTS = "no points"

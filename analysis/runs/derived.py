@@ -13,7 +13,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from joulerig.analysis.energy import meters
-from joulerig.analysis.results.campaign import Campaign, IoCount, Run
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import IoCount
 from joulerig.analysis.runs import idle_baseline
 
 Amounts = Mapping[str, float | None]

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from joulerig.analysis.results.campaign import Campaign, RailEnergy, Run
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import RailEnergy
 
 PHASE = "idle"
 MOST_GAP = 0.01  # of the phase: with more, the mean of what is left is not the phase's

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from joulerig.analysis.results.campaign import Campaign, RailEnergy, Run
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import RailEnergy
 
 
 @dataclass(frozen=True)

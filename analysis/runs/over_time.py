@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from joulerig.analysis.energy.interval import DEFAULT_MAX_GAP_NS
 from joulerig.analysis.results import power_points, progress, run_file
-from joulerig.analysis.results.campaign import Campaign, Phase, Run
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import Phase
 
 LEAST_STEP_SECONDS = 0.1
 POINTS_A_STEP = 3  # at least: a step's ends lie within points, whose power is then taken as even

@@ -15,7 +15,8 @@ from pathlib import Path
 import polars as pl
 
 from joulerig.analysis.results import power_points, waveform_chunks
-from joulerig.analysis.results.campaign import Campaign, RailEnergy, Run
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import RailEnergy
 from joulerig.analysis.results.waveform import WaveformError
 from joulerig.analysis.results.waveform_chunks import Block, Stretch
 from joulerig.analysis.runs.cluster import Map

@@ -22,7 +22,9 @@ import polars as pl
 
 from joulerig.analysis.export import frames
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.campaign import Campaign, Phase, RailEnergy
+from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.results.columns import frame_schema
+from joulerig.analysis.results.schema import Phase, RailEnergy
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.errors import JoulerigError
@@ -42,8 +44,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "campaigns": _CAMPAIGN,
     "runs": {name: kind for name, kind in runs_and_cells.RUN_COLUMNS.items() if name != "campaign"},
     "cells": {name: kind for name, kind in runs_and_cells.CELL_COLUMNS.items() if name != "campaign"},
-    "phases": {"run": pl.String, **runs_and_cells.columns_of(Phase)},
-    "energy": {"run": pl.String, **runs_and_cells.columns_of(RailEnergy)},
+    "phases": {"run": pl.String, **frame_schema(Phase)},
+    "energy": {"run": pl.String, **frame_schema(RailEnergy)},
     "series": power_points.COLUMNS,
 }
 _PARTITIONS = {"series": ("campaign", "run")}

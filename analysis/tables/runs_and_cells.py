@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,49 +17,38 @@ from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import Measured, Spread, of_cell, within_energy
 from joulerig.analysis.energy.uncertainty import calibration_state
 from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.columns import columns_of, frame_schema
+from joulerig.analysis.results.schema import Performance, Result, RunRow, Status
 from joulerig.analysis.runs import derived, over_time, series
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.tables import comparisons
 
+
+def _of(record: type[Any], *names: str) -> dict[str, Any]:
+    return {name: columns_of(record)[name].frame_type for name in names}
+
+
+# In the order that exports have always had; a new column of a result or a performance comes in by itself.
 RUN_COLUMNS = {
     "campaign": pl.String,
     "run": pl.String,
-    "ordinal": pl.Int64,
-    "block": pl.Int64,
-    "replicate": pl.Int64,
-    "host": pl.String,
-    "drive": pl.String,
-    "workload": pl.String,
-    "filesystem": pl.String,
-    "scheduler": pl.String,
-    "cell": pl.String,
+    **_of(RunRow, "ordinal", "block", "replicate", "host", "drive", "workload", "filesystem", "scheduler"),
+    **_of(RunRow, "cell"),
     "factors_json": pl.String,
     "virtual_lab": pl.Boolean,
-    "status": pl.String,
-    "reason": pl.String,
+    **_of(RunRow, "status", "reason"),
     "started_utc_ns": pl.Int64,
     "ended_utc_ns": pl.Int64,
     "workload_seconds": pl.Float64,
-    "ops": pl.Int64,
-    "read_bytes": pl.Int64,
-    "write_bytes": pl.Int64,
-    "syncs": pl.Int64,
-    "ops_per_second": pl.Float64,
-    "mb_per_second": pl.Float64,
-    "latency_p50_seconds": pl.Float64,
-    "latency_p99_seconds": pl.Float64,
-    "joules": pl.Float64,
-    "true_joules": pl.Float64,
-    "error_percent": pl.Float64,
-    "mean_watts": pl.Float64,
-    "ai_ops_per_joule": pl.Float64,
-    "ai_mb_per_joule": pl.Float64,
+    **_of(Performance, "ops", "read_bytes", "write_bytes", "syncs", "ops_per_second", "mb_per_second"),
+    **_of(Performance, "latency_p50_seconds", "latency_p99_seconds"),
+    **_of(Result, "joules", "true_joules", "error_percent", "mean_watts"),
+    **_of(Result, "ai_ops_per_joule", "ai_mb_per_joule"),
     "samples": pl.Int64,
     "expected_samples": pl.Int64,
     "lost_samples": pl.Int64,
     "gap_seconds": pl.Float64,
-    "joules_low": pl.Float64,
-    "joules_high": pl.Float64,
+    **_of(Result, "joules_low", "joules_high"),
     "truth_within": pl.Boolean,
     "ai_ops_per_joule_energy_low": pl.Float64,
     "ai_ops_per_joule_energy_high": pl.Float64,
@@ -71,27 +59,14 @@ RUN_COLUMNS = {
     "repeated_samples": pl.Int64,
     "surplus_samples": pl.Int64,
     "calibration": pl.String,
-    "device_bound_fraction": pl.Float64,
-    "cpu_joules": pl.Float64,
-    "unit": pl.String,
-    "figure_name": pl.String,
-    "figure_unit": pl.String,
-    "figure": pl.Float64,
-    "figure_better": pl.String,
+    **frame_schema(Result),
+    **{name: kind for name, kind in frame_schema(Performance).items() if name != "seconds"},
     "peak_watts": pl.Float64,
     "dynamic_joules": pl.Float64,
     "block_write_bytes": pl.Int64,
     "device_write_bytes": pl.Int64,
     **dict.fromkeys(derived.RATIOS, pl.Float64),
 }
-
-_KINDS = {"str": pl.String, "int": pl.Int64, "float": pl.Float64}
-
-
-def columns_of(kind: type) -> dict[str, Any]:
-    """Columns of a data class of joulerig.analysis.results.campaign, a column a field."""
-    return {one.name: _KINDS[str(one.type).removesuffix(" | None")] for one in fields(kind)}
-
 
 _SPREADS = {
     "ai_ops_per_joule": "ops_per_joule",
@@ -218,39 +193,14 @@ def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
         "started_utc_ns": run.started_ns,
         "ended_utc_ns": run.ended_ns,
     }
-    for name in (
-        "ordinal",
-        "block",
-        "replicate",
-        "host",
-        "drive",
-        "workload",
-        "filesystem",
-        "scheduler",
-        "cell",
-    ):
-        row[name] = getattr(run, name)
-    row["status"], row["reason"] = run.status, run.reason
-    if run.performance:
-        row["workload_seconds"] = run.performance.seconds
-        done = vars(run.performance)
-        row.update({name: value for name, value in done.items() if name in RUN_COLUMNS})
+    row |= {name: getattr(run, name) for name in columns_of(RunRow) if name in RUN_COLUMNS}
+    if done := run.performance:
+        row |= {name: value for name, value in vars(done).items() if name != "seconds"}
+        row["workload_seconds"] = done.seconds
     if run.result:
-        for name in (
-            "joules",
-            "true_joules",
-            "error_percent",
-            "mean_watts",
-            "ai_ops_per_joule",
-            "ai_mb_per_joule",
-        ):
-            row[name] = getattr(run.result, name)
-        row["joules_low"], row["joules_high"] = run.result.joules_low, run.result.joules_high
+        row |= vars(run.result)
         row["truth_within"] = run.result.truth_within
-        row["device_bound_fraction"] = run.result.device_bound_fraction
-        row["cpu_joules"] = run.result.cpu_joules
-        if run.performance:
-            done = run.performance
+        if done:
             megabytes = done.bytes_moved / 1e6 if done.bytes_moved is not None else None
             for name, work in (("ops", done.ops), ("mb", megabytes)):
                 if reach := within_energy(work, run.result.joules_low, run.result.joules_high):
@@ -353,7 +303,17 @@ def calibration(campaign: Campaign, of_it: Sequence[Run]) -> str | None:
 
 
 # What says most about a cell comes first.
-_WORST_FIRST = ("failed", "lost", "partial", "not-run", "running", "planned", "ok")
+_WORST_FIRST = (
+    Status.FAILED,
+    Status.LOST,
+    Status.PARTIAL,
+    Status.REFUSED,
+    Status.NOT_RUN,
+    Status.EXCLUDED,
+    Status.RUNNING,
+    Status.PLANNED,
+    Status.OK,
+)
 
 
 def _cell_status(of_it: list[Run]) -> str:

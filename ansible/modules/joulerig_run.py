@@ -213,7 +213,7 @@ def execute(p, result):
             p["workload"],
             load.Surroundings(folder, p["phases"]["workload"], p["seed"], scratch, recorder),
         )
-        with recorder.phase("precondition"):
+        with recorder.phase("setup"):
             if p["fill"]:
                 result["settings"]["fill"] = filler.fill(MOUNT_POINT, p["fill"])
             loading.lay_out()

@@ -158,14 +158,14 @@ def model(known: Mapping[str, Factor]) -> type[Campaign]:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run before it has an id. `not_run` is the reason why it will not be executed, or empty."""
+    """A run before it has an id. `excluded` is the reason why it will not be executed, or empty."""
 
     block: int
     replicate: int
     host: str
     drive: str
     levels: dict[str, str] = field(hash=False)
-    not_run: str = ""
+    excluded: str = ""
 
     @property
     def cell(self) -> str:
@@ -239,7 +239,7 @@ def _check_levels(
 ) -> None:
     """Refuse a campaign whose host or drive cannot have a level in a cell that is not excluded."""
     for run in runs:
-        if run.not_run:
+        if run.excluded:
             continue
         subject = run.subject(lab)
         for name, level in run.levels.items():
@@ -273,7 +273,7 @@ def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
     for run in runs:
         workload = run.levels["workload"]
         missing = virtual.missing_packages(lab, run.host, known[workload].needed_packages())
-        if missing and not run.not_run:
+        if missing and not run.excluded:
             raise UserError(
                 f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the"
                 f" image of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
@@ -316,9 +316,7 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
         for host, drive, levels in cells:
             excluded = [e.reason for e in campaign.exclude if e.matches({"drive": drive, **levels})]
             block.append(
-                PlannedRun(
-                    replicate, replicate, host, drive, levels, f"excluded: {excluded[0]}" if excluded else ""
-                )
+                PlannedRun(replicate, replicate, host, drive, levels, excluded[0] if excluded else "")
             )
         booted = list(campaign.factors.levels("kernel"))
         if campaign.order == "random":
@@ -348,7 +346,7 @@ class Cost:
     """
 
     runs: int
-    not_run: int
+    excluded: int
     preconditions: int
     precondition_hours: float
     hours: float
@@ -397,7 +395,7 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     by_host: dict[str, float] = {}
     bytes_written = joules = precondition_seconds = 0.0
     wiped: dict[tuple[str, str, str], None] = {}
-    executed = [run for run in runs if not run.not_run]
+    executed = [run for run in runs if not run.excluded]
     factors = campaign_factors.load(lab)
     for host_name, boots in _boots(executed).items():
         by_host[host_name] = boots * BOOT_SECONDS
@@ -425,7 +423,7 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
         joules += MOST_WATTS[drive.interface] * seconds
     return Cost(
         runs=len(executed),
-        not_run=len(runs) - len(executed),
+        excluded=len(runs) - len(executed),
         preconditions=len(preconditions),
         precondition_hours=precondition_seconds / 3600,
         hours=max(by_host.values(), default=0.0) / 3600,

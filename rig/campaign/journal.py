@@ -13,85 +13,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from joulerig.analysis.results.journal import VERSION, JournalError, create_tables, upgrade, version_of
+from joulerig.analysis.results.schema import FINISHED, OF_RUN, WORKED, EventKind, Status
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.common.sqlite import transaction
 
-SCHEMA = Path(__file__).parent / "journal.sql"
-VERSION = 5
-# Columns of `energy` in version 2.
-ENERGY_2 = (
-    "run, phase, meter, rail, drive, joules, true_joules, samples, expected, lost, gap_seconds, joules_low,"
-    " joules_high, gap_low_joules, gap_high_joules, interpolation_joules, alignment_joules, product_joules,"
-    " meter_joules, volt_seconds, amp_seconds, duplicate, repeated, surplus, worst_gap_seconds"
-)
-# Columns of `performance` before version 4.
-PERFORMANCE_3 = (
-    "run, seconds, ops, read_bytes, write_bytes, syncs, ops_per_second, mb_per_second, latency_p50_seconds,"
-    " latency_p99_seconds"
-)
-# What brings a journal of the version before to the next one.
-UPGRADES = {
-    1: [
-        *(
-            f"ALTER TABLE energy ADD COLUMN {name} REAL"
-            for name in (
-                "joules_low",
-                "joules_high",
-                "gap_low_joules",
-                "gap_high_joules",
-                "interpolation_joules",
-                "alignment_joules",
-                "product_joules",
-                "meter_joules",
-                "volt_seconds",
-                "amp_seconds",
-            )
-        ),
-        *(f"ALTER TABLE energy ADD COLUMN {name} INTEGER" for name in ("duplicate", "repeated", "surplus")),
-        "ALTER TABLE energy ADD COLUMN worst_gap_seconds REAL",
-        "ALTER TABLE result ADD COLUMN joules_low REAL",
-        "ALTER TABLE result ADD COLUMN joules_high REAL",
-    ],
-    # SQLite changes no primary key in place.
-    2: [
-        "ALTER TABLE energy RENAME TO energy_before",
-        """CREATE TABLE energy (
-          run TEXT NOT NULL REFERENCES run(id), phase TEXT NOT NULL, meter TEXT NOT NULL, rail TEXT NOT NULL,
-          drive TEXT NOT NULL, joules REAL, true_joules REAL, samples INTEGER NOT NULL,
-          expected INTEGER NOT NULL, lost INTEGER NOT NULL, gap_seconds REAL NOT NULL, joules_low REAL,
-          joules_high REAL, gap_low_joules REAL, gap_high_joules REAL, interpolation_joules REAL,
-          alignment_joules REAL, product_joules REAL, meter_joules REAL, volt_seconds REAL, amp_seconds REAL,
-          duplicate INTEGER, repeated INTEGER, surplus INTEGER, worst_gap_seconds REAL,
-          PRIMARY KEY (run, phase, meter, rail, drive))""",
-        f"INSERT INTO energy ({ENERGY_2}) SELECT {ENERGY_2} FROM energy_before",
-        "DROP TABLE energy_before",
-        "ALTER TABLE result ADD COLUMN device_bound_fraction REAL",
-    ],
-    # Nor does it take a NOT NULL away.
-    3: [
-        "ALTER TABLE performance RENAME TO performance_before",
-        """CREATE TABLE performance (
-          run TEXT PRIMARY KEY REFERENCES run(id), seconds REAL NOT NULL, ops INTEGER NOT NULL,
-          read_bytes INTEGER, write_bytes INTEGER, syncs INTEGER, ops_per_second REAL NOT NULL,
-          mb_per_second REAL, latency_p50_seconds REAL, latency_p99_seconds REAL,
-          unit TEXT NOT NULL DEFAULT 'operation', figure_name TEXT, figure_unit TEXT, figure REAL,
-          figure_better TEXT)""",
-        f"INSERT INTO performance ({PERFORMANCE_3}) SELECT {PERFORMANCE_3} FROM performance_before",
-        "DROP TABLE performance_before",
-    ],
-    4: ["ALTER TABLE result ADD COLUMN cpu_joules REAL"],
-}
-FINAL = ("ok", "partial", "failed", "lost", "not-run")
 # A status only worsens; what may follow what.
-ALLOWED = {
-    "planned": {"running", "not-run"},
-    "running": {"ok", "partial", "failed", "lost", "not-run"},
-    "ok": {"partial", "failed"},
-    "partial": {"failed"},
-    "failed": set(),
-    "lost": set(),
-    "not-run": set(),
+ALLOWED: dict[str, set[Status]] = {
+    Status.PLANNED: {Status.RUNNING, Status.NOT_RUN},
+    Status.RUNNING: {*FINISHED} - {Status.EXCLUDED},
+    Status.OK: {Status.PARTIAL, Status.FAILED},
+    Status.PARTIAL: {Status.FAILED},
+    **{status: set() for status in FINISHED if status not in WORKED},
 }
 
 
@@ -106,16 +40,13 @@ class Journal:
         self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
         self._db.row_factory = sqlite3.Row
         try:
+            if version_of(self._db) < VERSION:
+                self._upgrade()
             self._db.execute("PRAGMA foreign_keys = ON")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            while version in UPGRADES:
-                version = self._upgrade()
         except sqlite3.DatabaseError as error:
             raise UserError(f"{paths.short(path)}: cannot be read: {error}") from None
-        if version != VERSION:
-            raise UserError(
-                f"{paths.short(path)}: journal version {version}; this Joulerig reads version {VERSION}"
-            )
+        except JournalError as error:
+            raise UserError(f"{paths.short(path)}: {error}") from None
 
     @classmethod
     def create(cls, folder: Path, campaign: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> Journal:
@@ -129,12 +60,12 @@ class Journal:
         try:
             with closing(sqlite3.connect(unfinished, isolation_level=None)) as db:
                 db.execute("PRAGMA journal_mode = WAL")
-                db.executescript("BEGIN; " + SCHEMA.read_text() + " COMMIT;")
                 db.execute("BEGIN")
+                create_tables(db)
                 _insert(db, "campaign", campaign)
                 for run in runs:
                     _insert(db, "run", run)
-                _event(db, None, "created", {"runs": len(runs)})
+                _event(db, None, EventKind.CREATED, {"runs": len(runs)})
                 db.execute("COMMIT")
             unfinished.rename(folder / "journal.sqlite")
         except BaseException:
@@ -168,7 +99,7 @@ class Journal:
             ).fetchone()
             if row is None:
                 return None
-            self._set_status(row["id"], "running", "")
+            self._set_status(row["id"], Status.RUNNING, "")
             self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (time.time_ns(), row["id"]))
             row = self._db.execute("SELECT * FROM run WHERE id = ?", (row["id"],)).fetchone()
         return {**dict(row), "factors": json.loads(row["factors"])}
@@ -209,14 +140,14 @@ class Journal:
                 "SELECT id, status FROM run WHERE status IN ('running', 'lost')"
             ).fetchall()
             for row in rows:
-                for table in ("phase", "performance", "energy", "result", "io"):
+                for table in OF_RUN:
                     self._db.execute(f"DELETE FROM {table} WHERE run = ?", (row["id"],))
                 self._db.execute(
                     "UPDATE run SET status = 'planned', reason = '', started_ns = NULL, ended_ns = NULL"
                     " WHERE id = ?",
                     (row["id"],),
                 )
-                _event(self._db, row["id"], "resumed", {"was": row["status"]})
+                _event(self._db, row["id"], EventKind.RESUMED, {"was": row["status"]})
             if rows:
                 self._db.execute("UPDATE campaign SET finished_ns = NULL")
         return [row["id"] for row in rows]
@@ -225,12 +156,12 @@ class Journal:
         """Mark the campaign as over."""
         with transaction(self._db):
             self._db.execute("UPDATE campaign SET finished_ns = ?", (time.time_ns(),))
-            _event(self._db, None, "finished", self.counts())
+            _event(self._db, None, EventKind.FINISHED, self.counts())
 
-    def note(self, run: str | None, detail: Mapping[str, Any]) -> None:
+    def note(self, run: str | None, detail: Mapping[str, Any], kind: EventKind = EventKind.NOTE) -> None:
         """Record something worth knowing later."""
         with transaction(self._db):
-            _event(self._db, run, "note", detail)
+            _event(self._db, run, kind, detail)
 
     def counts(self) -> dict[str, int]:
         """How many runs have each status."""
@@ -246,18 +177,13 @@ class Journal:
         if status not in ALLOWED[now]:
             raise ValueError(f"run {run}: {now} cannot become {status}: a status only worsens")
         self._db.execute("UPDATE run SET status = ?, reason = ? WHERE id = ?", (status, reason, run))
-        _event(self._db, run, "status", {"from": now, "to": status, "reason": reason})
+        _event(self._db, run, EventKind.STATUS, {"from": now, "to": status, "reason": reason})
 
-    def _upgrade(self) -> int:
-        """Bring the journal to the next version, unless somebody else just did; gives its version."""
+    def _upgrade(self) -> None:
+        """Bring the journal up to date, unless another process just did."""
         with transaction(self._db):
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            for statement in UPGRADES.get(version, []):
-                self._db.execute(statement)
-            if version in UPGRADES:
-                version += 1
-                self._db.execute(f"PRAGMA user_version = {version}")
-        return version
+            if (version := version_of(self._db)) < VERSION:
+                upgrade(self._db, version)
 
 
 def latest(results: Path) -> Path:
@@ -296,7 +222,7 @@ def _insert(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
     db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", list(row.values()))
 
 
-def _event(db: sqlite3.Connection, run: str | None, event: str, detail: Mapping[str, Any]) -> None:
+def _event(db: sqlite3.Connection, run: str | None, event: EventKind, detail: Mapping[str, Any]) -> None:
     db.execute(
         "INSERT INTO event (time_ns, run, event, detail) VALUES (?, ?, ?, ?)",
         (time.time_ns(), run, event, json.dumps(detail)),

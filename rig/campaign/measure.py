@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 
 from joulerig.analysis.results import power_points, processor, run_energy
-from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.analysis.results.schema import Phase
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services

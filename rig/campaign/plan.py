@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import definition
 from joulerig.rig.campaign.definition import Campaign, Cost, PlannedRun
 from joulerig.rig.lab.model import Lab
@@ -53,8 +54,8 @@ class Plan:
                 **{key: run.levels[key] for key in ("filesystem", "scheduler", "workload")},
                 "cell": run.cell,
                 "factors": json.dumps(run.levels),
-                "status": "not-run" if run.not_run else "planned",
-                "reason": run.not_run,
+                "status": Status.EXCLUDED if run.excluded else Status.PLANNED,
+                "reason": run.excluded,
             }
 
 

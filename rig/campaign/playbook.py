@@ -24,8 +24,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from joulerig.analysis.results.schema import FINISHED
 from joulerig.rig.campaign import events
-from joulerig.rig.campaign.journal import FINAL, Journal
+from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 
@@ -144,7 +145,7 @@ def _follow(
     journal = Journal(folder)
     new_events = events.follow(events_file(log))
     phase_of = _current_phase(inventory)
-    told: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINAL}
+    told: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINISHED}
     with _bar(console) as progress:
         runs = journal.runs()
         task = progress.add_task("", total=len(runs), completed=len(told), eta="", current="")
@@ -156,7 +157,7 @@ def _follow(
                     progress.console.print(f"   note  {event['text']}", highlight=False, markup=False)
             runs = journal.runs()
             for run in runs:
-                if run["status"] in FINAL and run["id"] not in told:
+                if run["status"] in FINISHED and run["id"] not in told:
                     told.add(run["id"])
                     progress.console.print(_line(run, journal), highlight=False)
             current = ", ".join(

@@ -21,6 +21,8 @@ from joulerig.analysis import results
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.columns import columns_of
+from joulerig.analysis.results.schema import Result, Status
 from joulerig.analysis.runs import idle_baseline, loss_ledger
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.campaign.journal import Journal
@@ -50,12 +52,7 @@ def show(
 
 def not_ok(journal: Journal) -> list[dict[str, Any]]:
     """Runs that were to be done and are not ok: excluded ones are not among them."""
-    return [
-        run
-        for run in journal.runs()
-        if run["status"] != "ok"
-        and not (run["status"] == "not-run" and run["reason"].startswith("excluded:"))
-    ]
+    return [run for run in journal.runs() if run["status"] not in (Status.OK, Status.EXCLUDED)]
 
 
 def write_tables(folder: Path) -> list[Path]:
@@ -89,25 +86,16 @@ def as_json(folder: Path) -> dict[str, Any]:
                     for p in run.phases.values()
                 ],
                 "performance": vars(done) if done else None,
-                "joules": result.joules if result else None,
-                "true_joules": result.true_joules if result else None,
-                "error_percent": result.error_percent if result else None,
-                "mean_watts": result.mean_watts if result else None,
-                "ai_ops_per_joule": result.ai_ops_per_joule if result else None,
-                "ai_mb_per_joule": result.ai_mb_per_joule if result else None,
+                **{name: getattr(result, name) if result else None for name in columns_of(Result)},
                 **{
                     name: row[name]
                     for name in (
-                        "joules_low",
-                        "joules_high",
                         "truth_within",
                         "ai_ops_per_joule_energy_low",
                         "ai_ops_per_joule_energy_high",
                         "ai_mb_per_joule_energy_low",
                         "ai_mb_per_joule_energy_high",
                         "calibration",
-                        "device_bound_fraction",
-                        "cpu_joules",
                     )
                 },
                 "energy": [vars(rail) for rail in run.energy],

@@ -33,12 +33,11 @@ def plan(playbook: PlaybookArgument, short: ShortOption = False) -> None:
     columns = ("#", "block", "host", "drive", "file system", "scheduler", "workload")
     table = Table(*columns, *made.further_factors, "")
     for number, run in enumerate(made.runs, start=1):
-        table.add_row(
-            str(number), str(run.block), run.host, run.drive, *run.levels.values(), escape(run.not_run)
-        )
+        why = f"excluded: {run.excluded}" if run.excluded else ""
+        table.add_row(str(number), str(run.block), run.host, run.drive, *run.levels.values(), escape(why))
     out.print(table)
     out.print(
-        f"runs: {cost.runs} to do, {cost.not_run} excluded; blocks of {made.block_size},"
+        f"runs: {cost.runs} to do, {cost.excluded} excluded; blocks of {made.block_size},"
         f" order {campaign.order}, seed {campaign.seed}"
     )
     out.print(f"time: about {cost.hours:.2f} h (phases and {OVERHEAD_SECONDS:.0f} s a run for the rest)")

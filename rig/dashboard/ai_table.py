@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from joulerig.analysis.energy.indicator import ratio_of_sums, within_energy
+from joulerig.analysis.results.schema import Status
 
 WORK = {"ops": "ops", "mb": "megabytes"}  # what a metric divides by joules
 CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")
@@ -51,14 +52,14 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
             )
         )
         cell["planned"] += 1
-        cell["partial"] += run["status"] == "partial"
-        cell["failed"] += run["status"] in ("failed", "lost")
-        cell["running"] += run["status"] == "running"
-        cell["not_run"] += run["status"] == "not-run"
+        cell["partial"] += run["status"] == Status.PARTIAL
+        cell["failed"] += run["status"] in (Status.FAILED, Status.LOST)
+        cell["running"] += run["status"] == Status.RUNNING
+        cell["not_run"] += run["status"] in (Status.REFUSED, Status.NOT_RUN, Status.EXCLUDED)
         result = results.get(run["id"])
         if result and result["joules"] is not None and result["joules"] > 0:
             of_cell.setdefault(id(cell), []).append((run["status"], result))
-        elif result and result["joules"] is None and run["status"] == "ok" and result["seconds"] > 0:
+        elif result and result["joules"] is None and run["status"] == Status.OK and result["seconds"] > 0:
             unmetered.setdefault(id(cell), []).append(result)
     for block in blocks.values():
         block["filesystems"].sort()
@@ -82,8 +83,8 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
 
 
 def _figure(measured: list[tuple[str, dict[str, Any]]], work: str) -> dict[str, Any] | None:
-    counting = [result for status, result in measured if status == "ok"]
-    shown = counting or [result for status, result in measured if status == "partial"]
+    counting = [result for status, result in measured if status == Status.OK]
+    shown = counting or [result for status, result in measured if status == Status.PARTIAL]
     if not shown or not _known(shown, work):
         return None
     ratio = ratio_of_sums([result[work] for result in shown], [result["joules"] for result in shown])

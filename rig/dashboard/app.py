@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -20,6 +21,7 @@ from starlette.templating import Jinja2Templates
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from joulerig.analysis.results.schema import FINISHED, PhaseName, PreconditioningPhase
 from joulerig.rig.dashboard.hub import Client, Hub
 from joulerig.rig.dashboard.poller import Poller
 
@@ -58,12 +60,21 @@ def release() -> str:
         return "unknown"
 
 
+def names_module() -> str:
+    """Return the page's JavaScript module of names: statuses and phases as the journal declares them."""
+    lists = {"FINISHED": FINISHED, "PHASES": PhaseName, "PRECONDITIONING": PreconditioningPhase}
+    return "".join(f"export const {name} = {json.dumps(list(names))};\n" for name, names in lists.items())
+
+
 def build(hub: Hub, poller: Poller) -> Starlette:
     """The application around a hub and its poller, which it runs."""
     templates = Jinja2Templates(directory=HERE / "templates")
 
     async def page(request: Request) -> Response:
         return templates.TemplateResponse(request, "index.html", {"version": release()})
+
+    async def names(request: Request) -> Response:
+        return Response(names_module(), media_type="text/javascript")
 
     async def healthz(request: Request) -> Response:
         return JSONResponse({"ok": True, "version": release(), "clients": len(hub.clients)})
@@ -99,6 +110,7 @@ def build(hub: Hub, poller: Poller) -> Starlette:
             Route("/", page),
             Route("/healthz", healthz),
             WebSocketRoute("/live", live),
+            Route("/static/js/names.js", names),
             Mount("/static", StaticFiles(directory=HERE / "static")),
             Mount("/vendor", StaticFiles(directory=UPLOT)),
         ],

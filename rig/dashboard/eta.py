@@ -10,6 +10,8 @@ from statistics import median
 from types import MappingProxyType
 from typing import Any
 
+from joulerig.analysis.results.schema import WORKED, Status
+
 Run = dict[str, Any]
 Settlings = Mapping[str, Mapping[str, Any]]
 
@@ -35,9 +37,9 @@ def remaining_seconds(
     of_host: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         of_host[run["host"]].append(run)
-        if run["status"] in ("ok", "partial") and _timed(run):
+        if run["status"] in WORKED and _timed(run):
             lasted[run["workload"]].append((run["ended_ns"] - _begun_ns(run, settlings, now_ns)) / 1e9)
-    waiting = [run for run in runs if run["status"] in ("planned", "running")]
+    waiting = [run for run in runs if run["status"] in (Status.PLANNED, Status.RUNNING)]
     if not waiting:
         return 0.0
     if not lasted:
@@ -50,9 +52,9 @@ def remaining_seconds(
         left = 0.0
         for run in of_host[host]:
             seconds = typical.get(run["workload"], overall)
-            if run["status"] == "planned":
+            if run["status"] == Status.PLANNED:
                 left += seconds + pause
-            elif run["status"] == "running":
+            elif run["status"] == Status.RUNNING:
                 left += max(seconds - (now_ns - _begun_ns(run, settlings, now_ns)) / 1e9, 0.0)
                 if is_settling(run, settlings):
                     settling = settlings[run["id"]]

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from joulerig.analysis.results.influx import quote_string
+from joulerig.analysis.results.schema import FORMER_PHASES
 from joulerig.rig.dashboard.counters import rates
 from joulerig.rig.dashboard.window import Window
 
@@ -212,6 +213,7 @@ class Phases:
         self._looked_back = True
         for row in frame.sort("time").iter_rows(named=True) if frame.height else ():
             band = {tag: row.get(tag) or "" for tag in PHASE_TAGS}
+            band["phase"] = FORMER_PHASES.get(band["phase"], band["phase"])
             start_ns = row["start_ns"] if row["start_ns"] is not None else row["time"]
             self.bands[tuple(band.values())] = band | {"start_ns": start_ns, "end_ns": row["end_ns"]}
             if row["clock_offset_ns"] is not None:

@@ -8,6 +8,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from joulerig.analysis.results import journal
+from joulerig.analysis.results.schema import EventKind
+
 CAMPAIGN_COLUMNS = "id, name, question, created_ns, finished_ns, lab, virtual"
 RUN_COLUMNS = (
     "id, ordinal, replicate, host, drive, filesystem, scheduler, workload, cell, factors, status, reason,"
@@ -15,14 +18,10 @@ RUN_COLUMNS = (
 )
 RESULTS = (
     "SELECT result.run, joules, mean_watts, error_percent, ai_ops_per_joule, ai_mb_per_joule, ops, seconds,"
-    " (read_bytes + write_bytes) / 1e6 AS megabytes, {bounds} FROM result JOIN performance USING (run)"
+    " (read_bytes + write_bytes) / 1e6 AS megabytes, joules_low, joules_high"
+    " FROM result JOIN performance USING (run)"
 )
-PRECONDITION_NOTES = (
-    "SELECT run, time_ns, detail FROM event WHERE event = 'note' AND run IS NOT NULL"
-    " AND detail LIKE '%\"precondition\"%' ORDER BY seq"
-)
-# By the journal's version: the first had none.
-BOUNDS = {1: "NULL AS joules_low, NULL AS joules_high"}
+PRECONDITIONING = "SELECT run, time_ns, detail FROM event WHERE event = ? AND run IS NOT NULL ORDER BY seq"
 
 
 class Journal:
@@ -31,9 +30,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._inode = path.stat().st_ino
-        self._database = sqlite3.connect(
-            f"file:{path}?mode=ro", uri=True, timeout=1.0, check_same_thread=False, isolation_level=None
-        )
+        self._database = journal.connect(path)
         self._database.row_factory = sqlite3.Row
         self._version: int | None = None
 
@@ -55,33 +52,25 @@ class Journal:
 
     def read(self) -> dict[str, Any] | None:
         """Campaign, runs, results, newest event, all of one instant; None while there is no campaign row."""
-        self._database.execute("BEGIN")  # one snapshot: a run and its result belong together
-        try:
-            campaign = self._one(f"SELECT {CAMPAIGN_COLUMNS} FROM campaign")
-            if campaign is None:
+        with journal.snapshot(self._database) as database:  # a run and its result belong together
+
+            def rows(sql: str, *values: str) -> list[dict[str, Any]]:
+                return [dict(row) for row in database.execute(sql, values)]
+
+            campaigns = rows(f"SELECT {CAMPAIGN_COLUMNS} FROM campaign")
+            if not campaigns:
                 return None
-            version = self._database.execute("PRAGMA user_version").fetchone()[0]
-            found = RESULTS.format(bounds=BOUNDS.get(version, "joules_low, joules_high"))
             return {
-                "campaign": campaign,
-                "runs": self._all(f"SELECT {RUN_COLUMNS} FROM run ORDER BY ordinal"),
-                "results": {row["run"]: row for row in self._all(found)},
-                "settlings": _settlings(self._all(PRECONDITION_NOTES)),
-                "last_event_ns": self._database.execute("SELECT max(time_ns) FROM event").fetchone()[0],
+                "campaign": campaigns[0],
+                "runs": rows(f"SELECT {RUN_COLUMNS} FROM run ORDER BY ordinal"),
+                "results": {row["run"]: row for row in rows(RESULTS)},
+                "settlings": _settlings(rows(PRECONDITIONING, EventKind.PRECONDITIONING)),
+                "last_event_ns": database.execute("SELECT max(time_ns) FROM event").fetchone()[0],
             }
-        finally:
-            self._database.execute("COMMIT")
 
     def created_ns(self) -> int | None:
         row = self._database.execute("SELECT created_ns FROM campaign").fetchone()
         return row[0] if row else None
-
-    def _one(self, sql: str) -> dict[str, Any] | None:
-        row = self._database.execute(sql).fetchone()
-        return dict(row) if row else None
-
-    def _all(self, sql: str) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._database.execute(sql)]
 
 
 class Journals:
@@ -101,32 +90,32 @@ class Journals:
             try:
                 key = (path.parent.name, path.stat().st_ino)
                 if key not in self._created:
-                    journal = Journal(path)
+                    opened = Journal(path)
                     try:
-                        created = journal.created_ns()
+                        created = opened.created_ns()
                     finally:
-                        journal.close()
+                        opened.close()
                     if created is None:
                         continue
                     self._created[key] = created
                 found.append((self._created[key], path.parent.name))
-            except (OSError, sqlite3.Error) as error:
+            except (OSError, sqlite3.Error, journal.JournalError) as error:
                 self.problem = f"{path}: {error}"
         return [name for _, name in sorted(found, reverse=True)]
 
     def get(self, campaign: str) -> Journal | None:
         """The journal of a campaign that `list` names, kept open."""
-        journal = self._open.get(campaign)
-        if journal is not None and journal.stale():
+        opened = self._open.get(campaign)
+        if opened is not None and opened.stale():
             self._open.pop(campaign).close()
-            journal = None
-        if journal is None:
+            opened = None
+        if opened is None:
             try:
-                journal = self._open[campaign] = Journal(self.results_dir / campaign / "journal.sqlite")
-            except (OSError, sqlite3.Error) as error:
+                opened = self._open[campaign] = Journal(self.results_dir / campaign / "journal.sqlite")
+            except (OSError, sqlite3.Error, journal.JournalError) as error:
                 self.problem = f"{self.results_dir / campaign}: {error}"
                 return None
-        return journal
+        return opened
 
     def keep(self, campaigns: set[str]) -> None:
         """Close the journals of all other campaigns."""

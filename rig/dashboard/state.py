@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from joulerig.analysis.results.schema import FINISHED, PhaseName, PreconditioningPhase, Status
 from joulerig.rig.dashboard import ai_table, eta
 from joulerig.rig.dashboard.journal import array_members
 
-SETTLING_PHASES = ("purge", "fill", "rounds")  # of a precondition, before its run's own
-PHASES = ("prepare", "precondition", "idle", "workload", "tail")
-OVER = ("ok", "partial", "failed", "lost", "not-run")
 RUN_FIELDS = (
     "id",
     "ordinal",
@@ -45,13 +43,13 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
         "state": _state(row, counts),
         "last_event_ns": journal["last_event_ns"],
         "total": len(runs),
-        "done": sum(counts[status] for status in OVER),
-        "counts": {status: counts[status] for status in ("running", "planned", *OVER)},
+        "done": sum(counts[status] for status in FINISHED),
+        "counts": {status: counts[status] for status in (Status.RUNNING, Status.PLANNED, *FINISHED)},
         "eta_ns": None if left is None else now_ns + int(left * 1e9),
         "eta_at_most": bool(settling(journal)),
         "hosts": [_host(host, runs, settling(journal)) for host in sorted({run["host"] for run in runs})],
-        "phases": PHASES,
-        "settling_phases": SETTLING_PHASES,
+        "phases": tuple(PhaseName),
+        "settling_phases": tuple(PreconditioningPhase),
         "arrays": array_members(row["lab"]),
         "runs": [
             {name: run[name] for name in RUN_FIELDS} | _journal(run) | _figures(results.get(run["id"]))
@@ -66,7 +64,7 @@ def ended(journal: dict[str, Any]) -> dict[str, int]:
     return {
         run["id"]: run["ended_ns"]
         for run in journal["runs"]
-        if run["status"] in OVER and run["ended_ns"] is not None
+        if run["status"] in FINISHED and run["ended_ns"] is not None
     }
 
 
@@ -75,26 +73,26 @@ def settling(journal: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         run["id"]: journal["settlings"][run["id"]]
         for run in journal["runs"]
-        if run["status"] == "running" and eta.is_settling(run, journal["settlings"])
+        if run["status"] == Status.RUNNING and eta.is_settling(run, journal["settlings"])
     }
 
 
 def _state(row: dict[str, Any], counts: Counter[str]) -> str:
     if row["finished_ns"] is not None:
         return "finished"
-    if counts["running"]:
+    if counts[Status.RUNNING]:
         return "running"
-    if counts["planned"] and any(counts[status] for status in OVER):
+    if counts[Status.PLANNED] and any(counts[status] for status in FINISHED):
         return "between runs"
-    return "planned" if counts["planned"] else "finishing"
+    return "planned" if counts[Status.PLANNED] else "finishing"
 
 
 def _host(host: str, runs: list[dict[str, Any]], settling: dict[str, dict[str, Any]]) -> dict[str, Any]:
     mine = [run for run in runs if run["host"] == host]
-    running = next((run for run in mine if run["status"] == "running"), None)
+    running = next((run for run in mine if run["status"] == Status.RUNNING), None)
     return {
         "host": host,
-        "done": sum(run["status"] in OVER for run in mine),
+        "done": sum(run["status"] in FINISHED for run in mine),
         "total": len(mine),
         "run": running
         and {

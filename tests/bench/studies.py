@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from joulerig.analysis import results, studies
-from joulerig.analysis.results.campaign import STATUSES
+from joulerig.analysis.results.schema import Status
 from joulerig.analysis.studies import claims
 from joulerig.analysis.tables import comparisons
 from tests.support import ROOT
 from tests.support.lab_driver import BIN, Lab
 
 MOST_SECONDS = 3600  # of one study
-EXCLUDED = "excluded: "  # how the reason of a run begins that its campaign's author left out
 TIMED_OUT = 124  # of coreutils' timeout
 
 
@@ -52,7 +51,7 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
     problems += [
         f"run {run.ordinal}, {run.cell}, is {run.status}: {run.reason or 'without a reason'}"
         for run in campaign.runs
-        if run.status != "ok" and not run.reason.startswith(EXCLUDED)
+        if run.status not in (Status.OK, Status.EXCLUDED)
     ]
     told = judged(campaign)
     for key in (claim.key for claim in studies.STUDIES[name].claims_from_the_io_path):
@@ -67,7 +66,7 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
     return {
         "seconds": round(time.monotonic() - began, 1),
         "campaign": opened[0],
-        "runs": {status: sum(run.status == status for run in campaign.runs) for status in STATUSES},
+        "runs": {status: sum(run.status == status for run in campaign.runs) for status in Status},
         "claims": told,
         "problems": problems,
     }

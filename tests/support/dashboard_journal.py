@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Journals as a campaign writes them, a transaction an event, made from rig/campaign/journal.sql."""
+"""Journals as a campaign writes them, a transaction an event."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.support import ROOT
+from joulerig.analysis.results import journal
 
-SCHEMA = ROOT / "rig" / "campaign" / "journal.sql"
 SECOND = 1_000_000_000
 QUESTION = "Which file system and I/O scheduler do the most synced 4 KiB writes per joule?"
 
@@ -28,7 +27,7 @@ class WritableJournal:
         self.campaign = campaign
         self.database = sqlite3.connect(self.folder / "journal.sqlite", isolation_level=None)
         self.database.execute("PRAGMA journal_mode=WAL")
-        self.database.executescript(SCHEMA.read_text())
+        journal.create_tables(self.database)
         lab = {"hosts": {"vhost1": {"arrays": {"hdd-array": {"members": ["hdd-1", "hdd-2", "hdd-3"]}}}}}
         self.insert(
             "campaign",

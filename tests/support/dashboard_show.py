@@ -24,7 +24,7 @@ from tests.support.dashboard_server import Dashboard
 from tests.support.influxd import Influxd
 
 SECOND = 1_000_000_000
-PHASES = {"prepare": 2.0, "precondition": 5.0, "idle": 6.0, "workload": 12.0, "tail": 4.0}
+PHASES = {"prepare": 2.0, "setup": 5.0, "idle": 6.0, "workload": 12.0, "tail": 4.0}
 SPEED = {"ext4": 0.62, "xfs": 0.71, "f2fs": 1.0, "none": 1.0, "mq-deadline": 0.97, "bfq": 0.85}
 
 
@@ -64,7 +64,7 @@ def campaign(journal: WritableJournal, feed: Feed, stop: threading.Event) -> Non
         for phase, seconds in PHASES.items():
             end = at + int(seconds * SECOND)
             feed.phase(run, drive, phase, at)
-            if phase in ("precondition", "workload"):
+            if phase in ("setup", "workload"):
                 feed.loaded.add(drive)
             if stop.wait(max(end - time.time_ns(), 0) / 1e9):
                 return

@@ -16,13 +16,11 @@ import polars as pl
 
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import of_run
-from joulerig.analysis.results import power_points
-from tests.support import ROOT
+from joulerig.analysis.results import journal, power_points
 
-SCHEMA = ROOT / "rig" / "campaign" / "journal.sql"
 SECOND = 1_000_000_000
 T0 = 1_794_600_000 * SECOND  # 2026-11-13 UTC
-PHASES = {"prepare": 1.4, "precondition": 3.0, "idle": 4.0, "workload": 10.0, "tail": 2.0}
+PHASES = {"prepare": 1.4, "setup": 3.0, "idle": 4.0, "workload": 10.0, "tail": 2.0}
 
 # Idle watts, joules an operation, and operations per second of f2fs with none.
 DRIVES = {
@@ -106,7 +104,7 @@ def build(
     campaign = f"{name}-20261113-082640"
     database = sqlite3.connect(folder / "journal.sqlite")
     database.execute("PRAGMA journal_mode = WAL")
-    database.executescript(SCHEMA.read_text())
+    journal.create_tables(database)
     factors = {
         "drive": list(drives),
         "filesystem": list(filesystems),
@@ -200,7 +198,7 @@ def _run(
     cell = "/".join(levels[key] for key in ("drive", "filesystem", "scheduler", "workload"))
     cell += "".join(f"/{key}={level}" for key, level in list(levels.items())[4:])
     end = outcome({**levels, "ordinal": ordinal, "replicate": replicate, "cell": cell})
-    started = end.status not in ("planned", "not-run")
+    started = end.status not in ("planned", "not-run", "excluded")
     row = {
         "id": run,
         "ordinal": ordinal,
@@ -262,7 +260,7 @@ def _figures(
             "latency_p50_seconds": 0.8 / per_second, "latency_p99_seconds": 3.1 / per_second,
         },
     )  # fmt: skip
-    watts = {"prepare": 1.5, "precondition": 1.9, "idle": 1.0, "tail": 1.0}
+    watts = {"prepare": 1.5, "setup": 1.9, "idle": 1.0, "tail": 1.0}
     true = {phase: drive["idle"] * PHASES[phase] * factor for phase, factor in watts.items()}
     true["workload"] = drive["idle"] * seconds + ops * drive["joules_per_op"] * (
         1 + noise * rng.standard_normal()

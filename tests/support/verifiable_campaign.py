@@ -14,7 +14,8 @@ import polars as pl
 from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute
 from joulerig.analysis.results import power_points, processor, run_energy
-from joulerig.analysis.results.campaign import Campaign, Phase, Run
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import Phase
 from joulerig.rig.campaign import measure
 from joulerig.rig.workloads import reports
 from tests.support import simulated_campaign
@@ -36,7 +37,7 @@ def build(folder: Path, **given) -> Path:
             _event(database, run.id, "status", {"from": "running", "to": run.status, "reason": run.reason})
             if run.performance:
                 _settle(database, campaign, run)
-            elif run.status in ("planned", "not-run"):
+            elif run.status in ("planned", "excluded"):
                 shutil.rmtree(run.folder, ignore_errors=True)
     return folder
 
@@ -47,7 +48,7 @@ def mixed(levels: dict) -> Outcome:
         1: Outcome("failed", "fio: exit 1"),
         2: Outcome("partial", "meter fell silent", joules=False),
         3: Outcome("lost", "host gone"),
-        4: Outcome("not-run", "excluded: no"),
+        4: Outcome("excluded", "no"),
     }.get(levels["ordinal"], always_ok(levels))
 
 

@@ -242,13 +242,9 @@ def _default(field: FieldInfo) -> str:
 
 def results_schema() -> str:
     """Describe the journal's tables."""
-    from joulerig.rig.common import paths
+    from joulerig.analysis.results import reference
 
-    sql = (paths.ROOT / "rig" / "campaign" / "journal.sql").read_text()
-    return (
-        "# Results schema\n\nThe tables of `journal.sqlite` in a campaign's"
-        " [results folder](results-folder.md), as SQLite creates them.\n\n```sql\n" + sql.strip() + "\n```\n"
-    )
+    return reference.journal_page()
 
 
 def exported_tables() -> str:
@@ -262,8 +258,7 @@ def exported_tables() -> str:
     ]
     for table, about in columns.ABOUT.items():
         text.append(f"## {table}\n\n{about}\n")
-        if described := getattr(columns, table.upper(), None):
-            text.append(_columns(described))
+        text.append(_columns(columns.own(table)))
     text.append("## Columns of several tables\n\n" + _columns(columns.COMMON))
     return "\n".join(text)
 

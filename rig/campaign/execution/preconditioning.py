@@ -16,6 +16,7 @@ from typing import Any
 
 from joulerig.analysis.results.campaign import PRECONDITION_FILE
 from joulerig.analysis.results.influx import Client, InfluxError, quote_string
+from joulerig.analysis.results.schema import EventKind
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import drive_record, factors, measure
@@ -46,13 +47,13 @@ def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> 
         counted = _counted(database, run, events)
         holds, why = drive_record.may_reuse(events, recipe, asked, drive.size_bytes, counted)
         if holds:
-            journal.note(run["id"], {"precondition": "reused", "why": why})
+            journal.note(run["id"], {"precondition": "reused", "why": why}, EventKind.PRECONDITIONING)
             before = drive_record.of_events(events).preconditioned
             _keep(campaign, run, {"reused": True, "why": why, **_as_kept(before)})
             return None
         seconds, _ = campaigns.precondition_cost(asked, drive)
         most = {"at_most_seconds": seconds, "at_most_rounds": asked.max_rounds}
-        journal.note(run["id"], {"precondition": "begun", "why": why, **most})
+        journal.note(run["id"], {"precondition": "begun", "why": why, **most}, EventKind.PRECONDITIONING)
         return _Making(campaign, run, drive, asked, recipe, ledger, database, execute).make(why)
 
 
@@ -118,7 +119,7 @@ class _Making:
         counter = drive_record.counter_bytes(reply.get("health"))
         self._note(("preconditioned", {**made, "counter_bytes": counter}))
         ended = {"precondition": "ended", "steady": verdict.steady, "reason": verdict.reason}
-        self.campaign.journal.note(self.run["id"], ended)
+        self.campaign.journal.note(self.run["id"], ended, EventKind.PRECONDITIONING)
         _keep(self.campaign, self.run, {"reused": False, "why": why, **made, "stretches": stretches})
         return None
 
@@ -174,7 +175,8 @@ class _Making:
         try:
             watts = measure.watts(self.campaign.lab, self.database, host, drive, intervals)
         except InfluxError as error:
-            self.campaign.journal.note(self.run["id"], {"precondition": "no watts", "why": str(error)})
+            unmeasured = {"precondition": "no watts", "why": str(error)}
+            self.campaign.journal.note(self.run["id"], unmeasured, EventKind.PRECONDITIONING)
             watts = [None for _ in rounds]
         return [{"iops": one["iops"], "watts": drawn} for one, drawn in zip(rounds, watts, strict=True)]
 

@@ -178,7 +178,7 @@ def test_a_drive_on_its_way_into_a_steady_state(lab: Lab, page: Page):
     began = time.time_ns() - 30 * SECOND
     journal.begin(run, began)
     most = {"at_most_seconds": 400.0, "at_most_rounds": 8}
-    journal.event("note", began, run, precondition="begun", why="never preconditioned", **most)
+    journal.event("preconditioning", began, run, precondition="begun", why="never preconditioned", **most)
     for phase, start, end in (("purge", 0, 1), ("fill", 1, 20), ("rounds", 20, None)):
         lab.feed.phase(run, "nvme-plp", phase, began + start * SECOND, end and began + end * SECOND)
     for number in (1, 2):
@@ -195,7 +195,9 @@ def test_a_drive_on_its_way_into_a_steady_state(lab: Lab, page: Page):
     expect(panel.locator("tbody tr td:nth-child(2)")).to_have_text(["60.0 k", "15.0 k"])
     expect(page.locator(".phases .phase-name")).to_have_text(["purge", "fill", "rounds"])
     expect(page.locator('.phases [aria-current="step"] .phase-name')).to_have_text("rounds")
-    journal.event("note", time.time_ns(), run, precondition="ended", steady=True, reason="steady at round 7")
+    journal.event(
+        "preconditioning", time.time_ns(), run, precondition="ended", steady=True, reason="steady at round 7"
+    )
     expect(panel).to_be_hidden()
     expect(page.locator(".phases .phase-name").first).to_have_text("prepare")
 
@@ -208,7 +210,7 @@ def test_time_left_is_at_most_so_long_while_rounds_are_open_ended(lab: Lab, page
     journal.end(first, now - 30 * SECOND)
     journal.begin(second, now)
     most = {"at_most_seconds": 600.0, "at_most_rounds": 8}
-    journal.event("note", now, second, precondition="begun", why="its content is old", **most)
+    journal.event("preconditioning", now, second, precondition="begun", why="its content is old", **most)
     page.goto(lab.dashboard.url)
     expect(page.locator("#eta")).to_have_text(re.compile(r"^≤ (10|9):\d\d$"), timeout=15000)
 

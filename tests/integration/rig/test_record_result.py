@@ -103,8 +103,8 @@ def test_an_opened_campaign_has_its_plan_in_the_journal(journal, state):
 def test_excluded_runs_are_not_run_with_their_reason(state, bench, mapping, services_up):
     mapping["exclude"] = [{"scheduler": "bfq", "reason": "known to hang"}]
     journal = opening.open_campaign(mapping, bench, "playbooks/study.yml")
-    assert journal.counts() == {"not-run": 12, "planned": 12}
-    assert {r["reason"] for r in journal.runs() if r["status"] == "not-run"} == {"excluded: known to hang"}
+    assert journal.counts() == {"excluded": 12, "planned": 12}
+    assert {r["reason"] for r in journal.runs() if r["status"] == "excluded"} == {"known to hang"}
 
 
 def test_no_secret_is_in_the_journal(state, lab_files, mapping, services_up):

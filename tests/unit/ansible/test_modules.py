@@ -487,7 +487,7 @@ def scheduler(host, name="sda"):
 def test_a_run_that_goes_through(rig, capsys):
     answer = run(capsys)
     assert (answer["status"], answer["reason"]) == ("ok", "")
-    assert [p["phase"] for p in answer["phases"]] == ["prepare", "precondition", "idle", "workload", "tail"]
+    assert [p["phase"] for p in answer["phases"]] == ["prepare", "setup", "idle", "workload", "tail"]
     assert answer["settings"]["queue"]["scheduler"] == {"before": "mq-deadline", "in_effect": "bfq"}
     assert answer["settings"]["mkfs"] == ["mkfs.odd", str(rig.dev / "sda")]
     assert answer["health"]["before"] == answer["health"]["after"] == {"smart_status": {"passed": True}}

@@ -3,9 +3,9 @@
 import { id, make, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { now } from "./clock.js";
+import { FINISHED } from "./names.js";
 
 const SYMBOLS = { running: "▶", finished: "✓", planned: "○", "between runs": "…", finishing: "…" };
-const SEGMENTS = ["ok", "partial", "failed", "lost", "not-run", "running"];
 let campaign = null;
 
 export function set(message) {
@@ -43,7 +43,7 @@ function progress() {
   bar.setAttribute("aria-valuemax", campaign ? campaign.total : 0);
   bar.setAttribute("aria-valuenow", campaign ? campaign.done : 0);
   bar.replaceChildren(
-    ...SEGMENTS.filter((status) => campaign?.counts[status]).map((status) => {
+    ...[...FINISHED, "running"].filter((status) => campaign?.counts[status]).map((status) => {
       const part = make("span", { class: "status-" + status, title: `${campaign.counts[status]} ${status}` });
       part.style.width = (100 * campaign.counts[status]) / campaign.total + "%";
       return part;

@@ -3,16 +3,17 @@
 import { id, keyed, make, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { now } from "./clock.js";
+import { PHASES } from "./names.js";
 import * as phases from "./phases.js";
 import * as settling from "./settling.js";
 
 let hosts = [];
-let order = phases.NAMES;
+let order = PHASES;
 let settlingOrder = [];
 
 export function set(message) {
   hosts = message.found ? message.hosts : [];
-  order = message.found ? message.phases : phases.NAMES;
+  order = message.found ? message.phases : PHASES;
   settlingOrder = message.found ? message.settling_phases : [];
   draw();
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Phases of runs as shaded bands behind a trace.
+import { PHASES, PRECONDITIONING } from "./names.js";
 import { colour } from "./theme.js";
 
-export const NAMES = ["prepare", "precondition", "idle", "workload", "tail"];
-const SETTLING = ["purge", "fill", "rounds"]; // before a run's own phases
 let bands = [];
 let arrays = {};
 
@@ -26,7 +25,7 @@ export function setCampaign(message) {
 export const inOrder = (a, b) =>
   ofCampaign.has(b.key) - ofCampaign.has(a.key) || a.key.localeCompare(b.key, undefined, { numeric: true });
 // The name of a phase's colour.
-const shadeOf = (phase) => (SETTLING.includes(phase) ? "precondition" : NAMES.includes(phase) ? phase : "prepare");
+const shadeOf = (phase) => (PRECONDITIONING.includes(phase) ? "setup" : PHASES.includes(phase) ? phase : "prepare");
 export const ofRun = (run) => bands.filter((band) => band.run === run);
 
 // The bands of a drive: of runs on it, and on an array that it is a member of.

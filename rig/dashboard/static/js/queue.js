@@ -3,7 +3,9 @@
 import { id, keyed, make, setText } from "./dom.js";
 import { duration, number } from "./format.js";
 
-const SYMBOLS = { planned: "○", running: "▶", ok: "✓", partial: "◐", failed: "✕", lost: "⊘", "not-run": "–" };
+const SYMBOLS = {
+  planned: "○", running: "▶", ok: "✓", partial: "◐", failed: "✕", lost: "⊘", refused: "!", "not-run": "–", excluded: "·",
+};
 let running = "";
 
 export function set(message) {

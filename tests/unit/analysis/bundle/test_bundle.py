@@ -302,7 +302,13 @@ def test_tables_and_series_that_were_exported_into_a_results_folder_are_compared
 
 def test_runs_that_failed_or_were_lost_are_no_fault_of_the_bundle(tmp_path):
     folder = verifiable_campaign.build(tmp_path / "c", outcome=verifiable_campaign.mixed, replicates=3)
-    assert {run.status for run in results.load(folder).runs} == {"ok", "failed", "partial", "lost", "not-run"}
+    assert {run.status for run in results.load(folder).runs} == {
+        "ok",
+        "failed",
+        "partial",
+        "lost",
+        "excluded",
+    }
     writer.write(folder, tmp_path / "b.zip", HERE)
     assert not failed(tmp_path / "b.zip", "report.pdf")
 
@@ -444,7 +450,7 @@ def test_a_power_trace_made_larger_gives_other_joules(unpacked):
     rehash(unpacked)
     found = failed(unpacked)
     assert "manifest" not in found
-    for phase in ("prepare", "precondition", "idle", "workload", "tail"):
+    for phase in ("prepare", "setup", "idle", "workload", "tail"):
         assert any(f"{RUN}: {phase} nvme-plp tap1a 12v: joules:" in one for one in found["energy"].offenders)
     assert any(f"{RUN}: workload: joules" in one for one in found["joules and AI of runs"].offenders)
     assert any(

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from joulerig.analysis.results import processor
-from joulerig.analysis.results.campaign import Phase
 from joulerig.analysis.results.run_file import RunFileError
+from joulerig.analysis.results.schema import Phase
 
 S = 1_000_000_000
 BEGIN = 1_700_000_000 * S

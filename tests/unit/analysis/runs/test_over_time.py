@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from joulerig.analysis import results
-from joulerig.analysis.results.campaign import Phase
+from joulerig.analysis.results.schema import Phase
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign

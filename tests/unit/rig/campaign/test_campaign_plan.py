@@ -128,7 +128,7 @@ def test_a_write_cache_is_a_factor_of_its_own(mapping, bench):
     runs = planned(mapping, bench)
     assert {run.levels["write_cache"] for run in runs} == {"write back", "write through"}
     assert any(run.cell.endswith("/write_cache=write back") for run in runs)
-    assert {run.levels["scheduler"] for run in runs if run.not_run} == {"bfq"}
+    assert {run.levels["scheduler"] for run in runs if run.excluded} == {"bfq"}
 
 
 def test_a_write_cache_is_asked_for_in_one_place(mapping, bench):
@@ -259,7 +259,7 @@ def test_a_file_system_that_has_no_external_journal(mapping, bench, filesystem):
     message = refusal(mapping, bench)
     assert f"'bare': {filesystem} has no external journal; allowed: ext3, ext4, xfs" in message
     mapping["exclude"] = [{"filesystem": filesystem, "journal": "bare", "reason": "has none"}]
-    excluded = [run for run in planned(mapping, bench) if run.not_run]
+    excluded = [run for run in planned(mapping, bench) if run.excluded]
     assert {run.cell.split("/")[1] for run in excluded} == {filesystem}
 
 
@@ -365,15 +365,15 @@ def test_as_written_keeps_the_order_of_the_levels(mapping, bench):
 def test_excluded_cells_stay_in_the_plan_with_their_reason(mapping, bench):
     mapping["exclude"] = [{"filesystem": "f2fs", "scheduler": "bfq", "reason": "known to hang"}]
     runs = planned(mapping, bench)
-    excluded = [run for run in runs if run.not_run]
+    excluded = [run for run in runs if run.excluded]
     assert len(runs) == 24
-    assert {run.not_run for run in excluded} == {"excluded: known to hang"}
+    assert {run.excluded for run in excluded} == {"known to hang"}
     assert {run.cell for run in excluded} == {"fast/f2fs/bfq/randread", "fast/f2fs/bfq/seqwrite"}
 
 
 def test_an_exclusion_may_list_levels(mapping, bench):
     mapping["exclude"] = [{"filesystem": ["f2fs", "xfs"], "scheduler": "bfq", "reason": "known to hang"}]
-    excluded = {run.cell for run in planned(mapping, bench) if run.not_run}
+    excluded = {run.cell for run in planned(mapping, bench) if run.excluded}
     assert excluded == {
         f"fast/{filesystem}/bfq/{workload}"
         for filesystem in ("f2fs", "xfs")
@@ -412,7 +412,7 @@ def test_cost_of_an_array_wipes_all_its_members(mapping, bench):
 def test_cost_counts_what_is_excluded_apart(mapping, bench):
     mapping["exclude"] = [{"filesystem": "xfs", "reason": "not now"}]
     cost = cost_of(mapping, bench)
-    assert (cost.runs, cost.not_run) == (16, 8)
+    assert (cost.runs, cost.excluded) == (16, 8)
 
 
 def test_a_drive_whose_cells_are_all_excluded_is_not_wiped(mapping, bench):
@@ -494,7 +494,9 @@ def test_levels_that_are_numbers_are_named_as_they_are_written(mapping, bench):
     assert {run.levels["fill"] for run in runs} == {"0", "0.5"}
     assert {run.levels["run_seconds"] for run in runs} == {"10", "60"}
     assert any(run.cell.endswith("/fill=0.5/run_seconds=10") for run in runs)
-    assert {(run.levels["fill"], run.levels["run_seconds"]) for run in runs if run.not_run} == {("0.5", "60")}
+    assert {(run.levels["fill"], run.levels["run_seconds"]) for run in runs if run.excluded} == {
+        ("0.5", "60")
+    }
 
 
 def test_a_longer_run_and_a_fuller_file_system_cost_more(mapping, bench):

@@ -45,7 +45,7 @@ def at(seconds: float) -> int:
 def test_a_run_tells_that_its_drive_is_on_its_way(journal: WritableJournal):
     run, *_ = journal.plan()
     journal.begin(run, at(0))
-    journal.event("note", at(1), run, **BEGUN)
+    journal.event("preconditioning", at(1), run, **BEGUN)
     message = told(journal, at(11))
     expected = {"began_ns": at(1), "ended_ns": None, "at_most_seconds": 100.0, "at_most_rounds": 8}
     assert message["hosts"][0]["run"]["settling"] == expected
@@ -58,8 +58,8 @@ def test_a_run_whose_drive_is_ready_tells_nothing(journal: WritableJournal, last
     run, *_ = journal.plan()
     journal.begin(run, at(0))
     if last is ENDED:
-        journal.event("note", at(1), run, **BEGUN)
-    journal.event("note", at(50), run, **last)
+        journal.event("preconditioning", at(1), run, **BEGUN)
+    journal.event("preconditioning", at(50), run, **last)
     message = told(journal, at(60))
     assert message["hosts"][0]["run"]["settling"] is None
     assert not message["eta_at_most"]
@@ -75,7 +75,7 @@ def test_other_notes_are_none(journal: WritableJournal):
 def test_a_run_that_is_over_is_not_settling_whatever_its_notes_say(journal: WritableJournal):
     run, *_ = journal.plan()
     journal.begin(run, at(0))
-    journal.event("note", at(1), run, **BEGUN)
+    journal.event("preconditioning", at(1), run, **BEGUN)
     journal.end(run, at(5), "failed", "precondition: blkdiscard: exit 1")
     assert not told(journal, at(6))["eta_at_most"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page is told of a campaign, from journals made with rig/campaign/journal.sql."""
+"""What the page is told of a campaign, from journals as a campaign writes them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from joulerig.analysis.results.schema import FINISHED
 from joulerig.rig.dashboard import state
 from joulerig.rig.dashboard.journal import Journal, Journals
 from tests.support.dashboard_journal import QUESTION, WritableJournal
@@ -60,18 +61,20 @@ def test_a_running_campaign_names_each_hosts_run(journal: WritableJournal):
 
 def test_every_status_is_counted_and_its_reason_told(journal: WritableJournal):
     runs = journal.plan(replicates=2)
-    for run, status in zip(runs, ("ok", "partial", "failed", "lost", "not-run"), strict=False):
+    for run, status in zip(runs, FINISHED, strict=False):
         journal.end(run, T0, status, "" if status == "ok" else f"because {status}")
     message = told(journal)
-    assert (message["done"], message["total"], message["state"]) == (5, 8, "between runs")
+    assert (message["done"], message["total"], message["state"]) == (7, 8, "between runs")
     assert message["counts"] == {
         "running": 0,
-        "planned": 3,
+        "planned": 1,
         "ok": 1,
         "partial": 1,
         "failed": 1,
         "lost": 1,
+        "refused": 1,
         "not-run": 1,
+        "excluded": 1,
     }
     assert [run["reason"] for run in message["runs"][1:3]] == ["because partial", "because failed"]
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Describe a table's columns in the data class of its rows: type, unit, meaning, journal version."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+import polars as pl
+
+_SQL = {"str": "TEXT", "int": "INTEGER", "float": "REAL", "bool": "INTEGER", "dict[str, Any]": "TEXT"}
+_FRAME: dict[str, type[pl.DataType]] = {
+    "str": pl.String,
+    "int": pl.Int64,
+    "float": pl.Float64,
+    "bool": pl.Boolean,
+    "dict[str, Any]": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as its field declares it.
+
+    `kind`: the field's type without None, as it is written. `unit`: empty where there is none. `since`: the
+    first version of the journal that has it. `values`: the only ones allowed. `constraint`: SQL.
+    """
+
+    name: str
+    kind: str
+    nullable: bool
+    unit: str
+    meaning: str
+    since: int = 1
+    default: Any = None
+    values: type[StrEnum] | None = None
+    constraint: str = ""
+
+    @property
+    def sql_type(self) -> str:
+        return _SQL[self.kind]
+
+    @property
+    def frame_type(self) -> type[pl.DataType]:
+        return _FRAME[self.kind]
+
+    @property
+    def sql(self) -> str:
+        """The column's definition in CREATE TABLE."""
+        parts = [self.name, self.sql_type, self.constraint]
+        if not self.nullable and "PRIMARY KEY" not in self.constraint:
+            parts.append("NOT NULL")
+        if self.default is not None:
+            parts.append(f"DEFAULT '{self.default}'")
+        if self.values:
+            allowed = ", ".join(f"'{value}'" for value in self.values)
+            parts.append(f"CHECK ({self.name} IN ({allowed}))")
+        return " ".join(part for part in parts if part)
+
+
+def column(
+    unit: str,
+    meaning: str,
+    *,
+    since: int = 1,
+    default: Any = None,
+    values: type[StrEnum] | None = None,
+    constraint: str = "",
+) -> Any:
+    """Declare a field of a data class as a column.
+
+    A row of a journal from before `since` has `default`, which is None where none is given.
+    """
+    metadata = {
+        "unit": unit,
+        "meaning": meaning,
+        "since": since,
+        "default": default,
+        "values": values,
+        "constraint": constraint,
+    }
+    given = default if since > 1 or default is not None else MISSING
+    return field(default=given, metadata=metadata)
+
+
+def columns_of(record: type[Any]) -> dict[str, Column]:
+    """Return the columns that a data class declares, by name, in their order."""
+    found = {}
+    for one in fields(record):
+        if "meaning" in one.metadata:
+            kind = str(one.type)
+            nullable = kind.endswith(" | None")
+            found[one.name] = Column(one.name, kind.removesuffix(" | None"), nullable, **one.metadata)
+    return found
+
+
+def frame_schema(record: type[Any]) -> dict[str, Any]:
+    """Return a frame's schema with a column for each that a data class declares."""
+    return {name: one.frame_type for name, one in columns_of(record).items()}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Create, upgrade and read a campaign's journal: results/<campaign-id>/journal.sqlite (SQLite, WAL).
+
+Every reader comes through here: one that only looks at a journal of an older version gets it as an upgrade
+would leave it, and the file stays as it is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from joulerig.analysis.results.schema import FORMER_PHASES, TABLES, EventKind, Status, Table
+from joulerig.errors import JoulerigError
+
+FILE = "journal.sqlite"
+EXCLUDED = "excluded: "  # how the reason of such a run began before version 6
+
+
+def _version_6(database: sqlite3.Connection) -> None:
+    """Excluded is a status, the setup phase has a name of its own, preconditioning is a kind of event."""
+    database.execute(
+        "UPDATE run SET status = ?, reason = substr(reason, ?) WHERE status = ? AND substr(reason, 1, ?) = ?",
+        (Status.EXCLUDED, len(EXCLUDED) + 1, Status.NOT_RUN, len(EXCLUDED), EXCLUDED),
+    )
+    for table in ("phase", "energy"):
+        for before, now in FORMER_PHASES.items():
+            database.execute(f"UPDATE {table} SET phase = ? WHERE phase = ?", (now, before))
+    database.execute(
+        "UPDATE event SET event = ? WHERE event = ? AND run IS NOT NULL AND json_valid(detail)"
+        " AND json_type(detail, '$.precondition') IS NOT NULL",
+        (EventKind.PRECONDITIONING, EventKind.NOTE),
+    )
+
+
+# By version: what changes in rows that are there. New columns, keys and constraints need nothing here.
+CHANGES: dict[int, Callable[[sqlite3.Connection], None]] = {6: _version_6}
+VERSION = max(*CHANGES, *(one.since for table in TABLES.values() for one in table.columns.values()))
+
+
+class JournalError(JoulerigError):
+    """A journal that this program does not read; the message is one line without the file's name."""
+
+
+def create_table(table: Table, name: str | None = None) -> str:
+    """Return the CREATE TABLE statement of a table, with unit and meaning of each column."""
+    columns = list(table.columns.values())
+    lines = [one.sql for one in columns]
+    if table.key:
+        lines.append(f"PRIMARY KEY ({', '.join(table.key)})")
+    comments = [
+        " ".join(part for part in (one.unit and f"[{one.unit}]", one.meaning) if part) for one in columns
+    ]
+    body = [
+        f"  {line}{',' if number < len(lines) else ''}" + (f" -- {comment}" if comment else "")
+        for number, (line, comment) in enumerate(zip(lines, [*comments, ""], strict=False), start=1)
+    ]
+    return f"CREATE TABLE {name or table.name} ( -- {table.about}\n" + "\n".join(body) + "\n)"
+
+
+def create_tables(database: sqlite3.Connection) -> None:
+    """Make the tables of a new journal."""
+    for table in TABLES.values():
+        database.execute(create_table(table))
+    database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def version_of(database: sqlite3.Connection) -> int:
+    """Return a journal's version. Raises JournalError: not one of a campaign, or of a newer program."""
+    version: int = database.execute("PRAGMA user_version").fetchone()[0]
+    present = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if version > VERSION:
+        raise JournalError(
+            f"journal version {version}, this program reads {VERSION}: a newer one wrote it;"
+            " update this checkout"
+        )
+    missing = [name for name in TABLES if name not in present]
+    if missing or version < 1:
+        lacks = f"no table {missing[0]!r}" if missing else f"user_version {version}"
+        raise JournalError(f"not a journal of a campaign: {lacks}")
+    return version
+
+
+def upgrade(database: sqlite3.Connection, version: int) -> None:
+    """Bring a journal of an earlier version up to date: call it within a transaction, without foreign keys.
+
+    Every table is made as it is declared now, and keeps its rows (SQLite changes no key or constraint in
+    place); then `CHANGES` are made to the rows.
+    """
+    for table in TABLES.values():
+        had = {row[1] for row in database.execute(f"PRAGMA table_info({table.name})")}
+        kept = ", ".join(name for name in table.columns if name in had)
+        database.execute(create_table(table, f"{table.name}_new"))
+        database.execute(
+            f"INSERT INTO {table.name}_new ({kept}) SELECT {kept} FROM {table.name} ORDER BY rowid"
+        )
+        database.execute(f"DROP TABLE {table.name}")
+        database.execute(f"ALTER TABLE {table.name}_new RENAME TO {table.name}")
+    for number, change in sorted(CHANGES.items()):
+        if number > version:
+            change(database)
+    database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a journal read-only. Raises sqlite3.DatabaseError."""
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    database = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
+    try:
+        database.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        database.close()
+        # A WAL journal in a folder that cannot be written (an archive, another user's): SQLite cannot make
+        # its shared memory there. No other process can write either, so without a log the file is complete.
+        if Path(f"{path}-wal").exists():
+            raise
+        database = sqlite3.connect(
+            f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+        )
+    return database
+
+
+@contextmanager
+def snapshot(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Give a journal as of one instant, in the current version. Raises JournalError, sqlite3.DatabaseError.
+
+    One transaction: a campaign that runs goes on writing, and tables of two instants would contradict.
+    """
+    database.execute("BEGIN")
+    try:
+        version = version_of(database)
+        if version == VERSION:
+            yield database
+            return
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+            database.backup(copy)
+            copy.row_factory = database.row_factory
+            upgrade(copy, version)
+            yield copy
+    finally:
+        database.execute("COMMIT")
+
+
+def read(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return a journal's rows by table, as of one instant. Raises JournalError, sqlite3.DatabaseError."""
+    with closing(connect(path)) as database:
+        database.row_factory = sqlite3.Row
+        with snapshot(database) as journal:
+            return {
+                table.name: [
+                    dict(row) for row in journal.execute(f"SELECT * FROM {table.name} ORDER BY {table.order}")
+                ]
+                for table in TABLES.values()
+            }

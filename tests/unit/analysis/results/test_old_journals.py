@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Journals of every earlier version: read with the same numbers, and upgraded to what a new one is."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from joulerig.analysis import results
+from joulerig.analysis.results import journal
+from joulerig.analysis.results.schema import TABLES
+from joulerig.rig.campaign.journal import Journal
+from tests.support import ROOT
+
+VERSIONS = (1, 2, 3, 4, 5)
+FACTORS = {"drive": "fast", "filesystem": "ext4", "scheduler": "none", "workload": "seqwrite"}
+ENERGY = {"joules": 4.5, "true_joules": 4.4, "samples": 9, "expected": 10, "lost": 1, "gap_seconds": 0.1}
+RESULT = {
+    "joules": 4.5, "true_joules": 4.4, "error_percent": 2.27, "mean_watts": 2.25, "ai_ops_per_joule": 1.5,
+    "ai_mb_per_joule": 0.25, "joules_low": 4.0, "joules_high": 5.0, "device_bound_fraction": 0.75,
+    "cpu_joules": 30.0,
+}  # fmt: skip
+PERFORMANCE = {
+    "seconds": 2.0, "ops": 8, "read_bytes": 0, "write_bytes": 4096, "syncs": 8, "ops_per_second": 4.0,
+    "mb_per_second": 0.002, "latency_p50_seconds": 0.1, "latency_p99_seconds": 0.2,
+}  # fmt: skip
+SINCE = {"joules_low": 2, "joules_high": 2, "device_bound_fraction": 3, "cpu_joules": 5}
+
+
+def columns(path: Path) -> dict[str, list[tuple]]:
+    with closing(sqlite3.connect(path)) as database:
+        return {table: database.execute(f"PRAGMA table_info({table})").fetchall() for table in TABLES}
+
+
+def insert(database: sqlite3.Connection, table: str, **row) -> None:
+    marks = ", ".join("?" for _ in row)
+    database.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+
+
+@pytest.fixture(params=VERSIONS)
+def old(request, tmp_path):
+    """A campaign as a program of the time left it: an ok run, one that was excluded, one that was refused."""
+    version, folder = request.param, tmp_path / "study-1"
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / journal.FILE)) as database, database:
+        database.executescript((ROOT / "tests/fixtures/journals" / f"version_{version}.sql").read_text())
+        insert(
+            database, "campaign", id="study-1", name="study", question="Which?", created_ns=1,
+            definition="{}", lab="{}", virtual=1, provenance="{}",
+        )  # fmt: skip
+        ends = (("ok", ""), ("not-run", "excluded: known to hang"), ("not-run", "refused: fast: mounted"))
+        for ordinal, (status, reason) in enumerate(ends, start=1):
+            insert(
+                database, "run", id=f"study-1-000{ordinal}", ordinal=ordinal, block=1, replicate=1, host="h1",
+                **FACTORS, cell="fast/ext4/none/seqwrite", factors=json.dumps(FACTORS),
+                status=status, reason=reason,
+            )  # fmt: skip
+        run = {"run": "study-1-0001"}
+        clock = {"clock_offset_ns": 0, "clock_error_ns": 0}
+        for number, phase in enumerate(("prepare", "precondition", "idle", "workload", "tail")):
+            insert(database, "phase", **run, phase=phase, start_ns=number, end_ns=number + 1, **clock)
+            insert(database, "energy", **run, phase=phase, meter="tap1", rail="12v", drive="fast", **ENERGY)
+        insert(database, "performance", **run, **PERFORMANCE)
+        known = {name: value for name, value in RESULT.items() if SINCE.get(name, 1) <= version}
+        insert(database, "result", **run, **known)
+        counted = {"reads": 1, "writes": 2, "flushes": 3}
+        insert(database, "io", **run, source="host", **counted)
+        note = {"precondition": "begun", "why": "never", "at_most_seconds": 1.0, "at_most_rounds": 8}
+        for event, detail in (
+            ("status", {"from": "running", "to": "ok"}),
+            ("note", note),
+            ("note", {"a": "b"}),
+        ):
+            insert(database, "event", time_ns=1, **run, event=event, detail=json.dumps(detail))
+    return version, folder
+
+
+def test_an_old_journal_is_read_with_the_same_numbers(old):
+    version, folder = old
+    run = results.load(folder).runs[0]
+    assert vars(run.result) == {
+        name: value if SINCE.get(name, 1) <= version else None for name, value in RESULT.items()
+    }
+    none = dict.fromkeys(("figure_name", "figure_unit", "figure", "figure_better"))
+    assert vars(run.performance) == {**PERFORMANCE, "unit": "operation", **none}
+    assert {name: vars(run.energy[3])[name] for name in ENERGY} == ENERGY
+    assert (run.io["host"].writes, run.io["host"].fua_writes) == (2, None)
+
+
+def test_an_old_journal_is_read_in_the_words_of_now(old):
+    _, folder = old
+    campaign = results.load(folder)
+    assert [(run.status, run.reason) for run in campaign.runs] == [
+        ("ok", ""),
+        ("excluded", "known to hang"),
+        ("not-run", "refused: fast: mounted"),
+    ]
+    run = campaign.runs[0]
+    assert (
+        list(run.phases)
+        == [rail.phase for rail in run.energy]
+        == ["prepare", "setup", "idle", "workload", "tail"]
+    )
+    assert campaign.tables["event"]["event"].to_list() == ["status", "preconditioning", "note"]
+
+
+def test_reading_leaves_an_old_journal_as_it_is(old):
+    version, folder = old
+    before = (folder / journal.FILE).read_bytes()
+    results.load(folder)
+    assert (folder / journal.FILE).read_bytes() == before
+    with closing(sqlite3.connect(folder / journal.FILE)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (version,)
+
+
+def test_opened_for_writing_an_old_journal_is_what_a_new_one_is_and_reads_the_same(old, tmp_path):
+    _, folder = old
+    before = results.load(folder)
+    Journal(folder).close()
+    with closing(sqlite3.connect(tmp_path / "new.sqlite")) as database:
+        journal.create_tables(database)
+    assert columns(folder / journal.FILE) == columns(tmp_path / "new.sqlite")
+    after = results.load(folder)
+    assert after.runs == before.runs
+    assert all(after.tables[name].equals(table) for name, table in before.tables.items())
+    with closing(sqlite3.connect(folder / journal.FILE)) as database:
+        assert database.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_an_upgraded_journal_goes_on_counting_its_events(old):
+    _, folder = old
+    with closing(Journal(folder)) as opened:
+        opened.note(None, {"c": "d"})
+    with closing(sqlite3.connect(folder / journal.FILE)) as database:
+        assert database.execute("SELECT seq FROM event ORDER BY seq").fetchall() == [(1,), (2,), (3,), (4,)]
