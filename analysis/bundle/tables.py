@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
 
 from joulerig.analysis.bundle.check import TOLERANCE, ZERO, Check, Tally, judged, shown, uncheckable
+from joulerig.analysis.results import journal
+from joulerig.analysis.results.schema import FORMER_PHASES, Status
 
 FOLDERS = ("export", "report")
 # By what a row is named, in the first of these of which it has the first.
@@ -21,15 +24,20 @@ _NAMING = (
 
 
 def check(folder: Path, again: Mapping[str, pl.DataFrame]) -> Check:
-    """All CSV and Parquet files of tables below `folder` against the tables in `again`, by name."""
+    """Compare all CSV and Parquet files of tables below `folder` with the tables in `again`, by name.
+
+    Names that version 6 of the journal changed are taken for today's where the folder's is older.
+    """
     name, offenders, values, files = "tables", [], 0, 0
+    with closing(journal.connect(folder / journal.FILE)) as database:
+        version = journal.version_of(database)
     for path in _paths(folder):
         where = path.relative_to(folder).as_posix()
         files += 1
         if path.stem not in again:
             offenders.append(f"{where}: no table of this program")
             continue
-        count, wrong = compare(path, again[path.stem])
+        count, wrong = compare(path, again[path.stem], version)
         values += count
         offenders += [f"{where}: {one}" for one in wrong]
     if not files:
@@ -51,8 +59,11 @@ def _paths(folder: Path) -> list[Path]:
     )
 
 
-def compare(path: Path, again: pl.DataFrame) -> tuple[int, list[str]]:
-    """How many values of a file were compared, and those that differ from `again`, a line each."""
+def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> tuple[int, list[str]]:
+    """Compare a file with `again`; return how many values that were, and a line for each difference.
+
+    `version`: of the journal that the file was made from.
+    """
     try:
         found = pl.read_csv(path, infer_schema=False) if path.suffix == ".csv" else pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -63,12 +74,29 @@ def compare(path: Path, again: pl.DataFrame) -> tuple[int, list[str]]:
     ]
     if found.height != again.height:
         return 0, [*offenders, f"{found.height} rows, {again.height} come out"]
+    if version < 6:
+        found = _with_names_of_version_6(found, again)
     common = [column for column in again.columns if column in found.columns]
     wrong = [row for column in common for row in _differing(found[column], again[column])]
     for column, index in wrong:
         stored, right = shown(found[column][index]), shown(again[column][index])
         offenders.append(f"{_row(again, index)}: {column}: {stored} is stored, {right} comes out")
     return found.height * len(common), offenders
+
+
+def _with_names_of_version_6(found: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
+    """Return a table of an older journal with today's names of phases, and "excluded" as a status."""
+    changed = []
+    if "phase" in found.columns:
+        changed.append(pl.col("phase").replace(FORMER_PHASES))
+    if "status" in found.columns and "status" in again.columns:
+        excluded = (found["status"] == Status.NOT_RUN) & (again["status"] == Status.EXCLUDED)
+        changed.append(
+            pl.when(excluded).then(pl.lit(Status.EXCLUDED.value)).otherwise("status").alias("status")
+        )
+    if "reason" in found.columns:
+        changed.append(pl.col("reason").str.strip_prefix(journal.EXCLUDED))
+    return found.with_columns(changed)
 
 
 def compare_frames(stored: pl.DataFrame, again: pl.DataFrame, columns: Sequence[str], tally: Tally) -> None:

@@ -66,7 +66,7 @@ class PhaseName(Name):
     TAIL = "tail", "sync, and what the drive still does afterwards"
 
 
-FORMER_PHASES = {"precondition": PhaseName.SETUP}  # before version 6 of the journal
+FORMER_PHASES = {"precondition": PhaseName.SETUP.value}  # before version 6 of the journal
 
 
 class PreconditioningPhase(Name):

@@ -12,7 +12,7 @@ import polars as pl
 
 from joulerig.analysis.results import power_points, processor, run_energy
 from joulerig.analysis.results.influx import Client, quote_string
-from joulerig.analysis.results.schema import Phase
+from joulerig.analysis.results.schema import FORMER_PHASES, Phase
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
@@ -44,7 +44,7 @@ def on_controller_time(
 
     return [
         Phase(
-            p["phase"],
+            FORMER_PHASES.get(p["phase"], p["phase"]),
             p["start_ns"] + offset(p["start_ns"]),
             p["end_ns"] + offset(p["end_ns"]),
             offset(p["start_ns"]),

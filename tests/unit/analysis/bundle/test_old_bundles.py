@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bundles made before version 6 of the journal hold: "excluded" was a reason, `setup` was `precondition`."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from joulerig.analysis import export, results
+from joulerig.analysis.bundle import verify
+from joulerig.analysis.bundle.check import FAILED
+from joulerig.analysis.tables import runs_and_cells
+from joulerig.rig.cli.bundle import READERS
+from tests.support import verifiable_campaign
+
+FORMER = {"setup": "precondition"}
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A results folder with its tables, as a program of version 5 left it."""
+    folder = verifiable_campaign.build(
+        tmp_path / "c", schedulers=("none", "bfq", "kyber"), outcome=verifiable_campaign.mixed
+    )
+    export.write(results.load(folder), folder / "export")
+    runs_and_cells.write(results.load(folder), folder / "report")
+    for path in [*(folder / "export").glob("*.*"), *(folder / "report").glob("*.csv")]:
+        if path.suffix == ".parquet":
+            _with_former_names(pl.read_parquet(path)).write_parquet(path)
+        elif path.suffix == ".csv":
+            _with_former_names(pl.read_csv(path, infer_schema=False)).write_csv(path)
+    for path in folder.glob("runs/*/result.json"):
+        content = json.loads(path.read_text())
+        for phase in content["phases"]:
+            phase["phase"] = FORMER.get(phase["phase"], phase["phase"])
+        path.write_text(json.dumps(content))
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as database, database:
+        excluded = "(SELECT id FROM run WHERE status = 'excluded')"
+        database.execute(f"DELETE FROM event WHERE event = 'status' AND run IN {excluded}")
+        database.execute(
+            "UPDATE run SET status = 'not-run', reason = 'excluded: ' || reason WHERE status = 'excluded'"
+        )
+        for table in ("phase", "energy"):
+            database.execute(f"UPDATE {table} SET phase = 'precondition' WHERE phase = 'setup'")
+        database.execute("PRAGMA user_version = 5")
+    return folder
+
+
+def _with_former_names(frame: pl.DataFrame) -> pl.DataFrame:
+    changed = []
+    if {"status", "reason"} <= set(frame.columns):
+        prefixed = pl.concat_str(pl.lit("excluded: "), "reason")
+        excluded = pl.col("status") == "excluded"
+        changed.append(pl.when(excluded).then(prefixed).otherwise("reason").alias("reason"))
+    if "status" in frame.columns:
+        changed.append(pl.col("status").replace({"excluded": "not-run"}))
+    if "phase" in frame.columns:
+        changed.append(pl.col("phase").replace(FORMER))
+    return frame.with_columns(changed)
+
+
+def checks(folder: Path) -> dict[str, verify.Check]:
+    return {one.name: one for one in verify.verify(folder, READERS, {})}
+
+
+def test_every_check_of_an_old_results_folder_holds(old):
+    assert "precondition" in pl.read_csv(old / "export" / "phases.csv")["phase"]
+    assert "not-run" in pl.read_csv(old / "export" / "runs.csv")["status"]
+    found = checks(old)
+    assert {name: one.offenders for name, one in found.items() if one.state == FAILED} == {}
+
+
+def test_a_changed_name_in_an_old_table_is_still_found(old):
+    path = old / "export" / "phases.csv"
+    path.write_text(path.read_text().replace(",precondition,", ",prepare,", 1))
+    assert checks(old)["tables"].state == FAILED
