@@ -65,7 +65,8 @@ class Run(RunRow):
         """`precondition.json`: how its drive came to its state; empty where none was asked for. Raises
         ResultsError.
 
-        reused, why, by (a run), recipe, verdict, and, where it was made for this run, stretches of rounds.
+        reused, why, by (a run), recipe, verdict, and, where it was made for this run, stretches of
+        rounds.
         """
         return _json_file(self.folder / PRECONDITION_FILE)
 
@@ -130,8 +131,8 @@ def load(folder: Path | str) -> Campaign:
     Raises
     ------
     ResultsError
-        No folder or journal there; not SQLite, or not a journal of this project; a version that this program
-        does not know; no campaign in it.
+        No folder or journal there; not SQLite, or not a journal of this project; a version that
+        this program does not know; no campaign in it.
     """
     folder = Path(folder)
     path = folder / journal.FILE

@@ -23,8 +23,9 @@ _FRAME: dict[str, type[pl.DataType]] = {
 class Column:
     """A column as its field declares it.
 
-    `kind`: the field's type without None, as it is written. `unit`: empty where there is none. `since`: the
-    first version of the journal that has it. `values`: the only ones allowed. `constraint`: SQL.
+    `kind`: the field's type without None, as it is written. `unit`: empty where there is none.
+    `since`: the first version of the journal that has it. `values`: the only ones allowed.
+    `constraint`: SQL.
     """
 
     name: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A thin InfluxQL query client: one dialect (`/query`, HTTP Basic, CSV) for InfluxDB 1.x, 2.x and 3.x.
 
-On 2.x and 3.x the password is the token (2.x needs a DBRP mapping, which it makes itself for a bucket that is
-named as the database).
+On 2.x and 3.x the password is the token (2.x needs a DBRP mapping, which it makes itself for a
+bucket that is named as the database).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from joulerig.errors import JoulerigError
 
 _I, _F, _S = pl.Int64, pl.Float64, pl.String
 
-# Types by column name, as docs/reference/influxdb.md lists them. They cannot be read off the values:
-# InfluxDB's CSV prints the float 12.0 as "12" and the string "0012" bare.
+# Types by column name, as docs/reference/influxdb.md lists them. They cannot be read off the
+# values: InfluxDB's CSV prints the float 12.0 as "12" and the string "0012" bare.
 COLUMN_TYPES: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(
         ("measurement", "meter", "rail", "host", "drive", "filesystem", "campaign", "run", "phase"), _S
@@ -132,7 +132,8 @@ class Client:
         self.database = database
         self.username = username
         auth = httpx.BasicAuth(username or "token", password) if username or password else None
-        # trust_env off: a proxy of the environment has no business between the rig and its own database
+        # trust_env off: a proxy of the environment has no business between the rig and its own
+        # database
         self._http = httpx.Client(auth=auth, timeout=timeout_seconds, trust_env=False)
 
     def __enter__(self) -> Self:
@@ -152,17 +153,16 @@ class Client:
         influxql : str
             One statement. Build it with `quote_string` and `quote_identifier`.
         types : mapping of column name to polars type, optional
-            For columns that docs/reference/influxdb.md does not know (an alias, a function's result), or to
-            override it.
-            A column that neither knows is an integer if all its values are, else a float, a boolean or a
-            string.
+            For columns that docs/reference/influxdb.md does not know (an alias, a function's
+            result), or to override it. A column that neither knows is an integer if all its values
+            are, else a float, a boolean or a string.
 
         Returns
         -------
         polars.DataFrame
-            Columns `measurement`, the tags of GROUP BY (strings), `time` (int64, UTC ns), then the selected
-            columns. An absent value is null; so is an empty string, which CSV cannot tell from it. No rows:
-            no columns.
+            Columns `measurement`, the tags of GROUP BY (strings), `time` (int64, UTC ns), then the
+            selected columns. An absent value is null; so is an empty string, which CSV cannot tell
+            from it. No rows: no columns.
 
         Raises
         ------
@@ -170,8 +170,8 @@ class Client:
         """
         text = self._ask(influxql, "application/csv")
         if not text.strip():
-            # InfluxDB 1.x answers 200 and nothing at all, in CSV, where the database does not exist or the
-            # query fails while it runs; only JSON carries the reason.
+            # InfluxDB 1.x answers 200 and nothing at all, in CSV, where the database does not exist
+            # or the query fails while it runs; only JSON carries the reason.
             self._raise_hidden_error(influxql)
             return pl.DataFrame()
         return _frame(text, types or {}, self.url)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Create, upgrade and read a campaign's journal: results/<campaign-id>/journal.sqlite (SQLite, WAL).
 
-Every reader comes through here: one that only looks at a journal of an older version gets it as an upgrade
-would leave it, and the file stays as it is.
+Every reader comes through here: one that only looks at a journal of an older version gets it as an
+upgrade would leave it, and the file stays as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXCLUDED = "excluded: "  # how the reason of such a run began before version 6
 
 
 def _version_6(database: sqlite3.Connection) -> None:
-    """Excluded is a status, the setup phase has a name of its own, preconditioning is a kind of event."""
+    """Excluded is a status, the setup phase has its own name, preconditioning is a kind of event."""
     database.execute(
         "UPDATE run SET status = ?, reason = substr(reason, ?) WHERE status = ? AND substr(reason, 1, ?) = ?",
         (Status.EXCLUDED, len(EXCLUDED) + 1, Status.NOT_RUN, len(EXCLUDED), EXCLUDED),
@@ -37,7 +37,8 @@ def _version_6(database: sqlite3.Connection) -> None:
     )
 
 
-# By version: what changes in rows that are there. New columns, keys and constraints need nothing here.
+# By version: what changes in rows that are there. New columns, keys and constraints need nothing
+# here.
 CHANGES: dict[int, Callable[[sqlite3.Connection], None]] = {6: _version_6}
 VERSION = max(*CHANGES, *(one.since for table in TABLES.values() for one in table.columns.values()))
 
@@ -88,8 +89,8 @@ def version_of(database: sqlite3.Connection) -> int:
 def upgrade(database: sqlite3.Connection, version: int) -> None:
     """Bring a journal of an earlier version up to date: call it within a transaction, without foreign keys.
 
-    Every table is made as it is declared now, and keeps its rows (SQLite changes no key or constraint in
-    place); then `CHANGES` are made to the rows.
+    Every table is made as it is declared now, and keeps its rows (SQLite changes no key or
+    constraint in place); then `CHANGES` are made to the rows.
     """
     for table in TABLES.values():
         had = {row[1] for row in database.execute(f"PRAGMA table_info({table.name})")}
@@ -114,8 +115,9 @@ def connect(path: Path) -> sqlite3.Connection:
         database.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         database.close()
-        # A WAL journal in a folder that cannot be written (an archive, another user's): SQLite cannot make
-        # its shared memory there. No other process can write either, so without a log the file is complete.
+        # A WAL journal in a folder that cannot be written (an archive, another user's): SQLite
+        # cannot make its shared memory there. No other process can write either, so without a log
+        # the file is complete.
         if Path(f"{path}-wal").exists():
             raise
         database = sqlite3.connect(
@@ -128,7 +130,8 @@ def connect(path: Path) -> sqlite3.Connection:
 def snapshot(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """Give a journal as of one instant, in the current version. Raises JournalError, sqlite3.DatabaseError.
 
-    One transaction: a campaign that runs goes on writing, and tables of two instants would contradict.
+    One transaction: a campaign that runs goes on writing, and tables of two instants would
+    contradict.
     """
     database.execute("BEGIN")
     try:

@@ -15,8 +15,8 @@ from joulerig.analysis.energy.interval import DEFAULT_MAX_GAP_NS, CounterPoints,
 from joulerig.analysis.results.influx import Client, quote_string
 from joulerig.errors import JoulerigError
 
-# power.csv: the first seven columns are what a trace needs; with the rest the run's energy can be computed
-# again.
+# power.csv: the first seven columns are what a trace needs; with the rest the run's energy can be
+# computed again.
 COLUMNS = {
     "time_ns": pl.Int64,
     "rail": pl.String,
@@ -60,9 +60,9 @@ def points(
 ) -> pl.DataFrame:
     """Power points of `drives` of `host` from `start_ns` to `end_ns`, with `margin_ns` more at both ends.
 
-    The margin holds the points that enclose the interval; where a rail has a gap there, its nearest point
-    beyond it is looked for. Columns: `COLUMNS`, sorted by drive, rail, meter and time; without rows where
-    there are none. Raises joulerig.analysis.results.influx.InfluxError.
+    The margin holds the points that enclose the interval; where a rail has a gap there, its nearest
+    point beyond it is looked for. Columns: `COLUMNS`, sorted by drive, rail, meter and time;
+    without rows where there are none. Raises joulerig.analysis.results.influx.InfluxError.
     """
     schema = pl.DataFrame(schema=COLUMNS)
     if not drives:
@@ -103,9 +103,9 @@ def energy_by_rail(
 ) -> dict[tuple[str, str, str], IntervalEnergy]:
     """Energy of an interval by (drive, meter, rail), from a frame of `points` or `read`.
 
-    `edge_error_ns`, `mean_products`: analysis.energy.interval.of_interval's, by meter, and for a drive, meter
-    and rail. Has what the frame has: a rail that ought to be there and is not must be missed by who knows the
-    lab.
+    `edge_error_ns`, `mean_products`: analysis.energy.interval.of_interval's, by meter, and for a
+    drive, meter and rail. Has what the frame has: a rail that ought to be there and is not must be
+    missed by who knows the lab.
     """
     errors = edge_error_ns or {}
     return {

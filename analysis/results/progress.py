@@ -19,8 +19,9 @@ _LATE_NS = 3_000_000_000  # a load's last point is told a little after its end
 def points(client: Client, host: str, run: str, load: Phase) -> pl.DataFrame:
     """The `workload` points of a run's load, on the controller's clock.
 
-    Columns: `COLUMNS`, by time; each what was done since the point before or, of the first, since the load
-    began. Without rows where the load told nothing. Raises joulerig.analysis.results.influx.InfluxError.
+    Columns: `COLUMNS`, by time; each what was done since the point before or, of the first, since
+    the load began. Without rows where the load told nothing. Raises
+    joulerig.analysis.results.influx.InfluxError.
     """
     offset = load.clock_offset_ns
     found = client.query(

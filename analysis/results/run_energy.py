@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run's energy by phase and rail from its power points, and work per joule: the journal's `energy` and
-`result` rows. The campaign engine makes them by these functions, and whoever checks them afterwards too.
+`result` rows. The campaign engine makes them by these functions, and whoever checks them afterwards
+too.
 """
 
 from __future__ import annotations
@@ -104,8 +105,8 @@ def row(phase: Phase, rail: Rail, found: IntervalEnergy) -> dict[str, Any]:
 def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[str, Any]:
     """The journal's `result` row, without `run`, device_bound_fraction and cpu_joules.
 
-    `rows`: `energy` rows of all rails of the drive, or none, as a part would pass for all; `done`: the
-    `performance` row.
+    `rows`: `energy` rows of all rails of the drive, or none, as a part would pass for all; `done`:
+    the `performance` row.
     """
     load = [one for one in rows if one["phase"] == "workload"]
 

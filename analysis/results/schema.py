@@ -2,9 +2,10 @@
 # ruff: noqa: RUF009 (column() returns a dataclasses.field)
 """Declare the record of a run: the journal's tables and columns, statuses, phases and kinds of event.
 
-This is the only such declaration. The journal's SQL and its upgrades (`results/journal.py`), the data classes
-that a reader gets, the columns of exports with their units and meaning, and the reference page are made from
-it. To add a column, add its field here, with `since` one more than `VERSION` is now.
+This is the only such declaration. The journal's SQL and its upgrades (`results/journal.py`), the
+data classes that a reader gets, the columns of exports with their units and meaning, and the
+reference page are made from it. To add a column, add its field here, with `since` one more than
+`VERSION` is now.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ class WaveformError(JoulerigError):
 class Waveform:
     """`frame`: a row a sample, columns `COLUMNS`, ordered by host, drive, rail, stream, index.
 
-    `time_ns` is the UTC end of the sample, as in power points; null where the stream has no clock. Samples
-    that were lost have no row. `meta`: what the file says of itself (package waveform of the collectors:
-    Contents), among it meter, session, sample_rate_hz, samples, rails with their corrections (applied
-    already), clock, gaps, recorded, dropped, cut, truncated, error.
+    `time_ns` is the UTC end of the sample, as in power points; null where the stream has no clock.
+    Samples that were lost have no row. `meta`: what the file says of itself (package waveform of
+    the collectors: Contents), among it meter, session, sample_rate_hz, samples, rails with their
+    corrections (applied already), clock, gaps, recorded, dropped, cut, truncated, error.
     """
 
     frame: pl.DataFrame
@@ -96,8 +96,8 @@ def read(
 def sample_times(meta: dict[str, Any], stream: int, index: pl.Series) -> pl.Series:
     """UTC ns of the ends of samples: `time_ns`, as long as `index`; nulls where the stream has no clock.
 
-    Linear between the clock's pairs (index i, UTC u: at u, i samples had been made), at the declared rate
-    outside of them.
+    Linear between the clock's pairs (index i, UTC u: at u, i samples had been made), at the
+    declared rate outside of them.
     """
     pairs = _pairs(meta, stream)
     if pairs is None:
@@ -114,7 +114,8 @@ def sample_times(meta: dict[str, Any], stream: int, index: pl.Series) -> pl.Seri
 def energy_by_rail(waveform: Waveform) -> dict[tuple[str, str, str], float]:
     """Joules of the samples that are there, by (host, drive, rail), on the instrument's own time.
 
-    Window means: the sum of V x I x period. Point samples: trapezoids between neighbours, none over a gap.
+    Window means: the sum of V x I x period. Point samples: trapezoids between neighbours, none over
+    a gap.
     """
     period = 1 / waveform.meta["sample_rate_hz"]
     watts = pl.col("volts").cast(pl.Float64) * pl.col("amps").cast(pl.Float64)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The joules of a waveform of any length, block by block, by one process or many: the same to the last bit.
 
-A block is a fixed number of the file's rows, whoever works on it. Within it samples are summed in order; the
-sums of blocks are added exactly (math.fsum). So nothing depends on how many processes there are.
+A block is a fixed number of the file's rows, whoever works on it. Within it samples are summed in
+order; the sums of blocks are added exactly (math.fsum). So nothing depends on how many processes
+there are.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Block:
 class Stretch:
     """Rows in a row of one stream of one rail; powerd writes these in turns, a row group each.
 
-    `watts`: the sum of the samples' (window means), or of the means of neighbours (point samples). `first`
-    and `last`: (index, watts) of the outermost samples, for the neighbours in other blocks.
+    `watts`: the sum of the samples' (window means), or of the means of neighbours (point samples).
+    `first` and `last`: (index, watts) of the outermost samples, for the neighbours in other blocks.
     """
 
     rail: Rail
@@ -70,7 +71,8 @@ def of_file(path: Path, interval: tuple[int, int] | None = None) -> list[Block]:
 def stretches(block: Block) -> list[Stretch]:
     """A block's stretches, in the order of the file. Raises WaveformError.
 
-    Within a file the samples of a rail's stream are in the order of their index, as powerd writes them.
+    Within a file the samples of a rail's stream are in the order of their index, as powerd writes
+    them.
     """
     meta = metadata(block.path)
     lazy = pl.scan_parquet(block.path).select(*_SOURCE, "index", "volts", "amps")
@@ -87,8 +89,8 @@ def stretches(block: Block) -> list[Stretch]:
 def joules(path: Path, found: Iterable[Iterable[Stretch]]) -> dict[Rail, Joules]:
     """The joules of each rail of a file, from the stretches of all its blocks in order. Raises WaveformError.
 
-    As analysis.results.waveform.energy_by_rail: window means by the sum of V x I x period, point samples by
-    trapezoids between neighbours, none over a gap.
+    As analysis.results.waveform.energy_by_rail: window means by the sum of V x I x period, point
+    samples by trapezoids between neighbours, none over a gap.
     """
     meta = metadata(path)
     trapezoids = meta["samples"] != "window-mean"

@@ -298,9 +298,10 @@ def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any])
 def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     """Every run in order of execution: blocks of one replicate of every cell, each in its own random order.
 
-    Randomised blocks keep a drift of the rig from looking like an effect of a factor. Where the kernel is
-    one, its levels follow each other in a random order within a block, each booted once, and the other
-    factors are in random order within these (a split plot). The order depends on the campaign's seed alone.
+    Randomised blocks keep a drift of the rig from looking like an effect of a factor. Where the
+    kernel is one, its levels follow each other in a random order within a block, each booted once,
+    and the other factors are in random order within these (a split plot). The order depends on the
+    campaign's seed alone.
     """
     factors = {key: levels for key, levels in campaign.factors.model_dump().items() if levels}
     cells = [
@@ -328,11 +329,12 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     return runs
 
 
-# What a plan assumes where nothing has been measured yet; each is an upper bound of its class of drives: what
-# PCIe 5.0 x4, SATA and a channel of memory carry.
+# What a plan assumes where nothing has been measured yet; each is an upper bound of its class of
+# drives: what PCIe 5.0 x4, SATA and a channel of memory carry.
 MOST_BYTES_PER_SECOND = {"nvme": 15.8e9, "sata-ssd": 0.6e9, "hdd": 0.6e9, "nvdimm": 20e9, "ram": 20e9}
 MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0, "ram": 0.0}
-# What drives that can be preconditioned are filled with at least, as whole: their flash, not their link.
+# What drives that can be preconditioned are filled with at least, as whole: their flash, not their
+# link.
 FILL_BYTES_PER_SECOND = {"nvme": 300e6, "sata-ssd": 100e6}
 OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
 BOOT_SECONDS = 180.0  # into another kernel
@@ -342,7 +344,8 @@ BOOT_SECONDS = 180.0  # into another kernel
 class Cost:
     """What a plan will take, at most; `wiped`: (host, drive, serial) of drives that lose their content.
 
-    `preconditions`: how often a drive is preconditioned if every run writes as much as its interface carries.
+    `preconditions`: how often a drive is preconditioned if every run writes as much as its
+    interface carries.
     """
 
     runs: int

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The drives' ledger: what was done to each one, and whether its precondition still holds.
 
-Everything that Joulerig does to a drive begins with a `began` and ends with an `ended` that tells how much
-was written and discarded. What began and never ended has written an amount that nobody knows.
+Everything that Joulerig does to a drive begins with a `began` and ends with an `ended` that tells
+how much was written and discarded. What began and never ended has written an amount that nobody
+knows.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from joulerig.rig.lab.model import Lab
 SCHEMA = Path(__file__).parent / "drive_record.sql"
 VERSION = 1
 UNIT_BYTES = 512_000  # of an NVMe drive's data units (NVM Express base specification, SMART log)
-# Beyond what the rig wrote, a drive's own count may have risen by as much: its units are coarse, and it is
-# read before the file system is unmounted.
+# Beyond what the rig wrote, a drive's own count may have risen by as much: its units are coarse,
+# and it is read before the file system is unmounted.
 TOLERANCE_BYTES = 64_000_000
 TOLERANCE_FRACTION = 0.01
 
@@ -100,8 +101,8 @@ def _statements(script: str) -> list[str]:
 class State:
     """What a drive's events amount to; each event as the ledger has it, None where there was none.
 
-    `written_bytes`: written and discarded since the precondition, None where some of it is not known (whose:
-    `unknown`). `purged_bytes`: written since the purge.
+    `written_bytes`: written and discarded since the precondition, None where some of it is not
+    known (whose: `unknown`). `purged_bytes`: written since the purge.
     """
 
     purged: Mapping[str, Any] | None
@@ -163,9 +164,9 @@ def may_reuse(
 ) -> tuple[bool, str]:
     """Whether a drive's last precondition holds for the one that is `asked`, by `recipe`; and why (not).
 
-    It does where it was done by the same recipe, was steady or had as many rounds as there would be now, and
-    since then no more was written or discarded than it allows, all of it by the rig. `counted_bytes`: what
-    the drive itself has counted as written by now; None: it tells none.
+    It does where it was done by the same recipe, was steady or had as many rounds as there would be
+    now, and since then no more was written or discarded than it allows, all of it by the rig.
+    `counted_bytes`: what the drive itself has counted as written by now; None: it tells none.
     """
     state = of_events(events)
     before = state.preconditioned

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Events of a running playbook: JSON lines in a file, from Ansible's plugins to the command line.
 
-An environment variable names the file; `rig` sets it for the ansible-playbook that it starts. A plain
-ansible-playbook has none, and writes none.
+An environment variable names the file; `rig` sets it for the ansible-playbook that it starts. A
+plain ansible-playbook has none, and writes none.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ def on_controller_time(
 ) -> list[Phase]:
     """Phases in the host's clock, moved onto the controller's axis.
 
-    `clock` holds the offset measured before and after the run; between them it is interpolated. The error is
-    the larger of the two measurements' and half of what the offset moved by: a clock that is slewed does not
-    move evenly. Raises ValueError without any measurement.
+    `clock` holds the offset measured before and after the run; between them it is interpolated. The
+    error is the larger of the two measurements' and half of what the offset moved by: a clock that
+    is slewed does not move evenly. Raises ValueError without any measurement.
     """
     if not clock:
         raise ValueError("no clock offset was measured")
@@ -71,10 +71,10 @@ def energies(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The journal's `energy` rows of a run on `drives`, and why joules are missing where they are.
 
-    Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail without
-    points has a row without joules, a drive without rails has none: energy is never invented. Where no drive
-    has a rail, no joules are missing. `campaign`: the journal's, with `lab` and `provenance`: what was known
-    of the meters and their calibration.
+    Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail
+    without points has a row without joules, a drive without rails has none: energy is never
+    invented. Where no drive has a rail, no joules are missing. `campaign`: the journal's, with
+    `lab` and `provenance`: what was known of the meters and their calibration.
     """
     described = (campaign or {}).get("lab") or {}
     provenance = (campaign or {}).get("provenance") or {}
@@ -109,8 +109,8 @@ def watts(
 ) -> list[float | None]:
     """Mean power of a drive over each of `intervals`, all its rails together.
 
-    Waits for points that are still on their way. None where a rail has no energy of an interval, or one with
-    more than 1 % of it in gaps; all are None where the drive has no rail.
+    Waits for points that are still on their way. None where a rail has no energy of an interval, or
+    one with more than 1 % of it in gaps; all are None where the drive has no rail.
     """
     rails = lab.rails_of(host, drive)
     if not rails:
@@ -158,9 +158,9 @@ def truths(
 ) -> dict[str, dict[str, Any]]:
     """Return what twins of drives (and of arrays' members) report for the ends of each phase, by drive.
 
-    Each entry is the `history` of docs/reference/protocols/twin.md, its lists with two entries a phase. A
-    twin that was restarted has no history of the run and is left out. Empty without a `source`: on a
-    physical host.
+    Each entry is the `history` of docs/reference/protocols/twin.md, its lists with two entries a
+    phase. A twin that was restarted has no history of the run and is left out. Empty without a
+    `source`: on a physical host.
     """
     if source is None:
         return {}
@@ -202,7 +202,8 @@ def twin_io(phases: Sequence[Phase], truth: Truth, members: int) -> dict[str, An
 
 def device_bound(phases: Sequence[Phase], truth: Truth) -> float | None:
     """The part of the workload phase in which a twin, by its model of time, and not the host's processor, was
-    what the work waited for: that of the drive for which it was greatest. 0 to 1; None without twins.
+    what the work waited for: that of the drive for which it was greatest. 0 to 1; None without
+    twins.
     """
     loads = [index for index, phase in enumerate(phases) if phase.phase == "workload"]
     if not truth or not loads:

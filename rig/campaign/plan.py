@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plan of a campaign: every run in order, made once by `make_plan` and read by several interpreters.
 
-`rig plan` describes a plan, joulerig_open writes it into a journal, and the executor of each host turns its
-runs into requests. A plan touches neither hosts nor the state of the controller.
+`rig plan` describes a plan, joulerig_open writes it into a journal, and the executor of each host
+turns its runs into requests. A plan touches neither hosts nor the state of the controller.
 """
 
 from __future__ import annotations

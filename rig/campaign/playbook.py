@@ -93,7 +93,8 @@ def campaign(
     """Run a campaign's playbook (or its short form) and show its progress; gives Ansible's exit code and the
     campaign's folder.
 
-    What Ansible says goes to var/log/campaign.log; what matters of it is shown. Raises Interrupted by Ctrl-C.
+    What Ansible says goes to var/log/campaign.log; what matters of it is shown. Raises Interrupted
+    by Ctrl-C.
     """
     before = set(_journals())
     log = paths.var() / "log" / "campaign.log"

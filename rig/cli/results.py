@@ -63,7 +63,8 @@ def write_tables(folder: Path) -> list[Path]:
 def as_json(folder: Path) -> dict[str, Any]:
     """Every run: id, cell, status with reason, phases, performance, joules measured and true, error, AI.
 
-    Also the energy's and the AI's least and greatest (the AI's of the energy's alone), and the idle baseline.
+    Also the energy's and the AI's least and greatest (the AI's of the energy's alone), and the idle
+    baseline.
     """
     campaign = results.load(folder)
     runs = []
@@ -118,7 +119,8 @@ def as_json(folder: Path) -> dict[str, Any]:
 def ai_table_text(folder: Path, width: int = 110) -> str:
     """The AI table of a campaign: a file system a row, a scheduler a column, for each drive and workload.
 
-    Each AI with the least and the greatest of its energy's interval; below, what the figures rest on.
+    Each AI with the least and the greatest of its energy's interval; below, what the figures rest
+    on.
     """
     campaign = results.load(folder)
     cells = runs_and_cells.cells(campaign)

@@ -40,7 +40,7 @@ def read_folder(folder: Path, kind: str, parse: Parse[Definition]) -> dict[str, 
 
 
 def read_one(path: Path, kind: str, parse: Parse[Definition]) -> Definition:
-    """Return the definition in a file of its own. Raises UserError."""
+    """Return the definition in a separate file. Raises UserError."""
     source = paths.short(path)
     if not NAME.fullmatch(path.stem):
         raise UserError(f"{source}: {path.stem!r} names no {kind}; allowed: names that match {NAME.pattern}")

@@ -26,7 +26,8 @@ DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
 # A poll meter may miss a few readings before it counts as silent.
 READINGS_OF_SILENCE = 5
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
-# Serials of drives that a test host's kernel makes, by place: its own would change from one boot to the next.
+# Serials of drives that a test host's kernel makes, by place: its own would change from one boot to
+# the next.
 SCSI_DEBUG = "scsi_debug-"
 E820 = "e820-"
 MIB = 1 << 20
@@ -140,7 +141,8 @@ Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 class VirtualHost(Strict):
     """What a virtual test host is made of.
 
-    It has no network to get packages from; all hosts of a lab share an image with what any of them wants.
+    It has no network to get packages from; all hosts of a lab share an image with what any of them
+    wants.
     """
 
     cpus: PositiveInt = 2
@@ -272,7 +274,8 @@ def _memory(text: str) -> int:
 class VirtualPort(Strict):
     """A port of a virtual power tap: port a measures its rails 1 and 2, port b its rails 3 and 4.
 
-    `drop_blocks` makes it a broken one: the part of its 20 ms blocks of samples that it loses without a word.
+    `drop_blocks` makes it a broken one: the part of its 20 ms blocks of samples that it loses
+    without a word.
     """
 
     tap: Name
@@ -300,8 +303,8 @@ class TapControl(Strict):
 class Meter(Strict):
     """An instrument that libsigrok reads.
 
-    rig/lab/meters/families has a file for each driver that this rig has been checked with; its values stand
-    for what is left out here.
+    rig/lab/meters/families has a file for each driver that this rig has been checked with; its
+    values stand for what is left out here.
     """
 
     driver: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]

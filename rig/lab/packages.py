@@ -15,6 +15,7 @@ def for_filesystems(lab: Lab) -> list[str]:
 def for_guests(lab: Lab) -> list[str]:
     """Return the packages that the image of virtual hosts has beyond the basic ones. Raises UserError.
 
-    A virtual host has no network to get them from, so they come with the image that the hosts share.
+    A virtual host has no network to get them from, so they come with the image that the hosts
+    share.
     """
     return sorted({*for_filesystems(lab), *programs.packages(programs.load(lab)), *lab.guest_packages})

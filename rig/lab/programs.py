@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The external programs that a campaign can load with, a directory each: the shipped ones and a lab's own.
 
-A program is NAME/program.yml, its script NAME/NAME.py, and what else its test host needs in that directory.
-The shipped ones are in `workloads/programs/`, a lab's own in `programs/` next to its inventory.
+A program is NAME/program.yml, its script NAME/NAME.py, and what else its test host needs in that
+directory. The shipped ones are in `workloads/programs/`, a lab's own in `programs/` next to its
+inventory.
 """
 
 from __future__ import annotations

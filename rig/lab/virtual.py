@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The virtual lab as `rig` sees it: the one module of `rig` that knows `joulerig.virtuallab`.
 
-Each function imports the virtual lab when it is called, and answers for a physical lab or host without it.
-A bench therefore never loads code that starts QEMU.
+Each function imports the virtual lab when it is called, and answers for a physical lab or host
+without it. A bench therefore never loads code that starts QEMU.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def ssh_command(host: str) -> list[str]:
 def missing_packages(lab: Lab, host: str, packages: Iterable[str]) -> list[str]:
     """Return those of `packages` that a host can't have.
 
-    The image of a virtual host holds all that it ever has; a physical host installs what is missing.
+    The image of a virtual host holds all that it ever has; a physical host installs what is
+    missing.
     """
     if not lab.hosts[host].virtual:
         return []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The loop that executes a campaign on one test host: pull the next run, prepare, execute, record.
 
-Each host has an executor of its own, so hosts never wait for each other. A run is one call that does not need
-the controller to end well; whatever breaks the connection breaks nothing on the host.
+Each host has its own executor, so hosts never wait for each other. A run is one call that
+does not need the controller to end well; whatever breaks the connection breaks nothing on the host.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ RETRY_SECONDS = 5
 class Executor:
     """Executes the planned runs of one host of a campaign.
 
-    `kernels`: those that the campaign boots, by level, as they are installed on the host. `clock` and `sleep`
-    are time.monotonic and time.sleep.
+    `kernels`: those that the campaign boots, by level, as they are installed on the host. `clock`
+    and `sleep` are time.monotonic and time.sleep.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Executor:
     def execute(self) -> int:
         """Execute runs until none is planned; return how many there were.
 
-        Raises UserError where the campaign's stop rule ends it, the host does not come back, or a result
-        cannot be recorded. The host's own kernel runs again at the end.
+        Raises UserError where the campaign's stop rule ends it, the host does not come back, or a
+        result cannot be recorded. The host's own kernel runs again at the end.
         """
         with self._campaign.journal.executing():
             try:

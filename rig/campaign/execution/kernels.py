@@ -11,8 +11,8 @@ from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
 from joulerig.rig.common import wait
 from joulerig.rig.lab.kernels import INSTALLED
 
-# From one kernel to the other, services and all: a virtual host without KVM takes 90; or back again, where it
-# could not be reached for three minutes (joulerig-kernel-guard.service).
+# From one kernel to the other, services and all: a virtual host without KVM takes 90; or back
+# again, where it could not be reached for three minutes (joulerig-kernel-guard.service).
 BOOT_SECONDS = 600.0
 ATTEMPTS = 2
 
@@ -28,8 +28,9 @@ class InstalledKernel:
 class HostKernels:
     """The kernels of one host.
 
-    `call` executes joulerig_kernel there and returns its result; `look` does so over a new connection once
-    the host has started all its services, None where the host does not answer; `note` shows a line.
+    `call` executes joulerig_kernel there and returns its result; `look` does so over a new
+    connection once the host has started all its services, None where the host does not answer;
+    `note` shows a line.
     """
 
     def __init__(

@@ -16,8 +16,9 @@ RESYNC_SECONDS = 60  # of an array in memory that was cut off
 class MemoryDrives:
     """Creates what a run needs of drives in memory, once in each boot of its host.
 
-    `call` executes a module on the host (its name, its arguments) and returns its result. Provisioning calls
-    the same modules; but a campaign that boots kernels is not provisioned in between.
+    `call` executes a module on the host (its name, its arguments) and returns its result.
+    Provisioning calls the same modules; but a campaign that boots kernels is not provisioned in
+    between.
     """
 
     def __init__(self, lab: Lab, call: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]):

@@ -11,7 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from joulerig.rig.common.errors import UserError
 
 VERSION: Literal[1] = 1
-# What Ansible itself adds to a module's result. `invocation` is kept: it says what the host was asked for.
+# What Ansible itself adds to a module's result. `invocation` is kept: it says what the host was
+# asked for.
 OF_ANSIBLE = {
     "ansible_facts", "deprecations", "diff", "exception", "failed", "msg", "rc", "warnings",
     "module_stdout", "module_stderr", "stdout", "stdout_lines", "stderr", "stderr_lines",
@@ -63,10 +64,10 @@ class Health(_Part):
 class RunOutcome(_Part):
     """What came of one run on its host.
 
-    `changed`: whether a drive was touched. `clock`: measured before and after. `report`: the load's own.
-    `counters`: the block layer's, over the workload phase. `seeks`, `free_nids`: what was traced. `touched`:
-    by drive, from mkfs to unmount. `settings`: in effect. `earlier`: what an attempt that lost its controller
-    had reached. `invocation`: what the module was called with.
+    `changed`: whether a drive was touched. `clock`: measured before and after. `report`: the load's
+    own. `counters`: the block layer's, over the workload phase. `seeks`, `free_nids`: what was
+    traced. `touched`: by drive, from mkfs to unmount. `settings`: in effect. `earlier`: what an
+    attempt that lost its controller had reached. `invocation`: what the module was called with.
     """
 
     version: Literal[1] = VERSION

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bring a drive to a known state before a run: reuse the state that it has, or make it until it is steady.
 
-The host purges, fills and loads the drive in rounds; what it draws meanwhile only the controller knows. So
-the host gives a stretch of rounds, the controller adds their watts, judges, and asks for more while it is
-not steady (docs/decisions/008-preconditioning-is-a-call.md).
+The host purges, fills and loads the drive in rounds; what it draws meanwhile only the controller
+knows. So the host gives a stretch of rounds, the controller adds their watts, judges, and asks for
+more while it is not steady (docs/decisions/008-preconditioning-is-a-call.md).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Execute = Callable[[dict[str, Any]], Mapping[str, Any]]
 def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> RunOutcome | None:
     """Have the drive of `run` preconditioned as its campaign asks; keep the run's precondition.json.
 
-    `execute` calls the host's module with the given arguments. None: the run can go on; else the outcome of
-    the run that cannot.
+    `execute` calls the host's module with the given arguments. None: the run can go on; else the
+    outcome of the run that cannot.
     """
     journal, lab, asked = campaign.journal, campaign.lab, campaign.definition.precondition
     if asked is None:

@@ -26,8 +26,9 @@ LOST_FILE = "lost.json"  # in a run's folder: what an attempt had reached that l
 def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> str:
     """Record what came of `run`: files, phases, performance, energy, AI. Return its status.
 
-    The workload's own work stands even where energy is missing: the run is then partial. Where no drive of
-    the run has a rail there is none to miss: that run is as good as it can be, and its reason says so.
+    The workload's own work stands even where energy is missing: the run is then partial. Where no
+    drive of the run has a rail there is none to miss: that run is as good as it can be, and its
+    reason says so.
     """
     lab, folder = campaign.lab, campaign.folder(run)
     _keep_files(folder, outcome)

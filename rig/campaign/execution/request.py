@@ -75,11 +75,12 @@ class KernelFile(_Part):
 class RunRequest(_Part):
     """Everything that a test host needs to execute one run.
 
-    `members`: the drive itself, or the members of the array. `journal`: the drive that takes the file
-    system's journal, if it is another one. `preconditioned`: mkfs must keep what the drive holds.
-    `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced during the
-    workload. `fill`: fraction of the file system that other data fill before. `kernel_files`: what factors
-    set in the host's kernel for the run. `kernel`: release that must run; empty accepts any.
+    `members`: the drive itself, or the members of the array. `journal`: the drive that takes the
+    file system's journal, if it is another one. `preconditioned`: mkfs must keep what the drive
+    holds. `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced
+    during the workload. `fill`: fraction of the file system that other data fill before.
+    `kernel_files`: what factors set in the host's kernel for the run. `kernel`: release that must
+    run; empty accepts any.
     """
 
     version: Literal[1] = VERSION

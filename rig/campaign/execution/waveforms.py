@@ -19,10 +19,9 @@ from joulerig.rig.controller import services
 def recorded(campaign: OpenCampaign, run: Mapping[str, Any]) -> Iterator[None]:
     """Record the meters of the run's drive while the body executes, if the campaign has `waveforms`.
 
-    One file a meter, `waveform-METER.parquet` in the run's folder (`analysis.results.waveform.read` reads
-    it), and
-    `waveforms.json`: by meter what powerd says of its file, or why there is none. A recording that fails does
-    not touch the run: its energy does not come from it.
+    One file a meter, `waveform-METER.parquet` in the run's folder (`analysis.results.waveform.read`
+    reads it), and `waveforms.json`: by meter what powerd says of its file, or why there is none. A
+    recording that fails does not touch the run: its energy does not come from it.
     """
     asked = campaign.definition.waveforms
     drives = factors.stands_on(run["drive"], run["factors"])

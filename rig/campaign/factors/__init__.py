@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The factors that a campaign can vary, one module each: the shipped ones and a lab's own.
 
-A module assigns a `Factor` to `FACTOR`. From it follow the keys that a campaign can name under `factors` and
-`exclude`, the error messages, the plan, the arguments of a run, the kernel files that a test host sets for it
-and the documentation (`reference`). A lab's own factors are in `factors/NAME.py` next to its inventory.
+A module assigns a `Factor` to `FACTOR`. From it follow the keys that a campaign can name under
+`factors` and `exclude`, the error messages, the plan, the arguments of a run, the kernel files that
+a test host sets for it and the documentation (`reference`). A lab's own factors are in
+`factors/NAME.py` next to its inventory.
 """
 
 from __future__ import annotations
@@ -177,8 +178,9 @@ def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:
 def arguments(subject: Subject) -> dict[str, Any]:
     """Return the arguments of the module `joulerig_run` that a run's levels set.
 
-    Those of a mapping (`phases`) are the entries that a level changes. `kernel_files` lists the kernel files
-    that the host sets for the run. Raises UserError where the lab has no longer a factor of the run.
+    Those of a mapping (`phases`) are the entries that a level changes. `kernel_files` lists the
+    kernel files that the host sets for the run. Raises UserError where the lab has no longer a
+    factor of the run.
     """
     known = load(subject.lab)
     found: dict[str, Any] = {"kernel_files": []}

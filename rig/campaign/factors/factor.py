@@ -43,14 +43,15 @@ def _numeric(pattern: str, check: Callable[[float], str]) -> Any:
 class Setting:
     """A file of the test host's kernel that a factor sets for a run.
 
-    It is written before mkfs, read back, recorded in the run's settings (`settings.json`, `kernel_files`),
-    checked again after the load, and put back at the end of the run, also after an error.
+    It is written before mkfs, read back, recorded in the run's settings (`settings.json`,
+    `kernel_files`), checked again after the load, and put back at the end of the run, also after an
+    error.
 
     Attributes
     ----------
     path : str
-        File under /sys or /proc/sys. `{device}` stands for the kernel's name of a drive: the file of every
-        drive of the run is set.
+        File under /sys or /proc/sys. `{device}` stands for the kernel's name of a drive: the file
+        of every drive of the run is set.
     values : mapping of str to str
         What is written, by level. A level that is not in it is written as it is.
     """
@@ -110,7 +111,8 @@ class Factor:
     allowed : str
         What a level can be, in words, for the documentation.
     level : type
-        Pydantic type of a level, which is text: `Name`, `Literal[...]`, `number(...)`, `whole_number(...)`.
+        Pydantic type of a level, which is text: `Name`, `Literal[...]`, `number(...)`,
+        `whole_number(...)`.
     default : str
         What holds for a campaign without this factor, in words.
     known : callable, optional
@@ -124,11 +126,13 @@ class Factor:
     estimate : callable
         Change what a plan assumes of a run with this level.
     replaces : str
-        Key of the campaign that says the same for every run, and is not allowed together with the factor.
+        Key of the campaign that says the same for every run, and is not allowed together with the
+        factor.
     required : bool
         Whether every campaign names levels of it.
     order : int
-        Place among the factors: in cells' names and in the plan. Those of equal order are sorted by name.
+        Place among the factors: in cells' names and in the plan. Those of equal order are sorted by
+        name.
     name : str
         Name of its module. Filled in when the module is found.
     """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Meters: the families of instruments that the rig knows, and what a person at the bench does with them.
 
-A family is one module of `families/`, or `meters/NAME.py` next to a lab's inventory, with a `FAMILY` and its
-inventory configuration in the docstring. `other` is for any other libsigrok driver.
+A family is one module of `families/`, or `meters/NAME.py` next to a lab's inventory, with a
+`FAMILY` and its inventory configuration in the docstring. `other` is for any other libsigrok
+driver.
 """
 
 from __future__ import annotations

@@ -193,7 +193,8 @@ def record(
     accuracy = meter.accuracy.get(taken.quantity)
     last_digit = quantisation_standard(accuracy.resolution) if accuracy else 0.0
     scatter = np.nan_to_num(taken.reading_uncertainties, nan=0.0)
-    # A mean over readings is no better known than its last digit: all of them may round the same way.
+    # A mean over readings is no better known than its last digit: all of them may round the same
+    # way.
     uncertainties = np.hypot(scatter, last_digit)
     try:
         fit = calibration.fit(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Calibrations of meters: `calibration/<meter>.yml` beside the inventory, a file a meter, a record a channel.
 
-A record says how far an instrument's channel reads wrong, corrected = gain * reading + offset, how well that
-is known, from what, and until when it holds. It belongs to one instrument: another one is not corrected by
-it.
+A record says how far an instrument's channel reads wrong, corrected = gain * reading + offset, how
+well that is known, from what, and until when it holds. It belongs to one instrument: another one is
+not corrected by it.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ def fit(
 ) -> Fit:
     """Least squares line through points (readings, references), each (n,), in one unit.
 
-    Weighted by `reading_uncertainties` (standard, (n,)) where given: their covariance is (X' W X)^-1,
-    enlarged by the Birge ratio where the points scatter more than they should. Else ordinary least squares:
-    the residuals tell the covariance, of three points or more. What is uncertain about the reference is
-    common to all points, so it is added whole and not averaged: `reference_offset_uncertainty` in the unit,
-    `reference_gain_uncertainty` relative. Source: JCGM 100:2008 (GUM) H.3 for the line, 5.2 for the
-    correlated part.
-    Raises ValueError for fewer than two distinct readings.
+    Weighted by `reading_uncertainties` (standard, (n,)) where given: their covariance is (X' W
+    X)^-1, enlarged by the Birge ratio where the points scatter more than they should. Else ordinary
+    least squares: the residuals tell the covariance, of three points or more. What is uncertain
+    about the reference is common to all points, so it is added whole and not averaged:
+    `reference_offset_uncertainty` in the unit, `reference_gain_uncertainty` relative. Source: JCGM
+    100:2008 (GUM) H.3 for the line, 5.2 for the correlated part. Raises ValueError for fewer than
+    two distinct readings.
     """
     x, y = np.asarray(readings, float), np.asarray(references, float)
     if len(np.unique(x)) < 2:
@@ -262,8 +262,8 @@ def summary(
     """{state, reason, date, expires, certificate, channels: {CH: {gain, offset, u_gain, u_offset, cov,
     ...}}}.
 
-    state: "valid" when each channel in use has a calibration that holds, "expired" when one does not hold any
-    more, else "none". date is the oldest, expires the earliest of the channels'.
+    state: "valid" when each channel in use has a calibration that holds, "expired" when one does
+    not hold any more, else "none". date is the oldest, expires the earliest of the channels'.
     """
     found = load(lab, meter)
     if not found or not found.records:

@@ -23,7 +23,8 @@ class Accuracy(Strict):
     """An instrument's class for one quantity, as its data sheet has it: +-(gain_percent of the reading +
     offset).
 
-    `offset` and `resolution` (the step between two neighbouring readings) are in volts, amps or watts.
+    `offset` and `resolution` (the step between two neighbouring readings) are in volts, amps or
+    watts.
     """
 
     gain_percent: Annotated[float, Field(ge=0, le=100)] = 0.0
@@ -35,16 +36,14 @@ class Accuracy(Strict):
 class Family:
     """The instruments of one libsigrok driver.
 
-    `description`: what they are, for people.
-    `transports`: ways of libsigrok's `conn` that this driver has ("serial", "tcp-raw", ...); empty: no conn.
-    `channels`: a pattern that each channel's name follows; None: not known.
-    `rate(channels, meter)`: default of `sample_rate_hz` for as many channels in use; None: has to be
-    declared.
-    `fastest(channels, meter)`: the rate that the driver cannot exceed; None: the driver sets no limit.
-    `serialcomm`: what the driver sets where the inventory says nothing.
-    `refuse_rail`: why a rail of this kind ("volts", "watts", "watt_hours") cannot be of this family, or "".
-    `accuracy`: published classes, by name.
-    `power_tap`: it is the rig's own power tap, which switches rails and measures their hold-up.
+    `description`: what they are, for people. `transports`: ways of libsigrok's `conn` that this
+    driver has ("serial", "tcp-raw", ...); empty: no conn. `channels`: a pattern that each channel's
+    name follows; None: not known. `rate(channels, meter)`: default of `sample_rate_hz` for as many
+    channels in use; None: has to be declared. `fastest(channels, meter)`: the rate that the driver
+    cannot exceed; None: the driver sets no limit. `serialcomm`: what the driver sets where the
+    inventory says nothing. `refuse_rail`: why a rail of this kind ("volts", "watts", "watt_hours")
+    cannot be of this family, or "". `accuracy`: published classes, by name. `power_tap`: it is the
+    rig's own power tap, which switches rails and measures their hold-up.
     """
 
     driver: str

@@ -9,7 +9,8 @@
       sample_rate_hz: 2 # nobody but you knows
       samples: point
 
-What libsigrok calls a driver's channels: rig meters scan --driver gwinstek-gpd --connection /dev/ttyUSB0
+What libsigrok calls a driver's channels: rig meters scan --driver gwinstek-gpd --connection
+/dev/ttyUSB0
 """
 
 from __future__ import annotations

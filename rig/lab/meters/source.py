@@ -25,7 +25,8 @@ HEADER = struct.Struct("<IHHIIIIQqq")
 MAGIC = 0x31465253
 ANALOG, EVENT = 1, 3
 QUANTITIES = {10000: "volts", 10001: "amps", 10010: "watts"}
-# Blocks whose means give the uncertainty of a mean: neighbouring samples are not independent of one another.
+# Blocks whose means give the uncertainty of a mean: neighbouring samples are not independent of one
+# another.
 BLOCKS = 10
 SCAN_SECONDS = 5.0
 
@@ -55,8 +56,8 @@ def settings(meter: Meter) -> dict[str, str]:
 def scan(specification: str, seconds: float = SCAN_SECONDS) -> list[dict[str, Any]]:
     """What answers: [{driver, vendor, model, version, serial, connection, channels: [{name, type, index}]}].
 
-    libsigrok waits for ever for a peer that accepts and never answers, so srcap looks, with a deadline.
-    Raises UserError in one line when nothing answers.
+    libsigrok waits for ever for a peer that accepts and never answers, so srcap looks, with a
+    deadline. Raises UserError in one line when nothing answers.
     """
     command = [_srcap(), "--scan", "--driver", specification, "--silence-seconds", f"{seconds:g}"]
     try:
@@ -182,8 +183,8 @@ def average(
 def uncertainty_of_mean(samples: np.ndarray) -> float:
     """Standard uncertainty (Type A) of the mean of `samples` (n,), from the means of consecutive blocks.
 
-    GUM (JCGM 100:2008) 4.2, on block means, since neighbouring samples share drift and hum. nan for one
-    sample.
+    GUM (JCGM 100:2008) 4.2, on block means, since neighbouring samples share drift and hum. nan for
+    one sample.
     """
     if len(samples) < 2:
         return math.nan

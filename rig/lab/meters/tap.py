@@ -2,8 +2,8 @@
 """The power tap's own commands (firmware/power_tap/PROTOCOL.md, "Native"): switch rails, ask how long one
 held up.
 
-They go over a connection of their own, beside the one that powerd streams from: `control` of the meter where
-the inventory has it, else a second connection to the meter's TCP port.
+They go over a connection of their own, beside the one that powerd streams from: `control` of the
+meter where the inventory has it, else a second connection to the meter's TCP port.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FIRST_RAIL = {"A": 1, "B": 3}  # of the tap's two instruments
 class HoldUp:
     """A rail after a cut. `state`: "NONE" (never cut, or on again), "RUNNING" or "DONE".
 
-    `seconds` from the cut until the volts were at `threshold_volts` or below (so far, while RUNNING);
-    `volts` before the cut.
+    `seconds` from the cut until the volts were at `threshold_volts` or below (so far, while
+    RUNNING); `volts` before the cut.
     """
 
     state: str
@@ -147,8 +147,8 @@ def hold_up(lab: Lab, rail: Rail) -> HoldUp:
 def switch_drive(lab: Lab, host: str, drive: str, on: bool) -> dict[str, int]:
     """Switches all rails of a drive, or of an array's members, one after the other.
 
-    By "drive/rail": the number of the sample in which it was switched. Raises UserError where one is not
-    behind a tap, before any is switched.
+    By "drive/rail": the number of the sample in which it was switched. Raises UserError where one
+    is not behind a tap, before any is switched.
     """
     rails = lab.rails_of(host, drive)
     if not rails:

@@ -15,9 +15,9 @@ from joulerig.rig.lab.meters.family import Accuracy
 class Budget:
     """Standard uncertainties (k = 1) of one quantity at `value`, in its unit. nan: not known.
 
-    `meter_class`: of the data sheet; 0 where a calibration that holds takes its place. `calibration`: of gain
-    and offset; 0 without one. `quantisation`: of the last digit of a single reading. `standard`: all
-    together.
+    `meter_class`: of the data sheet; 0 where a calibration that holds takes its place.
+    `calibration`: of gain and offset; 0 without one. `quantisation`: of the last digit of a single
+    reading. `standard`: all together.
     """
 
     value: float
@@ -38,9 +38,9 @@ class Budget:
 def of_reading(value: float, accuracy: Accuracy | None, calibration: dict[str, Any] | None) -> Budget:
     """The budget of a (corrected) reading `value` in volts, amps or watts.
 
-    `calibration`: a channel of `calibration.summary`. The class' limits are taken as a rectangle's half width
-    (JCGM 100:2008 (GUM) 4.3.7), so is half a step of resolution. A calibration that has expired no longer
-    says where in its class the instrument is: both count then.
+    `calibration`: a channel of `calibration.summary`. The class' limits are taken as a rectangle's
+    half width (JCGM 100:2008 (GUM) 4.3.7), so is half a step of resolution. A calibration that has
+    expired no longer says where in its class the instrument is: both count then.
     """
     held = bool(calibration) and calibration["state"] == "valid" and calibration["u_gain"] is not None
     if held:
