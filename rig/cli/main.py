@@ -13,7 +13,6 @@ from joulerig.rig.cli import (
     compare,
     drives,
     lab,
-    lake,
     meters,
     powercut,
     report,
@@ -29,7 +28,6 @@ app = typer.Typer(
 )
 GROUPS = {
     "lab": lab.app,
-    "lake": lake.app,
     "meters": meters.app,
     "drives": drives.app,
     "powercut": powercut.app,

@@ -368,27 +368,6 @@ def test_campaigns_to_compare_have_to_be_there(rig):
     assert "no campaign 'no-such-campaign'" in done.stderr
 
 
-def test_campaigns_go_into_the_lake_and_are_asked_there(rig, tmp_path):
-    simulated_campaign.build(tmp_path / "results" / "a", schedulers=["none"])
-    added = rig("lake", "add", JOULERIG_RESULTS=str(tmp_path / "results"))
-    assert added.returncode == 0
-    assert "demo-20261113-082640: 6 runs, 6 cells" in added.stdout
-    asked = rig(
-        "lake",
-        "query",
-        "--json",
-        "SELECT filesystem, count(*) AS runs FROM runs GROUP BY ALL ORDER BY 1",
-        JOULERIG_RESULTS=str(tmp_path / "results"),
-    )
-    assert json.loads(asked.stdout) == [{"filesystem": name, "runs": 2} for name in ("ext4", "f2fs", "xfs")]
-
-
-def test_a_wrong_query_and_a_missing_lake_are_refused(rig, tmp_path):
-    assert "no lake there" in refused(rig("lake", "query", "SELECT 1", "--lake", tmp_path / "none"))
-    (tmp_path / "lake").mkdir()
-    assert "DuckDB" in refused(rig("lake", "query", "SELECT nothing FROM runs", "--lake", tmp_path / "lake"))
-
-
 def test_analyse_works_joules_out_anew_and_writes_them_beside_the_report(rig, tmp_path):
     simulated_campaign.build(tmp_path / "a", schedulers=["none"], traces=True)
     done = rig("analyse", tmp_path / "a")
