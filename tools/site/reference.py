@@ -272,7 +272,7 @@ def _columns(described: dict[str, tuple[str, str]]) -> str:
 
 
 def python_api() -> str:
-    """Describe the public functions and classes of joulerig and joulerig.analysis."""
+    """Describe the public functions and classes of joulerig, joulerig.notebook and joulerig.analysis."""
     import joulerig
     from joulerig import analysis
 
@@ -287,7 +287,7 @@ def python_api() -> str:
         for info in pkgutil.walk_packages(analysis.__path__, "joulerig.analysis.")
         if not info.name.endswith("__main__")
     ]
-    for name in ["joulerig", *names]:
+    for name in ["joulerig", "joulerig.notebook", *names]:
         module = importlib.import_module(name)
         rows = [
             f"| `{key}{_signature(thing)}` | {cell(_first_paragraph(thing))} |"
