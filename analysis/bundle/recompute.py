@@ -7,14 +7,15 @@ Where a file is not there the journal's own figure stands, and the tally says so
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from joulerig.analysis.bundle.check import Tally
 from joulerig.analysis.energy import meters
-from joulerig.analysis.results import power_points, processor, run_energy, run_file
+from joulerig.analysis.results import load_reports, power_points, processor, run_energy, run_file, twin_truth
+from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.results.schema import IoCount, Performance, Phase, RailEnergy, Result
 from joulerig.errors import JoulerigError
@@ -34,31 +35,14 @@ _OF_TRUTH = ("true_joules", "error_percent", "device_bound_fraction")
 _SINCE_VERSION_2 = {field.name for field in fields(RailEnergy) if field.default is None}
 
 
-class NotToldError(JoulerigError):
-    """What the files of a run do not tell, and a reader would have to know."""
+class MissingInputError(JoulerigError):
+    """A run's files lack a value that is needed to recompute it."""
 
 
-@dataclass(frozen=True)
-class Readers:
-    """The campaign engine's own functions, by which it made the journal from the same files.
-
-    `phases`: of result.json's phases and clock. `performance`: the `performance` row, of the run,
-    result.json, load.json and the load's seconds; may raise NotToldError. `add_truth`: fills in true_joules
-    of `energy` rows, from phases and truth.json. `device_bound` and `twin_io`: of phases and truth.json,
-    `twin_io` also of the number of drives.
-    """
-
-    phases: Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, int]]], list[Phase]]
-    performance: Callable[[Run, Mapping[str, Any], Mapping[str, Any], float], dict[str, Any]]
-    add_truth: Callable[[list[dict[str, Any]], Sequence[Phase], Mapping[str, Any]], None]
-    device_bound: Callable[[Sequence[Phase], Mapping[str, Any]], float | None]
-    twin_io: Callable[[Sequence[Phase], Mapping[str, Any], int], dict[str, Any] | None]
-
-
-def again(campaign: Campaign, readers: Readers) -> tuple[Campaign, dict[str, Tally]]:
-    """The campaign as its runs' files give it, and by kind (`KINDS`) how it compares with the journal."""
+def recompute(campaign: Campaign) -> tuple[Campaign, dict[str, Tally]]:
+    """Return the campaign as its runs' files give it, and by kind (`KINDS`) how the journal compares."""
     tallies = {kind: Tally() for kind in KINDS}
-    runs = tuple(_Recomputation(campaign, run, readers, tallies).run_again() for run in campaign.runs)
+    runs = tuple(_Recomputation(campaign, run, tallies).run_again() for run in campaign.runs)
     return replace(campaign, runs=runs), tallies
 
 
@@ -90,8 +74,8 @@ def json_object(path: Path) -> dict[str, Any] | None:
 class _Recomputation:
     """Of one run: each step stands on those before, as they came out again."""
 
-    def __init__(self, campaign: Campaign, run: Run, readers: Readers, tallies: Mapping[str, Tally]) -> None:
-        self.campaign, self.run, self.readers, self.tallies = campaign, run, readers, tallies
+    def __init__(self, campaign: Campaign, run: Run, tallies: Mapping[str, Tally]) -> None:
+        self.campaign, self.run, self.tallies = campaign, run, tallies
         self.answer = self._file("result.json", "phases")
         self.load = self._file("load.json", "performance")
         self.truth = self._file("truth.json", "true joules")
@@ -111,7 +95,7 @@ class _Recomputation:
             return self._stands(tally, stored, "result.json")
         try:
             told = self.answer.get("phases"), self.answer.get("clock")
-            found = self.readers.phases(*told) if all(told) else []
+            found = run_phases.on_controller_time(*told) if all(told) else []
             again = {phase.phase: phase for phase in found}
         except UNREADABLE as error:
             return self._unreadable(tally, stored, "result.json", error)
@@ -132,15 +116,25 @@ class _Recomputation:
         try:
             load = phases["workload"]
             seconds = (load.end_ns - load.start_ns) / 1e9
-            row = self.readers.performance(self.run, self.answer or {}, self.load, seconds)
+            row = load_reports.performance(self._tool(), self.load, seconds)
             again = Performance(**row)
-        except NotToldError as error:
+        except MissingInputError as error:
             tally.unchecked.append(f"{self.run.id}: {error}")
             return stored
         except UNREADABLE as error:
             return self._unreadable(tally, stored, "load.json", error)
         self._fields(tally, "performance", stored, again)
         return again
+
+    def _tool(self) -> str:
+        """Return what loaded: as the host's module was asked, else by its report's format."""
+        asked = meters.at(self.answer or {}, "invocation", "module_args", "workload").get("tool")
+        tool = asked or load_reports.tool_of(self.load or {})
+        if tool is None:
+            raise MissingInputError(
+                "result.json does not name what loaded, and load.json's format is unknown"
+            )
+        return str(tool)
 
     def _energy(self, phases: Mapping[str, Phase], performance: Performance | None) -> tuple[RailEnergy, ...]:
         tally, stored = self.tallies["energy"], self.run.energy
@@ -187,7 +181,7 @@ class _Recomputation:
             return energy
         rows = [{**vars(one), "true_joules": None} for one in energy]
         try:
-            self.readers.add_truth(rows, list(phases.values()), self.truth)
+            twin_truth.add_truth(rows, list(phases.values()), self.truth)
         except UNREADABLE as error:
             return self._unreadable(tally, energy, "truth.json", error)
         for one, row in zip(energy, rows, strict=True):
@@ -210,7 +204,7 @@ class _Recomputation:
             row = run_energy.result([vars(one) for one in energy] if whole else [], vars(performance))
             bound = stored.device_bound_fraction if stored else None
             if self.truth is not None:
-                bound = self.readers.device_bound(list(phases.values()), self.truth)
+                bound = twin_truth.device_bound(list(phases.values()), self.truth)
         except UNREADABLE as error:
             return self._unreadable(tally, stored, "truth.json", error)
         again = Result(**row, device_bound_fraction=bound, cpu_joules=self._cpu_joules(phases, stored))
@@ -235,7 +229,7 @@ class _Recomputation:
                 told["host"] = self.answer.get("counters") or {}
             if "twin" in stored and self.truth is not None:
                 drives = len(self.campaign.drives(self.run))
-                told["twin"] = self.readers.twin_io(list(phases.values()), self.truth, drives) or {}
+                told["twin"] = twin_truth.twin_io(list(phases.values()), self.truth, drives) or {}
             names = [field.name for field in fields(IoCount) if field.name != "source"]
             again = {
                 source: IoCount(source, **{name: counts.get(name) for name in names})

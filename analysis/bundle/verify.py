@@ -19,7 +19,7 @@ from joulerig.analysis.bundle import archive, crate, environment, manifest, reco
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
-from joulerig.analysis.bundle.recompute import UNREADABLE, WORKED, Readers
+from joulerig.analysis.bundle.recompute import UNREADABLE, WORKED
 from joulerig.analysis.export import frames
 from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Campaign, ResultsError
@@ -43,7 +43,7 @@ _STUMBLES = (
 _NOT_PACKED = {".lock", f"{JOURNAL}-wal", f"{JOURNAL}-shm"}
 
 
-def verify(source: Path, readers: Readers, here: Mapping[str, Any]) -> Iterator[Check]:
+def verify(source: Path, here: Mapping[str, Any]) -> Iterator[Check]:
     """The checklist of a bundle (a zip, or unpacked) or of a results folder, as the checks are made.
 
     Needs nothing but `source`, and writes nothing to it. `here`: joulerig.analysis.bundle.environment.here.
@@ -60,7 +60,7 @@ def verify(source: Path, readers: Readers, here: Mapping[str, Any]) -> Iterator[
                 f"{source}: neither {JOURNAL} nor {manifest.FILE} in it: no bundle, no campaign"
             )
         yield uncheckable("zip", "a folder")
-        yield from _of_folder(source, readers, here)
+        yield from _of_folder(source, here)
         return
     if not source.is_file():
         raise BundleError(
@@ -69,14 +69,14 @@ def verify(source: Path, readers: Readers, here: Mapping[str, Any]) -> Iterator[
     with tempfile.TemporaryDirectory(prefix="joulerig-verify-") as name:
         count, damaged = archive.extract(source, Path(name))
         yield judged("zip", f"{count} files", damaged)
-        yield from _of_folder(Path(name), readers, here)
+        yield from _of_folder(Path(name), here)
 
 
 def failed(checks: Sequence[Check]) -> bool:
     return any(check.state == FAILED for check in checks)
 
 
-def _of_folder(folder: Path, readers: Readers, here: Mapping[str, Any]) -> Iterator[Check]:
+def _of_folder(folder: Path, here: Mapping[str, Any]) -> Iterator[Check]:
     yield _guarded("manifest", lambda: _manifest(folder))
     yield _guarded("RO-Crate", lambda: _crate(folder))
     yield _guarded("journal", lambda: _journal(folder / JOURNAL))
@@ -88,7 +88,7 @@ def _of_folder(folder: Path, readers: Readers, here: Mapping[str, Any]) -> Itera
     yield _guarded("events", lambda: _events(campaign))
     yield _guarded("completeness", lambda: _completeness(campaign))
     yield _guarded("ledger", lambda: _ledger(campaign))
-    again, tallies = recompute.again(campaign, readers)
+    again, tallies = recompute.recompute(campaign)
     for kind, noun in recompute.KINDS.items():
         yield tallies[kind].check(kind, noun)
     yield _guarded("AI of cells", lambda: _cells(campaign, again))

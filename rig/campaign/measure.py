@@ -12,46 +12,14 @@ import polars as pl
 
 from joulerig.analysis.results import power_points, processor, run_energy
 from joulerig.analysis.results.influx import Client, quote_string
-from joulerig.analysis.results.schema import FORMER_PHASES, Phase
+from joulerig.analysis.results.schema import Phase
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
 from joulerig.rig.lab.model import Lab, Rail
 from joulerig.rig.lab.virtual import TruthSource
 
-Truth = Mapping[str, Mapping[str, Any]]
 ARRIVAL_SECONDS = 5.0  # how long points may be on their way to InfluxDB
-
-
-def on_controller_time(
-    phases: Sequence[Mapping[str, Any]], clock: Sequence[Mapping[str, int]]
-) -> list[Phase]:
-    """Phases in the host's clock, moved onto the controller's axis.
-
-    `clock` holds the offset measured before and after the run; between them it is interpolated. The
-    error is the larger of the two measurements' and half of what the offset moved by: a clock that
-    is slewed does not move evenly. Raises ValueError without any measurement.
-    """
-    if not clock:
-        raise ValueError("no clock offset was measured")
-    first, last = clock[0], clock[-1]
-    moved = last["offset_ns"] - first["offset_ns"]
-    span = last["at_ns"] - first["at_ns"]
-    error = max(first["error_ns"], last["error_ns"]) + abs(moved) // 2
-
-    def offset(at: int) -> int:
-        return first["offset_ns"] + (moved * (at - first["at_ns"]) // span if span > 0 else 0)
-
-    return [
-        Phase(
-            FORMER_PHASES.get(p["phase"], p["phase"]),
-            p["start_ns"] + offset(p["start_ns"]),
-            p["end_ns"] + offset(p["end_ns"]),
-            offset(p["start_ns"]),
-            error,
-        )
-        for p in phases
-    ]
 
 
 def client(lab: Lab) -> Client:
@@ -170,52 +138,6 @@ def truths(
         with contextlib.suppress(UserError):
             found[member] = source.history(host, member, edges)
     return found
-
-
-def add_truth(rows: list[dict[str, Any]], phases: Sequence[Phase], truth: Truth) -> None:
-    """Fill in `true_joules` of the `energy` rows."""
-    of = {
-        (phase.phase, member, rail["name"]): rail["joules"][2 * index + 1] - rail["joules"][2 * index]
-        for member, answer in truth.items()
-        for index, phase in enumerate(phases)
-        for rail in answer["rails"]
-    }
-    for row in rows:
-        row["true_joules"] = of.get((row["phase"], row["drive"], row["rail"]))
-
-
-def twin_io(phases: Sequence[Phase], truth: Truth, members: int) -> dict[str, Any] | None:
-    """The journal's `io` row of the workload phase as the twins counted, summed over an array's members.
-
-    None unless every one of the `members` has an answer.
-    """
-    if not truth or len(truth) != members:
-        return None
-    index = [phase.phase for phase in phases].index("workload")
-    counters = ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards", "fua_writes")
-    rise = {
-        name: sum(a["counters"][name][2 * index + 1] - a["counters"][name][2 * index] for a in truth.values())
-        for name in counters
-    }
-    return {"source": "twin", **rise}
-
-
-def device_bound(phases: Sequence[Phase], truth: Truth) -> float | None:
-    """The part of the workload phase in which a twin, by its model of time, and not the host's processor, was
-    what the work waited for: that of the drive for which it was greatest. 0 to 1; None without
-    twins.
-    """
-    loads = [index for index, phase in enumerate(phases) if phase.phase == "workload"]
-    if not truth or not loads:
-        return None
-    (index,) = loads
-    length = phases[index].end_ns - phases[index].start_ns
-
-    def of(answer: Mapping[str, Any]) -> float:
-        before, after = answer["counters"]["device_bound_ns"][2 * index : 2 * index + 2]
-        return min(1.0, (after - before) / length)
-
-    return max(of(answer) for answer in truth.values()) if length > 0 else None
 
 
 def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:

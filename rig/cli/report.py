@@ -42,8 +42,8 @@ def export(
     """Write a campaign's tables and series, with what each column means; or all of it as a bundle."""
     from joulerig.analysis import export as exports
     from joulerig.analysis import results
-    from joulerig.rig.campaign import journal
-    from joulerig.rig.cli import bundle as bundles
+    from joulerig.analysis.bundle import environment, writer
+    from joulerig.rig.campaign import journal, provenance
     from joulerig.rig.common import paths
 
     folder = journal.find(paths.results(), campaign)
@@ -54,7 +54,7 @@ def export(
         raise UserError("--bundle: not together with --output; a bundle is one file")
     try:
         if bundle is not None:
-            written = bundles.write(folder, bundle)
+            written = writer.write(folder, bundle, environment.here(provenance.revision()))
             out.print(
                 f"{paths.short(written.path)}: {written.files} files, {written.bytes} bytes", soft_wrap=True
             )

@@ -18,14 +18,15 @@ def verify(
 
     Exit code 1 where a check fails, 2 where it cannot be read.
     """
+    from joulerig.analysis.bundle import environment
     from joulerig.analysis.bundle import verify as verification
-    from joulerig.rig.cli import bundle as bundles
+    from joulerig.rig.campaign import provenance
     from joulerig.rig.common import paths
 
     given = Path(bundle)
     source = given if given.exists() or not (paths.results() / bundle).is_dir() else paths.results() / bundle
     checks = []
-    for check in bundles.check(source):
+    for check in verification.verify(source, environment.here(provenance.revision())):
         checks.append(check)
         for line in check.lines():
             out.print(line, markup=False, soft_wrap=True)

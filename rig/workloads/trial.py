@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import ansible.module_utils
+from joulerig.analysis.results import load_reports
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.workloads import place, reports
+from joulerig.rig.workloads import place
 from joulerig.rig.workloads.engines import Workload
 
 # As ansible.cfg does for Ansible: our module_utils are found beside its own.
@@ -55,7 +56,7 @@ def run(
         except (tools.Failed, OSError) as error:
             raise UserError(str(error)) from None
     try:
-        row = reports.performance(definition.tool, done.report, (done.end - done.start) / 1e9)
+        row = load_reports.performance(definition.tool, done.report, (done.end - done.start) / 1e9)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         why = done.problem or f"{type(error).__name__}: {error}"
         raise UserError(f"{name}: its report cannot be read: {why}") from None

@@ -13,11 +13,10 @@ import polars as pl
 
 from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute
-from joulerig.analysis.results import power_points, processor, run_energy
+from joulerig.analysis.results import load_reports, power_points, processor, run_energy, twin_truth
+from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import Phase
-from joulerig.rig.campaign import measure
-from joulerig.rig.workloads import reports
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import SECOND, Outcome, always_ok
 
@@ -67,9 +66,9 @@ def _settle(database: sqlite3.Connection, campaign: Campaign, run: Run) -> None:
     load = _load(run)
     _keep(run, "result.json", answer)
     _keep(run, "load.json", load)
-    phases = measure.on_controller_time(answer["phases"], answer["clock"])
+    phases = run_phases.on_controller_time(answer["phases"], answer["clock"])
     workload = next(phase for phase in phases if phase.phase == "workload")
-    done = reports.performance("fio", load, (workload.end_ns - workload.start_ns) / 1e9)
+    done = load_reports.performance("fio", load, (workload.end_ns - workload.start_ns) / 1e9)
     frame = power_points.read(run.folder / "power.csv")
     if frame is not None:
         frame = frame.with_columns(duplicate=pl.lit(0), repeated=pl.lit(0), surplus=pl.lit(0))
@@ -82,8 +81,8 @@ def _settle(database: sqlite3.Connection, campaign: Campaign, run: Run) -> None:
     truth = _truth(run, phases) if campaign.virtual else {}
     if truth:
         _keep(run, "truth.json", truth)
-    measure.add_truth(rows, phases, truth)
-    bound = measure.device_bound(phases, truth)
+    twin_truth.add_truth(rows, phases, truth)
+    bound = twin_truth.device_bound(phases, truth)
     counted = _packages(run, workload)
     processor.write(counted, run.folder)
     beside = {"device_bound_fraction": bound, "cpu_joules": processor.joules(counted, workload)}
@@ -95,7 +94,7 @@ def _settle(database: sqlite3.Connection, campaign: Campaign, run: Run) -> None:
         "io": [{"source": "host", **answer["counters"]}],
     }
     if truth:
-        tables["io"].append(measure.twin_io(phases, truth, 1))
+        tables["io"].append(twin_truth.twin_io(phases, truth, 1))
     for table, content in tables.items():
         database.execute(f"DELETE FROM {table} WHERE run = ?", (run.id,))
         for row in content:

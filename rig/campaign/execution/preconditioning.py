@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE
 from joulerig.analysis.results.influx import Client, InfluxError, quote_string
 from joulerig.analysis.results.schema import EventKind
@@ -170,7 +171,7 @@ class _Making:
         """Return {"iops", "watts"} of each round of a stretch."""
         rounds = reply["rounds"]
         named = [{**one, "phase": f"round {one['number']}"} for one in rounds]
-        intervals = measure.on_controller_time(named, reply["clock"])
+        intervals = run_phases.on_controller_time(named, reply["clock"])
         host, drive = self.run["host"], self.run["drive"]
         try:
             watts = measure.watts(self.campaign.lab, self.database, host, drive, intervals)

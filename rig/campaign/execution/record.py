@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.results import processor, progress, run_energy
+from joulerig.analysis.results import load_reports, processor, progress, run_energy, twin_truth
+from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Phase
 from joulerig.analysis.results.influx import Client, InfluxError
 from joulerig.rig import workloads
@@ -18,7 +19,6 @@ from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
-from joulerig.rig.workloads import reports
 
 LOST_FILE = "lost.json"  # in a run's folder: what an attempt had reached that lost its controller
 
@@ -36,7 +36,7 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
     reasons = [outcome.reason] if outcome.reason else []
     tables: dict[str, list[dict[str, Any]]] = {}
     if outcome.phases and outcome.clock:
-        phases = measure.on_controller_time(
+        phases = run_phases.on_controller_time(
             [phase.model_dump() for phase in outcome.phases], [one.model_dump() for one in outcome.clock]
         )
         tables["phase"] = [vars(phase) for phase in phases]
@@ -45,7 +45,7 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
             seconds = (load.end_ns - load.start_ns) / 1e9
             try:
                 tool = workloads.load(lab)[run["workload"]].tool
-                done = reports.performance(tool, outcome.report, seconds)
+                done = load_reports.performance(tool, outcome.report, seconds)
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 status = "failed"
                 reasons.append(f"the load's report cannot be read: {type(error).__name__}: {error}")
@@ -92,13 +92,13 @@ def _measure(
                 lab, database, host, drives, phases, trace, campaign.journal.campaign
             )
             truth = measure.truths(virtual.truth_source(lab, host), lab, host, drives, phases)
-            measure.add_truth(rows, phases, truth)
+            twin_truth.add_truth(rows, phases, truth)
             if truth:
                 files.replace(folder / "truth.json", json.dumps(truth))
             tables["energy"] = rows
             members = lab.members_of(host, *drives)
             whole = {row["drive"] for row in rows} == set(members)
-            bound = measure.device_bound(phases, truth)
+            bound = twin_truth.device_bound(phases, truth)
             of_drive = run_energy.result(rows if whole else [], done)
             counted = measure.package_joules(database, host, load)
             if counted.height:
@@ -107,7 +107,7 @@ def _measure(
                 {**of_drive, "device_bound_fraction": bound, "cpu_joules": processor.joules(counted, load)}
             ]
             tables["io"] = _io(run, outcome, load, database)
-            if twin := measure.twin_io(phases, truth, len(members)):
+            if twin := twin_truth.twin_io(phases, truth, len(members)):
                 tables["io"].append(twin)
             points = progress.points(database, host, run["id"], load)
             if points.height:

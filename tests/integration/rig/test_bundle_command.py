@@ -8,7 +8,6 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute, writer
-from joulerig.rig.cli.bundle import READERS
 from tests.integration.rig.test_command_line import refused, rig
 from tests.integration.rig.test_record_result import answer, journal, power, recorded
 from tests.support import verifiable_campaign
@@ -124,7 +123,7 @@ def test_what_is_recorded_of_a_run_comes_out_again(journal, bench, influxd, driv
     told = {"invocation": {"module_args": {"workload": {"tool": "fio"}}}}
     run = recorded(journal, bench, answer(**told, **more), drive=drive)
     campaign = results.load(journal.folder)
-    again, tallies = recompute.again(campaign, READERS)
+    again, tallies = recompute.recompute(campaign)
     assert [offender for tally in tallies.values() for offender in tally.offenders] == []
     stored = next(one for one in campaign.runs if one.id == run["id"])
     computed = next(one for one in again.runs if one.id == run["id"])

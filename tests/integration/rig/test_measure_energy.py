@@ -8,6 +8,8 @@ import pytest
 
 from joulerig.analysis.energy import meters
 from joulerig.analysis.powercut.durable import DurableWrites
+from joulerig.analysis.results import phases as run_phases
+from joulerig.analysis.results import twin_truth
 from joulerig.analysis.results.influx import Client
 from joulerig.rig.campaign import measure
 from joulerig.rig.common.errors import UserError
@@ -28,7 +30,7 @@ def clock(at, offset, error=10):
 
 
 def test_the_offset_is_added_to_the_hosts_time():
-    [phase] = measure.on_controller_time([host_phase(100, 200)], [clock(0, 1000), clock(1000, 1000)])
+    [phase] = run_phases.on_controller_time([host_phase(100, 200)], [clock(0, 1000), clock(1000, 1000)])
     assert (phase.start_ns, phase.end_ns, phase.clock_offset_ns, phase.clock_error_ns) == (
         1100,
         1200,
@@ -38,29 +40,29 @@ def test_the_offset_is_added_to_the_hosts_time():
 
 
 def test_between_two_measurements_the_offset_is_interpolated():
-    [phase] = measure.on_controller_time([host_phase(250, 750)], [clock(0, 1000), clock(1000, 2000)])
+    [phase] = run_phases.on_controller_time([host_phase(250, 750)], [clock(0, 1000), clock(1000, 2000)])
     assert (phase.start_ns, phase.end_ns) == (250 + 1250, 750 + 1750)
 
 
 def test_the_error_has_half_of_what_the_offset_moved_by():
-    [phase] = measure.on_controller_time([host_phase(1, 2)], [clock(0, 1000, 30), clock(1000, 900, 50)])
+    [phase] = run_phases.on_controller_time([host_phase(1, 2)], [clock(0, 1000, 30), clock(1000, 900, 50)])
     assert phase.clock_error_ns == 50 + 50
 
 
 def test_one_measurement_is_used_as_it_is():
-    [phase] = measure.on_controller_time([host_phase(100, 200)], [clock(50, -70, 5)])
+    [phase] = run_phases.on_controller_time([host_phase(100, 200)], [clock(50, -70, 5)])
     assert (phase.start_ns, phase.end_ns, phase.clock_error_ns) == (30, 130, 5)
 
 
 def test_real_times_lose_no_nanosecond():
     now = 1_790_000_000_123_456_789
-    [phase] = measure.on_controller_time([host_phase(now, now + 1)], [clock(now, 3), clock(now + S, 3)])
+    [phase] = run_phases.on_controller_time([host_phase(now, now + 1)], [clock(now, 3), clock(now + S, 3)])
     assert (phase.start_ns, phase.end_ns) == (now + 3, now + 4)
 
 
 def test_without_a_measurement_there_is_no_time_axis():
     with pytest.raises(ValueError, match="no clock offset"):
-        measure.on_controller_time([host_phase(1, 2)], [])
+        run_phases.on_controller_time([host_phase(1, 2)], [])
 
 
 # --- energy
@@ -355,6 +357,6 @@ def test_the_part_of_the_load_that_a_twins_model_set_the_pace_is_that_of_the_bus
         return {"counters": {"device_bound_ns": [int(s * 1e9) for s in seconds]}}
 
     truth = {"a": twin(0, 0.5, 0.5, 2.5, 2.5, 2.6), "b": twin(0, 0, 1, 5, 5, 5)}
-    assert measure.device_bound(phases, truth) == pytest.approx(0.8)
-    assert measure.device_bound(phases, {}) is None
-    assert measure.device_bound(phases[:1], truth) is None
+    assert twin_truth.device_bound(phases, truth) == pytest.approx(0.8)
+    assert twin_truth.device_bound(phases, {}) is None
+    assert twin_truth.device_bound(phases[:1], truth) is None

@@ -25,7 +25,6 @@ from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, OK, UNCHECKABLE, Check, Tally
 from joulerig.analysis.export import frames
 from joulerig.analysis.tables import runs_and_cells
-from joulerig.rig.cli.bundle import READERS
 from tests.support import verifiable_campaign
 
 HERE = environment.here("0123456789ab")
@@ -64,7 +63,7 @@ def unpacked(whole, tmp_path) -> Path:
 def checks(source: Path, upto: str = "report.pdf") -> dict[str, Check]:
     """The checklist by name, as far as that check: the report's take the longest."""
     found = {}
-    for one in verify.verify(source, READERS, HERE):
+    for one in verify.verify(source, HERE):
         found[one.name] = one
         if one.name == upto:
             break
@@ -542,13 +541,25 @@ def test_a_run_without_its_raw_files_is_not_passed_off_as_checked(unpacked):
     assert found["completeness"].state == FAILED
 
 
-def test_what_loaded_is_not_guessed(unpacked):
-    """A lab's own workload is not in the bundle: its module was told the tool."""
+def without_the_tool(unpacked: Path, report: dict) -> Check:
+    """Its workload is the lab's own, and result.json does not name what loaded."""
     verifiable_campaign.edit(unpacked, "UPDATE run SET workload = 'ours'")
-    path = unpacked / "runs" / RUN / "result.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "invocation": None}))
-    found = checks(unpacked, "performance")["performance"]
-    assert f"{RUN}: result.json does not tell what loaded, and 'ours' is not shipped" in found.told
+    folder = unpacked / "runs" / RUN
+    answer = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps({**answer, "invocation": None}))
+    (folder / "load.json").write_text(json.dumps(report))
+    return checks(unpacked, "performance")["performance"]
+
+
+def test_what_loaded_is_known_by_the_reports_format(unpacked):
+    report = json.loads((unpacked / "runs" / RUN / "load.json").read_text())
+    found = without_the_tool(unpacked, report)
+    assert (found.state, found.told[:3]) == (OK, "28 ")
+
+
+def test_what_loaded_is_not_guessed(unpacked):
+    found = without_the_tool(unpacked, {"ops": 3})
+    assert f"{RUN}: result.json does not name what loaded, and load.json's format is unknown" in found.told
     assert (found.state, found.told[:3]) == (OK, "14 ")
 
 

@@ -13,7 +13,6 @@ from joulerig.analysis import export, results
 from joulerig.analysis.bundle import verify
 from joulerig.analysis.bundle.check import FAILED
 from joulerig.analysis.tables import runs_and_cells
-from joulerig.rig.cli.bundle import READERS
 from tests.support import verifiable_campaign
 
 FORMER = {"setup": "precondition"}
@@ -63,7 +62,7 @@ def _with_former_names(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def checks(folder: Path) -> dict[str, verify.Check]:
-    return {one.name: one for one in verify.verify(folder, READERS, {})}
+    return {one.name: one for one in verify.verify(folder, {})}
 
 
 def test_every_check_of_an_old_results_folder_holds(old):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a load's fio report says: over all jobs, latency as histograms. The reports are real ones (fio 3.33)."""
+"""A load's fio report: over all jobs, latency as histograms. The reports are real (fio 3.33)."""
 
 import copy
 import json
@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from joulerig.rig.workloads import reports
-from joulerig.rig.workloads.performance import quantiles
+from joulerig.analysis.results import load_reports
+from joulerig.analysis.results.load_reports.histograms import quantiles
 from tests.support import FIXTURES
 
 
@@ -25,23 +25,23 @@ def mixed():
 
 
 def test_all_jobs_count(fsync):
-    done = reports.performance("fio", fsync, 2.0)
+    done = load_reports.performance("fio", fsync, 2.0)
     assert (done["ops"], done["write_bytes"], done["read_bytes"]) == (40 + 24, (40 + 24) * 4096, 0)
 
 
 def test_reads_and_writes_count(mixed):
-    done = reports.performance("fio", mixed, 1.0)
+    done = load_reports.performance("fio", mixed, 1.0)
     assert (done["ops"], done["read_bytes"], done["write_bytes"]) == (32 + 8, 32 * 4096, 8 * 65536)
 
 
 def test_syncs_are_no_operations_of_their_own(fsync):
-    done = reports.performance("fio", fsync, 1.0)
+    done = load_reports.performance("fio", fsync, 1.0)
     assert done["syncs"] == sum(job["sync"]["total_ios"] for job in fsync["jobs"]) == 39 + 23
     assert done["ops"] == 64
 
 
 def test_rates_are_over_the_phase_not_over_fios_own_run_time(mixed):
-    done = reports.performance("fio", mixed, 4.0)
+    done = load_reports.performance("fio", mixed, 4.0)
     assert done["seconds"] == 4.0
     assert done["ops_per_second"] == 10.0
     assert done["mb_per_second"] == pytest.approx((32 * 4096 + 8 * 65536) / 1e6 / 4)
@@ -53,7 +53,7 @@ def spread(histograms):
 
 def test_latency_is_that_of_the_fsync_where_there_is_one(fsync):
     values = spread(job["sync"]["lat_ns"]["bins"] for job in fsync["jobs"])
-    done = reports.performance("fio", fsync, 1.0)
+    done = load_reports.performance("fio", fsync, 1.0)
     assert done["latency_p50_seconds"] == values[math.ceil(len(values) * 0.50) - 1] / 1e9
     assert done["latency_p99_seconds"] == values[math.ceil(len(values) * 0.99) - 1] / 1e9
 
@@ -61,7 +61,7 @@ def test_latency_is_that_of_the_fsync_where_there_is_one(fsync):
 def test_latency_of_operations_is_over_reads_and_writes_of_all_jobs(mixed):
     values = spread(job[way]["clat_ns"].get("bins", {}) for job in mixed["jobs"] for way in ("read", "write"))
     assert len(values) == 40
-    assert reports.performance("fio", mixed, 1.0)["latency_p99_seconds"] == values[39] / 1e9
+    assert load_reports.performance("fio", mixed, 1.0)["latency_p99_seconds"] == values[39] / 1e9
 
 
 def test_quantiles_are_of_the_merged_histogram_not_means_of_quantiles():
@@ -82,7 +82,7 @@ def test_no_histogram_gives_no_latency(mixed):
     for job in report["jobs"]:
         for way in ("read", "write"):
             job[way]["clat_ns"].pop("bins", None)
-    done = reports.performance("fio", report, 1.0)
+    done = load_reports.performance("fio", report, 1.0)
     assert (done["latency_p50_seconds"], done["latency_p99_seconds"]) == (None, None)
     assert done["ops"] == 40
 
@@ -90,7 +90,7 @@ def test_no_histogram_gives_no_latency(mixed):
 @pytest.mark.parametrize("report", [{}, {"jobs": []}, {"jobs": None}])
 def test_a_report_without_a_job_is_no_report(report):
     with pytest.raises(ValueError, match="no job"):
-        reports.performance("fio", report, 1.0)
+        load_reports.performance("fio", report, 1.0)
 
 
 # --- flowop and programs of others
@@ -109,7 +109,7 @@ FLOWOP = {
 
 
 def test_of_flowop_every_operation_counts_and_latency_is_over_all_classes():
-    done = reports.performance("flowop", FLOWOP, 2.0)
+    done = load_reports.performance("flowop", FLOWOP, 2.0)
     assert (done["ops"], done["ops_per_second"], done["mb_per_second"]) == (7, 3.5, 12288 / 2e6)
     assert (done["latency_p50_seconds"], done["latency_p99_seconds"]) == (1e-6, 9e-6)
     assert (done["unit"], done["figure"]) == ("operation", None)
@@ -117,13 +117,15 @@ def test_of_flowop_every_operation_counts_and_latency_is_over_all_classes():
 
 def test_of_flowop_latency_is_the_syncs_where_there_are_any():
     sync = {"name": "fsync", "kind": "sync", "ops": 2, "histogram": {"50000": 2}}
-    done = reports.performance("flowop", {**FLOWOP, "syncs": 2, "classes": [*FLOWOP["classes"], sync]}, 1.0)
+    done = load_reports.performance(
+        "flowop", {**FLOWOP, "syncs": 2, "classes": [*FLOWOP["classes"], sync]}, 1.0
+    )
     assert (done["syncs"], done["latency_p50_seconds"]) == (2, 5e-5)
 
 
 def test_of_a_flowop_that_did_nothing_there_is_no_latency():
     report = {"ops": 0, "read_bytes": 0, "write_bytes": 0, "syncs": 0, "classes": []}
-    done = reports.performance("flowop", report, 1.0)
+    done = load_reports.performance("flowop", report, 1.0)
     assert (done["ops"], done["latency_p50_seconds"]) == (0, None)
 
 
@@ -140,7 +142,7 @@ PROGRAM = {
 
 
 def test_of_a_program_what_it_does_not_tell_is_not_known():
-    done = reports.performance("program", PROGRAM, 4.0)
+    done = load_reports.performance("program", PROGRAM, 4.0)
     assert (done["ops_per_second"], done["mb_per_second"], done["syncs"]) == (125.0, None, None)
     assert done["unit"] == "transaction"
 
@@ -150,7 +152,7 @@ def test_of_a_program_what_it_does_not_tell_is_not_known():
     [(PROGRAM["figure"], ("transactions", "1/s", 120.5, "higher")), (None, (None, None, None, None))],
 )
 def test_a_programs_figure_of_merit_is_kept(figure, kept):
-    done = reports.performance("program", {**PROGRAM, "figure": figure}, 4.0)
+    done = load_reports.performance("program", {**PROGRAM, "figure": figure}, 4.0)
     names = ("figure_name", "figure_unit", "figure", "figure_better")
     assert tuple(done[name] for name in names) == kept
 
@@ -158,4 +160,4 @@ def test_a_programs_figure_of_merit_is_kept(figure, kept):
 @pytest.mark.parametrize("tool", ["flowop", "program"])
 def test_a_report_of_another_kind(tool):
     with pytest.raises(KeyError):
-        reports.performance(tool, {"jobs": []}, 1.0)
+        load_reports.performance(tool, {"jobs": []}, 1.0)

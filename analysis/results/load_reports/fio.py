@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parse fio's json+ report: the work of a load, over all of its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from joulerig.analysis.results.load_reports.histograms import quantiles
+
+
+def parse(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the work of a load.
+
+    ops are read and write operations; an operation's fsync is counted in syncs. Latency is that of
+    the fsync where the load calls one, else of the operation (fio's completion latency), over all
+    jobs' histograms. Raises ValueError when the report has no job.
+    """
+    jobs = report.get("jobs") or []
+    if not jobs:
+        raise ValueError("the report has no job")
+    ops = sum(job[way]["total_ios"] for job in jobs for way in ("read", "write"))
+    syncs = sum(job.get("sync", {}).get("total_ios", 0) for job in jobs)
+    if syncs:
+        histograms = [job.get("sync", {}).get("lat_ns", {}).get("bins", {}) for job in jobs]
+    else:
+        histograms = [
+            job[way].get("clat_ns", {}).get("bins", {}) for job in jobs for way in ("read", "write")
+        ]
+    p50, p99 = quantiles(histograms, (0.50, 0.99))
+    return {
+        "ops": ops,
+        "read_bytes": sum(job["read"]["io_bytes"] for job in jobs),
+        "write_bytes": sum(job["write"]["io_bytes"] for job in jobs),
+        "syncs": syncs,
+        "latency_p50_seconds": p50,
+        "latency_p99_seconds": p99,
+    }
