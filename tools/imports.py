@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "joulerig"
 MOST_MODULES = 14
 # Of folders still to be split: lowered, never raised.
-CEILINGS = {"ansible/module_utils/joulerig": 25, "rig/cli": 15}
+CEILINGS = {"ansible/module_utils/joulerig": 25}
 CROWDED_BY_NATURE = (
     "tests/",
 )  # a folder of tests has as many files as the folder that it mirrors has subjects

@@ -15,7 +15,7 @@ import jinja2
 import polars as pl
 
 from joulerig.analysis import results
-from joulerig.analysis.bundle import archive, crate, environment, manifest, recompute, reports
+from joulerig.analysis.bundle import archive, crate, environment, manifest, recompute, reports, waveforms
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
@@ -27,6 +27,7 @@ from joulerig.analysis.results.journal import FILE as JOURNAL
 from joulerig.analysis.results.journal import connect
 from joulerig.analysis.results.schema import FINISHED
 from joulerig.analysis.runs import loss_ledger
+from joulerig.analysis.runs.cluster import Map, in_process
 from joulerig.analysis.tables import runs_and_cells
 
 _STUMBLES = (
@@ -43,10 +44,11 @@ _STUMBLES = (
 _NOT_PACKED = {".lock", f"{JOURNAL}-wal", f"{JOURNAL}-shm"}
 
 
-def verify(source: Path, here: Mapping[str, Any]) -> Iterator[Check]:
+def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_process) -> Iterator[Check]:
     """The checklist of a bundle (a zip, or unpacked) or of a results folder, as the checks are made.
 
     Needs nothing but `source`, and writes nothing to it. `here`: joulerig.analysis.bundle.environment.here.
+    `mapped`: by which waveforms are summed (joulerig.analysis.runs.cluster.mapping).
 
     Raises
     ------
@@ -60,7 +62,7 @@ def verify(source: Path, here: Mapping[str, Any]) -> Iterator[Check]:
                 f"{source}: neither {JOURNAL} nor {manifest.FILE} in it: no bundle, no campaign"
             )
         yield uncheckable("zip", "a folder")
-        yield from _of_folder(source, here)
+        yield from _of_folder(source, here, mapped)
         return
     if not source.is_file():
         raise BundleError(
@@ -69,14 +71,14 @@ def verify(source: Path, here: Mapping[str, Any]) -> Iterator[Check]:
     with tempfile.TemporaryDirectory(prefix="joulerig-verify-") as name:
         count, damaged = archive.extract(source, Path(name))
         yield judged("zip", f"{count} files", damaged)
-        yield from _of_folder(Path(name), here)
+        yield from _of_folder(Path(name), here, mapped)
 
 
 def failed(checks: Sequence[Check]) -> bool:
     return any(check.state == FAILED for check in checks)
 
 
-def _of_folder(folder: Path, here: Mapping[str, Any]) -> Iterator[Check]:
+def _of_folder(folder: Path, here: Mapping[str, Any], mapped: Map[Any, Any]) -> Iterator[Check]:
     yield _guarded("manifest", lambda: _manifest(folder))
     yield _guarded("RO-Crate", lambda: _crate(folder))
     yield _guarded("journal", lambda: _journal(folder / JOURNAL))
@@ -91,6 +93,8 @@ def _of_folder(folder: Path, here: Mapping[str, Any]) -> Iterator[Check]:
     again, tallies = recompute.recompute(campaign)
     for kind, noun in recompute.KINDS.items():
         yield tallies[kind].check(kind, noun)
+    if waveforms.kept(again):
+        yield _guarded(waveforms.NAME, lambda: waveforms.check(again, mapped))
     yield _guarded("AI of cells", lambda: _cells(campaign, again))
     yield _guarded("tables", lambda: files_of_tables.check(folder, _tables(folder, again)))
     try:

@@ -9,7 +9,6 @@ import typer
 
 from joulerig.errors import JoulerigError
 from joulerig.rig.cli import (
-    analyse,
     compare,
     drives,
     lab,
@@ -41,7 +40,6 @@ COMMANDS = {
     "status": up.status,
     "results": results.show,
     "report": report.report,
-    "analyse": analyse.analyse,
     "export": report.export,
     "verify": verify.verify,
     "compare": compare.compare,

@@ -114,12 +114,10 @@ def pandas_ai(place: Path, _) -> dict[str, float]:
 
 def waveform(place: Path, _) -> dict[str, float]:
     from joulerig.analysis.results import waveform_chunks
-    from joulerig.analysis.runs import cluster
 
     path = place / "waveform.parquet"
-    of_file = waveform_chunks.of_file(path)
-    with cluster.mapping(None, len(of_file)) as mapped:
-        found = waveform_chunks.joules(path, mapped(waveform_chunks.stretches, of_file))
+    stretches = (waveform_chunks.stretches(block) for block in waveform_chunks.of_file(path))
+    found = waveform_chunks.joules(path, stretches)
     return {rail: value.joules for (_, _, rail), value in found.items()}
 
 

@@ -10,7 +10,7 @@ from joulerig.analysis import results
 from joulerig.analysis.bundle import recompute, writer
 from tests.integration.rig.test_command_line import refused, rig
 from tests.integration.rig.test_record_result import answer, journal, power, recorded
-from tests.support import verifiable_campaign
+from tests.support import simulated_waveform, verifiable_campaign
 
 __all__ = ["journal", "rig"]  # fixtures
 
@@ -62,6 +62,22 @@ def test_a_campaign_is_verified_by_its_id(rig, campaign):
     done = rig("verify", "study-1")
     assert done.returncode == 0
     assert "not checkable manifest" in done.stdout
+
+
+def test_waveforms_are_summed_beside_the_power_points(rig, campaign):
+    run = results.load(campaign).runs[0]
+    start_ns = run.phases["workload"].start_ns
+    path = run.folder / "waveform-tap1a.parquet"
+    simulated_waveform.write(path, samples=20_000, begin_ns=start_ns - 10**9)
+    done = rig("verify", campaign)
+    assert done.returncode == 0, done.stdout
+    assert "ok            energy: " in done.stdout
+    assert "ok            waveforms: 1 phases and rails, 10000 samples of 10010 expected" in done.stdout
+    path.write_bytes(b"PAR1")
+    done = rig("verify", campaign)
+    assert done.returncode == 1
+    assert "FAILED        waveforms: 0 phases" in done.stdout
+    assert f"    {run.id}: waveform-tap1a.parquet: cannot be read" in done.stdout
 
 
 def test_what_does_not_hold_is_named_and_the_exit_code_is_1(rig, campaign):

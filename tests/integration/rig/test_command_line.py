@@ -368,15 +368,12 @@ def test_campaigns_to_compare_have_to_be_there(rig):
     assert "no campaign 'no-such-campaign'" in done.stderr
 
 
-def test_analyse_works_joules_out_anew_and_writes_them_beside_the_report(rig, tmp_path):
-    simulated_campaign.build(tmp_path / "a", schedulers=["none"], traces=True)
-    done = rig("analyse", tmp_path / "a")
-    assert done.returncode == 0
-    assert "6 runs, 6 workload phases of rails with joules; 6 have power points" in done.stdout
-    assert len((tmp_path / "a" / "report" / "anew.csv").read_text().splitlines()) == 7
-
-
-def test_analyse_refuses_a_scheduler_that_is_not_there_and_writes_nothing(rig, tmp_path):
+def test_verify_refuses_a_scheduler_that_is_not_there_and_writes_nothing(rig, tmp_path):
     simulated_campaign.build(tmp_path / "a", schedulers=["none"])
-    assert "no scheduler there" in refused(rig("analyse", tmp_path / "a", "--dask", "nonsense://x"))
+    assert "no scheduler there" in refused(rig("verify", tmp_path / "a", "--dask", "nonsense://x"))
     assert not (tmp_path / "a" / "report").exists()
+
+
+def test_verify_gives_no_zip_to_a_cluster(rig, tmp_path):
+    (tmp_path / "a.zip").write_bytes(b"PK")
+    assert "unpack the bundle" in refused(rig("verify", tmp_path / "a.zip", "--dask", "tcp://x:1"))
