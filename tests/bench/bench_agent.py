@@ -120,7 +120,7 @@ def make_host(root: Path) -> tuple[list[str], str]:
 
 
 class Influxd:
-    """A real influxd in a directory and on a port of its own."""
+    """A real influxd in a directory and on a port of the bench."""
 
     def __init__(self, directory: Path):
         with socket.socket() as probe:
@@ -168,7 +168,7 @@ class Influxd:
 
 
 class Iod:
-    """The agent, in a spool of its own."""
+    """The agent, with its own spool."""
 
     def __init__(self, program: str, directory: Path, influxd: Influxd, serials: list[str]):
         directory.mkdir()
@@ -299,14 +299,14 @@ def measure_load(
         iod = Iod(program, work / f"load{i}", influxd, serials)
         try:
             time.sleep(1)
-            beside = fio_iops(load_directory, seconds)
+            during = fio_iops(load_directory, seconds)
         finally:
             iod.stop()
         after = fio_iops(load_directory, seconds)
-        ratios.append(beside / ((before + after) / 2))
+        ratios.append(during / ((before + after) / 2))
         controls.append(after / before)
         print(
-            f"  round {i + 1}/{rounds}: {before:.0f} IOPS without, {beside:.0f} with, {after:.0f} without: "
+            f"  round {i + 1}/{rounds}: {before:.0f} IOPS without, {during:.0f} with, {after:.0f} without: "
             f"ratio {ratios[-1]:.4f}, control {controls[-1]:.4f}"
         )
     low, high = median_interval(ratios)

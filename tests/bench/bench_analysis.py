@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the analysis takes at scale: seconds and peak memory, beside plain pandas.
+"""What the analysis takes at scale: seconds and peak memory, compared with plain pandas.
 
 AI of 10,000 simulated runs: from the journal to the tables of runs and cells, with intervals, bootstrap and
 ranking. pandas: the same cells' AI alone, a join and a grouped ratio of sums.
 
 Joules of a waveform of 100 million samples in powerd's format. pandas: both columns in memory, the sum of
-their product; DuckDB reads the file for it, as pandas has no Parquet reader of its own.
+their product; DuckDB reads the file for it, as pandas itself has no Parquet reader.
 
 The lab report of 1,000 simulated runs (200 cells, ten rankings), HTML and PDF.
 
-Each part has a process of its own, whose greatest resident memory counts, and its seconds count its imports.
+Each part has its own process, whose greatest resident memory counts, and its seconds count its imports.
 What both ways give has to agree. This process imports nothing large: Linux counts the memory of who starts a
 program as the program's.
 
@@ -135,7 +135,7 @@ def report(place: Path, _) -> dict[str, float]:
 
 
 def measured(part: str, place: Path, args: argparse.Namespace) -> dict:
-    """Do one part in a process of its own: seconds, peak memory, and what it gave."""
+    """Do one part in its own process: seconds, peak memory, and what it gave."""
     command = [sys.executable, __file__, "--part", part, "--place", str(place)]
     command += [f"--ai-runs={args.ai_runs}", f"--report-runs={args.report_runs}", f"--samples={args.samples}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)

@@ -4,7 +4,7 @@
 
 The null model (a twin without a model of time) says what the transport takes: nbdkit, its unix socket and the
 client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server serves;
-nbdkit's own memory plugin stands beside it.
+nbdkit's own memory plugin is measured too.
 
 Each drive is measured twice over:
 
@@ -12,7 +12,7 @@ Each drive is measured twice over:
   client saw on average less what the twin itself served; as medians are judged, less what the null model's
   mean lies above its median. Of several at once it is the null model's response
   time at that depth (Little: depth / operations a second). A rate or bandwidth for which the null model does
-  not reach MARGIN times as much is told under `beyond_this_machine` and not judged.
+  not reach MARGIN times as much is listed under `beyond_this_machine` and not judged.
 * Slowed: every time SLOWER times as long, every rate as much less. There the client alone is the judge,
   nothing is taken off, and full queues and the fastest drives fit this machine.
 
@@ -307,7 +307,7 @@ def main():
             described = profile.load(name)
             measure = flash_figures if described.flash else disk_figures
             found[name] = measure(folder / name, described, machine, arguments.seconds)
-    result = told(machine, found)
+    result = summarize(machine, found)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
@@ -317,7 +317,7 @@ def main():
     return 1 if missed else 0
 
 
-def told(machine, found):
+def summarize(machine, found):
     def rounded(values):
         return {key: round(value, 2 if value < 1000 else None) for key, value in values.items()}
 

@@ -53,9 +53,9 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
         for run in campaign.runs
         if run.status not in (Status.OK, Status.EXCLUDED)
     ]
-    told = judged(campaign)
+    verdicts = judged(campaign)
     for key in (claim.key for claim in studies.STUDIES[name].claims_from_the_io_path):
-        mine = [one for one in told if one["claim"] == key]
+        mine = [one for one in verdicts if one["claim"] == key]
         problems += [
             f"{key}, {one['where']}: {one['verdict']} ({one['why']})"
             for one in mine
@@ -67,7 +67,7 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
         "seconds": round(time.monotonic() - began, 1),
         "campaign": opened[0],
         "runs": {status: sum(run.status == status for run in campaign.runs) for status in Status},
-        "claims": told,
+        "claims": verdicts,
         "problems": problems,
     }
 

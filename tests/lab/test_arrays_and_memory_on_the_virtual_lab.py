@@ -61,7 +61,7 @@ def test_a_drive_without_a_rail_has_performance_and_no_joules_and_says_so(memory
     assert "ops/s, no rail" in memory["output"]
 
 
-def test_the_io_of_an_nvdimm_is_counted_and_brds_is_not_told_as_none(memory):
+def test_the_io_of_an_nvdimm_is_counted_and_brds_is_not_reported_as_none(memory):
     counted = {io["source"]: io for io in memory["by_cell"]["nvdimm/ext4"]["io"]}
     assert counted["host"]["writes"] > 0
     assert memory["by_cell"]["ram/ext4"]["io"] == []
@@ -99,7 +99,7 @@ def journals(lab: Lab) -> dict[str, Any]:
     return {**lab.results_of(), "journal_bytes": lab.twins()["sata-plp"]["counters"]["write_bytes"] - before}
 
 
-def test_energy_of_an_external_journal_is_in_the_sum_and_told_apart(journals):
+def test_energy_of_an_external_journal_is_in_the_sum_and_reported_separately(journals):
     for run in journals["runs"]:
         load = [row for row in run["energy"] if row["phase"] == "workload"]
         assert {row["drive"] for row in load} == {"hdd-1", "hdd-2", "sata-plp"}
@@ -169,8 +169,8 @@ def test_every_result_of_an_emulated_array_says_that_it_is(lab: Lab, emulated):
     assert (run["status"], run["joules"]) == ("ok", None)
     assert run["emulated"] == dict.fromkeys(DISKS, "scsi_debug, 2 ms a request")
     assert "emulated by scsi_debug, 2 ms a request" in " ".join(emulated["output"].split())
-    told = settings(lab, emulated, run)["drive"]
-    assert {told[name]["emulated"] for name in DISKS} == {"scsi_debug, 2 ms a request"}
+    reported = settings(lab, emulated, run)["drive"]
+    assert {reported[name]["emulated"] for name in DISKS} == {"scsi_debug, 2 ms a request"}
     done = lab.rig("report", emulated["campaign"], "--format", "html")
     assert done.returncode == 0, done.stderr
     page = (lab.results / emulated["campaign"] / "report" / "report.html").read_text()

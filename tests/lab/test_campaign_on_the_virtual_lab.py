@@ -56,9 +56,11 @@ def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
 
 def test_idle_power_is_that_of_a_drive_at_rest(lab, campaign):
     """What the drive does with what was written to it, a second after the last write, is over by then."""
-    told = results.load(lab.results / campaign["campaign"])
+    reported = results.load(lab.results / campaign["campaign"])
     idle = profile.load("sata-consumer").rails["5v"].idle_watts
-    measured = [idle_baseline.of_run(run) for run in told.runs if run.drive == "sata-consumer" and run.counts]
+    measured = [
+        idle_baseline.of_run(run) for run in reported.runs if run.drive == "sata-consumer" and run.counts
+    ]
     assert len(measured) == 2
     assert measured == [pytest.approx(idle, rel=0.02)] * 2
 
@@ -233,7 +235,7 @@ def test_workloads_of_the_engine_come_to_the_host_and_load_its_drive(lab: Lab):
 
 
 def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
-    """As by Ctrl-C in a terminal: all of the controller is interrupted, the host is told nothing."""
+    """As by Ctrl-C in a terminal: all of the controller is interrupted, the host gets no message."""
     playbook = lab.playbook(
         name="cut-off",
         factors={**FACTORS, "workload": ["varmail"]},
@@ -254,13 +256,13 @@ def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
     try:
         wait_for(lambda: _seconds_of_load(lab) > 3, 300, "a load on the host, its files laid out")
         os.killpg(running.pid, signal.SIGINT)
-        _, told = running.communicate(timeout=60)
+        _, reported = running.communicate(timeout=60)
     finally:
         running.kill()
         running.wait()
     [cut_off] = [name for name in lab.campaigns() if name.startswith("cut-off")]
     assert running.returncode == 130
-    assert told == f"rig: interrupted; 'rig run {playbook} --resume {cut_off}' takes it up again\n"
+    assert reported == f"rig: interrupted; 'rig run {playbook} --resume {cut_off}' takes it up again\n"
     try:
         # Under 16 threads of varmail an emulated host takes up to 20 s to answer one ssh.
         wait_for(lambda: not left_on_the_host(), 400, "the host is as it was")
@@ -281,7 +283,7 @@ def _seconds_of_load(lab: Lab) -> int:
 
 
 def _classes(lab: Lab, found, run) -> list[str]:
-    """Classes of operations that the run's report tells of."""
+    """Classes of operations in the run's report."""
     report = lab.results / found["campaign"] / "runs" / run["id"] / "load.json"
     return [one["name"] for one in json.loads(report.read_text())["classes"]]
 

@@ -19,7 +19,7 @@ DISK = profile.load("hdd-7200").disk
 
 
 def reads(lab: Lab, *words: str) -> tuple[dict, float]:
-    """What fio tells of reads of the bare drive, and the part of their time that the device set the pace."""
+    """What fio reports of reads of the bare drive, and the part of their time when it set the pace."""
 
     def device_bound_ns() -> int:
         return lab.twins()[DRIVE]["counters"]["device_bound_ns"]
@@ -27,13 +27,13 @@ def reads(lab: Lab, *words: str) -> tuple[dict, float]:
     # A disk that stood still for long is in standby and spins up first.
     lab.ssh(f"dd if={DEVICE} of=/dev/null bs=4k count=1 iflag=direct status=none")
     before = device_bound_ns()
-    told = json.loads(
+    reported = json.loads(
         lab.ssh(
             f"fio --name=reads --readonly --filename={DEVICE} --direct=1"
             f" --ioengine=libaio --time_based --output-format=json {' '.join(words)}"
         )
     )["jobs"][0]["read"]
-    return told, (device_bound_ns() - before) / (told["runtime"] * 1e6)
+    return reported, (device_bound_ns() - before) / (reported["runtime"] * 1e6)
 
 
 def test_random_reads_of_a_hard_disk_take_a_seek_and_half_a_turn(lab: Lab):
@@ -53,7 +53,7 @@ def test_sequential_reads_of_a_hard_disk_are_its_tracks(lab: Lab):
 
 def test_an_nvme_drive_gets_a_flush_where_its_controller_would_drop_fua(lab: Lab):
     """QEMU's NVMe controller takes writes with FUA and leaves them in the drive's volatile cache."""
-    told = lab.ssh("cd /sys/block && grep -H . nvme*n*/queue/fua nvme*n*/queue/write_cache").split("\n")
-    by_file = dict(line.split(":", 1) for line in told if line)
+    reported = lab.ssh("cd /sys/block && grep -H . nvme*n*/queue/fua nvme*n*/queue/write_cache").split("\n")
+    by_file = dict(line.split(":", 1) for line in reported if line)
     assert {value for name, value in by_file.items() if name.endswith("fua")} == {"0"}
     assert {value for name, value in by_file.items() if name.endswith("write_cache")} == {"write back"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign whose runs ask for kernels of the rig's, the first of which comes up where nobody can reach it.
+"""A campaign whose runs ask for kernels of the rig's, the first of which comes up where it cannot be reached.
 
 Of `make test-kernels`: kernels have to be built.
 """
@@ -94,7 +94,7 @@ def test_an_fsync_journals_the_inode_where_the_load_found_a_new_tick(lab, starte
         assert point.kibibytes == pytest.approx(4 + 12 * point.counted, rel=mtime_interval.MODEL_MARGIN)
 
 
-def test_a_host_that_nobody_reached_came_back_by_itself_and_was_started_once_more(started):
+def test_a_host_that_was_not_reached_came_back_by_itself_and_was_started_again(started):
     lines = [line for line in started["output"].splitlines() if "starting kernel" in line]
     lost = started["unreachable"]
     assert lost != started["own"]

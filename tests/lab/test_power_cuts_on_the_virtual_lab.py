@@ -47,8 +47,8 @@ def cut(lab):
     path.write_text(yaml.safe_dump({"power_cut": definition}))
     done = lab.ansible(ROOT / "playbooks" / "power_cut.yml", "-e", f"@{path}", timeout=3000)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    told = json.loads(lab.rig("powercut", "show", "--json").stdout)
-    return {(s["drive"], s["filesystem"] or "none"): s for s in told["subjects"]}
+    reported = json.loads(lab.rig("powercut", "show", "--json").stdout)
+    return {(s["drive"], s["filesystem"] or "none"): s for s in reported["subjects"]}
 
 
 def test_every_subject_was_cut_and_had_something_to_lose(cut):
@@ -73,7 +73,7 @@ def test_a_drive_with_power_loss_protection_kept_what_was_not_flushed_too(cut):
     assert (found["acknowledged_lost"], found["acknowledged_torn"]) == (0, 0)
 
 
-def test_each_cut_tells_how_long_the_rails_held_up(cut):
+def test_each_cut_reports_how_long_the_rails_held_up(cut):
     for subject in cut.values():
         for one in subject["cuts"]:
             assert one["hold_up"]

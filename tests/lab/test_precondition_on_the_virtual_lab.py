@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real kernel purges, fills and loads a twin until it is steady; the twin itself tells what came of it."""
+"""A real kernel purges, fills and loads a twin until it is steady; the twin itself reports the result."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_mkfs_leaves_the_drive_as_it_is(settled, filesystem):
         assert discarded == 0
 
 
-def test_it_is_told_in_results_report_and_of_the_drive(lab: Lab, settled):
+def test_it_is_in_results_in_the_report_and_shown_for_the_drive(lab: Lab, settled):
     assert f"drive vhost1/{DRIVE}: preconditioned 1 times" in settled["output"]
     assert lab.rig("report", settled["campaign"], "--format", "html").returncode == 0
     report = (lab.results / settled["campaign"] / "report" / "report.html").read_text()

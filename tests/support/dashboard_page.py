@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Debian's Chromium, headless, with nothing of its own to say to the network."""
+"""Debian's Chromium, headless, without its own requests to the network."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ knows the true joules at any time.
 
 Run as a program it prints one line of JSON when it is ready: port, start_monotonic_ns, start_realtime_ns.
 With --log it notes each block of samples just before it sends it: channel, number of the sample after its
-last, CLOCK_MONOTONIC ns. Nobody can have had the block earlier.
+last, CLOCK_MONOTONIC ns. No reader can have had the block earlier.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Re:load Pro on a pseudo-terminal: once told to, sends milliamps and millivolts each so many ms."""
+"""A Re:load Pro on a pseudo-terminal: once asked to, sends milliamps and millivolts each so many ms."""
 
 from tests.support.instrument import Instrument, PtyLine
 
@@ -8,7 +8,7 @@ class Load(Instrument):
     def __init__(self, interval=None):
         super().__init__()
         self.volts, self.amps = 3.305, 1.204
-        self.interval = interval  # of its own; None: as it is asked
+        self.interval = interval  # its own pace; None: as it is asked
         self.monitor = 0.0
 
     def reply(self, request):

@@ -7,7 +7,7 @@ OUTPUTS = {1: (3.3, 0.25), 2: (5.0, 1.5), 3: (12.0, 0.125)}
 
 
 class Supply(Instrument):
-    # Replies are of the shape of volts, so that nothing but the request tells what they are.
+    # Replies are of the shape of volts, so that only the request shows what they are.
     stale_bytes = b"9.999\n"
 
     def __init__(self, serial="DP8EMU0001"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A test host that is files in a temporary place, and tools of its PATH that answer as told."""
+"""A test host that is files in a temporary place, and tools of its PATH that answer as the test says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import ansible.module_utils
 from tests.support import ROOT
 
-# As ansible.cfg does for Ansible: our module_utils are found beside its own.
+# As ansible.cfg does for Ansible: our module_utils are found in addition to its own.
 ansible.module_utils.__path__.append(str(ROOT / "ansible" / "module_utils"))
 sys.path.insert(0, str(ROOT / "ansible" / "modules"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real influxd 1.x with authentication on, in a folder of its own, that a test can stop and start again."""
+"""A real influxd 1.x with authentication on, in its own folder, that a test can stop and start again."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Influxd:
             return False
 
     def empty(self) -> None:
-        """Begins the database anew, with the users' rights on it."""
+        """Recreates the database, with the users' rights on it."""
         self.statement(f"DROP DATABASE {self.database}")
         self.statement(f"CREATE DATABASE {self.database}")
         self.statement(f"GRANT READ ON {self.database} TO {self.reader[0]}")

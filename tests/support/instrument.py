@@ -145,7 +145,7 @@ class PtyLine:
     def _attach(self, master, slave):
         # Its own end stays open: else the terminal would hang up whenever libsigrok closes the other.
         tty.setraw(slave)
-        os.set_blocking(master, False)  # what nobody reads is lost, as on a line
+        os.set_blocking(master, False)  # what is not read is lost, as on a line
         self.master, self.slave = master, slave
         threading.Thread(target=self._serve, args=(master,), daemon=True).start()
 

@@ -19,7 +19,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 class Lab:
-    """A lab with state and results of its own in `folder`."""
+    """A lab with its own state and results in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -79,7 +79,7 @@ class Emulator:
 
 class Powerd:
     def __init__(self, folder, config, run=()):
-        """`run`: a command that runs powerd, in front of its own."""
+        """`run`: a command that runs powerd, in front of powerd's own."""
         self.socket = config["status_socket"]
         path = folder / "powerd.json"
         path.write_text(json.dumps(config))

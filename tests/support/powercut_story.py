@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ledgers told as stories, and what is found after their cut, for tests of the checker."""
+"""Ledgers written as stories, and what is found after their cut, for tests of the checker."""
 
 from __future__ import annotations
 

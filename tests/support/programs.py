@@ -34,7 +34,7 @@ def installed(name: str, package: str) -> str:
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """A port of 127.0.0.1 that nobody has at this moment."""
+    """A port of 127.0.0.1 that no process has at this moment."""
     with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -85,12 +85,12 @@ def _settle(database: sqlite3.Connection, campaign: Campaign, run: Run) -> None:
     bound = twin_truth.device_bound(phases, truth)
     counted = _packages(run, workload)
     processor.write(counted, run.folder)
-    beside = {"device_bound_fraction": bound, "cpu_joules": processor.joules(counted, workload)}
+    others = {"device_bound_fraction": bound, "cpu_joules": processor.joules(counted, workload)}
     tables = {
         "phase": [vars(phase) for phase in phases],
         "performance": [done],
         "energy": rows,
-        "result": [{**run_energy.result(rows, done), **beside}],
+        "result": [{**run_energy.result(rows, done), **others}],
         "io": [{"source": "host", **answer["counters"]}],
     }
     if truth:

@@ -58,13 +58,13 @@ def printed(folder) -> str:
 def tables(request, folder) -> Callable[[str], list[Row]]:
     """Rows of an exported table, as a reader of that format has them."""
 
-    def of(name: str) -> list[Row]:
+    def read(name: str) -> list[Row]:
         frame = pl.read_parquet(folder / "export" / f"{name}.parquet")
         if request.param == "csv":
             frame = pl.read_csv(folder / "export" / f"{name}.csv", schema_overrides=dict(frame.schema))
         return frame.to_dicts()
 
-    return of
+    return read
 
 
 def table(page: str, caption: str) -> tuple[list[str], list[list[str]]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A workload on a test host: what fio, flowop and programs of others are told, and what is kept of what they did."""
+"""A workload on a test host: what fio, flowop and external programs get, and what is kept of it."""
 
 import json
 import os
@@ -22,13 +22,13 @@ S = 1_000_000_000
 
 
 class Points:
-    """Stands for a run's Phases: keeps what it is told."""
+    """Stands for a run's Phases: keeps what is reported to it."""
 
     def __init__(self):
-        self.told = []
+        self.reported = []
 
     def work(self, counts, end):
-        self.told.append((counts, end))
+        self.reported.append((counts, end))
 
     def words(self):
         return ["--points", "unix:/run/iod.sock", "--run", "r1", "--host", "h1", "--drive", "d1"]
@@ -178,10 +178,10 @@ def so_far(ops, seconds):
     return {"timestamp_ms": 1000 * seconds, "jobs": [job, job]}
 
 
-def test_what_came_since_the_report_before_is_told(of_fio, tool, points):
+def test_what_came_since_the_report_before_is_reported(of_fio, tool, points):
     fake_fio(tool, so_far(10, 1), so_far(25, 2), so_far(27, 3))
     assert of_fio.load().report == so_far(27, 3)
-    assert points.told == [
+    assert points.reported == [
         ({"ops": 2 * ops, "read_bytes": 0, "write_bytes": 2 * ops * 4096}, at * S)
         for ops, at in ((10, 1), (15, 2), (2, 3))
     ]
@@ -197,7 +197,7 @@ def test_the_work_of_a_load_is_that_of_all_its_jobs():
     }
 
 
-def test_real_fio_stamps_its_io_and_tells_every_second(surroundings, points):
+def test_real_fio_stamps_its_io_and_reports_every_second(surroundings, points):
     job = "[j]\ndirectory=${JOULERIG_DIRECTORY}\nioengine=psync\nrw=write\nbs=4k\nsize=64k\ntime_based=1\nruntime=2\n"
     loading = workload.of({"name": "job", "tool": "fio", "job": job}, surroundings)
     loading.lay_out()
@@ -205,9 +205,11 @@ def test_real_fio_stamps_its_io_and_tells_every_second(surroundings, points):
     before = time.time_ns()
     done = loading.load()
     assert before < done.start < done.end < time.time_ns()
-    assert len(points.told) >= 2
-    assert sum(counts["write_bytes"] for counts, _ in points.told) == fio.counts(done.report)["write_bytes"]
-    assert all(before < at < time.time_ns() for _, at in points.told)
+    assert len(points.reported) >= 2
+    assert (
+        sum(counts["write_bytes"] for counts, _ in points.reported) == fio.counts(done.report)["write_bytes"]
+    )
+    assert all(before < at < time.time_ns() for _, at in points.reported)
 
 
 def blocks_written(surroundings, seed):
@@ -290,7 +292,7 @@ def test_a_load_that_did_not_complete_is_a_problem_even_with_a_good_exit(tool, s
 
 
 @pytest.mark.parametrize(
-    ("report", "end", "told"),
+    ("report", "end", "expected"),
     [
         (None, "exit 0", "flowop: varmail: left no report: FileNotFoundError"),
         (None, "exit 1", "flowop: exit 1: it said nothing"),
@@ -298,11 +300,11 @@ def test_a_load_that_did_not_complete_is_a_problem_even_with_a_good_exit(tool, s
         ([], "exit 0", "flowop: varmail: left no report: TypeError"),
     ],
 )
-def test_a_flowop_without_a_report(tool, surroundings, report, end, told):
+def test_a_flowop_without_a_report(tool, surroundings, report, end, expected):
     loading, _ = of_flowop(tool, surroundings, report, end)
     with pytest.raises(Failed) as caught:
         loading.load()
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(expected)
 
 
 def test_flowop_learns_where_points_go_from_the_run():
@@ -347,7 +349,7 @@ def test_a_program_lays_out_and_loads(tmp_path, surroundings, points):
         ["load", *given, "--seconds", "6", "--output", f"{surroundings.scratch}/load.json"],
     ]
     assert (done.start, done.end, done.problem) == (5, 9, "")
-    assert points.told == [({"ops": 3, "read_bytes": None, "write_bytes": 70}, 9)]
+    assert points.reported == [({"ops": 3, "read_bytes": None, "write_bytes": 70}, 9)]
     assert not list(tmp_path.glob("**/__pycache__"))
 
 
@@ -368,7 +370,7 @@ def test_a_load_whose_controller_left_is_asked_to_end_and_its_children_with_it(t
     wait_for(lambda: is_dead((tmp_path / "child").read_text()))
 
 
-def test_the_controller_left_when_nobody_reads_the_output():
+def test_the_controller_left_when_no_process_reads_the_output():
     reader, writer = os.pipe()
     assert not load.controller_left(writer)
     os.close(reader)
@@ -390,7 +392,7 @@ def test_a_pause_takes_its_time():
     assert time.monotonic() - before >= 0.2
 
 
-def test_a_result_that_nobody_took_is_kept_until_the_run_is_taken_up_again(tmp_path):
+def test_a_result_that_was_not_taken_is_kept_until_the_run_is_taken_up_again(tmp_path):
     folder = str(tmp_path / "lost")
     assert lost.take("c-1", folder) is None
     lost.keep("c-1", {"status": "failed", "reason": "interrupted", "report": {"ops": 7}}, folder)
@@ -445,7 +447,7 @@ def test_a_load_dies_with_what_attends_it(tmp_path):
 
 
 def is_dead(pid):
-    """Whether that process ended, whoever is to take note of it."""
+    """Whether that process ended, even if its parent has not waited for it."""
     stat = Path(f"/proc/{int(pid)}/stat")
     return not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
 

@@ -82,7 +82,7 @@ def test_sigterm_is_a_stop():
     process.communicate()
 
 
-def test_it_ends_when_nobody_reads():
+def test_it_ends_when_no_process_reads():
     process = srcap(*DEMO, "--channels", "A0")
     process.stdout.read(1000)
     process.stdout.close()

@@ -23,7 +23,7 @@ from tests.support.programs import free_port
 
 @pytest.fixture
 def dashboard(tmp_path: Path) -> Iterator[Dashboard]:
-    dashboard = Dashboard(tmp_path, f"http://127.0.0.1:{free_port()}")  # nobody listens there
+    dashboard = Dashboard(tmp_path, f"http://127.0.0.1:{free_port()}")  # no process listens there
     dashboard.start()
     yield dashboard
     dashboard.stop()

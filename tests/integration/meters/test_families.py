@@ -88,7 +88,7 @@ def test_re_load_pro_takes_what_a_faster_tap_pushes(capture):
     assert 400 < check(taken, "V", VOLTAGE, VOLT, 3.305, 1e-6) < 510
 
 
-def test_hameg_hmo_tells_its_rate_and_units(capture):
+def test_hameg_hmo_reports_its_rate_and_units(capture):
     with Emulator(rate=2000) as instrument:
         taken = capture(instrument.driver, ["CH1", "CH2"]).stop(after=1)
     assert taken.start["samplerate_hz"] == 2000
@@ -96,7 +96,7 @@ def test_hameg_hmo_tells_its_rate_and_units(capture):
     assert taken.analog("CH2")[:2] == (CURRENT, AMPERE)
 
 
-def test_demo_gives_amps_where_it_is_told_to(capture):
+def test_demo_gives_amps_where_it_is_asked_to(capture):
     driver = "demo:analog_channels=2:logic_channels=0"
     more = ["--set", "samplerate=1000", "--set", "A1.measured_quantity=current"]
     taken = capture(driver, ["A0", "A1"], *more).stop(after=1)

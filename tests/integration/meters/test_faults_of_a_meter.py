@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults through srcap and powerd: a gap of their length, back within seconds, and the meter beside notices
+"""Faults through srcap and powerd: a gap of their length, back within seconds, and the other meter notices
 nothing.
 """
 
@@ -37,13 +37,13 @@ def meter(name, driver, timing, rate, channels):
 
 
 class Bench:
-    """powerd with the meter that fails and a tap beside it."""
+    """powerd with the meter that fails and a second tap."""
 
     def __init__(self, folder, kind):
         emulator, driver, timing, rate, channels, self.watts = KINDS[kind]
         self.line = emulator.line()
         self.line.instrument.noise = 0.01
-        self.beside = Emulator(rate=1000)
+        self.second = Emulator(rate=1000)
         self.powerd = Powerd(
             folder,
             {
@@ -54,7 +54,7 @@ class Bench:
                 "influx": NOWHERE,
                 "meters": [
                     meter("failing", f"{driver}:conn={self.line.connection}", timing, rate, channels),
-                    meter("beside", self.beside.driver, "stream", 1000, {"volts": "CH1", "amps": "CH2"}),
+                    meter("second", self.second.driver, "stream", 1000, {"volts": "CH1", "amps": "CH2"}),
                 ],
             },
         )
@@ -80,14 +80,14 @@ class Bench:
     def close(self):
         if self.powerd.process.poll() is None:
             self.powerd.stop()
-        with self.line, self.beside:
+        with self.line, self.second:
             pass
 
 
 @pytest.fixture(params=KINDS)
 def bench(request, tmp_path):
     made = Bench(tmp_path, request.param)
-    made.powerd.wait_state("beside", "streaming", 15)
+    made.powerd.wait_state("second", "streaming", 15)
     made.streaming()
     time.sleep(2)
     yield made
@@ -140,9 +140,9 @@ def check(bench, before, after, cpu):
         assert unknown == pytest.approx(after["gap_seconds"], rel=0.02)
         assert measured + unknown == pytest.approx(after["expected"] / after["sample_rate_hz"], rel=0.1)
         assert rail["watts"] == pytest.approx(bench.watts, rel=5e-3)
-    beside = bench.powerd.meter("beside")
-    assert (beside["lost"], beside["restarts"], beside["gap_seconds"]) == (0, 0, 0)
-    assert beside["state"] == "streaming"
+    second = bench.powerd.meter("second")
+    assert (second["lost"], second["restarts"], second["gap_seconds"]) == (0, 0, 0)
+    assert second["state"] == "streaming"
     assert cpu < 0.4
 
 
@@ -171,8 +171,8 @@ def test_a_reset_costs_a_second_or_two(bench):
 
     after = wait_for(well, 8, "the meter to measure again")
     assert 0.1 < after["gap_seconds"] - before["gap_seconds"] < 4
-    beside = bench.powerd.meter("beside")
-    assert (beside["lost"], beside["restarts"]) == (0, 0)
+    second = bench.powerd.meter("second")
+    assert (second["lost"], second["restarts"]) == (0, 0)
 
 
 def test_empty_replies_are_a_gap_and_no_energy(bench):
@@ -192,7 +192,7 @@ def test_replies_in_pieces_and_stale_bytes_change_no_energy(bench):
     instrument.stale = False
     status = bench.streaming()
     time.sleep(1)
-    assert bench.powerd.meter("beside")["lost"] == 0
+    assert bench.powerd.meter("second")["lost"] == 0
     rail = bench.powerd.meter("failing")["rails"][0]
     if bench.watts:
         measured = status["expected"] / status["sample_rate_hz"] - status["gap_seconds"]

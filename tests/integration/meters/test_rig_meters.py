@@ -78,7 +78,7 @@ def bench(tmp_path, monkeypatch, capsys):
 
 
 class Turning(io.StringIO):
-    """Whoever sits at the bench: turns the knob whenever Enter is asked for."""
+    """The person at the bench: turns the knob whenever Enter is asked for."""
 
     def __init__(self, *steps):
         super().__init__()
@@ -135,7 +135,7 @@ V2 = ["calibrate", "psu", "--channel", "V2"]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["scan", "--connection", "tcp-raw/h/1"], "--driver: missing"),
         (["scan", "--driver", "korad"], "--driver: 'korad' is no driver of this libsigrok"),
@@ -161,16 +161,16 @@ V2 = ["calibrate", "psu", "--channel", "V2"]
         ),
     ],
 )  # fmt: skip
-def test_what_is_refused(bench, words, told):
-    assert told in bench.refused(*words)
+def test_what_is_refused(bench, words, expected):
+    assert expected in bench.refused(*words)
     assert not (bench.folder / "calibration").exists()
 
 
 def test_show_reads_the_meter_itself_where_powerd_does_not(bench):
-    told = bench.json("show", "psu")
-    assert told["instrument"]["serial"] == "DP8EMU0001"
-    assert told["channels"] == {"V2": "volts", "I2": "amps"}
-    [rail] = told["uncertainty"]
+    reported = bench.json("show", "psu")
+    assert reported["instrument"]["serial"] == "DP8EMU0001"
+    assert reported["channels"] == {"V2": "volts", "I2": "amps"}
+    [rail] = reported["uncertainty"]
     assert rail["watts_value"] == pytest.approx(7.5)
     # 0.05 % of 5 V and 10 mV as a rectangle's half width.
     assert rail["volts"]["meter_class"] == pytest.approx((0.0025 + 0.010) / 3**0.5)
@@ -194,9 +194,9 @@ def test_watch_reads_the_meter_itself_where_powerd_does_not(bench):
 def test_typed_points_with_their_certificate(bench):
     typed = ["--point", "3.3000=3.2987", "--point", "5.0000=4.9981", "--point", "12.001=11.997"]
     more = ["--certificate", "C-2026-17", "--laboratory", "Lab", "--operator", "AB", "--date", "2026-03-01"]
-    told = bench.json("calibrate", "psu", "--channel", "V2", *typed, *more)
+    reported = bench.json("calibrate", "psu", "--channel", "V2", *typed, *more)
     stored = calibration.load(bench.lab, "psu").channels["V2"].current
-    assert stored.model_dump(mode="json") == told
+    assert stored.model_dump(mode="json") == reported
     assert stored.instrument.serial == "DP8EMU0001"
     assert (stored.certificate, stored.laboratory, stored.operator) == ("C-2026-17", "Lab", "AB")
     assert stored.expires.isoformat() == "2027-03-01"
@@ -209,11 +209,11 @@ def test_readings_are_averaged_where_only_the_reference_is_typed(bench):
     outputs = bench.psu.instrument.outputs
     turning = Turning(lambda: outputs.update({2: (3.3, 1.5)}), lambda: outputs.update({2: (12.0, 1.5)}))
     words = ["--point", "3.306", "--point", "12.015", "--seconds", "0.5"]
-    told = bench.json("calibrate", "psu", "--channel", "V2", *words, stdin=turning)
-    assert told["gain"] == pytest.approx((12.015 - 3.306) / (12.0 - 3.3))
-    assert [p["reading"] for p in told["points"]] == pytest.approx([3.3, 12.0])
+    reported = bench.json("calibrate", "psu", "--channel", "V2", *words, stdin=turning)
+    assert reported["gain"] == pytest.approx((12.015 - 3.306) / (12.0 - 3.3))
+    assert [p["reading"] for p in reported["points"]] == pytest.approx([3.3, 12.0])
     # Two points, but the meter's last digit is known: so is how well they lie.
-    assert told["u_gain"] == pytest.approx(2**0.5 * 0.001 / 12**0.5 / 8.7, rel=0.01)
+    assert reported["u_gain"] == pytest.approx(2**0.5 * 0.001 / 12**0.5 / 8.7, rel=0.01)
 
 
 def test_a_reference_meter_is_read_at_the_same_time(bench):
@@ -228,11 +228,11 @@ def test_a_reference_meter_is_read_at_the_same_time(bench):
 
     turning = Turning(turn(1.0), turn(5.0), turn(12.0))
     words = ["--reference", "dmm:P1", "--seconds", "0.5"]
-    told = bench.json("calibrate", "psu", "--channel", "V2", *words, stdin=turning)
-    # The supply tells four digits after the point.
-    assert told["gain"] == pytest.approx(1.002, abs=2e-5)
-    assert told["offset"] == pytest.approx(0.004, abs=2e-4)
-    assert told["reference_instrument"] == "dmm: Keysight Technologies 34465A MYEMU00001"
+    reported = bench.json("calibrate", "psu", "--channel", "V2", *words, stdin=turning)
+    # The supply reports four digits after the point.
+    assert reported["gain"] == pytest.approx(1.002, abs=2e-5)
+    assert reported["offset"] == pytest.approx(0.004, abs=2e-4)
+    assert reported["reference_instrument"] == "dmm: Keysight Technologies 34465A MYEMU00001"
 
 
 def test_a_reference_of_another_quantity_is_refused(bench):
@@ -256,9 +256,9 @@ def test_a_dry_run_stores_nothing(bench):
 def test_a_supply_in_the_place_of_the_one_that_was_calibrated(bench):
     bench.rig("calibrate", "psu", "--channel", "V2", "--point", "1=1", "--point", "2=2.01")
     bench.psu.instrument.identity = bench.psu.instrument.identity.replace("EMU0001", "EMU0002")
-    told = bench.json("show", "psu")["calibration"]
-    assert told["state"] == "none"
-    assert "it is of serial 'DP8EMU0001', this instrument's is 'DP8EMU0002'" in told["reason"]
+    reported = bench.json("show", "psu")["calibration"]
+    assert reported["state"] == "none"
+    assert "it is of serial 'DP8EMU0001', this instrument's is 'DP8EMU0002'" in reported["reason"]
 
 
 @pytest.fixture
@@ -287,12 +287,12 @@ def measured(bench):
 def test_with_powerd_the_figures_are_powerds_and_corrected(measured):
     [psu, _dmm] = measured.json("list")
     assert psu["state"] == "streaming"
-    told = measured.json("show", "psu")
-    assert told["instrument"]["serial"] == "DP8EMU0001"
-    assert 20 < told["observed_rate_hz"] < 50
-    ledger = told["ledger"]
+    reported = measured.json("show", "psu")
+    assert reported["instrument"]["serial"] == "DP8EMU0001"
+    assert 20 < reported["observed_rate_hz"] < 50
+    ledger = reported["ledger"]
     assert ledger["expected"] == sum(ledger[k] for k in ("samples", "lost", "duplicate", "repeated")) > 0
-    assert told["readings"][0]["volts"] == pytest.approx(5.05, rel=1e-3)
+    assert reported["readings"][0]["volts"] == pytest.approx(5.05, rel=1e-3)
     done = measured.rig("watch", "psu", "--count", "2", "--interval", "1", "--json")
     rows = [json.loads(line)["rails"][0] for line in done.stdout.splitlines()]
     assert rows[0]["watts"] == pytest.approx(7.575, rel=2e-3)
@@ -313,7 +313,7 @@ def test_powerd_refuses_to_correct_another_instrument(measured):
     assert "DP8EMU0001" in reason
 
 
-def test_with_powerd_nobody_else_reads_the_meter(measured):
+def test_with_powerd_no_other_process_reads_the_meter(measured):
     live = measured.refused("calibrate", "psu", "--channel", "V2", "--point", "1", "--point", "2")
     assert "powerd is measuring with it" in live
     scanned = measured.json("scan")

@@ -88,7 +88,7 @@ def test_a_drive_is_cut_and_powered_again_while_both_ports_stream(bench, ports, 
     assert all(again[rail] > first[rail] > 0 for rail in first)
 
 
-def test_one_rail_is_switched_and_told(bench, twin):
+def test_one_rail_is_switched_and_reported(bench, twin):
     described = bench()
     rail = described.hosts["bench1"].drives["fast"].rails["3v3"]
     assert tap.is_on(described, rail)
@@ -117,7 +117,7 @@ def test_a_control_connection_of_its_own_names_the_first_rail(bench, ports, twin
     assert on_rails(twin) == ["3v3"]
 
 
-def test_what_the_tap_refuses_is_told_in_its_words(bench, ports, twin):
+def test_what_the_tap_refuses_is_reported_in_its_words(bench, ports, twin):
     described = bench()
     with tap.control(described, "tapb") as (port, first):
         assert first == 3

@@ -95,7 +95,7 @@ def test_what_cannot_be_read_is_one_line(rig, state, bundle, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (("study-1", "--format", "xlsx"), "--format: 'xlsx' is unknown; allowed: csv, parquet"),
         (("study-1", "--bundle", "b.zip", "--output", "x"), "--bundle: not together with --output"),
@@ -104,9 +104,9 @@ def test_what_cannot_be_read_is_one_line(rig, state, bundle, tmp_path):
         (("study-1", "--bundle", "/proc/nowhere/b.zip"), "cannot be written"),
     ],
 )
-def test_what_cannot_be_exported_is_one_line(rig, campaign, monkeypatch, words, told):
+def test_what_cannot_be_exported_is_one_line(rig, campaign, monkeypatch, words, expected):
     monkeypatch.setattr(writer.document, "pdf", lambda _: b"%PDF")
-    assert told in refused(rig("export", *words))
+    assert expected in refused(rig("export", *words))
 
 
 def test_a_damaged_series_is_one_line(rig, campaign):
@@ -136,8 +136,8 @@ def test_a_damaged_series_is_one_line(rig, campaign):
 def test_what_is_recorded_of_a_run_comes_out_again(journal, bench, influxd, drive, rails, more):
     for name, meter in rails.items():
         power(influxd, drive=name, meter=meter)
-    told = {"invocation": {"module_args": {"workload": {"tool": "fio"}}}}
-    run = recorded(journal, bench, answer(**told, **more), drive=drive)
+    reported = {"invocation": {"module_args": {"workload": {"tool": "fio"}}}}
+    run = recorded(journal, bench, answer(**reported, **more), drive=drive)
     campaign = results.load(journal.folder)
     again, tallies = recompute.recompute(campaign)
     assert [offender for tally in tallies.values() for offender in tally.offenders] == []

@@ -108,7 +108,7 @@ def test_a_playbook_that_is_no_text(rig, state, tmp_path):
 
 @pytest.mark.parametrize("command", ["plan", "run"])
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "expected"),
     [
         ({"repeats": 2}, "campaign: unknown key 'repeats'; allowed: "),
         (
@@ -121,8 +121,8 @@ def test_a_playbook_that_is_no_text(rig, state, tmp_path):
         ),
     ],
 )
-def test_a_mistake_in_a_campaign(rig, state, tmp_path, command, changes, told):
-    assert told in refused(rig(command, write(tmp_path / "odd.yml", **changes)))
+def test_a_mistake_in_a_campaign(rig, state, tmp_path, command, changes, expected):
+    assert expected in refused(rig(command, write(tmp_path / "odd.yml", **changes)))
     assert not (state / "results").exists()
 
 
@@ -197,7 +197,7 @@ def test_an_external_influxdb_by_url_and_token(external):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "expected"),
     [
         ("username", "stranger2", "HTTP 401"),
         ("database", "elsewhere", "elsewhere"),
@@ -205,17 +205,17 @@ def test_an_external_influxdb_by_url_and_token(external):
         ("token_file", "/nowhere/token", "it should hold InfluxDB's token"),
     ],
 )
-def test_an_external_influxdb_that_is_not_for_us(external, key, value, told):
+def test_an_external_influxdb_that_is_not_for_us(external, key, value, expected):
     external.controller["influxdb"][key] = value
-    with pytest.raises(UserError, match=told) as caught:
+    with pytest.raises(UserError, match=expected) as caught:
         influxdb.check(external.load())
     assert "\n" not in str(caught.value)
 
 
-# --- what powerd and the agent are told
+# --- what powerd and the agent get
 
 
-def test_powerd_is_told_every_meter_with_its_rails(state, bench):
+def test_powerd_gets_every_meter_with_its_rails(state, bench):
     services._powerd(bench)
     config = json.loads((state / "var/powerd/config.json").read_text())
     assert config["clock_listen"] == "0.0.0.0:12300"
@@ -246,7 +246,7 @@ def test_a_changed_configuration_restarts_powerd(state, lab_files):
     assert services._powerd(lab_files.load()).environment != before.environment
 
 
-def test_the_agent_is_told_how_it_sees_the_controller(state, bench):
+def test_the_agent_gets_how_it_sees_the_controller(state, bench):
     facts = services.deployment(bench, "bench1")
     assert facts["rig_clock_server"] == "192.0.2.1:12300"
     agent = facts["rig_agent"]["config"]

@@ -202,7 +202,7 @@ def test_a_gap_inside_is_bounded_by_what_the_rail_was_seen_to_draw(
     assert (row["lost"], row["worst_gap_seconds"]) == (1000, pytest.approx(1.0))
 
 
-def test_the_trace_is_kept_beside_the_run(influxd, database, bench, streaming, tmp_path):
+def test_the_trace_is_kept_with_the_run(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0)
     measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert (tmp_path / "power.csv").read_text().startswith("time_ns,rail,watts")
@@ -223,7 +223,7 @@ def test_a_rail_without_points_has_no_joules_and_the_reason(influxd, database, b
     assert missing == ["no energy of hdd-2 12v: no points"]
 
 
-def test_points_of_another_host_or_meter_are_nobodys(influxd, database, bench, streaming, tmp_path):
+def test_points_of_another_host_or_meter_are_ignored(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 5.0, host="bench2")
     write_rail(influxd, "fast", "tap2", 5.0)
     rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
@@ -327,7 +327,7 @@ def test_agents_io_that_does_not_enclose_is_none(influxd, database, monkeypatch)
     assert measure.agent_io(database, "bench1", "fast", BEGIN, BEGIN + 2 * S) is None
 
 
-def test_counts_of_a_drive_and_of_its_journals_are_added_up_and_told_apart():
+def test_counts_of_a_drive_and_of_its_journals_are_added_up_and_kept_separate():
     data = {"source": "iod", "writes": 10, "flushes": 1, "journal_transactions": None}
     log = {"source": "iod", "writes": 5, "flushes": 7, "journal_transactions": 3}
     assert measure.added_up({"hdd-array": data, "sata": log}) == [

@@ -114,7 +114,7 @@ def taken(journal: Journal) -> dict[str, Any]:
     return run
 
 
-def test_a_campaign_that_asks_for_none_calls_nobody(state, bench, mapping, services_up):
+def test_a_campaign_that_asks_for_none_makes_no_call(state, bench, mapping, services_up):
     journal = opening.open_campaign(mapping, bench, "playbooks/study.yml")
     run = taken(journal)
     assert ensure(journal, bench, run, lambda arguments: pytest.fail("called")) is None
@@ -180,7 +180,7 @@ def test_a_later_run_reuses_it(journal, bench, influxd):
     assert "stretches" not in found
 
 
-def test_what_the_drive_told_its_host_since_is_asked(journal, bench, influxd):
+def test_what_the_drive_reported_to_its_host_since_is_asked(journal, bench, influxd):
     run = taken(journal)
     assert ensure(journal, bench, run, Host(influxd, [1000.0] * 5)) is None
     later = events()[-1]["time_ns"] + S
@@ -245,7 +245,7 @@ def test_mkfs_of_a_preconditioned_drive_keeps_its_content(journal, bench):
     assert request(journal, bench, journal.runs()[0]).preconditioned
 
 
-def test_results_tell_what_came_of_it(journal, bench, influxd):
+def test_results_report_how_it_ended(journal, bench, influxd):
     for status in ("ok", "failed"):
         run = taken(journal)
         assert ensure(journal, bench, run, Host(influxd, [1000.0] * 5)) is None
@@ -261,7 +261,7 @@ def test_results_tell_what_came_of_it(journal, bench, influxd):
 
 
 @pytest.mark.parametrize(
-    ("asked", "drives", "told"),
+    ("asked", "drives", "expected"),
     [
         ({"fills": 1}, ["fast"], "campaign.precondition: unknown key 'fills'; allowed: fill, job, max_rounds"),
         ({"purge": "erase"}, ["fast"], "campaign.precondition.purge: 'erase'"),
@@ -275,10 +275,10 @@ def test_results_tell_what_came_of_it(journal, bench, influxd):
         ({}, ["fast", "pair"], "campaign.precondition: 'pair' of bench1 is an array; allowed: nvme or sata-ssd"),
     ],
 )  # fmt: skip
-def test_mistakes_are_one_line(bench, mapping, asked, drives, told):
+def test_mistakes_are_one_line(bench, mapping, asked, drives, expected):
     with pytest.raises(UserError) as caught:
         campaigns.parse({**mapping, "drives": drives, "precondition": asked}, bench, "playbooks/study.yml")
-    assert str(caught.value).startswith(f"playbooks/study.yml: {told}")
+    assert str(caught.value).startswith(f"playbooks/study.yml: {expected}")
     assert "\n" not in str(caught.value)
 
 

@@ -130,21 +130,21 @@ def test_a_campaign_that_cannot_be_opened_leaves_nothing(
     assert not (state / "results").exists()
 
 
-def test_what_a_host_is_told_of_a_run(journal, bench):
+def test_what_a_host_gets_for_a_run(journal, bench):
     run = journal.take("bench1")
-    told = arguments(journal, run, bench)
-    assert told["run"] == run["id"]
-    assert told["filesystem"]["mkfs"][0] == f"mkfs.{run['filesystem']}"
-    assert told["phases"] == {"rest": 5, "idle": 5, "workload": 60, "tail": 5}
-    assert told["clock_server"] == "192.0.2.1:12300"
-    assert "[global]" not in told["workload"]["job"]
+    reported = arguments(journal, run, bench)
+    assert reported["run"] == run["id"]
+    assert reported["filesystem"]["mkfs"][0] == f"mkfs.{run['filesystem']}"
+    assert reported["phases"] == {"rest": 5, "idle": 5, "workload": 60, "tail": 5}
+    assert reported["clock_server"] == "192.0.2.1:12300"
+    assert "[global]" not in reported["workload"]["job"]
 
 
-def test_of_an_array_a_host_is_told_all_members(journal, bench):
+def test_of_an_array_a_host_gets_all_members(journal, bench):
     run = next(run for run in journal.runs() if run["drive"] == "pair")
-    told = arguments(journal, run, bench)
-    assert told["array"] is True
-    assert [(m["name"], m["serial"]) for m in told["members"]] == [
+    reported = arguments(journal, run, bench)
+    assert reported["array"] is True
+    assert [(m["name"], m["serial"]) for m in reported["members"]] == [
         ("hdd-1", "SERIAL-B"),
         ("hdd-2", "SERIAL-C"),
     ]
@@ -187,22 +187,27 @@ def test_its_files_are_kept(journal, bench, influxd):
     assert "report" not in json.loads((place / "result.json").read_text())
 
 
-def test_what_its_load_told_is_kept_on_the_controllers_clock(journal, bench, influxd):
+def test_what_its_load_reported_is_kept_on_the_controllers_clock(journal, bench, influxd):
     power(influxd)
     while (run := journal.take("bench1"))["drive"] != "fast":
         journal.finish(run["id"], "not-run", "not of this test", {})
-    told = [(5, 10), (6, 30), (7, 24), (20, 999)]  # the last one after the run, as another load's would be
+    reported = [
+        (5, 10),
+        (6, 30),
+        (7, 24),
+        (20, 999),
+    ]  # the last one after the run, as another load's would be
     influxd.write(
         *(
             f"workload,host=bench1,drive=fast,run={run['id']} ops={ops}i,read_bytes=0i,write_bytes={4096 * ops}i"
             f" {BEGIN + (at - 3) * S}"
-            for at, ops in told
+            for at, ops in reported
         ),
         f"workload,host=bench1,drive=fast,run=another ops=7i,read_bytes=0i,write_bytes=0i {BEGIN + 2 * S}",
     )
     record(journal, run, answer(), bench)
     kept = progress.read(journal.folder / "runs" / run["id"])
-    assert kept.rows() == [(BEGIN + at * S, ops, 0, 4096 * ops) for at, ops in told[:3]]
+    assert kept.rows() == [(BEGIN + at * S, ops, 0, 4096 * ops) for at, ops in reported[:3]]
     assert progress.read(journal.folder) is None
 
 
@@ -217,7 +222,7 @@ def packages(server, watts=20, host="bench1", last=12):
     )
 
 
-def test_what_the_processors_drew_stands_beside_the_drives_joules(journal, bench, influxd):
+def test_what_the_processors_drew_stands_with_the_drives_joules(journal, bench, influxd):
     power(influxd)
     packages(influxd)
     packages(influxd, watts=500, host="another")
@@ -237,14 +242,14 @@ def test_a_host_without_rapl_has_no_joules_of_processors(journal, bench, influxd
     assert processor.read(journal.folder / "runs" / row["id"]) is None
 
 
-def test_processors_told_for_half_of_a_run_have_no_joules(journal, bench, influxd, monkeypatch):
+def test_processors_read_for_half_of_a_run_have_no_joules(journal, bench, influxd, monkeypatch):
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.1)
     power(influxd)
     packages(influxd, last=6)
     assert result(journal, recorded(journal, bench, answer()))["cpu_joules"] is None
 
 
-def test_what_an_attempt_without_its_controller_had_come_to_is_kept_beside(journal, bench, influxd):
+def test_what_an_attempt_without_its_controller_had_come_to_is_kept_too(journal, bench, influxd):
     power(influxd)
     earlier = {"status": "lost", "reason": "interrupted", "report": {"ops": 7}}
     run = recorded(journal, bench, {**answer(), "earlier": earlier})
@@ -324,15 +329,15 @@ def journaled(state, bench, mapping, services_up):
     return on
 
 
-def test_an_external_journals_drive_is_told_and_measured(journaled, bench, influxd):
+def test_an_external_journals_drive_is_named_and_measured(journaled, bench, influxd):
     power(influxd, drive="hdd-1", watts=6.0)
     power(influxd, drive="hdd-2", watts=7.0, meter="tap2")
     power(influxd, drive="fast", watts=5.0)
     journal = journaled("fast")
     run = journal.take("bench1")
-    told = arguments(journal, run, bench)
-    assert (told["journal"]["name"], told["journal"]["serial"]) == ("fast", "SERIAL-A")
-    assert [member["name"] for member in told["members"]] == ["hdd-1", "hdd-2"]
+    reported = arguments(journal, run, bench)
+    assert (reported["journal"]["name"], reported["journal"]["serial"]) == ("fast", "SERIAL-A")
+    assert [member["name"] for member in reported["members"]] == ["hdd-1", "hdd-2"]
     record(journal, run, answer(), bench)
     assert result(journal, run)["joules"] == pytest.approx(4 * (6.0 + 7.0 + 5.0))
     load = [row for row in journal.rows("energy", run["id"]) if row["phase"] == "workload"]
@@ -350,7 +355,7 @@ def test_the_data_drives_energy_does_not_pass_for_that_with_a_journal(journaled,
     assert result(journal, run)["joules"] is None
 
 
-def test_a_run_without_external_journal_is_told_of_none(journal, bench):
+def test_a_run_without_external_journal_names_none(journal, bench):
     assert arguments(journal, journal.take("bench1"), bench)["journal"] == {}
 
 

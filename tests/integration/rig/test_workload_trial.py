@@ -105,15 +105,15 @@ def test_a_load_that_failed_shows_what_it_did_and_why(fake_flowop, folder, capsy
 
 
 @pytest.mark.parametrize(
-    ("report", "told"),
+    ("report", "expected"),
     [
         ({**REPORT, "end_realtime_ns": REPORT["begin_realtime_ns"]}, "overwrite-fsync: its report cannot be read: ZeroDivisionError"),
         ({key: value for key, value in REPORT.items() if key != "classes"}, "its report cannot be read: KeyError"),
     ],
 )  # fmt: skip
-def test_a_report_that_cannot_be_read(fake_flowop, folder, report, told):
+def test_a_report_that_cannot_be_read(fake_flowop, folder, report, expected):
     fake_flowop(report)
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=expected):
         rig("run", "overwrite-fsync", "--directory", str(folder))
 
 
@@ -124,7 +124,7 @@ def test_a_load_without_a_report(fake_flowop, folder):
     assert list(folder.iterdir()) == []
 
 
-def test_a_folder_with_something_in_it_is_refused_unless_told(fake_flowop, folder):
+def test_a_folder_with_something_in_it_is_refused_unless_asked_for(fake_flowop, folder):
     fake_flowop()
     (folder / "mine").touch()
     with pytest.raises(UserError, match="is not empty; allowed: an empty folder, or --among-others"):
@@ -134,18 +134,18 @@ def test_a_folder_with_something_in_it_is_refused_unless_told(fake_flowop, folde
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["run", "overwrite-fsync", "--directory", "/nonexistent"], "'/nonexistent': no such folder"),
         (["run", "overwrite-fsin", "--directory", "/tmp"], "'overwrite-fsin' is unknown; nearest is 'overwrite-fsync'; allowed:"),
         (["show", "postmrk"], "'postmrk' is unknown"),
     ],
 )  # fmt: skip
-def test_what_is_refused(fake_flowop, words, told):
+def test_what_is_refused(fake_flowop, words, expected):
     fake_flowop()
     with pytest.raises(UserError) as caught:
         rig(*words)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -170,10 +170,10 @@ def test_interrupted_it_gives_the_result_so_far_and_leaves_nothing(fake_flowop, 
         assert time.monotonic() < end
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    shown, told = running.communicate(timeout=60)
+    shown, reported = running.communicate(timeout=60)
     assert running.returncode == 1
     assert shown.startswith("300 operations in 2.00 s")
-    assert told == "rig: flowop: interrupted; the figures are those so far\n"
+    assert reported == "rig: flowop: interrupted; the figures are those so far\n"
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
     assert list(folder.iterdir()) == []

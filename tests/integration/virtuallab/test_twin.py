@@ -87,7 +87,7 @@ def test_volts_droop_by_ohms_times_amps(tmp_path):
     assert rail["volts"] > 11
 
 
-def test_data_survive_a_restart_and_counters_begin_anew(tmp_path):
+def test_data_survive_a_restart_and_counters_restart(tmp_path):
     twin = Twin(tmp_path)
     with twin:
         twin.io("write -P 0x5a 1M 1M")
@@ -128,7 +128,7 @@ def test_many_connections_at_once_lose_no_count(twin):
     assert twin.counters()["writes"] == 800
 
 
-def test_the_power_limit_holds_operations_up_and_tells_so(tmp_path):
+def test_the_power_limit_holds_operations_up_and_reports_it(tmp_path):
     # 20 MB at 0.1 uJ/B are 2 J; the rail allows 10 W: 0.2 s.
     with Twin(tmp_path, rails=["5v,5,0.01,1,0,1e-7,0,0,10"]) as twin:
         before = twin.joules()["5v"]

@@ -72,7 +72,7 @@ def test_it_is_made_once(cache, tmp_path):
     made = package(tmp_path, *FILES).rename(cache / "linux-source-6.1_6.1.9-1_all.deb")
     archive = kernel_source.archive("library")
     first = archive.stat().st_mtime_ns
-    made.write_bytes(b"")  # nobody reads it again
+    made.write_bytes(b"")  # it is not read again
     assert kernel_source.archive("library").stat().st_mtime_ns == first
 
 

@@ -58,7 +58,7 @@ def test_a_seed_gives_the_same_work_again_and_another_other_work(tmp_path):
     assert moved[0] == moved[1] != moved[2]
 
 
-def test_every_setting_is_told(scripts):
+def test_every_setting_is_reported(scripts):
     settings = {**scripts.DEFAULTS, "subdirectories": 7, "buffered": False}
     assert scripts.commands(settings, 9).splitlines() == [
         "set location .",

@@ -82,7 +82,7 @@ def test_a_load_does_the_specified_mix_and_stays_consistent(scripts, script):
     with database(scripts, script) as cluster:
         payments_before, orders_before = counted(cluster)
     report = script.load(3)
-    done = {name: told["count"] for name, told in report["details"]["transactions"].items()}
+    done = {name: reported["count"] for name, reported in report["details"]["transactions"].items()}
     ops = report["ops"]
     assert (report["ended"], report["unit"]) == ("completed", "transaction")
     assert sum(done.values()) == ops > 100

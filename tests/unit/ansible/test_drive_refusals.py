@@ -58,9 +58,9 @@ def test_found_with_its_wwn(host, wwn):
     assert drive.find({**SPEC, "wwn": wwn}, host.system()) == "nvme0n1"
 
 
-@pytest.mark.parametrize("told", ["naa.5000c500a0000002", "0x5000c500a0000002", "naa.5000C500A0000002"])
-def test_a_wwn_is_its_digits_however_it_is_written(fake, told):
-    fake.disk("sdb", "SPARE-1", vpd=True, wwn=told)
+@pytest.mark.parametrize("reported", ["naa.5000c500a0000002", "0x5000c500a0000002", "naa.5000C500A0000002"])
+def test_a_wwn_is_its_digits_however_it_is_written(fake, reported):
+    fake.disk("sdb", "SPARE-1", vpd=True, wwn=reported)
     spec = {
         "name": "s",
         "interface": "hdd",
@@ -310,12 +310,12 @@ def test_lease_after_another_drive_came_in_its_place(host, lease):
     refused(lease.device, "no drive with serial 'SERIAL-A'")
 
 
-def test_lease_after_somebody_mounted_it(host, lease):
+def test_lease_after_it_was_mounted(host, lease):
     host.mount("/dev/nvme0n1", "/mnt", host.number("nvme0n1"))
     refused(lease.device, "mounted at /mnt")
 
 
-def test_lease_after_somebody_partitioned_it(host, lease):
+def test_lease_after_it_was_partitioned(host, lease):
     host.partition("nvme0n1", "nvme0n1p1")
     refused(lease.device, "has partitions")
 
@@ -551,7 +551,7 @@ def test_ram_block_device_in_use(fake):
 
 
 def emulated(fake, name, adapter):
-    """A disk of scsi_debug: both of a host tell the same serial when the module is told to."""
+    """A disk of scsi_debug: both of a host report the same serial when the module is asked to."""
     real = fake.device(
         name, place=f"devices/pseudo_0/adapter{adapter}/host7/target7:0:0/7:0:0:0/block/{name}"
     )
@@ -575,7 +575,7 @@ def test_emulated_disk_that_is_not_there(fake):
     )
 
 
-def test_the_serial_an_emulated_disk_tells_is_no_identity(fake):
+def test_the_serial_an_emulated_disk_reports_is_no_identity(fake):
     emulated(fake, "sda", 0)
     spec = {**played(0), "serial": "2000"}
     refused(lambda: drive.find(spec, fake.system()), "no drive with serial '2000'")

@@ -14,23 +14,23 @@ MIB = 1 << 20
 
 @pytest.fixture
 def space(tmp_path, monkeypatch):
-    """A file system of 64 MiB that 4 MiB of its own are used of; `.room` is what it takes at most."""
-    told = SimpleNamespace(folder=tmp_path, room=64 * MIB)
+    """A file system of 64 MiB that uses 4 MiB itself; `.room` is what it takes at most."""
+    volume = SimpleNamespace(folder=tmp_path, room=64 * MIB)
 
     def statvfs(folder):
         used = 4 * MIB + sum(path.stat().st_size for path in tmp_path.iterdir())
-        free = max(0, told.room - used)
+        free = max(0, volume.room - used)
         return SimpleNamespace(f_frsize=4096, f_blocks=64 * MIB // 4096, f_bfree=free // 4096)
 
     monkeypatch.setattr(os, "statvfs", statvfs)
-    return told
+    return volume
 
 
 @pytest.mark.parametrize("part", [0.25, 0.5, 0.9])
 def test_a_file_system_is_filled_as_far_as_asked(space, part):
-    told = filler.fill(str(space.folder), part)
-    assert told["used"] == pytest.approx(part, abs=0.001)
-    assert told["bytes"] == (space.folder / filler.NAME).stat().st_size == int(part * 64 * MIB) - 4 * MIB
+    filled = filler.fill(str(space.folder), part)
+    assert filled["used"] == pytest.approx(part, abs=0.001)
+    assert filled["bytes"] == (space.folder / filler.NAME).stat().st_size == int(part * 64 * MIB) - 4 * MIB
 
 
 def test_what_is_full_enough_already_stays_so(space):

@@ -17,7 +17,7 @@ def line(instant, event, thread=871, task="flowop"):
     return f"          {task}-{thread}     [001] ..... {instant:12.6f}: {event}: {where}"
 
 
-def told(*lines):
+def shares_of(*lines):
     shares = fsynctrace.Shares()
     for one in lines:
         shares.take(one)
@@ -25,14 +25,14 @@ def told(*lines):
 
 
 def test_a_search_within_a_sync_is_a_part_of_it():
-    found = told(line(10.0, "sync"), line(10.1, "scan"), line(10.3, "scan_end"), line(11.0, "sync_end"))
+    found = shares_of(line(10.0, "sync"), line(10.1, "scan"), line(10.3, "scan_end"), line(11.0, "sync_end"))
     assert (found.syncs, found.scans) == (1, 1)
     assert found.sync_seconds == pytest.approx(1.0)
     assert found.scan_seconds == found.scan_in_sync_seconds == pytest.approx(0.2)
 
 
 def test_a_search_of_another_thread_is_none_of_the_syncs():
-    found = told(
+    found = shares_of(
         line(10.0, "sync"),
         line(10.1, "scan", thread=5, task="f2fs_ckpt-8:16"),
         line(10.4, "scan_end", thread=5, task="f2fs_ckpt-8:16"),
@@ -42,8 +42,8 @@ def test_a_search_of_another_thread_is_none_of_the_syncs():
     assert found.scan_seconds == pytest.approx(0.3)
 
 
-def test_threads_at_once_are_told_apart():
-    found = told(
+def test_threads_at_once_are_distinguished():
+    found = shares_of(
         line(10.0, "sync", 1),
         line(10.0, "sync", 2),
         line(10.2, "scan", 2),
@@ -61,14 +61,14 @@ def test_windows_of_a_second_add_up_to_the_whole():
         start = 10 + 0.7 * number
         lines += [line(start, "sync"), line(start + 0.1, "scan"), line(start + 0.15, "scan_end")]
         lines += [line(start + 0.3, "sync_end")]
-    found = told(*lines)
+    found = shares_of(*lines)
     assert [len(found.windows), len(found.windows[0])] == [4, 2]
     assert sum(one for one, _ in found.windows) == pytest.approx(found.sync_seconds)
     assert sum(one for _, one in found.windows) == pytest.approx(found.scan_in_sync_seconds)
 
 
 def test_an_end_without_a_begin_and_other_lines_are_let_pass():
-    found = told(line(10.0, "sync_end"), "CPU:0 [LOST 3 EVENTS]", "", line(11.0, "scan"))
+    found = shares_of(line(10.0, "sync_end"), "CPU:0 [LOST 3 EVENTS]", "", line(11.0, "scan"))
     assert (found.syncs, found.scans, found.windows) == (0, 0, [])
 
 

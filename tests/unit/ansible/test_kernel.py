@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel that a host runs, and how it is told to run another."""
+"""The kernel that a host runs, and how it is made to run another."""
 
 import platform
 
@@ -31,8 +31,8 @@ def test_what_runs(fake, folder, monkeypatch):
         "of_rig": True,
     }
     monkeypatch.setattr(platform, "release", lambda: "6.1.0-none-such")
-    told = kernel.running(str(folder), fake.system())
-    assert (told["tick_hertz"], told["of_rig"]) == (None, False)
+    reported = kernel.running(str(folder), fake.system())
+    assert (reported["tick_hertz"], reported["of_rig"]) == (None, False)
 
 
 def test_the_tick_is_the_configurations(fake, tmp_path):
@@ -67,16 +67,16 @@ def test_that_a_host_is_reached_is_noted_where_its_guard_looks(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "told"),
+    ("path", "text", "expected"),
     [
         ("proc/sys/kernel/kexec_load_disabled", "1\n", "kexec_load_disabled is 1"),
         ("sys/kernel/security/lockdown", "none [integrity] confidentiality\n", "locked down"),
     ],
 )
-def test_a_host_that_starts_no_kernel_says_why(fake, folder, tool, path, text, told):
+def test_a_host_that_starts_no_kernel_says_why(fake, folder, tool, path, text, expected):
     later = tool("systemd-run", "")
     fake.put(fake.sys.parent / path, text)
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(Refused, match=expected):
         kernel.start(RELEASE, str(folder), fake.system())
     assert not later.exists()
 

@@ -126,7 +126,7 @@ def test_lost_packets_are_borne():
     assert found["exchanges"] == 3
 
 
-def test_a_silent_server_is_told_on_one_line():
+def test_a_silent_server_is_reported_on_one_line():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
         deaf.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{deaf.getsockname()[1]}"
@@ -361,13 +361,13 @@ def test_escaped_tags_read_back_as_they_were(agent, influxd):
 
 
 def test_without_an_agent_a_run_goes_on(tmp_path):
-    recorder = phases.Phases(str(tmp_path / "nobody.sock"), {}, CLOCK)
+    recorder = phases.Phases(str(tmp_path / "no-listener.sock"), {}, CLOCK)
     with recorder.phase("idle"):
         pass
     assert len(recorder.recorded) == 1
 
 
-def test_an_agent_that_does_not_read_holds_nobody_up(agent):
+def test_an_agent_that_does_not_read_holds_no_caller_up(agent):
     recorder = phases.Phases(agent[0], {}, CLOCK)
     for _ in range(2000):
         recorder.begin("idle")
@@ -481,11 +481,11 @@ def test_a_module_of_another_name_is_loaded_for_a_file_system(tool):
 # --- DAX
 
 
-@pytest.mark.parametrize("told", ["0\n", None])
-def test_a_device_that_cannot_do_dax_is_refused_a_file_system_that_asks(fake, told):
+@pytest.mark.parametrize("reported", ["0\n", None])
+def test_a_device_that_cannot_do_dax_is_refused_a_file_system_that_asks(fake, reported):
     real = fake.device("ram0")
-    if told:
-        fake.put(real / "queue/dax", told)
+    if reported:
+        fake.put(real / "queue/dax", reported)
     with pytest.raises(Refused, match="ext4-dax: /dev/ram0 cannot do DAX"):
         dax.check_device({"name": "ext4-dax", "dax": True}, "ram0", str(fake.sys))
     dax.check_device({"name": "ext4"}, "ram0", str(fake.sys))
@@ -503,7 +503,7 @@ def test_a_silent_fall_back_to_the_page_cache_fails(tmp_path):
     assert dax.verify({"name": "ext4"}, str(tmp_path)) == {"asked": False, "in_effect": False}
 
 
-def test_dax_that_is_in_effect_is_told(tmp_path, monkeypatch):
+def test_dax_that_is_in_effect_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(dax, "_attributes", lambda path: dax.STATX_ATTR_DAX | 0x10)
     assert dax.verify({"name": "ext4-dax", "dax": True}, str(tmp_path)) == {"asked": True, "in_effect": True}
 
@@ -608,7 +608,7 @@ def test_a_module_that_is_loaded_as_declared_is_left(brd):
     assert memory_drives.is_loaded("brd", parameters, specs, fake.system()) is True
 
 
-def test_a_module_that_is_loaded_otherwise_is_somebodys(brd):
+def test_a_module_that_is_loaded_otherwise_is_not_ours(brd):
     fake, parameters, specs = brd
     fake.put(fake.sys / "module/brd/parameters/rd_size", "16384\n")
     with pytest.raises(Refused, match=r"brd is loaded with rd_size=16384, the inventory says 65536"):
@@ -622,7 +622,7 @@ def test_a_module_that_is_loaded_as_declared_without_its_drive(brd):
         memory_drives.is_loaded("brd", parameters, specs, fake.system())
 
 
-def test_scsi_debug_is_told_by_its_disks_as_it_reads_back_no_number_of_them(fake):
+def test_scsi_debug_is_recognized_by_its_disks_as_it_reads_back_no_number_of_them(fake):
     for number in (0, 1):
         name = f"sd{'ab'[number]}"
         place = f"devices/pseudo_0/adapter{number}/host7/target7:0:0/7:0:0:0/block/{name}"

@@ -28,7 +28,7 @@ def call(module, capsys, **arguments):
 
 @pytest.fixture
 def host(fake, monkeypatch):
-    """The fake host is what the modules find where nobody names another."""
+    """The fake host is what the modules find where no other is named."""
     monkeypatch.setattr(drive.Host.__init__, "__defaults__", (str(fake.sys), str(fake.proc), str(fake.dev)))
     monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
     return fake
@@ -129,18 +129,18 @@ def test_an_array_that_is_there_is_left_as_it_is(pair, tool, capsys):
 
 
 @pytest.mark.parametrize(
-    ("there", "told"),
+    ("there", "expected"),
     [
         ({"level": "raid10"}, "is raid10, the inventory says raid0"),
         ({"chunk_size": "524288"}, "has chunks of 512 KiB, the inventory says 64"),
     ],
 )
-def test_an_array_that_is_another_one_is_refused(pair, tool, capsys, there, told):
+def test_an_array_that_is_another_one_is_refused(pair, tool, capsys, there, expected):
     calls = tool("mdadm", "")
     pair.array("pair", "md127", ["sda", "sdb"], **there)
     answer = array(capsys)
     assert answer["failed"]
-    assert told in answer["msg"]
+    assert expected in answer["msg"]
     assert not calls.exists()
 
 
@@ -157,7 +157,7 @@ def test_a_member_that_is_not_declared(pair, capsys):
     )
 
 
-def test_check_mode_tells_what_it_would_do(pair, tool, capsys):
+def test_check_mode_reports_what_it_would_do(pair, tool, capsys):
     calls = tool("mdadm", "")
     assert array(capsys, _ansible_check_mode=True)["changed"] is True
     assert not calls.exists()
@@ -197,7 +197,7 @@ def exists_after_mdadm(monkeypatch):
 
 @pytest.mark.parametrize(("level", "clean"), [("raid0", False), ("raid10", True), ("raid5", True)])
 def test_a_new_array_with_redundancy_is_made_clean(pair, tool, capsys, monkeypatch, level, clean):
-    """Else its first resync would run beside the first campaign."""
+    """Else its first resync would run during the first campaign."""
     calls = tool("mdadm", "")
     exists_after_mdadm(monkeypatch)
     array(capsys, level=level)
@@ -335,7 +335,7 @@ def test_check_mode_makes_no_drive_of_memory(brd, capsys):
     assert not calls.exists()
 
 
-def test_somebody_elses_module_is_left(brd, capsys):
+def test_a_module_that_is_not_ours_is_left(brd, capsys):
     host, calls = brd
     host.put(host.sys / "module/brd/parameters/rd_size", "16384\n")
     for state in ("present", "absent"):
@@ -381,7 +381,7 @@ def test_a_raw_namespace_that_is_mounted_is_not_touched(host, tool, capsys):
     assert created(calls) == []
 
 
-def test_a_namespace_whose_use_cannot_be_told_is_not_touched(host, tool, capsys):
+def test_a_namespace_whose_use_is_unknown_is_not_touched(host, tool, capsys):
     calls = ndctl(tool, {"dev": "namespace0.0", "mode": "devdax", "chardev": "dax0.0"})
     assert "mode 'devdax'" in call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)["msg"]
     assert created(calls) == []
@@ -395,17 +395,17 @@ def test_a_kernel_is_looked_at_and_started(tool, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(joulerig_kernel, "LOCK_SECONDS", 0.0)
     tool("systemctl", "echo running")
     later = tool("systemd-run", "")
-    told = call(joulerig_kernel, capsys, settled=True)
-    assert (told["status"], told["changed"]) == ("ok", False)
-    assert set(told["kernel"]) == {"release", "tick_hertz", "boot_id", "of_rig"}
+    reported = call(joulerig_kernel, capsys, settled=True)
+    assert (reported["status"], reported["changed"]) == ("ok", False)
+    assert set(reported["kernel"]) == {"release", "tick_hertz", "boot_id", "of_rig"}
     assert not later.exists()
     tool("systemctl", "echo starting; exit 1")  # some host never comes to an end with it
     assert call(joulerig_kernel, capsys)["status"] == "ok"
-    told = call(joulerig_kernel, capsys, start=True, release="6.1.1-none-such")
-    assert (told["status"], told["changed"]) == ("not-run", False)
-    assert "no vmlinuz and no initrd" in told["reason"]
-    told = call(joulerig_kernel, capsys, start=True)
-    assert (told["status"], told["changed"]) == ("ok", True)
+    reported = call(joulerig_kernel, capsys, start=True, release="6.1.1-none-such")
+    assert (reported["status"], reported["changed"]) == ("not-run", False)
+    assert "no vmlinuz and no initrd" in reported["reason"]
+    reported = call(joulerig_kernel, capsys, start=True)
+    assert (reported["status"], reported["changed"]) == ("ok", True)
     assert later.read_text().endswith("systemctl reboot\n")
 
 
@@ -574,7 +574,7 @@ def test_a_scheduler_that_changes_during_the_load_fails_the_run(rig, tool, capsy
     assert "the scheduler changed during the run to 'none'" in answer["reason"]
 
 
-def test_a_restore_that_fails_is_told_beside_what_it_came_upon(rig, tool, capsys, monkeypatch):
+def test_a_restore_that_fails_is_reported_with_what_it_came_upon(rig, tool, capsys, monkeypatch):
     fio(tool, "echo 'fio: no space' >&2; exit 1")
 
     def mount(undo, *_):
@@ -591,8 +591,8 @@ def test_a_restore_that_fails_is_told_beside_what_it_came_upon(rig, tool, capsys
     )  # fmt: skip
 
 
-def test_of_an_array_the_members_are_scheduled_and_told_apart(rig, capsys, monkeypatch):
-    """An md device has no scheduler of its own: its level would be in name only."""
+def test_of_an_array_the_members_are_scheduled_and_reported_separately(rig, capsys, monkeypatch):
+    """An md device has no own scheduler: its level would be in name only."""
     rig.array("pair", "md127", ["sda", "sdb"])
     rig.put(rig.sys / "block/md127/stat", "1 0 8 0 1 0 8 0 0 0 0\n")
     rig.put(rig.sys / "block/md127/queue/iostats", "1\n")
@@ -643,7 +643,7 @@ def test_a_drive_that_counts_no_io_gives_no_counters(rig, capsys):
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_seeks_are_counted_of_all_drives_of_the_run_where_somebody_asks(
+def test_seeks_are_counted_of_all_drives_of_the_run_where_it_is_asked_for(
     rig, tool, capsys, monkeypatch, asked
 ):
     class Seeks(contextlib.nullcontext):
@@ -755,7 +755,7 @@ def test_dax_that_fell_back_silently_fails_the_run_and_everything_is_put_back(ri
     assert (rig.mounted, scheduler(rig)) == ([], "mq-deadline")
 
 
-def test_a_missing_argument_is_told_by_name(capsys):
+def test_a_missing_argument_is_named(capsys):
     with patch_module_args({"run": "r"}), pytest.raises(SystemExit):
         joulerig_run.main()
     assert "missing required arguments: campaign" in json.loads(capsys.readouterr().out)["msg"]

@@ -89,16 +89,16 @@ def test_a_repair_takes_a_lease(host, writer, tool, capsys, tmp_path, when):
 def test_the_writer_gets_an_open_drive_and_no_path(host, writer, capsys, tmp_path):
     answer = call(capsys, "write", options=OPTIONS, witness="tcp:10.0.2.2:5")
     assert answer["problem"] == ""
-    (told,) = calls(tmp_path, "durawriter")
-    assert str(host.dev) not in told
-    assert "--witness tcp:10.0.2.2:5" in told
+    (reported,) = calls(tmp_path, "durawriter")
+    assert str(host.dev) not in reported
+    assert "--witness tcp:10.0.2.2:5" in reported
     end = time.monotonic() + 10
     while not (words := (tmp_path / "place-hdd-1.log").read_text().strip()) and time.monotonic() < end:
         time.sleep(0.02)
     assert words == f"{host.dev}/sda"
 
 
-def test_a_writer_that_ends_at_once_is_told_with_its_words(host, tool, capsys, monkeypatch):
+def test_a_writer_that_ends_at_once_is_reported_with_its_words(host, tool, capsys, monkeypatch):
     tool("durawriter", "echo no witness >&2; exit 1")
     monkeypatch.setattr(powercut, "PROGRAM", "durawriter")
     answer = call(capsys, "write", options=OPTIONS)

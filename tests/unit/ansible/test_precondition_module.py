@@ -63,7 +63,7 @@ END
     def count(self, sectors: int = 0, discarded: int = 0) -> None:
         self.put("stat", STAT.format(writes=1, sectors=sectors, discards=1, discarded=discarded))
 
-    def told(self, name: str) -> list[str]:
+    def arguments_of(self, name: str) -> list[str]:
         return self.calls[name].read_text().splitlines() if self.calls[name].exists() else []
 
     def job(self, number: int) -> str:
@@ -100,7 +100,7 @@ def test_purge_fill_and_rounds_until_operations_are_steady(rig, capsys):
     answer = call(capsys)
     assert (answer["status"], answer["reason"], answer["changed"]) == ("ok", "", True)
     assert (answer["purged"], answer["filled"]) == ("discard", 1)
-    assert rig.told("blkdiscard") == [f"--force {rig.host.dev}/nvme0n1"]
+    assert rig.arguments_of("blkdiscard") == [f"--force {rig.host.dev}/nvme0n1"]
     assert [one["iops"] for one in answer["rounds"]] == [9000, 4000, *[1000] * 5]
     assert [one["number"] for one in answer["rounds"]] == list(range(1, 8))
     assert [one["ops"] for one in answer["rounds"]][:2] == [18000, 8000]
@@ -136,14 +136,14 @@ def test_it_is_filled_as_often_as_asked(rig, capsys, times, jobs):
 def test_a_further_stretch_purges_and_fills_nothing_and_counts_on(rig, capsys):
     answer = call(capsys, purge="", fill=0, rounds_before=7)
     assert (answer["purged"], answer["filled"]) == ("", 0)
-    assert rig.told("blkdiscard") == []
+    assert rig.arguments_of("blkdiscard") == []
     assert [one["number"] for one in answer["rounds"]] == [8, 9, 10, 11, 12]
 
 
 def test_a_format(rig, capsys):
     assert call(capsys, purge="format")["purged"] == "format"
-    assert f"format {rig.host.dev}/nvme0n1 --force --ses=0" in rig.told("nvme")
-    assert rig.told("blkdiscard") == []
+    assert f"format {rig.host.dev}/nvme0n1 --force --ses=0" in rig.arguments_of("nvme")
+    assert rig.arguments_of("blkdiscard") == []
 
 
 def test_a_drive_that_is_no_nvme_is_not_formatted(rig, capsys):
@@ -155,10 +155,10 @@ def test_a_drive_that_is_no_nvme_is_not_formatted(rig, capsys):
     answer = call(capsys, purge="format", member={**MEMBER, "serial": "SA-1", "interface": "sata-ssd"})
     assert (answer["status"], answer["rounds"]) == ("failed", [])
     assert answer["reason"].endswith("sda: format: is no NVMe drive; allowed: discard")
-    assert rig.told("nvme") == []
+    assert rig.arguments_of("nvme") == []
 
 
-def test_what_the_block_layer_counted_is_told(rig, capsys, monkeypatch):
+def test_what_the_block_layer_counted_is_reported(rig, capsys, monkeypatch):
     monkeypatch.setattr(precondition, "purge", lambda lease, method: rig.count(0, 2048))
     monkeypatch.setattr(precondition, "fill", lambda *_: rig.count(4096, 2048))
     answer = call(capsys)
@@ -220,7 +220,7 @@ def test_a_drive_in_use_or_other_than_declared_is_refused_and_untouched(rig, cap
     answer = call(capsys)
     assert (answer["status"], answer["changed"]) == ("not-run", False)
     assert answer["touched"] == {"write_bytes": 0, "discard_bytes": 0}
-    assert rig.told("blkdiscard") == rig.told("fio") == []
+    assert rig.arguments_of("blkdiscard") == rig.arguments_of("fio") == []
 
 
 def test_a_drive_that_is_exchanged_on_the_way_is_not_written_to(rig, capsys, monkeypatch):
@@ -233,7 +233,7 @@ def test_a_drive_that_is_exchanged_on_the_way_is_not_written_to(rig, capsys, mon
     monkeypatch.setattr(precondition, "purge", purge_and_exchange)
     answer = call(capsys)
     assert answer["status"] == "failed"
-    assert rig.told("fio") == []
+    assert rig.arguments_of("fio") == []
 
 
 def test_another_run_on_the_host_is_waited_for_and_then_refused(rig, capsys, monkeypatch, tmp_path):
@@ -243,7 +243,7 @@ def test_another_run_on_the_host_is_waited_for_and_then_refused(rig, capsys, mon
     assert (answer["status"], answer["reason"]) == ("not-run", "another run is in progress on this host")
 
 
-def test_phases_and_rounds_are_told_to_the_agent_as_they_come(rig, capsys, tmp_path):
+def test_phases_and_rounds_are_sent_to_the_agent_as_they_come(rig, capsys, tmp_path):
     path = str(tmp_path / "iod.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
         agent.bind(path)

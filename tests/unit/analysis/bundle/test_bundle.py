@@ -75,7 +75,7 @@ def failed(source: Path, upto: str = "tables") -> dict[str, Check]:
 
 
 def rehash(folder: Path) -> None:
-    """Make the manifest say of the files what they are now: what somebody does who hides a change."""
+    """Make the manifest say of the files what they are now: what a forger does who hides a change."""
     files = {name: folder / name for name in manifest.names(folder) if name != manifest.FILE}
     (folder / manifest.BLOCKS_FILE).write_text(
         manifest.blocks_text({name: path for name, path in files.items() if name in blocks_of(folder)})
@@ -206,9 +206,9 @@ def test_a_damaged_file_is_named_in_the_report_by_its_place_in_the_bundle(tmp_pa
 
 
 def test_the_metadata_have_what_ro_crate_1_1_requires(unpacked):
-    told = json.loads((unpacked / crate.FILE).read_text())
-    entities = {one["@id"]: one for one in told["@graph"]}
-    assert told["@context"] == "https://w3id.org/ro/crate/1.1/context"
+    reported = json.loads((unpacked / crate.FILE).read_text())
+    entities = {one["@id"]: one for one in reported["@graph"]}
+    assert reported["@context"] == "https://w3id.org/ro/crate/1.1/context"
     assert entities["ro-crate-metadata.json"] == {
         "@id": "ro-crate-metadata.json",
         "@type": "CreativeWork",
@@ -224,39 +224,41 @@ def test_the_metadata_have_what_ro_crate_1_1_requires(unpacked):
         assert file["@type"] == "File"
         if "contentSize" in file:
             assert int(file["contentSize"]) == (unpacked / file["@id"]).stat().st_size
-    referred = {value["@id"] for one in told["@graph"] for value in one.values() if isinstance(value, dict)}
+    referred = {
+        value["@id"] for one in reported["@graph"] for value in one.values() if isinstance(value, dict)
+    }
     assert referred - {"https://w3id.org/ro/crate/1.1"} <= set(entities)
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda told: told.update({"@context": "elsewhere"}), "@context"),
-        (lambda told: told.update({"@graph": {}}), "@graph"),
-        (lambda told: told["@graph"][0].pop("conformsTo"), "conformsTo"),
-        (lambda told: told["@graph"][0].update(about={"@id": "#x"}), "about"),
-        (lambda told: told["@graph"][1].pop("license"), "no license"),
-        (lambda told: told["@graph"][1].pop("datePublished"), "no datePublished"),
-        (lambda told: told["@graph"][1]["hasPart"].pop(), "not in hasPart"),
+        (lambda reported: reported.update({"@context": "elsewhere"}), "@context"),
+        (lambda reported: reported.update({"@graph": {}}), "@graph"),
+        (lambda reported: reported["@graph"][0].pop("conformsTo"), "conformsTo"),
+        (lambda reported: reported["@graph"][0].update(about={"@id": "#x"}), "about"),
+        (lambda reported: reported["@graph"][1].pop("license"), "no license"),
+        (lambda reported: reported["@graph"][1].pop("datePublished"), "no datePublished"),
+        (lambda reported: reported["@graph"][1]["hasPart"].pop(), "not in hasPart"),
         (
-            lambda told: told["@graph"][1]["hasPart"].append({"@id": "more.txt"}),
+            lambda reported: reported["@graph"][1]["hasPart"].append({"@id": "more.txt"}),
             "more.txt: in hasPart, and not",
         ),
-        (lambda told: told["@graph"].pop(), "no entity of @type File"),
-        (lambda told: told["@graph"].append(told["@graph"][-1]), "twice"),
+        (lambda reported: reported["@graph"].pop(), "no entity of @type File"),
+        (lambda reported: reported["@graph"].append(reported["@graph"][-1]), "twice"),
     ],
 )
 def test_what_is_missing_in_the_metadata_is_named(unpacked, change, problem):
-    told = json.loads((unpacked / crate.FILE).read_text())
-    change(told)
-    (unpacked / crate.FILE).write_text(json.dumps(told))
+    reported = json.loads((unpacked / crate.FILE).read_text())
+    change(reported)
+    (unpacked / crate.FILE).write_text(json.dumps(reported))
     assert any(problem in offender for offender in checks(unpacked, "RO-Crate")["RO-Crate"].offenders)
 
 
 # What holds
 
 
-def test_a_bundle_that_nobody_touched_holds_in_every_check(packed):
+def test_an_untouched_bundle_holds_in_every_check(packed):
     found = checks(packed)
     assert {one.state for one in found.values()} == {OK}
     assert list(found) == [
@@ -294,9 +296,9 @@ def test_tables_and_series_that_were_exported_into_a_results_folder_are_compared
     frame.with_columns(watts=pl.when(pl.int_range(pl.len()) == 9).then(0.5).otherwise("watts")).write_parquet(
         path
     )
-    (told,) = checks(folder, "tables")["tables"].offenders
+    (message,) = checks(folder, "tables")["tables"].offenders
     where = f"{frame['run'][9]} 12v {frame['time_ns'][9]} tap1a"
-    assert told.startswith(f"export/power.parquet: {where}: watts: 0.5 is stored, ")
+    assert message.startswith(f"export/power.parquet: {where}: watts: 0.5 is stored, ")
 
 
 def test_runs_that_failed_or_were_lost_are_no_fault_of_the_bundle(tmp_path):
@@ -344,23 +346,23 @@ def test_a_flipped_bit_names_its_file(unpacked, name):
     assert [offender.split(":")[:2] for offender in found.offenders] == [["changed", f" {name}"]]
 
 
-def test_a_change_in_a_large_file_is_told_by_its_bytes(unpacked):
+def test_a_change_in_a_large_file_is_reported_by_its_bytes(unpacked):
     path = unpacked / "runs" / RUN / "power.csv"
     assert path.stat().st_size > 4 * manifest.BLOCK_BYTES
     at = 2 * manifest.BLOCK_BYTES + 5
     flip(path, at)
-    (told,) = checks(unpacked, "manifest")["manifest"].offenders
-    first, last = map(int, re.search(r"in bytes (\d+) to (\d+) of", told).groups())
+    (message,) = checks(unpacked, "manifest")["manifest"].offenders
+    first, last = map(int, re.search(r"in bytes (\d+) to (\d+) of", message).groups())
     assert first <= at <= last
     assert last - first + 1 == manifest.BLOCK_BYTES
 
 
-def test_a_file_cut_short_is_told_so(unpacked):
+def test_a_file_cut_short_is_reported(unpacked):
     path = unpacked / "runs" / RUN / "power.csv"
     with path.open("r+b") as file:
         file.truncate(2 * manifest.BLOCK_BYTES)
-    (told,) = checks(unpacked, "manifest")["manifest"].offenders
-    assert f"it ends at byte {2 * manifest.BLOCK_BYTES}" in told
+    (message,) = checks(unpacked, "manifest")["manifest"].offenders
+    assert f"it ends at byte {2 * manifest.BLOCK_BYTES}" in message
 
 
 def test_a_file_that_is_gone_and_one_too_many_are_named(unpacked):
@@ -382,7 +384,7 @@ def test_a_link_in_the_place_of_a_file_is_a_change(unpacked, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("statement", "kind", "told"),
+    ("statement", "kind", "expected"),
     [
         (f"UPDATE performance SET ops = ops + 1 WHERE run = '{RUN}'", "performance", "performance: ops"),
         (
@@ -424,13 +426,13 @@ def test_a_link_in_the_place_of_a_file_is_a_change(unpacked, tmp_path):
         ),
     ],
 )
-def test_a_number_changed_in_the_journal_is_found_though_the_hashes_hold(unpacked, statement, kind, told):
+def test_a_number_changed_in_the_journal_is_found_though_the_hashes_hold(unpacked, statement, kind, expected):
     verifiable_campaign.edit(unpacked, statement)
     rehash(unpacked)
     found = failed(unpacked, kind)
     assert "manifest" not in found
     assert kind in found
-    assert any(RUN in offender and told in offender for offender in found[kind].offenders), found[kind]
+    assert any(RUN in offender and expected in offender for offender in found[kind].offenders), found[kind]
 
 
 def test_a_changed_ai_shows_in_its_cell(unpacked):
@@ -478,12 +480,12 @@ def test_a_number_changed_in_a_table_is_named_with_its_row(unpacked, kind):
     )
     frame.write_csv(path) if kind == "csv" else frame.write_parquet(path)
     rehash(unpacked)
-    (told,) = failed(unpacked)["tables"].offenders
-    assert told.startswith(f"export/runs.{kind}: {RUN}: joules: ")
+    (message,) = failed(unpacked)["tables"].offenders
+    assert message.startswith(f"export/runs.{kind}: {RUN}: joules: ")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda frame: frame.drop("joules"), "column 'joules' is missing"),
         (lambda frame: frame.with_columns(more=1), "column 'more' is no column of it"),
@@ -494,18 +496,18 @@ def test_a_number_changed_in_a_table_is_named_with_its_row(unpacked, kind):
         (lambda frame: frame.with_columns(virtual_lab=False), "'false' is stored"),
     ],
 )
-def test_a_table_of_another_shape_or_kind_is_named(unpacked, change, told):
+def test_a_table_of_another_shape_or_kind_is_named(unpacked, change, expected):
     path = unpacked / "export" / "runs.csv"
     change(pl.read_csv(path)).write_csv(path)
-    assert any(told in offender for offender in failed(unpacked)["tables"].offenders)
+    assert any(expected in offender for offender in failed(unpacked)["tables"].offenders)
 
 
 def test_a_table_that_is_none_is_named(unpacked):
     (unpacked / "export" / "runs.parquet").write_bytes(b"PAR1 no")
     (unpacked / "export" / "invented.csv").write_text("a\n1\n")
-    told = failed(unpacked)["tables"].offenders
-    assert any("export/runs.parquet: cannot be read" in one for one in told)
-    assert "export/invented.csv: no table of this program" in told
+    reported = failed(unpacked)["tables"].offenders
+    assert any("export/runs.parquet: cannot be read" in one for one in reported)
+    assert "export/invented.csv: no table of this program" in reported
 
 
 @pytest.mark.parametrize(
@@ -564,7 +566,7 @@ def test_what_loaded_is_not_guessed(unpacked):
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "expected"),
     [
         (f"DELETE FROM run WHERE id = '{RUN}'", "2 runs were planned, 1 are in the journal"),
         (f"DELETE FROM run WHERE id = '{RUN}'", f"runs/{RUN}: of no run in the journal"),
@@ -574,15 +576,15 @@ def test_what_loaded_is_not_guessed(unpacked):
         ),
     ],
 )
-def test_runs_that_were_taken_out_are_missed(unpacked, statement, told):
+def test_runs_that_were_taken_out_are_missed(unpacked, statement, expected):
     verifiable_campaign.edit(unpacked, statement)
-    assert told in failed(unpacked, "completeness")["completeness"].offenders
+    assert expected in failed(unpacked, "completeness")["completeness"].offenders
 
 
-def test_a_status_that_no_event_tells_of_is_named(unpacked):
+def test_a_status_without_an_event_is_named(unpacked):
     verifiable_campaign.edit(unpacked, f"UPDATE run SET status = 'partial' WHERE id = '{RUN}'")
-    (told,) = failed(unpacked, "events")["events"].offenders
-    assert told == f"{RUN}: its status is partial, its events end with ok"
+    (message,) = failed(unpacked, "events")["events"].offenders
+    assert message == f"{RUN}: its status is partial, its events end with ok"
 
 
 def test_rows_of_no_run_are_named(unpacked):
@@ -607,25 +609,25 @@ def test_a_number_changed_in_the_report_is_shown_in_its_section(unpacked, monkey
     shown = re.search(r'<td class="n"><b>([\d.,]+)</b>', source)[1]
     path.write_text(source.replace(f"<b>{shown}</b>", "<b>99,999</b>", 1))
     monkeypatch.setattr(reports, "check_pdf", lambda *_: Check("report.pdf", OK))
-    (told,) = failed(unpacked, "report.html")["report.html"].offenders
-    assert told == f"Cells: '99,999' is there, '{shown}' comes out"
+    (message,) = failed(unpacked, "report.html")["report.html"].offenders
+    assert message == f"Cells: '99,999' is there, '{shown}' comes out"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda source: source.replace("svg+xml;base64,P", "svg+xml;base64,Q", 1), "figure 1 of"),
         (lambda source: source.replace("</section>", "<p>more</p></section>", 1), "texts are there"),
         (lambda source: source.replace("font-size", "font-sizf", 1), "what stands between them"),
     ],
 )
-def test_a_changed_figure_an_added_text_and_another_style_are_told(unpacked, whole, change, told):
+def test_a_changed_figure_an_added_text_and_another_style_are_reported(unpacked, whole, change, expected):
     source = (whole / reports.HTML).read_text()
     (unpacked / reports.HTML).write_text(change(source))
     assert change(source) != source
     found = reports.check_html(unpacked, source, reports.Origin())
     assert found.state == FAILED
-    assert told in " ".join(found.offenders)
+    assert expected in " ".join(found.offenders)
 
 
 def test_what_another_program_or_library_made_is_not_called_forged(unpacked, whole):
@@ -649,7 +651,7 @@ def test_what_another_program_or_library_made_is_not_called_forged(unpacked, who
         assert reports.check_html(unpacked, source, origin).state == state
 
 
-def test_a_pdf_of_something_else_is_told(unpacked, monkeypatch):
+def test_a_pdf_of_something_else_is_reported(unpacked, monkeypatch):
     monkeypatch.setattr(reports.document, "pdf", lambda _: b"%PDF as it comes out")
     assert reports.check_pdf(unpacked, "", reports.Origin()).state == FAILED
     assert reports.check_pdf(unpacked, "", reports.Origin(libraries="other libraries")).state == UNCHECKABLE
@@ -673,7 +675,7 @@ def test_what_is_no_zip_cannot_be_read(tmp_path, content):
         checks(tmp_path / "b.zip")
 
 
-def test_what_is_not_there_or_no_bundle_is_told(tmp_path):
+def test_what_is_not_there_or_no_bundle_is_reported(tmp_path):
     with pytest.raises(BundleError, match="no such file or folder"):
         checks(tmp_path / "nothing.zip")
     with pytest.raises(BundleError, match="no bundle, no campaign"):
@@ -795,8 +797,8 @@ def test_every_value_of_a_table_is_compared(tmp_path, whole, name):
         for suffix in ("csv", "parquet"):
             path = tmp_path / f"changed.{suffix}"
             changed.write_csv(path) if suffix == "csv" else changed.write_parquet(path)
-            (told,) = check_table(path, again)
-            assert f": {column}: " in told
+            (message,) = check_table(path, again)
+            assert f": {column}: " in message
 
 
 def check_table(path: Path, again: pl.DataFrame) -> list[str]:

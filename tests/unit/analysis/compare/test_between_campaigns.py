@@ -32,7 +32,7 @@ def pair(tmp_path_factory) -> tuple[Campaign, Campaign]:
         return before, campaign(folder / "after", seed=2)
 
 
-def test_what_changed_is_told_from_what_did_not(pair):
+def test_what_changed_is_distinguished_from_what_did_not(pair):
     found = {change.cell.split("/")[2]: change for change in campaigns.changes(*pair)}
     assert {name: change.significant for name, change in found.items()} == {
         "none": False, "mq-deadline": False, "bfq": True,
@@ -84,7 +84,7 @@ def test_cells_of_one_campaign_alone_are_named_and_not_compared(pair, tmp_path):
     assert len(campaigns.changes(pair[0], lost)) == 2
 
 
-def test_settings_that_differ_are_told_both_ways():
+def test_settings_that_differ_are_reported_both_ways():
     found = campaigns.settings(
         {"kernel": "6.1", "seed": "1", "old": "x"}, {"kernel": "6.12", "seed": "1", "new": "y"}
     )

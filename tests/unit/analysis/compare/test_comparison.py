@@ -85,7 +85,7 @@ def test_the_family_of_the_tests_is_the_whole_campaign(tmp_path):
 
 
 def drawn(loaded: Campaign, rng: np.random.Generator, best: str = "", by: float = 1.0) -> Campaign:
-    """The campaign with the work of its runs drawn anew: 2 % between runs, 2 % between blocks, no cell better
+    """The campaign with the work of its runs redrawn: 2 % between runs, 2 % between blocks, no cell better
     than another, but for `best` by a factor.
     """
     shift = {block: 0.02 * rng.normal() for block in {run.block for run in loaded.runs}}
@@ -100,7 +100,7 @@ def drawn(loaded: Campaign, rng: np.random.Generator, best: str = "", by: float 
 
 
 def named_alone(loaded: Campaign) -> list[str]:
-    """The combinations that an answer of the report gives as the best, with no other one beside it."""
+    """The combinations that an answer of the report gives as the best, with no other one among them."""
     compared = comparison.of_campaign(loaded)
     answers = map(
         answer.answer, answer.groups(compared, runs_and_cells.cells(loaded, compared, {}).to_dicts())

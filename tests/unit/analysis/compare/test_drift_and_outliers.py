@@ -92,11 +92,11 @@ def test_hardly_any_campaign_at_rest_drifts():
 
 
 def test_the_sentence_says_how_much_how_sure_and_what_follows(steady):
-    told = over_campaign.sentence(drift_of(steady))
-    assert told.startswith("nvme-plp, randwrite-fsync: over 12 min ")
-    assert " AI changed by " in told
-    assert "(95 % " in told
-    assert told.endswith(": no drift seen.")
+    message = over_campaign.sentence(drift_of(steady))
+    assert message.startswith("nvme-plp, randwrite-fsync: over 12 min ")
+    assert " AI changed by " in message
+    assert "(95 % " in message
+    assert message.endswith(": no drift seen.")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_sentence_says_how_much_how_sure_and_what_follows(steady):
         ({"replicates": 2, "filesystems": ("ext4", "xfs"), "schedulers": ("none",)}, "too few runs"),
     ],
 )
-def test_where_drift_cannot_be_told_it_says_why(tmp_path, given, why):
+def test_where_drift_is_unknown_it_says_why(tmp_path, given, why):
     folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",), lost_share=0.0, **given)
     found = drift_of(results.load(folder))
     assert (found.trend, found.why) == (None, why)
@@ -168,7 +168,7 @@ def test_few_comparisons_without_any_have_one():
 @pytest.mark.parametrize(
     ("cells", "runs", "off"), [(20, 2, 100.0), (3, 3, 100.0), (6, 3, 0.0)], ids=["pairs", "few", "none"]
 )
-def test_where_nobody_can_tell_or_nothing_is_off_there_is_none(cells, runs, off):
+def test_where_it_is_unknown_or_nothing_is_off_there_is_none(cells, runs, off):
     values = values_of(cells, runs)
     values["cell 0"]["0-0"] += off
     assert outliers.far(values) == []

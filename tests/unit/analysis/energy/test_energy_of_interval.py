@@ -102,7 +102,7 @@ def test_no_points_no_joules():
     assert (energy.joules, energy.reason) == (None, "no points")
 
 
-def test_a_single_point_tells_the_empty_interval_on_it_and_no_other():
+def test_a_single_point_covers_the_empty_interval_on_it_and_no_other():
     points = CounterPoints([T0], [1.0], ["a"])
     assert of_interval(points, T0, T0).joules == 0.0
     assert of_interval(points, T0, T0 + 1).joules is None
@@ -131,7 +131,7 @@ def test_a_gap_inside_costs_nothing_as_the_counter_goes_on():
     assert of_interval(with_gap(5 * SECOND), T0, T0 + 5 * SECOND + 20 * MS, max_gap_ns=MS).joules == 3.0
 
 
-def test_a_gap_beside_an_end_that_falls_on_a_point_does_not_matter():
+def test_a_gap_next_to_an_end_that_falls_on_a_point_does_not_matter():
     assert of_interval(with_gap(5 * SECOND), T0, T0 + 10 * MS, max_gap_ns=MS).joules == 1.0
 
 
@@ -148,7 +148,7 @@ def test_a_session_change_between_the_points_around_an_end_gives_no_joules():
     assert of_interval(points, T0, T0 + 15 * MS).joules is None
 
 
-def test_an_interval_within_one_session_does_not_mind_another_beside_it():
+def test_an_interval_within_one_session_does_not_mind_another_next_to_it():
     points = CounterPoints(T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a", "a", "b", "b"])
     assert of_interval(points, T0, T0 + 10 * MS).joules == 1.0
     assert of_interval(points, T0 + 20 * MS, T0 + 30 * MS).joules == 1.0
@@ -191,7 +191,7 @@ def test_on_points_the_ledger_is_the_intervals_own():
     assert (energy.samples, energy.lost) == (20, 0)
 
 
-def test_without_joules_the_ledger_still_tells_what_was_seen():
+def test_without_joules_the_ledger_still_reports_what_was_seen():
     points = CounterPoints(
         T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a", "a", "b", "b"], samples=[100, 110, 10, 20]
     )
@@ -386,7 +386,7 @@ def test_counters_without_bounds_fall_back_to_what_the_points_saw():
     assert (energy.joules_low, energy.joules_high) == (pytest.approx(9.0), pytest.approx(15.0))
 
 
-def test_a_gap_of_a_rail_whose_power_nobody_saw_has_no_bounds():
+def test_a_gap_of_a_rail_whose_power_was_never_seen_has_no_bounds():
     energy = of_interval(gapped(counters=False, powers=False), T0, T0 + 3000 * MS)
     assert energy.joules == pytest.approx(8.0)
     assert (energy.joules_low, energy.joules_high) == (None, None)
@@ -453,7 +453,7 @@ def test_a_hole_in_the_stored_points_is_no_gap_and_is_bounded_by_what_the_counte
     assert energy.joules_high - energy.joules == pytest.approx(0.01)
 
 
-def test_a_session_change_beside_a_gap_still_gives_no_joules():
+def test_a_session_change_next_to_a_gap_still_gives_no_joules():
     points = gapped()
     two = CounterPoints(
         points.time_ns,
@@ -684,7 +684,7 @@ def test_products_of_means_without_volts_and_amps_have_no_bound():
 
 
 def test_a_gap_is_not_interpolated_away():
-    """The line between the powers around it would give 4 J of the second that nobody measured."""
+    """The line between the powers around it would give 4 J of the second that was not measured."""
     energy = of_interval(gapped(before=2.0, after=6.0), T0, T0 + 3000 * MS)
     assert energy.joules == pytest.approx(2.0 + 6.0)
     assert energy.joules_high - energy.joules_low == pytest.approx(7.0 - 1.0)

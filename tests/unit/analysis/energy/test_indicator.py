@@ -106,6 +106,6 @@ def test_where_no_run_has_joules_there_is_performance_alone():
     assert cell.ops_per_joule.mean is cell.watts.mean is cell.mb_per_joule.mean is None
 
 
-def test_a_run_without_joules_beside_one_with_enters_none_of_a_cells_figures():
+def test_a_run_without_joules_next_to_one_with_enters_none_of_a_cells_figures():
     good = Measured(1000, 4_096_000, 10.0, 20.0)
     assert of_cell([good, Measured(5000, 1, 10.0, None)]) == of_cell([good])

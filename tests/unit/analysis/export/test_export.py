@@ -86,10 +86,10 @@ def test_every_column_is_described_and_none_that_is_not_exported(campaign):
     assert set(columns.COMMON) <= used
 
 
-def test_the_schema_document_is_of_the_files_beside_it(exported):
-    told = json.loads((exported / "schema.json").read_text())
-    assert [table["table"] for table in told["tables"]] == list(columns.ABOUT)
-    for table in told["tables"]:
+def test_the_schema_document_is_of_the_files_next_to_it(exported):
+    reported = json.loads((exported / "schema.json").read_text())
+    assert [table["table"] for table in reported["tables"]] == list(columns.ABOUT)
+    for table in reported["tables"]:
         frame = pl.read_parquet(exported / f"{table['table']}.parquet")
         assert [one["column"] for one in table["columns"]] == frame.columns
         for one in table["columns"]:
@@ -107,7 +107,7 @@ def test_units_are_those_of_the_columns_names():
                     assert unit == expected, (table, column)
 
 
-def test_a_column_that_nobody_described_is_exported_all_the_same():
+def test_a_column_without_a_description_is_exported_all_the_same():
     (table,) = schema.of({"runs": pl.DataFrame({"brand_new": [1]})})["tables"]
     assert table["columns"] == [{"column": "brand_new", "type": "integer", "unit": "", "meaning": ""}]
 
@@ -122,8 +122,8 @@ def test_the_series_has_every_point_of_every_run_that_kept_them(campaign, export
 
 
 def test_rounds_are_numbered_over_their_stretches(exported):
-    told = pl.read_csv(exported / "rounds.csv").select("stretch", "round", "iops", "watts").rows()
-    assert told == [(1, 1, 9000.5, 6.25), (1, 2, 1000.0, None), (2, 3, 990.0, 4.0)]
+    reported = pl.read_csv(exported / "rounds.csv").select("stretch", "round", "iops", "watts").rows()
+    assert reported == [(1, 1, 9000.5, 6.25), (1, 2, 1000.0, None), (2, 3, 990.0, 4.0)]
 
 
 def test_energy_phases_and_io_are_the_journals(campaign, exported):
@@ -179,8 +179,8 @@ def test_a_waveform_is_listed_with_what_became_of_it_and_copied(tmp_path):
     pl.DataFrame({"volts": [12.0]}).write_parquet(
         first.folder / "waveform-tap1a.parquet", metadata={"joulerig.waveform": json.dumps(meta)}
     )
-    told = {"tap1a": {"path": "waveform-tap1a.parquet", "recorded": 1, "dropped": 2, "cut": 3}}
-    (first.folder / "waveforms.json").write_text(json.dumps(told))
+    reported = {"tap1a": {"path": "waveform-tap1a.parquet", "recorded": 1, "dropped": 2, "cut": 3}}
+    (first.folder / "waveforms.json").write_text(json.dumps(reported))
     (second.folder / "waveforms.json").write_text(json.dumps({"tap1a": {"error": "powerd: polled"}}))
     written = export.write(results.load(folder), tmp_path / "x")
     copy = tmp_path / "x" / "waveforms" / f"{first.id}-tap1a.parquet"

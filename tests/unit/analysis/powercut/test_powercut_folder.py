@@ -91,7 +91,7 @@ def test_true_joules_stand_in_only_where_nothing_was_measured(campaign):
     assert tables.joules_per_durable_write(folder.load(campaign.place).cuts["drive"]) == 0.25
 
 
-def test_a_cut_that_could_not_be_checked_is_told_and_counts_for_nothing(campaign):
+def test_a_cut_that_could_not_be_checked_is_reported_and_counts_for_nothing(campaign):
     story, found = kept()
     campaign.cut(1, story, None, failed="the host did not come back")
     campaign.cut(2, story, found)

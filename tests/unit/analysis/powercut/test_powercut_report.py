@@ -59,7 +59,7 @@ def test_broken_promises_are_named_by_their_numbers(campaign):
     assert f"sata 1 {lost} (512 bytes of the drive at 1536), promised by {flush}: lost" in said
 
 
-def test_cuts_that_could_not_be_checked_are_told(campaign):
+def test_cuts_that_could_not_be_checked_are_reported(campaign):
     campaign.cut(1, *kept(), failed="vhost1: does not answer")
     said = words(powercut.write(campaign.place)[0].read_text())
     assert "nothing can be said 0 of 0" in said

@@ -153,7 +153,7 @@ def test_writes_that_were_in_flight_together_have_no_order(story):
 
 
 @pytest.mark.parametrize("state", ["damaged", "foreign", "misplaced"])
-def test_what_nobody_wrote_there_is_corrupt(story, state):
+def test_what_was_never_written_there_is_corrupt(story, state):
     write = story.write(0)
     story.flush()
     found = Surveyed(SECTOR_BYTES, "", [Sector(state, crc32c=1)])
@@ -200,7 +200,7 @@ def test_data_at_rest_must_stay_as_they_were(story):
 
 @pytest.mark.parametrize("sequence", [2, 99])
 def test_a_write_whose_issue_was_never_reported_is_no_damage(story, sequence):
-    """Writes that are issued together may be told in another order than that of their numbers."""
+    """Writes that are issued together may be reported in another order than that of their numbers."""
     story.write(0)
     story.skip()
     story.flush()

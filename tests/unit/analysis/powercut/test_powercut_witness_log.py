@@ -16,7 +16,7 @@ def written(path, lines, tail=""):
     return path
 
 
-def test_a_ledger_is_read_as_it_was_told(tmp_path):
+def test_a_ledger_is_read_as_it_was_written(tmp_path):
     story = Story()
     write = story.write(3, 2)
     flying = story.issue("flush")
@@ -31,8 +31,8 @@ def test_a_ledger_is_read_as_it_was_told(tmp_path):
 def test_a_line_that_was_never_finished_is_no_promise(tmp_path):
     story = Story()
     story.issue("write", "", 0, 1)
-    told = witness_log.read(written(tmp_path / "ledger.jsonl", story.lines, '{"event":"acknowledged","seq'))
-    assert told.operations[0].acknowledged is None
+    ledger = witness_log.read(written(tmp_path / "ledger.jsonl", story.lines, '{"event":"acknowledged","seq'))
+    assert ledger.operations[0].acknowledged is None
 
 
 @pytest.mark.parametrize(

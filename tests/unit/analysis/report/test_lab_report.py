@@ -104,7 +104,7 @@ def test_a_single_cell_has_nothing_to_be_compared_with(tmp_path):
     assert "nothing to compare it with" in found.qualification
 
 
-def test_cells_with_one_run_beside_others_are_named_as_such(tmp_path):
+def test_cells_with_one_run_among_others_are_named_as_such(tmp_path):
     def once(levels):
         return (
             Outcome("failed", "fio")
@@ -119,11 +119,11 @@ def test_cells_with_one_run_beside_others_are_named_as_such(tmp_path):
 
 
 def test_cells_without_two_blocks_in_common_are_not_separable(tmp_path):
-    def apart(levels):
+    def in_separate_blocks(levels):
         first = levels["replicate"] == 1
         return Outcome() if first == (levels["scheduler"] == "bfq") else Outcome("failed", "fio")
 
-    found = answered(tmp_path, schedulers=("none", "bfq"), outcome=apart)
+    found = answered(tmp_path, schedulers=("none", "bfq"), outcome=in_separate_blocks)
     assert "nothing is separable (no two cells have two blocks in common)" in found.qualification
 
 
@@ -309,7 +309,7 @@ def test_runs_that_did_not_end_well_are_named_with_their_reason(tmp_path):
         "meter tap1a fell silent",
         "kernel module xfs is not there",
     ):
-        assert found.count(reason) >= 2  # in the summary, and beside each run
+        assert found.count(reason) >= 2  # in the summary, and with each run
     assert "3 cells of 9 without a result" not in found.split("nvme-plp")[0]
     assert "5 cells of 9 without a result" in found
     assert "filesystem f2fs, scheduler kyber not asked" in found
@@ -387,7 +387,7 @@ def test_a_single_level_says_that_nothing_varies(tmp_path):
     assert "more replicates" in found
 
 
-def test_what_matters_is_told_by_factor_with_p_as_text(replicated):
+def test_what_matters_is_reported_by_factor_with_p_as_text(replicated):
     found = words(section(page(replicated), "What matters, and what limits the precision"))
     assert re.search(r"Scheduler: has an effect on nvme-consumer, randwrite-fsync \(\d[\d.]* % of the", found)
     assert "p < 0.001" in found
@@ -406,12 +406,12 @@ def test_figures_of_the_comparison_are_those_of_the_csv(replicated):
         for share in frame["share_percent"].drop_nulls():
             assert text.number(share, 2) in shown
     pairs = pl.read_csv(replicated / "report" / "pairs.csv")
-    told = re.search(r"is ([\d.]+) % worse \(([\d.]+) to ([\d.]+) %\)", words(page(replicated)))
+    reported = re.search(r"is ([\d.]+) % worse \(([\d.]+) to ([\d.]+) %\)", words(page(replicated)))
     wanted = [
         tuple(text.number(value, 2) for value in row)
         for row in pairs.select("less_percent", "less_percent_low", "less_percent_high").iter_rows()
     ]
-    assert told.groups() in wanted
+    assert reported.groups() in wanted
 
 
 def test_a_further_factor_is_a_panel_of_its_own(tmp_path):
@@ -491,8 +491,8 @@ def test_a_heat_map_prints_the_value_of_each_cell_and_why_one_has_none(tmp_path)
     for one in cells:
         if one["ai_ops_per_joule"] is not None:
             assert f"<!-- {text.number(one['ai_ops_per_joule'])} -->" in drawn
-    for told in ("failed", "partial,", "not run", "not in plan"):
-        assert f"<!-- {told}" in drawn
+    for reported in ("failed", "partial,", "not run", "not in plan"):
+        assert f"<!-- {reported}" in drawn
 
 
 @pytest.mark.parametrize(("replicates", "letters"), [(1, 0), (3, 3)])
@@ -699,9 +699,9 @@ def test_every_figure_on_an_expired_calibration_is_marked_and_no_other_is(expire
         assert all((f"<!-- {text.number(value)}† -->" in svg) == (drive == "nvme-plp") for value in values)
     for title in ("Idle baseline", "How sure the joules are"):
         for row in rows(section(source, title)):
-            told = [cell for cell in row if re.match(r"nvme-plp|sata-plp", cell)]
-            if told:
-                assert any("†" in cell for cell in row) == told[0].startswith("nvme-plp"), row
+            reported = [cell for cell in row if re.match(r"nvme-plp|sata-plp", cell)]
+            if reported:
+                assert any("†" in cell for cell in row) == reported[0].startswith("nvme-plp"), row
 
 
 def test_a_calibration_that_runs_out_during_a_campaign_marks_what_came_after(tmp_path):
@@ -798,29 +798,29 @@ def test_a_campaign_that_preconditions_no_drive_does_not_speak_of_it(demo_page):
     assert "Steady state" not in demo_page
 
 
-def test_how_each_drive_came_to_its_state_is_told(tmp_path):
+def test_how_each_drive_came_to_its_state_is_reported(tmp_path):
     source = page(preconditioned(tmp_path / "c", ROUNDS))
-    told = words(source)
-    assert "nvme-plp 1–2 discard 2 × 7 × 60 s randwrite yes 1,002 0.399 0.399 4.000 0 0" in told
-    assert "steady at round 7: iops range 0.4 % of 20 % allowed" in told
-    assert "before run demo-20261113-082640-0001" in told
+    reported = words(source)
+    assert "nvme-plp 1–2 discard 2 × 7 × 60 s randwrite yes 1,002 0.399 0.399 4.000 0 0" in reported
+    assert "steady at round 7: iops range 0.4 % of 20 % allowed" in reported
+    assert "before run demo-20261113-082640-0001" in reported
     assert (
         "range is at most 20 % of their mean and whose least-squares line rises or falls by at most 10 %"
-        in told
+        in reported
     )
     assert source.count("Rounds of drive nvme-plp") == 1
 
 
 def test_a_drive_that_never_got_there_is_named_so(tmp_path):
-    told = words(page(preconditioned(tmp_path / "c", ROUNDS[:5])))
-    assert "5 × 60 s randwrite no" in told
-    assert "not steady after 5 rounds: iops range" in told
+    reported = words(page(preconditioned(tmp_path / "c", ROUNDS[:5])))
+    assert "5 × 60 s randwrite no" in reported
+    assert "not steady after 5 rounds: iops range" in reported
 
 
 def test_a_drive_without_watts_has_none_in_the_table(tmp_path):
-    told = words(page(preconditioned(tmp_path / "c", [(iops, None) for iops, _ in ROUNDS])))
-    assert "yes 1,002 0.399 0.399 – – –" in told
-    assert "no watts: judged on iops alone" in told
+    reported = words(page(preconditioned(tmp_path / "c", [(iops, None) for iops, _ in ROUNDS])))
+    assert "yes 1,002 0.399 0.399 – – –" in reported
+    assert "no watts: judged on iops alone" in reported
 
 
 def test_a_precondition_of_another_campaign_has_no_rounds_here(tmp_path):
@@ -833,6 +833,6 @@ def test_a_precondition_of_another_campaign_has_no_rounds_here(tmp_path):
 def test_a_damaged_precondition_is_named_and_the_rest_stands(tmp_path):
     folder = preconditioned(tmp_path / "c", ROUNDS)
     (folder / "runs" / "demo-20261113-082640-0001" / "precondition.json").write_text("{")
-    told = words(page(folder))
-    assert "precondition.json: cannot be read as JSON" in told
-    assert "nvme-plp 2 discard" in told
+    reported = words(page(folder))
+    assert "precondition.json: cannot be read as JSON" in reported
+    assert "nvme-plp 2 discard" in reported

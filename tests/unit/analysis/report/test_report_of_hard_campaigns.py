@@ -257,8 +257,8 @@ def words(source: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
 
 
-def missing(found: str, told: Sequence[str]) -> list[str]:
-    return [each for each in told if each not in found]
+def missing(found: str, expected: Sequence[str]) -> list[str]:
+    return [each for each in expected if each not in found]
 
 
 @pytest.mark.parametrize("name", HARD)
@@ -278,7 +278,9 @@ def test_the_html_says_what_happened_and_leaves_no_section_out_or_blank(tmp_path
 def test_the_pdf_says_the_same(tmp_path, name):
     (path,) = report.write(built(tmp_path, name), ["pdf"])
     found = " ".join(" ".join(sheet.extract_text().split()) for sheet in pypdf.PdfReader(path).pages)
-    assert missing(re.sub(r"- ", "-", found), [re.sub(r"- ", "-", told) for told in HARD[name][2]]) == []
+    assert (
+        missing(re.sub(r"- ", "-", found), [re.sub(r"- ", "-", expected) for expected in HARD[name][2]]) == []
+    )
 
 
 @pytest.mark.parametrize("name", HARD)

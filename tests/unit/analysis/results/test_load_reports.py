@@ -141,7 +141,7 @@ PROGRAM = {
 }
 
 
-def test_of_a_program_what_it_does_not_tell_is_not_known():
+def test_of_a_program_what_it_does_not_report_is_not_known():
     done = load_reports.performance("program", PROGRAM, 4.0)
     assert (done["ops_per_second"], done["mb_per_second"], done["syncs"]) == (125.0, None, None)
     assert done["unit"] == "transaction"

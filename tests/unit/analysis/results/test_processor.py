@@ -16,9 +16,9 @@ def phase(start=2.0, end=6.0) -> Phase:
     return Phase("workload", BEGIN + round(start * S), BEGIN + round(end * S), 0, 0)
 
 
-def readings(*told: tuple[float, float]) -> pl.DataFrame:
+def readings(*points: tuple[float, float]) -> pl.DataFrame:
     """(seconds, joules) of each."""
-    rows = [(BEGIN + round(at * S), joules) for at, joules in told]
+    rows = [(BEGIN + round(at * S), joules) for at, joules in points]
     return pl.DataFrame(rows, schema=processor.COLUMNS, orient="row")
 
 
@@ -33,7 +33,7 @@ def test_readings_at_the_ends_themselves_are_enough():
 
 
 @pytest.mark.parametrize(
-    "told",
+    "points",
     [
         [],
         [(1, 5)],
@@ -41,10 +41,10 @@ def test_readings_at_the_ends_themselves_are_enough():
         [(1, 1), (5.9, 9)],
         [(1, 500), (3, 510), (4, 2), (7, 30)],
     ],
-    ids=["nothing", "one", "begins late", "ends early", "counter began anew"],
+    ids=["nothing", "one", "begins late", "ends early", "counter restarted"],
 )
-def test_what_does_not_tell_the_whole_phase_gives_no_joules(told):
-    assert processor.joules(readings(*told), phase()) is None
+def test_what_does_not_cover_the_whole_phase_gives_no_joules(points):
+    assert processor.joules(readings(*points), phase()) is None
 
 
 def test_an_idle_package_draws_nothing_rather_than_nothing_known():

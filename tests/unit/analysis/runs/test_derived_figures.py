@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Figures beside AI: energy without idle, costs, bytes by level, rates per watt."""
+"""Figures in addition to AI: energy without idle, costs, bytes by level, rates per watt."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_costs_are_joules_over_what_was_done(campaign):
     assert found["joules_per_durable_byte"] == pytest.approx(joules / 4_096_000)
 
 
-def test_joules_of_processors_stand_beside_and_never_among_the_drives(campaign):
+def test_joules_of_processors_are_never_among_the_drives(campaign):
     run = campaign.runs[0]
     assert figures(campaign, run)["cpu_joules_per_op"] is None
     with_them = dataclasses.replace(run, result=dataclasses.replace(run.result, cpu_joules=350.0))
@@ -94,7 +94,7 @@ def test_bytes_are_followed_from_the_workload_to_the_drive(campaign):
     assert without["device_bytes_per_block_byte"] is None
 
 
-def test_journal_transactions_are_known_where_the_file_system_tells(campaign):
+def test_journal_transactions_are_known_where_the_file_system_reports_them(campaign):
     by_filesystem = {run.filesystem: figures(campaign, run) for run in campaign.runs}
     assert by_filesystem["ext4"]["journal_transactions_per_op"] == 1
     assert by_filesystem["xfs"]["journal_transactions_per_op"] is None

@@ -14,7 +14,7 @@ from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome
 
 
-def of(folder):
+def baselines_of(folder):
     return {(found.drive, found.rail): found for found in idle_baseline.of_campaign(results.load(folder))}
 
 
@@ -26,7 +26,7 @@ def edit(folder, *statements):
 
 def test_a_rails_baseline_is_the_mean_over_its_idle_phases(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
-    found = of(folder)
+    found = baselines_of(folder)
     assert set(found) == {("nvme-plp", "12v"), ("nvme-consumer", "3v3")}
     watts = [
         rail.joules / simulated_campaign.PHASES["idle"]
@@ -45,7 +45,7 @@ def test_a_rails_baseline_is_the_mean_over_its_idle_phases(tmp_path):
 
 def test_it_says_when_and_whether_that_was_one_day(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",))
-    found = of(folder)["nvme-plp", "12v"]
+    found = baselines_of(folder)["nvme-plp", "12v"]
     assert found.first_ns < found.last_ns
     assert found.same_day
     day = 86_400 * simulated_campaign.SECOND
@@ -54,14 +54,14 @@ def test_it_says_when_and_whether_that_was_one_day(tmp_path):
         f"UPDATE phase SET start_ns = start_ns + {day}, end_ns = end_ns + {day}"
         " WHERE run = (SELECT max(id) FROM run)",
     )
-    assert not of(folder)["nvme-plp", "12v"].same_day
+    assert not baselines_of(folder)["nvme-plp", "12v"].same_day
 
 
 def test_a_single_run_has_no_spread(tmp_path):
     folder = simulated_campaign.build(
         tmp_path / "c", drives=("nvme-plp",), filesystems=("ext4",), schedulers=("none",)
     )
-    found = of(folder)["nvme-plp", "12v"]
+    found = baselines_of(folder)["nvme-plp", "12v"]
     assert (found.n, found.standard_deviation) == (1, None)
     assert found.watts == found.least == found.greatest
 
@@ -77,7 +77,7 @@ def test_phases_without_joules_or_with_long_gaps_are_left_out_and_counted(tmp_pa
         "UPDATE energy SET gap_seconds = 0.5, joules = joules / 2"
         " WHERE phase = 'idle' AND run = (SELECT max(id) FROM run)",
     )
-    found = of(folder)["nvme-plp", "12v"]
+    found = baselines_of(folder)["nvme-plp", "12v"]
     assert (found.n, found.left_out) == (7, 2)
     assert found.least == pytest.approx(found.watts, rel=0.01)
 
@@ -85,5 +85,5 @@ def test_phases_without_joules_or_with_long_gaps_are_left_out_and_counted(tmp_pa
 def test_a_rail_that_was_never_idle_with_joules_has_no_figure(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",))
     edit(folder, "UPDATE energy SET joules = NULL WHERE phase = 'idle'")
-    found = of(folder)["nvme-plp", "12v"]
+    found = baselines_of(folder)["nvme-plp", "12v"]
     assert (found.n, found.watts, found.low, found.first_ns, found.left_out) == (0, None, None, None, 9)

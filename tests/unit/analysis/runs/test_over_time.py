@@ -119,13 +119,15 @@ def test_a_campaign_has_it_by_run_and_names_files_that_cannot_be_read(tmp_path):
 # Performance
 
 
-def told(times, ops) -> pl.DataFrame:
+def performance(times, ops) -> pl.DataFrame:
     return pl.DataFrame({"time_ns": [T0 + round(at * 1e9) for at in times], "ops": ops})
 
 
-def test_ops_per_joule_over_time_are_what_was_told_over_what_was_drawn():
+def test_ops_per_joule_over_time_are_what_was_done_over_what_was_drawn():
     watts = [2.0] * 300 + [4.0] * 300
-    found = over_time.of_points(regular(watts), phase(6), told(range(1, 7), [100] * 3 + [300] * 3)).work
+    found = over_time.of_points(
+        regular(watts), phase(6), performance(range(1, 7), [100] * 3 + [300] * 3)
+    ).work
     assert found.instants == pytest.approx(np.arange(6) + 0.5)
     assert found.ops_per_second == pytest.approx([100] * 3 + [300] * 3)
     assert found.ops_per_joule == pytest.approx([50] * 3 + [75] * 3)
@@ -134,23 +136,23 @@ def test_ops_per_joule_over_time_are_what_was_told_over_what_was_drawn():
 
 def test_a_last_point_that_comes_soon_is_left_out_and_many_are_taken_together():
     frame = points(100.0 * np.arange(6001), [None, *([2.0] * 6000)])
-    short = over_time.of_points(frame, phase(6), told([1, 2, 3, 3.1], [10, 10, 10, 1])).work
+    short = over_time.of_points(frame, phase(6), performance([1, 2, 3, 3.1], [10, 10, 10, 1])).work
     assert short.ops_per_second == pytest.approx([10, 10, 10])
-    long = over_time.of_points(frame, phase(600), told(range(1, 601), range(600))).work
+    long = over_time.of_points(frame, phase(600), performance(range(1, 601), range(600))).work
     assert len(long.ops_per_second) == 120
     assert long.ops_per_second[:2] == pytest.approx([2.0, 7.0])
 
 
 def test_performance_is_known_where_power_is_not():
     frame = regular([2.0] * 100)
-    found = over_time.of_points(frame, phase(2), told([1, 2], [10, 20])).work
+    found = over_time.of_points(frame, phase(2), performance([1, 2], [10, 20])).work
     assert found.ops_per_second == pytest.approx([10, 20])
     assert found.ops_per_joule[0] == pytest.approx(5)
     assert np.isnan(found.ops_per_joule[1])
 
 
-@pytest.mark.parametrize("progress", [None, told([], []), told([1], [None])])
-def test_a_load_that_told_nothing_has_no_performance_over_time(progress):
+@pytest.mark.parametrize("progress", [None, performance([], []), performance([1], [None])])
+def test_a_load_that_reported_nothing_has_no_performance_over_time(progress):
     assert over_time.of_points(regular([2.0] * 100), phase(1), progress).work is None
 
 

@@ -86,7 +86,7 @@ def test_a_change_of_level_is_found_with_its_instant_and_its_levels():
     assert found.changes == pytest.approx([20.0], abs=1.0)
     assert found.levels == pytest.approx([10, 13], abs=0.5)
     assert found.swing == pytest.approx(3 / 11.8, rel=0.15)
-    assert not found.rises_or_falls  # the level changed: a slope tells it worse
+    assert not found.rises_or_falls  # the level changed: a slope describes it worse
 
 
 def test_several_changes_are_found_also_there_and_back():
@@ -150,7 +150,7 @@ def test_a_partition_has_the_least_cost_of_all():
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.4, 0.8])
-def test_noise_is_told_in_spite_of_levels_and_a_line(memory):
+def test_noise_is_found_in_spite_of_levels_and_a_line(memory):
     values = flat(20_000, memory, np.random.default_rng(5))
     values += levels((7000, 0.0), (13_000, 10.0)) + np.linspace(0, 300, 20_000)
     found = noise.of(values)
@@ -246,8 +246,8 @@ def test_the_report_draws_the_run_that_changes_most(campaign):
 def test_runs_without_a_trace_are_counted(campaign):
     over, _ = over_time.of_campaign(campaign)
     found = series.of_campaign(campaign, over)
-    told = dict(list(found.items())[:2])
-    assert "1 run that is ok kept no trace" in over_run.of_campaign(campaign, told).summary
+    some = dict(list(found.items())[:2])
+    assert "1 run that is ok kept no trace" in over_run.of_campaign(campaign, some).summary
     assert over_run.of_campaign(campaign, {}).summary.startswith("No run that is ok kept its power.csv")
     lost = dataclasses.replace(
         campaign, runs=tuple(dataclasses.replace(run, status="lost") for run in campaign.runs)

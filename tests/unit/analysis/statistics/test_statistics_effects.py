@@ -34,7 +34,7 @@ def runs(*, missing: int = 0, blocks: int = 3) -> pl.DataFrame:
     return pl.DataFrame(rows).sample(len(rows) - missing, seed=3)
 
 
-def of(frame: pl.DataFrame) -> effects.Effects | None:
+def effects_of(frame: pl.DataFrame) -> effects.Effects | None:
     return effects.of_two(*(frame[name].to_list() for name in ("filesystem", "scheduler", "block", "value")))
 
 
@@ -51,7 +51,7 @@ def test_effects_are_those_of_statsmodels_type_2(missing):
         "file system × scheduler": "C(filesystem):C(scheduler)",
         "block": "C(block)",
     }
-    found = of(frame)
+    found = effects_of(frame)
     total = expected["sum_sq"].sum()
     for part in found.sources:
         row = expected.loc[named[part.source]]
@@ -64,7 +64,7 @@ def test_effects_are_those_of_statsmodels_type_2(missing):
 
 
 def test_shares_of_a_complete_campaign_add_up_to_one():
-    found = of(runs())
+    found = effects_of(runs())
     assert sum(part.share for part in found.sources) + found.residual_share == pytest.approx(1)
 
 
@@ -165,6 +165,6 @@ def test_where_no_run_is_missing_deviations_are_those_of_the_mixed_model():
     )
     columns = frame.with_columns(y=pl.col("value").log()).to_dict(as_series=False)
     fitted = mixedlm("y ~ C(filesystem) * C(scheduler)", pd.DataFrame(columns), groups="block").fit()
-    found = of(frame)
+    found = effects_of(frame)
     assert found.block_deviation == pytest.approx(math.sqrt(fitted.cov_re.iloc[0, 0]), rel=1e-3)
     assert found.residual_deviation == pytest.approx(math.sqrt(fitted.scale), rel=1e-3)

@@ -70,7 +70,7 @@ def test_units_do_not_matter(unit):
         ([1.0], [2.0], None),
         ([1.0, 1.0], [2.0, 2.0], Interval(0.5, 0.5)),  # runs alike
         ([1.0, 1.0], [1.0, -1.0], None),  # a mean of zero
-        ([1.0, 2.0], [0.01, 3.0], None),  # not told from zero
+        ([1.0, 2.0], [0.01, 3.0], None),  # not distinguished from zero
         ([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], Interval(0.0, 0.0)),
     ],
 )

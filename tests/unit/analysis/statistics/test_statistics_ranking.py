@@ -159,14 +159,14 @@ def test_cells_that_no_block_connects_are_not_separated():
         ),
     ],
 )
-def test_what_does_not_allow_a_test_is_told_and_separates_nothing(runs, why):
+def test_what_does_not_allow_a_test_is_named_and_separates_nothing(runs, why):
     found = rank(runs)
     assert (found.method, found.why, found.winner) == ("", why, None)
     assert not any(pair.separated for pair in found.pairs)
     assert set(found.letters.values()) <= {"a"}
 
 
-def test_one_cell_without_spread_beside_others_is_no_traceback():
+def test_one_cell_without_spread_among_others_is_no_traceback():
     runs = cells(100, 95, 90, blocks=4)
     runs["c2"] = [(b, 90.0) for b in range(4)]
     assert rank(runs).method in (TUKEY, SIDAK)

@@ -47,7 +47,7 @@ def test_a_range_of_zero_is_always_exceeded_and_shapes_are_kept():
 def test_many_values_are_those_of_each(monkeypatch):
     q = np.linspace(0, 8, 50)
     together = studentized_range.survival(q, 6, 12)
-    monkeypatch.setattr(studentized_range, "_AT_ONCE", 1)  # each in a pass of its own
+    monkeypatch.setattr(studentized_range, "_AT_ONCE", 1)  # each in its own pass
     np.testing.assert_allclose(studentized_range.survival(q, 6, 12), together, rtol=1e-13)
 
 

@@ -83,9 +83,9 @@ def test_a_window_that_cannot_be_judged_is_not_steady(values, reason):
     assert found.reason == reason
 
 
-def test_a_window_tells_its_figures_beside_what_is_allowed():
-    told = judge_window("iops", [60, 140, 60, 140, 100]).reason
-    assert told == "iops range 80.0 % of 20 % allowed, slope 32.0 % of 10 % allowed"
+def test_a_window_reports_its_figures_with_what_is_allowed():
+    message = judge_window("iops", [60, 140, 60, 140, 100]).reason
+    assert message == "iops range 80.0 % of 20 % allowed, slope 32.0 % of 10 % allowed"
 
 
 # --- a verdict

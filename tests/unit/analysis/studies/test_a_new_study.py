@@ -43,7 +43,7 @@ def rates(campaign):
 
 STUDY = Study(
     title="f2fs against ext4",
-    reference="Somebody 2026, doi 10.0000/none",
+    reference="Doe 2026, doi 10.0000/none",
     factors=("drive", "filesystem", "scheduler", "workload"),
     claims=(FASTER,),
     verdicts=verdicts,
@@ -114,7 +114,7 @@ def test_the_report_shows_its_section_and_figure(used):
 
 
 def test_its_page_is_generated(used):
-    assert used["page"].startswith("# f2fs against ext4\n\nSomebody 2026")
+    assert used["page"].startswith("# f2fs against ext4\n\nDoe 2026")
     assert "**Question.** Is f2fs faster than ext4?" in used["page"]
     assert "| `faster` | f2fs does more operations a second than ext4. | published | yes |" in used["page"]
     assert used["index"]

@@ -50,12 +50,12 @@ def by_filesystem(run):
     return AI[run.filesystem] * (0.95 if run.scheduler == "mq-deadline" else 1.0)
 
 
-def told(campaign):
+def verdicts_of(campaign):
     return {(one.claim.key, one.where): one for one in ai_matrix.verdicts(campaign)}
 
 
 def test_the_published_order_is_found_where_it_is_there(campaign):
-    found = told(changed(campaign, by_filesystem))
+    found = verdicts_of(changed(campaign, by_filesystem))
     for scheduler in ("none", "mq-deadline", "bfq"):
         verdict = found["varmail", f"sata-plp, {scheduler}"]
         assert (verdict.verdict, verdict.why) == (
@@ -73,25 +73,25 @@ def test_the_published_order_is_found_where_it_is_there(campaign):
 
 def test_file_systems_that_the_study_had_not_take_no_part(campaign):
     """ext4 is far ahead of all of them."""
-    assert told(changed(campaign, by_filesystem))["varmail", "sata-plp, none"].verdict == HOLDS
+    assert verdicts_of(changed(campaign, by_filesystem))["varmail", "sata-plp, none"].verdict == HOLDS
 
 
 def test_where_all_are_alike_nothing_is_first(campaign):
-    found = told(changed(campaign, lambda run: 100.0, noise=0.02))
+    found = verdicts_of(changed(campaign, lambda run: 100.0, noise=0.02))
     verdicts = [one.verdict for one in found.values()]
     assert verdicts.count(OPEN) >= len(verdicts) - 1
 
 
 def test_a_workload_that_did_not_run_says_so(campaign):
-    found = told(changed(campaign, by_filesystem))
+    found = verdicts_of(changed(campaign, by_filesystem))
     assert found["webserver", "sata-plp"].verdict == OPEN
     assert found["webserver", "sata-plp"].why == "no run of webserver has joules"
 
 
-def test_without_the_named_file_system_the_claim_cannot_be_told(campaign):
+def test_without_the_named_file_system_the_claim_is_open(campaign):
     whole = changed(campaign, by_filesystem)
     without = tuple(run for run in whole.runs if run.filesystem != "nilfs2")
-    found = told(dataclasses.replace(whole, runs=without))
+    found = verdicts_of(dataclasses.replace(whole, runs=without))
     assert "no run of the claim's combinations" in found["fileserver", "sata-plp, none"].why
     assert "no run of any other combinations" in found["varmail", "sata-plp, none"].why
 
@@ -100,12 +100,12 @@ def test_a_run_that_one_scheduler_lacks_is_no_difference_between_schedulers(camp
     """nilfs2, the worst, did not run with mq-deadline: that must not make mq-deadline look better."""
     whole = changed(campaign, lambda run: AI[run.filesystem])
     without = tuple(run for run in whole.runs if (run.filesystem, run.scheduler) != ("nilfs2", "mq-deadline"))
-    effect = told(dataclasses.replace(whole, runs=without))["deadline", "sata-plp, varmail"].effect
+    effect = verdicts_of(dataclasses.replace(whole, runs=without))["deadline", "sata-plp, varmail"].effect
     assert effect.value == pytest.approx(1.0, rel=0.01)
 
 
 def test_energy_of_the_emulated_processor_is_not_judged(campaign):
-    found = told(changed(campaign, by_filesystem, bound=0.2))
+    found = verdicts_of(changed(campaign, by_filesystem, bound=0.2))
     paced = [one for (key, _), one in found.items() if key != "journal_above_idle"]
     assert {one.verdict for one in paced} == {OPEN}
     assert all("the drive set the pace for 20 %" in one.why for one in paced if one.effect)
@@ -128,7 +128,9 @@ def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign):
                     performance=dataclasses.replace(run.performance, seconds=seconds),
                 )
             )
-        return told(dataclasses.replace(whole, runs=tuple(runs)))["journal_above_idle", "sata-plp, varmail"]
+        return verdicts_of(dataclasses.replace(whole, runs=tuple(runs)))[
+            "journal_above_idle", "sata-plp, varmail"
+        ]
 
     assert slowed(1.0).verdict == slowed(8.0).verdict == HOLDS
     assert slowed(8.0).effect.value == pytest.approx(slowed(1.0).effect.value)
@@ -147,12 +149,12 @@ def with_io(campaign, counts):
     return dataclasses.replace(campaign, runs=tuple(runs))
 
 
-def test_what_the_journal_costs_is_told_with_what_was_written_and_flushed(campaign):
+def test_what_the_journal_costs_is_reported_with_what_was_written_and_flushed(campaign):
     whole = with_io(
         changed(campaign, by_filesystem),
         lambda run: (16, 0.5) if run.filesystem == "ext3" else (8, 1.0),
     )
-    found = told(whole)["journal_above_idle", "sata-plp, varmail"]
+    found = verdicts_of(whole)["journal_above_idle", "sata-plp, varmail"]
     assert found.why == "ext3 took 2 times the bytes written and 0.5 times the flushes of ext2"
 
 
@@ -164,8 +166,8 @@ def by_one_thread(campaign):
 
 
 def test_of_one_thread_the_journal_alone_is_judged(campaign):
-    """Above idle, at any pace; none of what the study said of its own workloads."""
-    found = told(by_one_thread(changed(campaign, by_filesystem, bound=0.2)))
+    """Above idle, at any pace; none of what the study said of the workloads it has itself."""
+    found = verdicts_of(by_one_thread(changed(campaign, by_filesystem, bound=0.2)))
     where = f"sata-plp, {ai_matrix.ONE_THREAD}"
     assert found["journal_alone", where].verdict == HOLDS
     assert [key for key, place in found if place == where] == ["journal_alone"]
@@ -174,7 +176,7 @@ def test_of_one_thread_the_journal_alone_is_judged(campaign):
 
 def test_a_journal_that_costs_less_denies_the_claim(campaign):
     costs = {**AI, "ext3": 130.0}
-    found = told(by_one_thread(changed(campaign, lambda run: costs[run.filesystem])))
+    found = verdicts_of(by_one_thread(changed(campaign, lambda run: costs[run.filesystem])))
     assert found["journal_alone", f"sata-plp, {ai_matrix.ONE_THREAD}"].verdict == DOES_NOT
 
 

@@ -100,13 +100,13 @@ def test_near_what_was_published(low, high, verdict):
     assert (found.verdict, found.expected) == (verdict, "0.225 to 0.275")
 
 
-def test_what_keeps_it_from_being_told_wins_over_any_interval_and_the_effect_is_shown():
+def test_what_keeps_it_open_wins_over_any_interval_and_the_effect_is_shown():
     effect = Effect(3.1, 3.0, 3.2, 3)
     found = claims.near(CLAIM, "d", effect, 3.1, 0.1, why="the processor set the pace")
     assert (found.verdict, found.effect, found.why) == (OPEN, effect, "the processor set the pace")
 
 
-def test_without_runs_it_cannot_be_told():
+def test_without_runs_it_is_open():
     found = claims.greater(CLAIM, "d", None, "above 1")
     assert (found.verdict, found.effect) == (OPEN, None)
     assert found.why
@@ -117,7 +117,7 @@ def bound(*fractions):
 
 
 @pytest.mark.parametrize(
-    ("virtual", "fractions", "told"),
+    ("virtual", "fractions", "expected"),
     [
         (False, (None, None), ""),
         (True, (0.5, 0.9), ""),
@@ -126,7 +126,7 @@ def bound(*fractions):
         (True, (), "is not known"),
     ],
 )
-def test_speed_on_a_virtual_lab_is_the_drives_only_where_the_drive_set_the_pace(virtual, fractions, told):
+def test_speed_on_a_virtual_lab_is_the_drives_only_where_the_drive_set_the_pace(virtual, fractions, expected):
     found = claims.paced_by_host(SimpleNamespace(virtual=virtual), bound(*fractions))
-    assert told in found
-    assert bool(found) == bool(told)
+    assert expected in found
+    assert bool(found) == bool(expected)

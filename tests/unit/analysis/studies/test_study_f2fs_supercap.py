@@ -38,7 +38,7 @@ def campaign(tmp_path):
     return built(tmp_path / "c", {"write_cache": CACHES})
 
 
-def changed(campaign, ratio, bound=0.9, told=True):
+def changed(campaign, ratio, bound=0.9, with_progress=True):
     """Runs of a thousand operations a second; f2fs's by `ratio(write cache)`, from the first second to the
     last.
     """
@@ -53,7 +53,7 @@ def changed(campaign, ratio, bound=0.9, told=True):
             (phase.start_ns + 1_000_000_000 * (second + 1), round(ops), 0, 4096)
             for second, ops in enumerate(done)
         ]
-        if told:
+        if with_progress:
             progress.write(pl.DataFrame(rows, schema=progress.COLUMNS, orient="row"), run.folder)
         result = dataclasses.replace(run.result, device_bound_fraction=bound)
         runs.append(dataclasses.replace(run, result=result))
@@ -61,12 +61,14 @@ def changed(campaign, ratio, bound=0.9, told=True):
     return dataclasses.replace(campaign, runs=tuple(runs), definition=definition)
 
 
-def told(campaign):
+def verdicts_of(campaign):
     return {(one.claim.key, one.where.split(", ")[1]): one for one in f2fs_supercap.verdicts(campaign)}
 
 
-def test_a_fall_where_flushes_are_free_is_told_from_none_where_they_are_not(campaign):
-    found = told(changed(campaign, lambda cache: (1.06, 0.67) if cache == "write through" else (0.9, 0.9)))
+def test_a_fall_where_flushes_are_free_is_distinguished_from_none_where_they_are_not(campaign):
+    found = verdicts_of(
+        changed(campaign, lambda cache: (1.06, 0.67) if cache == "write through" else (0.9, 0.9))
+    )
     assert [found[claim, "write through"].verdict for claim in ("begins", "ends", "falls")] == [HOLDS] * 3
     assert found["falls", "write through"].effect.value == pytest.approx(1.06 / 0.67, rel=0.01)
     assert [found[claim, "write back"].verdict for claim in ("begins", "ends")] == [DOES_NOT] * 2
@@ -75,7 +77,9 @@ def test_a_fall_where_flushes_are_free_is_told_from_none_where_they_are_not(camp
 
 
 def test_a_fall_throughout_the_run_is_a_trend_of_its_windows(campaign):
-    found = told(changed(campaign, lambda cache: (1.06, 0.67) if cache == "write through" else (0.9, 0.9)))
+    found = verdicts_of(
+        changed(campaign, lambda cache: (1.06, 0.67) if cache == "write through" else (0.9, 0.9))
+    )
     falling, level = found["throughout", "write through"], found["throughout", "write back"]
     assert falling.verdict == HOLDS
     # from the middle of the first window to that of the last, on the logarithm's mean slope
@@ -92,26 +96,26 @@ def test_blocks_of_different_levels_are_no_trend(campaign):
         if run.filesystem == "f2fs":
             frame = progress.read(run.folder)
             progress.write(frame.with_columns(ops=(pl.col("ops") * run.block)), run.folder)
-    assert told(whole)["throughout", "write back"].effect.value == pytest.approx(1.0, abs=0.01)
+    assert verdicts_of(whole)["throughout", "write back"].effect.value == pytest.approx(1.0, abs=0.01)
 
 
 def test_an_f2fs_that_gains_denies_the_fall(campaign):
-    found = told(changed(campaign, lambda cache: (0.7, 1.1)))
+    found = verdicts_of(changed(campaign, lambda cache: (0.7, 1.1)))
     assert {verdict.verdict for key, verdict in found.items() if key[0] == "falls"} == {DOES_NOT}
 
 
-def test_where_the_processor_sets_the_pace_nothing_is_told(campaign):
-    found = told(changed(campaign, lambda cache: (1.06, 0.67), bound=0.1))
+def test_where_the_processor_sets_the_pace_every_claim_is_open(campaign):
+    found = verdicts_of(changed(campaign, lambda cache: (1.06, 0.67), bound=0.1))
     assert {verdict.verdict for verdict in found.values()} == {OPEN}
     assert all("for 10 %" in verdict.why for verdict in found.values())
     assert all(verdict.effect is not None for verdict in found.values())
 
 
-def test_runs_that_told_nothing_while_they_ran(campaign):
-    found = told(changed(campaign, lambda cache: (1.06, 0.67), told=False))
+def test_runs_that_reported_nothing_while_they_ran(campaign):
+    found = verdicts_of(changed(campaign, lambda cache: (1.06, 0.67), with_progress=False))
     assert {verdict.verdict for verdict in found.values()} == {OPEN}
     assert all("told nothing" in verdict.why for verdict in found.values())
-    page = document.html(changed(campaign, lambda cache: (1.06, 0.67), told=False))
+    page = document.html(changed(campaign, lambda cache: (1.06, 0.67), with_progress=False))
     assert "The study's figure cannot be drawn" in page.replace("&#39;", "'")
 
 
@@ -189,11 +193,11 @@ def test_no_search_has_no_share(campaign):
     assert found.why == "it took 0 to 0 % of fsync; there is no ratio where no sync waited for a search"
 
 
-def test_a_search_that_was_not_timed_is_not_told(campaign):
+def test_a_search_that_was_not_timed_is_not_reported(campaign):
     assert searched(campaign, lambda cache: None).why == "the search was not timed"
 
 
-def test_on_an_emulated_processor_the_search_is_told_and_not_judged(campaign):
+def test_on_an_emulated_processor_the_search_is_reported_and_not_judged(campaign):
     found = searched(campaign, lambda cache: 0.3 if cache == "no flush" else 0.1, bound=0.1)
     assert found.verdict == OPEN
     assert found.why.startswith("it took 10 to 31 % of fsync; virtual lab:")

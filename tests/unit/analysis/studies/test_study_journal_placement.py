@@ -45,14 +45,14 @@ def changed(campaign, mb_per_second, seeks_per_mib, bound=0.9, counted=True, wri
         syncs = round(written / MIB / (16 if run.workload == MANY else 1))
         seeks = round(seeks_per_mib[level] * written / MIB)
         run.folder.mkdir(parents=True, exist_ok=True)
-        told = {
+        reported = {
             "drives": {
                 drive: {"requests": 999, "seeks": seeks if drive == "sata-plp" else 777, "distance_bytes": 1}
                 for drive in campaign.drives(run)
             },
             "lost": 0,
         }
-        (run.folder / "result.json").write_text(json.dumps({"seeks": told} if counted else {}))
+        (run.folder / "result.json").write_text(json.dumps({"seeks": reported} if counted else {}))
         performance = dataclasses.replace(
             run.performance, seconds=10.0, write_bytes=written, syncs=syncs, mb_per_second=rate
         )
@@ -73,12 +73,12 @@ def changed(campaign, mb_per_second, seeks_per_mib, bound=0.9, counted=True, wri
 HELPED = {A: 40.0, B: 77.0, C: 110.0}, {A: 2.1, B: 0.05, C: 0.3}
 
 
-def told(campaign):
+def verdicts_of(campaign):
     return {one.claim.key: one for one in journal_placement.verdicts(campaign)}
 
 
-def test_remedies_that_help_are_told_so_and_by_how_much(campaign):
-    found = told(changed(campaign, *HELPED))
+def test_remedies_that_help_are_named_and_by_how_much(campaign):
+    found = verdicts_of(changed(campaign, *HELPED))
     assert {key: one.verdict for key, one in found.items()} == dict.fromkeys(
         ("seeks", "external", "energy", "order", "updates", "amortise"), HOLDS
     )
@@ -98,24 +98,24 @@ def test_seeks_are_those_of_the_datas_drives_alone(campaign):
 
 
 def test_an_external_journal_that_leaves_the_seeks_denies_the_claim(campaign):
-    found = told(changed(campaign, HELPED[0], {A: 1.0, B: 1.3, C: 1.0}))
+    found = verdicts_of(changed(campaign, HELPED[0], {A: 1.0, B: 1.3, C: 1.0}))
     assert found["seeks"].verdict == DOES_NOT
 
 
 def test_no_seek_at_all_is_a_ratio_too(campaign):
-    found = told(changed(campaign, HELPED[0], {A: 2.0, B: 0.0, C: 0.0}))
+    found = verdicts_of(changed(campaign, HELPED[0], {A: 2.0, B: 0.0, C: 0.0}))
     assert found["seeks"].verdict == HOLDS
     assert found["seeks"].effect.value > 100
 
 
-def test_seeks_that_nobody_counted_cannot_be_told(campaign):
-    found = told(changed(campaign, *HELPED, counted=False))
+def test_seeks_that_were_not_counted_are_unknown(campaign):
+    found = verdicts_of(changed(campaign, *HELPED, counted=False))
     assert (found["seeks"].verdict, found["seeks"].effect) == (OPEN, None)
     assert found["external"].verdict == HOLDS
 
 
 def test_speed_is_not_judged_where_the_processor_sets_the_pace_and_seeks_are(campaign):
-    found = told(changed(campaign, *HELPED, bound=0.2))
+    found = verdicts_of(changed(campaign, *HELPED, bound=0.2))
     assert {
         key: one.verdict for key, one in found.items() if key not in ("seeks", "updates")
     } == dict.fromkeys(("external", "energy", "order", "amortise"), OPEN)
@@ -123,17 +123,17 @@ def test_speed_is_not_judged_where_the_processor_sets_the_pace_and_seeks_are(cam
 
 
 def test_commits_that_are_not_fewer_deny_the_claim(campaign):
-    assert told(changed(campaign, *HELPED, writes_a_commit=0.9))["updates"].verdict == DOES_NOT
+    assert verdicts_of(changed(campaign, *HELPED, writes_a_commit=0.9))["updates"].verdict == DOES_NOT
 
 
 def test_updates_that_the_kernel_does_not_count_are_no_claim(campaign):
-    assert "updates" not in told(changed(campaign, *HELPED, counted=False))
+    assert "updates" not in verdicts_of(changed(campaign, *HELPED, counted=False))
 
 
 def test_a_campaign_of_internal_journals_alone_has_no_claim_on_external_ones(campaign):
     whole = changed(campaign, *HELPED)
     inside = tuple(run for run in whole.runs if run.factors["journal"] == "internal")
-    assert set(told(dataclasses.replace(whole, runs=inside))) == {"updates", "amortise"}
+    assert set(verdicts_of(dataclasses.replace(whole, runs=inside))) == {"updates", "amortise"}
 
 
 def test_the_report_draws_the_placements(campaign):

@@ -39,7 +39,7 @@ def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, even=1.0, counts
     """Runs whose I/O follows the model at `rate(run)` syncs a second, their volume `off` by a factor.
 
     `even`: of the syncs that would find a new tick at an even pace, those that do; `counts`: they
-    are told by the load.
+    are reported by the load.
     """
     found = []
     for run in campaign.runs:
@@ -74,12 +74,12 @@ def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, even=1.0, counts
     return dataclasses.replace(campaign, runs=tuple(found), definition=definition)
 
 
-def told(campaign):
+def verdicts_of(campaign):
     return {one.claim.key: one for one in mtime_interval.verdicts(campaign)}
 
 
 def test_where_every_sync_finds_a_new_tick_a_second_long_mtime_writes_75_percent_less(campaign):
-    found = told(changed(campaign))
+    found = verdicts_of(changed(campaign))
     volume = found["volume_1s"]
     assert volume.verdict == HOLDS
     assert volume.effect.value == pytest.approx((4 + 12 / 97) / 16, rel=0.01)
@@ -98,14 +98,14 @@ def test_a_campaign_that_writes_as_much_either_way_denies_it(campaign):
         (run.folder / "settings.json").write_text(
             json.dumps({"mkfs": SETTINGS[run.filesystem], "host": {"tick_hertz": 1000}})
         )
-    found = told(dataclasses.replace(same, runs=tuple(runs)))
+    found = verdicts_of(dataclasses.replace(same, runs=tuple(runs)))
     assert found["volume_1s"].verdict == DOES_NOT
     assert found["model"].verdict == DOES_NOT
     assert found["model"].effect.high > 3
 
 
 def test_an_uneven_pace_breaks_the_model_of_an_even_one_and_not_what_was_counted(campaign):
-    found = told(changed(campaign, even=0.7, counts=True))
+    found = verdicts_of(changed(campaign, even=0.7, counts=True))
     assert found["model"].verdict == DOES_NOT
     assert found["model"].why.endswith("the pace is uneven: f is 1.00 modelled and 0.70 counted at worst")
     assert found["counted"].verdict == HOLDS
@@ -113,26 +113,26 @@ def test_an_uneven_pace_breaks_the_model_of_an_even_one_and_not_what_was_counted
 
 
 def test_at_other_rates_than_the_studys_the_model_says_what_is_expected_of_10_ms(campaign):
-    found = told(changed(campaign, rate=lambda run: 70.0 + run.block, hertz=100))["volume_10ms"]
+    found = verdicts_of(changed(campaign, rate=lambda run: 70.0 + run.block, hertz=100))["volume_10ms"]
     assert (found.verdict, found.effect.value) == (DOES_NOT, pytest.approx((4 + 12 / 71.5) / 16, rel=0.01))
     assert found.why == "0.26 by the model, at 71 to 73 syncs a second"
 
 
 def test_what_is_counted_can_be_denied_and_may_be_missing(campaign):
-    assert told(changed(campaign, off=1.2, counts=True))["counted"].verdict == DOES_NOT
-    missing = told(changed(campaign))["counted"]
+    assert verdicts_of(changed(campaign, off=1.2, counts=True))["counted"].verdict == DOES_NOT
+    missing = verdicts_of(changed(campaign))["counted"]
     assert (missing.verdict, missing.why) == (OPEN, "no load counted its stamps")
 
 
 def test_syncs_faster_than_the_tick_cannot_stand_for_a_shorter_one(campaign):
-    found = told(changed(campaign, rate=lambda run: 2000.0 + run.block))
+    found = verdicts_of(changed(campaign, rate=lambda run: 2000.0 + run.block))
     assert found["volume_1s"].verdict == OPEN
     assert "at most 12 % of the syncs found a new mtime" in found["volume_1s"].why
     assert found["model"].verdict == HOLDS
 
 
 def test_a_kernel_of_1000_hertz_stands_for_itself(campaign):
-    found = told(changed(campaign, rate=lambda run: 500.0 + run.block, hertz=1000))
+    found = verdicts_of(changed(campaign, rate=lambda run: 500.0 + run.block, hertz=1000))
     assert found["volume_1s"].verdict == HOLDS
     assert found["volume_10ms"].verdict == OPEN
     assert "tick of 10 ms" in found["volume_10ms"].why
@@ -140,7 +140,7 @@ def test_a_kernel_of_1000_hertz_stands_for_itself(campaign):
 
 def test_a_kernel_of_100_hertz_answers_the_claim_of_10_ms(campaign):
     """At R syncs a second, (4 + 12 / R) / (4 + 1200 / R) is 0.72 for R = 760 or so."""
-    found = told(changed(campaign, rate=lambda run: 760.0 + run.block, hertz=100))
+    found = verdicts_of(changed(campaign, rate=lambda run: 760.0 + run.block, hertz=100))
     assert found["volume_10ms"].verdict == HOLDS
     assert found["volume_1s"].verdict == OPEN
 
@@ -168,7 +168,7 @@ def test_both_kernels_answer_and_each_is_compared_with_itself(campaign):
                     },
                 )
             )
-    found = told(dataclasses.replace(changed(campaign), runs=tuple(both)))
+    found = verdicts_of(dataclasses.replace(changed(campaign), runs=tuple(both)))
     volume = (4 + 12 / 762) / (4 + 12 * 100 / 762)
     assert found["volume_10ms"].verdict == HOLDS
     assert found["volume_10ms"].effect.value == pytest.approx(1.04 * volume, rel=0.002)
@@ -182,35 +182,35 @@ def test_speed_is_judged_where_the_drive_sets_the_pace_and_volume_everywhere(cam
     def rate(run):
         return fast[run.filesystem] * (1 + 0.002 * run.block * (1 + (run.filesystem == "ext4")))
 
-    assert told(changed(campaign, rate))["rate_1s"].verdict == HOLDS
-    found = told(changed(campaign, rate, bound=0.04))
+    assert verdicts_of(changed(campaign, rate))["rate_1s"].verdict == HOLDS
+    found = verdicts_of(changed(campaign, rate, bound=0.04))
     assert found["rate_1s"].verdict == found["energy_1s"].verdict == OPEN
     assert "the drive set the pace for 4 % of the time" in found["rate_1s"].why
     assert found["volume_1s"].verdict == HOLDS
-    slow = told(changed(campaign, lambda run: 100.0 + run.block))
+    slow = verdicts_of(changed(campaign, lambda run: 100.0 + run.block))
     assert slow["rate_1s"].verdict == DOES_NOT
 
 
-def test_runs_that_do_not_tell_their_tick_are_left_out(campaign):
+def test_runs_that_do_not_report_their_tick_are_left_out(campaign):
     without = changed(campaign)
     for run in without.runs:
         (run.folder / "settings.json").write_text(json.dumps({"mkfs": ["mkfs.ext4"]}))
     assert {point.interval for point in mtime_interval.points(without)} == {math.inf}
-    found = told(without)
+    found = verdicts_of(without)
     assert set(found) == {"model", "counted"}
     nothing = dataclasses.replace(without, runs=())
-    assert told(nothing) == {}
+    assert verdicts_of(nothing) == {}
 
 
-def test_without_small_inodes_the_claims_cannot_be_told(campaign):
+def test_without_small_inodes_the_claims_are_open(campaign):
     whole = changed(campaign)
     large = tuple(run for run in whole.runs if run.filesystem == "ext4")
-    found = told(dataclasses.replace(whole, runs=large))
+    found = verdicts_of(dataclasses.replace(whole, runs=large))
     assert found["volume_1s"].verdict == OPEN
     assert found["volume_1s"].why == "no file system with 128-byte inodes ran"
 
 
-def test_report_and_tables_tell_the_verdicts(campaign):
+def test_report_and_tables_show_the_verdicts(campaign):
     whole = changed(campaign)
     page = document.html(whole)
     assert "Timer interval and fsync" in page

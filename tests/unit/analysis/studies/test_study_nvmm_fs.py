@@ -42,15 +42,15 @@ def campaign(
 def cached(loaded, shares):
     """Runs that leave `shares` of their files' pages in the page cache, by file system."""
     for run in loaded.runs:
-        told = {"pages_asked": 4000, "pages_cached": round(4000 * shares[run.filesystem])}
+        pages = {"pages_asked": 4000, "pages_cached": round(4000 * shares[run.filesystem])}
         dax = run.filesystem.endswith("-dax")
         run.folder.mkdir(parents=True, exist_ok=True)
-        content = {"dax": {"asked": dax, "in_effect": dax}, "caches_after": told}
+        content = {"dax": {"asked": dax, "in_effect": dax}, "caches_after": pages}
         (run.folder / "settings.json").write_text(json.dumps(content))
     return loaded
 
 
-def told(loaded):
+def verdicts_of(loaded):
     return {one.claim.key: one for one in nvmm_fs.verdicts(loaded)}
 
 
@@ -58,9 +58,9 @@ def told(loaded):
     ("dax", "plain", "verdict"),
     [(0.0, 0.9, HOLDS), (0.3, 0.9, DOES_NOT), (0.0, 0.05, OPEN), (0.01, 0.1, HOLDS)],
 )
-def test_pages_left_in_the_page_cache_tell_whether_dax_went_past_it(tmp_path, dax, plain, verdict):
+def test_pages_left_in_the_page_cache_show_whether_dax_went_past_it(tmp_path, dax, plain, verdict):
     loaded = cached(campaign(tmp_path / "c", ("ext4-dax", "ext4")), {"ext4-dax": dax, "ext4": plain})
-    found = told(loaded)["bypass"]
+    found = verdicts_of(loaded)["bypass"]
     assert (found.verdict, found.effect.value) == (verdict, pytest.approx(dax))
 
 
@@ -70,26 +70,26 @@ def test_one_run_that_is_cached_denies_it(tmp_path):
     content = json.loads((run.folder / "settings.json").read_text())
     content["caches_after"]["pages_cached"] = 400
     (run.folder / "settings.json").write_text(json.dumps(content))
-    found = told(results_again(loaded))["bypass"]
+    found = verdicts_of(results_again(loaded))["bypass"]
     assert (found.verdict, found.effect.high) == (DOES_NOT, pytest.approx(0.1))
 
 
 def results_again(loaded):
-    """As read anew from its files."""
+    """As read again from its files."""
     return dataclasses.replace(results.load(loaded.folder), definition=loaded.definition)
 
 
 def test_dax_alone_has_nothing_to_compare_with(tmp_path):
     loaded = cached(campaign(tmp_path / "c", ("ext4-dax",)), {"ext4-dax": 0.0})
-    assert told(loaded)["bypass"].verdict == OPEN
+    assert verdicts_of(loaded)["bypass"].verdict == OPEN
 
 
 def test_a_drive_without_dax_has_no_claim_on_it(tmp_path):
     loaded = cached(campaign(tmp_path / "c", ("ext2", "ext4")), {"ext2": 0.9, "ext4": 0.9})
-    assert "bypass" not in told(loaded)
+    assert "bypass" not in verdicts_of(loaded)
 
 
-def test_without_the_modules_of_the_study_its_times_cannot_be_told_and_the_hosts_say_why(tmp_path):
+def test_without_the_modules_of_the_study_its_times_are_open_and_the_hosts_say_why(tmp_path):
     def outcome(levels):
         if levels["filesystem"] in ("pmfs", "hinfs"):
             reason = (
@@ -99,14 +99,14 @@ def test_without_the_modules_of_the_study_its_times_cannot_be_told_and_the_hosts
         return simulated_campaign.always_ok(levels)
 
     loaded = campaign(tmp_path / "c", ("ext4", "pmfs", "hinfs"), ("postmark",), outcome=outcome)
-    found = told(loaded)
+    found = verdicts_of(loaded)
     assert {one.verdict for one in found.values()} == {OPEN}
     assert {one.where for one in found.values()} == {"nvme-plp"}
     assert "this kernel has no file system 'hinfs'" in found["postmark"].why
     assert found["tpcc"].why == "no run of hinfs and pmfs"
 
 
-def test_where_no_drive_was_to_run_the_modules_of_the_study_its_times_are_told_once(tmp_path):
+def test_where_no_drive_was_to_run_the_modules_of_the_study_its_times_are_named_once(tmp_path):
     loaded = cached(
         campaign(tmp_path / "c", ("ext4-dax", "ext4"), drives=TWO), {"ext4-dax": 0.0, "ext4": 0.9}
     )
@@ -122,7 +122,7 @@ def test_where_no_drive_was_to_run_the_modules_of_the_study_its_times_are_told_o
 def test_times_are_judged_on_a_bench(tmp_path, monkeypatch, speed, virtual, verdict):
     monkeypatch.setitem(simulated_campaign.FILESYSTEM_SPEED, "hinfs", speed)
     loaded = campaign(tmp_path / "c", ("pmfs", "hinfs"), ("postmark",), virtual=virtual)
-    found = told(loaded)["postmark"]
+    found = verdicts_of(loaded)["postmark"]
     assert (found.verdict, found.effect.value) == (verdict, pytest.approx(1 / speed, rel=0.03))
 
 
@@ -143,7 +143,7 @@ def replayed(loaded, seconds):
     return loaded
 
 
-def test_a_replays_time_is_told_by_class(tmp_path):
+def test_a_replays_time_is_reported_by_class(tmp_path):
     seconds = {"read": 1.0, "write": 2.0, "append": 0.5, "fsync": 3.0, "fdatasync": 0.25, "stat": 0.125}
     loaded = replayed(
         campaign(tmp_path / "c", ("ext4-dax", "ext4"), ("trace-all-syncs",)), lambda run: seconds
@@ -162,6 +162,6 @@ def test_a_load_that_is_no_replay_has_no_such_figure(tmp_path):
 
 def test_time_of_a_published_trace_is_judged(tmp_path, monkeypatch):
     monkeypatch.setitem(simulated_campaign.FILESYSTEM_SPEED, "hinfs", 1 / 0.62)
-    found = told(campaign(tmp_path / "c", ("pmfs", "hinfs"), ("lasr",), virtual=False))
+    found = verdicts_of(campaign(tmp_path / "c", ("pmfs", "hinfs"), ("lasr",), virtual=False))
     assert found["lasr"].verdict == HOLDS
     assert found["usr0"].why == "no run of hinfs and pmfs"

@@ -30,7 +30,7 @@ def planned(mapping, bench):
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "expected"),
     [
         (("repeats",), 3, ["unknown key 'repeats'", "allowed:", "replicates"]),
         (("factors", "tick"), ["6.1"], ["campaign.factors", "unknown key 'tick'", "filesystem"]),
@@ -67,13 +67,13 @@ def planned(mapping, bench):
         (("exclude",), [{"drive": "hdd-1", "reason": "slow"}], ["campaign.exclude.0.drive", "'hdd-1'", "allowed: fast"]),
     ],
 )  # fmt: skip
-def test_mistake_in_a_campaign(mapping, bench, path, value, told):
+def test_mistake_in_a_campaign(mapping, bench, path, value, expected):
     place = mapping
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
     message = refusal(mapping, bench)
-    for part in told:
+    for part in expected:
         assert part in message
 
 
@@ -108,10 +108,10 @@ def test_a_virtual_host_has_the_packages_of_its_workloads_or_the_campaign_is_ref
     if there:
         assert planned(mapping, lab_files.load())
     else:
-        told = (
+        reported = (
             "factors.workload: 'mine' needs elbencho, which the image of bench1 lacks; allowed: with these in"
         )
-        assert told in refusal(mapping, lab_files.load())
+        assert reported in refusal(mapping, lab_files.load())
 
 
 def test_a_physical_host_gets_the_packages_of_its_workloads(mapping, bench):
@@ -142,9 +142,9 @@ def test_only_drives_with_power_loss_protection_go_without_flushes(mapping, benc
     mapping["factors"].update(write_cache=["write back", "no flush"])
     assert planned(mapping, bench)
     mapping["drives"] = ["fast", "pair"]
-    told = refusal(mapping, bench)
-    assert "campaign.factors.write_cache: 'no flush': hdd-1 of bench1 has no power-loss protection" in told
-    assert "allowed: fast" in told
+    message = refusal(mapping, bench)
+    assert "campaign.factors.write_cache: 'no flush': hdd-1 of bench1 has no power-loss protection" in message
+    assert "allowed: fast" in message
     mapping["exclude"] = [{"write_cache": "no flush", "drive": "pair", "reason": "it would lose data"}]
     assert planned(mapping, bench)
 
@@ -177,7 +177,7 @@ def test_a_short_form_stands_in_place_of_what_it_names(mapping, bench):
 
 
 @pytest.mark.parametrize(
-    ("short", "told"),
+    ("short", "expected"),
     [
         ({"replicats": 2}, "campaign.short: unknown key 'replicats'; allowed: count_seeks, drives"),
         ({"name": "other"}, "campaign.short: unknown key 'name'"),
@@ -185,10 +185,10 @@ def test_a_short_form_stands_in_place_of_what_it_names(mapping, bench):
         ("quick", "campaign.short: "),
     ],
 )
-def test_a_mistake_in_a_short_form_is_told_before_it_is_asked_for(mapping, bench, short, told):
+def test_a_mistake_in_a_short_form_is_reported_before_it_is_asked_for(mapping, bench, short, expected):
     with pytest.raises(UserError) as error:
         campaigns.parse({**mapping, "short": short}, bench, "playbooks/study.yml")
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_a_campaign_without_a_short_form_says_so(mapping, bench):
@@ -235,7 +235,7 @@ def test_a_campaign_without_it_has_no_such_factor(mapping, bench):
 
 
 @pytest.mark.parametrize(
-    ("levels", "drive", "told"),
+    ("levels", "drive", "expected"),
     [
         (["bare"], "bare", ["'bare'", "is the drive that the file system is on"]),
         (["internal", "hdd-1"], "pair", ["'hdd-1'", "is a member of the array pair"]),
@@ -246,9 +246,9 @@ def test_a_campaign_without_it_has_no_such_factor(mapping, bench):
         ([""], "fast", ["journal.0", "at least 1"]),
     ],
 )
-def test_a_journal_that_cannot_be(mapping, bench, levels, drive, told):
+def test_a_journal_that_cannot_be(mapping, bench, levels, drive, expected):
     message = refusal(with_journal(mapping, *levels, drives=[drive]), bench)
-    for part in ["campaign.factors.journal", *told]:
+    for part in ["campaign.factors.journal", *expected]:
         assert part in message
 
 
@@ -299,7 +299,7 @@ def test_a_lab_can_declare_a_file_system(mapping, lab_files):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ({"pmfs": {**PMFS, "mkfz": []}}, ["filesystems.yml: pmfs", "unknown key 'mkfz'", "mkfs"]),
         ({"pmfs": {"type": "pmfs"}}, ["filesystems.yml: pmfs.mkfs", "required"]),
@@ -312,11 +312,11 @@ def test_a_lab_can_declare_a_file_system(mapping, lab_files):
         ),
     ],
 )
-def test_mistake_in_a_labs_file_systems(mapping, lab_files, text, told):
+def test_mistake_in_a_labs_file_systems(mapping, lab_files, text, expected):
     own(lab_files, text)
     with pytest.raises(UserError) as caught:
         campaigns.parse(mapping, lab_files.load(), "playbooks/study.yml")
-    for part in told:
+    for part in expected:
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -400,7 +400,7 @@ def cost_of(mapping, bench):
     return campaigns.cost(campaign, bench, campaigns.plan(campaign, bench))
 
 
-def test_cost_tells_the_serials_that_will_be_wiped(mapping, bench):
+def test_cost_names_the_serials_that_will_be_wiped(mapping, bench):
     assert cost_of(mapping, bench).wiped == [("bench1", "fast", "SERIAL-A")]
 
 

@@ -190,7 +190,7 @@ def test_a_precondition_that_does_not_hold(events, why):
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "expected"),
     [
         pytest.param(made(), "0 GB written", id="untouched"),
         pytest.param([*made(), began("b"), ended("b", 30 * GB, 20 * GB)], "50 GB written", id="at the limit"),
@@ -201,17 +201,17 @@ def test_a_precondition_that_does_not_hold(events, why):
             [*made(counter=1000 * GB), began("b"), ended("b", 9 * GB, 0, 1009 * GB)], "9 GB", id="the drive agrees"
         ),
         pytest.param(
-            [*made(counter=1000 * GB), began("b"), ended("b", 9 * GB, 0, None)], "9 GB", id="the drive tells nothing"
+            [*made(counter=1000 * GB), began("b"), ended("b", 9 * GB, 0, None)], "9 GB", id="the drive reports nothing"
         ),
-        pytest.param([*made(), began("b"), ended("b", 9 * GB, 0, 7)], "9 GB", id="it told nothing then"),
+        pytest.param([*made(), began("b"), ended("b", 9 * GB, 0, 7)], "9 GB", id="it reported nothing then"),
         pytest.param([*made(round_seconds=5), *made()], "0 GB", id="the last one counts"),
     ],
 )  # fmt: skip
-def test_a_precondition_that_holds(events, told):
+def test_a_precondition_that_holds(events, expected):
     holds, why = reuse(*events)
     assert holds
     assert why.startswith("as run-1 left it: ")
-    assert told in why
+    assert expected in why
 
 
 def test_one_that_was_never_steady_holds_when_it_had_all_the_rounds_there_are():
@@ -233,7 +233,7 @@ def test_reuse_within_nothing_is_never():
         (999 * GB, False),
     ],
 )
-def test_what_the_drive_tells_now_counts(counted, holds):
+def test_what_the_drive_reports_now_counts(counted, holds):
     events = [*made(counter=1000 * GB), began("b"), ended("b", GB, 0, 1001 * GB)]
     assert reuse(*events, counted=counted)[0] is holds
 
@@ -262,7 +262,7 @@ def test_a_fill_before_the_last_purge_is_none():
     assert of_events(timed(*made(), began("b"), purge, ended("b"))).filled is None
 
 
-def test_of_a_drive_that_nobody_touched_nothing_is_known():
+def test_of_an_untouched_drive_nothing_is_known():
     state = of_events([])
     assert (state.purged, state.preconditioned, state.written_bytes, state.purged_bytes) == (None,) * 4
 
@@ -280,7 +280,7 @@ def events(lab, run, answer) -> dict[str, list[dict[str, Any]]]:
         return {one.serial: ledger.events(one.serial) for one in lab.hosts["bench1"].drives.values()}
 
 
-def test_a_run_tells_what_it_made_and_wrote(bench, state):
+def test_a_run_reports_what_it_made_and_wrote(bench, state):
     found = events(
         bench,
         RUN,

@@ -421,7 +421,7 @@ def test_events_are_kept_in_order(folder, journal):
     ]
 
 
-def test_status_events_tell_from_what_to_what_and_why(folder, journal):
+def test_status_events_say_from_what_to_what_and_why(folder, journal):
     run = journal.take("h1")["id"]
     journal.finish(run, "partial", "meter tap1 is silent", {})
     with sqlite3.connect(folder / "journal.sqlite") as db:
@@ -536,7 +536,7 @@ def test_latest_passes_over_a_campaign_of_another_version(tmp_path):
     assert journals.latest(tmp_path) == readable
 
 
-def test_latest_tells_why_where_none_can_be_read(tmp_path):
+def test_latest_says_why_where_none_can_be_read(tmp_path):
     with sqlite3.connect(make(tmp_path, "newer", 200) / "journal.sqlite") as db:
         db.execute("PRAGMA user_version = 9")
     with pytest.raises(UserError, match="journal version 9"):

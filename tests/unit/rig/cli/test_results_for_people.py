@@ -134,7 +134,7 @@ def test_each_level_of_a_further_factor_has_a_table_of_its_own(tmp_path):
     assert factors == {"internal", "sata-plp"}
 
 
-def test_emulated_drives_are_told_with_every_run_and_table(folder):
+def test_emulated_drives_are_named_with_every_run_and_table(folder):
     host = results.as_json(folder)["runs"][0]["host"]
     by = "scsi_debug, 8 ms a request"
     emulated = json.dumps({host: {"sata-plp": by}})

@@ -86,7 +86,7 @@ def test_what_died_is_started_again(supervised):
     assert pid_of("nap") != before
 
 
-def test_a_program_that_ends_at_once_is_told_with_its_last_words(supervised):
+def test_a_program_that_ends_at_once_is_reported_with_its_last_words(supervised):
     program = services.Program(
         "bad", ["sh", "-c", "echo first; echo 'bad: cannot listen' >&2; exit 3"], lambda: False
     )
@@ -103,7 +103,7 @@ def test_a_program_that_ends_at_once_can_be_started_again(supervised):
     assert services.states()["bad"] in ("STARTING", "RUNNING")
 
 
-def test_a_program_that_ended_before_its_start_was_answered_is_told_with_its_last_words(
+def test_a_program_that_ended_before_its_start_was_answered_is_reported_with_its_last_words(
     supervised, monkeypatch
 ):
     """The supervisor itself says so then: a fault in place of an answer."""
@@ -130,7 +130,7 @@ def test_a_program_that_ended_before_its_start_was_answered_is_told_with_its_las
 
 
 @pytest.mark.parametrize("mode", [None, 0o600])
-def test_a_command_that_cannot_be_run_is_told(supervised, mode):
+def test_a_command_that_cannot_be_run_is_reported(supervised, mode):
     command = supervised / "command"
     if mode is not None:
         command.touch()
@@ -154,7 +154,7 @@ def test_a_program_that_came_up_while_it_was_to_be_started_has_started(supervise
     assert pid_of("nap") == before
 
 
-def test_a_program_that_never_serves_is_told_and_not_left_behind(supervised):
+def test_a_program_that_never_serves_is_reported_and_not_left_behind(supervised):
     program = sleeper(ready=lambda: asleep("nap") and False, ready_seconds=2)
     with pytest.raises(UserError, match="nap: did not come up: no output"):
         services.start([program])
@@ -273,7 +273,7 @@ def test_all_who_ask_first_get_the_same_port(state):
     assert len(ask_at_once("print(files.kept_port('x'))")) == 1
 
 
-def test_a_kept_port_stays_and_is_nobody_elses(state):
+def test_a_kept_port_stays_and_no_other_process_has_it(state):
     first, second = files.kept_port("one"), files.kept_port("two")
     assert first != second
     assert files.kept_port("one") == first

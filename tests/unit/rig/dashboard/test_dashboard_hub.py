@@ -47,7 +47,7 @@ def test_messages_go_before_the_frames_that_need_them():
     assert asyncio.run(scenario()) == ["layout", b"frame"]
 
 
-def test_a_page_that_takes_nothing_holds_up_nobody():
+def test_a_page_that_takes_nothing_holds_up_no_other():
     async def scenario() -> tuple[Client, int]:
         client = Client(campaign=None)
         stuck = asyncio.Event()

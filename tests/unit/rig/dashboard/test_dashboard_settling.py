@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page is told of drives that are preconditioned: steps, rounds, and how long it may still take."""
+"""What the page gets of drives that are preconditioned: steps, rounds, and how long it may still take."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def journal(tmp_path: Path) -> Iterator[WritableJournal]:
     journal.close()
 
 
-def told(journal: WritableJournal, now_ns: int) -> dict[str, Any]:
+def state_message(journal: WritableJournal, now_ns: int) -> dict[str, Any]:
     reader = Journal(journal.folder / "journal.sqlite")
     try:
         content = reader.read()
@@ -42,11 +42,11 @@ def at(seconds: float) -> int:
     return T0 + int(seconds * SECOND)
 
 
-def test_a_run_tells_that_its_drive_is_on_its_way(journal: WritableJournal):
+def test_a_run_reports_that_its_drive_is_on_its_way(journal: WritableJournal):
     run, *_ = journal.plan()
     journal.begin(run, at(0))
     journal.event("preconditioning", at(1), run, **BEGUN)
-    message = told(journal, at(11))
+    message = state_message(journal, at(11))
     expected = {"began_ns": at(1), "ended_ns": None, "at_most_seconds": 100.0, "at_most_rounds": 8}
     assert message["hosts"][0]["run"]["settling"] == expected
     assert message["settling_phases"] == ("purge", "fill", "rounds")
@@ -54,13 +54,13 @@ def test_a_run_tells_that_its_drive_is_on_its_way(journal: WritableJournal):
 
 
 @pytest.mark.parametrize("last", [ENDED, {"precondition": "reused", "why": "as it was left"}])
-def test_a_run_whose_drive_is_ready_tells_nothing(journal: WritableJournal, last: dict[str, Any]):
+def test_a_run_whose_drive_is_ready_reports_nothing(journal: WritableJournal, last: dict[str, Any]):
     run, *_ = journal.plan()
     journal.begin(run, at(0))
     if last is ENDED:
         journal.event("preconditioning", at(1), run, **BEGUN)
     journal.event("preconditioning", at(50), run, **last)
-    message = told(journal, at(60))
+    message = state_message(journal, at(60))
     assert message["hosts"][0]["run"]["settling"] is None
     assert not message["eta_at_most"]
 
@@ -69,7 +69,7 @@ def test_other_notes_are_none(journal: WritableJournal):
     run, *_ = journal.plan()
     journal.begin(run, at(0))
     journal.event("note", at(1), run, waveforms="recorded")
-    assert told(journal, at(2))["hosts"][0]["run"]["settling"] is None
+    assert state_message(journal, at(2))["hosts"][0]["run"]["settling"] is None
 
 
 def test_a_run_that_is_over_is_not_settling_whatever_its_notes_say(journal: WritableJournal):
@@ -77,7 +77,7 @@ def test_a_run_that_is_over_is_not_settling_whatever_its_notes_say(journal: Writ
     journal.begin(run, at(0))
     journal.event("preconditioning", at(1), run, **BEGUN)
     journal.end(run, at(5), "failed", "precondition: blkdiscard: exit 1")
-    assert not told(journal, at(6))["eta_at_most"]
+    assert not state_message(journal, at(6))["eta_at_most"]
 
 
 def a_run(name: str, status: str, start: float | None = None, end: float | None = None) -> dict[str, Any]:

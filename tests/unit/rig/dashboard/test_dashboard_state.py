@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page is told of a campaign, from journals as a campaign writes them."""
+"""What the page gets of a campaign, from journals as a campaign writes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def journal(tmp_path: Path) -> Iterator[WritableJournal]:
     journal.close()
 
 
-def told(journal: WritableJournal, now_ns: int = T0) -> dict:
+def state_message(journal: WritableJournal, now_ns: int = T0) -> dict:
     reader = Journal(journal.folder / "journal.sqlite")
     try:
         content = reader.read()
@@ -41,7 +41,7 @@ def cell(message: dict, filesystem: str, scheduler: str) -> dict:
 
 def test_a_campaign_that_is_only_planned(journal: WritableJournal):
     journal.plan()
-    message = told(journal)
+    message = state_message(journal)
     assert (message["name"], message["question"], message["virtual"]) == ("demo", QUESTION, True)
     assert (message["state"], message["done"], message["total"]) == ("planned", 0, 4)
     assert message["eta_ns"] is None
@@ -51,7 +51,7 @@ def test_a_campaign_that_is_only_planned(journal: WritableJournal):
 def test_a_running_campaign_names_each_hosts_run(journal: WritableJournal):
     runs = journal.plan(hosts=("vhost1", "vhost2"), filesystems=("ext4",), schedulers=("none",))
     journal.begin(runs[0], T0 + SECOND)
-    message = told(journal)
+    message = state_message(journal)
     assert message["state"] == "running"
     first, second = message["hosts"]
     assert first["run"]["id"] == runs[0]
@@ -59,11 +59,11 @@ def test_a_running_campaign_names_each_hosts_run(journal: WritableJournal):
     assert second["run"] is None
 
 
-def test_every_status_is_counted_and_its_reason_told(journal: WritableJournal):
+def test_every_status_is_counted_and_its_reason_reported(journal: WritableJournal):
     runs = journal.plan(replicates=2)
     for run, status in zip(runs, FINISHED, strict=False):
         journal.end(run, T0, status, "" if status == "ok" else f"because {status}")
-    message = told(journal)
+    message = state_message(journal)
     assert (message["done"], message["total"], message["state"]) == (7, 8, "between runs")
     assert message["counts"] == {
         "running": 0,
@@ -79,18 +79,18 @@ def test_every_status_is_counted_and_its_reason_told(journal: WritableJournal):
     assert [run["reason"] for run in message["runs"][1:3]] == ["because partial", "because failed"]
 
 
-def test_time_left_is_told_as_a_time_of_day(journal: WritableJournal):
+def test_time_left_is_shown_as_a_time_of_day(journal: WritableJournal):
     runs = journal.plan(filesystems=("ext4",))
     journal.begin(runs[0], T0)
     journal.end(runs[0], T0 + 30 * SECOND)
-    assert told(journal, T0 + 31 * SECOND)["eta_ns"] == T0 + 61 * SECOND
+    assert state_message(journal, T0 + 31 * SECOND)["eta_ns"] == T0 + 61 * SECOND
 
 
 def test_a_finished_campaign(journal: WritableJournal):
     for run in journal.plan():
         journal.end(run, T0)
     journal.finish(T0 + SECOND)
-    message = told(journal)
+    message = state_message(journal)
     assert (message["state"], message["finished_ns"]) == ("finished", T0 + SECOND)
 
 
@@ -98,7 +98,7 @@ def test_a_cell_is_all_its_work_over_all_its_joules(journal: WritableJournal):
     runs = journal.plan(filesystems=("ext4",), schedulers=("none",), replicates=2)
     journal.end(runs[0], T0, ops=1000, joules=10.0)
     journal.end(runs[1], T0, ops=3000, joules=20.0)
-    figure = cell(told(journal), "ext4", "none")["ops"]
+    figure = cell(state_message(journal), "ext4", "none")["ops"]
     assert figure["mean"] == pytest.approx(4000 / 30)
     assert (figure["low"], figure["high"], figure["n"]) == (100.0, 150.0, 2)
 
@@ -108,7 +108,7 @@ def test_a_cell_has_the_interval_of_its_energy_where_all_its_runs_do(journal: Wr
     for run in runs:
         bounds = {"joules_low": 9.5, "joules_high": 10.5} if run != runs[3] else {}
         journal.end(run, T0, ops=1000, joules=10.0, **bounds)
-    table = told(journal)
+    table = state_message(journal)
     figure = cell(table, "ext4", "none")["ops"]
     assert figure["energy_low"] == pytest.approx(2000 / 21)
     assert figure["energy_high"] == pytest.approx(2000 / 19)
@@ -121,16 +121,16 @@ def test_a_journal_of_version_1_is_shown_without_intervals(journal: WritableJour
     for column in ("joules_low", "joules_high"):
         journal.database.execute(f"ALTER TABLE result DROP COLUMN {column}")
     journal.database.execute("PRAGMA user_version = 1")
-    figure = cell(told(journal), "ext4", "none")["ops"]
+    figure = cell(state_message(journal), "ext4", "none")["ops"]
     assert figure["mean"] == 100.0
     assert "energy_low" not in figure
 
 
-def test_the_best_is_marked_with_those_that_the_replicates_cannot_tell_from_it(journal: WritableJournal):
+def test_the_best_is_marked_with_those_that_the_replicates_do_not_separate_from_it(journal: WritableJournal):
     runs = journal.plan(filesystems=("ext4", "f2fs", "xfs"), schedulers=("none",), replicates=2)
     for run, ops in zip(runs, (500, 1000, 970, 520, 940, 980), strict=True):
         journal.end(run, T0, ops=ops, joules=10.0)
-    message = told(journal)
+    message = state_message(journal)
     marks = {name: cell(message, name, "none")["ops"]["mark"] for name in ("ext4", "f2fs", "xfs")}
     assert marks == {"ext4": "", "f2fs": "tied", "xfs": "best"}
     assert cell(message, "xfs", "none")["ops"]["share"] == 1
@@ -140,31 +140,31 @@ def test_the_best_is_marked_with_those_that_the_replicates_cannot_tell_from_it(j
 def test_a_partial_run_without_joules_is_flagged_and_gives_no_figure(journal: WritableJournal):
     runs = journal.plan()
     journal.end(runs[0], T0, "partial", "meter tap1a fell silent", ops=1000, joules=None)
-    of_it = cell(told(journal), "ext4", "none")
+    of_it = cell(state_message(journal), "ext4", "none")
     assert of_it["partial"] == 1
     assert "ops" not in of_it
 
 
-def test_a_partial_run_counts_for_nothing_beside_complete_ones(journal: WritableJournal):
+def test_a_partial_run_counts_for_nothing_among_complete_ones(journal: WritableJournal):
     runs = journal.plan(filesystems=("ext4",), schedulers=("none",), replicates=2)
     journal.end(runs[0], T0, "partial", "a gap", ops=9000, joules=10.0)
-    assert cell(told(journal), "ext4", "none")["ops"]["n"] == 0
-    assert cell(told(journal), "ext4", "none")["ops"]["mark"] == ""
+    assert cell(state_message(journal), "ext4", "none")["ops"]["n"] == 0
+    assert cell(state_message(journal), "ext4", "none")["ops"]["mark"] == ""
     journal.end(runs[1], T0, ops=1000, joules=10.0)
-    figure = cell(told(journal), "ext4", "none")["ops"]
+    figure = cell(state_message(journal), "ext4", "none")["ops"]
     assert (figure["mean"], figure["n"], figure["mark"]) == (100.0, 1, "best")
 
 
 def test_a_further_factor_has_a_block_of_its_own(journal: WritableJournal):
     journal.plan(kernel="6.1")
-    block = told(journal)["table"][0]
+    block = state_message(journal)["table"][0]
     assert block["factors"] == {"kernel": "6.1"}
     assert (block["filesystems"], block["schedulers"]) == (["ext4", "xfs"], ["bfq", "none"])
 
 
-def test_members_of_arrays_are_told_so_that_their_rails_show_the_runs_phases(journal: WritableJournal):
+def test_members_of_arrays_are_named_so_that_their_rails_show_the_runs_phases(journal: WritableJournal):
     journal.plan()
-    assert told(journal)["arrays"] == {"vhost1": {"hdd-array": ["hdd-1", "hdd-2", "hdd-3"]}}
+    assert state_message(journal)["arrays"] == {"vhost1": {"hdd-array": ["hdd-1", "hdd-2", "hdd-3"]}}
 
 
 def test_a_reader_sees_that_the_journal_changed_and_never_keeps_the_writer_out(journal: WritableJournal):
@@ -181,7 +181,7 @@ def test_a_reader_sees_that_the_journal_changed_and_never_keeps_the_writer_out(j
 def test_a_journal_whose_writer_is_gone_can_be_read(journal: WritableJournal):
     journal.plan()
     journal.close()
-    assert told(journal)["total"] == 4
+    assert state_message(journal)["total"] == 4
 
 
 def test_campaigns_are_listed_newest_first_whatever_their_names(tmp_path: Path, journal: WritableJournal):
@@ -207,7 +207,7 @@ def test_ok_runs_without_joules_show_their_rate(journal: WritableJournal):
     runs = journal.plan(filesystems=("ext4",), schedulers=("none",), replicates=2)
     journal.end(runs[0], T0, ops=1000)
     journal.end(runs[1], T0, ops=3000)
-    message = told(journal)
+    message = state_message(journal)
     found = cell(message, "ext4", "none")
     assert "ops" not in found
     assert (found["unmetered"]["n"], found["unmetered"]["ops"]) == (2, 200.0)
@@ -221,7 +221,7 @@ def test_of_a_load_whose_bytes_are_not_known_only_operations_are_shown(journal: 
     journal.database.execute(
         "UPDATE performance SET read_bytes = NULL, write_bytes = NULL, mb_per_second = NULL"
     )
-    found = cell(told(journal), "ext4", "none")
+    found = cell(state_message(journal), "ext4", "none")
     assert (found if joules else found["unmetered"])["ops"]
     assert "mb" not in (found if joules else found["unmetered"])
 
@@ -229,4 +229,4 @@ def test_of_a_load_whose_bytes_are_not_known_only_operations_are_shown(journal: 
 def test_a_partial_run_without_joules_is_not_taken_for_one_on_a_drive_without_rails(journal: WritableJournal):
     [run] = journal.plan(filesystems=("ext4",), schedulers=("none",))
     journal.end(run, T0, "partial", "meter tap1 is silent", 1000)
-    assert "unmetered" not in cell(told(journal), "ext4", "none")
+    assert "unmetered" not in cell(state_message(journal), "ext4", "none")

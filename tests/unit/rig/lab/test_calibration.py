@@ -22,7 +22,7 @@ TODAY = datetime.date(2026, 3, 1)
 
 @pytest.fixture
 def described(tmp_path, monkeypatch):
-    """A lab of one supply, and var/ of its own."""
+    """A lab of one supply, and its own var/."""
     monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
     (tmp_path / "inventory.ini").write_text("[controller]\nboss\n[test_hosts]\nbench1\n")
     (tmp_path / "host_vars").mkdir()
@@ -113,7 +113,7 @@ def test_what_is_in_force_corrects_in_powerd(described):
     assert config["timing"] == "poll"
 
 
-def test_without_a_calibration_powerd_is_told_of_none(described):
+def test_without_a_calibration_powerd_gets_none(described):
     assert "calibration" not in services._meter(described, "psu", [])
 
 
@@ -165,9 +165,9 @@ def test_another_instruments_other_channels_become_history(described):
 def test_a_campaign_says_what_its_meters_rest_on(described):
     calibration.store(described, "psu", "V1", record())
     calibration.store(described, "psu", "I1", record(quantity="amps"))
-    told = calibration.provenance(described, TODAY)
-    assert set(told) == {"psu"}  # the spare measures no rail
-    psu = json.loads(json.dumps(told))["psu"]
+    reported = calibration.provenance(described, TODAY)
+    assert set(reported) == {"psu"}  # the spare measures no rail
+    psu = json.loads(json.dumps(reported))["psu"]
     assert (psu["state"], psu["date"], psu["expires"], psu["certificate"]) == (
         "valid", "2026-01-01", "2027-01-01", "C-17"
     )  # fmt: skip
@@ -179,7 +179,7 @@ def test_a_campaign_says_what_its_meters_rest_on(described):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda data: data.update(meter="other"), ["meter: 'other'", "'psu'"]),
         (lambda data: data.update(version=2), ["version", "2", "1"]),
@@ -187,7 +187,7 @@ def test_a_campaign_says_what_its_meters_rest_on(described):
         (lambda data: data["channels"]["V1"]["current"].update(colour=1), ["unknown key 'colour'"]),
     ],
 )
-def test_a_file_that_was_spoilt_by_hand(described, change, told):
+def test_a_file_that_was_spoilt_by_hand(described, change, expected):
     file = calibration.store(described, "psu", "V1", record())
     data = yaml.safe_load(file.read_text())
     change(data)
@@ -197,7 +197,7 @@ def test_a_file_that_was_spoilt_by_hand(described, change, told):
     message = str(caught.value)
     assert "calibration/psu.yml" in message
     assert "\n" not in message
-    for part in told:
+    for part in expected:
         assert part in message
 
 
@@ -236,7 +236,7 @@ def test_a_calibration_takes_the_place_of_the_class_while_it_holds():
     assert expired.calibration == pytest.approx(5e-4)
 
 
-def test_what_nobody_has_declared_is_not_known():
+def test_what_was_not_declared_is_not_known():
     assert math.isnan(uncertainty.of_reading(5.0, None, None).standard)
     assert uncertainty.of_reading(5.0, None, None).as_dict()["standard"] is None
 

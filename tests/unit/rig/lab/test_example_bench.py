@@ -76,7 +76,7 @@ def test_ansible_reads_it():
     assert "profile" not in json.dumps(variables)
 
 
-def test_the_power_daemon_can_be_told_of_it(state, example, tmp_path):
+def test_the_power_daemon_can_be_configured_with_it(state, example, tmp_path):
     token = tmp_path / "token"
     token.write_text("secret")
     influx = example.controller.influxdb.model_copy(update={"token_file": token})

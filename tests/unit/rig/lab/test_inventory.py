@@ -63,7 +63,7 @@ def test_what_a_family_fills_in(write, meter, rails, timing, samples, rate, sile
 
 
 @pytest.mark.parametrize(
-    ("meter", "told"),
+    ("meter", "expected"),
     [
         ({**DPS, "connection": "tcp-raw/192.0.2.8/5"}, ["connection: 'tcp-raw/", "rdtech-dps", "/dev/tty"]),
         ({**KORAD, "connection": "tcp-raw/h/1"}, ["connection", "korad-kaxxxxp", "allowed: /dev/ttyUSB0"]),
@@ -85,18 +85,18 @@ def test_what_a_family_fills_in(write, meter, rails, timing, samples, rate, sile
         ({"driver": "scpi-pps", "virtual": {"tap": "t", "port": "a"}}, ["driver: 'scpi-pps'", "hameg-hmo"]),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_meter(write, meter, told):
+def test_a_mistake_in_a_meter(write, meter, expected):
     with pytest.raises(UserError) as caught:
         write({key: value for key, value in meter.items() if value is not None})
     message = str(caught.value)
     assert "host_vars/boss.yml: meters.m" in message
     assert "\n" not in message
-    for part in told:
+    for part in expected:
         assert part in message
 
 
 @pytest.mark.parametrize(
-    ("meter", "rail", "told"),
+    ("meter", "rail", "expected"),
     [
         (PPS, {"volts": "V1"}, ["rails.r0", "has volts", "'volts' and 'amps'", "'watt_hours'"]),
         (PPS, {}, ["rails.r0", "has no channel"]),
@@ -110,20 +110,20 @@ def test_a_mistake_in_a_meter(write, meter, told):
         (DPS, {"volts": "V", "amps": "V"}, ["channel V of m already measures", "r0"]),
     ],
 )  # fmt: skip
-def test_a_mistake_in_the_wiring(write, meter, rail, told):
+def test_a_mistake_in_the_wiring(write, meter, rail, expected):
     if rail.get("amps") == "V":
-        told = ["rails.r0.amps: 'V' is the volts channel too"]
+        expected = ["rails.r0.amps: 'V' is the volts channel too"]
     with pytest.raises(UserError) as caught:
         write(meter, rail)
     message = str(caught.value)
     assert "host_vars/bench1.yml: drives.fast.rails.r0" in message
     assert "\n" not in message
-    for part in told:
+    for part in expected:
         assert part in message
 
 
 @pytest.mark.parametrize(
-    ("meter", "rails", "told"),
+    ("meter", "rails", "expected"),
     [
         ({**PPS, "sample_rate_hz": 60}, [{"volts": "V1", "amps": "I1"}], ["60", "2 channels", "up to 48.5"]),
         ({**PPS, "sample_rate_hz": 120}, [{"watts": "P1"}], ["120", "1 channel ", "up to 97"]),
@@ -131,11 +131,11 @@ def test_a_mistake_in_the_wiring(write, meter, rail, told):
         ({**KORAD, "sample_rate_hz": 10}, [VI], ["10", "up to 4.167"]),
     ],
 )
-def test_a_rate_that_the_driver_cannot_reach(write, meter, rails, told):
+def test_a_rate_that_the_driver_cannot_reach(write, meter, rails, expected):
     with pytest.raises(UserError) as caught:
         write(meter, *rails)
     assert "meters.m.sample_rate_hz: " in str(caught.value)
-    for part in told:
+    for part in expected:
         assert part in str(caught.value)
 
 
@@ -144,13 +144,13 @@ def test_two_meters_at_one_connection(write):
         write(PPS, more={"other": {**DMM, "connection": PPS["connection"]}})
 
 
-def test_powerd_is_told_the_rails_by_what_their_channels_are(write):
+def test_powerd_gets_the_rails_by_what_their_channels_are(write):
     described = write(PPS, {"volts": "V1", "amps": "I1"}, {"watts": "P2"})
-    told = []
+    reported = []
     for name, wiring in described.hosts["bench1"].drives["fast"].rails.items():
-        told.append({"rail": name, **wiring.channels})
-    assert told == [{"rail": "r0", "volts": "V1", "amps": "I1"}, {"rail": "r1", "watts": "P2"}]
-    config = services._meter(described, "m", told)
+        reported.append({"rail": name, **wiring.channels})
+    assert reported == [{"rail": "r0", "volts": "V1", "amps": "I1"}, {"rail": "r1", "watts": "P2"}]
+    config = services._meter(described, "m", reported)
     assert config["driver"] == "scpi-pps:conn=tcp-raw/192.0.2.8/5025"
     assert (config["timing"], config["samples"], config["silence_seconds"]) == ("poll", "point", 2.0)
 

@@ -79,8 +79,8 @@ def test_a_built_kernel_is_taken_from_the_cache():
     wanted = build.Recipe(100, "virtual")
     assert build.cached(wanted) is None
     wanted.folder.mkdir(parents=True)
-    told = {"release": "6.1.1-hz100", "source": "6.1.1-1", "seconds": 400.0, "tick_hertz": 100}
-    (wanted.folder / "manifest.json").write_text(json.dumps(told))
+    manifest = {"release": "6.1.1-hz100", "source": "6.1.1-1", "seconds": 400.0, "tick_hertz": 100}
+    (wanted.folder / "manifest.json").write_text(json.dumps(manifest))
     assert build.build(wanted) == build.Built(wanted.folder / "kernel.tar", "6.1.1-hz100", "6.1.1-1", 400.0)
 
 
@@ -117,7 +117,7 @@ READY = {"hz100": InstalledKernel("6.1.1-hz100-a", 100), "hz1000": InstalledKern
 
 
 class Host:
-    """Boots what it is told to, unless told otherwise."""
+    """Boots what it is asked to, unless the test says otherwise."""
 
     def __init__(self):
         self.boots, self.calls, self.said = 0, [], []
@@ -129,10 +129,10 @@ class Host:
     def call(self, arguments):
         self.calls.append(arguments)
         release, tick, of_rig = self.kernel
-        told = {"release": release, "tick_hertz": tick, "of_rig": of_rig, "boot_id": f"boot-{self.boots}"}
+        running = {"release": release, "tick_hertz": tick, "of_rig": of_rig, "boot_id": f"boot-{self.boots}"}
         if arguments.get("start"):
             if self.refuses:
-                return {"status": "not-run", "reason": self.refuses, "kernel": told}
+                return {"status": "not-run", "reason": self.refuses, "kernel": running}
             if not self.stays:
                 self.boots += 1
                 wanted = arguments["release"]
@@ -140,15 +140,15 @@ class Host:
                     self.unreached -= 1
                     wanted = ""
                 self.kernel = (wanted, self.ticks[wanted], True) if wanted else ("6.1.0-40-amd64", 250, False)
-        return {"status": "ok", "reason": "", "kernel": told}
+        return {"status": "ok", "reason": "", "kernel": running}
 
-    def of(self, ready=READY):
+    def kernels(self, ready=READY):
         return HostKernels("bench1", ready, self.call, lambda: self.call({}), self.said.append)
 
 
 def test_a_host_is_booted_only_where_another_kernel_is_wanted():
     host = Host()
-    boots = host.of()
+    boots = host.kernels()
     for level in ("installed", "hz100", "hz100", "hz1000", "installed"):
         assert boots.ensure(level) is None
     assert host.boots == 3
@@ -164,12 +164,12 @@ def test_a_host_is_booted_only_where_another_kernel_is_wanted():
 def test_a_host_that_can_not_is_asked_once():
     host = Host()
     host.refuses = "is locked down (Secure Boot)"
-    boots = host.of()
-    told = [boots.ensure("hz100") for _ in range(3)]
-    assert told[0].status == "not-run"
-    assert "'hz100'" in told[0].reason
-    assert "Secure Boot" in told[0].reason
-    assert told[0] == told[1] == told[2]
+    boots = host.kernels()
+    answers = [boots.ensure("hz100") for _ in range(3)]
+    assert answers[0].status == "not-run"
+    assert "'hz100'" in answers[0].reason
+    assert "Secure Boot" in answers[0].reason
+    assert answers[0] == answers[1] == answers[2]
     assert len([call for call in host.calls if "start" in call]) == 1
     assert boots.ensure("installed") is None
 
@@ -177,7 +177,7 @@ def test_a_host_that_can_not_is_asked_once():
 def test_a_kernel_with_another_tick_is_not_the_one():
     host = Host()
     host.ticks["6.1.1-hz100-a"] = 250
-    answer = host.of().ensure("hz100")
+    answer = host.kernels().ensure("hz100")
     assert answer.status == "failed"
     assert "6.1.1-hz100-a with 250 ticks a second" in answer.reason
     assert host.boots == 1
@@ -186,7 +186,7 @@ def test_a_kernel_with_another_tick_is_not_the_one():
 def test_a_kernel_under_which_a_host_was_not_reached_is_started_once_more():
     host = Host()
     host.unreached = 1
-    boots = host.of()
+    boots = host.kernels()
     assert boots.ensure("hz100") is None
     assert boots.release == "6.1.1-hz100-a"
     assert [text.endswith("once more") for text in host.said] == [False, True]
@@ -195,7 +195,7 @@ def test_a_kernel_under_which_a_host_was_not_reached_is_started_once_more():
 def test_a_kernel_under_which_a_host_is_never_reached():
     host = Host()
     host.unreached = 9
-    boots = host.of()
+    boots = host.kernels()
     answer = boots.ensure("hz100")
     assert answer.status == "failed"
     assert "6.1.0-40-amd64 with 250 ticks a second runs instead" in answer.reason
@@ -207,7 +207,7 @@ def test_a_host_that_does_not_come_back(monkeypatch):
     monkeypatch.setattr("joulerig.rig.campaign.execution.kernels.BOOT_SECONDS", 0.0)
     host = Host()
     host.stays = True
-    answer = host.of().ensure("hz100")
+    answer = host.kernels().ensure("hz100")
     assert answer.status == "failed"
     assert "not back" in answer.reason
 
@@ -215,16 +215,16 @@ def test_a_host_that_does_not_come_back(monkeypatch):
 def test_a_kernel_left_by_an_earlier_campaign_is_not_taken_for_the_hosts_own():
     host = Host()
     host.kernel = ("6.1.1-hz100-a", 100, True)
-    assert host.of({}).ensure("installed") is None
+    assert host.kernels({}).ensure("installed") is None
     assert host.boots == 1
     assert host.kernel[0] == "6.1.0-40-amd64"
 
 
 def test_after_it_may_have_booted_a_host_is_asked_again():
     host = Host()
-    boots = host.of()
+    boots = host.kernels()
     assert boots.ensure("hz100") is None
-    host.kernel, host.boots = ("6.1.0-40-amd64", 250, False), host.boots + 1  # somebody reset it
+    host.kernel, host.boots = ("6.1.0-40-amd64", 250, False), host.boots + 1  # a person reset it
     boots.forget()
     assert boots.release == ""
     assert boots.ensure("hz100") is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab's description: what is read, and how each mistake in it is told on one line."""
+"""The lab's description: what is read, and how each mistake in it is reported on one line."""
 
 import copy
 
@@ -92,7 +92,7 @@ def test_host_that_does_not_say_how_it_sees_the_controller(lab_files):
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "expected"),
     [
         (("drives", "fast", "colour"), "red", ["drives.fast", "unknown key 'colour'", "allowed:", "serial"]),
         (("drives", "fast", "interface"), "scsi", ["drives.fast.interface", "'scsi'", "'nvme'", "'hdd'"]),
@@ -121,19 +121,19 @@ def test_host_that_does_not_say_how_it_sees_the_controller(lab_files):
         (("nvdimm_memmap",), "4G!12G", ["nvdimm_memmap", "e820-0x300000000", "4294967296"]),
     ],
 )  # fmt: skip
-def test_mistake_in_a_test_host(lab_files, path, value, told):
+def test_mistake_in_a_test_host(lab_files, path, value, expected):
     place = lab_files.host
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
     message = refusal(lab_files)
     assert "host_vars/bench1.yml" in message
-    for part in told:
+    for part in expected:
         assert part in message
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "expected"),
     [
         (("meters", "tap1", "driver"), "hmo", ["meters.tap1", "driver: 'hmo'", ", ".join(meters.FAMILIES), "sigrok-cli -L"]),
         (("meters", "tap1", "rate"), 5, ["meters.tap1", "unknown key 'rate'", "sample_rate_hz"]),
@@ -154,14 +154,14 @@ def test_mistake_in_a_test_host(lab_files, path, value, told):
         (("influxdb",), {"databse": "x"}, ["influxdb", "unknown key 'databse'", "database"]),
     ],
 )  # fmt: skip
-def test_mistake_in_the_controller(lab_files, path, value, told):
+def test_mistake_in_the_controller(lab_files, path, value, expected):
     place = lab_files.controller
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
     message = refusal(lab_files)
     assert "host_vars/boss.yml" in message
-    for part in told:
+    for part in expected:
         assert part in message
 
 
@@ -239,7 +239,7 @@ def test_equal_hosts_may_have_equal_drives_of_memory(lab_files):
 
 
 @pytest.mark.parametrize(
-    ("drive", "told"),
+    ("drive", "expected"),
     [
         (
             {"interface": "ram", "serial": "SERIAL-R", "size_bytes": 1 << 30},
@@ -259,15 +259,15 @@ def test_equal_hosts_may_have_equal_drives_of_memory(lab_files):
         ),
     ],
 )
-def test_mistake_in_a_drive_of_memory(lab_files, drive, told):
+def test_mistake_in_a_drive_of_memory(lab_files, drive, expected):
     lab_files.drives["ram"] = drive
     message = refusal(lab_files)
-    for part in told:
+    for part in expected:
         assert part in message
 
 
 @pytest.mark.parametrize(
-    ("serials", "more", "told"),
+    ("serials", "more", "expected"),
     [
         ([], {}, ["emulated: drives' serials are none", "scsi_debug-0"]),
         (["scsi_debug-1"], {}, ["emulated: drives' serials are scsi_debug-1", "allowed: scsi_debug-0"]),
@@ -275,11 +275,11 @@ def test_mistake_in_a_drive_of_memory(lab_files, drive, told):
         (["scsi_debug-0"], {"size_bytes": 1000}, ["drives.played-0.size_bytes: 1000", "whole MiB"]),
     ],
 )
-def test_mistake_in_emulated_disks(lab_files, serials, more, told):
+def test_mistake_in_emulated_disks(lab_files, serials, more, expected):
     disks(lab_files, *serials, **more)
     lab_files.host["emulated"] = {}
     message = refusal(lab_files)
-    for part in told:
+    for part in expected:
         assert part in message
 
 
@@ -291,18 +291,18 @@ def test_emulated_disks_of_two_sizes(lab_files):
 
 
 @pytest.mark.parametrize(
-    ("emulated", "told"),
+    ("emulated", "expected"),
     [
         ({"by": "dm-delay"}, ["emulated.by", "'dm-delay'", "scsi_debug"]),
         ({"access_milliseconds": 0}, ["emulated.access_milliseconds", "0"]),
         ({"rpm": 7200}, ["emulated", "unknown key 'rpm'", "access_milliseconds"]),
     ],
 )
-def test_mistake_in_how_disks_are_emulated(lab_files, emulated, told):
+def test_mistake_in_how_disks_are_emulated(lab_files, emulated, expected):
     disks(lab_files, "scsi_debug-0")
     lab_files.host["emulated"] = emulated
     message = refusal(lab_files)
-    for part in told:
+    for part in expected:
         assert part in message
 
 

@@ -24,7 +24,7 @@ MAPPING = {
 
 @pytest.fixture
 def bench(lab_files):
-    """The bench with a hard disk of its own, which is in no array."""
+    """The bench with its own hard disk, which is in no array."""
     lab_files.drives["slow"] = {**lab_files.drives["hdd-1"], "serial": "SERIAL-E", "rails": {}}
     rail = lab_files.drives["fast"]["rails"]["12v"]
     lab_files.drives["slow"]["rails"] = {"12v": {**rail, "meter": "tap2", "volts": "CH3", "amps": "CH4"}}

@@ -44,7 +44,7 @@ def test_a_virtual_host_is_stopped_when_every_rail_is_off(virtual, events, state
     assert events[3:] == [("stop",)]
 
 
-def test_a_virtual_host_starts_anew_when_every_rail_is_on(virtual, events, state):
+def test_a_virtual_host_restarts_when_every_rail_is_on(virtual, events, state):
     Power(virtual, "bench1", ["fast", "hdd-2"], lambda: None).on()
     assert events == [("fast", True), ("hdd-2", True), ("system_reset", "cont")]
 

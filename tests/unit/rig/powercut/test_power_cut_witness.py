@@ -109,7 +109,7 @@ def test_without_holding_the_writer_goes_on_until_the_cut(bench, cuts):
         assert at.witness.await_cut(5)
 
 
-def test_what_was_acknowledged_before_the_cut_counts_though_it_was_told_after_it(bench):
+def test_what_was_acknowledged_before_the_cut_counts_though_it_was_reported_after_it(bench):
     with bench(AfterLines(1, Choice(0.0, hold=True))) as at:
         at.tell(event="issued", sequence=1, operation="write", target="", offset=0, bytes=512, call="pwrite")
         assert at.witness.await_cut(5)
@@ -118,7 +118,7 @@ def test_what_was_acknowledged_before_the_cut_counts_though_it_was_told_after_it
     assert witness_log.read(at.path).operations[0].acknowledged == 3
 
 
-def test_a_writer_whose_host_dies_in_the_middle_of_a_line_has_not_told_it(bench):
+def test_a_writer_whose_host_dies_in_the_middle_of_a_line_has_not_reported_it(bench):
     with bench(AfterLines(99, None)) as at:
         at.write(1)
         at.answers.readline()

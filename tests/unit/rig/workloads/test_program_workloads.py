@@ -81,7 +81,7 @@ def test_a_kernel_source_is_the_setting_source(source):
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "expected"),
     [
         ({"kernel_source": "half"}, "workloads.yml: mine.kernel_source: 'half': .*'whole'"),
         (
@@ -90,6 +90,6 @@ def test_a_kernel_source_is_the_setting_source(source):
         ),
     ],
 )
-def test_mistake_in_a_program(more, told):
-    with pytest.raises(UserError, match=told):
+def test_mistake_in_a_program(more, expected):
+    with pytest.raises(UserError, match=expected):
         program(program="kernel_grep", **more)

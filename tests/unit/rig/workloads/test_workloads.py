@@ -29,7 +29,7 @@ def flowop(tmp_path, monkeypatch):
 
 @pytest.fixture
 def own(lab_files):
-    """own(ENTRIES) puts a workloads.yml beside the inventory; gives the workloads of that lab."""
+    """own(ENTRIES) puts a workloads.yml next to the inventory; gives the workloads of that lab."""
     (lab_files.folder / "my.fio").write_text(JOB)
     (lab_files.folder / "my.f").write_text("# Mine.\nrun 60\n")
     (lab_files.folder / "my.trace").write_text("0 1 write a 0 4096\n")
@@ -85,7 +85,7 @@ def test_a_lab_without_a_file_of_its_own_has_the_shipped_ones(bench):
         ),
     ],
 )
-def test_what_flowop_is_told(own, flowop, entry, words, texts):
+def test_what_flowop_gets(own, flowop, entry, words, texts):
     mine = own({"mine": entry})["mine"]
     assert mine.delivered(place.on_host) == {
         "tool": "flowop", "program": "/usr/local/sbin/flowop", "words": words.split(), "texts": texts
@@ -98,13 +98,13 @@ def test_what_flowop_is_told(own, flowop, entry, words, texts):
 )
 def test_a_trace_is_copied_and_one_of_other_content_is_another_file(own, flowop, lab_files, pace, words):
     mine = own({"mine": {"engine": "replay", "trace": "my.trace", **pace}})["mine"]
-    told = mine.delivered(place.on_host)["words"]
-    assert told[0] == "replay"
-    assert told[1].startswith("/usr/local/share/joulerig/files/")
-    assert told[2:] == words
+    reported = mine.delivered(place.on_host)["words"]
+    assert reported[0] == "replay"
+    assert reported[1].startswith("/usr/local/share/joulerig/files/")
+    assert reported[2:] == words
     assert mine.files() == [flowop, lab_files.folder / "my.trace"]
     (lab_files.folder / "my.trace").write_text("0 1 write a 0 8192\n")
-    assert mine.delivered(place.on_host)["words"][1] != told[1]
+    assert mine.delivered(place.on_host)["words"][1] != reported[1]
 
 
 def test_a_synthetic_trace_is_drawn_once_and_again_the_same(own, tmp_path, monkeypatch):
@@ -124,7 +124,7 @@ def test_a_synthetic_trace_is_drawn_once_and_again_the_same(own, tmp_path, monke
     assert other.delivered(place.on_host)["words"][1] != first[1]
 
 
-def test_what_flowop_refuses_of_a_synthetic_trace_is_told(own):
+def test_what_flowop_refuses_of_a_synthetic_trace_is_reported(own):
     shares = {"write_share": 0.8, "unlink_share": 0.3}
     mine = own({"mine": {"engine": "replay", "synthetic": shares}})["mine"]
     with pytest.raises(UserError, match=r"--write-share, --unlink-share: 0\.8, 0\.3"):
@@ -155,10 +155,10 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
             }
         }
     )["mail"]  # fmt: skip
-    told = mine.delivered(place.on_host)
-    assert told["program"] == "/usr/local/share/joulerig/programs/postmark/postmark.py"
-    assert told["settings"]["files"] == 10
-    assert told["settings"]["source"].endswith("-my.trace")
+    reported = mine.delivered(place.on_host)
+    assert reported["program"] == "/usr/local/share/joulerig/programs/postmark/postmark.py"
+    assert reported["settings"]["files"] == 10
+    assert reported["settings"]["source"].endswith("-my.trace")
     shipped = [programs.SHIPPED / name for name in ("postmark/postmark.py", "program.py")]
     assert mine.files() == [*shipped, lab_files.folder / "my.trace"]
     assert mine.needed_packages() == ["postmark"]
@@ -166,7 +166,7 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
 
 
 @pytest.mark.parametrize(
-    ("entries", "told"),
+    ("entries", "expected"),
     [
         ({"mine": {"engine": "fi"}}, "mine.engine: 'fi' is unknown; nearest is 'fio'; allowed: fio, flowop, sync"),
         ({"mine": {"engine": ["fio"]}}, "mine.engine: ['fio'] is unknown"),
@@ -198,13 +198,13 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
         ("mine: {", "while parsing"),
     ],
 )  # fmt: skip
-def test_a_definition_that_cannot_be(own, entries, told):
+def test_a_definition_that_cannot_be(own, entries, expected):
     with pytest.raises(UserError) as caught:
         own(entries)
     message = str(caught.value)
     assert "\n" not in message
     assert "workloads.yml: " in message
-    assert told in message
+    assert expected in message
 
 
 def test_a_program_of_the_labs_own_cannot_take_a_shipped_ones_place(own, lab_files):
@@ -234,7 +234,7 @@ def test_hosts_get_what_a_campaigns_workloads_need_and_nothing_else(own, flowop,
     ]
 
 
-def test_what_is_not_built_is_told_before_anything_begins(monkeypatch, tmp_path, bench):
+def test_what_is_not_built_is_reported_before_anything_begins(monkeypatch, tmp_path, bench):
     monkeypatch.setattr(place, "flowop", lambda: tmp_path / "flowop")
     with pytest.raises(UserError, match=r"flowop: not built; 'make build' builds it"):
         workloads.deployment(["varmail"], bench)

@@ -20,15 +20,15 @@ def described(lab_files):
 
 
 class Host:
-    """Notes what it is called for; says of each module what `tells` has, else that it is well."""
+    """Notes what it is called for; says of each module what `answers` has, else that it is well."""
 
     def __init__(self, described):
-        self.calls, self.tells = [], {}
+        self.calls, self.answers = [], {}
         self._made = MemoryDrives(described, self.call)
 
     def call(self, module, arguments):
         self.calls.append((module.removeprefix("joulerig_"), arguments))
-        return self.tells.get(module, {"changed": True})
+        return self.answers.get(module, {"changed": True})
 
     def ensure(self, drive, boot="boot-1", **levels):
         return self._made.ensure({"host": "bench1", "drive": drive, "factors": levels}, boot)
@@ -77,7 +77,7 @@ def test_a_journal_on_one_is_a_reason_too(host):
 
 
 def test_what_cannot_be_made_is_the_reason_of_each_run_that_needs_it(host):
-    host.tells["joulerig_memory_drives"] = {"failed": True, "msg": "ram: brd would take\n128 MiB"}
+    host.answers["joulerig_memory_drives"] = {"failed": True, "msg": "ram: brd would take\n128 MiB"}
     for _ in range(2):
         outcome = host.ensure("ram")
         assert outcome == RunOutcome(status="not-run", reason="ram: brd would take 128 MiB")
