@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joulerig.analysis.bundle.check import Check, judged
-from joulerig.analysis.results import waveform_chunks
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import RailEnergy
 from joulerig.analysis.results.waveform import WaveformError
-from joulerig.analysis.results.waveform_chunks import Block, Joules, Stretch
+from joulerig.analysis.runs import waveform_chunks
 from joulerig.analysis.runs.cluster import Map
+from joulerig.analysis.runs.waveform_chunks import Block, Joules, Stretch
 
 PHASE = "workload"
 NAME = "waveforms"

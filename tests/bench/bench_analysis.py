@@ -113,7 +113,7 @@ def pandas_ai(place: Path, _) -> dict[str, float]:
 
 
 def waveform(place: Path, _) -> dict[str, float]:
-    from joulerig.analysis.results import waveform_chunks
+    from joulerig.analysis.runs import waveform_chunks
 
     path = place / "waveform.parquet"
     stretches = (waveform_chunks.stretches(block) for block in waveform_chunks.of_file(path))

@@ -8,7 +8,7 @@ import pytest
 from joulerig.analysis import results
 from joulerig.analysis.bundle import waveforms
 from joulerig.analysis.bundle.check import FAILED, OK
-from joulerig.analysis.results import waveform_chunks
+from joulerig.analysis.runs import waveform_chunks
 from joulerig.analysis.runs.cluster import in_process
 from tests.support import simulated_campaign, simulated_waveform
 

@@ -13,8 +13,8 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.bundle import waveforms
-from joulerig.analysis.results import waveform, waveform_chunks
-from joulerig.analysis.runs import cluster
+from joulerig.analysis.results import waveform
+from joulerig.analysis.runs import cluster, waveform_chunks
 from tests.support import simulated_campaign, simulated_waveform
 
 BEGIN = 1_700_000_000_000_000_000

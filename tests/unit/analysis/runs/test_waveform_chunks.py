@@ -6,7 +6,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from joulerig.analysis.results import waveform, waveform_chunks
+from joulerig.analysis.results import waveform
+from joulerig.analysis.runs import waveform_chunks
 from tests.support import simulated_waveform
 
 BEGIN = 1_700_000_000_000_000_000
