@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The drives' ledger: what was done to each one, and whether its precondition still holds.
 
-Everything that Joulerig does to a drive begins with a `began` and ends with an `ended` that tells
+Everything that Joulerig does to a drive begins with a `began` and ends with an `ended` that says
 how much was written and discarded. What began and never ended has written an amount that nobody
 knows.
 """
@@ -79,7 +79,7 @@ class Ledger:
                     )
 
     def events(self, serial: str) -> list[dict[str, Any]]:
-        """What happened to a drive, in order: {"time_ns", "event", and what the event tells}."""
+        """What happened to a drive, in order: {"time_ns", "event", and what the event says}."""
         rows = self._db.execute("SELECT * FROM event WHERE serial = ? ORDER BY seq", (serial,))
         return [
             {"time_ns": row["time_ns"], "event": row["event"], **json.loads(row["detail"])} for row in rows
@@ -166,7 +166,7 @@ def may_reuse(
 
     It does where it was done by the same recipe, was steady or had as many rounds as there would be
     now, and since then no more was written or discarded than it allows, all of it by the rig.
-    `counted_bytes`: what the drive itself has counted as written by now; None: it tells none.
+    `counted_bytes`: what the drive itself has counted as written by now; None: it reports none.
     """
     state = of_events(events)
     before = state.preconditioned
@@ -184,12 +184,12 @@ def may_reuse(
     if state.written_bytes is None:
         return False, f"what {state.unknown} wrote is not known"
     allowed = asked.reuse_within * capacity_bytes
-    told = f"{_gb(state.written_bytes)} written or discarded since, {_gb(allowed)} allowed"
+    volume = f"{_gb(state.written_bytes)} written or discarded since, {_gb(allowed)} allowed"
     if not asked.holds_after(state.written_bytes, capacity_bytes):
-        return False, told
+        return False, volume
     if why := _disagreement(before, events, counted_bytes):
         return False, why
-    return True, f"as {before['by']} left it: {told}"
+    return True, f"as {before['by']} left it: {volume}"
 
 
 def _disagreement(

@@ -106,7 +106,7 @@ class Journal:
 
     @contextmanager
     def executing(self) -> Iterator[None]:
-        """Held by whoever executes runs of this campaign, so that nobody takes them for interrupted."""
+        """Held by the process that executes runs of this campaign: they do not pass for interrupted."""
         with self._lock(fcntl.LOCK_SH):
             yield
 

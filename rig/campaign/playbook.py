@@ -146,11 +146,11 @@ def _follow(
     journal = Journal(folder)
     new_events = events.follow(events_file(log))
     phase_of = _current_phase(inventory)
-    told: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINISHED}
+    reported: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINISHED}
     with _bar(console) as progress:
         runs = journal.runs()
-        task = progress.add_task("", total=len(runs), completed=len(told), eta="", current="")
-        start, already = time.monotonic(), len(told)
+        task = progress.add_task("", total=len(runs), completed=len(reported), eta="", current="")
+        start, already = time.monotonic(), len(reported)
         while True:
             ended = process.poll() is not None
             for event in next(new_events):
@@ -158,16 +158,16 @@ def _follow(
                     progress.console.print(f"   note  {event['text']}", highlight=False, markup=False)
             runs = journal.runs()
             for run in runs:
-                if run["status"] in FINISHED and run["id"] not in told:
-                    told.add(run["id"])
+                if run["status"] in FINISHED and run["id"] not in reported:
+                    reported.add(run["id"])
                     progress.console.print(_line(run, journal), highlight=False)
             current = ", ".join(
                 f"{run['cell']} {phase_of(run)}".strip() for run in runs if run["status"] == "running"
             )
-            done = len(told) - already
-            left = len(runs) - len(told)
+            done = len(reported) - already
+            left = len(runs) - len(reported)
             eta = f"{(time.monotonic() - start) / done * left / 60:.1f} min to go" if done and left else ""
-            progress.update(task, completed=len(told), current=current, eta=eta)
+            progress.update(task, completed=len(reported), current=current, eta=eta)
             if ended:
                 break
             time.sleep(0.5)
@@ -175,7 +175,7 @@ def _follow(
 
 
 def _current_phase(inventory: Path) -> Callable[[dict[str, Any]], str]:
-    """A function that tells the phase a running run is in, from the announcements in InfluxDB."""
+    """A function that returns the phase a running run is in, from the announcements in InfluxDB."""
     from joulerig.analysis.results.influx import InfluxError, quote_string
     from joulerig.rig.campaign import measure
     from joulerig.rig.lab import model

@@ -53,8 +53,8 @@ def _running() -> dict[str, dict[str, Any]]:
 
 def _identity(status: dict[str, Any]) -> dict[str, str] | None:
     """Who the instrument says it is, as powerd heard it; None where it has not said."""
-    told = status.get("instrument") or {}
-    return told if any(told.values()) else None
+    identity = status.get("instrument") or {}
+    return identity if any(identity.values()) else None
 
 
 def _free(name: str, why: str) -> None:
@@ -341,9 +341,9 @@ def _number(value: float | None, unit: str = "", digits: int = 4) -> str:
 def _print_meter(row: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None)
     identity = row["instrument"]
-    told = ", ".join(f"{k} {v}" for k, v in identity.items() if v) if identity else "not told"
+    instrument = ", ".join(f"{k} {v}" for k, v in identity.items() if v) if identity else "not told"
     table.add_row("driver", f"{row['driver']} at {escape(row['connection'])}")
-    table.add_row("instrument", escape(row["problem"] or told))
+    table.add_row("instrument", escape(row["problem"] or instrument))
     table.add_row("state", escape(" ".join(filter(None, (row["state"], row["reason"])))))
     table.add_row(
         "channels", escape(", ".join(f"{ch} {q}" for ch, q in row["channels"].items())) or "none in use"
@@ -540,7 +540,7 @@ def _day(option: str, text: str | None) -> datetime.date | None:
 
 
 def _ask(text: str) -> None:
-    """Wait until whoever is at the bench has set what `text` says."""
+    """Wait until the person at the bench has set what `text` says."""
     print(f"{text}, then press Enter: ", end="", file=sys.stderr, flush=True)
     if not sys.stdin.readline():
         raise UserError("the points were not all set: standard input has ended")

@@ -225,7 +225,7 @@ def _foundations(campaign: Campaign) -> list[str]:
 
 
 def _preconditions(campaign: Campaign) -> list[str]:
-    """What came of the drives' preconditions, a line each."""
+    """The results of the drives' preconditions, a line each."""
     of_drive: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in campaign.runs:
         if run.precondition:

@@ -67,7 +67,7 @@ def _free(port: int) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Nobody else who locks this file is at what it stands for meanwhile."""
+    """No other process that locks this file is at what it stands for meanwhile."""
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -77,7 +77,7 @@ def check(lab: Lab) -> None:
         )
     except httpx.HTTPError as error:
         raise UserError(f"InfluxDB at {reader.url} does not answer: {error}{how}") from None
-    # A database that is not there is told with HTTP 200.
+    # A database that is not there is reported with HTTP 200.
     if answer.status_code != 200 or '"error"' in answer.text:
         text = " ".join(answer.text.split())[:200]
         raise UserError(f"InfluxDB at {reader.url}: HTTP {answer.status_code}: {text}")

@@ -45,7 +45,7 @@ class Journal:
             return True
 
     def changed(self) -> bool:
-        """Somebody wrote since the last call (the first one says yes)."""
+        """A process wrote since the last call (the first one says yes)."""
         version = self._database.execute("PRAGMA data_version").fetchone()[0]
         before, self._version = self._version, version
         return version != before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page is told of a campaign, put together from its journal."""
+"""What the page gets of a campaign, put together from its journal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ended(journal: dict[str, Any]) -> dict[str, int]:
 
 
 def settling(journal: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """run -> what `Journal.read` tells of its precondition, of those runs that are in it now."""
+    """run -> what `Journal.read` returns of its precondition, of those runs that are in it now."""
     return {
         run["id"]: journal["settlings"][run["id"]]
         for run in journal["runs"]

@@ -323,7 +323,7 @@ class Meter(Strict):
     control: TapControl | None = None
     """Where a power tap takes commands while powerd has its streaming port."""
     timing: Timing | None = None
-    """`stream`: a sample clock of its own. `poll`: readings have times of arrival only."""
+    """`stream`: has its own sample clock. `poll`: readings have times of arrival only."""
     sample_rate_hz: PositiveFloat | None = None
     """Samples, or with `poll` readings, of each channel per second."""
     samples: Samples | None = None
@@ -524,7 +524,7 @@ def load(inventory: Path | None = None) -> Lab:
         raise UserError(f"{inventory}: no such inventory; JOULERIG_INVENTORY or --inventory names one")
     try:
         loader = DataLoader()
-        # Else host_vars/ of the working directory would overrule those beside the inventory.
+        # Else host_vars/ of the working directory would overrule those next to the inventory.
         loader.set_basedir(str(inventory.parent))
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
         variables = VariableManager(loader=loader, inventory=manager)

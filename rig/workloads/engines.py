@@ -42,7 +42,7 @@ class Workload(Strict):
         return []
 
     def needed_packages(self) -> list[str]:
-        """Debian packages that a host needs beside the provisioned ones."""
+        """Debian packages that a host needs in addition to the provisioned ones."""
         return []
 
     def delivered(self, where: Where) -> dict[str, Any]:

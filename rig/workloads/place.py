@@ -78,7 +78,7 @@ def find_script(value: str, own: Path) -> Path:
 
 def program_files(script: Path) -> list[Path]:
     """Return a program's script and what it reads: the rest of its directory or, of a script that has no
-    directory of its own, SCRIPT_*.sql.
+    separate directory, SCRIPT_*.sql.
     """
     if program := programs.holding(script):
         return program.files()

@@ -15,7 +15,7 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.workloads import place
 from joulerig.rig.workloads.engines import Workload
 
-# As ansible.cfg does for Ansible: our module_utils are found beside its own.
+# As ansible.cfg does for Ansible: our module_utils are found in addition to its own.
 ansible.module_utils.__path__.append(str(paths.share() / "ansible" / "module_utils"))
 
 from ansible.module_utils.joulerig import load, tools, workload  # noqa: E402

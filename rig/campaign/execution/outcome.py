@@ -62,7 +62,7 @@ class Health(_Part):
 
 
 class RunOutcome(_Part):
-    """What came of one run on its host.
+    """The result of one run on its host.
 
     `changed`: whether a drive was touched. `clock`: measured before and after. `report`: the load's
     own. `counters`: the block layer's, over the workload phase. `seeks`, `free_nids`: what was
@@ -108,7 +108,7 @@ class RunOutcome(_Part):
             raise UserError(f"joulerig_run: returned a wrong {where}: {first['msg']}") from None
 
     def as_result_file(self) -> dict[str, Any]:
-        """Return what result.json keeps: everything that has no file of its own and is not at its default."""
+        """Return what result.json keeps: everything that has no own file and is not at its default."""
         own_files = {"report", "settings", "health", "earlier"}
         kept = {"status", "reason", "changed", "phases", "clock", "version"}
         content = self.model_dump(mode="json", exclude=own_files)
@@ -116,7 +116,7 @@ class RunOutcome(_Part):
 
 
 def failure(reply: Mapping[str, Any]) -> str:
-    """Return, on one line, why a module call failed that returned no status of its own."""
+    """Return, on one line, why a module call failed that itself returned no status."""
     return one_line(reply.get("reason") or reply.get("msg") or "the module call failed")
 
 

@@ -24,7 +24,7 @@ LOST_FILE = "lost.json"  # in a run's folder: what an attempt had reached that l
 
 
 def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> str:
-    """Record what came of `run`: files, phases, performance, energy, AI. Return its status.
+    """Record the result of `run`: files, phases, performance, energy, AI. Return its status.
 
     The workload's own work stands even where energy is missing: the run is then partial. Where no
     drive of the run has a rail there is none to miss: that run is as good as it can be, and its
@@ -67,7 +67,7 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
 
 
 def _not_steady(folder: Path) -> str:
-    """How the drive's precondition ended where it was not steady; empty where it was, or nobody asked."""
+    """How the drive's precondition ended where it was not steady; empty where it was, or not asked for."""
     path = folder / PRECONDITION_FILE
     verdict = json.loads(path.read_text())["verdict"] if path.exists() else {"steady": True}
     return "" if verdict["steady"] else f"precondition: {verdict['reason']}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run's volts and amps at the full sample rate, kept beside it where its campaign asks for that."""
+"""A run's volts and amps at the full sample rate, kept with it where its campaign asks for that."""
 
 from __future__ import annotations
 

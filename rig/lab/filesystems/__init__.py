@@ -105,8 +105,8 @@ class FileSystem(Strict):
 
 def load(lab: Lab) -> dict[str, FileSystem]:
     """Return the shipped file systems and the lab's own, by name. Raises UserError."""
-    beside = lab.inventory.parent
-    return definitions.with_own(shipped(), [beside / "filesystems", beside / "filesystems.yml"], KIND, _parse)
+    folder = lab.inventory.parent
+    return definitions.with_own(shipped(), [folder / "filesystems", folder / "filesystems.yml"], KIND, _parse)
 
 
 @functools.cache

@@ -26,7 +26,7 @@ class Kernel(Strict):
 
 
 def load(lab: Lab) -> dict[str, Kernel]:
-    """The shipped kernels and those of `kernels.yml` beside the inventory. Raises UserError."""
+    """The shipped kernels and those of `kernels.yml` next to the inventory. Raises UserError."""
     shipped = definitions.read(SHIPPED, KIND, _entry)
     return definitions.with_own(shipped, [lab.inventory.parent / "kernels.yml"], KIND, _entry)
 

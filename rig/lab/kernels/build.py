@@ -4,7 +4,7 @@
 A built kernel is a folder with an archive of what goes to a host: the modules below
 usr/lib/modules/RELEASE, the kernel below var/lib/joulerig/kernels/RELEASE, and its configuration as
 boot/config-RELEASE, where tools look for it (mkinitramfs among them). Its release ends with its definition's
-hash, so that a host that runs it can be told from one that runs another.
+hash, so that a host that runs it can be distinguished from one that runs another.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def cached(wanted: Recipe) -> Built | None:
     manifest = wanted.folder / "manifest.json"
     if not manifest.is_file():
         return None
-    told = json.loads(manifest.read_text())
-    return Built(wanted.folder / "kernel.tar", told["release"], told["source"], told["seconds"])
+    record = json.loads(manifest.read_text())
+    return Built(wanted.folder / "kernel.tar", record["release"], record["source"], record["seconds"])
 
 
 def build(wanted: Recipe, report: Callable[[str], object] = print) -> Built:
@@ -213,8 +213,8 @@ def _build(wanted: Recipe, work: Path, log: Path) -> None:
         f"usr/lib/modules/{release}", f"{ON_HOST}/{release}", f"boot/config-{release}",
     )  # fmt: skip
     version = archive.name.removesuffix(".tar.xz").partition("_")[2]
-    told = {"release": release, "source": version, "seconds": round(os.times().elapsed - begun, 1)}
-    (done / "manifest.json").write_text(json.dumps({**told, "tick_hertz": wanted.tick_hertz}))
+    record = {"release": release, "source": version, "seconds": round(os.times().elapsed - begun, 1)}
+    (done / "manifest.json").write_text(json.dumps({**record, "tick_hertz": wanted.tick_hertz}))
 
 
 def _check_configuration(wanted: Recipe, text: str) -> None:

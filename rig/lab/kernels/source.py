@@ -53,7 +53,7 @@ def archive(part: str) -> Path:
 
 @contextlib.contextmanager
 def _cache() -> Iterator[Path]:
-    """Its folder; nobody else is at it meanwhile."""
+    """Its folder; no other process is at it meanwhile."""
     folder = paths.cache() / "kernel-source"
     folder.mkdir(parents=True, exist_ok=True)
     with files.locked(folder / "lock"):

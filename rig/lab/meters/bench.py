@@ -96,7 +96,7 @@ def from_points(
 ) -> Points:
     """Points as typed in; a reading that is missing is averaged over `seconds` once `prompt` returns.
 
-    `instrument`: as powerd tells it. `ask`: ask the instrument itself who it is.
+    `instrument`: as powerd reports it. `ask`: ask the instrument itself who it is.
     """
     quantity = _quantity(lab, name, channel)
     readings, uncertainties = [], []
@@ -212,11 +212,11 @@ def record(
             f"meter {name} channel {channel}: gain: {fit.gain:.4g}; allowed: {low} to {high};"
             " the reference and the meter were not at the same point"
         )
-    told = {key: str(taken.instrument.get(key) or "") for key in ("vendor", "model", "version", "serial")}
-    told["serial"] = told["serial"] or meter.serial or ""
+    identity = {key: str(taken.instrument.get(key) or "") for key in ("vendor", "model", "version", "serial")}
+    identity["serial"] = identity["serial"] or meter.serial or ""
     known = not math.isnan(fit.u_gain)
     return calibration.Record(
-        instrument=calibration.Instrument(driver=meter.driver, **told),
+        instrument=calibration.Instrument(driver=meter.driver, **identity),
         quantity=taken.quantity,
         gain=fit.gain,
         offset=fit.offset,

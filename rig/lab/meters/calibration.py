@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calibrations of meters: `calibration/<meter>.yml` beside the inventory, a file a meter, a record a channel.
+"""Calibrations of meters: `calibration/<meter>.yml` next to the inventory, a file per meter, a record
+per channel.
 
 A record says how far an instrument's channel reads wrong, corrected = gain * reading + offset, how
 well that is known, from what, and until when it holds. It belongs to one instrument: another one is
@@ -93,7 +94,7 @@ class Calibration(Strict):
 
 @dataclass(frozen=True)
 class Fit:
-    """reference = gain * reading + offset. Uncertainties are standard ones, nan where nothing tells them.
+    """reference = gain * reading + offset. Uncertainties are standard ones, nan where they are unknown.
 
     `cov` is the covariance of gain and offset; `residuals` (n,) are references less fitted values.
     """
@@ -213,20 +214,20 @@ def store(lab: Lab, meter: str, channel: str, record: Record) -> Path:
 def another_instrument(record: Record, meter: Meter, instrument: dict[str, Any] | None = None) -> str:
     """Why `record` is not of this meter: what differs, in words; "" when nothing is known to differ.
 
-    `instrument`: driver, vendor, model, serial as the instrument tells them, where it was asked.
+    `instrument`: driver, vendor, model, serial as the instrument reports them, where it was asked.
     """
     of = record.instrument
     if of.driver != meter.driver:
         return f"it is of a {of.driver}, the inventory's is a {meter.driver}"
-    told = {**(instrument or {})}
+    reported = {**(instrument or {})}
     if meter.serial:
-        told["serial"] = meter.serial
-    known = {key: str(told.get(key) or "") for key in ("vendor", "model", "serial")}
+        reported["serial"] = meter.serial
+    known = {key: str(reported.get(key) or "") for key in ("vendor", "model", "serial")}
     return differs(of, Instrument(driver=meter.driver, **known))
 
 
 def differs(one: Instrument, other: Instrument) -> str:
-    """In what two instruments differ, in words; what only one of them tells is no difference."""
+    """In what two instruments differ, in words; what only one of them reports is no difference."""
     for key in ("vendor", "model", "serial"):
         mine, its = getattr(one, key), getattr(other, key)
         if mine and its and mine != its:

@@ -23,7 +23,7 @@ from joulerig.rig.lab.meters.family import Family
 
 
 def family(driver: str) -> Family:
-    """The family of a driver that has no file of its own: nothing is known, so nothing is refused or
+    """The family of a driver that has no own file: nothing is known, so nothing is refused or
     defaulted.
     """
     return Family(

@@ -2,7 +2,7 @@
 """The power tap's own commands (firmware/power_tap/PROTOCOL.md, "Native"): switch rails, ask how long one
 held up.
 
-They go over a connection of their own, beside the one that powerd streams from: `control` of the
+They go over a separate connection, next to the one that powerd streams from: `control` of the
 meter where the inventory has it, else a second connection to the meter's TCP port.
 """
 
