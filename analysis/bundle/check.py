@@ -16,11 +16,11 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class Check:
-    """`told`: counts, or why it cannot be checked; `offenders`: what is wrong, a line each."""
+    """`detail`: counts, or why it cannot be checked; `offenders`: what is wrong, a line each."""
 
     name: str
     state: str
-    told: str = ""
+    detail: str = ""
     offenders: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
@@ -28,12 +28,12 @@ class Check:
         shown = [f"    {offender}" for offender in self.offenders[:_MOST_SHOWN]]
         if len(self.offenders) > _MOST_SHOWN:
             shown.append(f"    and {len(self.offenders) - _MOST_SHOWN} more")
-        return [f"{self.state:14}{self.name}{f': {self.told}' if self.told else ''}", *shown]
+        return [f"{self.state:14}{self.name}{f': {self.detail}' if self.detail else ''}", *shown]
 
 
-def judged(name: str, told: str, offenders: Sequence[str]) -> Check:
+def judged(name: str, detail: str, offenders: Sequence[str]) -> Check:
     """A check that was made: ok where nothing is wrong."""
-    return Check(name, FAILED if offenders else OK, told, tuple(offenders))
+    return Check(name, FAILED if offenders else OK, detail, tuple(offenders))
 
 
 def uncheckable(name: str, why: str) -> Check:

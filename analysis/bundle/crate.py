@@ -149,11 +149,11 @@ def _description(campaign: Campaign) -> str:
     counts: dict[str, int] = {}
     for run in campaign.runs:
         counts[run.status] = counts.get(run.status, 0) + 1
-    told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
+    outcomes = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "none"
     virtual = " All figures come from a virtual lab: simulated drives and meters." if campaign.virtual else ""
     return (
-        f"{campaign.question} Runs: {told}.{virtual} `rig verify` computes every number again from the raw"
-        " files herein."
+        f"{campaign.question} Runs: {outcomes}.{virtual} `rig verify` computes every number again from the"
+        " raw files herein."
     )
 
 

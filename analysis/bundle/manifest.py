@@ -117,13 +117,13 @@ def _where(path: Path, expected: list[str] | None) -> str:
     ]
     if len(parts) > _MOST_SHOWN:
         parts = [*parts[:_MOST_SHOWN], f"{len(parts) - _MOST_SHOWN} more stretches"]
-    told = f"it differs in bytes {', '.join(parts)} of {size}" if parts else ""
+    where = f"it differs in bytes {', '.join(parts)} of {size}" if parts else ""
     short = (
         f"it ends at byte {size}, {len(expected) - len(found)} blocks early"
         if len(found) < len(expected)
         else ""
     )
-    return "; ".join(part for part in (told, short) if part) or "it differs"
+    return "; ".join(part for part in (where, short) if part) or "it differs"
 
 
 def _stretches(indices: list[int]) -> list[tuple[int, int]]:

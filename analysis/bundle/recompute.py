@@ -94,8 +94,8 @@ class _Recomputation:
         if self.answer is None:
             return self._stands(tally, stored, "result.json")
         try:
-            told = self.answer.get("phases"), self.answer.get("clock")
-            found = run_phases.on_controller_time(*told) if all(told) else []
+            recorded = self.answer.get("phases"), self.answer.get("clock")
+            found = run_phases.on_controller_time(*recorded) if all(recorded) else []
             again = {phase.phase: phase for phase in found}
         except UNREADABLE as error:
             return self._unreadable(tally, stored, "result.json", error)
@@ -223,17 +223,17 @@ class _Recomputation:
 
     def _io(self, phases: Mapping[str, Phase]) -> dict[str, IoCount]:
         tally, stored = self.tallies["I/O counts"], dict(self.run.io)
-        told: dict[str, Mapping[str, Any] | None] = {}
+        recorded: dict[str, Mapping[str, Any] | None] = {}
         try:
             if "host" in stored and self.answer is not None:
-                told["host"] = self.answer.get("counters") or {}
+                recorded["host"] = self.answer.get("counters") or {}
             if "twin" in stored and self.truth is not None:
                 drives = len(self.campaign.drives(self.run))
-                told["twin"] = twin_truth.twin_io(list(phases.values()), self.truth, drives) or {}
+                recorded["twin"] = twin_truth.twin_io(list(phases.values()), self.truth, drives) or {}
             names = [field.name for field in fields(IoCount) if field.name != "source"]
             again = {
                 source: IoCount(source, **{name: counts.get(name) for name in names})
-                for source, counts in told.items()
+                for source, counts in recorded.items()
             }
         except UNREADABLE as error:
             return self._unreadable(tally, stored, "result.json or truth.json", error)
@@ -269,8 +269,8 @@ class _Recomputation:
         return stored
 
     def _unreadable(self, tally: Tally, stored: Any, file: str, error: Exception) -> Any:
-        told = " ".join(str(error).split()).replace(f"{self.run.folder}/", "")[:160]
-        tally.offenders.append(f"{self.run.id}: {file}: cannot be read: {type(error).__name__}: {told}")
+        message = " ".join(str(error).split()).replace(f"{self.run.folder}/", "")[:160]
+        tally.offenders.append(f"{self.run.id}: {file}: cannot be read: {type(error).__name__}: {message}")
         return stored
 
 

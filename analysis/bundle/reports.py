@@ -48,7 +48,7 @@ def check_html(folder: Path, again: str, origin: Origin) -> Check:
     before, after = _texts(stored), _texts(again)
     numbers = sum(bool(_NUMBER.search(text)) for _, text in after)
     drawn, figures = _FIGURE.findall(stored), _FIGURE.findall(again)
-    told = f"{numbers} texts with numbers, {len(figures)} figures, as the raw data give them"
+    detail = f"{numbers} texts with numbers, {len(figures)} figures, as the raw data give them"
     offenders = _differences(before, after)
     if offenders and origin.program:
         return uncheckable(_HTML_NAME, f"{origin.program}: {len(offenders)} of its texts differ")
@@ -70,7 +70,7 @@ def check_html(folder: Path, again: str, origin: Origin) -> Check:
         offenders = [
             "texts and figures are the same, but not what stands between them (style, fonts, markup)"
         ]
-    return judged(_HTML_NAME, told, offenders)
+    return judged(_HTML_NAME, detail, offenders)
 
 
 def check_pdf(folder: Path, again: str, origin: Origin) -> Check:

@@ -116,8 +116,8 @@ def _guarded(name: str, check: Callable[[], Check]) -> Check:
 
 
 def _one_line(error: Exception, folder: Path | None = None) -> str:
-    told = " ".join(str(error).split())[:240]
-    return told.replace(f"{folder}/", "") if folder else told
+    message = " ".join(str(error).split())[:240]
+    return message.replace(f"{folder}/", "") if folder else message
 
 
 def _manifest(folder: Path) -> Check:
@@ -200,8 +200,8 @@ def _completeness(campaign: Campaign) -> Check:
             if run.status not in FINISHED
         ]
     elif not wrong:
-        told = f"the campaign is not over: {to_come} of {len(campaign.runs)} runs are to come"
-        return uncheckable("completeness", f"{told}; {expected} files of the others are there")
+        detail = f"the campaign is not over: {to_come} of {len(campaign.runs)} runs are to come"
+        return uncheckable("completeness", f"{detail}; {expected} files of the others are there")
     return judged("completeness", f"{len(campaign.runs)} runs, {expected} files of those that worked", wrong)
 
 

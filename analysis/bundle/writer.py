@@ -25,7 +25,7 @@ from joulerig.analysis.results.schema import FINISHED
 
 @dataclass(frozen=True)
 class Written:
-    """`sha256`: of the zip, to be published beside it: only that tells a bundle that was made anew."""
+    """`sha256`: of the zip, to be published next to it: only that shows a bundle that was made again."""
 
     path: Path
     files: int
@@ -73,14 +73,14 @@ def _staged(folder: Path, stage: Path) -> Campaign:
 
 
 def copy_journal(source: Path, target: Path) -> None:
-    """A journal as it is at one instant, also while it is written, as one file of its own.
+    """A journal as it is at one instant, also while it is written, as one file.
 
     Raises ResultsError.
     """
     try:
         with closing(connect(source)) as journal, closing(sqlite3.connect(target)) as copy:
             journal.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")  # no files beside it, also where it is only read
+            copy.execute("PRAGMA journal_mode = DELETE")  # no files next to it, also where it is only read
     except sqlite3.DatabaseError as error:
         raise ResultsError(f"{source}: cannot be copied: {error}") from None
 

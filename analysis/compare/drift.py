@@ -46,7 +46,7 @@ class Residual:
 class Drift:
     """Of one comparison: its runs in cells with two or more, from the first to the last `span_seconds`.
 
-    `trend`: of logarithms per second, cells as groups; None where `why` says that it cannot be told.
+    `trend`: of logarithms per second, cells as groups; None where `why` says that it is unknown.
     """
 
     comparison: Comparison

@@ -17,7 +17,7 @@ from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics import LOG_ROUNDING
 
 FAR = 3.5  # modified z-score
-FEWEST_IN_CELL = 3  # runs: of two nobody can tell which one is off
+FEWEST_IN_CELL = 3  # runs: of two it is unknown which one is off
 FEWEST = 10  # residuals of a comparison
 MOST = 0.2  # of the residuals: with more, they are the spread
 
@@ -103,7 +103,7 @@ def far(cells: Mapping[str, Mapping[str, float]]) -> list[tuple[str, str, float]
     The modified z-score ``0.6745 (r - median(r)) / median(|r - median(r)|)`` above 3.5 (B. Iglewicz, D. C.
     Hoaglin, How to Detect and Handle Outliers, ASQC, 1993) of the residuals of all cells together, each r a
     value less its cell's mean, times sqrt(n / (n - 1)) as a mean of n hides part of it. The worst is taken
-    out, and then the rest is judged anew: one far value moves its cell's mean, and with it the others.
+    out, and then the rest is judged again: one far value moves its cell's mean, and with it the others.
     """
     left = {cell: dict(values) for cell, values in cells.items()}
     most = MOST * sum(len(values) for values in cells.values())

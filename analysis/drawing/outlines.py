@@ -2,7 +2,7 @@
 """The words of a figure, each drawn as one outline.
 
 matplotlib draws a word letter by letter, each a reference to the letter's outline, which WeasyPrint reads,
-transforms and bounds anew each time: of the map of a large report that is half of its time.
+transforms and bounds again each time: of the map of a large report that is half of its time.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class EnergyBudget:
 class IntervalEnergy:
     """What a counter says of an interval.
 
-    `joules` is what was measured, None where the counter does not say; `reason` then tells why (empty
+    `joules` is what was measured, None where the counter does not say; `reason` then says why (empty
     otherwise). The true energy lies from `joules_low` to `joules_high` as far as `budget` goes: a gap widens
     and moves them, so that joules can be below both. They are None where a part other than the meter's is not
     known; a meter without a stated class is not in them. `bound_joules` is `budget.interpolation`. `samples`,
@@ -243,11 +243,11 @@ def of_interval(
         Without joules where
 
         - the interval is not covered: it starts before the first point or ends after the last;
-        - an end lies in a gap, or between points further apart than `max_gap_ns`, and no point tells a power;
+        - an end lies in a gap, or between points further apart than `max_gap_ns`, and no point gives a power;
         - all of it lies in one gap: nothing of it was measured;
         - the session changes between the points that enclose the interval. A new session counts from zero,
           and what the rail drew between the last point of one and the first of the next was counted by
-          neither: the sum of the two would be too small by an amount that nobody knows;
+          neither: the sum of the two would be too small by an unknown amount;
         - the session of a point is not known (None);
         - the sample counter runs backwards inside a session: the counter was reset and does not say so.
           (Joules that fall are no such sign: power has a sign, and a rail near zero or one that feeds back
@@ -441,9 +441,9 @@ def _unmeasured(
 
 
 def _unseen(points: CounterPoints, before: int, after: int) -> tuple[float, float]:
-    """What the counters' own low and high add in a step without a gap: between readings nobody looked.
+    """What the counters' own low and high add in a step without a gap: nothing is known between readings.
 
-    All of it, whatever part of the step is inside: nothing tells where in the step it lies.
+    All of it, whatever part of the step is inside: nothing shows where in the step it lies.
     """
     if points.joules_low is None or points.joules_high is None:
         return 0.0, 0.0
@@ -512,7 +512,7 @@ def _alignment(points: CounterPoints, instant: int, edge_error_ns: int) -> float
         return 0.0
     if points.watts_min is None or points.watts_max is None:
         return None
-    # A point tells of the step before it: take those behind the earliest instant up to behind the last.
+    # A point is of the step before it: take those behind the earliest instant up to behind the last.
     first = int(np.searchsorted(points.time_ns, instant - error_ns, side="left"))
     last = int(np.searchsorted(points.time_ns, instant + error_ns, side="right"))
     last = min(max(last, after, before + 1), len(points.time_ns) - 1)

@@ -14,7 +14,7 @@ from joulerig.analysis.energy import uncertainty
 from joulerig.analysis.energy.uncertainty import MeterBudget
 
 Plain = Mapping[str, Any]
-EXPIRED = "†"  # beside each figure that rests on a calibration past its date
+EXPIRED = "†"  # next to each figure that rests on a calibration past its date
 
 # Sample times come from arrivals, the least late of which count as not late at all: the least delay of the
 # path from instrument to controller stays unseen. USB frames of a millisecond, a request and its reply.

@@ -76,7 +76,7 @@ def of_energy(
         offset, standard uncertainties of gain and offset and their covariance. A channel that is in it needs
         no class.
     expired : bool
-        The calibration is past its date: nobody vouches that the meter has not moved since, so its class,
+        The calibration is past its date: nothing vouches that the meter has not moved since, so its class,
         where it is stated, counts as well.
 
     Returns

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an export has beside analysis.tables.runs_and_cells: phases, energy by rail, I/O counts, series,
-waveforms.
+"""What an export has in addition to analysis.tables.runs_and_cells: phases, energy by rail, I/O counts,
+series, waveforms.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def rounds(campaign: Campaign) -> pl.DataFrame:
 
 
 def load_progress(campaign: Campaign) -> pl.DataFrame:
-    """One row an instant at which a run's load told what it had done. Columns: `PROGRESS_COLUMNS`.
+    """One row an instant at which a run's load reported what it had done. Columns: `PROGRESS_COLUMNS`.
 
     Raises joulerig.analysis.results.run_file.RunFileError.
     """
@@ -155,10 +155,10 @@ def _waveforms(campaign: Campaign, run: Run) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         return
     try:
-        told: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        recorded: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path}: cannot be read as JSON: {error}") from None
-    for meter, said in sorted(told.items()):
+    for meter, said in sorted(recorded.items()):
         counted = {name: said.get(name) for name in ("recorded", "dropped", "cut")}
         row = {**_head(campaign, run), "meter": meter, **counted, "error": said.get("error") or None}
         file = run.folder / f"waveform-{meter}.parquet"

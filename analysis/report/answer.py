@@ -174,12 +174,12 @@ def caveat(found: Sequence[Group]) -> str:
             "One run a cell: the spread between runs is unknown, so nothing is separable; the order below is"
             " that of single runs and may be chance."
         )
-    told = []
+    sentences = []
     if any(half_width(cell) is not None for group in found for cell in group.ranked):
-        told.append("± is half of the 95 % interval: spread between runs, gaps, instants and meter.")
+        sentences.append("± is half of the 95 % interval: spread between runs, gaps, instants and meter.")
     if any(ranking.method for ranking in rankings):
-        told.append(
+        sentences.append(
             "Combinations named together are not separated by the runs. Differences come with 95 % intervals"
             " for all pairs of the campaign at once."
         )
-    return " ".join(told)
+    return " ".join(sentences)

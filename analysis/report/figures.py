@@ -158,7 +158,7 @@ def power_trace(points: pl.DataFrame, phases: Sequence[Phase], *, virtual: bool)
 
 
 def _label_phases(axes: Axes, phases: Sequence[Phase], origin: int) -> None:
-    """Names above their phases; one that has no room for its name is told by its neighbours, so it goes
+    """Names above their phases; one that has no room for its name is known by its neighbours, so it goes
     without.
     """
     low, high = axes.get_xlim()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changed from the first to the last run, and which runs are outliers, as the report tells it."""
+"""What changed from the first to the last run, and which runs are outliers, as the report says it."""
 
 from __future__ import annotations
 

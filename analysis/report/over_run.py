@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changed while the runs' loads ran, as the report tells it: in words, by run, and one of them drawn."""
+"""What changed while the runs' loads ran, as the report says it: in words, by run, and one of them drawn."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class OverRun:
 
 
 def of_campaign(campaign: Campaign, found: Mapping[str, Sequence[Course]]) -> OverRun:
-    told = [Row(run, course) for run in campaign.runs for course in found.get(run.id, ())]
-    powers = [row for row in told if row.course.series.quantity == POWER]
-    shown = [row for row in told if row.course.changes or row.course.rises_or_falls]
+    rows = [Row(run, course) for run in campaign.runs for course in found.get(run.id, ())]
+    powers = [row for row in rows if row.course.series.quantity == POWER]
+    shown = [row for row in rows if row.course.changes or row.course.rises_or_falls]
     shown.sort(key=lambda row: (not row.course.changes, -_extent(row.course), row.run.ordinal))
     drawn = shown[0] if shown else None
     return OverRun(
@@ -68,23 +68,23 @@ def _extent(course: Course) -> float:
     return abs(course.trend_over_load or 0.0)
 
 
-def _summary(campaign: Campaign, told: Sequence[Row]) -> str:
+def _summary(campaign: Campaign, rows: Sequence[Row]) -> str:
     """What the runs' power did, in words, also where there is nothing to tell."""
     ended = sum(run.status == "ok" for run in campaign.runs)
-    if not told:
+    if not rows:
         if not ended:
             return "No run is ok, so there is no power over a run to look at."
         return "No run that is ok kept its power.csv, so there is no power over a run to look at."
-    judged = [row for row in told if row.course.changes is not None]
+    judged = [row for row in rows if row.course.changes is not None]
     changed = sum(bool(row.course.changes) for row in judged)
     trended = sum(row.course.rises_or_falls for row in judged)
-    parts = [f"Of {several(len(told), 'run')} with a power trace, {len(judged)} are long enough to be judged"]
+    parts = [f"Of {several(len(rows), 'run')} with a power trace, {len(judged)} are long enough to be judged"]
     if judged:
         parts.append(
             f"power changes its level in {changed or 'none'} of these, and rises or falls steadily in"
             f" {trended or 'none'}"
         )
-    without = ended - len(told)
+    without = ended - len(rows)
     if without:
         parts.append(f"{several(without, 'run')} that {'is' if without == 1 else 'are'} ok kept no trace")
     return "; ".join(parts) + "."

@@ -17,7 +17,7 @@ MOST_VIOLATIONS = 50  # that are listed; violations.csv has them all
 def write(folder: Path) -> list[Path]:
     """report.html, report.pdf and the tables of the campaign in `folder`, in `folder`/report/ (atomic).
 
-    Everything is checked anew from logs and read-backs. Raises analysis.powercut.folder.PowerCutError.
+    Everything is checked again from logs and read-backs. Raises analysis.powercut.folder.PowerCutError.
     """
     campaign = folders.load(folder)
     place = folder / "report"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the drives of a campaign came to their state before its runs, as the report tells it."""
+"""How the drives of a campaign came to their state before its runs, as the report says it."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ def matters(compared: Sequence[Comparison]) -> list[str]:
 def _sentence(source: str, found: Sequence[tuple[Comparison, Effect]]) -> str:
     with_effect = [_where(one, effect) for one, effect in found if effect.p <= ALPHA]
     without = [_where(one, effect) for one, effect in found if effect.p > ALPHA]
-    told = [f"has an effect on {'; '.join(with_effect)}"] if with_effect else []
-    told += [f"{'No' if told else 'no'} effect is seen on {'; '.join(without)}"] if without else []
-    return f"{source[0].upper()}{source[1:]}: {'. '.join(told)}."
+    sentences = [f"has an effect on {'; '.join(with_effect)}"] if with_effect else []
+    sentences += [f"{'No' if sentences else 'no'} effect is seen on {'; '.join(without)}"] if without else []
+    return f"{source[0].upper()}{source[1:]}: {'. '.join(sentences)}."
 
 
 def _where(one: Comparison, effect: Effect) -> str:

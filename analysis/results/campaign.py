@@ -77,13 +77,13 @@ class Run(RunRow):
 
     @cached_property
     def seeks(self) -> dict[str, Any]:
-        """By drive: requests, seeks, distance_bytes; empty where nobody counted them. Raises ResultsError."""
+        """By drive: requests, seeks, distance_bytes; empty where not counted. Raises ResultsError."""
         return (_json_file(self.folder / "result.json").get("seeks") or {}).get("drives") or {}
 
     @cached_property
     def free_nids(self) -> dict[str, Any]:
         """Of f2fs: syncs, scans and their seconds by the kernel's trace, or `why` there are none; empty where
-        nobody asked. Raises ResultsError.
+        it was not asked for. Raises ResultsError.
         """
         return _json_file(self.folder / "result.json").get("free_nids") or {}
 

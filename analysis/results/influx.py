@@ -57,7 +57,7 @@ class InfluxError(JoulerigError):
 
 
 class Unreachable(InfluxError):
-    """Nobody answers there, or the answer broke off."""
+    """No server answers there, or the answer broke off."""
 
 
 class Unauthorised(InfluxError):

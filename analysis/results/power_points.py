@@ -42,7 +42,7 @@ COLUMNS = {
 }
 NEEDED = ("time_ns", "rail", "watts")
 _FIELDS = tuple(name for name in COLUMNS if name not in ("time_ns", "meter", "rail", "drive"))
-_FAR_NS = 600_000_000_000  # as far away as the points beside a gap are looked for
+_FAR_NS = 600_000_000_000  # as far away as the points next to a gap are looked for
 
 
 class PowerFileError(JoulerigError):

@@ -23,7 +23,7 @@ def points(client: Client, host: str, load: Phase) -> pl.DataFrame:
     """Readings of the packages' counter (all of the host's, J, cumulative) from the last one before the
     workload phase to the first one after it, on the controller's clock.
 
-    Columns: `COLUMNS`, by time. Without rows where the host has no RAPL, or none is told yet.
+    Columns: `COLUMNS`, by time. Without rows where the host has no RAPL, or none is reported yet.
     Raises joulerig.analysis.results.influx.InfluxError.
     """
     offset = load.clock_offset_ns
@@ -51,7 +51,7 @@ def enclose(frame: pl.DataFrame, load: Phase) -> bool:
 def joules(frame: pl.DataFrame, load: Phase) -> float | None:
     """J of all packages over the phase, linear between the readings around its ends.
 
-    None where the readings do not enclose it, or the counter began anew among them (the agent was
+    None where the readings do not enclose it, or the counter restarted among them (the agent was
     restarted).
     """
     if not enclose(frame, load):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run's load told of itself while it ran: from InfluxDB, kept as the run's `progress.csv`."""
+"""What a run's load reported of itself while it ran: from InfluxDB, kept as the run's `progress.csv`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from joulerig.analysis.results.schema import Phase
 
 FILE = "progress.csv"
 COLUMNS = {"time_ns": pl.Int64, "ops": pl.Int64, "read_bytes": pl.Int64, "write_bytes": pl.Int64}
-_LATE_NS = 3_000_000_000  # a load's last point is told a little after its end
+_LATE_NS = 3_000_000_000  # a load's last point is reported a little after its end
 
 
 def points(client: Client, host: str, run: str, load: Phase) -> pl.DataFrame:
     """The `workload` points of a run's load, on the controller's clock.
 
     Columns: `COLUMNS`, by time; each what was done since the point before or, of the first, since
-    the load began. Without rows where the load told nothing. Raises
+    the load began. Without rows where the load reported nothing. Raises
     joulerig.analysis.results.influx.InfluxError.
     """
     offset = load.clock_offset_ns

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run's energy by phase and rail from its power points, and work per joule: the journal's `energy` and
-`result` rows. The campaign engine makes them by these functions, and whoever checks them afterwards
-too.
+`result` rows. The campaign engine makes them by these functions, and `rig verify` checks
+them by the same.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Full-rate volts and amps of rails: the Parquet file that powerd writes beside a run."""
+"""Full-rate volts and amps of rails: the Parquet file that powerd writes with a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Figures beside AI, of a run and of a cell: idle-subtracted energy, cost of an operation, of a sync and of a
-durable byte, how much is written at each level, and the rates per watt that SNIA's Emerald reports.
+"""Figures in addition to AI, of a run and of a cell: idle-subtracted energy, cost of an operation, of a sync
+and of a durable byte, how much is written at each level, and the rates per watt that SNIA's Emerald reports.
 
 Each is one amount over another, both of the workload phase. A run's figure is its own ratio, a cell's the
 ratio of sums over its runs (analysis.energy.indicator.ratio_of_sums says why), of those that have both
@@ -50,7 +50,7 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
     dynamic_joules
         joules less idle_joules: what the load added. Below 0 where the drive was busy with itself while idle.
     cpu_joules
-        Of all processor packages of the test host, whatever ran there (RAPL); beside the drives' joules,
+        Of all processor packages of the test host, whatever ran there (RAPL); next to the drives' joules,
         never among them.
     durable_bytes
         What the workload wrote, where it synced: its syncs made that durable. What came after the last sync

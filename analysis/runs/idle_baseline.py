@@ -2,7 +2,7 @@
 """What each rail of a drive draws when the host asks nothing of it: from the idle phases of a campaign's
 runs.
 
-A figure beside the others: it is in no joules and no AI. An idle phase follows the layout of the run's
+A separate figure: it is in no joules and no AI. An idle phase follows the layout of the run's
 files, so that a drive may still be busy with itself; what the runs differ by is shown for that reason.
 """
 

@@ -44,7 +44,7 @@ class PowerOverTime:
 
 @dataclass(frozen=True)
 class WorkOverTime:
-    """What the load told of itself, at the instants at which it told it: operations a second, and per joule
+    """What the load reported of itself, at the instants at which it did: operations a second, and per joule
     of all rails, NaN where a rail was not measured.
     """
 
@@ -76,10 +76,12 @@ def of_run(run: Run) -> PowerOverTime | None:
     return None if frame is None else of_points(frame, phase, progress.read(run.folder))
 
 
-def of_points(frame: pl.DataFrame, phase: Phase, told: pl.DataFrame | None = None) -> PowerOverTime | None:
+def of_points(
+    frame: pl.DataFrame, phase: Phase, reported: pl.DataFrame | None = None
+) -> PowerOverTime | None:
     """From power points with time_ns, drive, meter, rail and watts; None where the phase has too few.
 
-    `told`: progress points with time_ns and ops.
+    `reported`: progress points with time_ns and ops.
     """
     rails = _rails(frame, phase.start_ns)
     spacing = max((float(np.median(np.diff(rail.times))) for rail in rails), default=0.0)
@@ -89,22 +91,22 @@ def of_points(frame: pl.DataFrame, phase: Phase, told: pl.DataFrame | None = Non
         return None
     edges = np.linspace(0.0, phase.seconds, count + 1)
     watts = watts_between(rails, edges)
-    work = None if told is None else _work(rails, told, phase)
+    work = None if reported is None else _work(rails, reported, phase)
     return PowerOverTime(
         (edges[1:] + edges[:-1]) / 2, watts, phase.seconds / count, _peak(rails, phase), work
     )
 
 
-def _work(rails: Sequence[Rail], told: pl.DataFrame, phase: Phase) -> WorkOverTime | None:
-    """Points are taken together where there are more than `MOST_STEPS`; the last one, told when the load
+def _work(rails: Sequence[Rail], reported: pl.DataFrame, phase: Phase) -> WorkOverTime | None:
+    """Points are taken together where there are more than `MOST_STEPS`; the last one, reported when the load
     ended, is left out where it comes sooner than the others do.
     """
-    told = told.filter(pl.col("ops").is_not_null()).unique("time_ns").sort("time_ns")
-    if told.is_empty():
+    reported = reported.filter(pl.col("ops").is_not_null()).unique("time_ns").sort("time_ns")
+    if reported.is_empty():
         return None
-    edges = np.concatenate(([0.0], (told["time_ns"] - phase.start_ns).to_numpy() * 1e-9))
-    done = np.concatenate(([0], told["ops"].cum_sum().to_numpy())).astype(float)
-    every = -(-told.height // MOST_STEPS)
+    edges = np.concatenate(([0.0], (reported["time_ns"] - phase.start_ns).to_numpy() * 1e-9))
+    done = np.concatenate(([0], reported["ops"].cum_sum().to_numpy())).astype(float)
+    every = -(-reported.height // MOST_STEPS)
     edges, done = edges[::every], done[::every]
     if len(edges) > 2 and edges[-1] - edges[-2] < (1 - MOST_UNEVEN) * np.median(np.diff(edges)):
         edges, done = edges[:-1], done[:-1]

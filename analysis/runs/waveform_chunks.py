@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The joules of a waveform of any length, block by block, by one process or many: the same to the last bit.
 
-A block is a fixed number of the file's rows, whoever works on it. Within it samples are summed in
+A block is a fixed number of the file's rows, in whichever process. Within it samples are summed in
 order; the sums of blocks are added exactly (math.fsum). So nothing depends on how many processes
 there are.
 """
@@ -64,7 +64,7 @@ class Joules:
 
 def of_file(path: Path, interval: tuple[int, int] | None = None) -> list[Block]:
     """The blocks of a file, in order. Raises WaveformError."""
-    metadata(path)  # what is no waveform is told now, in one line
+    metadata(path)  # what is no waveform is reported now, in one line
     return [Block(path, first, interval) for first in range(0, _rows(path), ROWS)]
 
 

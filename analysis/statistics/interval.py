@@ -49,8 +49,8 @@ def fieller(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -
     Returns
     -------
     Interval or None
-        None with fewer than two runs, and where the bottom's mean is not told from zero: the set is then not
-        bounded.
+        None with fewer than two runs, and where the bottom's mean does not differ from zero: the set is
+        then not bounded.
 
     Notes
     -----

@@ -113,7 +113,7 @@ def rank(runs: Runs, alpha: float = ALPHA) -> Ranking:
     Logarithms of the values, as differences in work per joule are ratios; the model is cell + block, by least
     squares. Tukey-Kramer's test (C. Y. Kramer, Extension of multiple range tests to group means with unequal
     numbers of replications, Biometrics 12(3), 1956, 307-310) where the cells vary alike, as far as Bartlett's
-    test of the residuals tells; else paired t tests of the differences within blocks, at Šidák's level
+    test of the residuals shows; else paired t tests of the differences within blocks, at Šidák's level
     (docs/decisions/009-pairs.md). Both ask for two runs in one cell, or two blocks.
     """
     order = tuple(runs)

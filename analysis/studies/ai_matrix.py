@@ -26,7 +26,7 @@ time, they share a commit of ext3's journal, which turns many flushes into one; 
 each of them. So a drive whose flush takes longer than the interval between syncs can give the
 opposite of the published order, and the virtual lab does. `varmail-one-thread` is the same load by
 one thread, which shares no commit: ext3 writes the journal in addition to what ext2 writes, and
-flushes twice. That ext2 takes less there is a claim of its own (`journal_alone`, inferred), which
+flushes twice. That ext2 takes less there is a separate claim (`journal_alone`, inferred), which
 takes runs with ext2 and ext3 only.
 
 **Figure.** The heat maps of AI, and Cemp, which every report has.
@@ -60,14 +60,14 @@ FILESERVER = Claim("fileserver", "On fileserver NILFS2 has the highest AI, under
 WEBSERVER = Claim("webserver", "On webserver ext2 or ext3 with CFQ (today: bfq) has the highest AI.")
 JOURNAL = Claim("journal", "ext2, which has no journal, takes less energy for an operation than ext3.")
 # What a load adds above idle power follows from what it writes and flushes, and not from how long that takes:
-# it can be told also where the drive does not set the pace.
+# it can be judged also where the drive does not set the pace.
 JOURNAL_ABOVE_IDLE = Claim(
     "journal_above_idle",
     "Above idle power as well, ext2 takes less energy for an operation than ext3.",
     "inferred",
 )
 # Threads that sync at once share a commit of ext3's journal, where ext2 syncs for each of them: then there is
-# more between the two than the journal. One thread shares with nobody.
+# more between the two than the journal. One thread shares with no other.
 ONE_THREAD = "varmail-one-thread"
 JOURNAL_ALONE = Claim(
     "journal_alone",
@@ -89,15 +89,15 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
         for run in campaign.runs
         if run.counts and run.filesystem in FILESYSTEMS and run.scheduler in SCHEDULERS
     ]
-    told = []
+    found = []
     for drive in comparison.levels(campaign, "drive", {run.drive for run in campaign.runs}):
         mine = [run for run in counted if run.drive == drive]
-        told += _best(campaign, drive, mine)
+        found += _best(campaign, drive, mine)
         for workload in comparison.levels(campaign, "workload", {run.workload for run in campaign.runs}):
             of_it = [run for run in mine if run.workload == workload]
             judge = _journal_alone if workload == ONE_THREAD else _through
-            told += judge(campaign, f"{drive}, {workload}", of_it)
-    return told
+            found += judge(campaign, f"{drive}, {workload}", of_it)
+    return found
 
 
 def _best(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdict]:
@@ -108,7 +108,7 @@ def _best(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdi
     ):
         of_it = [run for run in mine if run.workload == workload]
         if not of_it:
-            yield claims.not_told(claim, drive, f"no run of {workload} has joules", _EXPECTED)
+            yield claims.undecided(claim, drive, f"no run of {workload} has joules", _EXPECTED)
         elif together:
             named = [run for run in of_it if run.filesystem in filesystems and run.scheduler == CFQ]
             others = [run for run in of_it if run not in named]
@@ -128,7 +128,7 @@ def _first(
     """Whether the best cell of `named` is above the best one of `others`."""
     if not named or not others:
         lacking = "the claim's" if not named else "any other"
-        return claims.not_told(claim, where, f"no run of {lacking} combinations has joules", _EXPECTED)
+        return claims.undecided(claim, where, f"no run of {lacking} combinations has joules", _EXPECTED)
     one, other = _best_cell(named), _best_cell(others)
     found = claims.greater(
         claim, where, claims.ratio(one, other, _ai), _EXPECTED, claims.paced_by_host(campaign, [*one, *other])
@@ -163,18 +163,18 @@ def _journal_alone(campaign: Campaign, where: str, of_it: Sequence[Run]) -> Iter
 def _above_idle(
     campaign: Campaign, claim: Claim, where: str, ext3: Sequence[Run], ext2: Sequence[Run]
 ) -> Verdict:
-    """Beside the joules, what they follow from: volume and flushes of an operation."""
+    """In addition to the joules, what they follow from: volume and flushes of an operation."""
 
     def ratio(name: str) -> claims.Effect | None:
         return claims.ratio(ext3, ext2, lambda run: _per_op(campaign, run, name))
 
     found = claims.greater(claim, where, ratio("dynamic_joules"), "above 1: J/op above idle, ext3 over ext2")
-    told = [
+    parts = [
         f"{effect.value:.3g} times the {what}"
         for what, name in (("bytes written", "block_write_bytes"), ("flushes", "flushes"))
         if (effect := ratio(name)) is not None
     ]
-    counted = f"ext3 took {' and '.join(told)} of ext2" if told else ""
+    counted = f"ext3 took {' and '.join(parts)} of ext2" if parts else ""
     return replace(found, why="; ".join(filter(None, (counted, found.why))))
 
 

@@ -2,7 +2,7 @@
 """Whether what a study published holds in a campaign: an effect with its interval, and the verdict on it.
 
 A verdict is never looser than its interval: a claim holds where all of the interval agrees with it, does not
-hold where nothing of it does, and cannot be told otherwise, with the reason.
+hold where nothing of it does, and is open otherwise, with the reason.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Effect(NamedTuple):
 @dataclass(frozen=True)
 class Verdict:
     """`where`: the drive, and what else it is about. `expected`: what the effect ought to be, in words.
-    `why`: where it cannot be told, the reason; else what is behind it, if that is known.
+    `why`: where it is open, the reason; else what is behind it, if that is known.
     """
 
     claim: Claim
@@ -87,7 +87,7 @@ def ratio(first: Sequence[Run], second: Sequence[Run], figure: Figure) -> Effect
 
 
 def greater(claim: Claim, where: str, effect: Effect | None, expected: str, why: str = "") -> Verdict:
-    """On a claim that a ratio is above 1. `why`: what keeps it from being told, if anything does."""
+    """On a claim that a ratio is above 1. `why`: what keeps it open, if anything does."""
     return _judged(claim, where, effect, expected, why, (1.0, math.inf))
 
 
@@ -99,7 +99,7 @@ def near(
     return _judged(claim, where, effect, f"{band[0]:.3g} to {band[1]:.3g}", why, band)
 
 
-def not_told(claim: Claim, where: str, why: str, expected: str = "") -> Verdict:
+def undecided(claim: Claim, where: str, why: str, expected: str = "") -> Verdict:
     return Verdict(claim, where, OPEN, expected, None, why)
 
 
@@ -107,7 +107,7 @@ def _judged(
     claim: Claim, where: str, effect: Effect | None, expected: str, why: str, band: tuple[float, float]
 ) -> Verdict:
     if effect is None:
-        return not_told(claim, where, why or "no block has runs of both with the figures it takes", expected)
+        return undecided(claim, where, why or "no block has runs of both with the figures it takes", expected)
     if why:
         return Verdict(claim, where, OPEN, expected, effect, why)
     if effect.low is None or effect.high is None:
@@ -121,8 +121,8 @@ def _judged(
 
 def paced_by_host(campaign: Campaign, runs: Sequence[Run]) -> str:
     """Why speed and energy of these runs tell nothing of a drive; empty where they do."""
-    told = [run.result.device_bound_fraction for run in runs if run.result]
-    parts = [part for part in told if part is not None]
+    fractions = [run.result.device_bound_fraction for run in runs if run.result]
+    parts = [part for part in fractions if part is not None]
     if not campaign.virtual or (parts and min(parts) >= LEAST_DEVICE_BOUND):
         return ""
     if not parts:

@@ -30,7 +30,7 @@ takes a larger share of fsync where no flush is sent. Only where the drive set t
 The report's section on changes over the load has energy per operation in the same windows.
 
 **The search.** `time_free_nids` has the kernel time `f2fs_sync_file` and `f2fs_build_free_nids`
-(kprobes of its own trace, which Debian's kernel has; where a kernel lacks them `result.json` says
+(kprobes of the rig's own trace, which Debian's kernel has; where a kernel lacks them `result.json` says
 so, and the run goes on). A share is seconds of searches that a sync waited for, over seconds of
 syncs, all threads added up. Why not bpftrace, which does the same with a compiler of 100 MB:
 [decision 015](../decisions/015-kprobes.md).
@@ -72,7 +72,7 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
     """By drive, flush cost and workload, where there are runs of both file systems; the search by drive and
     workload, where flushes are sent in some runs of f2fs and not in others.
     """
-    told = []
+    judged = []
     for where, f2fs, ext4 in pairs(campaign):
         runs = [*f2fs, *ext4]
         why = claims.paced_by_host(campaign, runs)
@@ -86,13 +86,13 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
             )
             for of in (lambda begin, _: begin, lambda _, end: end, lambda begin, end: begin / end)
         )
-        told += [
+        judged += [
             claims.near(BEGINS, where, begin, 1.06, BEGIN_MARGIN, why),
             claims.near(ENDS, where, end, 0.67, END_MARGIN, why),
             claims.greater(FALLS, where, fall, "above 1: ratio at first, over at last", why),
             _trend(where, f2fs, ext4, works, why),
         ]
-    return told + list(_search(campaign))
+    return judged + list(_search(campaign))
 
 
 def _trend(
@@ -110,7 +110,7 @@ def _trend(
     inflation = float(np.mean([trend.inflation(values) for _, values in found])) if found else 1.0
     of_it = trend.of_groups(found, inflation)
     if of_it is None:
-        return claims.not_told(THROUGHOUT, where, why or "the windows are too few for a trend", expected)
+        return claims.undecided(THROUGHOUT, where, why or "the windows are too few for a trend", expected)
     span = max(float(instants[-1] - instants[0]) for instants, _ in found)
     value, low, high = (
         None if slope is None else math.exp(-slope * span) for slope in (of_it.slope, of_it.high, of_it.low)
@@ -155,7 +155,7 @@ def _search(campaign: Campaign) -> Iterator[Verdict]:
         shares = {run.id: share_of_search(run) for runs in sides.values() for run in runs}
         known = [share for share in shares.values() if share is not None]
         if not known:
-            yield claims.not_told(SEARCH, where, "the search was not timed", expected)
+            yield claims.undecided(SEARCH, where, "the search was not timed", expected)
             continue
         measured = f"it took {100 * min(known):.2g} to {100 * max(known):.2g} % of fsync"
         effect = claims.ratio(sides[True], sides[False], lambda run, shares=shares: shares[run.id])

@@ -102,7 +102,7 @@ def seeks_per_mib(campaign: Campaign, run: Run) -> float | None:
 
 
 def updates_per_mib(run: Run) -> float | None:
-    """Journal transactions for each MiB that the load wrote; None where the kernel tells none (jbd2 does)."""
+    """Journal transactions for each MiB that the load wrote; None where none are reported (jbd2 does)."""
     counted = run.io.get("iod")
     transactions = counted.journal_transactions if counted else None
     written = run.performance.write_bytes if run.performance else None

@@ -167,20 +167,20 @@ def interval_seconds(run: Run) -> float | None:
 def verdicts(campaign: Campaign) -> list[Verdict]:
     """By drive and workload, in the order of the campaign's definition."""
     found = points(campaign)
-    told = []
+    judged = []
     for drive in cells.levels(campaign, "drive", {run.drive for run in campaign.runs}):
         of_drive = [point for point in found if point.run.drive == drive]
         for workload in cells.levels(campaign, "workload", {run.workload for run in campaign.runs}):
             mine = [point for point in of_drive if point.run.workload == workload]
             if any(point.interval != NEVER for point in mine):
-                told += _of_workload(campaign, f"{drive}, {workload}", mine)
-        told += _model(drive, of_drive)
-    return told
+                judged += _of_workload(campaign, f"{drive}, {workload}", mine)
+        judged += _model(drive, of_drive)
+    return judged
 
 
 def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[Verdict]:
     second = [point for point in mine if point.interval == SECOND]
-    told = []
+    found = []
     for tick, (volume, less), (rate, more) in (
         (0.001, (VOLUME_1S, 0.25), (RATE_1S, 3.1)),
         (0.010, (VOLUME_10MS, 0.72), (RATE_10MS, 1.2)),
@@ -197,7 +197,7 @@ def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[
         )
         if volumes.verdict == claims.DOES_NOT:
             volumes = dataclasses.replace(volumes, why=_at_these_rates(long, short))
-        told += [
+        found += [
             volumes,
             claims.near(rate, where, _ratio(long, short, attrgetter("rate")), more, RATE_MARGIN, host),
         ]
@@ -207,8 +207,8 @@ def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[
                 return derived.of_runs([derived.amounts(campaign, point.run)])["joules_per_sync"]
 
             effect = _ratio(short, long, joules)
-            told.append(claims.greater(ENERGY, where, effect, "above 1: J/sync, 1 ms over 1 s", host))
-    return told
+            found.append(claims.greater(ENERGY, where, effect, "above 1: J/sync, 1 ms over 1 s", host))
+    return found
 
 
 def _kernel(point: Point) -> str | None:
@@ -244,16 +244,16 @@ def _model(drive: str, mine: Sequence[Point]) -> list[Verdict]:
     """Of all points, with f of the model and with f as counted."""
     if not mine:
         why = "no run has syncs, block-layer counts and a known mtime interval"
-        return [claims.not_told(claim, drive, why) for claim in (MODEL, COUNTED)]
-    told = [_farthest(MODEL, drive, mine, attrgetter("modelled_kibibytes"))]
+        return [claims.undecided(claim, drive, why) for claim in (MODEL, COUNTED)]
+    found = [_farthest(MODEL, drive, mine, attrgetter("modelled_kibibytes"))]
     with_count = [point for point in mine if point.counted is not None]
     if uneven := [point for point in with_count if point.counted < (1 - MODEL_MARGIN) * point.part]:
         least = min(uneven, key=lambda point: point.counted / point.part)
         cause = f"the pace is uneven: f is {least.part:.2f} modelled and {least.counted:.2f} counted at worst"
-        told = [dataclasses.replace(one, why=f"{one.why}; {cause}") for one in told]
+        found = [dataclasses.replace(one, why=f"{one.why}; {cause}") for one in found]
     if all(point.interval == NEVER for point in with_count):
-        return [*told, claims.not_told(COUNTED, drive, "no load counted its stamps")]
-    return [*told, _farthest(COUNTED, drive, with_count, lambda point: _kibibytes(point.counted))]
+        return [*found, claims.undecided(COUNTED, drive, "no load counted its stamps")]
+    return [*found, _farthest(COUNTED, drive, with_count, lambda point: _kibibytes(point.counted))]
 
 
 def _farthest(claim: Claim, drive: str, mine: Sequence[Point], modelled: Callable[[Point], float]) -> Verdict:

@@ -84,16 +84,16 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
     """By drive: whether DAX bypassed the page cache, then what was published of PMFS and HiNFS; that once,
     where no drive was to run them.
     """
-    told = []
+    found = []
     drives = cells.levels(campaign, "drive", {run.drive for run in campaign.runs})
     by_drive = {drive: [run for run in campaign.runs if run.drive == drive] for drive in drives}
     for drive, mine in by_drive.items():
-        told += _bypass(drive, mine)
+        found += _bypass(drive, mine)
         if any(run.filesystem in (PMFS, HINFS) for run in mine):
-            told += _times(campaign, drive, mine)
+            found += _times(campaign, drive, mine)
     if all(run.filesystem not in (PMFS, HINFS) for run in campaign.runs):
-        told += _times(campaign, ", ".join(drives), campaign.runs)
-    return told
+        found += _times(campaign, ", ".join(drives), campaign.runs)
+    return found
 
 
 def seconds_per_op(run: Run) -> float | None:
@@ -115,12 +115,12 @@ def replayed_seconds(run: Run) -> dict[str, float] | None:
     if load.get("command") != "replay":
         return None
     by_class = {one["name"]: one["seconds"] for one in load.get("classes") or []}
-    told = {name: sum(by_class.pop(one, 0.0) for one in classes) for name, classes in REPLAYED.items()}
-    return told | {"other": sum(by_class.values())}
+    seconds = {name: sum(by_class.pop(one, 0.0) for one in classes) for name, classes in REPLAYED.items()}
+    return seconds | {"other": sum(by_class.values())}
 
 
 def cached_share(run: Run) -> float | None:
-    """Of the pages of the load's files, those in the page cache when it had ended; None where not told."""
+    """Of the pages of the load's files, those in the page cache at its end; None where not reported."""
     try:
         found = run.settings.get("caches_after") or {}
     except ResultsError:
@@ -175,7 +175,7 @@ def _times(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verd
         if lacking:
             reasons = {run.reason for run in of_it if run.filesystem in lacking and run.reason}
             why = "; ".join(sorted(reasons)) or f"no run of {' and '.join(lacking)}"
-            yield claims.not_told(claim, drive, why)
+            yield claims.undecided(claim, drive, why)
         else:
             effect = claims.ratio(first, second, seconds_per_op)
             yield claims.near(claim, drive, effect, published, MARGIN, _emulated(campaign))
@@ -229,8 +229,8 @@ def _draw_replays(campaign: Campaign) -> Svg | None:
     """Seconds in system calls of each replayed trace, by class: a bar each file system, means over runs."""
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     for run in campaign.runs:
-        if (told := replayed_seconds(run)) is not None:
-            found.setdefault((run.workload, f"{run.filesystem} on {run.drive}"), []).append(told)
+        if (seconds := replayed_seconds(run)) is not None:
+            found.setdefault((run.workload, f"{run.filesystem} on {run.drive}"), []).append(seconds)
     if not found:
         return None
     bars = sorted(found)
@@ -238,7 +238,7 @@ def _draw_replays(campaign: Campaign) -> Svg | None:
         axes = figure.subplots()
         begun = np.zeros(len(bars))
         for number, name in enumerate([*REPLAYED, "other"]):
-            means = np.array([np.mean([told[name] for told in found[bar]]) for bar in bars])
+            means = np.array([np.mean([seconds[name] for seconds in found[bar]]) for bar in bars])
             if means.any():
                 axes.barh(
                     range(len(bars)),

@@ -38,7 +38,7 @@ class Study:
     figures : tuple of StudyFigure
         The study's own figures, in the order of the report.
     figures_elsewhere : str
-        Where the report shows them, for a study without figures of its own.
+        Where the report shows them, for a study without own figures.
     name, text : str
         Name of its module, and the body of that module's docstring: the Markdown of its documentation page.
         Both are filled in when the module is found.

@@ -290,7 +290,7 @@ def test_tables_and_series_that_were_exported_into_a_results_folder_are_compared
     assert (found.state, found.offenders) == (OK, ())
     loaded = results.load(folder)
     files = 2 * len(frames.every(loaded)) + len(runs_and_cells.frames(loaded))
-    assert f"in {files} files" in found.told
+    assert f"in {files} files" in found.detail
     path = folder / "export" / "power.parquet"
     frame = pl.read_parquet(path)
     frame.with_columns(watts=pl.when(pl.int_range(pl.len()) == 9).then(0.5).otherwise("watts")).write_parquet(
@@ -321,7 +321,7 @@ def test_a_campaign_that_runs_is_said_not_to_be_over(tmp_path):
     writer.write(folder, tmp_path / "b.zip", HERE)
     found = checks(tmp_path / "b.zip", "report.html")
     assert found["completeness"].state == UNCHECKABLE
-    assert "not over: 2 of 4 runs are to come" in found["completeness"].told
+    assert "not over: 2 of 4 runs are to come" in found["completeness"].detail
     assert [name for name, one in found.items() if one.state == FAILED] == []
     with zipfile.ZipFile(tmp_path / "b.zip") as zipped:
         assert not any("-0003/" in name for name in zipped.namelist())
@@ -539,7 +539,7 @@ def test_a_run_without_its_raw_files_is_not_passed_off_as_checked(unpacked):
             (run.folder / name).unlink()
     found = checks(unpacked, "joules and AI of runs")
     assert found["performance"].state == found["energy"].state == UNCHECKABLE
-    assert "has no load.json" in found["performance"].told
+    assert "has no load.json" in found["performance"].detail
     assert found["completeness"].state == FAILED
 
 
@@ -556,13 +556,13 @@ def without_the_tool(unpacked: Path, report: dict) -> Check:
 def test_what_loaded_is_known_by_the_reports_format(unpacked):
     report = json.loads((unpacked / "runs" / RUN / "load.json").read_text())
     found = without_the_tool(unpacked, report)
-    assert (found.state, found.told[:3]) == (OK, "28 ")
+    assert (found.state, found.detail[:3]) == (OK, "28 ")
 
 
 def test_what_loaded_is_not_guessed(unpacked):
     found = without_the_tool(unpacked, {"ops": 3})
-    assert f"{RUN}: result.json does not name what loaded, and load.json's format is unknown" in found.told
-    assert (found.state, found.told[:3]) == (OK, "14 ")
+    assert f"{RUN}: result.json does not name what loaded, and load.json's format is unknown" in found.detail
+    assert (found.state, found.detail[:3]) == (OK, "14 ")
 
 
 @pytest.mark.parametrize(
