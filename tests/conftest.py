@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.influxd import Influxd
 
-# What needs little of a processor, or only waits: `make test` runs it beside the virtual lab's own tests. The
-# others measure times or rates, and have the machine for themselves.
-BESIDE_THE_LAB = {"analysis", "ansible", "dashboard", "meters", "rig", "workloads"}  # of integration/
+# What needs little of a processor, or only waits: `make test` runs it alongside the virtual lab's own
+# tests. The others measure times or rates, and have the machine for themselves.
+ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "meters", "rig", "workloads"}  # of integration/
 pytest_plugins = ["tests.support.fake_host", "tests.support.lab_files"]
 TIMED = {"test_families.py"}
 
@@ -21,9 +21,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         suite, subject = item.path.relative_to(here).parts[:2]
-        beside = suite == "unit" or (suite == "integration" and subject in BESIDE_THE_LAB)
-        if beside and item.path.name not in TIMED:
-            item.add_marker(pytest.mark.beside)
+        alongside = suite == "unit" or (suite == "integration" and subject in ALONGSIDE_THE_LAB)
+        if alongside and item.path.name not in TIMED:
+            item.add_marker(pytest.mark.alongside)
 
 
 @pytest.fixture(scope="session")

@@ -137,12 +137,20 @@ def make_suites() -> dict[str, Suite]:
         Suite("unit", ((*PYTEST, "-n", "2", "--dist", "loadfile", "tests/unit"),), count_pytest),
         Suite(
             "integration",
-            ((*PYTEST, "-m", "not lab and not beside", f"--ignore={CLOCK_UNDER_LOAD}", "tests/integration"),),
+            (
+                (
+                    *PYTEST,
+                    "-m",
+                    "not lab and not alongside",
+                    f"--ignore={CLOCK_UNDER_LOAD}",
+                    "tests/integration",
+                ),
+            ),
             count_pytest,
         ),
         Suite(
             "alongside-lab",
-            ((*PYTEST, "-m", "beside", "tests/integration"),),
+            ((*PYTEST, "-m", "alongside", "tests/integration"),),
             count_pytest,
             nice=5,
         ),
