@@ -30,8 +30,8 @@ takes a larger share of fsync where no flush is sent. Only where the drive set t
 The report's section on changes over the load has energy per operation in the same windows.
 
 **The search.** `time_free_nids` has the kernel time `f2fs_sync_file` and `f2fs_build_free_nids`
-(kprobes of the rig's own trace, which Debian's kernel has; where a kernel lacks them `result.json` says
-so, and the run goes on). A share is seconds of searches that a sync waited for, over seconds of
+(kprobes of the rig's own trace, which Debian's kernel has; where a kernel lacks them `result.json`
+says so, and the run goes on). A share is seconds of searches that a sync waited for, over seconds of
 syncs, all threads added up. Why not bpftrace, which does the same with a compiler of 100 MB:
 [decision 015](../decisions/015-kprobes.md).
 """

@@ -35,7 +35,7 @@ count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -177,7 +177,7 @@ def _draw_placements(campaign: Campaign) -> Svg | None:
     ]
     if not bars:
         return None
-    panels = (
+    panels: tuple[tuple[str, Callable[[Run], float | None]], ...] = (
         ("MB/s", mb_per_second),
         ("seeks\nper MiB", lambda run: seeks_per_mib(campaign, run)),
         ("journal updates\nper MiB", updates_per_mib),
