@@ -31,10 +31,9 @@ The report's section on changes over the load has energy per operation in the sa
 
 **The search.** `time_free_nids` has the kernel time `f2fs_sync_file` and `f2fs_build_free_nids`
 (kprobes of the rig's own trace, which Debian's kernel has; where a kernel lacks them `result.json`
-says so, and the run goes on). A share is seconds of searches that a sync waited for, over seconds of
-syncs, all threads added up. Why not bpftrace, which does the same with a compiler of 100 MB:
-[decision 015](../decisions/015-kprobes.md).
-"""
+says so, and the run goes on). A share is seconds of searches that a sync waited for, over seconds
+of syncs, all threads added up. Why not bpftrace, which does the same with a compiler of 100 MB:
+[decision 015](../decisions/015-kprobes.md). """
 
 from __future__ import annotations
 
