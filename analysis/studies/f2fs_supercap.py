@@ -33,7 +33,8 @@ The report's section on changes over the load has energy per operation in the sa
 (kprobes of the rig's own trace, which Debian's kernel has; where a kernel lacks them `result.json`
 says so, and the run goes on). A share is seconds of searches that a sync waited for, over seconds
 of syncs, all threads added up. Why not bpftrace, which does the same with a compiler of 100 MB:
-[decision 015](../decisions/015-kprobes.md). """
+[decision 015](../decisions/015-kprobes.md).
+"""
 
 from __future__ import annotations
 
