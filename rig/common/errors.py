@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
 
 from joulerig.errors import JoulerigError
 
@@ -45,3 +45,13 @@ def validate(model: type[Model], data: Any, source: Path | str, key: str = "", c
         if isinstance(found, dict | list) or first["type"] in ("value_error", "missing"):
             raise UserError(f"{source}: {where or 'top level'}: {message}") from None
         raise UserError(f"{source}: {where}: {found!r}: {message}") from None
+
+
+def _check_address_and_port(value: str) -> str:
+    address, _, port = value.rpartition(":")
+    if not address or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{value!r} is not ADDRESS:PORT; port 0 picks a free one")
+    return value
+
+
+AddressAndPort = Annotated[str, AfterValidator(_check_address_and_port)]  # to listen at

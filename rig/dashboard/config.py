@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.common.errors import AddressAndPort, Strict, UserError, validate
 
 
 class Influx(Strict):
@@ -24,18 +24,10 @@ class Influx(Strict):
 class Config(Strict):
     """`python -m joulerig.rig.dashboard --config FILE`: paths are relative to the working directory."""
 
-    listen: str
+    listen: AddressAndPort
     results_dir: Path
     influx: Influx
     powerd_status_socket: Path
-
-    @field_validator("listen")
-    @classmethod
-    def _address_and_port(cls, value: str) -> str:
-        address, _, port = value.rpartition(":")
-        if not address or not port.isdigit() or int(port) > 65535:
-            raise ValueError(f"{value!r} is not ADDRESS:PORT; port 0 picks a free one")
-        return value
 
     @property
     def address(self) -> tuple[str, int]:

@@ -13,12 +13,11 @@ from pydantic import (
     PositiveInt,
     PrivateAttr,
     ValidationInfo,
-    field_validator,
     model_validator,
 )
 
 from joulerig.rig.common import files, paths
-from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.common.errors import AddressAndPort, Strict, UserError, validate
 from joulerig.rig.lab import meters
 from joulerig.rig.lab.meters.family import Accuracy, Family, Samples, Timing, transport
 
@@ -455,16 +454,8 @@ class Controller(Strict):
     """Meters by name."""
     points_per_second: Annotated[int, Field(ge=1, le=1000)] = 100
     """Power points stored per second and rail."""
-    clock_listen: str = "127.0.0.1:0"
+    clock_listen: AddressAndPort = "127.0.0.1:0"
     """ADDRESS:PORT (UDP) at which test hosts measure their clocks' offset; port 0: any."""
-
-    @field_validator("clock_listen")
-    @classmethod
-    def _address_and_port(cls, value: str) -> str:
-        address, _, port = value.rpartition(":")
-        if not address or not port.isdigit() or int(port) > 65535:
-            raise ValueError(f"{value!r} is not ADDRESS:PORT; port 0 picks a free one")
-        return value
 
 
 class Lab(Strict):
