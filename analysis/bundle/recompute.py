@@ -17,6 +17,8 @@ from joulerig.analysis.energy import meters
 from joulerig.analysis.results import load_reports, power_points, processor, run_energy, run_file, twin_truth
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.columns import columns_of
+from joulerig.analysis.results.facts import RunFacts, compute_columns
 from joulerig.analysis.results.schema import IoCount, Performance, Phase, RailEnergy, Result
 from joulerig.errors import JoulerigError
 
@@ -86,6 +88,7 @@ class _Recomputation:
         energy = self._energy(phases, performance)
         energy = self._truth(phases, energy)
         result = self._result(phases, performance, energy)
+        performance, result = self._computed_columns(phases, performance, energy, result)
         io = self._io(phases)
         return replace(self.run, phases=phases, performance=performance, energy=energy, result=result, io=io)
 
@@ -123,7 +126,7 @@ class _Recomputation:
             return stored
         except UNREADABLE as error:
             return self._unreadable(tally, stored, "load.json", error)
-        self._fields(tally, "performance", stored, again)
+        self._fields(tally, "performance", stored, again, _with_source(Performance))
         return again
 
     def _tool(self) -> str:
@@ -208,8 +211,44 @@ class _Recomputation:
         except UNREADABLE as error:
             return self._unreadable(tally, stored, "truth.json", error)
         again = Result(**row, device_bound_fraction=bound, cpu_joules=self._cpu_joules(phases, stored))
-        self._fields(tally, "workload", stored, again)
+        self._fields(tally, "workload", stored, again, _with_source(Result))
         return again
+
+    def _computed_columns(
+        self,
+        phases: Mapping[str, Phase],
+        performance: Performance | None,
+        energy: tuple[RailEnergy, ...],
+        result: Result | None,
+    ) -> tuple[Performance | None, Result | None]:
+        """Recompute the columns that declare their source."""
+        pairs: list[tuple[str, Any, Any]] = [
+            ("performance", self.run.performance, performance),
+            ("joules and AI of runs", self.run.result, result),
+        ]
+        if self.load is None or self.answer is None or performance is None:
+            return performance, result
+        given = RunFacts(
+            report=self.load,
+            settings=self._file("settings.json", "performance") or {},
+            outcome=self.answer,
+            phases=phases,
+            performance=_without_computed(performance),
+            energy=[vars(one) for one in energy],
+        )
+        done = []
+        for kind, stored, again in pairs:
+            if again is not None and stored is not None:
+                # A row that is older than the column has no value; one cannot be missing otherwise.
+                values = {
+                    name: None if getattr(stored, name) is None else value
+                    for name, value in compute_columns(type(again), given)[0].items()
+                }
+                for name, value in values.items():
+                    self.tallies[kind].same(f"{self.run.id}: {name}", getattr(stored, name), value)
+                again = replace(again, **values)
+            done.append(again)
+        return done[0], done[1]
 
     def _cpu_joules(self, phases: Mapping[str, Phase], stored: Result | None) -> float | None:
         tally, kept = self.tallies["joules and AI of runs"], stored.cpu_joules if stored else None
@@ -272,6 +311,15 @@ class _Recomputation:
         message = " ".join(str(error).split()).replace(f"{self.run.folder}/", "")[:160]
         tally.offenders.append(f"{self.run.id}: {file}: cannot be read: {type(error).__name__}: {message}")
         return stored
+
+
+def _with_source(record: type[Any]) -> set[str]:
+    return {name for name, one in columns_of(record).items() if one.source is not None}
+
+
+def _without_computed(one: Any) -> dict[str, Any]:
+    left_out = _with_source(type(one))
+    return {name: value for name, value in vars(one).items() if name not in left_out}
 
 
 def _key(one: RailEnergy) -> tuple[str, str, str, str]:

@@ -10,7 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from joulerig.analysis.bundle.check import TOLERANCE, ZERO, Check, Tally, judged, shown, uncheckable
+from joulerig.analysis.export.columns import DECLARED
 from joulerig.analysis.results import journal
+from joulerig.analysis.results.columns import columns_of
 from joulerig.analysis.results.schema import FORMER_PHASES, Status
 
 FOLDERS = ("export", "report")
@@ -68,7 +70,11 @@ def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> 
         found = pl.read_csv(path, infer_schema=False) if path.suffix == ".csv" else pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         return 0, [f"cannot be read: {' '.join(str(error).split())[:160]}"]
-    offenders = [f"column {column!r} is missing" for column in again.columns if column not in found.columns]
+    offenders = [
+        f"column {column!r} is missing"
+        for column in again.columns
+        if column not in found.columns and not _is_newer(path.stem, again[column])
+    ]
     offenders += [
         f"column {column!r} is no column of it" for column in found.columns if column not in again.columns
     ]
@@ -82,6 +88,15 @@ def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> 
         stored, right = shown(found[column][index]), shown(again[column][index])
         offenders.append(f"{_row(again, index)}: {column}: {stored} is stored, {right} comes out")
     return found.height * len(common), offenders
+
+
+def _is_newer(table: str, values: pl.Series) -> bool:
+    """Return whether a column came into the journal later, and these rows are of before."""
+    declared = [columns_of(record).get(values.name) for record in DECLARED.get(table, ())]
+    one = next((column for column in declared if column is not None), None)
+    if one is None or one.since == 1:
+        return False
+    return bool(values.eq_missing(pl.Series([one.default], dtype=values.dtype)).all())
 
 
 def _with_names_of_version_6(found: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from joulerig.analysis.results.schema import (
     RunRow,
     Status,
 )
+from joulerig.analysis.tables.runs_and_cells import RENAMED
 
 Described = dict[str, tuple[str, str]]
 
@@ -320,8 +321,6 @@ DECLARED: dict[str, tuple[type[Any], ...]] = {
     "energy": (RailEnergy,),
     "io": (IoCount,),
 }
-# Columns of the journal that `runs` has under another name.
-RENAMED = ("id", "factors", "started_ns", "ended_ns", "seconds")
 
 
 def own(table: str) -> Described:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
@@ -17,6 +18,7 @@ _FRAME: dict[str, type[pl.DataType]] = {
     "bool": pl.Boolean,
     "dict[str, Any]": pl.String,
 }
+_COMPUTED = ("str", "int", "float", "bool")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Column:
 
     `kind`: the field's type without None, as it is written. `unit`: empty where there is none.
     `since`: the first version of the journal that has it. `values`: the only ones allowed.
-    `constraint`: SQL.
+    `constraint`: SQL. `source`: how the value follows from a run's `RunFacts`
+    (joulerig.analysis.results.facts); None where the code that makes the row gives it.
     """
 
     name: str
@@ -37,6 +40,14 @@ class Column:
     default: Any = None
     values: type[StrEnum] | None = None
     constraint: str = ""
+    source: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.source is not None and not (self.nullable and self.kind in _COMPUTED):
+            raise ValueError(
+                f"column {self.name}: declares a source, so its type is one of"
+                f" {', '.join(f'{kind} | None' for kind in _COMPUTED)}"
+            )
 
     @property
     def sql_type(self) -> str:
@@ -68,10 +79,13 @@ def column(
     default: Any = None,
     values: type[StrEnum] | None = None,
     constraint: str = "",
+    source: Callable[[Any], Any] | None = None,
 ) -> Any:
     """Declare a field of a data class as a column.
 
-    A row of a journal from before `since` has `default`, which is None where none is given.
+    A row of a journal from before `since` has `default`, which is None where none is given. With a
+    `source` nothing else is needed to record the value: it is a function of the run's
+    joulerig.analysis.results.facts.RunFacts.
     """
     metadata = {
         "unit": unit,
@@ -80,6 +94,7 @@ def column(
         "default": default,
         "values": values,
         "constraint": constraint,
+        "source": source,
     }
     given = default if since > 1 or default is not None else MISSING
     return field(default=given, metadata=metadata)

@@ -4,8 +4,11 @@
 
 This is the only such declaration. The journal's SQL and its upgrades (`results/journal.py`), the
 data classes that a reader gets, the columns of exports with their units and meaning, and the
-reference page are made from it. To add a column, add its field here, with `since` one more than
-`VERSION` is now.
+reference page are made from it. To add a column, add one line below with `since` one more than
+`journal.VERSION` is now. `source` says how its value follows from what a run left
+(`results/facts.py`); that line is then all:
+
+    errors: int | None = column("", "Failed jobs.", since=9, source=lambda run: run.report["errors"])
 """
 
 from __future__ import annotations
@@ -318,6 +321,14 @@ class Table:
     key: tuple[str, ...] = ()
     order: str = "rowid"
 
+    def __post_init__(self) -> None:
+        computed = [name for name, one in self.columns.items() if one.source is not None]
+        if computed and self.key != ("run",):
+            raise ValueError(
+                f"table {self.name}: column {computed[0]} declares a source; only tables with one row a"
+                " run can have such columns"
+            )
+
     @property
     def of_run(self) -> bool:
         return self.key[:1] == ("run",)
@@ -346,3 +357,4 @@ TABLES = {
     )
 }
 OF_RUN = tuple(table.name for table in TABLES.values() if table.of_run)
+ONE_ROW_A_RUN = tuple(table for table in TABLES.values() if table.key == ("run",))

@@ -23,12 +23,15 @@ from joulerig.analysis.runs import derived, over_time, series
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.tables import comparisons
 
+# Columns of the journal that `runs` has under another name.
+RENAMED = ("id", "factors", "started_ns", "ended_ns", "seconds")
+
 
 def _of(record: type[Any], *names: str) -> dict[str, Any]:
     return {name: columns_of(record)[name].frame_type for name in names}
 
 
-# In the order that exports have always had; a new column of a result or a performance comes in by itself.
+# In the order that exports have always had; a new column of these tables follows.
 RUN_COLUMNS = {
     "campaign": pl.String,
     "run": pl.String,
@@ -60,12 +63,13 @@ RUN_COLUMNS = {
     "surplus_samples": pl.Int64,
     "calibration": pl.String,
     **frame_schema(Result),
-    **{name: kind for name, kind in frame_schema(Performance).items() if name != "seconds"},
+    **{name: kind for name, kind in frame_schema(Performance).items() if name not in RENAMED},
     "peak_watts": pl.Float64,
     "dynamic_joules": pl.Float64,
     "block_write_bytes": pl.Int64,
     "device_write_bytes": pl.Int64,
     **dict.fromkeys(derived.RATIOS, pl.Float64),
+    **{name: kind for name, kind in frame_schema(RunRow).items() if name not in RENAMED},
 }
 
 _SPREADS = {

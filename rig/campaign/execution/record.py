@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.results import load_reports, processor, progress, run_energy, twin_truth
+from joulerig.analysis.results import facts, load_reports, processor, progress, run_energy, twin_truth
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Phase
+from joulerig.analysis.results.facts import RunFacts
 from joulerig.analysis.results.influx import Client, InfluxError
+from joulerig.analysis.results.schema import ONE_ROW_A_RUN
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
 from joulerig.rig.campaign.execution.outcome import RunOutcome
@@ -54,6 +56,7 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
                 found, missing = _measure(campaign, run, outcome, phases, load, done)
                 tables.update(found)
                 reasons += missing + _losses(found.get("energy", []), campaign.definition.loss_limit_percent)
+                reasons += _compute_columns(tables, outcome, phases)
     if status == "ok" and "performance" not in tables:
         status, reasons = "failed", ["the load left no report"]
     if status == "ok" and reasons:
@@ -64,6 +67,27 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
         reasons.append(why)  # a result, and no fault of the run
     campaign.journal.finish(run["id"], status, "; ".join(reasons), tables)
     return status
+
+
+def _compute_columns(
+    tables: dict[str, list[dict[str, Any]]], outcome: RunOutcome, phases: list[Phase]
+) -> list[str]:
+    """Add the columns that declare their source to a run's rows; return what is wrong with some."""
+    given = RunFacts(
+        report=outcome.report or {},
+        settings=outcome.settings,
+        outcome=outcome.as_result_file(),
+        phases={phase.phase: phase for phase in phases},
+        performance=dict(tables["performance"][0]),
+        energy=tables.get("energy", []),
+    )
+    found = []
+    for table in ONE_ROW_A_RUN:
+        for row in tables.get(table.name, []):
+            values, problems = facts.compute_columns(table.record, given)
+            row.update(values)
+            found += [f"{table.name}: {problem}" for problem in problems]
+    return found
 
 
 def _not_steady(folder: Path) -> str:
