@@ -77,7 +77,7 @@ test-arrays: build ## Drives of memory, external journals, arrays and emulated d
 test-kernels: build ## A campaign over two kernels on a virtual lab, one of which first comes up without a network
 	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py
 
-test-workloads: build ## Preconditioning, and programs of others as workloads, on a virtual lab
+test-workloads: build ## Preconditioning, and external programs as workloads, on a virtual lab
 	JOULERIG_WORKLOADS=1 $(PYTEST) tests/lab/test_precondition_on_the_virtual_lab.py tests/lab/test_programs_on_the_virtual_lab.py
 
 test-powercut: build ## Power cuts at the drives' own interface: 100 over all profiles, and 50 of drives that lie
@@ -95,7 +95,7 @@ bench-agent: build ## What the host agent costs: results/bench/agent.json
 bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/power.json
 	.venv/bin/python -m tests.bench.bench_power
 
-bench-analysis: ## What the analysis takes at scale, beside pandas: results/bench/analysis.json
+bench-analysis: ## Time and memory of the analysis at scale, compared with pandas: results/bench/analysis.json
 	.venv/bin/python -m tests.bench.bench_analysis
 
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json

@@ -2,7 +2,7 @@
 """Check the words of documentation, comments, messages and identifiers.
 
     python -m tools.prose              check
-    python -m tools.prose --list KEY   list the findings of one key, such as "told" or "lines of comments"
+    python -m tools.prose --list KEY   list the findings of one key, such as "beside" or "lines of comments"
     python -m tools.prose --lower      lower the ceilings to the counts of today
 
 Counts the words that tools/words.json would have replaced, functions whose name is one of its bare
@@ -49,7 +49,7 @@ NOT_OURS = ("results/", "tests/fixtures/", "tools/words.json")
 LONG_DOCS = "lines of documentation over 100 columns"
 LONG_COMMENTS = "lines of comments over 100 columns"
 FUNCTIONS = "functions named by a bare word"
-# Identifiers count by their parts: power_told, PowerTold and powerTold all hold "told".
+# Identifiers count by their parts: read_anew and readAnew both hold "anew".
 PART_OF_A_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 DEFINITION = (
     r"^\s*(?:(?:async )?def|func(?: \([^)]*\))?|(?:export )?(?:async )?function\*?)\s+(?:{names})\s*[(\[]"

@@ -2,8 +2,7 @@
 """The drives' ledger: what was done to each one, and whether its precondition still holds.
 
 Everything that Joulerig does to a drive begins with a `began` and ends with an `ended` that says
-how much was written and discarded. What began and never ended has written an amount that nobody
-knows.
+how much was written and discarded. What began and never ended has written an unknown amount.
 """
 
 from __future__ import annotations
@@ -206,7 +205,7 @@ def _disagreement(
         return f"the drive's own count of written bytes fell by {_gb(-risen)}"
     foreign = risen - own
     if foreign > TOLERANCE_BYTES + TOLERANCE_FRACTION * own:
-        return f"somebody else wrote {_gb(foreign)}, by the drive's own count"
+        return f"something other than the rig wrote {_gb(foreign)}, by the drive's own count"
     return ""
 
 

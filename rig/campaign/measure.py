@@ -86,7 +86,7 @@ def watts(
     patience = 0.0 if _silent_meters({rail.meter for _, _, rail in rails}) else ARRIVAL_SECONDS
     _points(database, host, rails, intervals[-1].start_ns, intervals[-1].end_ns, patience)
 
-    def of(interval: Phase) -> float | None:
+    def mean_watts(interval: Phase) -> float | None:
         frame = _points(database, host, rails, interval.start_ns, interval.end_ns, 0)
         if frame.is_empty():
             return None
@@ -97,7 +97,7 @@ def watts(
             return None
         return sum(part.joules for part in parts) / interval.seconds
 
-    return [of(interval) for interval in intervals]
+    return [mean_watts(interval) for interval in intervals]
 
 
 def _points(

@@ -341,7 +341,7 @@ def _number(value: float | None, unit: str = "", digits: int = 4) -> str:
 def _print_meter(row: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None)
     identity = row["instrument"]
-    instrument = ", ".join(f"{k} {v}" for k, v in identity.items() if v) if identity else "not told"
+    instrument = ", ".join(f"{k} {v}" for k, v in identity.items() if v) if identity else "unknown"
     table.add_row("driver", f"{row['driver']} at {escape(row['connection'])}")
     table.add_row("instrument", escape(row["problem"] or instrument))
     table.add_row("state", escape(" ".join(filter(None, (row["state"], row["reason"])))))
@@ -396,7 +396,7 @@ def watch(
     """
     described = _lab(name)
     if not _rails(described, name):
-        raise UserError(f"meter {name}: measures no rail; 'rig meters show {name}' tells what it reads")
+        raise UserError(f"meter {name}: measures no rail; 'rig meters show {name}' lists its channels")
     rows = (
         _powerd_rows(described, name, interval)
         if name in _running()
@@ -480,7 +480,7 @@ def calibrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the fit, store nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit gain and offset of a channel to reference points, and keep them beside the inventory."""
+    """Fit a channel's gain and offset to reference points, and store them next to the inventory."""
     from joulerig.rig.common import paths
     from joulerig.rig.lab.meters import bench, calibration
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig powercut`: cut a drive's power, and show what that told of it."""
+"""`rig powercut`: cut a drive's power, and check what it kept."""
 
 from __future__ import annotations
 

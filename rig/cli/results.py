@@ -242,7 +242,7 @@ def _preconditions(campaign: Campaign) -> list[str]:
 
 
 def baseline_text(folder: Path, width: int = 110) -> str:
-    """Idle power of each rail over a campaign's runs. A figure of its own: it is in no other one."""
+    """Return the idle power of each rail over a campaign's runs, which no other figure has subtracted."""
     campaign = results.load(folder)
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(f"idle watts, subtracted from nothing · {campaign.id}{_virtual(campaign)}", markup=False)

@@ -34,7 +34,7 @@ def _named(name: str) -> Workload:
 
 @app.command("list")
 def list_(as_json: JsonOption = False) -> None:
-    """List all: the shipped ones, and the lab's own of workloads.yml beside the inventory."""
+    """List all workloads: the shipped ones, and the lab's own in workloads.yml next to the inventory."""
     known = workloads.load(model.load())
     if as_json:
         print(json.dumps({name: one.model_dump(mode="json") for name, one in known.items()}, indent=1))

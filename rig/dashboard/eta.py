@@ -34,9 +34,9 @@ def remaining_seconds(
     slowest counts.
     """
     lasted: dict[str, list[float]] = defaultdict(list)
-    of_host: dict[str, list[Run]] = defaultdict(list)
+    runs_by_host: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
-        of_host[run["host"]].append(run)
+        runs_by_host[run["host"]].append(run)
         if run["status"] in WORKED and _timed(run):
             lasted[run["workload"]].append((run["ended_ns"] - _begun_ns(run, settlings, now_ns)) / 1e9)
     waiting = [run for run in runs if run["status"] in (Status.PLANNED, Status.RUNNING)]
@@ -46,11 +46,11 @@ def remaining_seconds(
         return None
     overall = median([seconds for times in lasted.values() for seconds in times])
     typical = {workload: median(times) for workload, times in lasted.items()}
-    pause = _median_pause(of_host)
+    pause = _median_pause(runs_by_host)
 
-    def of(host: str) -> float:
+    def seconds_left(host: str) -> float:
         left = 0.0
-        for run in of_host[host]:
+        for run in runs_by_host[host]:
             seconds = typical.get(run["workload"], overall)
             if run["status"] == Status.PLANNED:
                 left += seconds + pause
@@ -62,7 +62,7 @@ def remaining_seconds(
                     left += max(settling["at_most_seconds"] - spent, 0.0)
         return left
 
-    return max(of(host) for host in of_host)
+    return max(seconds_left(host) for host in runs_by_host)
 
 
 def _begun_ns(run: Run, settlings: Settlings, now_ns: int) -> int:
@@ -76,9 +76,9 @@ def _timed(run: Run) -> bool:
     return run["started_ns"] is not None and run["ended_ns"] is not None
 
 
-def _median_pause(of_host: dict[str, list[Run]]) -> float:
+def _median_pause(runs_by_host: dict[str, list[Run]]) -> float:
     pauses = []
-    for runs in of_host.values():
+    for runs in runs_by_host.values():
         timed = sorted((run for run in runs if _timed(run)), key=lambda run: run["started_ns"])
         pauses += [
             (after["started_ns"] - before["ended_ns"]) / 1e9

@@ -49,8 +49,8 @@ class Channels:
     numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
     newest_ns: dict[int, int] = field(default_factory=dict)
 
-    def of(self, frame: pl.DataFrame, tags: tuple[str, ...]) -> np.ndarray:
-        """The channel number of each row; notes the newest time of each series."""
+    def number_rows(self, frame: pl.DataFrame, tags: tuple[str, ...]) -> np.ndarray:
+        """Return the channel number of each row, and note the newest time of each series."""
         for name in tags:
             if name not in frame.columns:
                 frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
@@ -132,7 +132,7 @@ class Power:
         if frame.height:
             frame = frame.drop_nulls(("watts", "watts_min", "watts_max"))
         if frame.height:
-            channel = self.reading.channels.of(frame, POWER_TAGS)
+            channel = self.reading.channels.number_rows(frame, POWER_TAGS)
             self.window.grow(len(self.reading.channels.numbers))
             bucket = frame["time"].to_numpy() // POWER_BUCKET_NS
             self.window.put(channel, bucket, frame.select("watts", "watts_min", "watts_max").to_numpy())
@@ -170,7 +170,7 @@ class IO:
             offset = pl.col("host").replace_strict(self.offset_ns, default=0, return_dtype=pl.Int64)
             frame = frame.with_columns(time=pl.col("time") + offset)
         if frame.height:
-            channel = self.reading.channels.of(frame, IO_TAGS)
+            channel = self.reading.channels.number_rows(frame, IO_TAGS)
             self.window.grow(len(self.reading.channels.numbers))
             time_ns = frame["time"].to_numpy()
             bucket = time_ns // IO_BUCKET_NS
@@ -301,8 +301,8 @@ class Ledger:
             there = {name: row[name] for name in self.FIELDS if row[name] is not None}
             self.rails[key] = self.rails.get(key, dict.fromkeys(self.FIELDS)) | there
 
-    def of(self, rail: dict[str, str]) -> dict[str, Any]:
-        """What is known of a rail, empty when nothing is."""
+    def state(self, rail: dict[str, str]) -> dict[str, Any]:
+        """Return the newest values of a rail, empty where it has none."""
         known = self.rails.get(tuple(rail.values()))
         if known is None:
             return {}

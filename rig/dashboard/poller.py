@@ -156,7 +156,7 @@ class Poller:
             "influx": {"ok": not self._problem, "message": self._problem},
             "powerd": powerd.status(self._powerd_socket),
             "rails": [
-                {"age_seconds": round((now_ns - heard_ns[number]) / 1e9, 1), **self._ledger.of(rail)}
+                {"age_seconds": round((now_ns - heard_ns[number]) / 1e9, 1), **self._ledger.state(rail)}
                 for number, rail in enumerate(self._power.rails)
             ],
             "bands": list(self._phases.bands.values()),

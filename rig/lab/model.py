@@ -387,7 +387,7 @@ class Meter(Strict):
         if self.control and not family.power_tap:
             raise ValueError(f"control: is a power tap's; driver {self.driver} has no switch")
         if self.timing == "stream" and family.timing == "poll":
-            raise ValueError(f"timing: 'stream': {self.driver} tells of no sample clock; allowed: 'poll'")
+            raise ValueError(f"timing: 'stream': {self.driver} has no sample clock; allowed: 'poll'")
         return self
 
     @model_validator(mode="after")

@@ -99,8 +99,8 @@ def test_a_host_that_was_not_reached_came_back_by_itself_and_was_started_again(s
     lost = started["unreachable"]
     assert lost != started["own"]
     assert lost in lines[0]  # the first that was started is the one that lost its network
-    assert lines[1].endswith(f"{lost}, once more")
-    assert sum("once more" in line for line in lines) == 1
+    assert lines[1].endswith(f"{lost}, second attempt")
+    assert sum("second attempt" in line for line in lines) == 1
     assert "state DOWN" in started["console"]
     assert "sysrq: Show Blocked State" in started["console"]
 

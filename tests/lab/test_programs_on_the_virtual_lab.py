@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs of others as workloads: they come to the host, load its drive, and leave nothing behind."""
+"""External programs as workloads: they come to the host, load its drive, and leave nothing behind."""
 
 from __future__ import annotations
 

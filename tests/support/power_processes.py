@@ -54,8 +54,11 @@ class Emulator:
         """Of each block, before it was sent: channel, number of the sample after its last, monotonic ns."""
         return [tuple(map(int, line.split())) for line in self.log.read_text().splitlines()]
 
-    def run_as_a_machine_of_its_own(self):
-        """A real instrument does not share the controller's processors: it runs first, where allowed."""
+    def run_with_real_time_priority(self):
+        """Schedule the emulator before other processes, where allowed.
+
+        A real instrument does not share the controller's processors.
+        """
         with contextlib.suppress(PermissionError):
             for thread in os.listdir(f"/proc/{self.process.pid}/task"):
                 least = os.sched_param(os.sched_get_priority_min(os.SCHED_RR))

@@ -20,7 +20,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
-import reference  # noqa: E402 - beside this file, which MkDocs loads by its path
+import reference  # noqa: E402 - next to this file, which MkDocs loads by its path
 
 TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 PARTS = (

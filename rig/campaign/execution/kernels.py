@@ -72,7 +72,7 @@ class HostKernels:
             return None
         wanted = "" if level == INSTALLED else self._ready[level].release
         for attempt in range(ATTEMPTS):
-            retry = ", once more" if attempt else ""
+            retry = ", second attempt" if attempt else ""
             self._note(f"[{self._host}] starting kernel {level!r}{f', {wanted}' if wanted else ''}{retry}")
             if outcome := self._start(level, wanted):
                 return outcome

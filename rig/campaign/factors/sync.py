@@ -18,7 +18,7 @@ def _refusal(_call: str, subject: Subject) -> str:
     if known[workload].calls_sync:
         return ""
     able = ", ".join(name for name, one in known.items() if one.calls_sync)
-    return f"{workload!r} has no sync call of its own; allowed: {able}, or exclude that cell"
+    return f"{workload!r} does not set its sync call; allowed: {able}, or exclude that cell"
 
 
 def _arguments(call: str, subject: Subject) -> dict[str, Any]:

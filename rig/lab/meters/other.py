@@ -5,8 +5,8 @@
       driver: gwinstek-gpd
       connection: /dev/ttyUSB0
       serialcomm: 115200/8n1
-      timing: poll # "stream" only where the driver tells a sample rate that is the instrument's own
-      sample_rate_hz: 2 # nobody but you knows
+      timing: poll # "stream" only where the driver reports the instrument's own sample rate
+      sample_rate_hz: 2 # the rig cannot find it out
       samples: point
 
 What libsigrok calls a driver's channels: rig meters scan --driver gwinstek-gpd --connection

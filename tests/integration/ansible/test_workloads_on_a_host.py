@@ -315,7 +315,7 @@ def test_flowop_learns_where_points_go_from_the_run():
     ]  # fmt: skip
 
 
-# --- programs of others
+# --- external programs
 
 SCRIPT = """import json, pathlib, sys
 words = sys.argv[1:]

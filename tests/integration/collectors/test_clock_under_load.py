@@ -15,7 +15,7 @@ RESIDUAL_BAR_SECONDS = 100e-6
 def test_clock_residual_stays_below_100_us_with_all_processors_busy(tmp_path):
     (tmp_path / "password").write_text("none")
     with Emulator(rate=RATE, ppm=30) as instrument:
-        instrument.run_as_a_machine_of_its_own()
+        instrument.run_with_real_time_priority()
         config = {
             "state_dir": str(tmp_path / "powerd"),
             "srcap": SRCAP,

@@ -177,5 +177,5 @@ def test_the_ledger_gives_losses_in_percent_of_what_was_expected(influxd, client
     influxd.write(line.replace("gap_seconds=0,", "gap_seconds=0.5,"))
     reader = Ledger()
     reader.poll(client, now)
-    known = reader.of({"host": "h", "drive": "d1", "rail": "12v", "meter": "m"})
+    known = reader.state({"host": "h", "drive": "d1", "rail": "12v", "meter": "m"})
     assert (known["lost_percent"], known["gap_seconds"], known["volts"]) == (0.25, 0.5, 12.0)

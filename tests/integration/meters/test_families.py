@@ -13,8 +13,8 @@ VOLT, AMPERE, WATT = 10000, 10001, 10019
 
 def check(taken, channel, mq, unit, value, tolerance):
     """All samples of the channel are what the instrument said, in its unit. Their rate."""
-    told_mq, told_unit, values, times = taken.analog(channel)
-    assert (told_mq, told_unit) == (mq, unit)
+    read_mq, read_unit, values, times = taken.analog(channel)
+    assert (read_mq, read_unit) == (mq, unit)
     assert values == pytest.approx([value] * len(values), abs=tolerance)
     return (len(times) - 1) / (times[-1] - times[0])
 

@@ -111,7 +111,7 @@ def test_the_hold_up_is_the_drives(bench, twin):
     assert done.threshold_volts == pytest.approx(done.volts / 2)
 
 
-def test_a_control_connection_of_its_own_names_the_first_rail(bench, ports, twin):
+def test_a_separate_control_connection_names_the_first_rail(bench, ports, twin):
     described = bench(control={"connection": f"tcp-raw/127.0.0.1/{ports[0]}", "first_rail": 3})
     tap.switch(described, described.hosts["bench1"].drives["fast"].rails["12v"], False)
     assert on_rails(twin) == ["3v3"]

@@ -64,7 +64,7 @@ def test_a_campaign_is_verified_by_its_id(rig, campaign):
     assert "not checkable manifest" in done.stdout
 
 
-def test_waveforms_are_summed_beside_the_power_points(rig, campaign):
+def test_waveforms_are_summed_as_well_as_the_power_points(rig, campaign):
     run = results.load(campaign).runs[0]
     start_ns = run.phases["workload"].start_ns
     path = run.folder / "waveform-tap1a.parquet"

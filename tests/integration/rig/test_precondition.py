@@ -190,7 +190,7 @@ def test_what_the_drive_reported_to_its_host_since_is_asked(journal, bench, infl
     host = Host(influxd, [1000.0] * 5)
     assert ensure(journal, bench, run, host) is None
     assert len(host.calls) == 1
-    assert kept(journal, run)["why"] == "somebody else wrote 7 GB, by the drive's own count"
+    assert kept(journal, run)["why"] == "something other than the rig wrote 7 GB, by the drive's own count"
 
 
 def test_a_drive_without_rails_is_judged_on_operations_alone(state, bench, mapping, services_up, influxd):

@@ -27,7 +27,7 @@ def package(folder: Path, *files: str, name: str = kernel_source.PACKAGE) -> Pat
     (tree / "usr/src").mkdir(parents=True)
     (tree / "DEBIAN").mkdir()
     (tree / "DEBIAN/control").write_text(
-        f"Package: {name}\nVersion: 6.1.9-1\nArchitecture: all\nMaintainer: nobody\nDescription: of a test\n"
+        f"Package: {name}\nVersion: 6.1.9-1\nArchitecture: all\nMaintainer: none\nDescription: of a test\n"
     )
     source = packed(folder / "source.tar.gz", **{file: f"/* {file} */\n" for file in files})
     with tarfile.open(source) as given, tarfile.open(tree / f"usr/src/{name}.tar.xz", "w:xz") as tar:

@@ -379,7 +379,7 @@ def test_a_name_that_leads_to_no_array(raid):
     refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "is made of nothing")
 
 
-def test_a_member_of_an_array_has_no_lease_of_its_own(raid):
+def test_a_member_of_an_array_gets_no_separate_lease(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
     refused(lambda: drive.lease(MEMBERS[0], raid.system()), "md127 holds sda")
 

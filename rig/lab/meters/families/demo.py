@@ -4,7 +4,7 @@
     demo1:
       driver: demo
       sample_rate_hz: 1000
-      set: { A1.measured_quantity: current } # all channels are volts until told otherwise
+      set: { A1.measured_quantity: current } # all channels are volts by default
 
 Channels A0, A1, ...: square, sine, triangle, sawtooth (the pattern of each can be set: A0.pattern,
 A0.amplitude, A0.offset). Their energy is that of nothing; no figure of a real drive can come from it.

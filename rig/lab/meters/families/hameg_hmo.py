@@ -4,7 +4,7 @@
     tap1a:
       driver: hameg-hmo
       connection: tcp-raw/192.168.40.21/5025 # or /dev/ttyACM0 with serialcomm: 115200/8n1
-      sample_rate_hz: 1000 # what the tap samples at: it tells, and another rate is refused
+      sample_rate_hz: 1000 # the tap's own rate, which it reports: another one is refused
       samples: window-mean # the tap's converter averages over each sample's window
 
 Channels CH1..CH4, volts or amps as the tap says. All four are sampled at once, the sample clock is the tap's.

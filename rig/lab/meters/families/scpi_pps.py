@@ -9,7 +9,7 @@
 
 Channels: V, I and P with the output's name (V1, I1, P1). One channel is read at a time, so volts and amps are
 of different instants, and libsigrok's timer ends at 97 readings a second in all.
-A real instrument may be slower than that: `rig meters show` tells the observed rate to declare.
+A real instrument may be slower than that: `rig meters show` shows the observed rate to declare.
 """
 
 from __future__ import annotations

@@ -414,7 +414,7 @@ def test_figures_of_the_comparison_are_those_of_the_csv(replicated):
     assert reported.groups() in wanted
 
 
-def test_a_further_factor_is_a_panel_of_its_own(tmp_path):
+def test_a_further_factor_has_its_own_panel(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", extra_factors={"kernel": ("6.1", "6.12")})
     source = page(folder)
     assert "nvme-plp, randwrite-fsync, kernel=6.12" in words(source)

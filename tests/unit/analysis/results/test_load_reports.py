@@ -93,7 +93,7 @@ def test_a_report_without_a_job_is_no_report(report):
         load_reports.performance("fio", report, 1.0)
 
 
-# --- flowop and programs of others
+# --- flowop and external programs
 
 FLOWOP = {
     "ops": 7,

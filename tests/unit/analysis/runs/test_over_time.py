@@ -86,7 +86,7 @@ def test_one_rail_that_is_not_measured_leaves_the_sum_out():
     assert np.isnan(found.watts[10:]).all()
 
 
-def test_a_long_run_has_steps_of_its_own_length_and_a_slow_meter_too():
+def test_a_long_run_or_a_slow_meter_sets_the_length_of_the_steps():
     hour = points(1000.0 * np.arange(3601), [None, *([1.0] * 3600)])
     found = over_time.of_points(hour, phase(3600))
     assert (len(found.watts), found.step_seconds) == (120, 30.0)

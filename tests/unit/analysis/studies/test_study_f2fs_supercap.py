@@ -153,7 +153,7 @@ def test_what_the_study_knows_nothing_of_is_judged_apart(at_two_fill_levels):
     assert set(comparisons.claims(at_two_fill_levels, ())["where"]) == {where for _, where in found}
 
 
-def test_each_part_has_a_figure_of_its_own(at_two_fill_levels):
+def test_each_part_has_its_own_figure(at_two_fill_levels):
     page = document.html(at_two_fill_levels)
     for level in ("0", "0.9"):
         assert f"fill {level}: Operations a second of f2fs over those of ext4" in page

@@ -39,7 +39,7 @@ def planned(mapping, bench):
         (("factors", "run_seconds"), [0], ["campaign.factors.run_seconds.0", "allowed: whole seconds from 1 on"]),
         (("factors", "run_seconds"), [1.5], ["campaign.factors.run_seconds.0", "1.5"]),
         (("factors", "sync"), ["sync"], ["campaign.factors.sync.0", "'fsync', 'fdatasync' or 'none'"]),
-        (("factors", "sync"), ["fsync"], ["campaign.factors.sync", "has no sync call of its own; allowed: append-fsync,"]),
+        (("factors", "sync"), ["fsync"], ["campaign.factors.sync", "does not set its sync call; allowed: append-fsync,"]),
         (("factors", "kernel"), ["hz10"], ["campaign.factors.kernel", "'hz10' is unknown; nearest is 'hz100'", "installed"]),
         (("factors", "filesystem"), ["ext5"], ["campaign.factors.filesystem", "'ext5'", f"allowed: {', '.join(filesystems.shipped())}"]),
         (("factors", "scheduler"), ["cfq"], ["campaign.factors.scheduler.0", "'cfq'", "'mq-deadline'", "'kyber'"]),
@@ -122,7 +122,7 @@ def test_a_physical_host_gets_the_packages_of_its_workloads(mapping, bench):
 # --- write cache as a factor, short forms, studies
 
 
-def test_a_write_cache_is_a_factor_of_its_own(mapping, bench):
+def test_a_write_cache_is_a_factor(mapping, bench):
     mapping["factors"].update(write_cache=["write back", "write through"])
     mapping["exclude"] = [{"write_cache": "write through", "scheduler": "bfq", "reason": "seen without"}]
     runs = planned(mapping, bench)
@@ -221,7 +221,7 @@ def with_journal(mapping, *levels, **more):
     return {**mapping, **more}
 
 
-def test_a_journal_is_a_factor_of_its_own(mapping, bench):
+def test_a_journal_is_a_factor(mapping, bench):
     runs = planned(with_journal(mapping, "internal", "bare", drives=["pair"], order="as-written"), bench)
     assert len(runs) == 2 * 2 * 2 * 2
     assert [run.cell for run in runs[:2]] == [

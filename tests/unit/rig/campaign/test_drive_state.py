@@ -175,7 +175,7 @@ def test_a_file_that_is_no_ledger_is_named(tmp_path):
         ),
         pytest.param(
             [*made(counter=1000 * GB), began("run-2"), ended("run-2", GB, 0, 1003 * GB)],
-            "somebody else wrote 2 GB, by the drive's own count",
+            "something other than the rig wrote 2 GB, by the drive's own count",
             id="by the count at the end of a run",
         ),
         pytest.param(

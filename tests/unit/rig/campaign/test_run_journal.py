@@ -350,7 +350,7 @@ def test_a_run_that_was_not_taken_cannot_end(journal):
 # --- finishing is one transaction
 
 
-def test_finish_keeps_what_came_of_a_run(journal):
+def test_finish_stores_the_results_of_a_run(journal):
     run = journal.take("h1")["id"]
     journal.finish(run, "ok", "", {"phase": [PHASE], "result": [RESULT]})
     assert journal.rows("phase", run) == [{"run": run, **PHASE}]

@@ -74,7 +74,7 @@ def test_an_expired_calibration_marks_every_ai_that_rests_on_it_and_no_other(fol
         assert [line.count("†") for line in figures] == [3 if "· nvme-plp ·" in row else 0] * 3
 
 
-def test_the_baseline_is_a_table_of_its_own(folder):
+def test_the_baseline_is_a_separate_table(folder):
     text = results.baseline_text(folder)
     assert text.startswith("idle watts, subtracted from nothing · demo-")
     assert "VIRTUAL LAB" in text
@@ -111,7 +111,7 @@ MERIT = (
 )
 
 
-def test_a_programs_figure_of_merit_has_a_table_of_its_own(folder):
+def test_a_programs_figure_of_merit_has_its_own_table(folder):
     assert "notpm" not in results.ai_table_text(folder)
     edit(folder, MERIT)
     text = results.ai_table_text(folder)
@@ -123,7 +123,7 @@ def test_a_programs_figure_of_merit_has_a_table_of_its_own(folder):
     assert run["ai_mb_per_joule_energy_low"] is None
 
 
-def test_each_level_of_a_further_factor_has_a_table_of_its_own(tmp_path):
+def test_each_level_of_a_further_factor_has_its_own_table(tmp_path):
     folder = simulated_campaign.build(
         tmp_path / "j", drives=["nvme-plp"], extra_factors={"journal": ["internal", "sata-plp"]}
     )

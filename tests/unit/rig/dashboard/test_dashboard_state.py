@@ -155,7 +155,7 @@ def test_a_partial_run_counts_for_nothing_among_complete_ones(journal: WritableJ
     assert (figure["mean"], figure["n"], figure["mark"]) == (100.0, 1, "best")
 
 
-def test_a_further_factor_has_a_block_of_its_own(journal: WritableJournal):
+def test_a_further_factor_has_its_own_block(journal: WritableJournal):
     journal.plan(kernel="6.1")
     block = state_message(journal)["table"][0]
     assert block["factors"] == {"kernel": "6.1"}

@@ -30,7 +30,7 @@ def test_the_shipped_kernels():
     }
 
 
-def test_a_lab_has_kernels_of_its_own(lab_files):
+def test_a_lab_adds_its_own_kernels(lab_files):
     described = lab_files.load()
     own = described.inventory.parent / "kernels.yml"
     own.write_text("slow: {description: a slow one, tick_hertz: 100}\n")
@@ -183,13 +183,13 @@ def test_a_kernel_with_another_tick_is_not_the_one():
     assert host.boots == 1
 
 
-def test_a_kernel_under_which_a_host_was_not_reached_is_started_once_more():
+def test_a_kernel_under_which_a_host_was_not_reached_is_started_a_second_time():
     host = Host()
     host.unreached = 1
     boots = host.kernels()
     assert boots.ensure("hz100") is None
     assert boots.release == "6.1.1-hz100-a"
-    assert [text.endswith("once more") for text in host.said] == [False, True]
+    assert [text.endswith("second attempt") for text in host.said] == [False, True]
 
 
 def test_a_kernel_under_which_a_host_is_never_reached():

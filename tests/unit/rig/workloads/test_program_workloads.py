@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs of others as workloads: what their definitions say, and what goes to a test host."""
+"""External programs as workloads: their definitions, and what goes to a test host."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_shipped_workloads_keep_their_names():
     assert all(one.about() for one in known.values())
 
 
-def test_a_lab_without_a_file_of_its_own_has_the_shipped_ones(bench):
+def test_a_lab_without_its_own_file_has_the_shipped_ones(bench):
     assert workloads.load(bench) == workloads.shipped()
 
 
