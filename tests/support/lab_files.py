@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,12 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def services_up(monkeypatch: pytest.MonkeyPatch, influxd: Influxd) -> None:
     """InfluxDB and powerd as they are when all is well."""
-    meters = [{"name": name, "state": "streaming"} for name in ("tap1", "tap2")]
+    pretend_services(monkeypatch, influxd, ("tap1", "tap2"))
+
+
+def pretend_services(monkeypatch: pytest.MonkeyPatch, influxd: Influxd, streaming: Sequence[str]) -> None:
+    """Have InfluxDB be that of the tests, and powerd report that these meters stream."""
+    meters = [{"name": name, "state": "streaming"} for name in streaming]
     monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.2)
     monkeypatch.setattr(measure.services, "powerd_status", lambda: {"meters": meters})
     monkeypatch.setattr(measure, "client", lambda lab: Client(influxd.url, influxd.database, *influxd.reader))

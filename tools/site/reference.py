@@ -30,6 +30,7 @@ def pages() -> dict[str, str]:
         "reference/cli.md": MADE + command_line(),
         "reference/campaign-file.md": MADE + campaign_file(),
         "reference/inventory.md": MADE + inventory(),
+        "reference/names.md": MADE + names(),
         "reference/results-schema.md": MADE + results_schema(),
         "reference/exported-tables.md": MADE + exported_tables(),
         "reference/python.md": MADE + python_api(),
@@ -125,6 +126,22 @@ def inventory() -> str:
         " Ansible's. [Set up your own bench](../how-to/own-bench.md) shows how to use it.\n\n"
         + models(TestHost, "test host")
         + models(Controller, "controller")
+    )
+
+
+def names() -> str:
+    """Describe what campaigns and inventories can name: factors, file systems, programs, meter families."""
+    from joulerig.rig.campaign import factors
+    from joulerig.rig.lab import filesystems, meters, programs
+
+    return (
+        "# Factors, file systems, programs, meters\n\nWhat campaigns and inventories can name. Each is one"
+        " file or directory; a lab's own lie next to its inventory"
+        " ([Contributing](../contributing.md) shows how to add one).\n\n"
+        f"## Factors\n\n{factors.reference()}\n"
+        f"## File systems\n\n{filesystems.reference()}\n"
+        f"## Programs\n\n{programs.reference()}\n"
+        f"## Meter families\n\n{meters.reference()}"
     )
 
 

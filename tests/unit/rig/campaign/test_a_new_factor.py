@@ -7,25 +7,7 @@ from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.request import make_request
 from joulerig.rig.campaign.plan import make_plan
 from joulerig.rig.common.errors import UserError
-
-READ_AHEAD = '''
-"""The most that the kernel reads ahead of a sequential reader."""
-
-from joulerig.rig.campaign.factors.factor import Factor, Setting, whole_number
-
-
-def _problem(level):
-    return "" if level <= 16384 else "is more than the kernel takes; allowed: 0 to 16384"
-
-
-FACTOR = Factor(
-    title="Read ahead",
-    help="KiB that the kernel reads ahead.",
-    allowed="whole KiB, 0 to 16384",
-    level=whole_number(_problem),
-    settings=(Setting("/sys/block/{device}/queue/read_ahead_kb"),),
-)
-'''
+from tests.support.additions import READ_AHEAD
 
 
 @pytest.fixture

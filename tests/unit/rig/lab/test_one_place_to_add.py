@@ -18,6 +18,7 @@ from joulerig.rig.lab.meters import source
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.powercut import plan as power_cuts
 from joulerig.rig.workloads import place, trial
+from tests.support.additions import COPY_PROGRAM, COPY_SCRIPT, METER_FAMILY, NEW_FILE_SYSTEM
 from tests.support.lab_files import LabFiles
 
 
@@ -37,13 +38,6 @@ def refusal(mapping: dict[str, Any], lab: Lab) -> str:
 
 # --- a file system
 
-BCACHEFS = {
-    "description": "bcachefs, copy on write",
-    "type": "bcachefs",
-    "packages": ["bcachefs-tools"],
-    "mkfs": ["bcachefs", "format", "--quiet", "--force"],
-    "after_power_cut": {"check": ["bcachefs", "fsck", "-n"], "fsync_flushes": False},
-}
 CUTS = {
     "name": "cuts",
     "question": "Is it still there?",
@@ -53,7 +47,7 @@ CUTS = {
 
 @pytest.fixture
 def with_filesystem(lab_files: LabFiles) -> Lab:
-    add(lab_files, "filesystems/new.yml", BCACHEFS)
+    add(lab_files, "filesystems/new.yml", NEW_FILE_SYSTEM)
     return lab_files.load()
 
 
@@ -92,7 +86,9 @@ def test_a_new_file_system_can_be_power_cut(with_filesystem: Lab) -> None:
 
 
 def test_a_new_file_system_without_promises_cannot_be_power_cut(lab_files: LabFiles) -> None:
-    add(lab_files, "filesystems/new.yml", {k: v for k, v in BCACHEFS.items() if k != "after_power_cut"})
+    add(
+        lab_files, "filesystems/new.yml", {k: v for k, v in NEW_FILE_SYSTEM.items() if k != "after_power_cut"}
+    )
     with pytest.raises(UserError, match=r"'new' is unknown; allowed: none, btrfs, .*xfs"):
         power_cuts.parse(CUTS, lab_files.load(), "x.yml")
 
@@ -100,7 +96,7 @@ def test_a_new_file_system_without_promises_cannot_be_power_cut(lab_files: LabFi
 def test_a_test_host_gets_what_makes_and_mounts_a_new_file_system(with_filesystem: Lab) -> None:
     given = filesystems.load(with_filesystem)["new"].for_host("new")
     assert given["name"] == "new"
-    assert given["mkfs"] == BCACHEFS["mkfs"]
+    assert given["mkfs"] == NEW_FILE_SYSTEM["mkfs"]
     assert not {"packages", "after_power_cut", "description"} & set(given)
 
 
@@ -122,18 +118,22 @@ def test_the_reference_of_file_systems_describes_every_key() -> None:
     [
         (
             "filesystems/ext4.yml",
-            BCACHEFS,
+            NEW_FILE_SYSTEM,
             "filesystems/ext4.yml: ext4: is a shipped file system; give another",
         ),
-        ("filesystems/New.yml", BCACHEFS, "filesystems/New.yml: 'New' names no file system; allowed:"),
+        ("filesystems/New.yml", NEW_FILE_SYSTEM, "filesystems/New.yml: 'New' names no file system; allowed:"),
         ("filesystems/new.yml", {"type": "x"}, "filesystems/new.yml: mkfs: "),
         (
             "filesystems/new.yml",
-            {**BCACHEFS, "mkfz": 1},
+            {**NEW_FILE_SYSTEM, "mkfz": 1},
             "filesystems/new.yml: .*unknown key 'mkfz'; allowed:",
         ),
         ("filesystems/new.yml", ["ext4"], "filesystems/new.yml: a list; allowed: a mapping"),
-        ("filesystems/new.yml", {**BCACHEFS, "packages": ["A b"]}, "filesystems/new.yml: packages.0: 'A b'"),
+        (
+            "filesystems/new.yml",
+            {**NEW_FILE_SYSTEM, "packages": ["A b"]},
+            "filesystems/new.yml: packages.0: 'A b'",
+        ),
     ],
 )
 def test_a_mistake_in_a_new_file_system_is_one_line(
@@ -146,48 +146,19 @@ def test_a_mistake_in_a_new_file_system_is_one_line(
 
 
 def test_a_file_system_is_declared_once(lab_files: LabFiles) -> None:
-    add(lab_files, "filesystems/new.yml", BCACHEFS)
-    add(lab_files, "filesystems.yml", {"new": BCACHEFS})
+    add(lab_files, "filesystems/new.yml", NEW_FILE_SYSTEM)
+    add(lab_files, "filesystems.yml", {"new": NEW_FILE_SYSTEM})
     with pytest.raises(UserError, match=r"filesystems.yml: new: is defined twice"):
         filesystems.load(lab_files.load())
 
 
 # --- a program
 
-COPY = {
-    "description": "copies of a file",
-    "packages": ["coreutils-extra"],
-    "operation": "copy",
-    "parameters": {"bytes": "size of the file"},
-    "workloads": {"copies": {"description": "copies of a small file", "settings": {"bytes": 10}}},
-}
-SCRIPT = """
-import shutil
-import program
-
-DEFAULTS = {"bytes": 4096}
-
-
-def layout(given):
-    (given.directory / "source").write_bytes(b"x" * given.settings["bytes"])
-
-
-def load(given, record):
-    with record.measured():
-        for number in record.passes():
-            shutil.copy(given.directory / "source", given.directory / f"copy-{number}")
-            record.ops += 1
-
-
-if __name__ == "__main__":
-    program.main("clone", DEFAULTS, "copy", layout, load)
-"""
-
 
 @pytest.fixture
 def with_program(lab_files: LabFiles) -> Lab:
-    add(lab_files, "programs/clone/program.yml", COPY)
-    add(lab_files, "programs/clone/clone.py", SCRIPT)
+    add(lab_files, "programs/clone/program.yml", COPY_PROGRAM)
+    add(lab_files, "programs/clone/clone.py", COPY_SCRIPT)
     add(lab_files, "programs/clone/words.txt", "data")
     return lab_files.load()
 
@@ -256,20 +227,20 @@ def test_the_reference_of_programs_has_every_shipped_one() -> None:
     [
         (
             "programs/clone/program.yml",
-            {**COPY, "package": []},
+            {**COPY_PROGRAM, "package": []},
             r"clone/program\.yml: .*unknown key 'package'",
         ),
         ("programs/clone/program.yml", {"description": "x"}, r"clone/program\.yml: workloads: "),
-        ("programs/tpcc/program.yml", COPY, r"programs/tpcc: tpcc: is a shipped program"),
-        ("programs/other/program.yml", COPY, r"other/program\.yml: .*other\.py: no such file"),
+        ("programs/tpcc/program.yml", COPY_PROGRAM, r"programs/tpcc: tpcc: is a shipped program"),
+        ("programs/other/program.yml", COPY_PROGRAM, r"other/program\.yml: .*other\.py: no such file"),
         (
             "programs/clone/program.yml",
-            {**COPY, "workloads": {"seqread": {}, "randread": {}}},
+            {**COPY_PROGRAM, "workloads": {"seqread": {}, "randread": {}}},
             r"programs: randread: is a shipped workload",
         ),
         (
             "programs/clone/program.yml",
-            {**COPY, "workloads": {"copies": {"setting": {}}}},
+            {**COPY_PROGRAM, "workloads": {"copies": {"setting": {}}}},
             r"clone/program\.yml: copies: unknown key 'setting'",
         ),
     ],
@@ -278,7 +249,7 @@ def test_a_mistake_in_a_new_program_is_one_line(
     lab_files: LabFiles, with_program: Lab, path: str, text: Any, message: str
 ) -> None:
     if "tpcc" in path:
-        add(lab_files, "programs/tpcc/tpcc.py", SCRIPT)
+        add(lab_files, "programs/tpcc/tpcc.py", COPY_SCRIPT)
     add(lab_files, path, text)
     with pytest.raises(UserError, match=message) as caught:
         workloads.load(with_program)
@@ -287,33 +258,12 @@ def test_a_mistake_in_a_new_program_is_one_line(
 
 # --- a meter family
 
-# libsigrok has this driver; the rig ships no family for it.
-FAMILY = """
-from joulerig.rig.lab.meters.family import Accuracy, Family
-import re
-
-FAMILY = Family(
-    driver="gwinstek-gpd",
-    description="GW Instek GPD supplies",
-    transports=("serial",),
-    timing="poll",
-    samples="point",
-    rate=lambda channels, meter: 4.0 / channels,
-    fastest=lambda channels, meter: 8.0 / channels,
-    options={"force_detect": "GPD-2303S"},
-    settings=lambda meter: {"over_current_protection_enabled": "off"},
-    channels=re.compile(r"[VI][12]"),
-    channels_text="V1, I1, V2, I2",
-    refuse_rail=lambda kind: "" if kind == "volts" else "has channels of volts and amps only",
-    accuracy={"gwinstek-gpd": {"volts": Accuracy(gain_percent=0.03, offset=0.01)}},
-)
-"""
 METER = {"driver": "gwinstek-gpd", "connection": "/dev/ttyUSB0", "accuracy": "gwinstek-gpd"}
 
 
 @pytest.fixture
 def with_family(lab_files: LabFiles) -> LabFiles:
-    add(lab_files, "meters/gwinstek_gpd.py", FAMILY)
+    add(lab_files, "meters/gwinstek_gpd.py", METER_FAMILY)
     lab_files.controller["meters"]["supply"] = dict(METER)
     rail = {"meter": "supply", "volts": "V1", "amps": "I1"}
     lab_files.drives["bare"]["rails"] = {"5v": rail}
@@ -379,7 +329,7 @@ def test_the_reference_of_meters_has_every_shipped_family() -> None:
         ("FAMILY = 1", r"meters/gwinstek_gpd\.py: FAMILY: missing; allowed: "),
         ("import no_such_module", r"meters/gwinstek_gpd\.py: ModuleNotFoundError: .*no_such_module"),
         ("FAMILY = (", r"meters/gwinstek_gpd\.py: SyntaxError: "),
-        (FAMILY.replace("gwinstek-gpd", "demo"), r"FAMILY\.driver: 'demo' is a shipped family's"),
+        (METER_FAMILY.replace("gwinstek-gpd", "demo"), r"FAMILY\.driver: 'demo' is a shipped family's"),
     ],
 )
 def test_a_mistake_in_a_new_family_is_one_line(with_family: LabFiles, text: str, message: str) -> None:
