@@ -12,7 +12,7 @@ import polars as pl
 
 from joulerig import atomic
 from joulerig.analysis.energy.interval import DEFAULT_MAX_GAP_NS, CounterPoints, IntervalEnergy, of_interval
-from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.analysis.results.influxdb.client import Client, quote_string
 from joulerig.errors import JoulerigError
 
 # power.csv: the first seven columns are what a trace needs; with the rest the run's energy can be
@@ -62,7 +62,7 @@ def points(
 
     The margin holds the points that enclose the interval; where a rail has a gap there, its nearest
     point beyond it is looked for. Columns: `COLUMNS`, sorted by drive, rail, meter and time;
-    without rows where there are none. Raises joulerig.analysis.results.influx.InfluxError.
+    without rows where there are none. Raises joulerig.analysis.results.influxdb.client.InfluxError.
     """
     schema = pl.DataFrame(schema=COLUMNS)
     if not drives:

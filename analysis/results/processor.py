@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from joulerig.analysis.results import run_file
-from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.analysis.results.influxdb.client import Client, quote_string
 from joulerig.analysis.results.schema import Phase
 
 FILE = "processor.csv"
@@ -24,7 +24,7 @@ def points(client: Client, host: str, load: Phase) -> pl.DataFrame:
     workload phase to the first one after it, on the controller's clock.
 
     Columns: `COLUMNS`, by time. Without rows where the host has no RAPL, or none is reported yet.
-    Raises joulerig.analysis.results.influx.InfluxError.
+    Raises joulerig.analysis.results.influxdb.client.InfluxError.
     """
     offset = load.clock_offset_ns
     found = client.query(

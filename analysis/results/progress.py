@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from joulerig.analysis.results import run_file
-from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.analysis.results.influxdb.client import Client, quote_string
 from joulerig.analysis.results.schema import Phase
 
 FILE = "progress.csv"
@@ -21,7 +21,7 @@ def points(client: Client, host: str, run: str, load: Phase) -> pl.DataFrame:
 
     Columns: `COLUMNS`, by time; each what was done since the point before or, of the first, since
     the load began. Without rows where the load reported nothing. Raises
-    joulerig.analysis.results.influx.InfluxError.
+    joulerig.analysis.results.influxdb.client.InfluxError.
     """
     offset = load.clock_offset_ns
     found = client.query(

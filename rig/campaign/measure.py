@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from joulerig.analysis.results import power_points, processor, run_energy
-from joulerig.analysis.results.influx import Client, quote_string
+from joulerig.analysis.results.influxdb.client import Client, quote_string
 from joulerig.analysis.results.schema import Phase
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError

@@ -176,7 +176,7 @@ def _follow(
 
 def _current_phase(inventory: Path) -> Callable[[dict[str, Any]], str]:
     """A function that returns the phase a running run is in, from the announcements in InfluxDB."""
-    from joulerig.analysis.results.influx import InfluxError, quote_string
+    from joulerig.analysis.results.influxdb.client import InfluxError, quote_string
     from joulerig.rig.campaign import measure
     from joulerig.rig.lab import model
 

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from joulerig.analysis.results.influx import Client, InfluxError, quote_string
+from joulerig.analysis.results.influxdb.client import Client, InfluxError, quote_string
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.cli.options import out
 from joulerig.rig.common.errors import UserError

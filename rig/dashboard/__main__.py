@@ -14,7 +14,7 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import uvicorn
 
-from joulerig.analysis.results.influx import Client, InfluxError
+from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
 from joulerig.rig.dashboard.hub import Hub

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from joulerig.analysis.results.influx import quote_string
+from joulerig.analysis.results.influxdb.client import quote_string
 from joulerig.analysis.results.schema import FORMER_PHASES
 from joulerig.rig.dashboard.counters import rates
 from joulerig.rig.dashboard.window import Window
@@ -37,7 +37,7 @@ COUNTERS = ("reads", "writes", "flushes", "read_bytes", "write_bytes")
 
 
 class Queries(Protocol):
-    """What is needed of `joulerig.analysis.results.influx.Client`."""
+    """What is needed of `joulerig.analysis.results.influxdb.client.Client`."""
 
     def query(self, influxql: str) -> pl.DataFrame: ...
 

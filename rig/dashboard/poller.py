@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.results.influx import InfluxError
+from joulerig.analysis.results.influxdb.client import InfluxError
 from joulerig.analysis.results.journal import JournalError
 from joulerig.rig.dashboard import VERSION, frames, powerd, state
 from joulerig.rig.dashboard.feed import (

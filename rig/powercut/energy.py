@@ -10,7 +10,7 @@ from typing import Any
 from joulerig.analysis.powercut import hold_up
 from joulerig.analysis.powercut.durable import DurableWrites
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.influx import InfluxError
+from joulerig.analysis.results.influxdb.client import InfluxError
 from joulerig.analysis.results.schema import Phase
 from joulerig.rig.campaign import measure
 from joulerig.rig.common.errors import UserError

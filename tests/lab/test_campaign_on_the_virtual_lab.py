@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from joulerig.analysis import results
-from joulerig.analysis.results.influx import Client
+from joulerig.analysis.results.influxdb.client import Client
 from joulerig.analysis.runs import idle_baseline
 from joulerig.virtuallab import profile
 from tests.support import ROOT

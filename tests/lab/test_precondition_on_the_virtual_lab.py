@@ -142,7 +142,7 @@ def test_it_is_in_results_in_the_report_and_shown_for_the_drive(lab: Lab, settle
 
 def test_the_dashboard_can_follow_it(lab: Lab, settled):
     """Steps as phases of the first run, one point a round; the run's own phases come after."""
-    from joulerig.analysis.results.influx import Client
+    from joulerig.analysis.results.influxdb.client import Client
 
     port = json.loads((lab.folder / "var" / "ports.json").read_text())["influxdb"]
     password = (lab.folder / "var" / "secrets" / "reader").read_text()

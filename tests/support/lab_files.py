@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from joulerig.analysis.results.influx import Client
+from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.campaign import measure, opening
 from joulerig.rig.common import paths
 from joulerig.rig.lab import model as lab

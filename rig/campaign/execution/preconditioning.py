@@ -16,7 +16,7 @@ from typing import Any
 
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE
-from joulerig.analysis.results.influx import Client, InfluxError, quote_string
+from joulerig.analysis.results.influxdb.client import Client, InfluxError, quote_string
 from joulerig.analysis.results.schema import EventKind
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig.campaign import definition as campaigns

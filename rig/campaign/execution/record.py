@@ -12,7 +12,7 @@ from joulerig.analysis.results import facts, load_reports, processor, progress, 
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Phase
 from joulerig.analysis.results.facts import RunFacts
-from joulerig.analysis.results.influx import Client, InfluxError
+from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.analysis.results.schema import ONE_ROW_A_RUN
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure

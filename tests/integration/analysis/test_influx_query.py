@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import polars as pl
 import pytest
 
-from joulerig.analysis.results.influx import (
+from joulerig.analysis.results.influxdb.client import (
     COLUMN_TYPES,
     BadQuery,
     Client,

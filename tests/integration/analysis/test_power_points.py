@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.influx import Client
+from joulerig.analysis.results.influxdb.client import Client
 
 T0 = 1_700_000_000_000_000_000
 MS = 1_000_000

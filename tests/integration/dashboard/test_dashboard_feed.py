@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from joulerig.analysis.results.influx import Client
+from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.dashboard.feed import IO, IO_BUCKET_NS, POWER_BUCKET_NS, Ledger, Phases, Power, tidy
 from tests.support.influxd import Influxd
 

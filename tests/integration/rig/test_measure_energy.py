@@ -10,7 +10,7 @@ from joulerig.analysis.energy import meters
 from joulerig.analysis.powercut.durable import DurableWrites
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results import twin_truth
-from joulerig.analysis.results.influx import Client
+from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.campaign import measure
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.powercut import energy as powercut_energy

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from joulerig.analysis.results import processor, progress
-from joulerig.analysis.results.influx import Client
+from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.campaign import measure, opening
 from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.execution.record import record_result
