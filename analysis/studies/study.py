@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -65,8 +66,9 @@ class Study:
             f"| `{claim.key}` | {claim.text} | {claim.origin} | {'yes' if claim.from_the_io_path else ''} |"
             for claim in self.claims
         )
+        reference = textwrap.fill(f"{self.reference}.", 100, break_on_hyphens=False)
         return (
-            f"# {self.title}\n\n{self.reference}. Playbook: `playbooks/{self.name}.yml`.\n\n{self.text}\n\n"
+            f"# {self.title}\n\n{reference}\n\nPlaybook: `playbooks/{self.name}.yml`.\n\n{self.text}\n\n"
             "## Claims\n\n`claims.csv` names each claim by its key.\n\n"
             f"| key | claim | origin | follows from the I/O path alone |\n|---|---|---|---|\n{claims}\n"
         )

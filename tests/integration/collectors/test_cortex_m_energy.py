@@ -8,7 +8,7 @@ from tests.support.power_processes import Powerd
 from tests.support.programs import built, wait_for
 
 
-def after(powerd, samples):
+def wait_for_samples(powerd, samples):
     """The meter's status when so many more samples are in it."""
     before = powerd.meter("tap")["samples"]
     return wait_for(lambda: (m := powerd.meter("tap"))["samples"] > before + samples and m, 60, "samples")
@@ -53,14 +53,14 @@ def test_joules_of_the_power_daemon_bound_the_true_energy(tmp_path, monkeypatch)
         try:
             powerd.wait_state("tap", "streaming", 30)
             warm_up = [max(levels, key=lambda level: level[1]), levels[0]]
-            begun = after(powerd, RATE_HZ)
+            begun = wait_for_samples(powerd, RATE_HZ)
             assert [rail["joules"] for rail in begun["rails"]] == [0, 0]
             for level in warm_up + levels[1:]:
                 steps.set(r1=level, r2=(3300, level[1] // 2))
                 board.run(1)
                 if len(steps.ticks) == 1 + len(warm_up):
-                    begun = after(powerd, RATE_HZ)
-            ended = after(powerd, RATE_HZ)
+                    begun = wait_for_samples(powerd, RATE_HZ)
+            ended = wait_for_samples(powerd, RATE_HZ)
         finally:
             assert powerd.stop() == 0
     assert ended["restarts"] == begun["restarts"]

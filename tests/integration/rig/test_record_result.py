@@ -320,13 +320,13 @@ def test_a_drive_that_counts_no_io_has_no_rows_of_it(journal, bench):
 def journaled(state, bench, mapping, services_up):
     """A campaign whose file systems have their journal on another drive, with rails or without."""
 
-    def on(drive):
+    def with_journal_on(drive):
         factors = {**mapping["factors"], "filesystem": ["ext4"], "journal": [drive]}
         return opening.open_campaign(
             {**mapping, "drives": ["pair"], "factors": factors}, bench, "playbooks/study.yml"
         )
 
-    return on
+    return with_journal_on
 
 
 def test_an_external_journals_drive_is_named_and_measured(journaled, bench, influxd):

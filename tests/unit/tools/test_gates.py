@@ -35,6 +35,11 @@ def test_a_word_within_a_word_is_another_word(text):
         ("a.py", "async def of():"),
         ("a.go", "func (p *Print) of(n int) {"),
         ("a.js", "export function of(a) {"),
+        ("a.js", "const of = (a) => {"),
+        ("a.py", "    of = lambda x: x"),
+        ("a.go", "    of := func(n int) {"),
+        ("a.py", "def _of(x):"),
+        ("a.c", "static struct clock *of(int64_t ns)"),
     ],
 )
 def test_a_function_named_by_a_bare_word_is_found(file, text):
@@ -50,6 +55,7 @@ def test_a_long_line_of_documentation_is_found_save_in_tables_of_reference_and_c
     assert keys("docs/a.md", line) == [prose.LONG_DOCS]
     assert keys("docs/a.md", "| " + line) == [prose.LONG_DOCS]
     assert keys("docs/reference/a.md", "| " + line) == []
+    assert keys("docs/studies/a.md", "| " + line) == []
     assert keys("docs/a.md", f"```\n{line}\n```") == []
 
 

@@ -38,16 +38,16 @@ def state_message(journal: WritableJournal, now_ns: int) -> dict[str, Any]:
         reader.close()
 
 
-def at(seconds: float) -> int:
+def time_ns(seconds: float) -> int:
     return T0 + int(seconds * SECOND)
 
 
 def test_a_run_reports_that_its_drive_is_on_its_way(journal: WritableJournal):
     run, *_ = journal.plan()
-    journal.begin(run, at(0))
-    journal.event("preconditioning", at(1), run, **BEGUN)
-    message = state_message(journal, at(11))
-    expected = {"began_ns": at(1), "ended_ns": None, "at_most_seconds": 100.0, "at_most_rounds": 8}
+    journal.begin(run, time_ns(0))
+    journal.event("preconditioning", time_ns(1), run, **BEGUN)
+    message = state_message(journal, time_ns(11))
+    expected = {"began_ns": time_ns(1), "ended_ns": None, "at_most_seconds": 100.0, "at_most_rounds": 8}
     assert message["hosts"][0]["run"]["settling"] == expected
     assert message["settling_phases"] == ("purge", "fill", "rounds")
     assert (message["eta_at_most"], message["eta_ns"]) == (True, None)  # no run has been measured yet
@@ -56,28 +56,28 @@ def test_a_run_reports_that_its_drive_is_on_its_way(journal: WritableJournal):
 @pytest.mark.parametrize("last", [ENDED, {"precondition": "reused", "why": "as it was left"}])
 def test_a_run_whose_drive_is_ready_reports_nothing(journal: WritableJournal, last: dict[str, Any]):
     run, *_ = journal.plan()
-    journal.begin(run, at(0))
+    journal.begin(run, time_ns(0))
     if last is ENDED:
-        journal.event("preconditioning", at(1), run, **BEGUN)
-    journal.event("preconditioning", at(50), run, **last)
-    message = state_message(journal, at(60))
+        journal.event("preconditioning", time_ns(1), run, **BEGUN)
+    journal.event("preconditioning", time_ns(50), run, **last)
+    message = state_message(journal, time_ns(60))
     assert message["hosts"][0]["run"]["settling"] is None
     assert not message["eta_at_most"]
 
 
 def test_other_notes_are_none(journal: WritableJournal):
     run, *_ = journal.plan()
-    journal.begin(run, at(0))
-    journal.event("note", at(1), run, waveforms="recorded")
-    assert state_message(journal, at(2))["hosts"][0]["run"]["settling"] is None
+    journal.begin(run, time_ns(0))
+    journal.event("note", time_ns(1), run, waveforms="recorded")
+    assert state_message(journal, time_ns(2))["hosts"][0]["run"]["settling"] is None
 
 
 def test_a_run_that_is_over_is_not_settling_whatever_its_notes_say(journal: WritableJournal):
     run, *_ = journal.plan()
-    journal.begin(run, at(0))
-    journal.event("preconditioning", at(1), run, **BEGUN)
-    journal.end(run, at(5), "failed", "precondition: blkdiscard: exit 1")
-    assert not state_message(journal, at(6))["eta_at_most"]
+    journal.begin(run, time_ns(0))
+    journal.event("preconditioning", time_ns(1), run, **BEGUN)
+    journal.end(run, time_ns(5), "failed", "precondition: blkdiscard: exit 1")
+    assert not state_message(journal, time_ns(6))["eta_at_most"]
 
 
 def a_run(name: str, status: str, start: float | None = None, end: float | None = None) -> dict[str, Any]:
@@ -86,13 +86,13 @@ def a_run(name: str, status: str, start: float | None = None, end: float | None 
         "host": "vhost1",
         "workload": "randwrite",
         "status": status,
-        "started_ns": None if start is None else at(start),
-        "ended_ns": None if end is None else at(end),
+        "started_ns": None if start is None else time_ns(start),
+        "ended_ns": None if end is None else time_ns(end),
     }
 
 
 def settled(began: float, ended: float | None, at_most: float = 100.0) -> dict[str, Any]:
-    return {"began_ns": at(began), "ended_ns": ended and at(ended), "at_most_seconds": at_most}
+    return {"began_ns": time_ns(began), "ended_ns": ended and time_ns(ended), "at_most_seconds": at_most}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def settled(began: float, ended: float | None, at_most: float = 100.0) -> dict[s
     ],
 )
 def test_time_left(runs, settlings, now, left):
-    assert eta.remaining_seconds(runs, at(now), settlings) == pytest.approx(left)
+    assert eta.remaining_seconds(runs, time_ns(now), settlings) == pytest.approx(left)
 
 
 class Answers:
@@ -146,7 +146,7 @@ class Answers:
 
 
 def point(number: int, **more: Any) -> dict[str, Any]:
-    times = {"start_ns": at(10 * number), "end_ns": at(10 * number + 2)}
+    times = {"start_ns": time_ns(10 * number), "end_ns": time_ns(10 * number + 2)}
     return {"host": "vhost1", "drive": "nvme-plp", "number": number, "ops": 4000, **times, **more}
 
 
