@@ -5,8 +5,8 @@
     python -m tools.imports --graph    print the arrows between folders, then check
     python -m tools.imports --dot      print the same for Graphviz
 
-Fails on an arrow that a contract of pyproject.toml ([tool.importlinter]) forbids, on a cycle between
-modules, and on a folder with more than 14 Python modules directly in it.
+Fails on an arrow that a contract of pyproject.toml ([tool.importlinter]) forbids, on a cycle
+between modules, and on a folder with more than 14 Python modules directly in it.
 """
 
 from __future__ import annotations

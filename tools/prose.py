@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check the words of documentation, comments, messages and identifiers.
 
-    python -m tools.prose              check
-    python -m tools.prose --list KEY   list the findings of one key, such as "beside" or "lines of comments"
-    python -m tools.prose --lower      lower the ceilings to the counts of today
+    python -m tools.prose              check python -m tools.prose --list KEY   list the findings of
+    one key, such as "beside" or "lines of comments" python -m tools.prose --lower      lower the
+    ceilings to the counts of today
 
 Counts the words that tools/words.json would have replaced, functions whose name is one of its bare
-words, and lines of documentation and of comments over 100 columns (generated tables, under docs/reference/
-and docs/studies/, may be wider). No count may be above its ceiling in tools/ceilings/prose.json.
+words, and lines of documentation and of comments over 100 columns (generated tables, under
+docs/reference/ and docs/studies/, may be wider). No count may be above its ceiling in
+tools/ceilings/prose.json.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Keep counts of known faults from growing: each has a committed ceiling, which only goes down.
 
 A check counts its faults by key and compares them with tools/ceilings/NAME.json. A key that is not
-there has the ceiling 0, so that what is new has no fault at all. `--lower` writes the counts of today
-where they are lower.
+there has the ceiling 0, so that what is new has no fault at all. `--lower` writes the counts of
+today where they are lower.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     python -m tools.suites types     one suite by name
     python -m tools.suites --list    what each of them runs
 
-The output of each suite goes to build/suites/NAME.log; that of a suite that fails is also printed. The
-last line is "N passed, M failed", for a CI to read. Exits 1 where a suite fails.
+The output of each suite goes to build/suites/NAME.log; that of a suite that fails is also printed.
+The last line is "N passed, M failed", for a CI to read. Exits 1 where a suite fails.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def short(path: Path) -> str:
 def run() -> Path:
     """Return the folder of the sockets.
 
-    It is below var(), or a short folder of the user's where var()'s path is too long for a Unix socket
-    (108 bytes).
+    It is below var(), or a short folder of the user's where var()'s path is too long for a Unix
+    socket (108 bytes).
     """
     folder = var() / "run"
     if len(str(folder)) > 70:

@@ -26,8 +26,9 @@ def until(what: Callable[[], T], seconds: float, interval: float = 0.1) -> T:
 def listens(path: Path) -> bool:
     """Whether a process listens on the unix socket `path`.
 
-    That it exists says less: it does from bind() on, and until listen() who connects is refused. The kernel's
-    table (proc(5), /proc/net/unix) shows without connecting, of which a server would make a client.
+    That it exists says less: it does from bind() on, and until listen() who connects is refused.
+    The kernel's table (proc(5), /proc/net/unix) shows without connecting, of which a server would
+    make a client.
     """
     for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
         _number, _references, _protocol, flags, _kind, _state, _inode, *name = line.split(None, 7)

@@ -102,7 +102,8 @@ def start(lab: Lab) -> None:
         "INFLUXDB_DATA_WAL_DIR": f"{place}/wal",
         "INFLUXDB_DATA_INDEX_VERSION": "tsi1",
         "INFLUXDB_DATA_QUERY_LOG_ENABLED": "false",
-        # What is not flushed yet is searched by every query: kept small, a live dashboard costs a third less.
+        # What is not flushed yet is searched by every query: kept small, a live dashboard costs a
+        # third less.
         "INFLUXDB_DATA_CACHE_SNAPSHOT_MEMORY_SIZE": "2m",
         "INFLUXDB_HTTP_BIND_ADDRESS": f"{listen}:{port}",
         "INFLUXDB_HTTP_AUTH_ENABLED": "true",

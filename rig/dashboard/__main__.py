@@ -9,7 +9,8 @@ import socket
 import sys
 from pathlib import Path
 
-# Answers are small: polars' pool of threads costs more than it gives here, and the machine is busy emulating.
+# Answers are small: polars' pool of threads costs more than it gives here, and the machine is busy
+# emulating.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import uvicorn

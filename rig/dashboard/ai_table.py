@@ -17,13 +17,14 @@ CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")
 def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Blocks, one a drive and workload (and level of any further factor), in the order of the plan.
 
-    A block: drive, workload, factors, filesystems, schedulers, cells[filesystem][scheduler]. A cell: planned
-    (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok run has a value: mean
-    (all work over all joules), low and high of the runs, energy_low and energy_high (of the joules' own
-    interval, where the journal has one), n, share (of the block's best mean, 0..1), mark
-    ('best', 'tied' or ''). Only ok runs count: a partial run's meter failed. Where there is only a partial
-    run that has a value, that is shown with n = 0. Where ok runs have no joules, their drives having no rail,
-    unmetered: n, and ops and mb per second. There is no mb where a run's bytes are not known.
+    A block: drive, workload, factors, filesystems, schedulers, cells[filesystem][scheduler]. A
+    cell: planned (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok
+    run has a value: mean (all work over all joules), low and high of the runs, energy_low and
+    energy_high (of the joules' own interval, where the journal has one), n, share (of the block's
+    best mean, 0..1), mark ('best', 'tied' or ''). Only ok runs count: a partial run's meter failed.
+    Where there is only a partial run that has a value, that is shown with n = 0. Where ok runs have
+    no joules, their drives having no rail, unmetered: n, and ops and mb per second. There is no mb
+    where a run's bytes are not known.
     """
     blocks: dict[tuple[str, ...], dict[str, Any]] = {}
     of_cell: dict[int, list[tuple[str, dict[str, Any]]]] = {}

@@ -27,8 +27,8 @@ from joulerig.rig.dashboard.poller import Poller
 
 HERE = Path(__file__).resolve().parent
 UPLOT = HERE / "node_modules" / "uplot" / "dist"
-# The page loads nothing from anywhere else, and the browser holds it to that. uPlot sets styles by script,
-# which style-src does not concern.
+# The page loads nothing from anywhere else, and the browser holds it to that. uPlot sets styles by
+# script, which style-src does not concern.
 HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",

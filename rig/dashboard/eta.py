@@ -26,12 +26,12 @@ def remaining_seconds(
 ) -> float | None:
     """Seconds until the last host is through, or None while no run has been measured to judge by.
 
-    Preconditions (`Journal.read`'s `settlings`) are in no run's time; one that is on its way takes as long as
-    it may. That others may have to be made again is in no figure.
+    Preconditions (`Journal.read`'s `settlings`) are in no run's time; one that is on its way takes
+    as long as it may. That others may have to be made again is in no figure.
 
-    A run is taken to last the median of the finished runs of its workload (of all finished runs when its
-    workload has none yet), plus the median pause between two runs of a host. Hosts work in parallel, so the
-    slowest counts.
+    A run is taken to last the median of the finished runs of its workload (of all finished runs
+    when its workload has none yet), plus the median pause between two runs of a host. Hosts work in
+    parallel, so the slowest counts.
     """
     lasted: dict[str, list[float]] = defaultdict(list)
     runs_by_host: dict[str, list[Run]] = defaultdict(list)

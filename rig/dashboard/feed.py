@@ -54,7 +54,8 @@ class Channels:
         for name in tags:
             if name not in frame.columns:
                 frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-        # Rows of a series lie together in an answer: numbering the stretches is cheaper than each row.
+        # Rows of a series lie together in an answer: numbering the stretches is cheaper than each
+        # row.
         ids = frame.select(pl.struct(tags).rle_id().alias("id")).to_series().to_numpy()
         starts = np.flatnonzero(np.r_[True, np.diff(ids) != 0])
         lengths = np.diff(np.r_[starts, len(ids)])
@@ -120,9 +121,9 @@ class Power:
     def poll(self, influx: Queries, now_ns: int) -> int:
         """Read what is new; gives the first bucket that may have changed."""
         since = self.reading.start(now_ns)
-        # InfluxDB decimates: it costs both sides less than handing over every point. A bucket's mean is the
-        # plain mean of its points, which stand for equal intervals; its min and max are the least and the
-        # greatest sample of them all, so that no spike is lost.
+        # InfluxDB decimates: it costs both sides less than handing over every point. A bucket's
+        # mean is the plain mean of its points, which stand for equal intervals; its min and max are
+        # the least and the greatest sample of them all, so that no spike is lost.
         frame = influx.query(
             "SELECT mean(watts) AS watts, min(watts_min) AS watts_min, max(watts_max) AS watts_max"
             f" FROM power WHERE time >= {since} AND time < {now_ns + SECOND}"
@@ -200,7 +201,8 @@ class Phases:
         self._looked_back = False
 
     def poll(self, influx: Queries, now_ns: int) -> None:
-        # A phase's end overwrites the point at its start, so reading reaches back to the oldest open phase.
+        # A phase's end overwrites the point at its start, so reading reaches back to the oldest
+        # open phase.
         opened = [band["start_ns"] for band in self.bands.values() if band["end_ns"] is None]
         since = min([now_ns - 2 * SPAN_NS, *(start - 10 * SECOND for start in opened)])
         since = max(since, now_ns - PHASES_BACK_NS)

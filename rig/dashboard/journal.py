@@ -125,7 +125,8 @@ class Journals:
 
 def _settlings(notes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """run -> how its drive is preconditioned before it: {began_ns, ended_ns (None: not yet), at_most_seconds,
-    at_most_rounds}. A run that was taken up again has that of its last attempt."""
+    at_most_rounds}. A run that was taken up again has that of its last attempt.
+    """
     found: dict[str, dict[str, Any]] = {}
     for note in notes:
         detail = json.loads(note["detail"])

@@ -56,7 +56,8 @@ def status(path: Path) -> dict[str, Any]:
 def meter(row: dict[str, Any]) -> dict[str, Any]:
     """One meter of the status: its figures, and what it lost in percent of what it should have sent.
 
-    `unaccounted`: samples expected that no column of its ledger has; None where it does not have them all.
+    `unaccounted`: samples expected that no column of its ledger has; None where it does not have
+    them all.
     """
     expected, lost = row.get("expected"), row.get("lost")
     booked = [row.get(name) for name in LEDGER]

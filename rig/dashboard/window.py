@@ -13,7 +13,8 @@ Ints = NDArray[np.int64]
 class Window:
     """The last `length` buckets of `channels` x `columns` values; NaN where there is none.
 
-    Writing a bucket again replaces it: a reader that re-reads whole buckets needs no memory of what it had.
+    Writing a bucket again replaces it: a reader that re-reads whole buckets needs no memory of what
+    it had.
     """
 
     def __init__(self, channels: int, columns: int, length: int) -> None:

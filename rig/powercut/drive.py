@@ -39,8 +39,8 @@ def campaign(
 ) -> Path:
     """Cut a twin's power `cuts` times under load; return the record's folder. Raises UserError.
 
-    `seed` sets the load and the moments. The twin draws what it loses from another random source: the
-    checker must find it on the drive. `options`: extra parameters of the twin.
+    `seed` sets the load and the moments. The twin draws what it loses from another random source:
+    the checker must find it on the drive. `options`: extra parameters of the twin.
     """
     random_ = random.Random(seed)
     with virtual.cuttable_drive(profile, DRIVE_BYTES, options) as twin:

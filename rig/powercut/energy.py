@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Energy of a drive between the first and the last promise of a cut, measured and by its twin, and the
-energy that kept it up after the cut."""
+energy that kept it up after the cut.
+"""
 
 from __future__ import annotations
 

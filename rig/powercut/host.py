@@ -39,7 +39,8 @@ Execute = Callable[..., Mapping[str, Any]]
 @dataclass(frozen=True)
 class Host:
     """A test host. `execute` runs the module joulerig_powercut there with the given arguments; `await_return`
-    waits until it answers after a start."""
+    waits until it answers after a start.
+    """
 
     lab: Lab
     name: str

@@ -25,8 +25,9 @@ class Pair(Strict):
 class PowerCut(Strict):
     """What a playbook says under `power_cut:`.
 
-    `cuts`: of each subject. Subjects on different drives of a host are cut together, as a mains failure
-    does: it costs the host one start for all of them. `off_seconds`: how long the power stays off.
+    `cuts`: of each subject. Subjects on different drives of a host are cut together, as a mains
+    failure does: it costs the host one start for all of them. `off_seconds`: how long the power
+    stays off.
     """
 
     name: Name

@@ -19,8 +19,8 @@ HOLD_UP_SECONDS = 2.0  # at most that rails take to fall
 class Power:
     """Drives of a host, switched by their taps. `reboot` restarts a physical host, which has no switch.
 
-    A virtual host is stopped in the middle of its work, right after its drives' rails are off, and reset
-    when they are back on. A physical one is asked to reset itself without writing anything.
+    A virtual host is stopped in the middle of its work, right after its drives' rails are off, and
+    reset when they are back on. A physical one is asked to reset itself without writing anything.
     """
 
     def __init__(self, lab: Lab, host: str, drives: Sequence[str], reboot: Callable[[], None]) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The witness: keeps a writer's acknowledgements in a log on the controller, and gives the word to cut.
 
-A line of the writer is answered only when it is on the controller's disk. So the log is behind what the
-drive acknowledged, never ahead of it, whichever of the two machines dies.
+A line of the writer is answered only when it is on the controller's disk. So the log is behind what
+the drive acknowledged, never ahead of it, whichever of the two machines dies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ ANSWERED = ("acknowledged", "failed")
 @dataclass(frozen=True)
 class Choice:
     """The moment of the cut: `seconds` from now. `hold`: the writer is not answered any more until then, so
-    that it goes no further than what it has asked for already."""
+    that it goes no further than what it has asked for already.
+    """
 
     seconds: float
     hold: bool
@@ -75,8 +76,8 @@ class WitnessLog:
 class Witness:
     """Serves one writer over a connection to `listener`, and calls `cut` when `trigger` says.
 
-    What the writer still reports after the cut is kept: the drive did acknowledge it, since without power it
-    acknowledges nothing. Answered is that with `stop`.
+    What the writer still reports after the cut is kept: the drive did acknowledge it, since without
+    power it acknowledges nothing. Answered is that with `stop`.
     """
 
     def __init__(

@@ -70,8 +70,8 @@ def _entry_in(folder: Path) -> Callable[[str, Any, str], Workload]:
 def deployment(names: Iterable[str], lab: Lab) -> dict[str, Any]:
     """What test hosts need to run these workloads, for the role `programs`.
 
-    {"campaign_programs": [{"src", "dest", "mode"}], "campaign_packages": [Debian packages]}; Raises UserError
-    where something of it is not on the controller.
+    {"campaign_programs": [{"src", "dest", "mode"}], "campaign_packages": [Debian packages]}; Raises
+    UserError where something of it is not on the controller.
     """
     known = load(lab)
     files: dict[Path, None] = {}

@@ -227,9 +227,9 @@ class Replay(_OfFlowop):
 class Program(Workload):
     """An external program by name, or a script (.py) of the lab's own.
 
-    `settings` are the script's; `setting_files`: settings that are files, which are copied to the host;
-    `kernel_source`: the setting `source` is that much of Debian's kernel source; `packages`: Debian packages
-    that it needs in addition to the program's own.
+    `settings` are the script's; `setting_files`: settings that are files, which are copied to the
+    host; `kernel_source`: the setting `source` is that much of Debian's kernel source; `packages`:
+    Debian packages that it needs in addition to the program's own.
     """
 
     engine: Literal["program"]

@@ -35,8 +35,8 @@ def run(
 ) -> Trial:
     """Lay out, load, and leave the folder as it was. Caches are as they are, and nothing is measured.
 
-    Interrupted (KeyboardInterrupt), the load ends, and what it did by then is given. Raises UserError; also
-    where the folder is not empty, unless it may work `among_others`.
+    Interrupted (KeyboardInterrupt), the load ends, and what it did by then is given. Raises
+    UserError; also where the folder is not empty, unless it may work `among_others`.
     """
     _check(directory, among_others)
     delivered = {"name": name, **definition.delivered(place.here)}

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the analysis takes at scale: seconds and peak memory, compared with plain pandas.
 
-AI of 10,000 simulated runs: from the journal to the tables of runs and cells, with intervals, bootstrap and
-ranking. pandas: the same cells' AI alone, a join and a grouped ratio of sums.
+AI of 10,000 simulated runs: from the journal to the tables of runs and cells, with intervals,
+bootstrap and ranking. pandas: the same cells' AI alone, a join and a grouped ratio of sums.
 
-Joules of a waveform of 100 million samples in powerd's format. pandas: both columns in memory, the sum of
-their product; DuckDB reads the file for it, as pandas itself has no Parquet reader.
+Joules of a waveform of 100 million samples in powerd's format. pandas: both columns in memory, the
+sum of their product; DuckDB reads the file for it, as pandas itself has no Parquet reader.
 
 The lab report of 1,000 simulated runs (200 cells, ten rankings), HTML and PDF.
 
-Each part has its own process, whose greatest resident memory counts, and its seconds count its imports.
-What both ways give has to agree. This process imports nothing large: Linux counts the memory of who starts a
-program as the program's.
+Each part has its own process, whose greatest resident memory counts, and its seconds count its
+imports. What both ways give has to agree. This process imports nothing large: Linux counts the
+memory of who starts a program as the program's.
 
-Exit code: 0 if the report takes at most 30 s, 1 if not or if results differ, 2 if the bench could not run.
+Exit code: 0 if the report takes at most 30 s, 1 if not or if results differ, 2 if the bench could
+not run.
 """
 
 import argparse

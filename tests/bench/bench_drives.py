@@ -2,29 +2,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a local NBD client sees each drive profile's latency, rates and bandwidth.
 
-The null model (a twin without a model of time) says what the transport takes: nbdkit, its unix socket and the
-client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how much the server serves;
-nbdkit's own memory plugin is measured too.
+The null model (a twin without a model of time) says what the transport takes: nbdkit, its unix
+socket and the client (fio's NBD engine, libnbd). Its 4 KiB operations a second at depth 32 say how
+much the server serves; nbdkit's own memory plugin is measured too.
 
 Each drive is measured twice over:
 
-* As it is. Off the latency that the client sees goes what lay outside the twin in that very load: what the
-  client saw on average less what the twin itself served; as medians are judged, less what the null model's
-  mean lies above its median. Of several at once it is the null model's response
-  time at that depth (Little: depth / operations a second). A rate or bandwidth for which the null model does
-  not reach MARGIN times as much is listed under `beyond_this_machine` and not judged.
-* Slowed: every time SLOWER times as long, every rate as much less. There the client alone is the judge,
+* As it is. Off the latency that the client sees goes what lay outside the twin in that very load:
+  what the
+  client saw on average less what the twin itself served; as medians are judged, less what the null
+  model's mean lies above its median. Of several at once it is the null model's response time at
+  that depth (Little: depth / operations a second). A rate or bandwidth for which the null model
+  does not reach MARGIN times as much is listed under `beyond_this_machine` and not judged.
+* Slowed: every time SLOWER times as long, every rate as much less. There the client alone is the
+  judge,
   nothing is taken off, and full queues and the fastest drives fit this machine.
 
-The backing files are in memory (/dev/shm): the disk under a checkout is no part of a twin. Latencies are the
-median of operations that all take the same time in the model (of a hard disk, the mean).
+The backing files are in memory (/dev/shm): the disk under a checkout is no part of a twin.
+Latencies are the median of operations that all take the same time in the model (of a hard disk, the
+mean).
 
-A machine that halts for a moment makes a drive look slower, never faster: each figure is measured until it is
-within NEAR percent of the expected, up to ATTEMPTS times, and the fastest kept. One that is too fast stays so
-at any attempt. Run it on a machine that is idle.
+A machine that halts for a moment makes a drive look slower, never faster: each figure is measured
+until it is within NEAR percent of the expected, up to ATTEMPTS times, and the fastest kept. One
+that is too fast stays so at any attempt. Run it on a machine that is idle.
 
-Exit code: 0 if the null model reaches 100 k operations a second and each judged figure is within 10 %, 1 if
-not, 2 if the bench could not run.
+Exit code: 0 if the null model reaches 100 k operations a second and each judged figure is within 10
+%, 1 if not, 2 if the bench could not run.
 """
 
 import argparse
@@ -55,7 +58,8 @@ ATTEMPTS = 20
 SLOWER = 128
 MARGIN = 3.0
 BYTES = 2 << 30
-# At this many operations at once the client sees a drive's own rate, as long as this machine can serve it.
+# At this many operations at once the client sees a drive's own rate, as long as this machine can
+# serve it.
 DEPTH = 4
 FULL_QUEUE = 32
 LARGE = 128 << 10
@@ -279,7 +283,8 @@ def disk_figures(folder, described, _machine, seconds):
     figures = Figures()
     disk = described.disk
     with fresh(folder, described) as twin:
-        # The mean of many hundred places, not of a few at their best: places differ, not only the machine.
+        # The mean of many hundred places, not of a few at their best: places differ, not only the
+        # machine.
         expected = random_read_us(disk)
         seen = fastest(lambda: load(twin, "randread", seconds=16 * seconds).mean_us, expected, min)
         figures.add("read_latency", seen, expected)

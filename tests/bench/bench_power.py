@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the power path costs at four channels of 1 MS/s, and whether it loses anything.
 
-Two instances of the emulated instrument (tests/support/emulated_hmo.py, 20 ms windows over TCP) run side
-by side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd; the other
-bare_sigrok.c, the least that a libsigrok client can do: it counts the samples and throws them away. Both run
-over the same seconds, so whatever else the machine does falls on both. CPU is the kernel's account of each
-process at its end (user and system time, powerd's with srcap's), from its start to its end.
+Two instances of the emulated instrument (tests/support/emulated_hmo.py, 20 ms windows over TCP) run
+side by side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd;
+the other bare_sigrok.c, the least that a libsigrok client can do: it counts the samples and throws
+them away. Both run over the same seconds, so whatever else the machine does falls on both. CPU is
+the kernel's account of each process at its end (user and system time, powerd's with srcap's), from
+its start to its end.
 
-Lost are the samples that the instrument had made by the time of the last point and that are not in the
-joules, counted from the first one delivered; the joules are compared with those of the instrument's waveform.
+Lost are the samples that the instrument had made by the time of the last point and that are not in
+the joules, counted from the first one delivered; the joules are compared with those of the
+instrument's waveform.
 
-Exit code: 0 if nothing was lost and the ratio is within the bar, 1 if not, 2 if the bench could not run.
+Exit code: 0 if nothing was lost and the ratio is within the bar, 1 if not, 2 if the bench could not
+run.
 """
 
 import argparse
@@ -120,7 +123,8 @@ def main():
     for number, rows in enumerate(ends.values(), start=1):
         first, last = rows[0], rows[-1]
         seconds = (last["time"] - first["time"]) * 1e-9
-        # The waveform repeats each millisecond: where in it the first sample lay costs less than one of them.
+        # The waveform repeats each millisecond: where in it the first sample lay costs less than
+        # one of them.
         true = true_joules(number, last["samples"], RATE)
         worst = max(worst, abs(last["joules"] / true - 1))
         # By the controller's clock, and not by what was received.

@@ -17,7 +17,8 @@ from tests.support.nbd_load import load
 from tests.support.twins import Twin, twin_of
 
 RECORDING = FIXTURES / "steady_state.json"
-# Profile and size. Flash ten times slower than its own: the twin sets the pace, not the machine it runs on.
+# Profile and size. Flash ten times slower than its own: the twin sets the pace, not the machine it
+# runs on.
 RECORDED = {
     "full consumer SATA": ("sata-consumer", "96M"),
     "full consumer NVMe": ("nvme-consumer", "192M"),

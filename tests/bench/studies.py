@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The short form of every study on a virtual lab, one after the other: results/bench/studies.json.
 
-Prints each claim's verdict, and where the reports are. Ends with 1 where a run that was not excluded is not
-ok (a virtual lab can do all of them), a report was not built, or a claim that follows from the I/O path alone
-did not come out as published.
+Prints each claim's verdict, and where the reports are. Ends with 1 where a run that was not
+excluded is not ok (a virtual lab can do all of them), a report was not built, or a claim that
+follows from the I/O path alone did not come out as published.
 """
 
 from __future__ import annotations

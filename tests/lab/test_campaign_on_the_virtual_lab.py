@@ -175,7 +175,8 @@ def test_the_report_and_the_tables_are_written(lab: Lab, campaign):
 def test_an_fsync_writes_what_it_was_measured_to_write(lab: Lab):
     """4 KiB overwrite + fsync, at least one tick apart, on a drive without FUA: the I/O path is real.
 
-    The figures are those measured on Debian 12's kernel with a loop device, which has no FUA either.
+    The figures are those measured on Debian 12's kernel with a loop device, which has no FUA
+    either.
     """
     measured = {"ext4": (16.0, 2.0), "f2fs": (8.0, 1.0)}
     playbook = lab.playbook(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measured energy against the twins' truth: of drives of both kinds, and with a tap that loses samples.
 
-The four runs of the small campaign in `make test`; `make test-energy` does twenty, and more with that tap.
+The four runs of the small campaign in `make test`; `make test-energy` does twenty, and more with
+that tap.
 """
 
 from __future__ import annotations

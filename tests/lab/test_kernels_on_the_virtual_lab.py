@@ -25,7 +25,8 @@ pytestmark = [
 SSD = "sata-consumer"
 TICKS = {"hz100": 100, "hz1000": 1000}
 UNREACHABLE = "/var/lib/unreachable"
-# Takes the network away under the first of the rig's kernels that is started, and under no later one.
+# Takes the network away under the first of the rig's kernels that is started, and under no later
+# one.
 UNIT = f"""[Unit]
 ConditionPathExists=/var/lib/joulerig/kernels/%v
 ConditionPathExists=!{UNREACHABLE}

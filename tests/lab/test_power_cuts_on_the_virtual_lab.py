@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Power cuts of a whole virtual test host: its drives cut by the tap, the guest stopped amid its work.
 
-JOULERIG_POWER_CUTS is the number of cuts of the host (make test-powercut-guest: 10), shared by five rounds of
-drives and file systems. Without it, none: a cut takes a minute and more.
+JOULERIG_POWER_CUTS is the number of cuts of the host (make test-powercut-guest: 10), shared by five
+rounds of drives and file systems. Without it, none: a cut takes a minute and more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The power tap's Cortex-M image on an emulated board: a monitor chip per rail, a pty per instrument, QMP.
 
-What the emulation is not: its I2C takes no time, and its time is not ours. By default it counts instructions,
-which is exact but faster or slower than the clock on the wall: wait for samples, never for seconds.
+What the emulation is not: its I2C takes no time, and its time is not ours. By default it counts
+instructions, which is exact but faster or slower than the clock on the wall: wait for samples,
+never for seconds.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from tests.support.programs import built, end, installed, wait_for
 
 RATE_HZ = 500
 RAILS = 4
-# QEMU's adm1272 converts by these coefficients of the data sheet's DIRECT format, whatever it is set to:
-# those of the 100 V and 30 mV ranges, and for its shunt of 300 uOhm, 663 * 0.3 rounded down.
+# QEMU's adm1272 converts by these coefficients of the data sheet's DIRECT format, whatever it is
+# set to: those of the 100 V and 30 mV ranges, and for its shunt of 300 uOhm, 663 * 0.3 rounded
+# down.
 VOLTS_M, AMPS_M, AMPS_B = 4062, 198, 20480
 SINGLE_PRECISION = 1e-6
 VOLTS_STEP, AMPS_STEP = 100 / VOLTS_M, 10 / AMPS_M
@@ -60,7 +62,8 @@ class Line:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        # Held open as long as the board runs: QEMU takes a pty that no process has open for unplugged.
+        # Held open as long as the board runs: QEMU takes a pty that no process has open for
+        # unplugged.
         self.fd = os.open(path, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.fd)
 
@@ -94,8 +97,8 @@ class Line:
 class Board:
     """The board in QEMU. `lines` are its UARTs: instrument A with rails 1 and 2, B with 3 and 4.
 
-    With `exact`, its time is the instructions that it has executed, 2 ns each. Without, it is the host's, and
-    stops for the board whenever the host has no processor for it.
+    With `exact`, its time is the instructions that it has executed, 2 ns each. Without, it is the
+    host's, and stops for the board whenever the host has no processor for it.
     """
 
     def __init__(self, rails: int = RAILS, exact: bool = True) -> None:
@@ -133,8 +136,8 @@ class Board:
             for device in sorted(self.qmp("query-chardev"), key=lambda d: d["label"]):
                 if device["label"].startswith("line"):
                     self.lines.append(Line(device["filename"].removeprefix("pty:")))
-            # The buttons read as pressed until they were. "Left" stays so where time is instructions: a core
-            # that sleeps executes none.
+            # The buttons read as pressed until they were. "Left" stays so where time is
+            # instructions: a core that sleeps executes none.
             for key in ("up", "down") if self.exact else ("up", "down", "left"):
                 self.press(key, True)
                 self.press(key, False)
@@ -195,7 +198,8 @@ class Board:
     def stopped(self) -> Iterator[int]:
         """Time stands still for the board meanwhile. Gives the ticks of the sample clock so far.
 
-        With t ticks, samples 0 to t - 2 are made, and sample t - 1 may be, or be under way, or come yet.
+        With t ticks, samples 0 to t - 2 are made, and sample t - 1 may be, or be under way, or come
+        yet.
         """
         self.qmp("stop")
         try:

@@ -31,7 +31,8 @@ IO_NS = SECOND // 10
 
 class Feed:
     """`write` gets lines, every `batch_seconds`. `loaded`: the drives at work, `silent`: the meters that say
-    nothing; without `noise` an idle rail draws its idle watts and a loaded one its load watts, exactly.
+    nothing; without `noise` an idle rail draws its idle watts and a loaded one its load watts,
+    exactly.
     """
 
     def __init__(

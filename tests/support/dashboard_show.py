@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A dashboard with a made-up lab and campaign behind it: to look at, to photograph, to measure.
 
-python tests/support/dashboard_show.py                              until Ctrl-C
-python tests/support/dashboard_show.py --screenshots FOLDER         pictures at two sizes, light and dark
-python tests/support/dashboard_show.py --cpu SECONDS                processor time with one page open
-    --influx-cache 2m                                       ... with another cache-snapshot-memory-size
+python tests/support/dashboard_show.py                              until Ctrl-C python
+tests/support/dashboard_show.py --screenshots FOLDER         pictures at two sizes, light and dark
+python tests/support/dashboard_show.py --cpu SECONDS                processor time with one page
+open
+    --influx-cache 2m                                       ... with another
+    cache-snapshot-memory-size
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An instrument for tests, with a known waveform: speaks what libsigrok's hameg-hmo driver asks of a scope.
 
-CH1 and CH3 are volts, CH2 and CH4 amps, of two rails. Sample k of each is a function of k alone, and stands
-for the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretched by --ppm), so that a test
-knows the true joules at any time.
+CH1 and CH3 are volts, CH2 and CH4 amps, of two rails. Sample k of each is a function of k alone,
+and stands for the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretched by
+--ppm), so that a test knows the true joules at any time.
 
-Run as a program it prints one line of JSON when it is ready: port, start_monotonic_ns, start_realtime_ns.
-With --log it notes each block of samples just before it sends it: channel, number of the sample after its
-last, CLOCK_MONOTONIC ns. No reader can have had the block earlier.
+Run as a program it prints one line of JSON when it is ready: port, start_monotonic_ns,
+start_realtime_ns. With --log it notes each block of samples just before it sends it: channel,
+number of the sample after its last, CLOCK_MONOTONIC ns. No reader can have had the block earlier.
 """
 
 import argparse

@@ -38,8 +38,8 @@ REFUSED = {"status": "not-run", "reason": "refused: bare: mounted", "changed": F
 class Channel:
     """A test host on which runs come to what `runs` says, in turn, and then end well.
 
-    An entry is the reply of the run's module, an error that its call raises, or both: a call that is made
-    before them. `gone`: so many attempts to reach the host fail after it went away.
+    An entry is the reply of the run's module, an error that its call raises, or both: a call that
+    is made before them. `gone`: so many attempts to reach the host fail after it went away.
     """
 
     def __init__(self, *runs: Any, gone: int = 0) -> None:

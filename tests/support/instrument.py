@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the emulated instruments have in common: a line to the rig that can fail in ways that have names.
 
-An instrument gives `reply(request)`, bytes or None, and says where a request ends. Faults are set while it
-runs:
-    mute        accepts what it is asked and never answers
-    fragment    its replies come in two pieces, a moment apart
-    stale       bytes of an older reply lie in front of each reply
-    reset()     the connection is reset (TCP: RST; a terminal: hung up), and can be made again at once
-    unplug(), plug()    nothing there any more, and back under the same name
+An instrument gives `reply(request)`, bytes or None, and says where a request ends. Faults are set
+while it runs:
+    mute        accepts what it is asked and never answers fragment    its replies come in two
+    pieces, a moment apart stale       bytes of an older reply lie in front of each reply reset()
+    the connection is reset (TCP: RST; a terminal: hung up), and can be made again at once unplug(),
+    plug()    nothing there any more, and back under the same name
 """
 
 import contextlib
@@ -143,7 +142,8 @@ class PtyLine:
         return self.name
 
     def _attach(self, master, slave):
-        # Its own end stays open: else the terminal would hang up whenever libsigrok closes the other.
+        # Its own end stays open: else the terminal would hang up whenever libsigrok closes the
+        # other.
         tty.setraw(slave)
         os.set_blocking(master, False)  # what is not read is lost, as on a line
         self.master, self.slave = master, slave

@@ -25,8 +25,8 @@ FUA, NO_HOLE = 1, 2
 class NbdClient:
     """One connection; a context manager. Errors of the server are OSError with its errno.
 
-    `submit` sends a request without waiting and gives its handle, `result` waits for one reply: so several
-    may be in flight.
+    `submit` sends a request without waiting and gives its handle, `result` waits for one reply: so
+    several may be in flight.
     """
 
     def __init__(self, path: Path | str, seconds: float = 20) -> None:

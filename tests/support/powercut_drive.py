@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small model of a drive with a volatile cache, to hold the checker against: it knows what it lost.
 
-Data are in cells of one sector; each cell keeps the list of everything acknowledged since its stable content.
-Nothing here is the checker's code, nor the twin's.
+Data are in cells of one sector; each cell keeps the list of everything acknowledged since its
+stable content. Nothing here is the checker's code, nor the twin's.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class ModelDrive:
         sequence, sectors = self._plan("durable-write" if durable else "write")
         self.volatile.append((sequence, sectors))
         if durable:
-            # Only its own data are promised, but a drive is free to have older ones on the media before.
+            # Only its own data are promised, but a drive is free to have older ones on the media
+            # before.
             self.owed |= dict.fromkeys(sectors, sequence)
             if self.kind != "lying":
                 self._settle(self.volatile)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The file systems that a campaign can name, one file each: the shipped ones and a lab's own.
 
-A lab's own are in `filesystems/NAME.yml` next to its inventory, or by name in one file `filesystems.yml`.
+A lab's own are in `filesystems/NAME.yml` next to its inventory, or by name in one file
+`filesystems.yml`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
 A built kernel is a folder with an archive of what goes to a host: the modules below
 usr/lib/modules/RELEASE, the kernel below var/lib/joulerig/kernels/RELEASE, and its configuration as
-boot/config-RELEASE, where tools look for it (mkinitramfs among them). Its release ends with its definition's
-hash, so that a host that runs it can be distinguished from one that runs another.
+boot/config-RELEASE, where tools look for it (mkinitramfs among them). Its release ends with its
+definition's hash, so that a host that runs it can be distinguished from one that runs another.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class Recipe:
 def recipe(kernel: Kernel, configuration: Configuration, filesystem_modules: Iterable[str] = ()) -> Recipe:
     """Return the build recipe of `kernel`, which has to be one that is built.
 
-    `filesystem_modules`: the modules of the lab's file systems, which a virtual host's kernel keeps.
+    `filesystem_modules`: the modules of the lab's file systems, which a virtual host's kernel
+    keeps.
     """
     assert kernel.tick_hertz is not None, "the host's own kernel is not built"
     return Recipe(kernel.tick_hertz, configuration, tuple(filesystem_modules))

@@ -54,7 +54,8 @@ def test_clock_residual_stays_below_100_us_with_all_processors_busy(tmp_path):
                 process.kill()
                 process.wait()
             powerd.stop()
-    # The first seconds have little to fit; the last half of them is what a run would be measured by.
+    # The first seconds have little to fit; the last half of them is what a run would be measured
+    # by.
     settled = residuals[len(residuals) // 2 :]
     assert 0 < max(settled) < RESIDUAL_BAR_SECONDS, residuals
     assert abs(meter["clock_drift_ppm"] - 30) < 10

@@ -102,7 +102,8 @@ def check_stream(rows, emulator, number):
     # All of a period and more: over whole periods the joules do not tell where they began.
     some = list(zip(rows, counts, strict=True))[: 2 * emulated_hmo.PERIOD // per_point]
     first = min(range(max(0, begin - 400), begin + 400), key=lambda first: misfit(first, some))
-    # Joules are of the controller's seconds: the fit of the device's clock is good to some ppm after 10 s.
+    # Joules are of the controller's seconds: the fit of the device's clock is good to some ppm
+    # after 10 s.
     assert misfit(first, list(zip(rows, counts, strict=True))) < 50e-6 * abs(last["joules"])
 
 
@@ -150,7 +151,8 @@ def test_an_outage_of_influxdb_loses_no_point_and_doubles_no_energy(tmp_path, in
             assert stream[-1]["samples"] > 13 * RATE
             assert stream[0]["samples"] == 0
             check_stream(stream, emulator, number)
-            # What should have come, by the controller's clock, came: to 20 ppm and what was under way.
+            # What should have come, by the controller's clock, came: to 20 ppm and what was under
+            # way.
             assert abs(stream[-1]["expected"] - stream[-1]["samples"]) < 0.05 * RATE
             assert (stream[-1]["lost"], stream[-1]["gap_seconds"]) == (0, 0)
         assert writer_lines > 2 * 13 * POINTS_PER_SECOND
@@ -163,9 +165,9 @@ def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influ
     with Emulator(rate=RATE) as emulator:
         config = configuration(tmp_path, influxd, emulator)
         run = [
-            # A segment (1 MB) stays until it is full and all sent, and powerd hands over what it has once
-            # more when it ends: with less room than for that and two seconds' points, some are dropped
-            # then, after they are counted.
+            # A segment (1 MB) stays until it is full and all sent, and powerd hands over what it
+            # has again when it ends: with less room than for that and two seconds' points, some
+            # are dropped then, after they are counted.
             *("unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=3m none "$0" && exec "$@"'),
             str(state),
         ]
@@ -290,8 +292,8 @@ def test_a_powerd_that_is_killed_goes_on_in_its_session_with_a_gap(tmp_path, inf
             assert all(a["time"] < b["time"] for a, b in itertools.pairwise(rows))
             for (before, after), at in zip(itertools.pairwise(parts), killed, strict=True):
                 end, origin = before[-1], after[0]
-                # What was not handed to the spool is lost with the process: a second of points, and half a
-                # second of samples on their way to powerd.
+                # What was not handed to the spool is lost with the process: a second of points, and
+                # half a second of samples on their way to powerd.
                 assert at - 1_600_000_000 < end["time"] <= at + 20_000_000
                 # What was counted but not published may be in the state: no more than that.
                 gap = (origin["time"] - end["time"]) / 1e9
@@ -303,7 +305,8 @@ def test_a_powerd_that_is_killed_goes_on_in_its_session_with_a_gap(tmp_path, inf
                 assert origin["lost"] - end["lost"] == pytest.approx(booked * RATE, abs=0.02 * RATE)
                 most = max(row["watts_max"] for row in rows if row["watts"] is not None)
                 assert origin["joules"] - end["joules"] <= most * unpublished / RATE + 1e-9
-                # The bounds take the gap in: at the least and the greatest that the rail was seen to draw.
+                # The bounds take the gap in: at the least and the greatest that the rail was seen
+                # to draw.
                 least = min(row["watts_min"] for row in rows if row["watts"] is not None)
                 low = origin["joules_low"] - end["joules_low"] - (origin["joules"] - end["joules"])
                 high = origin["joules_high"] - end["joules_high"] - (origin["joules"] - end["joules"])

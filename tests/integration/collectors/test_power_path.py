@@ -114,7 +114,8 @@ def first_sample(points, emulator, rail):
     assert origin["joules"] == 0
     assert origin["watts"] is None
     guess = round(emulator.samples_at(points[-1]["time"])) - points[-1]["samples"]
-    # After whole periods of the waveform every first sample fits; a quarter apart only the true one does.
+    # After whole periods of the waveform every first sample fits; a quarter apart only the true one
+    # does.
     quarter = emulated_hmo.PERIOD // 4 // 10
     ends = [points[-1], points[-1 - quarter]]
 
@@ -147,11 +148,11 @@ def test_joules_are_exact_for_the_samples_that_they_count(path, name, rail, numb
 def steady(path, name, seconds):
     """A session's points from 1.5 s to `seconds`, how late each is, the least it can be, and its spread.
 
-    How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10 s it puts
-    a line of the declared rate under the arrivals, lowering it as better ones come. So no point is earlier
-    than the sample could have come; and lateness varies by no more than the best arrival of the first second
-    lies above the line, which the residual bounds (the root mean square of that over the seconds so far), and
-    by the crystal's drift. All in seconds.
+    How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10
+    s it puts a line of the declared rate under the arrivals, lowering it as better ones come. So no
+    point is earlier than the sample could have come; and lateness varies by no more than the best
+    arrival of the first second lies above the line, which the residual bounds (the root mean square
+    of that over the seconds so far), and by the crystal's drift. All in seconds.
     """
     emulator = getattr(path, name)
     points = wait_for(

@@ -196,13 +196,15 @@ def test_rails_are_added_up_as_their_samples_would_be():
     windows = [f for f in frames if f.type == RAIL and f.channel == 1]
     assert len(windows) > 40
     assert sum(f.n for f in windows) > period
-    # Samples come of the last window alone: the capture may end before a rail's other channel has come.
+    # Samples come of the last window alone: the capture may end before a rail's other channel has
+    # come.
     ends = {f.channel: f.first + f.n for f in frames if f.type == RAIL}
     alone = [f for f in frames if f.type == ANALOG]
     assert all(f.first == ends[f.channel // 2] for f in alone)
     assert len({f.channel for f in alone}) == len(alone)
     assert all(b.first == a.first + a.n for a, b in itertools.pairwise(windows))
-    # Where in the waveform the capture began: of all places, the one where the first window's marks lie.
+    # Where in the waveform the capture began: of all places, the one where the first window's marks
+    # lie.
     step = max(1, windows[0].n // 16)
     marks = windows[0].marks()
     (origin,) = (

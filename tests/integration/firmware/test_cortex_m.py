@@ -188,8 +188,8 @@ def test_volts_and_amps_are_those_that_were_set_to_the_chips_resolution(board, e
 def test_streams_both_instruments_without_a_gap(board, environment):
     """Eight channels at once: every sample comes, once and in order, to the end.
 
-    That is seen by the rails' steps: under one number for a capture's first sample, all of them lie where the
-    board's own sample clock says.
+    That is seen by the rails' steps: under one number for a capture's first sample, all of them lie
+    where the board's own sample clock says.
     """
     steps = Steps(board)
     steps.set(r1=(12000, 0), r2=(3300, 0), r3=(5000, 0), r4=(12000, 0))
@@ -221,7 +221,8 @@ def test_a_moment_without_a_conversion_is_a_sample_of_nan_and_is_counted(environ
             board.process.send_signal(signal.SIGCONT)
         board.run(0.2)
         made = (board.ticks() - ticks) / RATE_HZ
-        # It may be late by what its host makes it, which is far less than the 1.2 s of standing still.
+        # It may be late by what its host makes it, which is far less than the 1.2 s of standing
+        # still.
         assert made == pytest.approx(time.monotonic() - before, abs=0.6)
         rows = capture.end()
         errors = board.conversion_errors()
@@ -237,10 +238,11 @@ def test_a_moment_without_a_conversion_is_a_sample_of_nan_and_is_counted(environ
 def test_energy_of_a_measurement_is_the_true_energy(board, environment):
     """Known volts and amps, in steps, against joules from libsigrok.
 
-    Truth: the sum over the device's samples of the volts times amps that were set, over the rate. What is
-    measured may be less, by what the chip rounds down: one step of volts times the amps, and one of amps
-    times the volts; never more. Against what the chip's codes stand for it is exact, to single precision. A
-    sample that was under way while the board was stopped for a step may be of either side: left out of both.
+    Truth: the sum over the device's samples of the volts times amps that were set, over the rate.
+    What is measured may be less, by what the chip rounds down: one step of volts times the amps,
+    and one of amps times the volts; never more. Against what the chip's codes stand for it is
+    exact, to single precision. A sample that was under way while the board was stopped for a step
+    may be of either side: left out of both.
     """
     levels = [
         (12000, 0),

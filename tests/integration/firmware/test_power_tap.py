@@ -144,8 +144,8 @@ def sigrok(port, *arguments):
 def frames_of(port, channels, seconds, meanwhile=lambda process: None):
     """The frames that srcap writes of an instrument's channels within a time, while something is done to it.
 
-    Through srcap, not sigrok-cli: on a busy machine the latter's -O wav now and then lacks 10 samples that
-    libsigrok has delivered.
+    Through srcap, not sigrok-cli: on a busy machine the latter's -O wav now and then lacks 10
+    samples that libsigrok has delivered.
     """
     driver = f"hameg-hmo:conn=tcp-raw/127.0.0.1/{port}"
     process = subprocess.Popen(
@@ -467,7 +467,8 @@ def test_the_hold_up_of_a_twin_is_its_drives(tmp_path, holdup_seconds):
         died_ns = twin.state()["last_cut"]["cut_ns"]
         switched_ns = twin.ask("rail 12v")["switched_ns"]
     assert state == "DONE"
-    # The first mean at or below half of the volts, counted from the sample in which the rail was switched.
+    # The first mean at or below half of the volts, counted from the sample in which the rail was
+    # switched.
     assert holdup_seconds <= float(seconds) <= holdup_seconds + 2 / RATE_HZ
     assert float(volts) == pytest.approx(12, abs=0.1)
     assert float(threshold) == pytest.approx(float(volts) / 2)

@@ -120,7 +120,8 @@ def away(bench, fault, back):
         fresh = counted(status) - counted(before)
         return status if ok and fresh > status["sample_rate_hz"] else None
 
-    # srcap is started again after 0.25, 0.5, 1, 2 s, and each attempt at a mute instrument takes its second.
+    # srcap is started again after 0.25, 0.5, 1, 2 s, and each attempt at a mute instrument takes
+    # its second.
     after = wait_for(well, 12, "the meter to measure again")
     return before, after, (bench.cpu_seconds() - cpu) / (time.monotonic() - began)
 

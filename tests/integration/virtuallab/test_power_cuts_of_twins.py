@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Power cuts at the twins' own interface: what the checker finds on the drive, held against the twins' truth.
 
-JOULERIG_POWER_CUTS is the number of cuts of each profile (make test-powercut: 20, which makes 100, and half
-as many of each lie).
+JOULERIG_POWER_CUTS is the number of cuts of each profile (make test-powercut: 20, which makes 100,
+and half as many of each lie).
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def test_a_drive_that_lies_about_flushes_is_caught_at_every_cut(mode):
 
 
 def test_a_lying_drive_that_loses_everything_has_every_visible_promise_named():
-    # A cache that never gets full nor empties itself: nothing is durable but by the flushes it ignores.
+    # A cache that never gets full nor empties itself: nothing is durable but by the flushes it
+    # ignores.
     options = ("lie=flush", "cut_mode=all", "destage=0", f"write_cache={1 << 30}")
     _, cuts, _ = cuts_of(LIAR, LYING_CUTS, *options)
     for cut in cuts:

@@ -159,7 +159,8 @@ def test_stream_windows_lie_on_the_monotonic_clock(twin):
     sent = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     rows = stream.stop()
     after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    # Begins with the window that runs when the twin reads the request, and never sends one that is not over.
+    # Begins with the window that runs when the twin reads the request, and never sends one that is
+    # not over.
     assert before // 5_000_000 <= rows[0][0] <= sent // 5_000_000
     assert sent // 5_000_000 - 1 <= rows[-1][0] < after // 5_000_000
 
@@ -421,7 +422,8 @@ def test_a_full_disk_is_reported_to_the_client_and_counted_in_nothing(tmp_path, 
         counters = twin.counters()
         assert failed.stdout.count("No space left on device") == 2
         assert (counters["writes"], counters["write_bytes"], counters["fua_writes"]) == (1, 512 << 10, 0)
-        # The drive is not broken by it: what is there reads back, and space that is given back is written.
+        # The drive is not broken by it: what is there reads back, and space that is given back is
+        # written.
         output = twin.io("read -P 1 0 512k", "discard 1M 8M", "write -P 4 1M 256k", "read -P 4 1M 256k")
         assert "Pattern verification failed" not in output
         assert twin.counters()["writes"] == 2

@@ -434,7 +434,8 @@ def test_many_writers_lose_only_what_was_not_flushed(start):
     assert len(promised) == 32
     for place, number in promised.items():
         found = client.read(place * 4 * KIB, 4 * KIB)
-        # The newest promised one, or in any sector the one that was under way after it in that place.
+        # The newest promised one, or in any sector the one that was under way after it in that
+        # place.
         newer = content(number + 8 * 4)
         for at in range(0, 4 * KIB, SECTOR):
             assert found[at : at + SECTOR] in (content(number)[at : at + SECTOR], newer[at : at + SECTOR])

@@ -35,8 +35,9 @@ class Watch:
         self.time = {key: time_after[key] - time_before[key] for key in time_after}
         # Of the time that anything was to do, the part in which the device had it.
         self.device_bound = self.time["device_bound_ns"] / max(1, self.time["busy_ns"])
-        # The time in which the device had at least one operation: rates over it do not depend on how late
-        # this machine woke the client or the twin. Rates over the clock are for `make bench-drives`.
+        # The time in which the device had at least one operation: rates over it do not depend on
+        # how late this machine woke the client or the twin. Rates over the clock are for `make
+        # bench-drives`.
         self.device_seconds = self.time["device_bound_ns"] / 1e9
         self.model_ns, self.model_us = {}, {}
         for kind, after in latency.items():
@@ -69,7 +70,8 @@ def test_operations_one_at_a_time_take_the_profiles_latency(tmp_path, name, tran
             seen, watch = watched(twin, f"rand{kind}", seconds=0.7)
             assert watch.model_us[kind] == pytest.approx(expected_us, rel=0.02)
             assert seen.least_us >= expected_us * 0.999  # never before its time
-            # All take the same time: the one that the machine delayed least shows it, and the transport's.
+            # All take the same time: the one that the machine delayed least shows it, and the
+            # transport's.
             assert seen.least_us < expected_us * 1.1 + transport_us
 
 
@@ -287,7 +289,8 @@ def test_a_full_device_time_is_reported_where_the_device_is_what_holds_up(tmp_pa
         idle = Watch(twin)
         time.sleep(0.2)
         idle.stop()
-    # One at a time: the device has each for as long as the model says, and the rest is this machine's.
+    # One at a time: the device has each for as long as the model says, and the rest is this
+    # machine's.
     assert watch.time["device_bound_ns"] == watch.model_ns["read"]
     assert watch.time["device_bound_ns"] <= watch.time["busy_ns"]
     assert watch.time["operations"] > 10

@@ -2,13 +2,12 @@
 """arachnid-labs-re-load-pro: the Re:load Pro electronic load, or a simple tap that speaks its stream.
 
     load1:
-      driver: arachnid-labs-re-load-pro
-      connection: /dev/ttyUSB0
-      serialcomm: 115200/8n1
-      sample_rate_hz: 5 # pairs a second: libsigrok asks for one each 200 ms; a tap of one's own may send more
+      driver: arachnid-labs-re-load-pro connection: /dev/ttyUSB0 serialcomm: 115200/8n1
+      sample_rate_hz: 5 # pairs a second: libsigrok asks for one each 200 ms; a tap of one's own may
+      send more
 
-Channels V and I, pushed together as one line of text, so they are of the same instant; the interval is as the
-instrument's firmware keeps it, so there is no sample clock to rely on.
+Channels V and I, pushed together as one line of text, so they are of the same instant; the interval
+is as the instrument's firmware keeps it, so there is no sample clock to rely on.
 """
 
 from __future__ import annotations

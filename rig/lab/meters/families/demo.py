@@ -7,7 +7,8 @@
       set: { A1.measured_quantity: current } # all channels are volts by default
 
 Channels A0, A1, ...: square, sine, triangle, sawtooth (the pattern of each can be set: A0.pattern,
-A0.amplitude, A0.offset). Their energy is that of nothing; no figure of a real drive can come from it.
+A0.amplitude, A0.offset). Their energy is that of nothing; no figure of a real drive can come from
+it.
 """
 
 from __future__ import annotations

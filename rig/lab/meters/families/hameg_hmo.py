@@ -7,7 +7,8 @@
       sample_rate_hz: 1000 # the tap's own rate, which it reports: another one is refused
       samples: window-mean # the tap's converter averages over each sample's window
 
-Channels CH1..CH4, volts or amps as the tap says. All four are sampled at once, the sample clock is the tap's.
+Channels CH1..CH4, volts or amps as the tap says. All four are sampled at once, the sample clock is
+the tap's.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ line.
       serialcomm: 9600/8n1
       sample_rate_hz: 4.1 # pairs a second: three requests of 80 ms each
 
-Channels V and I, 10 mV and 1 mA, one after the other. libsigrok's driver goes on sending its last values when
-the supply does not answer: silence_seconds is below what it waits for an answer, so that such values are not
-taken. Supplies of this make have been seen to tell the voltage that was set in place of the measured one
-while the two are within 0.2 V (whiteboard.ping.se/HackValue/KoradPsu): check against a multimeter before
-trusting its volts.
+Channels V and I, 10 mV and 1 mA, one after the other. libsigrok's driver goes on sending its last
+values when the supply does not answer: silence_seconds is below what it waits for an answer, so
+that such values are not taken. Supplies of this make have been seen to tell the voltage that was
+set in place of the measured one while the two are within 0.2 V
+(whiteboard.ping.se/HackValue/KoradPsu): check against a multimeter before trusting its volts.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
       options: { modbusaddr: "1" }
       sample_rate_hz: 25 # readings a second; left out: what 80 % of the line's speed allows
 
-Channels V, I (of the same request) and P. A DPS5005 resolves 10 mV and 1 mA: at 3.3 V and 0.1 A the last
-digits alone are 0.3 % and 1 %.
+Channels V, I (of the same request) and P. A DPS5005 resolves 10 mV and 1 mA: at 3.3 V and 0.1 A the
+last digits alone are 0.3 % and 1 %.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@
       connection: tcp-raw/192.168.40.41/5025 # or /dev/ttyUSB0, or usbtmc/1.13
       set: { measured_quantity: voltage } # or current
 
-One channel, P1, one quantity at a time: it cannot measure a rail, which needs volts and amps. It is what
-other meters are calibrated against: rig meters calibrate METER --channel V1 --reference dmm1:P1
+One channel, P1, one quantity at a time: it cannot measure a rail, which needs volts and amps. It is
+what other meters are calibrated against: rig meters calibrate METER --channel V1 --reference
+dmm1:P1
 """
 
 from __future__ import annotations

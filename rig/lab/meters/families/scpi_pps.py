@@ -7,9 +7,9 @@
       sample_rate_hz: 20 # readings of each channel in use per second; left out: 80 shared by them
       accuracy: rigol-dp832
 
-Channels: V, I and P with the output's name (V1, I1, P1). One channel is read at a time, so volts and amps are
-of different instants, and libsigrok's timer ends at 97 readings a second in all.
-A real instrument may be slower than that: `rig meters show` shows the observed rate to declare.
+Channels: V, I and P with the output's name (V1, I1, P1). One channel is read at a time, so volts
+and amps are of different instants, and libsigrok's timer ends at 97 readings a second in all. A
+real instrument may be slower than that: `rig meters show` shows the observed rate to declare.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ FAMILY = Family(
     channels=re.compile(r"[VIPF]\S{1,14}"),
     channels_text="V, I or P and the output's name, such as V1 and I1",
     refuse_rail=lambda kind: "has no energy register" if kind == "watt_hours" else "",
-    # Readback of volts and amps, annual, at 25 +-5 C after an hour: Rigol, DP800 Performance Verification
-    # Manual, chapters 2 and 3 (CH1 and CH2; CH3's volts are better). Resolution: libsigrok's channel table.
+    # Readback of volts and amps, annual, at 25 +-5 C after an hour: Rigol, DP800 Performance
+    # Verification Manual, chapters 2 and 3 (CH1 and CH2; CH3's volts are better). Resolution:
+    # libsigrok's channel table.
     accuracy={
         "rigol-dp832": {
             "volts": Accuracy(gain_percent=0.05, offset=0.010, resolution=0.001),

@@ -326,7 +326,8 @@ def test_a_drive_without_a_measured_rail_has_no_joules():
 def gapped(*, before=2.0, after=6.0, gap_ns=1000 * MS, counters=True, powers=True, residual=None):
     """A second at `before` W in 10 ms points, a gap, a second at `after` W: as powerd writes it.
 
-    The gap is counted with what the rail was seen to draw before it: 1 W less to 1 W more than `before`.
+    The gap is counted with what the rail was seen to draw before it: 1 W less to 1 W more than
+    `before`.
     """
     times = np.concatenate(
         [T0 + 10 * MS * np.arange(101), T0 + 1000 * MS + gap_ns + 10 * MS * np.arange(101)]

@@ -103,8 +103,8 @@ def test_a_path_with_characters_that_mean_something_in_a_uri(tmp_path):
 
 
 def test_an_archive_that_cannot_be_written_is_read():
-    # Permissions do not hold root back, so an ordinary user reads, in a child; not below tmp_path, as
-    # pytest's folders are closed to others.
+    # Permissions do not hold root back, so an ordinary user reads, in a child; not below tmp_path,
+    # as pytest's folders are closed to others.
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         folder = simulated_campaign.build(Path(name) / "c")

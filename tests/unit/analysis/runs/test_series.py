@@ -35,7 +35,8 @@ def noisy(values: np.ndarray, deviation: float = 1.0, seed: int = 4) -> np.ndarr
 # Where nothing changes
 
 
-# Of 400 flat series 5 % are 20; 33 or more have a chance below 0.5 % even where the rate is just 5 %.
+# Of 400 flat series 5 % are 20; 33 or more have a chance below 0.5 % even where the rate is just 5
+# %.
 SERIES, MOST = 400, 32
 
 

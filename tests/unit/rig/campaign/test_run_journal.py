@@ -239,7 +239,8 @@ def test_an_upgrade_that_breaks_off_leaves_the_old_journal(folder, monkeypatch):
 
 def test_two_that_open_an_old_journal_at_once_upgrade_it_once(folder):
     as_of_version_1(folder)
-    # Not by fork: other tests leave threads in this process, whose locks a child would never see opened.
+    # Not by fork: other tests leave threads in this process, whose locks a child would never see
+    # opened.
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(4)
     with context.Pool(4, initializer=_meet_at, initargs=(barrier,)) as pool:
