@@ -16,38 +16,8 @@ from typing import Self
 import httpx
 import polars as pl
 
+from joulerig.analysis.results.influxdb.schema import column_type
 from joulerig.errors import JoulerigError
-
-_I, _F, _S = pl.Int64, pl.Float64, pl.String
-
-# Types by column name, as docs/reference/influxdb.md lists them. They cannot be read off the
-# values: InfluxDB's CSV prints the float 12.0 as "12" and the string "0012" bare.
-COLUMN_TYPES: Mapping[str, type[pl.DataType]] = {
-    **dict.fromkeys(
-        ("measurement", "meter", "rail", "host", "drive", "filesystem", "campaign", "run", "phase"), _S
-    ),
-    **dict.fromkeys(("volts", "amps", "watts", "watts_min", "watts_max"), _F),
-    **dict.fromkeys(("joules", "joules_low", "joules_high"), _F),
-    **dict.fromkeys(("samples", "expected", "lost", "duplicate", "repeated", "surplus"), _I),
-    **dict.fromkeys(("gap_seconds", "clock_residual_seconds"), _F),
-    "session": _S,
-    **dict.fromkeys(
-        ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards", "discard_bytes"), _I
-    ),
-    **dict.fromkeys(("read_seconds", "write_seconds", "flush_seconds", "busy_seconds"), _F),
-    "in_flight": _I,
-    **dict.fromkeys(("transactions", "blocks_logged"), _I),
-    **dict.fromkeys(("temperature_celsius", "percentage_used"), _F),
-    **dict.fromkeys(("data_units_read_bytes", "data_units_written_bytes", "media_errors"), _I),
-    **dict.fromkeys(("unsafe_shutdowns", "power_on_hours"), _I),
-    **dict.fromkeys(("cpu_busy_seconds", "agent_cpu_seconds", "package_joules"), _F),
-    **dict.fromkeys(("memory_used_bytes", "spooled_bytes", "dropped_lines", "skipped_ticks"), _I),
-    **dict.fromkeys(("ops", "number", "at_most"), _I),
-    **dict.fromkeys(("ops_per_second", "latency_p50_seconds", "latency_p99_seconds"), _F),
-    **dict.fromkeys(("start_ns", "end_ns", "clock_offset_ns", "clock_error_ns"), _I),
-}
-
-_CLASS_COLUMN = re.compile(r"class_\w+_(?:(?P<count>ops|bytes)|(?:(?:p\d+|max)_)?seconds)")
 
 _LONGEST_URL_QUERY = 4096  # longer ones go in the body: servers and proxies limit the length of a URL
 
@@ -66,17 +36,6 @@ class Unauthorised(InfluxError):
 
 class BadQuery(InfluxError):
     """The server refuses the query, or does not have the database."""
-
-
-def column_type(name: str) -> type[pl.DataType] | None:
-    """Type of a column of docs/reference/influxdb.md, None where the name is not in it.
-
-    >>> column_type("class_fsync_p99_seconds"), column_type("class_fsync_ops"), column_type("of_mine")
-    (Float64, Int64, None)
-    """
-    if of_class := _CLASS_COLUMN.fullmatch(name):
-        return _I if of_class["count"] else _F
-    return COLUMN_TYPES.get(name)
 
 
 def quote_string(value: str) -> str:
@@ -153,7 +112,7 @@ class Client:
         influxql : str
             One statement. Build it with `quote_string` and `quote_identifier`.
         types : mapping of column name to polars type, optional
-            For columns that docs/reference/influxdb.md does not know (an alias, a function's
+            For columns that the schema does not declare (an alias, a function's
             result), or to override it. A column that neither knows is an integer if all its values
             are, else a float, a boolean or a string.
 
@@ -259,6 +218,8 @@ def _typed(
         return values
     if name == "time":
         return values.cast(pl.Int64)
+    # Types cannot be read off the values: InfluxDB's CSV prints the float 12.0 as "12" and the string
+    # "0012" bare.
     if known := types.get(name) or column_type(name):
         return _boolean(values) if known == pl.Boolean else values.cast(known)
     for kind in (pl.Int64, pl.Float64):

@@ -14,17 +14,14 @@ import polars as pl
 import pytest
 
 from joulerig.analysis.results.influxdb.client import (
-    COLUMN_TYPES,
     BadQuery,
     Client,
     InfluxError,
     Unauthorised,
     Unreachable,
-    column_type,
     quote_identifier,
     quote_string,
 )
-from tests.support import ROOT
 
 T0 = 1_700_000_000_000_000_000
 
@@ -289,28 +286,7 @@ def test_a_web_page_is_not_taken_for_an_answer(recorder):
         Client(f"http://127.0.0.1:{recorder.server_port}", "b").query("SELECT joules FROM power")
 
 
-def test_column_types_are_those_of_the_schema_document():
-    document = ROOT / "docs" / "reference" / "influxdb.md"
-    kinds = {"integer": pl.Int64, "float": pl.Float64, "string": pl.String}
-    described = {}
-    for line in document.read_text().splitlines():
-        if line.startswith("Tags: "):
-            described |= dict.fromkeys(re.findall(r"`(\w+)`", line), pl.String)
-        elif line.startswith("| `"):
-            _, fields, kind, *_ = line.split("|")
-            described |= dict.fromkeys(re.findall(r"`(\w+)`", fields), kinds[kind.strip()])
-    assert {name: column_type(name) for name in described} == described
-    assert set(COLUMN_TYPES) - set(described) == {"measurement"}
-
-
 def test_figures_of_a_class_of_operations_have_their_type_whatever_the_class(influxd, client):
     influxd.write(f"workload,run=r1 class_whole_file_ops=3i,class_whole_file_p999_seconds=2 {T0}")
     frame = client.query("SELECT class_whole_file_ops, class_whole_file_p999_seconds FROM workload")
     assert frame.dtypes[-2:] == [pl.Int64, pl.Float64]
-
-
-@pytest.mark.parametrize(
-    "name", ["class_seconds", "class_read_p50", "class_read_ops_seconds_x", "my_class_read_ops"]
-)
-def test_other_names_are_no_columns_of_a_class(name):
-    assert column_type(name) is None
