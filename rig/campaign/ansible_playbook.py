@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ansible-playbook, with an event for an error that comes before any plugin is loaded (a wrong playbook)."""
+"""Run ansible-playbook, with an event for an error that precedes the loading of plugins."""
 
 from __future__ import annotations
 

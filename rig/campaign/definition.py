@@ -57,14 +57,14 @@ class Phases(Strict):
 
 
 class Waveforms(Strict):
-    """Keep each run's volts and amps at the full sample rate; no file of a meter exceeds the bound."""
+    """Recording of each run's volts and amps at the full sample rate, with a file size limit."""
 
     max_megabytes: Annotated[float, Field(ge=0.1)] = 512
     """Most that one file may take."""
 
 
 class Precondition(Strict):
-    """What is done to a drive before its runs, until it is steady; later runs reuse it while it holds."""
+    """What is done to a drive before its runs until it is steady; reused while valid."""
 
     purge: Literal["discard", "format"] = "discard"
     """How the whole drive is purged: blkdiscard, or an NVMe format."""
@@ -81,7 +81,7 @@ class Precondition(Strict):
     discarded since; 0: never."""
 
     def holds_after(self, written_bytes: float, capacity_bytes: int) -> bool:
-        """Whether so many bytes written or discarded since leave the precondition as it is."""
+        """Return whether the precondition survives that many bytes written or discarded since."""
         return self.reuse_within > 0 and written_bytes <= self.reuse_within * capacity_bytes
 
 
@@ -169,7 +169,7 @@ class PlannedRun:
 
     @property
     def cell(self) -> str:
-        """Return the name of the run's cell: drive/filesystem/scheduler/workload, then `factor=level`."""
+        """Return the name of the run's cell: drive/filesystem/scheduler/workload, factor=level."""
         further = [f"{key}={level}" for key, level in self.levels.items() if key not in CELL]
         return "/".join([self.drive, *(self.levels[key] for key in CELL[1:]), *further])
 
@@ -179,13 +179,14 @@ class PlannedRun:
 
 
 def precondition_jobs() -> dict[str, Path]:
-    """The fio job files that a drive can be preconditioned with."""
+    """Return the fio job files that a drive can be preconditioned with."""
     return {path.stem: path for path in sorted((paths.share() / "workloads" / "precondition").glob("*.fio"))}
 
 
 def short_form(mapping: Any, source: str) -> dict[str, Any]:
-    """The campaign that `mapping` describes in its short form: what it has under `short` stands in place of
-    the rest; of a mapping (factors, phases ...) what is named there alone. Raises UserError.
+    """Return the short form of a campaign: `mapping` with the keys under `short` replaced.
+
+    Of a mapping (factors, phases ...) only the keys named there are replaced. Raises UserError.
     """
     short = mapping.get("short") if isinstance(mapping, dict) else None
     if not isinstance(short, dict):
@@ -204,8 +205,9 @@ def short_form(mapping: Any, source: str) -> dict[str, Any]:
 
 
 def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campaign:
-    """The campaign that `mapping` (of the playbook `source`) describes, or its short form, checked against
-    the lab. Raises UserError.
+    """Return the campaign, or its short form, that the playbook's `mapping` describes.
+
+    It is checked against the lab. Raises UserError, naming `source`.
     """
     if short:
         mapping = short_form(mapping, source)
@@ -250,7 +252,7 @@ def _check_levels(
 
 
 def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
-    """Every drive of the campaign can be preconditioned as asked. Raises UserError."""
+    """Check that every drive of the campaign can be preconditioned as asked. Raises UserError."""
     if campaign.precondition is None:
         return
     key = "campaign.precondition"
@@ -268,7 +270,10 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
 
 
 def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
-    """Virtual hosts, which can install none, have the packages that the workloads need. Raises UserError."""
+    """Check that virtual hosts, which can install none, have the workloads' packages.
+
+    Raises UserError.
+    """
     known = workloads.load(lab)
     for run in runs:
         workload = run.levels["workload"]
@@ -281,7 +286,7 @@ def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
 
 
 def _drives(lab: Lab) -> dict[str, list[str]]:
-    """Hosts that have a drive or array of each name."""
+    """Return, by name of a drive or array, the hosts that have it."""
     found: dict[str, list[str]] = {}
     for host, spec in lab.hosts.items():
         for name in [*spec.drives, *spec.arrays]:
@@ -296,7 +301,7 @@ def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any])
 
 
 def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
-    """Every run in order of execution: blocks of one replicate of every cell, each in its own random order.
+    """Return every run in order of execution: randomised blocks of one replicate of every cell.
 
     Randomised blocks keep a drift of the rig from looking like an effect of a factor. Where the
     kernel is one, its levels follow each other in a random order within a block, each booted once,
@@ -342,7 +347,7 @@ BOOT_SECONDS = 180.0  # into another kernel
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan will take, at most; `wiped`: (host, drive, serial) of drives that lose their content.
+    """Upper bounds of a plan; `wiped`: (host, drive, serial) of drives that lose their content.
 
     `preconditions`: how often a drive is preconditioned if every run writes as much as its
     interface carries.
@@ -359,14 +364,14 @@ class Cost:
 
 
 def precondition_cost(asked: Precondition, drive: Drive) -> tuple[float, float]:
-    """Upper bounds of one precondition of `drive`: seconds, and bytes written."""
+    """Return upper bounds of one precondition of `drive`: seconds, and bytes written."""
     filled, loaded = asked.fill * drive.size_bytes, asked.round_seconds * asked.max_rounds
     seconds = filled / FILL_BYTES_PER_SECOND[drive.interface] + loaded
     return seconds, filled + MOST_BYTES_PER_SECOND[drive.interface] * loaded
 
 
 def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iterator[tuple[str, Drive]]:
-    """Host and drive of each precondition that `runs` may need."""
+    """Yield host and drive of each precondition that `runs` may need."""
     asked, since = campaign.precondition, {}
     factors = campaign_factors.load(lab)
     for run in runs if asked else ():
@@ -381,7 +386,10 @@ def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iter
 
 
 def _boots(runs: list[PlannedRun]) -> dict[str, int]:
-    """How often each host boots for `runs`: into every kernel that the run before it had not."""
+    """Return how often each host boots for `runs`.
+
+    Whenever a run's kernel is not the previous run's.
+    """
     found: dict[str, int] = {}
     now: dict[str, str] = {}
     for run in runs:
@@ -393,7 +401,7 @@ def _boots(runs: list[PlannedRun]) -> dict[str, int]:
 
 
 def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
-    """Upper bounds of time, wear and energy of a plan."""
+    """Return upper bounds of a plan's time, wear and energy."""
     phases = sum(campaign.phases.model_dump().values()) - campaign.phases.workload_seconds
     by_host: dict[str, float] = {}
     bytes_written = joules = precondition_seconds = 0.0

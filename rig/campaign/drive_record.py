@@ -78,7 +78,7 @@ class Ledger:
                     )
 
     def events(self, serial: str) -> list[dict[str, Any]]:
-        """What happened to a drive, in order: {"time_ns", "event", and what the event says}."""
+        """Return what happened to a drive, in order: {"time_ns", "event", and its details}."""
         rows = self._db.execute("SELECT * FROM event WHERE serial = ? ORDER BY seq", (serial,))
         return [
             {"time_ns": row["time_ns"], "event": row["event"], **json.loads(row["detail"])} for row in rows
@@ -86,7 +86,7 @@ class Ledger:
 
 
 def _statements(script: str) -> list[str]:
-    """The statements of an SQL script: sqlite3's own way to run one ends the transaction it is in."""
+    """Split an SQL script into statements; sqlite3's executescript would end the transaction."""
     found, rest = [], ""
     for line in script.splitlines():
         rest += line + "\n"
@@ -115,7 +115,7 @@ class State:
 
 
 def of_events(events: Sequence[Mapping[str, Any]]) -> State:
-    """The state of a drive after `events`."""
+    """Return the state of a drive after `events`."""
 
     def last(name: str) -> tuple[int, Mapping[str, Any] | None]:
         found = [(at, one) for at, one in enumerate(events) if one["event"] == name]
@@ -139,7 +139,7 @@ def of_events(events: Sequence[Mapping[str, Any]]) -> State:
 
 
 def _written(events: Sequence[Mapping[str, Any]], *, discards: bool = True) -> tuple[int | None, str]:
-    """Bytes that were written (and discarded) in `events`; None, and by whom, where that is not known."""
+    """Return the bytes written (and discarded) in `events`; None, and by what, where unknown."""
     total, open_ = 0, ""
     for one in events:
         if one["event"] == "began":
@@ -161,7 +161,7 @@ def may_reuse(
     capacity_bytes: int,
     counted_bytes: int | None = None,
 ) -> tuple[bool, str]:
-    """Whether a drive's last precondition holds for the one that is `asked`, by `recipe`; and why (not).
+    """Return whether a drive's last precondition still serves `asked`, by `recipe`, and the reason.
 
     It does where it was done by the same recipe, was steady or had as many rounds as there would be
     now, and since then no more was written or discarded than it allows, all of it by the rig.
@@ -194,7 +194,7 @@ def may_reuse(
 def _disagreement(
     before: Mapping[str, Any], events: Sequence[Mapping[str, Any]], counted_bytes: int | None
 ) -> str:
-    """How a drive's own count of written bytes contradicts the ledger; empty where it does not."""
+    """Describe how a drive's own count of written bytes contradicts its record, or return ""."""
     since = [one for one in events if one["event"] == "ended" and one["time_ns"] > before["time_ns"]]
     at_end = [one["counter_bytes"] for one in since if one.get("counter_bytes") is not None]
     now = counted_bytes if counted_bytes is not None else (at_end[-1] if at_end else None)
@@ -230,13 +230,18 @@ def run_ended(run: Mapping[str, Any], outcome: RunOutcome, lab: Lab) -> None:
 
 
 def _serials(run: Mapping[str, Any], lab: Lab) -> dict[str, str]:
-    """Serials of the drives that a run writes to, by name."""
+    """Return the serials of the drives that a run writes to, by name."""
     members = lab.members_of(run["host"], *factors.stands_on(run["drive"], run["factors"]))
     return {name: lab.hosts[run["host"]].drives[name].serial for name in members}
 
 
 def counter_bytes(health: Mapping[str, Any] | None) -> int | None:
-    """What a drive counts as written, from its health report (nvme smart-log or smartctl, JSON), or None."""
+    """Return the bytes a drive counts as written, from its health report.
+
+    None where it has no count.
+
+    The report is the JSON of nvme smart-log or smartctl.
+    """
     health = health or {}
     if (units := health.get("data_units_written")) is not None:
         return int(units) * UNIT_BYTES

@@ -18,7 +18,7 @@ FAILED, NOTE = "failed", "note"
 
 
 def write(event: str, **detail: Any) -> None:
-    """Append an event, in one write, so that processes do not mix their lines."""
+    """Append an event in one write, so that processes do not mix their lines."""
     if not (path := os.environ.get(ENVIRONMENT)):
         return
     line = json.dumps({"event": event, **detail}) + "\n"
@@ -30,7 +30,7 @@ def write(event: str, **detail: Any) -> None:
 
 
 def follow(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """Yield, each time, the events that came since; a line that is not yet whole comes with the next ones."""
+    """Yield, each time, the events since the last; an incomplete line is left for the next time."""
     offset, partial = 0, b""
     while True:
         if path.exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's journal: every run with its status, in SQLite; what is in it survives the controller."""
+"""A campaign's journal: every run with its status, in SQLite, safe from a controller's crash."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Journal:
 
     @classmethod
     def create(cls, folder: Path, campaign: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> Journal:
-        """Begin a campaign: its journal appears whole, or nothing is left. Raises UserError if it exists."""
+        """Create a campaign's journal, whole or not at all. Raises UserError if it exists."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
             folder.mkdir()
@@ -78,21 +78,21 @@ class Journal:
 
     @property
     def campaign(self) -> dict[str, Any]:
-        """The campaign's row, its JSON columns decoded."""
+        """Return the campaign's row, its JSON columns decoded."""
         row = dict(self._db.execute("SELECT * FROM campaign").fetchone())
         return {**row, **{key: json.loads(row[key]) for key in ("definition", "lab", "provenance")}}
 
     def runs(self) -> list[dict[str, Any]]:
-        """All runs in order of execution."""
+        """Return all runs in order of execution."""
         rows = self._db.execute("SELECT * FROM run ORDER BY ordinal").fetchall()
         return [{**dict(row), "factors": json.loads(row["factors"])} for row in rows]
 
     def rows(self, table: str, run: str) -> list[dict[str, Any]]:
-        """A run's rows of phase, performance, energy, result or io."""
+        """Return a run's rows of phase, performance, energy, result or io."""
         return [dict(row) for row in self._db.execute(f"SELECT * FROM {table} WHERE run = ?", (run,))]
 
     def take(self, host: str) -> dict[str, Any] | None:
-        """The next planned run of `host`, now running; None when there is none left."""
+        """Take the next planned run of `host`, which is running then; None when none is left."""
         with transaction(self._db):
             row = self._db.execute(
                 "SELECT * FROM run WHERE host = ? AND status = 'planned' ORDER BY ordinal LIMIT 1", (host,)
@@ -106,7 +106,10 @@ class Journal:
 
     @contextmanager
     def executing(self) -> Iterator[None]:
-        """Held by the process that executes runs of this campaign: they do not pass for interrupted."""
+        """Hold the lock of the process that executes this campaign.
+
+        Its runs do not count as interrupted.
+        """
         with self._lock(fcntl.LOCK_SH):
             yield
 
@@ -122,7 +125,7 @@ class Journal:
     def finish(
         self, run: str, status: str, reason: str, tables: Mapping[str, list[Mapping[str, Any]]]
     ) -> None:
-        """End a run with all that came of it: `tables` has rows of phase, performance, energy, result, io."""
+        """End a run with its results: rows of phase, performance, energy, result and io."""
         with transaction(self._db):
             for table, rows in tables.items():
                 for row in rows:
@@ -131,7 +134,7 @@ class Journal:
             self._db.execute("UPDATE run SET ended_ns = ? WHERE id = ?", (time.time_ns(), run))
 
     def give_back(self) -> list[str]:
-        """Plan again what was interrupted (running) or lost, for a resumption. Gives those runs' ids.
+        """Plan interrupted (running) and lost runs again, for a resumption; return their ids.
 
         Raises UserError while the campaign is being executed.
         """
@@ -164,7 +167,7 @@ class Journal:
             _event(self._db, run, kind, detail)
 
     def counts(self) -> dict[str, int]:
-        """How many runs have each status."""
+        """Return how many runs have each status."""
         return {
             row["status"]: row["n"]
             for row in self._db.execute(
@@ -187,7 +190,7 @@ class Journal:
 
 
 def latest(results: Path) -> Path:
-    """The folder of the newest campaign that this Joulerig reads. Raises UserError when there is none."""
+    """Return the folder of the newest campaign that this version reads. Raises UserError."""
     created: dict[int, Path] = {}
     unreadable = None
     for path in sorted(results.glob("*/journal.sqlite")):
@@ -206,7 +209,7 @@ def latest(results: Path) -> Path:
 
 
 def find(results: Path, name: str | None) -> Path:
-    """The folder of the campaign `name` (an id), or of the newest one. Raises UserError."""
+    """Return the folder of the campaign `name` (an id), or of the newest one. Raises UserError."""
     if name is None:
         return latest(results)
     for folder in (results / name, Path(name)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run's energy and I/O, from InfluxDB over its phases; on the virtual lab also the twins' truth."""
+"""Measure a run's energy and I/O from InfluxDB over its phases, and on twins the truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARRIVAL_SECONDS = 5.0  # how long points may be on their way to InfluxDB
 
 
 def client(lab: Lab) -> Client:
-    """InfluxDB, for reading."""
+    """Return a client of InfluxDB for reading."""
     reader = influxdb.access(lab, "reader")
     return Client(reader.url, reader.database, reader.username, reader.password)
 
@@ -37,7 +37,7 @@ def energies(
     trace: Path,
     campaign: Mapping[str, Any] | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The journal's `energy` rows of a run on `drives`, and why joules are missing where they are.
+    """Return the `energy` rows of a run on `drives`, and the reasons why joules are missing.
 
     Waits for points that are still on their way. Writes the run's power trace to `trace`. A rail
     without points has a row without joules, a drive without rails has none: energy is never
@@ -75,7 +75,7 @@ def energies(
 def watts(
     lab: Lab, database: Client, host: str, drive: str, intervals: Sequence[Phase]
 ) -> list[float | None]:
-    """Mean power of a drive over each of `intervals`, all its rails together.
+    """Return a drive's mean power in each of `intervals`, all its rails together, in watts.
 
     Waits for points that are still on their way. None where a rail has no energy of an interval, or
     one with more than 1 % of it in gaps; all are None where the drive has no rail.
@@ -108,7 +108,7 @@ def _points(
     end_ns: int,
     patience_seconds: float,
 ) -> pl.DataFrame:
-    """Power points of `rails` (Lab.rails_of) around an interval; waits for those that are on their way."""
+    """Return the power points of `rails` (Lab.rails_of) around an interval, late ones too."""
     members = sorted({member for member, _, _ in rails})
 
     def arrived() -> pl.DataFrame | None:
@@ -124,7 +124,7 @@ def _points(
 def truths(
     source: TruthSource | None, lab: Lab, host: str, drives: Sequence[str], phases: Sequence[Phase]
 ) -> dict[str, dict[str, Any]]:
-    """Return what twins of drives (and of arrays' members) report for the ends of each phase, by drive.
+    """Return what the twins of drives and members report at the ends of each phase, by drive.
 
     Each entry is the `history` of docs/reference/protocols/twin.md, its lists with two entries a
     phase. A twin that was restarted has no history of the run and is left out. Empty without a
@@ -141,7 +141,7 @@ def truths(
 
 
 def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:
-    """The journal's `io` row as iod counted: between the points that enclose an interval of the host's clock.
+    """Return the `io` row that iod counted between the points that enclose an interval.
 
     None where the agent's points do not enclose it.
     """
@@ -169,7 +169,7 @@ def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int
 
 
 def package_joules(database: Client, host: str, load: Phase) -> pl.DataFrame:
-    """analysis.results.processor.points; of a host that has RAPL it waits for readings still on their way."""
+    """Return `analysis.results.processor.points`, waiting for late readings of a host with RAPL."""
     found = processor.points(database, host, load)
     if found.is_empty():
         return found
@@ -183,7 +183,7 @@ def package_joules(database: Client, host: str, load: Phase) -> pl.DataFrame:
 
 
 def added_up(counted: Mapping[str, Mapping[str, Any] | None]) -> list[dict[str, Any]]:
-    """`io` rows of what iod counted on each of a run's drives: their sum, and each where they are several.
+    """Return the `io` rows of a run's drives: their sum, and each where they are several.
 
     Nothing where the count of one of them is missing: a part would pass for the whole.
     """
@@ -200,7 +200,7 @@ def added_up(counted: Mapping[str, Mapping[str, Any] | None]) -> list[dict[str, 
 
 
 def _silent_meters(meters: set[str]) -> dict[str, str]:
-    """Those of `meters` that do not stream now, and what powerd says of them."""
+    """Return those of `meters` that do not stream now, each with powerd's reason."""
     try:
         known = {meter["name"]: meter for meter in services.powerd_status()["meters"]}
     except UserError:

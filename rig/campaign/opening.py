@@ -51,7 +51,7 @@ class OpenCampaign:
 
 
 def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Journal:
-    """Validate, plan and journal a campaign, or its short form; nothing is left behind when that fails.
+    """Validate, plan and journal a campaign, or its short form; leave nothing behind on failure.
 
     Raises UserError.
     """
@@ -86,7 +86,10 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
 
 
 def resume_campaign(name: str, lab: Lab) -> Journal:
-    """An earlier campaign, what was interrupted or lost planned again. Raises UserError."""
+    """Open an earlier campaign, with interrupted and lost runs planned again.
+
+    Raises UserError.
+    """
     services.check(lab)
     journal = Journal(journals.find(paths.results(), name))
     for run in journal.runs():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan of a campaign: every run in order, made once by `make_plan` and read by several interpreters.
+"""The plan of a campaign: every run in order, made by `make_plan` for several interpreters.
 
 `rig plan` describes a plan, joulerig_open writes it into a journal, and the executor of each host
 turns its runs into requests. A plan touches neither hosts nor the state of the controller.
@@ -37,7 +37,7 @@ class Plan:
 
     @property
     def further_factors(self) -> list[str]:
-        """Factors beyond those that every campaign has."""
+        """Return the factors beyond those that every campaign has."""
         always = ("filesystem", "scheduler", "workload")
         return [key for key in self.runs[0].levels if key not in always]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Campaign playbooks: read their `campaign:` mapping, run them, and follow their journal while they run."""
+"""Read the `campaign:` mapping of playbooks, run them, and follow their journal meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from joulerig.rig.common.errors import UserError
 
 
 def mapping(playbook: Path) -> Any:
-    """What a campaign's playbook says under `campaign:`. Raises UserError."""
+    """Return what a campaign's playbook has under `campaign:`. Raises UserError."""
     if not playbook.is_file():
         known = ", ".join(sorted(paths.short(p) for p in (paths.share() / "playbooks").glob("*.yml")))
         raise UserError(f"{playbook}: no such playbook; there are: {known}")
@@ -47,7 +47,7 @@ def mapping(playbook: Path) -> Any:
 
 
 def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start ansible-playbook with the checkout's configuration: output into `log`, events next to it."""
+    """Start ansible-playbook with the shipped configuration, output into `log`, and events."""
     log.parent.mkdir(parents=True, exist_ok=True)
     events_file(log).unlink(missing_ok=True)
     environment = {
@@ -70,7 +70,10 @@ def _command(playbook: Path, inventory: Path) -> list[str]:
 
 
 def ansible(playbook: Path, inventory: Path, *, log: Path) -> int:
-    """Run a playbook to its end, output into `log`; return the exit code. `failure` gives the reason."""
+    """Run a playbook to its end, output into `log`.
+
+    Return the exit code (`failure` has the reason).
+    """
     return _start(_command(playbook, inventory), log).wait()
 
 
@@ -90,11 +93,10 @@ class Interrupted(Exception):
 def campaign(
     playbook: Path, inventory: Path, resume: str | None, console: Console, *, short: bool = False
 ) -> tuple[int, Path | None]:
-    """Run a campaign's playbook (or its short form) and show its progress; gives Ansible's exit code and the
-    campaign's folder.
+    """Run a campaign's playbook and show its progress; return exit code and the campaign's folder.
 
-    What Ansible says goes to var/log/campaign.log; what matters of it is shown. Raises Interrupted
-    by Ctrl-C.
+    Ansible's output goes to var/log/campaign.log; its events are shown. Raises Interrupted on
+    Ctrl-C.
     """
     before = set(_journals())
     log = paths.var() / "log" / "campaign.log"
@@ -119,7 +121,7 @@ def campaign(
 
 
 def failure(log: Path) -> str:
-    """Return, on one line, why a playbook failed: the first failure of its events, else its last output."""
+    """Return, on one line, why a playbook failed: the first failure event, else its last output."""
     for event in next(events.follow(events_file(log))):
         if event["event"] == events.FAILED:
             return str(event["message"])
@@ -142,7 +144,7 @@ def _opened(before: set[Path], resume: str | None) -> Path | None:
 def _follow(
     folder: Path, process: subprocess.Popen[bytes], console: Console, inventory: Path, log: Path
 ) -> None:
-    """Show done/total, the current run with its phase, the time to go, and notes, until the process ends."""
+    """Show done/total, current run and phase, time to go, and notes, until the process ends."""
     journal = Journal(folder)
     new_events = events.follow(events_file(log))
     phase_of = _current_phase(inventory)
@@ -175,7 +177,7 @@ def _follow(
 
 
 def _current_phase(inventory: Path) -> Callable[[dict[str, Any]], str]:
-    """A function that returns the phase a running run is in, from the announcements in InfluxDB."""
+    """Return a function that gives a running run's phase, from its announcements in InfluxDB."""
     from joulerig.analysis.results.influxdb.client import InfluxError, quote_string
     from joulerig.rig.campaign import measure
     from joulerig.rig.lab import model

@@ -54,12 +54,12 @@ def revision() -> str | None:
 
 
 def calibration(lab: Lab) -> dict[str, Any]:
-    """The calibration of each meter that measures a rail, today: `rig.lab.meters.calibration.summary`."""
+    """Return today's calibration of each meter on a rail (`rig.lab.meters.calibration.summary`)."""
     return calibrations.provenance(lab, datetime.datetime.now(datetime.UTC).date())
 
 
 def emulated(lab: Lab) -> dict[str, dict[str, str]]:
-    """What plays each drive that is emulated, by host and drive."""
+    """Return what emulates each emulated drive, by host and drive."""
     found: dict[str, dict[str, str]] = {}
     for host, spec in lab.hosts.items():
         for name, drive in spec.drives.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig compare`: what changed between two campaigns, for a person's terminal and, as JSON, for a program."""
+"""`rig compare`: show what changed between two campaigns, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def compare(
 
 
 def as_json(before: Path, after: Path) -> dict[str, Any]:
-    """Each cell's AI before and after, with interval and p; what is in one alone; settings that differ."""
+    """Return each cell's AI before and after, with interval and p; unpaired cells.
+
+    Settings that differ.
+    """
     old, new = results.load(before), results.load(after)
     return {
         "before": old.id,
@@ -53,7 +56,7 @@ def as_json(before: Path, after: Path) -> dict[str, Any]:
 
 
 def text(before: Path, after: Path, width: int = 110) -> str:
-    """The same as a table, with a line of summary first."""
+    """Return the same as a table, after a line of summary."""
     old, new = results.load(before), results.load(after)
     changes = campaigns.changes(old, new)
     console = Console(width=width, record=True, file=io.StringIO())
@@ -111,7 +114,7 @@ def _table(changes: list[Change]) -> Table:
 
 
 def _settings(old: Campaign, new: Campaign) -> list[tuple[str, str, str]]:
-    """What differs in the definition and in what the controller and its tools were."""
+    """Return what differs in the definitions and in the versions of controller and tools."""
     return [
         (f"{kind} {name}", was, now)
         for kind in ("definition", "provenance")

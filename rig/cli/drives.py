@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives' health: from the twin of a virtual drive, else as its host reported last (`drive_health`)."""
+"""Report drives' health: from a virtual drive's twin, else as its host reported it last."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Health:
-    """What is known of a drive. `source`: "twin", "host", or "" with the reason; `figures` by name."""
+    """A drive's health. `source`: "twin", "host", or "" with the reason; `figures` by name."""
 
     host: str
     drive: str
@@ -51,7 +51,10 @@ class Health:
 
 
 def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[Health]:
-    """The health of the lab's drives, or of those of `host`, or of one. Raises UserError for a wrong name."""
+    """Return the health of the lab's drives, or of those of `host`, or of one.
+
+    Raises UserError for a wrong name.
+    """
     from joulerig.rig.campaign import measure
     from joulerig.rig.lab import virtual
 
@@ -67,7 +70,10 @@ def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[
 
 
 def _meant(lab: Lab, host: str | None, drive: str | None) -> list[tuple[str, str]]:
-    """(host, drive) of all drives, of those of `host`, or of one. Raises UserError for a wrong name."""
+    """Return (host, drive) of all drives, of those of `host`, or of one.
+
+    Raises UserError for a wrong name.
+    """
     if host is not None and host not in lab.hosts:
         raise UserError(f"{host!r} is no test host; allowed: {', '.join(lab.hosts)}")
     if drive is not None and drive not in lab.hosts[host].drives:
@@ -153,7 +159,7 @@ def state(
 def _ledgers(
     described: Lab, host: str | None, drive: str | None
 ) -> Iterator[tuple[str, str, str, list[dict[str, Any]]]]:
-    """(host, drive, serial, events) of the drives that are meant."""
+    """Yield (host, drive, serial, events) of the selected drives."""
     with drive_record.Ledger() as ledger:
         for name, key in _meant(described, host, drive):
             serial = described.hosts[name].drives[key].serial

@@ -27,7 +27,7 @@ UNITS = {"volts": "V", "amps": "A", "watts": "W"}
 
 
 def _lab(name: str | None = None):
-    """The lab; raises UserError unless it has a meter `name`."""
+    """Return the lab; raises UserError unless it has a meter `name`."""
     from joulerig.rig.lab import model as lab
 
     described = lab.load()
@@ -42,7 +42,7 @@ def _today() -> datetime.date:
 
 
 def _running() -> dict[str, dict[str, Any]]:
-    """What powerd says of its meters, by name; nothing where it does not run."""
+    """Return powerd's status of its meters, by name; empty where powerd does not run."""
     from joulerig.rig.controller import services
 
     try:
@@ -52,7 +52,7 @@ def _running() -> dict[str, dict[str, Any]]:
 
 
 def _identity(status: dict[str, Any]) -> dict[str, str] | None:
-    """Who the instrument says it is, as powerd heard it; None where it has not said."""
+    """Return the instrument's identity as powerd received it; None where it sent none."""
     identity = status.get("instrument") or {}
     return identity if any(identity.values()) else None
 
@@ -71,7 +71,7 @@ def _connection(described, name: str) -> str:
 
 
 def _in_words(held: dict[str, Any]) -> str:
-    """A calibration's state, and why or until when."""
+    """Describe a calibration's state, and why or until when."""
     return f"{held['state']}, {held['reason'] or 'until ' + held['expires']}"
 
 
@@ -190,7 +190,7 @@ def scan(
 
 
 def _measured(described, name: str, status: dict[str, Any]) -> list[dict[str, Any]]:
-    """The newest volts, amps, watts and joules of each rail, as powerd has them."""
+    """Return the newest volts, amps, watts and joules of each rail from powerd."""
     wired = {(r["host"], r["drive"], r["rail"]): r["channels"] for r in _rails(described, name)}
     rows = []
     for rail in status["rails"]:
@@ -208,7 +208,7 @@ def _corrected(values: Any, held: dict[str, Any] | None) -> Any:
 
 
 def _of_samples(described, name: str, samples: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows as `_measured` gives them, from uncorrected samples (n,) of channels."""
+    """Return rows like `_measured`, from uncorrected samples (n,) of channels."""
     import numpy as np
 
     from joulerig.rig.lab.meters import calibration
@@ -242,7 +242,7 @@ def _of_samples(described, name: str, samples: dict[str, Any]) -> list[dict[str,
 def _budgets(
     described, name: str, readings: list[dict[str, Any]], held: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """The uncertainty budget of each rail at what it reads now."""
+    """Return the uncertainty budget of each rail at its present reading."""
     from joulerig.rig.lab.meters import uncertainty
 
     classes = described.controller.meters[name].accuracy
@@ -391,9 +391,7 @@ def watch(
     count: Annotated[int, typer.Option(min=0, help="End after so many; 0: never.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Show live volts, amps and watts of a meter's rails: as powerd has them, or else from the meter
-    itself.
-    """
+    """Show live volts, amps and watts of a meter's rails, from powerd or else from the meter."""
     described = _lab(name)
     if not _rails(described, name):
         raise UserError(f"meter {name}: measures no rail; 'rig meters show {name}' lists its channels")

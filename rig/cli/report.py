@@ -39,7 +39,7 @@ def export(
         typer.Option(metavar="FILE.zip", help="Write one zip that `rig verify` can check, instead."),
     ] = None,
 ) -> None:
-    """Write a campaign's tables and series, with what each column means; or all of it as a bundle."""
+    """Write a campaign's tables and series, with each column's meaning; or a bundle of all."""
     from joulerig.analysis import export as exports
     from joulerig.analysis import results
     from joulerig.analysis.bundle import environment, writer

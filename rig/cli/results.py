@@ -51,17 +51,17 @@ def show(
 
 
 def not_ok(journal: Journal) -> list[dict[str, Any]]:
-    """Runs that were to be done and are not ok: excluded ones are not among them."""
+    """Return the runs that should have been done and are not ok; excluded ones are left out."""
     return [run for run in journal.runs() if run["status"] not in (Status.OK, Status.EXCLUDED)]
 
 
 def write_tables(folder: Path) -> list[Path]:
-    """The tables of a campaign as CSV, in its report folder."""
+    """Write the tables of a campaign as CSV into its report folder."""
     return runs_and_cells.write(results.load(folder), folder / "report")
 
 
 def as_json(folder: Path) -> dict[str, Any]:
-    """Every run: id, cell, status with reason, phases, performance, joules measured and true, error, AI.
+    """Return every run: id, cell, status, phases, performance, joules and true joules, error, AI.
 
     Also the energy's and the AI's least and greatest (the AI's of the energy's alone), and the idle
     baseline.
@@ -117,7 +117,7 @@ def as_json(folder: Path) -> dict[str, Any]:
 
 
 def ai_table_text(folder: Path, width: int = 110) -> str:
-    """The AI table of a campaign: a file system a row, a scheduler a column, for each drive and workload.
+    """Return the AI table: file systems down, schedulers across, for each drive and workload.
 
     Each AI with the least and the greatest of its energy's interval; below, what the figures rest
     on.
@@ -184,7 +184,7 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
 def _matrix(
     cells: pl.DataFrame, filesystems: list[str], schedulers: list[str], text: Callable[[pl.DataFrame], str]
 ) -> Table:
-    """A file system a row, a scheduler a column, in each place the `text` of its cell (or of no cell)."""
+    """Return a table of file systems (rows) and schedulers (columns), each cell's `text` in it."""
     table = Table()
     table.add_column("file system")
     for scheduler in schedulers:
@@ -196,7 +196,7 @@ def _matrix(
 
 
 def _figure_title(cells: pl.DataFrame) -> str:
-    """What the cells' figure of merit is: "notpm in 1/min, higher is better"; empty where they have none."""
+    """Return the title of the cells' figure of merit: "notpm in 1/min, higher is better"; or ""."""
     with_one = cells.filter(pl.col("figure").is_not_null())
     if with_one.is_empty():
         return ""
@@ -212,7 +212,7 @@ def _figure(cell: pl.DataFrame) -> str:
 
 
 def _foundations(campaign: Campaign) -> list[str]:
-    """What the figures rest on: the meters' samples, calibrations and classes, a line each."""
+    """Return what the figures rest on, a line each: samples, calibrations and classes of meters."""
     lines = []
     for meter in loss_ledger.of_campaign(campaign):
         balance = {True: "balanced", False: f"{meter.unaccounted} unaccounted for", None: "balance not known"}
@@ -225,7 +225,7 @@ def _foundations(campaign: Campaign) -> list[str]:
 
 
 def _preconditions(campaign: Campaign) -> list[str]:
-    """The results of the drives' preconditions, a line each."""
+    """Return the results of the drives' preconditions, a line each."""
     of_drive: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in campaign.runs:
         if run.precondition:
@@ -242,7 +242,7 @@ def _preconditions(campaign: Campaign) -> list[str]:
 
 
 def baseline_text(folder: Path, width: int = 110) -> str:
-    """Return the idle power of each rail over a campaign's runs, which no other figure has subtracted."""
+    """Return the idle power of each rail over a campaign's runs; it is subtracted nowhere."""
     campaign = results.load(folder)
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(f"idle watts, subtracted from nothing · {campaign.id}{_virtual(campaign)}", markup=False)
@@ -293,7 +293,7 @@ def _in_order(wanted: list[str], present: pl.Series) -> list[str]:
 
 
 def _emulated(campaign: Campaign, run: Run) -> str:
-    """What plays the drives of a run: "emulated by scsi_debug, 8 ms a request", or empty."""
+    """Return what emulates the drives of a run: "emulated by scsi_debug, 8 ms a request"; or ""."""
     by = sorted(set(campaign.emulated(run).values()))
     return f"emulated by {'; '.join(by)}" if by else ""
 

@@ -13,7 +13,7 @@ from joulerig.rig.common.errors import UserError
 
 
 def up() -> None:
-    """Start the virtual lab if the inventory has one, InfluxDB, powerd and the dashboard; provision."""
+    """Start the virtual lab (if the inventory has one), InfluxDB, powerd, dashboard; provision."""
     from joulerig.rig.campaign import playbook
     from joulerig.rig.common import paths
     from joulerig.rig.controller import services as controller

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig workloads`: the workloads that a campaign can name; try one on a folder, without a campaign."""
+"""`rig workloads`: list the workloads a campaign can name; try one on a folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _named(name: str) -> Workload:
 
 @app.command("list")
 def list_(as_json: JsonOption = False) -> None:
-    """List all workloads: the shipped ones, and the lab's own in workloads.yml next to the inventory."""
+    """List all workloads: the shipped ones, and the lab's own next to the inventory."""
     known = workloads.load(model.load())
     if as_json:
         print(json.dumps({name: one.model_dump(mode="json") for name, one in known.items()}, indent=1))
@@ -84,7 +84,7 @@ def run(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Try one on a folder of this machine, without a campaign. Ctrl-C ends it with the result so far."""
+    """Try a workload on a folder of this machine. Ctrl-C ends it with the result so far."""
     from joulerig.rig.workloads import trial
 
     done = trial.run(name, _named(name), directory, seconds, seed, among_others)
@@ -102,7 +102,7 @@ def run(
 
 
 def _figures(done: dict[str, Any]) -> list[str]:
-    """A performance row for people; what is not known is not there."""
+    """Return a performance row as text; unknown figures are left out."""
     lines = [
         f"{done['ops']} {done['unit']}s in {done['seconds']:.2f} s: {done['ops_per_second']:.1f} a second"
     ]

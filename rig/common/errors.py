@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Errors a user can cause: one line that names the file, the key, the value found and what is allowed."""
+"""Errors a user can cause: one line that names file, key, value found, and what is allowed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validate(model: type[Model], data: Any, source: Path | str, key: str = "", context: Any = None) -> Model:
-    """`data` as a `model`; raises UserError: `source`, the key below `key`, the value, what is allowed."""
+    """Return `data` as a `model`.
+
+    Raises UserError: `source`, the key below `key`, the value, and what is allowed.
+    """
     try:
         return model.model_validate(data, context=context)
     except ValidationError as error:

@@ -26,7 +26,7 @@ def replace(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def secret(name: str) -> Path:
-    """The file of the secret `name`, random, made at its first use; only the user can read it."""
+    """Return the file of the secret `name`: random, made at first use, for the user alone."""
     path = paths.var() / "secrets" / name
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(paths.var() / "secrets.lock"):  # two that ask at once get the same one
@@ -36,7 +36,7 @@ def secret(name: str) -> Path:
 
 
 def kept_port(name: str) -> int:
-    """A local TCP and UDP port for `name`: free when first asked for, the same ever after.
+    """Return a local TCP and UDP port for `name`: free when first asked for, the same ever after.
 
     What is deployed on test hosts names it. It is below the ports that the system gives to outgoing
     connections, or one of these could have it when its owner starts again.
@@ -67,12 +67,12 @@ def _free(port: int) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """No other process that locks this file is at what it stands for meanwhile."""
+    """Hold the exclusive lock of a file, which other processes wait for."""
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def digest(path: Path) -> str:
-    """A short hash of a file's content."""
+    """Return a short hash of a file's content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where things are in a checkout and in an installed wheel: shipped files, programs, state, results.
+"""Find shipped files, programs, state and results, in a checkout and in an installed wheel.
 
 | function | environment variable | in a checkout | installed |
 |---|---|---|---|
@@ -27,7 +27,7 @@ ROOT = _PACKAGE.parent if IN_CHECKOUT else Path.cwd()
 
 
 def share() -> Path:
-    """Return the folder of the shipped files: playbooks/, ansible/, workloads/, host_vars/, inventory.ini."""
+    """Return the folder of the shipped files: playbooks/, ansible/, workloads/ and others."""
     return ROOT if IN_CHECKOUT else _PACKAGE / "share"
 
 
@@ -56,7 +56,7 @@ def playbook(given: Path) -> Path:
 
 
 def cache() -> Path:
-    """Return the folder of built guest images, shared by all checkouts of a user; XDG_CACHE_HOME moves it."""
+    """Return the folder of built guest images, shared by a user's checkouts (XDG_CACHE_HOME)."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joulerig"
 
 

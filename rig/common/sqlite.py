@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def transaction(database: sqlite3.Connection) -> Iterator[None]:
-    """One transaction of a connection in autocommit mode (`isolation_level=None`); an error takes it back.
+    """Open a transaction on an autocommit connection (`isolation_level=None`); roll back on error.
 
-    It has the write lock from its beginning, so that what it reads is still so when it writes.
+    It holds the write lock from its beginning, so that what it reads is still true when it writes.
     """
     database.execute("BEGIN IMMEDIATE")
     try:

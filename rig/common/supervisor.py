@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's processes, kept by a supervisord of this checkout's own: no root, no systemd needed."""
+"""Keep the controller's processes by a supervisord of this checkout: no root, no systemd."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 
 @dataclass(frozen=True)
 class Program:
-    """A process to keep: `ready` says when it serves; `priority` orders start (low first) and stop."""
+    """A process to keep. `ready`: whether it serves; `priority`: order of start, low first."""
 
     name: str
     command: list[str]
@@ -42,10 +42,10 @@ def log_of(name: str) -> Path:
 
 
 def start(programs: Iterable[Program]) -> None:
-    """Run these programs: start what is missing, restart what changed or died, leave the rest alone.
+    """Run these programs: start what is missing, restart what changed or died, leave the rest.
 
-    Raises UserError with the last line of its log when one does not come up, or with what keeps its
-    command from being run.
+    Raises UserError with the last line of its log when one does not come up, or with the reason why
+    its command cannot be run.
     """
     api = _supervisor()
     for program in sorted(programs, key=lambda p: p.priority):
@@ -74,9 +74,9 @@ def start(programs: Iterable[Program]) -> None:
 
 
 def stop(select: Callable[[str], bool]) -> list[str]:
-    """Stop and forget the programs that `select` picks by name, those of a higher priority number first.
+    """Stop and forget the programs whose names `select` picks, higher priority numbers first.
 
-    The last one takes the supervisor with it.
+    When none is left, the supervisor stops too.
     """
     api = _connect()
     if api is None:
@@ -182,7 +182,7 @@ def _configure(program: Program) -> bool:
 
 
 def _quoted(word: str) -> str:
-    """Quote an argument for supervisor's configuration, where ; and # after a space begin a comment."""
+    """Quote an argument for supervisor's configuration, where ; or # after a space is a comment."""
     text = word.replace("\\", "\\\\").replace('"', '\\"')
     for mark in ";#":
         text = text.replace(mark, f'""{mark}""')
@@ -231,7 +231,7 @@ def _connect() -> xmlrpc.client.ServerProxy | None:
 
 
 def _supervisor() -> xmlrpc.client.ServerProxy:
-    """The running supervisord, started if there is none."""
+    """Return the running supervisord; start it if there is none."""
     if api := _connect():
         return api
     folder = _folder()

@@ -14,7 +14,7 @@ ACCEPTS_CONNECTIONS = 0x10000
 
 
 def until(what: Callable[[], T], seconds: float, interval: float = 0.1) -> T:
-    """Call `what` until it gives something but None or False, or `seconds` are over. Its last answer."""
+    """Call `what` until its result is neither None nor False, or `seconds` are over; return it."""
     end = time.monotonic() + seconds
     while True:
         answer = what()
@@ -24,11 +24,11 @@ def until(what: Callable[[], T], seconds: float, interval: float = 0.1) -> T:
 
 
 def listens(path: Path) -> bool:
-    """Whether a process listens on the unix socket `path`.
+    """Return whether a process listens on the unix socket `path`.
 
-    That it exists says less: it does from bind() on, and until listen() who connects is refused.
-    The kernel's table (proc(5), /proc/net/unix) shows without connecting, of which a server would
-    make a client.
+    That the socket exists is not enough: it does from bind() on, while connections are refused
+    until listen(). The kernel's table (proc(5), /proc/net/unix) shows the state without connecting,
+    which a server would count as a client.
     """
     for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
         _number, _references, _protocol, flags, _kind, _state, _inode, *name = line.split(None, 7)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""InfluxDB for the lab: Debian's influxd as the user's own process, or an existing server by URL."""
+"""Provide InfluxDB: Debian's influxd as the user's own process, or an existing server by URL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Access:
             ) from None
 
     def as_config(self) -> dict[str, str]:
-        """As powerd, iod and the dashboard take it (docs/reference/protocols/README.md)."""
+        """Return it as powerd, iod and dashboard take it (docs/reference/protocols/README.md)."""
         return {
             "url": self.url,
             "database": self.database,
@@ -46,7 +46,7 @@ class Access:
 
 
 def access(lab: Lab, user: str) -> Access:
-    """Access of `user` (one of PRIVILEGES) as the controller reaches the server."""
+    """Return the access of `user` (one of PRIVILEGES), with the URL that the controller uses."""
     spec = lab.controller.influxdb
     if spec.url:
         return Access(spec.url, spec.database, spec.username, spec.token_file.expanduser())
@@ -54,7 +54,7 @@ def access(lab: Lab, user: str) -> Access:
 
 
 def url_from_host(lab: Lab, spec: TestHost) -> str:
-    """The server's URL as a test host reaches it."""
+    """Return the server's URL as a test host reaches it."""
     influx = lab.controller.influxdb
     if influx.url_from_hosts:
         return influx.url_from_hosts
@@ -84,7 +84,7 @@ def check(lab: Lab) -> None:
 
 
 def start(lab: Lab) -> None:
-    """Start the rig's own server unless the inventory names another; make its database and users."""
+    """Start the rig's own server unless the inventory names another; create database and users."""
     if lab.controller.influxdb.url:
         check(lab)
         return

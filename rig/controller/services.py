@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's own services: InfluxDB, powerd, the dashboard; their addresses as test hosts see them."""
+"""Run the controller's own services: InfluxDB, powerd, the dashboard; give their addresses."""
 
 from __future__ import annotations
 
@@ -42,12 +42,18 @@ def check(lab: Lab) -> None:
 
 
 def powerd_status() -> dict:
-    """What powerd says of its meters (docs/reference/protocols/powerd.md). Raises UserError."""
+    """Return powerd's status of its meters (docs/reference/protocols/powerd.md).
+
+    Raises UserError.
+    """
     return powerd("GET", "/status")
 
 
 def powerd(method: str, path: str, body: dict | None = None) -> dict:
-    """powerd's answer to a request on its socket (docs/reference/protocols/powerd.md). Raises UserError."""
+    """Return powerd's reply to a request on its socket (docs/reference/protocols/powerd.md).
+
+    Raises UserError.
+    """
     socket_path = _status_socket()
     try:
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket_path))) as client:
@@ -62,7 +68,7 @@ def powerd(method: str, path: str, body: dict | None = None) -> dict:
 
 
 def clock_listen(lab: Lab) -> str:
-    """Where powerd answers SNTP requests."""
+    """Return the address on which powerd answers SNTP requests."""
     address, _, port = lab.controller.clock_listen.rpartition(":")
     return f"{address}:{port if port != '0' else files.kept_port('clock')}"
 
@@ -72,7 +78,7 @@ def dashboard_url() -> str:
 
 
 def deployment(lab: Lab, host: str) -> dict:
-    """What provisioning puts on a test host: the agent's configuration and password, the lab's clock."""
+    """Return what provisioning puts on a test host: agent configuration, password, lab clock."""
     spec = lab.hosts[host]
     writer = influxdb.access(lab, "iod")
     drives: list[dict[str, str]] = []
@@ -110,7 +116,7 @@ def _status_socket() -> Path:
 
 
 def _meter(lab: Lab, name: str, rails: list[dict[str, str]]) -> dict[str, Any]:
-    """Return a meter as powerd takes it (docs/reference/protocols/powerd.md), without powerd's defaults."""
+    """Return a meter as powerd takes it (docs/reference/protocols/powerd.md), without defaults."""
     meter = lab.controller.meters[name]
     corrections = calibration.corrections(lab, name)
     settings = source.settings(meter)

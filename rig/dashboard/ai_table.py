@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The AI table: file system x I/O scheduler, for each drive and workload, as far as the runs have come."""
+"""Build the AI table: file system x I/O scheduler, per drive and workload, from the runs so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")
 
 
 def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Blocks, one a drive and workload (and level of any further factor), in the order of the plan.
+    """Return blocks, one a drive and workload (and level of any further factor), in plan order.
 
     A block: drive, workload, factors, filesystems, schedulers, cells[filesystem][scheduler]. A
     cell: planned (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok
@@ -120,7 +120,7 @@ def _mark(figures: list[dict[str, Any]]) -> None:
 
 
 def factors(run: dict[str, Any]) -> dict[str, Any]:
-    """The levels of a run's factors, from its row of the journal."""
+    """Return the levels of a run's factors, from its row of the journal."""
     try:
         factors = json.loads(run["factors"])
     except ValueError:

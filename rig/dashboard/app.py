@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The web application: one page, its static files, one WebSocket, and /healthz for the supervisor."""
+"""The web application: one page, its static files, one WebSocket, and /healthz."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def release() -> str:
 
 
 def names_module() -> str:
-    """Return the page's JavaScript module of names: statuses and phases as the journal declares them."""
+    """Return the page's JavaScript module of statuses and phases, as the journal has them."""
     lists = {"FINISHED": FINISHED, "PHASES": PhaseName, "PRECONDITIONING": PreconditioningPhase}
     return "".join(f"export const {name} = {json.dumps(list(names))};\n" for name, names in lists.items())
 
 
 def build(hub: Hub, poller: Poller) -> Starlette:
-    """The application around a hub and its poller, which it runs."""
+    """Return the application around a hub and its poller, which it runs."""
     templates = Jinja2Templates(directory=HERE / "templates")
 
     async def page(request: Request) -> Response:
@@ -120,7 +120,10 @@ def build(hub: Hub, poller: Poller) -> Starlette:
 
 
 def same_origin(socket: WebSocket) -> bool:
-    """A browser names the page's origin; WebSockets are not bound by the same-origin policy on their own."""
+    """Return whether the browser's page is of this server.
+
+    The same-origin policy does not protect WebSockets by itself.
+    """
     origin = socket.headers.get("origin")
     return origin is None or urlsplit(origin).netloc == socket.headers.get("host")
 

@@ -22,7 +22,7 @@ class Influx(Strict):
 
 
 class Config(Strict):
-    """`python -m joulerig.rig.dashboard --config FILE`: paths are relative to the working directory."""
+    """The configuration file's keys; paths are relative to the working directory."""
 
     listen: AddressAndPort
     results_dir: Path
@@ -36,7 +36,7 @@ class Config(Strict):
 
 
 def load(path: Path) -> tuple[Config, str]:
-    """The configuration in `path` and InfluxDB's password. Raises UserError."""
+    """Return the configuration in `path` and InfluxDB's password. Raises UserError."""
     try:
         data = json.loads(path.read_text())
     except OSError as error:

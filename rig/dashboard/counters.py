@@ -10,13 +10,13 @@ Floats = NDArray[np.float64]
 
 
 def rates(seconds: Floats, counts: Floats, longest_gap_seconds: float) -> Floats:
-    """Rates per second of cumulative counters read at some times.
+    """Return rates per second (c, n) of cumulative counters.
 
-    seconds[n] are the times of the readings, NaN where there was none; counts[c, n] the counters
-    then. The rate at a reading is what was counted since the reading before it, per second: no
-    count is lost or taken twice. NaN where there is no reading, none before it within
-    `longest_gap_seconds`, or where any counter stepped back: the counting restarted, and what
-    happened across that is unknown.
+    `seconds` (n,) are the times of the readings, NaN where there was none; `counts` (c, n) the
+    counters then. The rate at a reading is what was counted since the previous reading, per second:
+    no count is lost or taken twice. NaN where there is no reading, none before it within
+    `longest_gap_seconds`, or where any counter stepped back: counting restarted, and what happened
+    across that is unknown.
     """
     result = np.full(counts.shape, np.nan)
     have = np.flatnonzero(~np.isnan(seconds))

@@ -17,21 +17,21 @@ Settlings = Mapping[str, Mapping[str, Any]]
 
 
 def is_settling(run: Run, settlings: Settlings) -> bool:
-    """Whether the drive of a run is being preconditioned: rounds go on until it is steady."""
+    """Return whether the drive of a run is being preconditioned."""
     return run["id"] in settlings and settlings[run["id"]]["ended_ns"] is None
 
 
 def remaining_seconds(
     runs: Sequence[Run], now_ns: int, settlings: Settlings = MappingProxyType({})
 ) -> float | None:
-    """Seconds until the last host is through, or None while no run has been measured to judge by.
+    """Return the seconds until the last host is done; None while no run has been measured.
 
-    Preconditions (`Journal.read`'s `settlings`) are in no run's time; one that is on its way takes
-    as long as it may. That others may have to be made again is in no figure.
+    A run is assumed to take the median time of the finished runs of its workload (of all finished
+    runs when its workload has none yet), plus the median pause between two runs of a host. Hosts
+    work in parallel, so the slowest counts.
 
-    A run is taken to last the median of the finished runs of its workload (of all finished runs
-    when its workload has none yet), plus the median pause between two runs of a host. Hosts work in
-    parallel, so the slowest counts.
+    Preconditions (`Journal.read`'s `settlings`) are not part of a run's time; one under way is
+    assumed to take its longest time. Preconditions that may follow are not in the estimate.
     """
     lasted: dict[str, list[float]] = defaultdict(list)
     runs_by_host: dict[str, list[Run]] = defaultdict(list)
@@ -66,7 +66,10 @@ def remaining_seconds(
 
 
 def _begun_ns(run: Run, settlings: Settlings, now_ns: int) -> int:
-    """When a run itself began: after its drive's precondition, which is over at the earliest now."""
+    """Return when a run itself began.
+
+    After its drive's precondition, which ends now at the earliest.
+    """
     if run["id"] in settlings:
         return settlings[run["id"]]["ended_ns"] or now_ns
     return now_ns if run["started_ns"] is None else run["started_ns"]

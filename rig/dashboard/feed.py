@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads InfluxDB bit by bit into windows: watts per rail, I/O rates per drive, phases, loss ledger."""
+"""Read InfluxDB step by step into windows: watts per rail, I/O rates per drive, phases, losses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Channels:
         return np.repeat(np.array(numbers, np.int64), lengths)
 
     def complete_until(self) -> int | None:
-        """The time up to which every series that is alive has been read."""
+        """Return the time up to which every live series has been read."""
         if not self.newest_ns:
             return None
         newest = max(self.newest_ns.values())
@@ -77,7 +77,7 @@ class Channels:
 
 
 class Reading:
-    """From when on to read a measurement: late points are read too, the others only once or twice."""
+    """Where to continue reading a measurement: late points are read, other points once or twice."""
 
     def __init__(self, bucket_ns: int) -> None:
         self.bucket_ns = bucket_ns
@@ -91,7 +91,7 @@ class Reading:
             self._outage_ns, self._recovered_ns = now_ns, 0
 
     def start(self, now_ns: int) -> int:
-        """From where to read now: the start of a bucket inside the window."""
+        """Return where to read from now: the start of a bucket inside the window."""
         if self._outage_ns is not None and not self._recovered_ns:
             self._recovered_ns = now_ns
         if self._recovered_ns and now_ns - self._recovered_ns > CATCH_UP_NS:
@@ -183,7 +183,7 @@ class IO:
         return max(since // IO_BUCKET_NS, self.window.start)
 
     def rates(self, first: int) -> np.ndarray:
-        """rates[drive, column, bucket] of the buckets from `first` on."""
+        """Return rates[drive, column, bucket] of the buckets from `first` on."""
         back = max(first - 4, self.window.start)  # the reading before the first one lies at most a gap back
         values = self.window.read(back, self.window.end)
         result = np.empty((len(values), self.COLUMNS, values.shape[2]))
@@ -270,7 +270,7 @@ class Rounds:
 
 
 def _with_watts(influx: Queries, row: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
-    """A round as the page shows it; what was found of it `before` is not asked for again."""
+    """Return a round as the page shows it, keeping what was found `before`."""
     if before and before["watts"] is not None:
         return before
     frame = influx.query(

@@ -25,7 +25,7 @@ SECTION = struct.Struct("<5d")
 
 
 def section(bucket_ns: int, first_bucket: int, values: NDArray[np.float64]) -> bytes:
-    """values[channels, columns, buckets] as a section."""
+    """Return values[channels, columns, buckets] as a section."""
     channels, columns, buckets = values.shape
     body = np.ascontiguousarray(values, dtype="<f4").tobytes()
     return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages that watch, each with a bounded queue: a slow one loses its oldest frames and delays no other."""
+"""The open pages, each with a bounded queue: a slow one loses its oldest frames, delaying none."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ class Client:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def tell(self, kind: str, message: str) -> None:
-        """A message replaces one of its kind that is not sent yet: only the newest state is of use."""
+        """Queue a message in place of an unsent one of its kind: only the newest state counts."""
         self.messages.pop(kind, None)
         self.messages[kind] = message
         self._wake.set()
 
     @property
     def needs_whole(self) -> bool:
-        """The next frame must hold the whole window: the page has none yet, or its queue is full."""
+        """Return whether the next frame must hold the whole window.
+
+        The page is new or its queue full.
+        """
         return self.new or len(self.frames) >= LONGEST_QUEUE
 
     def show(self, frame: bytes) -> None:
@@ -49,7 +52,7 @@ class Client:
     async def send(
         self, text: Callable[[str], Awaitable[None]], binary: Callable[[bytes], Awaitable[None]]
     ) -> None:
-        """Send what is queued, for ever: messages first, for they say what the frames' channels are."""
+        """Send what is queued, for ever; messages first, as they describe the frames' channels."""
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -38,20 +38,23 @@ class Journal:
         self._database.close()
 
     def stale(self) -> bool:
-        """The file is gone or is another one."""
+        """Return whether the file is gone or was replaced."""
         try:
             return self.path.stat().st_ino != self._inode
         except OSError:
             return True
 
     def changed(self) -> bool:
-        """A process wrote since the last call (the first one says yes)."""
+        """Return whether a process wrote since the last call (true at the first call)."""
         version = self._database.execute("PRAGMA data_version").fetchone()[0]
         before, self._version = self._version, version
         return version != before
 
     def read(self) -> dict[str, Any] | None:
-        """Campaign, runs, results, newest event, all of one instant; None while there is no campaign row."""
+        """Return campaign, runs, results, newest event, of one instant.
+
+        None without a campaign row.
+        """
         with journal.snapshot(self._database) as database:  # a run and its result belong together
 
             def rows(sql: str, *values: str) -> list[dict[str, Any]]:
@@ -83,7 +86,7 @@ class Journals:
         self._open: dict[str, Journal] = {}
 
     def list(self) -> list[str]:
-        """Campaign ids, newest first."""
+        """Return the campaign ids, newest first."""
         found = []
         self.problem = ""
         for path in self.results_dir.glob("*/journal.sqlite"):
@@ -104,7 +107,7 @@ class Journals:
         return [name for _, name in sorted(found, reverse=True)]
 
     def get(self, campaign: str) -> Journal | None:
-        """The journal of a campaign that `list` names, kept open."""
+        """Return the journal of a campaign that `list` names, kept open."""
         opened = self._open.get(campaign)
         if opened is not None and opened.stale():
             self._open.pop(campaign).close()
@@ -124,8 +127,10 @@ class Journals:
 
 
 def _settlings(notes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """run -> how its drive is preconditioned before it: {began_ns, ended_ns (None: not yet), at_most_seconds,
-    at_most_rounds}. A run that was taken up again has that of its last attempt.
+    """Return, by run, how its drive is preconditioned before it.
+
+    {began_ns, ended_ns (None: not yet), at_most_seconds, at_most_rounds}; of a run that was
+    repeated, that of its last attempt.
     """
     found: dict[str, dict[str, Any]] = {}
     for note in notes:
@@ -139,7 +144,7 @@ def _settlings(notes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def array_members(lab: str) -> dict[str, dict[str, list[str]]]:
-    """host -> array -> its member drives, from a journal's lab model."""
+    """Return host -> array -> its member drives, from a journal's lab model."""
     try:
         hosts = json.loads(lab).get("hosts", {})
         return {

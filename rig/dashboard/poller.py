@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one reader of InfluxDB, journals and powerd, however many pages watch; it sleeps while none does."""
+"""The one reader of InfluxDB, journals and powerd for all pages; it sleeps while none is open."""
 
 from __future__ import annotations
 

@@ -34,7 +34,10 @@ class _Connection(http.client.HTTPConnection):
 
 
 def status(path: Path) -> dict[str, Any]:
-    """{"ok", "message", "meters": [...]}; where powerd does not answer, why, and no meters."""
+    """Return {"ok", "message", "meters": [...]}.
+
+    If powerd does not reply, the reason and no meters.
+    """
     connection = _Connection(path)
     try:
         connection.request("GET", "/status")
@@ -54,7 +57,7 @@ def status(path: Path) -> dict[str, Any]:
 
 
 def meter(row: dict[str, Any]) -> dict[str, Any]:
-    """One meter of the status: its figures, and what it lost in percent of what it should have sent.
+    """Return one meter of the status: its figures, and the percentage of samples it lost.
 
     `unaccounted`: samples expected that no column of its ledger has; None where it does not have
     them all.

@@ -27,7 +27,7 @@ RUN_FIELDS = (
 
 
 def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
-    """The campaign message from `Journal.read`. Times are absolute: the page counts on by itself."""
+    """Return the campaign message from `Journal.read`, with absolute times."""
     row, runs, results = journal["campaign"], journal["runs"], journal["results"]
     counts = Counter(run["status"] for run in runs)
     left = eta.remaining_seconds(runs, now_ns, journal["settlings"])
@@ -60,7 +60,7 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
 
 
 def ended(journal: dict[str, Any]) -> dict[str, int]:
-    """run -> when it ended, of the runs that are over."""
+    """Return, by run, when it ended, of the runs that are over."""
     return {
         run["id"]: run["ended_ns"]
         for run in journal["runs"]
@@ -69,7 +69,7 @@ def ended(journal: dict[str, Any]) -> dict[str, int]:
 
 
 def settling(journal: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """run -> what `Journal.read` returns of its precondition, of those runs that are in it now."""
+    """Return, by run, its precondition (`Journal.read`), of the runs that are in it now."""
     return {
         run["id"]: journal["settlings"][run["id"]]
         for run in journal["runs"]
@@ -108,7 +108,7 @@ def _host(host: str, runs: list[dict[str, Any]], settling: dict[str, dict[str, A
 
 
 def _journal(run: dict[str, Any]) -> dict[str, str]:
-    """The drive that has the journal of the run's file system, where that is another one."""
+    """Return the drive of the run's file system journal, where that is another drive."""
     journal = ai_table.factors(run).get("journal", "internal")
     return {} if journal == "internal" else {"journal": journal}
 

@@ -40,7 +40,7 @@ class Window:
             self.values = np.concatenate([self.values, np.full((more, *self.values.shape[1:]), np.nan)])
 
     def advance(self, end: int) -> None:
-        """Slide so that the newest bucket is `end - 1`; never back."""
+        """Slide forward so that the newest bucket is `end - 1`."""
         if end <= self.end:
             return
         fresh = np.arange(max(self.end, end - self.length), end)
@@ -53,5 +53,8 @@ class Window:
         self.values[channel[inside], :, bucket[inside] % self.length] = values[inside]
 
     def read(self, first: int, end: int) -> Floats:
-        """values[channels, columns, end - first] of the buckets first .. end - 1, all inside the window."""
+        """Return values[channels, columns, end - first] of buckets first ..
+
+        End - 1, all in the window.
+        """
         return self.values[:, :, np.arange(first, end) % self.length]

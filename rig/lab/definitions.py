@@ -34,7 +34,7 @@ def read(path: Path, kind: str, parse: Parse[Definition]) -> dict[str, Definitio
 
 
 def read_folder(folder: Path, kind: str, parse: Parse[Definition]) -> dict[str, Definition]:
-    """Return the definitions in a folder of files NAME.yml, in order of their names. Raises UserError."""
+    """Return the definitions in a folder of NAME.yml files, sorted by name. Raises UserError."""
     stem = operator.attrgetter("stem")
     return {path.stem: read_one(path, kind, parse) for path in sorted(folder.glob("*.yml"), key=stem)}
 
@@ -62,9 +62,9 @@ def read_mapping(path: Path, allowed: str) -> dict[Any, Any]:
 def with_own(
     shipped: Mapping[str, Definition], own: Iterable[Path], kind: str, parse: Parse[Definition]
 ) -> dict[str, Definition]:
-    """Return the shipped definitions and a lab's own, from those of the files and folders `own` that exist.
+    """Return the shipped definitions and a lab's own, from the existing ones of `own`.
 
-    A name is defined once. Raises UserError.
+    `own` are files and folders. A name may be defined once only. Raises UserError.
     """
     found = dict(shipped)
     for path in own:
@@ -85,7 +85,7 @@ def with_own(
 
 
 def key(name: str, source: str) -> str:
-    """Return what an error puts before a definition's key: its name, unless its file has that name."""
+    """Return an error's prefix to a definition's key: its name, unless the file has that name."""
     return "" if Path(source).stem == name else name
 
 

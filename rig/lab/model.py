@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab: test hosts, drives, meters and controller, as `inventory.ini` and `host_vars/` describe them."""
+"""Model the lab: test hosts, drives, meters, controller, from `inventory.ini` and `host_vars/`."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ Url = Annotated[str, Field(pattern=r"^https?://[^/\s:]+(:\d+)?(/\S*)?$")]
 
 
 class Rail(Strict):
-    """One supply line of a drive, as channels of a meter: exactly one of volts with amps, watts, and
-    watt_hours.
+    """One supply line of a drive, as channels of a meter.
+
+    Exactly one of volts with amps, watts, and watt_hours.
     """
 
     meter: Name
@@ -64,12 +65,12 @@ class Rail(Strict):
 
     @property
     def kind(self) -> str:
-        """What its channels are: "volts" (with amps), "watts" or "watt_hours"."""
+        """Return the kind of its channels: "volts" (with amps), "watts" or "watt_hours"."""
         return next(kind for kind in ("volts", "watts", "watt_hours") if getattr(self, kind) is not None)
 
     @property
     def channels(self) -> dict[str, str]:
-        """The channel of each quantity: {"volts": "CH1", "amps": "CH2"}."""
+        """Return the channel of each quantity: {"volts": "CH1", "amps": "CH2"}."""
         quantities = ("volts", "amps", "watts", "watt_hours")
         return {q: getattr(self, q) for q in quantities if getattr(self, q) is not None}
 
@@ -95,26 +96,26 @@ class Drive(Strict):
     """For people."""
 
     def declared_as(self, name: str) -> dict[str, Any]:
-        """What a test host must know of the drive `name` to find it and to tell it from others."""
+        """Return what a test host needs to find the drive `name` and to tell it from others."""
         return {"name": name, **self.model_dump(include={"interface", "serial", "wwn", "size_bytes"})}
 
     @property
     def of_memory(self) -> bool:
-        """Whether it is memory of its test host: nothing that could be plugged in elsewhere, and no twin."""
+        """Return whether the drive is memory of its test host: it cannot move, and has no twin."""
         return self.interface in ("nvdimm", "ram") or self.serial.startswith(SCSI_DEBUG)
 
     @property
     def emulated_by(self) -> str:
-        """What plays this drive on a host that has none: "scsi_debug", "memmap", or empty."""
+        """Return what emulates this drive on its host: "scsi_debug", "memmap", or ""."""
         if self.serial.startswith(SCSI_DEBUG):
             return "scsi_debug"
         return "memmap" if self.interface == "nvdimm" and self.serial.startswith(E820) else ""
 
 
 class Emulated(Strict):
-    """Hard disks that the kernel makes of memory, one for each drive with the serial scsi_debug-0, -1, ...
+    """Hard disks that the kernel makes of memory, one a drive, serials scsi_debug-0, -1, ...
 
-    They serve one request at a time, each in `access_milliseconds`, whatever it asks for.
+    They serve one request at a time, each in `access_milliseconds`, whatever its size.
     """
 
     by: Literal["scsi_debug"] = "scsi_debug"
@@ -172,7 +173,7 @@ class TestHost(Strict):
 
     @property
     def twins(self) -> dict[str, Drive]:
-        """The drives of a virtual host that have a twin; drives of memory have none."""
+        """Return the drives of a virtual host that have a twin; drives of memory have none."""
         if not self.virtual:
             return {}
         return {name: drive for name, drive in self.drives.items() if not drive.of_memory}
@@ -232,7 +233,7 @@ class TestHost(Strict):
 
 
 def _check_made_by_kernel(host: TestHost) -> None:
-    """A RAM block device is brd's first; emulated disks are scsi_debug's, numbered from 0, of one size."""
+    """Check drives of memory: a RAM disk is brd's first; scsi_debug's are numbered, of one size."""
     for name, drive in host.drives.items():
         if (drive.interface == "ram") != (drive.serial == "ram0"):
             raise ValueError(
@@ -266,7 +267,7 @@ def _check_made_by_kernel(host: TestHost) -> None:
 
 
 def _memory(text: str) -> int:
-    """Bytes of a size as the kernel's command line writes it: 4G, 512M, 65536."""
+    """Return the bytes of a size as the kernel's command line writes it: 4G, 512M, 65536."""
     return int(text.rstrip("KMGT")) * 1024 ** " KMGT".find(text[-1] if text[-1] in "KMGT" else " ")
 
 
@@ -286,7 +287,7 @@ class VirtualPort(Strict):
 
     @property
     def tcp_port(self) -> int:
-        """The local TCP port on which the virtual lab serves this port of the tap."""
+        """Return the local TCP port on which the virtual lab serves this port of the tap."""
         return files.kept_port(f"{self.tap}-{self.port}")
 
 
@@ -418,7 +419,7 @@ class Meter(Strict):
 
 
 def _families(info: ValidationInfo) -> meters.Families:
-    """Return the families that a lab's meters can be of: those of its inventory, or the shipped ones."""
+    """Return the families of meters that the inventory's lab has, or the shipped ones."""
     return info.context if isinstance(info.context, meters.Families) else meters.shipped()
 
 
@@ -446,7 +447,7 @@ class Influx(Strict):
 
 
 class Controller(Strict):
-    """The machine that drives the lab: its meters, InfluxDB, and how often power points are stored."""
+    """The machine that runs the lab: its meters, InfluxDB, interval between stored points."""
 
     influxdb: Influx = Influx()
     """Where points are stored."""
@@ -471,7 +472,7 @@ class Lab(Strict):
 
     @property
     def guest_packages(self) -> list[str]:
-        """The packages that the virtual hosts want in the image they share."""
+        """Return the packages that the virtual hosts need in the image they share."""
         hosts = [host.virtual for host in self.hosts.values() if host.virtual]
         return sorted({name for host in hosts for name in host.guest_packages})
 
@@ -481,27 +482,27 @@ class Lab(Strict):
         return f"tcp-raw/127.0.0.1/{spec.virtual.tcp_port}" if spec.virtual else spec.connection
 
     def rails_of(self, host: str, *names: str) -> list[tuple[str, str, Rail]]:
-        """(drive, rail name, rail) of these drives, and of all members of those that are arrays."""
+        """Return (drive, rail name, rail) of these drives and of the members of arrays."""
         drives = self.hosts[host].drives
         return [
             (m, name, rail) for m in self.members_of(host, *names) for name, rail in drives[m].rails.items()
         ]
 
     def channels_of(self, meter: str) -> dict[str, str]:
-        """Quantity (volts, amps, watts, watt_hours) of each channel of `meter` that measures a rail."""
+        """Return the quantity (volts, amps, watts, watt_hours) of each channel of `meter`."""
         rails = (
             r for host in self.hosts.values() for drive in host.drives.values() for r in drive.rails.values()
         )
         return {ch: quantity for r in rails if r.meter == meter for quantity, ch in r.channels.items()}
 
     def members_of(self, host: str, *names: str) -> list[str]:
-        """The drives that these are made of: themselves, or an array's members."""
+        """Return the drives that these consist of: themselves, or an array's members."""
         arrays = self.hosts[host].arrays
         return [m for name in names for m in (arrays[name].members if name in arrays else [name])]
 
 
 def load(inventory: Path | None = None) -> Lab:
-    """The lab that `inventory` (default: the checkout's, or JOULERIG_INVENTORY) describes.
+    """Return the lab that `inventory` (default: JOULERIG_INVENTORY, or the checkout's) describes.
 
     Variables are found as Ansible finds them (host_vars, group_vars, inventory). Raises UserError.
     """
@@ -556,7 +557,7 @@ def load(inventory: Path | None = None) -> Lab:
 
 
 def _origin(error: BaseException) -> str:
-    """FILE:LINE that Ansible complains of, as far as it says; it may say so in the error below its error."""
+    """Return the FILE:LINE of Ansible's error, or of the error below it; "" if it names none."""
     from ansible._internal._datatag._tags import Origin
 
     for one in (error, error.__context__):
@@ -568,7 +569,7 @@ def _origin(error: BaseException) -> str:
 
 
 def _ours(variables: dict[str, Any], model: type[Strict]) -> dict[str, Any]:
-    """Those variables of a host that are the lab's, as plain data: the rest is Ansible's and the user's."""
+    """Return those variables of a host that are the lab's, as plain data; ignore Ansible's."""
     from ansible.parsing.ajson import AnsibleJSONEncoder
 
     ours = {key: value for key, value in variables.items() if key in model.model_fields}
@@ -584,7 +585,10 @@ def _file(inventory: Path, host: str) -> str:
 
 
 def _check_serials(lab: Lab) -> None:
-    """A drive is in one host at a time. (Of memory it is known by its place: equal hosts have equal ones.)"""
+    """Check that a drive is in one host only.
+
+    Drives of memory are known by their place: equal hosts have equal ones.
+    """
     seen: dict[str, str] = {}
     for host, model in lab.hosts.items():
         for name, drive in model.drives.items():
@@ -643,7 +647,7 @@ def _check_meters(lab: Lab) -> None:
 
 
 def _with_rates(lab: Lab, source: str) -> Lab:
-    """`lab` with every meter's rate: what a driver reaches depends on how many channels of it are in use."""
+    """Return `lab` with every meter's rate, which depends on the number of channels in use."""
     settled: dict[str, Meter] = {}
     reached: dict[str, str] = {}
     for name, meter in lab.controller.meters.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Debian packages that test hosts need for what the lab can name, each declared by what needs it."""
+"""Collect the Debian packages that test hosts need, each declared by what needs it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from joulerig.rig.lab.model import Lab
 
 
 def for_filesystems(lab: Lab) -> list[str]:
-    """Return the packages that provisioning installs for the lab's file systems. Raises UserError."""
+    """Return the packages that provisioning installs for the lab's file systems.
+
+    Raises UserError.
+    """
     return filesystems.packages(filesystems.load(lab))
 
 
 def for_guests(lab: Lab) -> list[str]:
-    """Return the packages that the image of virtual hosts has beyond the basic ones. Raises UserError.
+    """Return the packages of the virtual hosts' image beyond the basic ones. Raises UserError.
 
     A virtual host has no network to get them from, so they come with the image that the hosts
     share.

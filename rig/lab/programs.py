@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The external programs that a campaign can load with, a directory each: the shipped ones and a lab's own.
+"""The external programs that a campaign can load with: the shipped ones and a lab's own.
 
-A program is NAME/program.yml, its script NAME/NAME.py, and what else its test host needs in that
-directory. The shipped ones are in `workloads/programs/`, a lab's own in `programs/` next to its
+A program is a directory: NAME/program.yml, its script NAME/NAME.py, and what else its test host
+needs. The shipped ones are in `workloads/programs/`, a lab's own in `programs/` next to its
 inventory.
 """
 
@@ -66,7 +66,7 @@ class Program:
         return [self.script, *sorted(others - {self.script})]
 
     def defaults(self) -> dict[str, Any]:
-        """Return the settings' defaults, as the script's DEFAULTS has them; empty where it has none."""
+        """Return the settings' defaults from the script's DEFAULTS; empty where it has none."""
         for node in ast.parse(self.script.read_text()).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DEFAULTS":
                 found: dict[str, Any] = ast.literal_eval(node.value)
@@ -80,7 +80,10 @@ def load(lab: Lab) -> dict[str, Program]:
 
 
 def available(folder: Path) -> dict[str, Program]:
-    """Return the shipped programs and those in `programs/` of `folder`, by name. Raises UserError."""
+    """Return the shipped programs and those in `programs/` of `folder`, by name.
+
+    Raises UserError.
+    """
     found = read(SHIPPED)
     if (folder / "programs") == SHIPPED:
         return found
@@ -98,7 +101,7 @@ def read(folder: Path) -> dict[str, Program]:
 
 
 def holding(path: Path) -> Program | None:
-    """Return the program whose directory holds the file `path`; None for another file. Raises UserError."""
+    """Return the program whose directory holds the file `path`, or None. Raises UserError."""
     definition = path.parent / DEFINITION
     return _program(definition) if definition.is_file() else None
 
@@ -109,7 +112,7 @@ def packages(known: Mapping[str, Program]) -> list[str]:
 
 
 def reference(known: Mapping[str, Program] | None = None) -> str:
-    """Return Markdown tables of programs (default: the shipped ones), their parameters, and a file's keys."""
+    """Return Markdown tables of programs (default: shipped), settings and a file's keys."""
     known = read(SHIPPED) if known is None else known
     rows, parameters = [], []
     for name, program in known.items():

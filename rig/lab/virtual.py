@@ -33,7 +33,7 @@ class TruthSource(Protocol):
 
 
 class CuttableDrive(Protocol):
-    """A virtual drive without a host: its NBD socket, and its power. The methods raise UserError."""
+    """A virtual drive without a host: its NBD socket, and its power. Methods raise UserError."""
 
     nbd: Path
     plp: bool
@@ -52,7 +52,7 @@ class CuttableDrive(Protocol):
 
 
 def up(lab: Lab, report: Callable[[str], object]) -> None:
-    """Start the virtual lab and wait for its hosts. Raises UserError, also where the lab has none."""
+    """Start the virtual lab and wait for its hosts. Raises UserError, also where there is none."""
     from joulerig.virtuallab import lab as virtuallab
 
     virtuallab.up(lab, report)
@@ -66,7 +66,7 @@ def down() -> list[str]:
 
 
 def status(lab: Lab) -> dict[str, dict[str, Any]]:
-    """Return the state of the virtual lab's `processes`, and what its `twins` draw, each by name."""
+    """Return the virtual lab's `processes` with their states, and its `twins` with their power."""
     from joulerig.virtuallab import lab as virtuallab
 
     return virtuallab.status(lab)

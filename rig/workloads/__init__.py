@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Workloads by name: what a campaign can name under `factors.workload`, and what a test host needs for it."""
+"""Workloads by name: those a campaign can list, and what a test host needs for them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ def load(lab: Lab) -> dict[str, Workload]:
 
 
 def shipped() -> dict[str, Workload]:
-    """Return fio's job files, the personalities, what `workloads/workloads.yml` names, and those of the
-    programs, by name. Raises UserError.
+    """Return the shipped workloads by name. Raises UserError.
+
+    They are fio's job files, the personalities, those in `workloads/workloads.yml`, and the
+    programs'.
     """
     found: dict[str, Workload] = {}
     for name in place.FIO_JOBS.names():
@@ -68,10 +70,10 @@ def _entry_in(folder: Path) -> Callable[[str, Any, str], Workload]:
 
 
 def deployment(names: Iterable[str], lab: Lab) -> dict[str, Any]:
-    """What test hosts need to run these workloads, for the role `programs`.
+    """Return what test hosts need to run these workloads, for the role `programs`.
 
-    {"campaign_programs": [{"src", "dest", "mode"}], "campaign_packages": [Debian packages]}; Raises
-    UserError where something of it is not on the controller.
+    {"campaign_programs": [{"src", "dest", "mode"}], "campaign_packages": [Debian packages]}. Raises
+    UserError where a file is missing on the controller.
     """
     known = load(lab)
     files: dict[Path, None] = {}

@@ -30,32 +30,35 @@ class Workload(Strict):
     calls_sync: ClassVar[bool] = False  # whether `with_sync` can be asked for
 
     def with_sync(self, call: str) -> Workload:
-        """The same with another sync call; for those alone that have one."""
+        """Return the workload with another sync call; only for those that have one."""
         raise NotImplementedError
 
     def resolved(self, folder: Path) -> Workload:
-        """The same with every file found: shipped ones by name, others in `folder`. Raises ValueError."""
+        """Return the workload with its files found: shipped by name, others in `folder`.
+
+        Raises ValueError.
+        """
         return self
 
     def files(self) -> list[Path]:
-        """What must be copied to a host. Raises UserError where it is not on this machine."""
+        """Return the files that must be copied to a host. Raises UserError where one is missing."""
         return []
 
     def needed_packages(self) -> list[str]:
-        """Debian packages that a host needs in addition to the provisioned ones."""
+        """Return the Debian packages that a host needs in addition to the provisioned ones."""
         return []
 
     def delivered(self, where: Where) -> dict[str, Any]:
-        """What module_utils/joulerig/workload.py takes, plain data; files are where `where` says."""
+        """Return it as plain data for module_utils/joulerig/workload.py, paths by `where`."""
         raise NotImplementedError
 
     def about(self) -> str:
-        """A line that says what it is."""
+        """Return a line that describes the workload."""
         return self.description
 
 
 def _comment(path: Path) -> str:
-    """The first comment of a job file or personality that is not its licence."""
+    """Return the first comment of a job file or personality that is not its licence."""
     for line in path.read_text().splitlines():
         text = line.lstrip("#; ").strip()
         if line.startswith(("#", ";")) and text and "SPDX" not in text:
@@ -90,7 +93,7 @@ class Fio(Workload):
 
 
 def _with_options(job: str, options: Mapping[str, Value]) -> str:
-    """The job file with `options` at the end of each job: a later option replaces an earlier one."""
+    """Return the job file with `options` at the end of each job, replacing earlier ones."""
     if not options:
         return job
     more = [f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in options.items()]
@@ -105,7 +108,7 @@ def _with_options(job: str, options: Mapping[str, Value]) -> str:
 
 
 class _OfFlowop(Workload):
-    """A command of build/flowop. `{seconds}` and `{seed}` stand for a run's in the delivered words."""
+    """A command of build/flowop, in which `{seconds}` and `{seed}` stand for a run's."""
 
     tool: ClassVar = "flowop"
 
@@ -117,7 +120,7 @@ class _OfFlowop(Workload):
 
 
 class Flowop(_OfFlowop):
-    """A personality in Filebench's language; `set`: its variables; `rate`: operations a second, open loop."""
+    """A Filebench personality; `set`: its variables; `rate`: operations a second, open loop."""
 
     engine: Literal["flowop"]
     personality: str
@@ -182,7 +185,7 @@ class Sync(_OfFlowop):
 
 
 class Replay(_OfFlowop):
-    """A trace, as fast as it goes, `timed` as it was recorded, or that at another `speed`; ends by itself.
+    """A trace, as fast as possible, `timed` as recorded, or at another `speed`; it ends by itself.
 
     `trace`: a file; `synthetic`: in place of one, what it is drawn from.
     """
@@ -296,7 +299,7 @@ class _Named(Strict):
 
 
 def parse(name: str, entry: Any, source: str, folder: Path) -> Workload:
-    """The workload that an entry of `source` describes; its files are in `folder`. Raises UserError."""
+    """Return the workload of an entry of `source`, its files in `folder`. Raises UserError."""
     validate(_Named, {"name": name}, source)
     if not isinstance(entry, dict) or "engine" not in entry:
         raise UserError(f"{source}: {name}.engine: required; allowed: {', '.join(ENGINES)}")
@@ -310,7 +313,7 @@ def parse(name: str, entry: Any, source: str, folder: Path) -> Workload:
 
 
 def _word(value: Value | None) -> str:
-    """As a command line has it."""
+    """Return a value as a command line has it."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.12g}" if isinstance(value, float) else str(value)

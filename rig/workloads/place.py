@@ -25,7 +25,10 @@ class Folder:
         return sorted(path.stem for path in self.path.glob(f"*{self.suffix}"))
 
     def find(self, value: str, own: Path) -> Path:
-        """Return the shipped file of that name or, with the suffix, a file below `own`. Raises ValueError."""
+        """Return the shipped file of that name or, with the suffix, a file below `own`.
+
+        Raises ValueError.
+        """
         if value.endswith(self.suffix):
             return file_in(own, value)
         if value not in self.names():
@@ -60,8 +63,9 @@ def built_flowop() -> Path:
 
 
 def find_script(value: str, own: Path) -> Path:
-    """Return the script of the program of that name, shipped or in `programs/` of the folder `own`, or, with
-    the suffix, a script below `own`. Raises ValueError.
+    """Return a program's script by the program's name, or a script below `own`. Raises ValueError.
+
+    The program is shipped or in `programs/` of the folder `own`; a script is named with its suffix.
     """
     known = programs.available(own)
     if not value.endswith(SCRIPT):
@@ -77,8 +81,9 @@ def find_script(value: str, own: Path) -> Path:
 
 
 def program_files(script: Path) -> list[Path]:
-    """Return a program's script and what it reads: the rest of its directory or, of a script that has no
-    separate directory, SCRIPT_*.sql.
+    """Return a program's script and what it reads.
+
+    That is the rest of its directory or, for a script without one, SCRIPT_*.sql.
     """
     if program := programs.holding(script):
         return program.files()

@@ -20,7 +20,7 @@ Sizes = Annotated[str, Field(pattern=r"^([0-9]+|gamma:[0-9.]+:[0-9.]+)$")]
 
 
 class Synthetic(Strict):
-    """Hold what a trace is drawn from (docs/reference/workloads.md); defaults are those of `flowop generate`.
+    """The parameters of a drawn trace (docs/reference/workloads.md); flowop's defaults.
 
     `sync_share`: of the writes, those that an fsync follows.
     """
@@ -37,21 +37,21 @@ class Synthetic(Strict):
     seed: PositiveInt | None = None
 
     def words(self) -> tuple[str, ...]:
-        """The options of `flowop generate`."""
+        """Return the options of `flowop generate`."""
         settings = self.model_dump(exclude_none=True)
         return tuple(
             word for key, value in settings.items() for word in (f"--{key.replace('_', '-')}", f"{value}")
         )
 
     def path(self) -> Path:
-        """Where the trace is, or will be: the same settings, the same place."""
+        """Return the file of the trace: the same for the same parameters."""
         digest = hashlib.sha256(" ".join(self.words()).encode()).hexdigest()[:12]
         return paths.cache() / "traces" / f"synthetic-{digest}.trace"
 
 
 @cache
 def made(synthetic: Synthetic) -> Path:
-    """The trace, drawn by this checkout's flowop. Raises UserError where that refuses, or is not built."""
+    """Return the trace, drawn by this checkout's flowop. Raises UserError if that fails."""
     command = [place.built_flowop(), "generate", *synthetic.words()]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Try a workload on a folder of this machine, without a campaign: by the same code as on a test host."""
+"""Try a workload on a folder of this machine, without a campaign, by the test hosts' code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible.module_utils.joulerig import load, tools, workload  # noqa: E402
 
 @dataclass(frozen=True)
 class Trial:
-    """What a load did: the journal's `performance` row, the tool's report, and why it is only so far."""
+    """The result of a load: the journal's `performance` row, the report, why it ended early."""
 
     performance: dict[str, Any]
     report: dict[str, Any]
@@ -33,10 +33,10 @@ class Trial:
 def run(
     name: str, definition: Workload, directory: Path, seconds: int, seed: int, among_others: bool = False
 ) -> Trial:
-    """Lay out, load, and leave the folder as it was. Caches are as they are, and nothing is measured.
+    """Lay out, load, and leave the folder as it was; caches stay, and no power is measured.
 
-    Interrupted (KeyboardInterrupt), the load ends, and what it did by then is given. Raises
-    UserError; also where the folder is not empty, unless it may work `among_others`.
+    Interrupted (KeyboardInterrupt), the load ends and its result so far is returned. Raises
+    UserError, also where the folder is not empty, unless it may work `among_others`.
     """
     _check(directory, among_others)
     delivered = {"name": name, **definition.delivered(place.here)}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Execute a campaign's plan on test hosts: the loop, what precedes a run, and the record of its result."""
+"""Execute a campaign's plan on test hosts: the loop, what precedes a run, and its record."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ansible's connection as a HostChannel, for the action plugins: nothing else of the rig imports Ansible."""
+"""Adapt Ansible's connection to a HostChannel, for the action plugins.
+
+Nothing else of the rig imports Ansible.
+"""
 
 from __future__ import annotations
 

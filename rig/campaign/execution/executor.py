@@ -103,7 +103,7 @@ class Executor:
         return status
 
     def _prepare(self, run: Mapping[str, Any]) -> RunOutcome | None:
-        """Bring about what the run needs beforehand; return its outcome where that is impossible."""
+        """Prepare what the run needs; return its outcome where that is impossible."""
         return (
             self._kernels.ensure(factors.kernel_level(run["factors"]))
             or self._memory_drives.ensure(run, self._kernels.boot)
@@ -113,7 +113,7 @@ class Executor:
         )
 
     def _call_run(self, run: Mapping[str, Any]) -> RunOutcome:
-        """Have the host execute the run itself, and note in the drives' record what that did to them."""
+        """Have the host execute the run, and note in the drives' record what that did to them."""
         lab = self._campaign.lab
         drive_record.run_begins(run, lab)
         with waveforms.recorded(self._campaign, run):

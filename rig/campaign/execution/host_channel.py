@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way to a test host: three methods that are all the executor knows of what carries its calls."""
+"""The way to a test host: the three methods by which the executor calls it."""
 
 from __future__ import annotations
 

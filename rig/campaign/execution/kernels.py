@@ -52,7 +52,10 @@ class HostKernels:
 
     @property
     def boot(self) -> str:
-        """Id of the boot in which the host was last asked; empty where it has to be asked again."""
+        """Return the id of the boot in which the host was last asked.
+
+        "" if it has to be asked again.
+        """
         return self._running["boot_id"] if self._running else ""
 
     def forget(self) -> None:
@@ -60,7 +63,7 @@ class HostKernels:
         self._running = None
 
     def ensure(self, level: str) -> RunOutcome | None:
-        """Have the host run the kernel `level`; return None when it does, else the run's outcome."""
+        """Boot the host into the kernel `level`; return None if it runs, else the run's outcome."""
         if outcome := self._failed.get(level):
             return outcome
         if self._running is None:
@@ -88,7 +91,7 @@ class HostKernels:
         return self._fail_for_good(level, "failed", found)
 
     def _start(self, level: str, wanted: str) -> RunOutcome | None:
-        """Boot, and find out what runs then; an outcome as that of `ensure` where it did not boot."""
+        """Boot, and find out which kernel runs; return an outcome where the host did not boot."""
         assert self._running is not None
         before, self._running = self._running["boot_id"], None
         reply = self._call({"start": True, "release": wanted})

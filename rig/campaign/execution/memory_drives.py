@@ -41,7 +41,7 @@ class MemoryDrives:
 
 
 def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield module, name and arguments of each call that makes what `run` needs of memory, in order.
+    """Yield module, name and arguments of each call that makes the memory drives of `run`.
 
     Emulated disks are made all at once: one module's parameters say how many there are.
     """

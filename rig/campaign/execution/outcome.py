@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a test host returns for a run: one typed outcome, validated where it enters the controller."""
+"""What a test host returns for a run: one typed outcome, validated on arrival."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Touched(_Part):
 
 
 class Health(_Part):
-    """The drive's own health report before and after the run; by drive where the run has several."""
+    """The drive's health report before and after the run; by drive where the run has several."""
 
     before: Any = None
     after: Any = None
@@ -88,7 +88,9 @@ class RunOutcome(_Part):
 
     @classmethod
     def from_reply(cls, reply: Mapping[str, Any]) -> RunOutcome:
-        """Return the outcome in a module's result; failed, with Ansible's message, where the module crashed.
+        """Return the outcome in a module's reply.
+
+        Failed, with Ansible's message, if the module crashed.
 
         Raises UserError, on one line, for what this controller does not know.
         """
@@ -108,7 +110,7 @@ class RunOutcome(_Part):
             raise UserError(f"joulerig_run: returned a wrong {where}: {first['msg']}") from None
 
     def as_result_file(self) -> dict[str, Any]:
-        """Return what result.json keeps: everything that has no own file and is not at its default."""
+        """Return the content of result.json: whatever has no own file and is not at its default."""
         own_files = {"report", "settings", "health", "earlier"}
         kept = {"status", "reason", "changed", "phases", "clock", "version"}
         content = self.model_dump(mode="json", exclude=own_files)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bring a drive to a known state before a run: reuse the state that it has, or make it until it is steady.
+"""Bring a drive to a known state before a run: reuse its state, or precondition it until steady.
 
 The host purges, fills and loads the drive in rounds; what it draws meanwhile only the controller
 knows. So the host gives a stretch of rounds, the controller adds their watts, judges, and asks for
@@ -33,7 +33,7 @@ Execute = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> RunOutcome | None:
-    """Have the drive of `run` preconditioned as its campaign asks; keep the run's precondition.json.
+    """Precondition the drive of `run` as its campaign asks; write the run's precondition.json.
 
     `execute` calls the host's module with the given arguments. None: the run can go on; else the
     outcome of the run that cannot.
@@ -77,7 +77,7 @@ def _keep(campaign: OpenCampaign, run: Mapping[str, Any], found: Mapping[str, An
 
 
 def _counted(database: Client, run: Mapping[str, Any], events: list[dict[str, Any]]) -> int | None:
-    """Return what the drive has reported to its host, since the last event, as ever written to it."""
+    """Return the bytes ever written that the drive reported last, since the last event."""
     last = events[-1]["time_ns"] if events else 0
     query = (
         f"SELECT data_units_written_bytes FROM drive_health WHERE host = {quote_string(run['host'])}"
@@ -104,7 +104,7 @@ class _Making:
     execute: Execute
 
     def make(self, why: str) -> RunOutcome | None:
-        """Run stretches of rounds until they are steady; return the run's outcome where one fails."""
+        """Run stretches of rounds until steady; return the run's outcome where one fails."""
         stretches: list[list[dict[str, Any]]] = []
         done = 0
         while True:

@@ -91,7 +91,10 @@ def _compute_columns(
 
 
 def _not_steady(folder: Path) -> str:
-    """How the drive's precondition ended where it was not steady; empty where it was, or not asked for."""
+    """Describe how the drive's precondition ended if it was not steady.
+
+    "" if it was, or not asked for.
+    """
     path = folder / PRECONDITION_FILE
     verdict = json.loads(path.read_text())["verdict"] if path.exists() else {"steady": True}
     return "" if verdict["steady"] else f"precondition: {verdict['reason']}"
@@ -105,7 +108,7 @@ def _measure(
     load: Phase,
     done: Mapping[str, Any],
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Return what InfluxDB knows of a run: rows of energy, result and io; and why energy is missing."""
+    """Return a run's rows of energy, result and io from InfluxDB, and why energy is missing."""
     lab, folder = campaign.lab, campaign.folder(run)
     tables: dict[str, list[dict[str, Any]]] = {}
     host, drives = run["host"], _drives(run)
@@ -158,7 +161,7 @@ def _io(run: Mapping[str, Any], outcome: RunOutcome, load: Phase, database: Clie
 
 
 def _losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
-    """Rails of the workload phase that lost more samples than allowed.
+    """Return the rails that lost more samples in the workload phase than allowed.
 
     A block that came twice came in place of another one, which is lost as well.
     """

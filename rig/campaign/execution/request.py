@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run as its test host is asked to execute it: one typed request, the arguments of module joulerig_run."""
+"""A run as its test host is asked to execute it: the arguments of module joulerig_run, typed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Part(BaseModel):
 
 
 class DeclaredDrive(_Part):
-    """What the inventory declares of a drive, by which its host finds it; see `Drive.declared_as`."""
+    """What the inventory declares of a drive, by which its host finds it (`Drive.declared_as`)."""
 
     name: str
     interface: str
@@ -34,7 +34,7 @@ class DeclaredDrive(_Part):
 
 
 class RequestedFileSystem(_Part):
-    """How the host makes and mounts the file system; `mkfs` gets the device as its last argument."""
+    """How the host makes and mounts the file system; `mkfs` gets the device as last argument."""
 
     name: str
     type: str
@@ -47,7 +47,7 @@ class RequestedFileSystem(_Part):
 
 
 class RequestedWorkload(BaseModel):
-    """What loads: `tool` (fio, flowop or program), and what that one takes (`Workload.delivered`)."""
+    """The load: `tool` (fio, flowop or program), and its arguments (`Workload.delivered`)."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -65,7 +65,7 @@ class PhaseSeconds(_Part):
 
 
 class KernelFile(_Part):
-    """A file under /sys or /proc/sys that `factor` sets; `{device}` stands for each drive of the run."""
+    """A file under /sys or /proc/sys that `factor` sets; `{device}` is each drive of the run."""
 
     factor: str
     path: str
@@ -121,7 +121,10 @@ class RunRequest(_Part):
 def make_request(
     campaign: Campaign, lab: Lab, run: PlannedRun, *, run_id: str, campaign_id: str
 ) -> RunRequest:
-    """Return the request for a planned run. Raises UserError where the lab no longer has what it names."""
+    """Return the request for a planned run.
+
+    Raises UserError where the lab no longer has what the run names.
+    """
     host = lab.hosts[run.host]
     levels = run.levels
     filesystem = filesystems.load(lab)[levels["filesystem"]]

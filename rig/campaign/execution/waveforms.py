@@ -17,7 +17,7 @@ from joulerig.rig.controller import services
 
 @contextlib.contextmanager
 def recorded(campaign: OpenCampaign, run: Mapping[str, Any]) -> Iterator[None]:
-    """Record the meters of the run's drive while the body executes, if the campaign has `waveforms`.
+    """Record the meters of the run's drive while the body executes, if the campaign asks for it.
 
     One file a meter, `waveform-METER.parquet` in the run's folder (`analysis.results.waveform.read`
     reads it), and `waveforms.json`: by meter what powerd says of its file, or why there is none. A

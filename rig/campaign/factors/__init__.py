@@ -102,7 +102,7 @@ def each_once(levels: list[str]) -> list[str]:
 
 
 class BaseFactors(Strict):
-    """Levels of each factor; every combination is a cell. An optional factor without levels takes no part."""
+    """Levels of each factor; every combination is a cell. A factor without levels is not used."""
 
     _levels_once = field_validator("*")(each_once)
 
@@ -113,7 +113,7 @@ class BaseFactors(Strict):
 
 
 class BaseExclusion(Strict):
-    """Cells that are not run: those that have, of every factor named here, the level or one of the levels."""
+    """Cells that are not run: those with the level, or one of the levels, of every factor named."""
 
     reason: Annotated[str, Field(min_length=3)]
 
@@ -147,7 +147,7 @@ class BaseExclusion(Strict):
 
 
 def models(known: Mapping[str, Factor]) -> tuple[type[BaseFactors], type[BaseExclusion]]:
-    """Return the models of a campaign's `factors` and of an entry of its `exclude`, for these factors."""
+    """Return the models of a campaign's `factors` and of an `exclude` entry, for these factors."""
     several = {name: GenericAlias(list, (one.level,)) for name, one in known.items()}
     levels: dict[str, Any] = {
         name: (several[name], Field(min_length=1, description=one.help))
@@ -170,7 +170,7 @@ else:
 
 
 def stands_on(drive: str, levels: Mapping[str, str]) -> list[str]:
-    """Return the drives (or arrays) that a run writes to: its drive, and its journal's where there is one."""
+    """Return the drives (or arrays) that a run writes to: its own, and its journal's."""
     journal = journal_drive(levels)
     return [drive, journal] if journal else [drive]
 
@@ -193,7 +193,7 @@ def arguments(subject: Subject) -> dict[str, Any]:
 
 
 def estimate(known: Mapping[str, Factor], levels: Mapping[str, str], campaign_seconds: int) -> Estimate:
-    """Return what a plan assumes of a run whose campaign has a workload phase of `campaign_seconds`."""
+    """Return a plan's assumptions for a run, given the campaign's seconds of workload phase."""
     found = Estimate(campaign_seconds)
     for name, level in levels.items():
         if name in known:
@@ -202,7 +202,7 @@ def estimate(known: Mapping[str, Factor], levels: Mapping[str, str], campaign_se
 
 
 def reference(known: Mapping[str, Factor] | None = None) -> str:
-    """Return the Markdown table of the factors (default: the shipped ones) for the documentation."""
+    """Return the Markdown table of the factors (default: the shipped ones) for the docs."""
     found: Iterable[Factor] = (known or shipped()).values()
     rows = [
         (f"`{one.name}`", f"{one.title}. {one.help}", one.allowed, _default(one), _sets(one)) for one in found

@@ -21,12 +21,12 @@ def _as_text(level: Any) -> Any:
 
 
 def number(check: Callable[[float], str]) -> Any:
-    """Return the type of a level that is a number. `check` returns what is allowed instead, or ""."""
+    """Return the type of a numeric level. `check` returns what is allowed instead, or ""."""
     return _numeric(r"^[0-9]+([.][0-9]+)?$", check)
 
 
 def whole_number(check: Callable[[float], str]) -> Any:
-    """Return the type of a level that is a whole number. `check` returns what is allowed instead, or ""."""
+    """Return the type of a whole-numbered level. `check` returns what is allowed instead, or ""."""
     return _numeric(r"^[0-9]+$", check)
 
 
@@ -68,7 +68,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Subject:
-    """A planned run, as a factor's functions see it: its lab, host, drive, and level of each factor."""
+    """A planned run, as a factor's functions see it: its lab, host, drive, and levels."""
 
     lab: Lab
     host: str
@@ -78,8 +78,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a plan assumes of a run: seconds of its workload phase, and the fraction of its drives that other
-    data fill before that.
+    """What a plan assumes of a run.
+
+    Seconds of its workload phase, and the fraction of its drives that other data fill before that.
     """
 
     workload_seconds: float
@@ -153,7 +154,7 @@ class Factor:
     name: str = ""
 
     def kernel_files(self, level: str) -> list[dict[str, str]]:
-        """Return the files that a run with this level sets: `factor`, `path` and `value` of each."""
+        """Return the files that a run with this level sets: each `factor`, `path` and `value`."""
         return [
             {"factor": self.name, "path": one.path, "value": one.values.get(level, level)}
             for one in self.settings

@@ -15,12 +15,12 @@ LEVELS = get_args(WriteCache)
 
 
 def write_cache_level(every: str | None, levels: Mapping[str, str]) -> str:
-    """Return the write cache of a run whose campaign asks for `every`; "" leaves the drive unchanged."""
+    """Return the write cache of a run whose campaign asks for `every`; "" leaves the drive's."""
     return levels.get("write_cache") or every or ""
 
 
 def refusal(level: str, subject: Subject) -> str:
-    """Return why a run's drives cannot go without flushes; "" where they lose nothing of their cache."""
+    """Return why a run's drives cannot go without flushes; "" where their cache is protected."""
     if level != NO_FLUSH:
         return ""
     drives = subject.lab.hosts[subject.host].drives

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernels that a campaign can name: the host's own, and ones built from Debian's source (`build`)."""
+"""The kernels a campaign can name: the host's own, and ones built from Debian's source."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ Configuration = Literal["debian", "virtual"]
 
 
 class Kernel(Strict):
-    """A kernel to boot for a block of runs. `tick_hertz`: its timer interrupts a second (CONFIG_HZ); none:
-    the one that the host boots by itself.
+    """A kernel to boot for a block of runs.
+
+    `tick_hertz`: its timer interrupts a second (CONFIG_HZ); none: the host's own kernel.
     """
 
     description: str
@@ -26,7 +27,10 @@ class Kernel(Strict):
 
 
 def load(lab: Lab) -> dict[str, Kernel]:
-    """The shipped kernels and those of `kernels.yml` next to the inventory. Raises UserError."""
+    """Return the shipped kernels and those of `kernels.yml` next to the inventory.
+
+    Raises UserError.
+    """
     shipped = definitions.read(SHIPPED, KIND, _entry)
     return definitions.with_own(shipped, [lab.inventory.parent / "kernels.yml"], KIND, _entry)
 
@@ -36,5 +40,5 @@ def _entry(name: str, entry: Any, source: str) -> Kernel:
 
 
 def configuration(host: TestHost) -> Configuration:
-    """What a host's kernels are configured as: Debian's, or what of it a virtual host has a use for."""
+    """Return the configuration of a host's kernels: Debian's, reduced for a virtual host."""
     return "virtual" if host.virtual else "debian"

@@ -45,7 +45,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a build follows from: a tick, the configuration's name, and modules that a reduced one keeps."""
+    """What determines a build: tick, configuration's name, and modules that a reduced one keeps."""
 
     tick_hertz: int
     configuration: Configuration
@@ -53,14 +53,14 @@ class Recipe:
 
     @property
     def modules(self) -> str:
-        """Of a reduced configuration: the modules that it keeps, a line each; else empty."""
+        """Return the modules that a reduced configuration keeps, a line each; else ""."""
         if self.configuration != "virtual":
             return ""
         return (HERE / "virtual.modules").read_text() + "".join(f"{m}\n" for m in self.filesystem_modules)
 
     @property
     def options(self) -> str:
-        """Lines of a configuration that come after Debian's."""
+        """Return the lines that are appended to Debian's configuration."""
         names = ["common", *(["virtual"] if self.configuration == "virtual" else [])]
         ticks = [
             f"CONFIG_HZ_{hertz}=y" if hertz == self.tick_hertz else f"# CONFIG_HZ_{hertz} is not set"
@@ -70,18 +70,18 @@ class Recipe:
 
     @property
     def guest(self) -> str:
-        """The module that a virtual host needs, in C; else empty."""
+        """Return the C source of the module that a virtual host needs; else ""."""
         return virtual.guest_module() if self.configuration == "virtual" else ""
 
     @property
     def digest(self) -> str:
-        """What the cache goes by."""
+        """Return the key of this build in the cache."""
         text = json.dumps([SERIES, self.configuration, self.modules, self.options, self.guest])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
     def local_version(self) -> str:
-        """What the kernel's release ends with."""
+        """Return the suffix of the kernel's release."""
         return f"-hz{self.tick_hertz}-{self.digest}"
 
     @property
@@ -100,7 +100,7 @@ def recipe(kernel: Kernel, configuration: Configuration, filesystem_modules: Ite
 
 
 def cached(wanted: Recipe) -> Built | None:
-    """The kernel if it is built already."""
+    """Return the kernel if it is built already."""
     manifest = wanted.folder / "manifest.json"
     if not manifest.is_file():
         return None
@@ -109,8 +109,10 @@ def cached(wanted: Recipe) -> Built | None:
 
 
 def build(wanted: Recipe, report: Callable[[str], object] = print) -> Built:
-    """The kernel, built if the cache lacks it: minutes for a virtual host's, hours for Debian's whole
-    configuration on few cores. Raises UserError.
+    """Return the kernel, built if the cache lacks it.
+
+    A virtual host's takes minutes, Debian's whole configuration hours on few cores. Raises
+    UserError.
     """
     if found := cached(wanted):
         return found
@@ -219,7 +221,7 @@ def _build(wanted: Recipe, work: Path, log: Path) -> None:
 
 
 def _check_configuration(wanted: Recipe, text: str) -> None:
-    """What was asked for is what the source's own tool left. Raises UserError."""
+    """Check that the source's own tool kept the requested options. Raises UserError."""
     if f"\nCONFIG_HZ={wanted.tick_hertz}\n" not in text:
         raise UserError(
             f"kernels: the configuration has no CONFIG_HZ={wanted.tick_hertz}, which was asked for"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel source that workloads search and build: Debian's package, or a part of it, as a cached tar."""
+"""Provide the kernel source that workloads search and build, from Debian's package."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHOICES = (WHOLE, *PARTS)
 
 
 def archive(part: str) -> Path:
-    """The tar of a part (CHOICES); it is made, and the package downloaded, where the cache lacks it.
+    """Return the tar of a part (CHOICES), made from the downloaded package if the cache lacks it.
 
     Its name has the package's version. All of it lies below one folder. Raises UserError.
     """
@@ -53,7 +53,7 @@ def archive(part: str) -> Path:
 
 @contextlib.contextmanager
 def _cache() -> Iterator[Path]:
-    """Its folder; no other process is at it meanwhile."""
+    """Yield the cache's folder, locked against other processes."""
     folder = paths.cache() / "kernel-source"
     folder.mkdir(parents=True, exist_ok=True)
     with files.locked(folder / "lock"):
@@ -61,7 +61,7 @@ def _cache() -> Iterator[Path]:
 
 
 def _package(folder: Path) -> Path:
-    """The package, by preference the one that is there: figures of one controller are of one source."""
+    """Return the package, preferably the cached one: a controller's figures are of one source."""
     if not (found := sorted(folder.glob(f"{PACKAGE}_*.deb"))):
         with tempfile.TemporaryDirectory(dir=folder) as name:
             _run(["apt-get", "download", "-q", PACKAGE], Path(name), f"or put the package into {folder}")
@@ -71,7 +71,7 @@ def _package(folder: Path) -> Path:
 
 
 def _unwrap(package: Path, target: Path, _: str) -> None:
-    """The package's own tar."""
+    """Write the package's own tar."""
     with _files(package) as outer:
         source = _source_in(outer, package)
         with target.open("wb") as file:
@@ -80,7 +80,7 @@ def _unwrap(package: Path, target: Path, _: str) -> None:
 
 
 def _choose(package: Path, target: Path, part: str) -> None:
-    """A tar of what PARTS says."""
+    """Write a tar of the paths in PARTS."""
     wanted = re.compile(PARTS[part])
     with (
         _files(package) as outer,
@@ -95,7 +95,7 @@ def _choose(package: Path, target: Path, part: str) -> None:
 
 @contextlib.contextmanager
 def _files(package: Path) -> Iterator[tarfile.TarFile]:
-    """What a package installs, as a stream. Raises UserError."""
+    """Yield a stream of what a package installs. Raises UserError."""
     command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -115,7 +115,7 @@ def _source_in(tar: tarfile.TarFile, package: Path):
 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
-    """A file that takes the target's place when it is whole."""
+    """Yield a temporary file that replaces the target when it is complete."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Meters: the families of instruments that the rig knows, and what a person at the bench does with them.
+"""The families of instruments that the rig knows, and a person's work with them at the bench.
 
 A family is one module of `families/`, or `meters/NAME.py` next to a lab's inventory, with a
 `FAMILY` and its inventory configuration in the docstring. `other` is for any other libsigrok
@@ -31,7 +31,7 @@ class Families:
     by_driver: Mapping[str, Family]
 
     def family(self, driver: str) -> Family:
-        """Return the family of a driver; for one that the rig has no file for, `other`'s with its name."""
+        """Return the family of a driver; without a file, `other`'s with the driver's name."""
         return self.by_driver.get(driver) or other.family(driver)
 
     @property
@@ -46,7 +46,10 @@ def shipped() -> Families:
 
 
 def available(folder: Path) -> Families:
-    """Return the shipped families and those in `meters/` of `folder`, an inventory's. Raises UserError."""
+    """Return the shipped families and those in `meters/` of an inventory's `folder`.
+
+    Raises UserError.
+    """
     found = dict(FAMILIES)
     for path in sorted((folder / "meters").glob("*.py")):
         if path.name.startswith("_"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calibrating at the bench: points typed in, averaged live, or read from a reference meter; their record."""
+"""Calibrate at the bench: points typed in, averaged live, or read from a reference meter."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ Ask = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Points:
-    """References and uncorrected readings, (n,) each; `reading_uncertainties` (n,) has nan where it is not
-    known.
-    """
+    """References and uncorrected readings, (n,) each; `reading_uncertainties` may be nan."""
 
     quantity: str
     references: np.ndarray
@@ -37,7 +35,7 @@ class Points:
 
 
 def parse_point(text: str) -> tuple[float, float | None]:
-    """(reference, reading or None) of REFERENCE[=READING]. Raises UserError."""
+    """Parse REFERENCE[=READING]; return (reference, reading or None). Raises UserError."""
     reference, equals, reading = text.partition("=")
     try:
         values = [float(reference), *([float(reading)] if equals else [])]
@@ -51,7 +49,7 @@ def parse_point(text: str) -> tuple[float, float | None]:
 
 
 def reference_uncertainty(text: str) -> tuple[float, float]:
-    """(in the unit, relative) of U or U%. Raises UserError."""
+    """Parse U or U%; return (uncertainty in the unit, relative uncertainty). Raises UserError."""
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
@@ -62,7 +60,7 @@ def reference_uncertainty(text: str) -> tuple[float, float]:
 
 
 def a_year_after(day: datetime.date) -> datetime.date:
-    """The last day of the year that begins on `day`."""
+    """Return the last day of the year that begins on `day`."""
     try:
         return day.replace(year=day.year + 1)
     except ValueError:  # 29 February
@@ -70,7 +68,7 @@ def a_year_after(day: datetime.date) -> datetime.date:
 
 
 def _quantity(lab: Lab, name: str, channel: str) -> str:
-    """What a channel measures by the inventory; "" where it measures no rail. Raises UserError."""
+    """Return what a channel measures by the inventory; "" if no rail's. Raises UserError."""
     family = lab.controller.meters[name].family
     if family.channels and not family.channels.fullmatch(channel):
         raise UserError(
@@ -94,7 +92,7 @@ def from_points(
     instrument: dict[str, Any] | None,
     ask: bool,
 ) -> Points:
-    """Points as typed in; a reading that is missing is averaged over `seconds` once `prompt` returns.
+    """Return points as typed in; average a missing reading over `seconds` once `prompt` returns.
 
     `instrument`: as powerd reports it. `ask`: ask the instrument itself who it is.
     """
@@ -132,7 +130,7 @@ def from_reference(
     seconds: float,
     prompt: Ask,
 ) -> Points:
-    """Points read from both meters at once, each over `seconds` once `prompt` has returned.
+    """Return points read from both meters at once, each over `seconds` once `prompt` returns.
 
     The reference's readings are corrected by its own calibration; its class or calibration is the
     uncertainty.
@@ -188,7 +186,7 @@ def record(
     reference_gain_uncertainty: float,
     **certificate: Any,
 ) -> calibration.Record:
-    """The record of a fit to the points. Raises UserError where they do not make a calibration."""
+    """Return the record of a fit to the points. Raises UserError if they allow no calibration."""
     meter = lab.controller.meters[name]
     accuracy = meter.accuracy.get(taken.quantity)
     last_digit = quantisation_standard(accuracy.resolution) if accuracy else 0.0

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calibrations of meters: `calibration/<meter>.yml` next to the inventory, a file per meter, a record
-per channel.
+"""Calibrations of meters: `calibration/<meter>.yml` next to the inventory, a record per channel.
 
 A record says how far an instrument's channel reads wrong, corrected = gain * reading + offset, how
 well that is known, from what, and until when it holds. It belongs to one instrument: another one is
@@ -31,7 +30,7 @@ State = Literal["none", "valid", "expired"]
 
 
 class Instrument(Strict):
-    """Who an instrument says it is. `serial` is empty where libsigrok's driver does not tell one."""
+    """The instrument's reported identity; `serial` is "" where libsigrok's driver reports none."""
 
     driver: str
     vendor: str = ""
@@ -41,7 +40,7 @@ class Instrument(Strict):
 
 
 class Point(Strict):
-    """A reference value and what the meter read there (uncorrected), both in `unit` of the record."""
+    """A reference value and the meter's uncorrected reading, both in `unit` of the record."""
 
     reference: float
     reading: float
@@ -88,13 +87,13 @@ class Calibration(Strict):
 
     @property
     def records(self) -> dict[str, Record]:
-        """What is in force, by channel."""
+        """Return the records in force, by channel."""
         return {name: channel.current for name, channel in self.channels.items() if channel.current}
 
 
 @dataclass(frozen=True)
 class Fit:
-    """reference = gain * reading + offset. Uncertainties are standard ones, nan where they are unknown.
+    """reference = gain * reading + offset. Uncertainties are standard ones, nan where unknown.
 
     `cov` is the covariance of gain and offset; `residuals` (n,) are references less fitted values.
     """
@@ -118,7 +117,7 @@ def fit(
     reference_offset_uncertainty: float = 0.0,
     reference_gain_uncertainty: float = 0.0,
 ) -> Fit:
-    """Least squares line through points (readings, references), each (n,), in one unit.
+    """Fit a least squares line through points (readings, references), each (n,), in one unit.
 
     Weighted by `reading_uncertainties` (standard, (n,)) where given: their covariance is (X' W
     X)^-1, enlarged by the Birge ratio where the points scatter more than they should. Else ordinary
@@ -165,12 +164,12 @@ def fit(
 
 
 def path(lab: Lab, meter: str) -> Path:
-    """Where the calibration of `meter` is kept."""
+    """Return the file of the calibration of `meter`."""
     return lab.inventory.parent / "calibration" / f"{meter}.yml"
 
 
 def load(lab: Lab, meter: str) -> Calibration | None:
-    """The calibration of a meter, None where there is none. Raises UserError naming file, key and value."""
+    """Return a meter's calibration, or None. Raises UserError naming file, key and value."""
     file = path(lab, meter)
     try:
         text = file.read_text()
@@ -191,8 +190,9 @@ def load(lab: Lab, meter: str) -> Calibration | None:
 
 
 def store(lab: Lab, meter: str, channel: str, record: Record) -> Path:
-    """Put `record` in force for a channel; what was in force goes to its history. The file is whole at any
-    time.
+    """Put `record` in force for a channel, and the record in force into the history.
+
+    The file is replaced atomically.
     """
     before = load(lab, meter)
     channels = dict(before.channels) if before else {}
@@ -212,7 +212,7 @@ def store(lab: Lab, meter: str, channel: str, record: Record) -> Path:
 
 
 def another_instrument(record: Record, meter: Meter, instrument: dict[str, Any] | None = None) -> str:
-    """Why `record` is not of this meter: what differs, in words; "" when nothing is known to differ.
+    """Describe how `record`'s instrument differs from this meter; "" when no difference is known.
 
     `instrument`: driver, vendor, model, serial as the instrument reports them, where it was asked.
     """
@@ -227,7 +227,7 @@ def another_instrument(record: Record, meter: Meter, instrument: dict[str, Any] 
 
 
 def differs(one: Instrument, other: Instrument) -> str:
-    """In what two instruments differ, in words; what only one of them reports is no difference."""
+    """Describe how two instruments differ; what only one of them reports is no difference."""
     for key in ("vendor", "model", "serial"):
         mine, its = getattr(one, key), getattr(other, key)
         if mine and its and mine != its:
@@ -236,7 +236,10 @@ def differs(one: Instrument, other: Instrument) -> str:
 
 
 def corrections(lab: Lab, meter: str) -> dict[str, dict[str, float]]:
-    """{CHANNEL: {gain, offset}} of the channels in use, as powerd takes it. An expired one still corrects."""
+    """Return {CHANNEL: {gain, offset}} of the channels in use, as powerd takes it.
+
+    An expired calibration still corrects.
+    """
     found = load(lab, meter)
     model = lab.controller.meters[meter]
     records = found.records if found else {}
@@ -248,7 +251,7 @@ def corrections(lab: Lab, meter: str) -> dict[str, dict[str, float]]:
 
 
 def serial(lab: Lab, meter: str) -> str:
-    """Of the instrument whose calibration `corrections` are; "" where it is not known."""
+    """Return the serial of the instrument that `corrections` belong to; "" where unknown."""
     found = load(lab, meter)
     used = corrections(lab, meter)
     serials = (
@@ -260,11 +263,11 @@ def serial(lab: Lab, meter: str) -> str:
 def summary(
     lab: Lab, meter: str, today: datetime.date, instrument: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """{state, reason, date, expires, certificate, channels: {CH: {gain, offset, u_gain, u_offset, cov,
-    ...}}}.
+    """Return {state, reason, date, expires, certificate, channels} of a meter's calibration.
 
-    state: "valid" when each channel in use has a calibration that holds, "expired" when one does
-    not hold any more, else "none". date is the oldest, expires the earliest of the channels'.
+    `channels`: {CH: {gain, offset, u_gain, u_offset, cov, ...}}. `state`: "valid" when each channel
+    in use has a valid calibration, "expired" when one has expired, else "none". `date` is the
+    oldest, `expires` the earliest of the channels'.
     """
     found = load(lab, meter)
     if not found or not found.records:
@@ -303,7 +306,7 @@ def summary(
 
 
 def warnings(lab: Lab, today: datetime.date) -> list[str]:
-    """A line for each calibration that does not hold: expired, or of another instrument."""
+    """Return a line for each calibration that is expired or of another instrument."""
     lines = []
     for meter in lab.controller.meters:
         found = load(lab, meter)
@@ -316,5 +319,5 @@ def warnings(lab: Lab, today: datetime.date) -> list[str]:
 
 
 def provenance(lab: Lab, today: datetime.date) -> dict[str, Any]:
-    """`summary` of each meter that measures a rail: what a campaign's figures rest on."""
+    """Return `summary` of each meter that measures a rail."""
     return {name: summary(lab, name, today) for name in lab.controller.meters if lab.channels_of(name)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a family of meters is: how it is reached, how it samples, and what of an inventory it refuses."""
+"""A family of meters: how it is reached, how it samples, and which inventories it refuses."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ POLL_READINGS_PER_SECOND = 97.0
 
 
 class Accuracy(Strict):
-    """An instrument's class for one quantity, as its data sheet has it: +-(gain_percent of the reading +
-    offset).
+    """An instrument's accuracy for one quantity: +-(gain_percent of the reading + offset).
 
-    `offset` and `resolution` (the step between two neighbouring readings) are in volts, amps or
-    watts.
+    From its data sheet. `offset` and `resolution` (the step between two neighbouring readings) are
+    in volts, amps or watts.
     """
 
     gain_percent: Annotated[float, Field(ge=0, le=100)] = 0.0
@@ -65,16 +64,16 @@ class Family:
 
 
 def transport(connection: str) -> str:
-    """The kind of libsigrok's conn: "serial" of a device file, else what stands before the first slash."""
+    """Return the kind of libsigrok's conn: "serial" for a device file, else the part before "/"."""
     return "serial" if connection.startswith("/dev/") else connection.split("/", 1)[0].split(".", 1)[0]
 
 
 def shared_polls(channels: int, meter: object) -> float:
-    """Readings of each channel per second where a driver's timer reads one channel a time."""
+    """Return the readings of each channel per second where a timer reads one channel at a time."""
     return POLL_READINGS_PER_SECOND / max(1, channels)
 
 
 def bits_per_byte_and_baud(serialcomm: str) -> tuple[int, int]:
-    """Of "9600/8n1": 10 bits on the line for each byte (start, 8 data, no parity, 1 stop), 9600 a second."""
+    """Parse "9600/8n1": 10 bits a byte (start, 8 data, no parity, 1 stop), 9600 bits a second."""
     baud, frame = serialcomm.split("/")[:2]
     return 1 + int(frame[0]) + (frame[1] != "n") + int(frame[2]), int(baud)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Any other libsigrok driver whose channels are volts, amps, watts or watt hours, by its channel names.
+"""Any other libsigrok driver with channels of volts, amps, watts or watt hours.
 
     meter9:
       driver: gwinstek-gpd
@@ -9,8 +9,8 @@
       sample_rate_hz: 2 # the rig cannot find it out
       samples: point
 
-What libsigrok calls a driver's channels: rig meters scan --driver gwinstek-gpd --connection
-/dev/ttyUSB0
+List a driver's channels, as libsigrok names them, with `rig meters scan --driver gwinstek-gpd
+--connection /dev/ttyUSB0`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from joulerig.rig.lab.meters.family import Family
 
 
 def family(driver: str) -> Family:
-    """The family of a driver that has no own file: nothing is known, so nothing is refused or
-    defaulted.
-    """
+    """Return the family of a driver that has no own file: nothing is refused or defaulted."""
     return Family(
         driver=driver,
         description="",
@@ -38,7 +36,7 @@ def family(driver: str) -> Family:
 
 @functools.cache
 def drivers() -> frozenset[str]:
-    """Names of the drivers that this machine's libsigrok has; empty where it cannot be asked."""
+    """Return the names of this machine's libsigrok drivers; empty where they cannot be listed."""
     program = shutil.which("sigrok-cli")
     if not program:
         return frozenset()

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A meter read directly, without powerd: what answers at a connection, and its samples as they come from
-srcap.
-"""
+"""Read a meter directly, without powerd: scan a connection, and take samples from srcap."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ SCAN_SECONDS = 5.0
 
 
 def driver(lab: Lab, name: str) -> str:
-    """libsigrok's DRIVER:key=value... of a meter of the inventory."""
+    """Return libsigrok's DRIVER:key=value... of a meter of the inventory."""
     meter = lab.controller.meters[name]
     options = {**meter.family.options, **meter.options}
     return specification(meter.driver, lab.connection(name), meter.serialcomm, options)
@@ -41,7 +39,7 @@ def driver(lab: Lab, name: str) -> str:
 def specification(
     driver: str, connection: str | None, serialcomm: str | None = None, options: dict[str, str] | None = None
 ) -> str:
-    """DRIVER:key=value... of its parts."""
+    """Return DRIVER:key=value... from its parts."""
     parts = [driver]
     parts += [f"conn={connection}"] if connection else []
     parts += [f"serialcomm={serialcomm}"] if serialcomm else []
@@ -49,15 +47,16 @@ def specification(
 
 
 def settings(meter: Meter) -> dict[str, str]:
-    """What is set at the instrument before a capture."""
+    """Return what is set at the instrument before a capture."""
     return {**meter.family.settings(meter), **meter.set}
 
 
 def scan(specification: str, seconds: float = SCAN_SECONDS) -> list[dict[str, Any]]:
-    """What answers: [{driver, vendor, model, version, serial, connection, channels: [{name, type, index}]}].
+    """Return the instruments found at a connection.
 
-    libsigrok waits for ever for a peer that accepts and never answers, so srcap looks, with a
-    deadline. Raises UserError in one line when nothing answers.
+    Of each {driver, vendor, model, version, serial, connection, channels: [{name, type, index}]}.
+    libsigrok waits for ever for a peer that accepts and never replies, so srcap scans with a
+    deadline. Raises UserError when nothing replies.
     """
     command = [_srcap(), "--scan", "--driver", specification, "--silence-seconds", f"{seconds:g}"]
     try:
@@ -86,8 +85,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Mean:
-    """A channel's mean over a time, with its standard uncertainty (nan: too few samples), and how many went
-    in.
+    """A channel's mean over a time, its standard uncertainty (nan.
+
+    Too few samples), and their number.
     """
 
     quantity: str
@@ -97,7 +97,7 @@ class Mean:
 
 
 class Reading:
-    """A meter while it is read: a context manager over one srcap. `instrument` is srcap's start event."""
+    """Samples of a meter: a context manager over one srcap. `instrument` is srcap's start event."""
 
     def __init__(self, lab: Lab, name: str, channels: list[str]) -> None:
         meter = lab.controller.meters[name]
@@ -127,7 +127,10 @@ class Reading:
                 pipe.close()
 
     def blocks(self) -> Iterator[Block]:
-        """Yield samples without end. Raises UserError when the instrument is not there or falls silent."""
+        """Yield samples without end.
+
+        Raises UserError when the instrument is missing or falls silent.
+        """
         frames, messages = self._process.stdout, self._process.stderr
         assert frames is not None
         assert messages is not None
@@ -151,10 +154,10 @@ class Reading:
 def average(
     lab: Lab, name: str, channels: list[str], seconds: float
 ) -> tuple[dict[str, Mean], dict[str, Any]]:
-    """Means of `channels` of a meter over `seconds` from their first samples, and who the instrument says it
-    is.
+    """Return the means of `channels` over `seconds` from their first samples, and the instrument.
 
-    Uncorrected readings. Raises UserError when a channel gives nothing or what is not a number.
+    The readings are uncorrected. Raises UserError when a channel has no samples, or one that is not
+    a number.
     """
     parts: dict[str, list[np.ndarray]] = {channel: [] for channel in channels}
     quantities: dict[str, str] = {}
@@ -181,7 +184,7 @@ def average(
 
 
 def uncertainty_of_mean(samples: np.ndarray) -> float:
-    """Standard uncertainty (Type A) of the mean of `samples` (n,), from the means of consecutive blocks.
+    """Return the standard uncertainty (Type A) of the mean of `samples` (n,), from block means.
 
     GUM (JCGM 100:2008) 4.2, on block means, since neighbouring samples share drift and hum. nan for
     one sample.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The power tap's own commands (firmware/power_tap/PROTOCOL.md, "Native"): switch rails, ask how long one
-held up.
+"""Use the power tap's native commands: switch rails, and ask how long a rail held up.
 
-They go over a separate connection, next to the one that powerd streams from: `control` of the
-meter where the inventory has it, else a second connection to the meter's TCP port.
+They are in firmware/power_tap/PROTOCOL.md ("Native") and go over a separate connection, next to the
+one that powerd streams from: `control` of the meter where the inventory has it, else a second
+connection to the meter's TCP port.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class TapPort:
             raise UserError(f"{self.name}: the tap does not answer: {error}") from None
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         if self._socket:
             self._socket.close()
         else:
             os.close(self._file)
 
     def ask(self, commands: str) -> str:
-        """The reply to a line of commands with at least one query. Raises UserError where none comes."""
+        """Return the reply to a line of commands with a query in it. Raises UserError on none."""
         deadline = time.monotonic() + ANSWER_SECONDS
         reply = b""
         try:
@@ -81,7 +81,7 @@ class TapPort:
         return reply.decode("ascii", "replace").strip()
 
     def query(self, command: str) -> str:
-        """The reply to one query; a refusal by the tap is a UserError with the tap's words."""
+        """Return the reply to one query. Raises UserError with the tap's message if it refuses."""
         *replies, error = self.ask(f"*CLS;{command};:SYST:ERR?").split(";")
         if not error.startswith("0,") or len(replies) != 1:
             raise UserError(f"{self.name}: {command}: {error}")
@@ -90,7 +90,12 @@ class TapPort:
 
 @contextlib.contextmanager
 def control(lab: Lab, meter: str) -> Iterator[tuple[TapPort, int]]:
-    """A connection to a meter's tap for its native commands, and the tap's number of the rail on CH1, CH2."""
+    """Connect to a meter's tap for native commands.
+
+    Yield the port and the tap's number of the rail.
+
+    The rail is the one on CH1 and CH2.
+    """
     spec = _tap(lab, meter)
     connection = spec.control.connection if spec.control else lab.connection(meter)
     port = TapPort(connection or "", meter)
@@ -122,7 +127,7 @@ def _number(first: int, rail: Rail) -> int:
 
 
 def switch(lab: Lab, rail: Rail, on: bool) -> int:
-    """Switches a rail of a drive. The number of the sample of the tap in which it was switched."""
+    """Switch a drive's rail; return the number of the tap's sample in which it was switched."""
     with control(lab, rail.meter) as (port, first):
         number = _number(first, rail)
         command = f"TAP:OUTP{number} {'ON' if on else 'OFF'};:TAP:OUTP{number}?"
@@ -132,23 +137,23 @@ def switch(lab: Lab, rail: Rail, on: bool) -> int:
 
 
 def is_on(lab: Lab, rail: Rail) -> bool:
-    """Whether a rail is on, as the tap's hardware says."""
+    """Return whether a rail is on, as the tap's hardware reports."""
     with control(lab, rail.meter) as (port, first):
         return port.query(f"TAP:OUTP{_number(first, rail)}?") == "1"
 
 
 def hold_up(lab: Lab, rail: Rail) -> HoldUp:
-    """How long a rail held up since it was last switched off."""
+    """Return how long a rail held up since it was last switched off."""
     with control(lab, rail.meter) as (port, first):
         state, *figures = port.query(f"TAP:HOLD{_number(first, rail)}?").split(",")
     return HoldUp(state, *(float(figure) for figure in figures))
 
 
 def switch_drive(lab: Lab, host: str, drive: str, on: bool) -> dict[str, int]:
-    """Switches all rails of a drive, or of an array's members, one after the other.
+    """Switch all rails of a drive, or of an array's members, one after the other.
 
-    By "drive/rail": the number of the sample in which it was switched. Raises UserError where one
-    is not behind a tap, before any is switched.
+    Return, by "drive/rail", the number of the sample in which it was switched. Raises UserError,
+    before any is switched, where one is not behind a tap.
     """
     rails = lab.rails_of(host, drive)
     if not rails:

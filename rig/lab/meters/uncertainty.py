@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How well a rail's volts, amps and watts are known: the meter's class, its calibration, its last digit."""
+"""Compute how well a rail's volts, amps and watts are known: class, calibration, resolution."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Budget:
         return math.hypot(self.meter_class, self.calibration, self.quantisation)
 
     def as_dict(self) -> dict[str, float | None]:
-        """For JSON: what is not known is null."""
+        """Return it for JSON: an unknown figure is null."""
         figures = {**asdict(self), "standard": self.standard}
         return {key: None if math.isnan(value) else value for key, value in figures.items()}
 
 
 def of_reading(value: float, accuracy: Accuracy | None, calibration: dict[str, Any] | None) -> Budget:
-    """The budget of a (corrected) reading `value` in volts, amps or watts.
+    """Return the budget of a (corrected) reading `value` in volts, amps or watts.
 
     `calibration`: a channel of `calibration.summary`. The class' limits are taken as a rectangle's
     half width (JCGM 100:2008 (GUM) 4.3.7), so is half a step of resolution. A calibration that has
@@ -60,5 +60,8 @@ def of_reading(value: float, accuracy: Accuracy | None, calibration: dict[str, A
 
 
 def of_power(volts: Budget, amps: Budget) -> float:
-    """Standard uncertainty of volts times amps, in watts, their errors being independent (GUM 5.1.2)."""
+    """Return the standard uncertainty of volts times amps, in watts, for independent errors.
+
+    Source: JCGM 100:2008 (GUM) 5.1.2.
+    """
     return math.hypot(volts.value * amps.standard, amps.value * volts.standard)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""arachnid-labs-re-load-pro: the Re:load Pro electronic load, or a simple tap that speaks its stream.
+"""arachnid-labs-re-load-pro: the Re:load Pro electronic load, or a tap that sends its stream.
 
     load1:
-      driver: arachnid-labs-re-load-pro connection: /dev/ttyUSB0 serialcomm: 115200/8n1
-      sample_rate_hz: 5 # pairs a second: libsigrok asks for one each 200 ms; a tap of one's own may
-      send more
+      driver: arachnid-labs-re-load-pro
+      connection: /dev/ttyUSB0
+      serialcomm: 115200/8n1
+      sample_rate_hz: 5 # pairs a second: libsigrok asks every 200 ms; your own tap may send more
 
-Channels V and I, pushed together as one line of text, so they are of the same instant; the interval
-is as the instrument's firmware keeps it, so there is no sample clock to rely on.
+Channels V and I, sent together as one line of text, so they are of the same instant. The
+instrument's firmware sets the interval, so there is no sample clock to rely on.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SHORTEST_LINE = len("read 0 0\r\n")
 
 
 def fastest(channels: int, meter: object) -> float:
-    """What the line's speed allows for the shortest line of a pair."""
+    """Return the rate that the line's speed allows for the shortest line of a pair."""
     bits, baud = bits_per_byte_and_baud(meter.serialcomm or FAMILY.serialcomm)
     return baud / (bits * SHORTEST_LINE)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""hameg-hmo: the rig's own power tap, which speaks as a Rohde & Schwarz RTA4004 does (firmware/power_tap).
+"""hameg-hmo: the rig's own power tap (firmware/power_tap), which emulates an R&S RTA4004.
 
     tap1a:
       driver: hameg-hmo

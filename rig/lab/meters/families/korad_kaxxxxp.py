@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""korad-kaxxxxp: Korad KA and KD supplies and those sold by Velleman, Tenma, RND and Stamos, over a serial
-line.
+"""korad-kaxxxxp: Korad KA and KD supplies (also Velleman, Tenma, RND, Stamos) on a serial line.
 
     korad1:
       driver: korad-kaxxxxp

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""rdtech-dps: RDTech/Ruideng DPS and DPH supply modules, Modbus RTU over a serial line or its USB adapter.
+"""rdtech-dps: RDTech/Ruideng DPS and DPH supply modules, Modbus RTU over a serial line.
 
     dps1:
       driver: rdtech-dps
@@ -23,7 +23,7 @@ BYTES_PER_READING = 8 + 5 + 16
 
 
 def fastest(channels: int, meter: object) -> float:
-    """All channels come with one exchange, which the line's speed limits, and libsigrok's timer."""
+    """Return the rate that the line's speed and libsigrok's timer allow for one exchange."""
     bits, baud = bits_per_byte_and_baud(meter.serialcomm or FAMILY.serialcomm)
     return min(POLL_READINGS_PER_SECOND, baud / (bits * BYTES_PER_READING))
 

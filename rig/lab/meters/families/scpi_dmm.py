@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""scpi-dmm: bench multimeters that speak SCPI (Keysight 34465A, Agilent 34405A, HP 34401A): a reference.
+"""scpi-dmm: SCPI bench multimeters (Keysight 34465A, Agilent 34405A, HP 34401A), as references.
 
     dmm1:
       driver: scpi-dmm
       connection: tcp-raw/192.168.40.41/5025 # or /dev/ttyUSB0, or usbtmc/1.13
       set: { measured_quantity: voltage } # or current
 
-One channel, P1, one quantity at a time: it cannot measure a rail, which needs volts and amps. It is
-what other meters are calibrated against: rig meters calibrate METER --channel V1 --reference
-dmm1:P1
+One channel, P1, one quantity at a time: it cannot measure a rail, which needs volts and amps. Other
+meters are calibrated against it, for example with `rig meters calibrate METER --channel V1
+--reference dmm1:P1`.
 """
 
 from __future__ import annotations

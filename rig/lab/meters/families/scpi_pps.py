@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""scpi-pps: programmable power supplies that speak SCPI: Rigol DP700/DP800, R&S HMC8043, Agilent, Chroma, ...
+"""scpi-pps: SCPI power supplies: Rigol DP700/DP800, R&S HMC8043, Agilent, Chroma, ...
 
     psu1:
       driver: scpi-pps
