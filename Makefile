@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# `make demo` and `make test` do all the set-up they need. README.md lists the targets with their durations.
+# `make demo` and `make test` do all the set-up they need. README.md lists the targets with their
+# durations.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -41,7 +42,8 @@ demo: setup ## Set-up, then a campaign on the virtual lab: AI table, report, liv
 down: ## End what `make demo` started
 	@if [ -x $(RIG) ]; then $(RIG) down; else echo "nothing was set up"; fi
 
-# Both print a table of what ran, with times and counts. `python -m tools.suites --list` prints each suite's commands.
+# Both print a table of what ran, with times and counts. `python -m tools.suites --list` prints each
+# suite's commands.
 SUITES := .venv/bin/python -m tools.suites
 
 check: setup ## Style, types and unit tests: what to run before each commit

@@ -59,7 +59,7 @@ DEFINITION = (
     r"|^(?:static )?(?:struct )?\w+ \*?(?:{names})\([^;]*$"
     r"|^\s*(?:const |let )?_?(?:{names}) :?= (?:func\b|lambda\b|(?:async )?\(?[^()]*\)? =>)"
 )
-COMMENT = re.compile(r"\s*(?:#|//|/?\*\s)")
+COMMENT = re.compile(r"\s*(?:# |//|/?\*\s)")
 
 
 @dataclass(frozen=True)

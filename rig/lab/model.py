@@ -150,7 +150,7 @@ class VirtualHost(Strict):
     memory_mb: Annotated[int, Field(ge=512)] = 2048
     """Memory."""
     guest_packages: list[Package] = []
-    """Debian packages of its image, in addition to those of file systems, programs and provisioning."""
+    """Debian packages of its image beyond those of file systems, programs and provisioning."""
 
 
 class TestHost(Strict):

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The least that a libsigrok client can do: what srcap and powerd are measured against (`make bench-power`). Takes four channels
- * of a hameg-hmo instrument for some seconds, counts the samples and throws them away. Prints the count of each channel.
+ * The least that a libsigrok client can do, to compare srcap and powerd with (`make bench-power`).
+ * Takes four channels of a hameg-hmo instrument for some seconds, counts the samples and discards
+ * them. Prints the count of each channel.
  */
 #include <libsigrok/libsigrok.h>
 

@@ -5,8 +5,8 @@
  *   cc -shared -fPIC -o ptyshim.so ptyshim.c
  *   LD_PRELOAD=./ptyshim.so sigrok-cli -d DRIVER:conn=/dev/pts/N ...
  *
- * libserialport looks a port up in /sys/class/tty, where pseudo-terminals are not, and asks for modem lines, which
- * they have not. Nothing but these two is changed, and real ports are left as they are.
+ * libserialport looks a port up in /sys/class/tty, where pseudo-terminals are not listed, and asks
+ * for modem lines, which they do not have. Only these two calls are changed; real ports are not.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

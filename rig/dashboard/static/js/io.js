@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Operations and throughput of each drive: two charts, and the newest figures in a table that is their legend.
+// Operations and throughput of each drive: two charts, and the newest figures in a table that is
+// their legend.
 import { Strip } from "./chart.js";
 import { id, keyed, make, setText } from "./dom.js";
 import { fixed, number } from "./format.js";
@@ -7,7 +8,8 @@ import { driveColour, driveDash } from "./theme.js";
 import { wattsOf } from "./power.js";
 import * as phases from "./phases.js";
 
-// Columns of an I/O section: reads/s, writes/s, flushes/s, read MB/s, write MB/s (rig/dashboard/feed.py).
+// Columns of an I/O section: reads/s, writes/s, flushes/s, read MB/s, write MB/s
+// (rig/dashboard/feed.py).
 let drives = [];
 let charts = [];
 

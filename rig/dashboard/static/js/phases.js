@@ -10,7 +10,8 @@ let ofCampaign = new Set(); // "host/drive" of the drives that the campaign is a
 
 export const setBands = (list) => (bands = list);
 
-// Notes the campaign's drives and arrays; true when that changes the order in which drives are shown.
+// Notes the campaign's drives and arrays; true when that changes the order in which drives are
+// shown.
 export function setCampaign(message) {
   arrays = message.arrays || {};
   const before = [...ofCampaign].join();

@@ -71,7 +71,8 @@ export function setTrust(rails, status) {
   meters = new Map(status.meters.map((meter) => [meter.name, meter]));
 }
 
-// Watts of a drive, the sum of its rails over the last second; null unless all of them are being read.
+// Watts of a drive, the sum of its rails over the last second; null unless all of them are being
+// read.
 export function wattsOf(window, host, drive) {
   const shown = cards.get(host + "/" + drive);
   if (!shown) return null;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// All runs in their order, with status in symbol, word and colour, and the reason where one is not ok.
+// All runs in their order, with status in symbol, word and colour, and the reason where one is not
+// ok.
 import { id, keyed, make, setText } from "./dom.js";
 import { duration, number } from "./format.js";
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A drive on its way to a steady state: which round of at most how many, and what the rounds so far gave.
+// A drive on its way to a steady state: which round of at most how many, and what the rounds so far
+// gave.
 import { fixed, duration, number } from "./format.js";
 import { keyed, make, setText } from "./dom.js";
 import { now } from "./clock.js";
@@ -19,7 +20,8 @@ export function create() {
   );
 }
 
-// Shows the precondition before `run`, whose last announced step is `step`; hides it where there is none.
+// Shows the precondition before `run`, whose last announced step is `step`; hides it where there is
+// none.
 export function update(element, run, step) {
   const settling = run?.settling;
   element.hidden = !settling;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The last buckets of each channel and column as plain arrays with null for "no value", as uPlot wants them.
+// The last buckets of each channel and column as plain arrays with null for "no value", as uPlot
+// wants them.
 
-// Points are up to 3 s old when they can be read: powerd and the writer hand on once a second each, the agents every
-// two. What is not heard of for longer has no value to show.
+// Points are up to 3 s old when they can be read: powerd and the writer hand on once a second each,
+// the agents every two. What is not heard of for longer has no value to show.
 const HEARD_SECONDS = 5;
 const AVERAGED_SECONDS = 1;
 
@@ -45,7 +46,8 @@ export class Window {
       }
   }
 
-  // Mean of the newest second that there is anything of; null where that ended more than HEARD_SECONDS ago.
+  // Mean of the newest second that there is anything of; null where that ended more than
+  // HEARD_SECONDS ago.
   recent(channel, column) {
     const row = this.channels[channel]?.[column];
     if (!row) return null;
