@@ -95,7 +95,7 @@ def count_go(log: str) -> Counts:
 
 def count_c(log: str) -> Counts:
     """Count the C test programs; each prints "NAME: ok" at its end."""
-    return Counts(len(re.findall(r"^[a-z ]+: ok\b", log, re.MULTILINE)))
+    return Counts(len(re.findall(r"^[A-Za-z ]+: ok\b", log, re.MULTILINE)))
 
 
 def shell_scripts() -> list[str]:
@@ -134,6 +134,7 @@ def make_suites() -> dict[str, Suite]:
         Suite("c", tuple((*quiet_make, "-C", part, "test", build) for part in C_TESTED), count_c),
         Suite("c-unit", tuple((*quiet_make, "-C", part, "unit", build) for part in C_TESTED), count_c),
         Suite("go", (("tools/go", "test", "-json", "./..."),), count_go, {"CGO_ENABLED": "1"}),
+        Suite("go-unit", (("tools/go", "test", "-short", "-json", "./..."),), count_go, {"CGO_ENABLED": "1"}),
         Suite("unit", ((*PYTEST, "-n", "2", "--dist", "loadfile", "tests/unit"),), count_pytest),
         Suite(
             "integration",
@@ -164,7 +165,7 @@ STATIC = ("types", "go-vet", "ansible-lint", "c-lint", "yaml", "prose", "imports
 # Tests that need little of a processor run alongside the lab's, which wait for their host.
 PYTHON_STAGES = (("unit",), ("integration",), ("lab", "alongside-lab"))
 PLANS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "check": ((*STATIC, "c-unit", "go"), ("unit",)),
+    "check": ((*STATIC, "c-unit", "go-unit"), ("unit",)),
     "lint": (STATIC,),
     "python": PYTHON_STAGES,
     "test": (STATIC, ("c",), ("go",), *PYTHON_STAGES),

@@ -346,6 +346,9 @@ func TestASegmentThatSomebodyRemovesHoldsUpNothing(t *testing.T) {
 }
 
 func TestASlowServerGetsSmallerBatches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for a slow server")
+	}
 	d := newDatabase(t)
 	const manages = 100 << 10
 	stored := d.Config.Handler
@@ -444,6 +447,9 @@ func (s *hourServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // An hour without InfluxDB: 100 points a second of 8 rails. The default bound of the spool holds them, memory does not grow with
 // them, and they come in order, each once. A tenth of the hour unless JOULERIG_WHOLE_HOUR is set, which takes a minute and 1.3 GB.
 func TestAnHourWithoutADatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: an hour of lines")
+	}
 	const hour, rails = 100 * 3600, 8
 	points := hour / 10
 	if os.Getenv("JOULERIG_WHOLE_HOUR") != "" {

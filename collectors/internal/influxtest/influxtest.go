@@ -37,9 +37,12 @@ const (
 )
 
 // Start starts a server that ends with the test, which is skipped where there
-// is no influxd.
+// is no influxd, and by "go test -short".
 func Start(t testing.TB) *Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: starts an influxd")
+	}
 	if _, err := exec.LookPath("influxd"); err != nil {
 		t.Skip("no influxd in PATH")
 	}

@@ -433,6 +433,9 @@ func (r *Recorder) idle() error {
 }
 
 func TestWhatACrashLeavesIsRecoveredUpToTheLastWholeRowGroup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: recovers forty files")
+	}
 	r, path := create(t, 20000, 1<<30)
 	v, a := wave(10, 100_000)
 	for at := 0; at < len(v); at += 1000 {

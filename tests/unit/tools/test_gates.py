@@ -126,6 +126,10 @@ def test_go_tests_are_counted_without_their_sub_tests():
     assert suites.count_go(log) == suites.Counts(1, 1, 1)
 
 
+def test_c_test_programs_are_counted_by_their_last_lines():
+    assert suites.count_c("counters: 4 KiB idle\ncounters: ok\nJSON writer: ok\n") == suites.Counts(2)
+
+
 @pytest.fixture
 def logs(tmp_path, monkeypatch):
     monkeypatch.setattr(suites, "ROOT", tmp_path)

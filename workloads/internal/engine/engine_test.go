@@ -118,6 +118,9 @@ func expect(t testing.TB, what string, got, want any) {
 }
 
 func TestThePersonalitiesDoTheirOperations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: four times 30,000 operations")
+	}
 	const operations = 30000
 	for _, c := range []struct {
 		name      string

@@ -62,6 +62,9 @@ func memoryTempDir(t *testing.T) string {
 
 // A load of any length holds what it held when it had just begun.
 func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs for seconds")
+	}
 	// The heap between two collections, buffers touched late, the race detector's own: in ten minutes
 	// a byte lost by each operation is more.
 	const growthBytes = 24 << 20
