@@ -164,10 +164,7 @@ func recordings(mux *http.ServeMux, meters []*Meter) {
 	}
 	mux.HandleFunc("POST /recordings", func(w http.ResponseWriter, request *http.Request) {
 		var r recordingRequest
-		body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, 1<<16))
-		if err == nil {
-			err = strictjson.Decode(body, &r)
-		}
+		err := strictjson.Decode(http.MaxBytesReader(w, request.Body, 1<<16), &r)
 		if err == nil && !filepath.IsAbs(r.Path) {
 			err = errors.New("path: not absolute")
 		}
