@@ -29,7 +29,6 @@ _ABOUT = {
     "journal.sqlite": "Every run with its phases, performance, energy, AI and what happened, as SQLite.",
     "environment.json": "The program and the libraries that made this bundle.",
     "manifest-sha256.txt": "SHA-256 of every other file, as `sha256sum --check` reads it.",
-    "blocks-sha256.txt": "SHA-256 of every block of each large file: tells where a change is.",
     "export/schema.json": "What each column of the tables in export/ means, with its unit.",
     "report/report.html": "The lab report.",
     "report/report.pdf": "The lab report, for print.",

@@ -124,9 +124,7 @@ def _manifest(folder: Path) -> Check:
     if not (folder / manifest.FILE).is_file():
         return uncheckable("manifest", f"no {manifest.FILE}: a results folder, or a bundle that has lost it")
     digests = manifest.parse(folder / manifest.FILE)
-    blocks = folder / manifest.BLOCKS_FILE
-    known = blocks.is_file() and manifest.digest(blocks) == digests.get(manifest.BLOCKS_FILE)
-    found = manifest.compare(folder, digests, manifest.parse_blocks(blocks) if known else {})
+    found = manifest.compare(folder, digests)
     offenders = [
         *(f"changed: {what}" for what in found.changed),
         *(f"missing: {name}" for name in found.missing),

@@ -97,12 +97,10 @@ def _files(stage: Path, campaign: Campaign) -> dict[str, Path]:
 
 
 def _pack(file: Any, campaign: Campaign, files: Mapping[str, Path], environment: Mapping[str, Any]) -> int:
-    own = (manifest.FILE, manifest.BLOCKS_FILE)
-    sizes = {**{name: path.stat().st_size for name, path in files.items()}, **dict.fromkeys(own)}
+    sizes = {**{name: path.stat().st_size for name, path in files.items()}, manifest.FILE: None}
     contents: dict[str, Path | bytes] = {
         **dict(sorted(files.items())),
         crate.FILE: crate.document(campaign, sizes, environment),
-        manifest.BLOCKS_FILE: manifest.blocks_text(files).encode(),
     }
     with archive.Writer(file) as packed:
         digests = {name: packed.add(name, content) for name, content in sorted(contents.items())}

@@ -30,7 +30,7 @@ from tests.support import verifiable_campaign
 HERE = environment.here("0123456789ab")
 RUN = "demo-20261113-082640-0001"
 OF_A_BUNDLE = (
-    "journal.sqlite", "environment.json", "ro-crate-metadata.json", "blocks-sha256.txt", "report/report.html",
+    "journal.sqlite", "environment.json", "ro-crate-metadata.json", "report/report.html",
     "report/report.pdf", "export/runs.csv", "export/cells.parquet", "export/schema.json",
 )  # fmt: skip
 OF_A_RUN = [
@@ -77,15 +77,8 @@ def failed(source: Path, upto: str = "tables") -> dict[str, Check]:
 def rehash(folder: Path) -> None:
     """Make the manifest say of the files what they are now: what a forger does who hides a change."""
     files = {name: folder / name for name in manifest.names(folder) if name != manifest.FILE}
-    (folder / manifest.BLOCKS_FILE).write_text(
-        manifest.blocks_text({name: path for name, path in files.items() if name in blocks_of(folder)})
-    )
     digests = {name: manifest.digest(path) for name, path in files.items()}
     (folder / manifest.FILE).write_text(manifest.text(digests))
-
-
-def blocks_of(folder: Path) -> set[str]:
-    return set(manifest.parse_blocks(folder / manifest.BLOCKS_FILE))
 
 
 def flip(path: Path, at: int) -> None:
@@ -346,23 +339,18 @@ def test_a_flipped_bit_names_its_file(unpacked, name):
     assert [offender.split(":")[:2] for offender in found.offenders] == [["changed", f" {name}"]]
 
 
-def test_a_change_in_a_large_file_is_reported_by_its_bytes(unpacked):
-    path = unpacked / "runs" / RUN / "power.csv"
-    assert path.stat().st_size > 4 * manifest.BLOCK_BYTES
-    at = 2 * manifest.BLOCK_BYTES + 5
-    flip(path, at)
-    (message,) = checks(unpacked, "manifest")["manifest"].offenders
-    first, last = map(int, re.search(r"in bytes (\d+) to (\d+) of", message).groups())
-    assert first <= at <= last
-    assert last - first + 1 == manifest.BLOCK_BYTES
-
-
-def test_a_file_cut_short_is_reported(unpacked):
+def test_a_file_cut_short_is_reported_with_its_size(unpacked):
     path = unpacked / "runs" / RUN / "power.csv"
     with path.open("r+b") as file:
-        file.truncate(2 * manifest.BLOCK_BYTES)
+        file.truncate(1000)
     (message,) = checks(unpacked, "manifest")["manifest"].offenders
-    assert f"it ends at byte {2 * manifest.BLOCK_BYTES}" in message
+    assert message == f"changed: runs/{RUN}/power.csv: its 1000 bytes are not those that were packed"
+
+
+def test_an_older_bundle_with_hashes_of_blocks_is_verified(unpacked):
+    (unpacked / "blocks-sha256.txt").write_text(f"{'0' * 64}  0  runs/{RUN}/power.csv\n")
+    rehash(unpacked)
+    assert not failed(unpacked, "manifest")
 
 
 def test_a_file_that_is_gone_and_one_too_many_are_named(unpacked):
