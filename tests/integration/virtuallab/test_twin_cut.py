@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.support.nbd_client import FLUSH, WRITE, NbdClient
+from tests.support.nbd_client import NbdClient
 from tests.support.programs import wait_for
 from tests.support.twins import RAIL_12V, Stream, Twin
 
@@ -239,8 +239,8 @@ def test_without_power_nothing_works_and_the_connection_stays(start):
 def test_what_is_in_flight_at_the_cut_is_never_acknowledged(start):
     # 0.1 J a write, and 2 W at most: a write waits 50 ms for the one before it.
     twin, client = start(rails=["5v,5,0.01,0.5,0,0,0.1,0,2"])
-    handles = [client.submit(WRITE, n * 4 * KIB, data=content(n)) for n in range(12)]
-    handles.append(client.submit(FLUSH))
+    handles = [client.submit_write(n * 4 * KIB, content(n)) for n in range(12)]
+    handles.append(client.submit_flush())
     client.result(handles[0])
     cut = twin.ask("power off 1 all")
     acknowledged = 1
@@ -258,7 +258,7 @@ def test_what_is_in_flight_at_the_cut_is_never_acknowledged(start):
 def test_in_flight_operations_fail_at_the_cut_and_not_later(start):
     twin, client = start(rails=["5v,5,0.01,0.5,0,0,2,0,1"])  # a write takes two seconds of the rail's watts
     client.write(0, bytes(SECTOR))
-    waiting = client.submit(WRITE, 0, data=bytes(SECTOR))
+    waiting = client.submit_write(0, bytes(SECTOR))
     time.sleep(0.1)
     began = time.monotonic()
     twin.ask("power off 1 all")
@@ -418,7 +418,7 @@ def test_many_writers_lose_only_what_was_not_flushed(start):
                 number += 1
                 place = worker * 8 + number % 8
                 data = content(number * 4 + worker)
-                if own.error(own.submit(WRITE, place * 4 * KIB, data=data)) or own.error(own.submit(FLUSH)):
+                if own.error(own.submit_write(place * 4 * KIB, data)) or own.error(own.submit_flush()):
                     return
                 promised[place] = number * 4 + worker
 
