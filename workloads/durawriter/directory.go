@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"joulerig/workloads/internal/record"
+	"joulerig/workloads/internal/sectortag"
 )
 
 // The files of a generation's folder, one for each way of asking for durability.
@@ -94,7 +94,7 @@ func (l *directoryLoad) step() error {
 func (l *directoryLoad) overwrite(name, sync string) error {
 	sectors := 1 + l.random.IntN(slotSectorsOfAFile)
 	slot := l.random.IntN(slotsOfAFile)
-	if err := l.write(name, uint64(slot*slotSectorsOfAFile*record.SectorBytes), sectors); err != nil {
+	if err := l.write(name, uint64(slot*slotSectorsOfAFile*sectortag.SectorBytes), sectors); err != nil {
 		return err
 	}
 	if sync == "" || l.random.Float64() >= syncShare {
@@ -108,7 +108,7 @@ func (l *directoryLoad) append() error {
 	if err := l.write(appendFile, l.end, sectors); err != nil {
 		return err
 	}
-	l.end += uint64(sectors * record.SectorBytes)
+	l.end += uint64(sectors * sectortag.SectorBytes)
 	if l.random.Float64() >= syncShare {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (l *directoryLoad) create(name string) error {
 func (l *directoryLoad) write(name string, offset uint64, sectors int) error {
 	what := operation{
 		Sequence: l.writer.next(), Operation: opWrite, Call: "pwrite",
-		Target: name, Offset: offset, Bytes: uint64(sectors * record.SectorBytes),
+		Target: name, Offset: offset, Bytes: uint64(sectors * sectortag.SectorBytes),
 	}
 	if name == dsyncFile {
 		what.Operation, what.Call = opDurableWrite, "pwrite O_DSYNC"

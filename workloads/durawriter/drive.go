@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"joulerig/workloads/internal/record"
+	"joulerig/workloads/internal/sectortag"
 )
 
 // drive is what a block device can be asked for, by whatever way it is reached.
@@ -38,7 +38,7 @@ type driveLoad struct {
 
 func newDriveLoad(w *writer, d drive, regionBytes int64, slotSectors, depth int, random *rand.Rand) *driveLoad {
 	return &driveLoad{
-		slots: int(regionBytes) / (slotSectors * record.SectorBytes), slotSectors: slotSectors,
+		slots: int(regionBytes) / (slotSectors * sectortag.SectorBytes), slotSectors: slotSectors,
 		depth: depth, durableShare: 0.1, flushShare: 0.7, random: random, writer: w, drive: d,
 	}
 }
@@ -83,8 +83,8 @@ func (l *driveLoad) plan() func() error {
 	l.slotsOfThisRound[slot] = true
 	sectors := 1 + l.random.IntN(l.slotSectors)
 	first := l.random.IntN(l.slotSectors - sectors + 1)
-	offset := int64(slot*l.slotSectors+first) * record.SectorBytes
-	data := alignedBuffer(sectors * record.SectorBytes)
+	offset := int64(slot*l.slotSectors+first) * sectortag.SectorBytes
+	data := alignedBuffer(sectors * sectortag.SectorBytes)
 	what := operation{
 		Sequence: l.writer.next(), Operation: opWrite, Call: l.drive.Calls().write,
 		Offset: uint64(offset), Bytes: uint64(len(data)),

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"joulerig/workloads/internal/record"
+	"joulerig/workloads/internal/sectortag"
 )
 
 const campaignID = "000102030405060708090a0b0c0d0e0f"
@@ -162,7 +162,7 @@ func TestEveryAcknowledgedWriteOfADriveIsThere(t *testing.T) {
 	for sequence := 1.0; operations[sequence] != nil; sequence++ {
 		o := operations[sequence]
 		kinds[o["operation"].(string)]++
-		for at := uint64(0); at < uint64(o["bytes"].(float64)); at += record.SectorBytes {
+		for at := uint64(0); at < uint64(o["bytes"].(float64)); at += sectortag.SectorBytes {
 			newest[uint64(o["offset"].(float64))+at] = sequence
 		}
 	}
@@ -178,11 +178,11 @@ func TestEveryAcknowledgedWriteOfADriveIsThere(t *testing.T) {
 	found := 0
 	for _, e := range extents {
 		for i := range e.Sectors {
-			want := newest[e.Offset+uint64(i*record.SectorBytes)]
-			if e.State == record.Written {
+			want := newest[e.Offset+uint64(i*sectortag.SectorBytes)]
+			if e.State == sectortag.Written {
 				found++
 			}
-			if e.Sequence != uint64(want) || (want != 0) != (e.State == record.Written) {
+			if e.Sequence != uint64(want) || (want != 0) != (e.State == sectortag.Written) {
 				t.Errorf("at %d: %+v, the newest write is %v", e.Offset, e, want)
 			}
 		}
@@ -273,7 +273,7 @@ func TestEveryPatternOfADirectoryIsToldAndFound(t *testing.T) {
 		t.Errorf("append has %d bytes, %v were appended", files[appendFile], appended)
 	}
 	for _, e := range extents {
-		if e.State != record.Written {
+		if e.State != sectortag.Written {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -291,21 +291,21 @@ func TestADamagedSectorAndATornTailAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.WriteAt([]byte{0xff}, 5*record.SectorBytes+200); err != nil {
+	if _, err := file.WriteAt([]byte{0xff}, 5*sectortag.SectorBytes+200); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Truncate(20*record.SectorBytes + 7); err != nil {
+	if err := file.Truncate(20*sectortag.SectorBytes + 7); err != nil {
 		t.Fatal(err)
 	}
 	file.Close()
 	_, extents := survey(t, "--directory", directory, "--generation", "1")
-	found := map[uint64]record.State{}
+	found := map[uint64]sectortag.State{}
 	for _, e := range extents {
 		if e.Target == overwriteFile {
 			found[e.Offset] = e.State
 		}
 	}
-	if found[5*record.SectorBytes] != record.Damaged || found[20*record.SectorBytes] != record.Foreign {
+	if found[5*sectortag.SectorBytes] != sectortag.Damaged || found[20*sectortag.SectorBytes] != sectortag.Foreign {
 		t.Errorf("%v", found)
 	}
 }

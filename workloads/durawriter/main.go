@@ -15,7 +15,7 @@ import (
 	"os"
 
 	"joulerig/workloads/internal/nbd"
-	"joulerig/workloads/internal/record"
+	"joulerig/workloads/internal/sectortag"
 )
 
 const usage = `usage: durawriter write  --campaign HEX --generation N --witness WHERE TARGET [options]
@@ -30,7 +30,7 @@ const (
 )
 
 type settings struct {
-	campaign             record.Campaign
+	campaign             sectortag.Campaign
 	generation           uint
 	witness              string
 	nbd, export          string
@@ -96,7 +96,7 @@ func parse(command string, args []string) (*settings, error) {
 	if err != nil || len(id) != len(s.campaign) {
 		return nil, fmt.Errorf("--campaign: %q: expected %d hexadecimal digits", *campaign, 2*len(s.campaign))
 	}
-	s.campaign = record.Campaign(id)
+	s.campaign = sectortag.Campaign(id)
 	return s, s.check(command)
 }
 
@@ -113,8 +113,8 @@ func (s *settings) check(command string) error {
 	if s.generation > 1<<32-1 {
 		return fmt.Errorf("--generation: %d: expected 32 bits", s.generation)
 	}
-	if s.regionBytes <= 0 || s.regionBytes%record.SectorBytes != 0 {
-		return fmt.Errorf("--region-bytes: %d: expected a positive multiple of %d", s.regionBytes, record.SectorBytes)
+	if s.regionBytes <= 0 || s.regionBytes%sectortag.SectorBytes != 0 {
+		return fmt.Errorf("--region-bytes: %d: expected a positive multiple of %d", s.regionBytes, sectortag.SectorBytes)
 	}
 	if command == "survey" {
 		return nil
@@ -122,10 +122,10 @@ func (s *settings) check(command string) error {
 	if s.witness == "" {
 		return errors.New("--witness: missing: expected tcp:HOST:PORT, unix:PATH or -")
 	}
-	if s.slotSectors < 1 || s.slotSectors > record.MaxSectors {
-		return fmt.Errorf("--slot-sectors: %d: expected 1 to %d", s.slotSectors, record.MaxSectors)
+	if s.slotSectors < 1 || s.slotSectors > sectortag.MaxSectors {
+		return fmt.Errorf("--slot-sectors: %d: expected 1 to %d", s.slotSectors, sectortag.MaxSectors)
 	}
-	slots := s.regionBytes / int64(s.slotSectors*record.SectorBytes)
+	slots := s.regionBytes / int64(s.slotSectors*sectortag.SectorBytes)
 	if s.atATime < 1 || int64(s.atATime) > slots {
 		return fmt.Errorf("--depth: %d: expected 1 to %d, the slots of the region", s.atATime, slots)
 	}

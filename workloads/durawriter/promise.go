@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"joulerig/workloads/internal/record"
+	"joulerig/workloads/internal/sectortag"
 )
 
 // writer numbers operations and keeps the rule of the campaign: an operation
@@ -15,7 +15,7 @@ import (
 // witness, and the witness's answer awaited, before anything goes on.
 type writer struct {
 	witness    *witness
-	campaign   record.Campaign
+	campaign   sectortag.Campaign
 	generation uint32
 	last       atomic.Uint64
 }
@@ -55,5 +55,5 @@ func (w *writer) do(what operation, ask func() error) error {
 
 // fill makes the content of a write.
 func (w *writer) fill(data []byte, sequence uint64, target string, offset uint64) {
-	record.Fill(data, w.campaign, w.generation, sequence, record.Place{Target: target, Offset: offset})
+	sectortag.Fill(data, w.campaign, w.generation, sequence, sectortag.Place{Target: target, Offset: offset})
 }

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"joulerig/workloads/internal/record"
+	"joulerig/workloads/internal/sectortag"
 )
 
 const surveyChunk = 1 << 20
@@ -24,26 +24,26 @@ type surveyed struct {
 
 // extent is a run of sectors that are alike: of one write in its order, or of one state.
 type extent struct {
-	Target     string       `json:"target"`
-	Offset     uint64       `json:"offset"`
-	Sectors    int          `json:"sectors"`
-	State      record.State `json:"state"`
-	Generation uint32       `json:"generation,omitempty"`
-	Sequence   uint64       `json:"sequence,omitempty"`
-	Index      uint16       `json:"index"`
-	Of         uint16       `json:"of,omitempty"`     // sectors of the whole write
-	CRC32C     uint32       `json:"crc32c,omitempty"` // of a sector whose content is not known otherwise
+	Target     string          `json:"target"`
+	Offset     uint64          `json:"offset"`
+	Sectors    int             `json:"sectors"`
+	State      sectortag.State `json:"state"`
+	Generation uint32          `json:"generation,omitempty"`
+	Sequence   uint64          `json:"sequence,omitempty"`
+	Index      uint16          `json:"index"`
+	Of         uint16          `json:"of,omitempty"`     // sectors of the whole write
+	CRC32C     uint32          `json:"crc32c,omitempty"` // of a sector whose content is not known otherwise
 }
 
 // surveyor prints what it finds, without an opinion of what should be there.
 type surveyor struct {
 	out      *json.Encoder
 	buffer   *bufio.Writer
-	campaign record.Campaign
+	campaign sectortag.Campaign
 	run      extent
 }
 
-func newSurveyor(campaign record.Campaign, out io.Writer) *surveyor {
+func newSurveyor(campaign sectortag.Campaign, out io.Writer) *surveyor {
 	buffer := bufio.NewWriter(out)
 	return &surveyor{out: json.NewEncoder(buffer), buffer: buffer, campaign: campaign}
 }
@@ -84,14 +84,14 @@ func (s *surveyor) directory(directory string, generation uint32) error {
 		if err := s.out.Encode(found); err != nil {
 			return err
 		}
-		whole := len(content) / record.SectorBytes * record.SectorBytes
+		whole := len(content) / sectortag.SectorBytes * sectortag.SectorBytes
 		if err := s.sectors(content[:whole], name, contentName(name), 0); err != nil {
 			return err
 		}
 		if rest := content[whole:]; len(rest) > 0 {
 			s.add(extent{
 				Target: name, Offset: uint64(whole), Sectors: 1,
-				State: record.Foreign, CRC32C: record.Checksum(rest),
+				State: sectortag.Foreign, CRC32C: sectortag.Checksum(rest),
 			})
 		}
 		if err := s.end(); err != nil {
@@ -102,16 +102,16 @@ func (s *surveyor) directory(directory string, generation uint32) error {
 }
 
 func (s *surveyor) sectors(data []byte, target, content string, offset uint64) error {
-	for at := 0; at < len(data); at += record.SectorBytes {
-		sector := data[at : at+record.SectorBytes]
-		place := record.Place{Target: content, Offset: offset + uint64(at)}
-		state, origin := record.Read(sector, s.campaign, place)
+	for at := 0; at < len(data); at += sectortag.SectorBytes {
+		sector := data[at : at+sectortag.SectorBytes]
+		place := sectortag.Place{Target: content, Offset: offset + uint64(at)}
+		state, origin := sectortag.Read(sector, s.campaign, place)
 		found := extent{
 			Target: target, Offset: place.Offset, Sectors: 1, State: state,
 			Generation: origin.Generation, Sequence: origin.Sequence, Index: origin.Index, Of: origin.Sectors,
 		}
-		if state == record.Damaged || state == record.Foreign {
-			found.CRC32C = record.Checksum(sector)
+		if state == sectortag.Damaged || state == sectortag.Foreign {
+			found.CRC32C = sectortag.Checksum(sector)
 		}
 		if err := s.add(found); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (s *surveyor) add(sector extent) error {
 		follows := sector
 		follows.Offset, follows.Sectors, follows.Index = s.run.Offset, s.run.Sectors, s.run.Index
 		step := uint16(0)
-		if sector.State == record.Written || sector.State == record.Misplaced {
+		if sector.State == sectortag.Written || sector.State == sectortag.Misplaced {
 			step = uint16(s.run.Sectors)
 		}
 		if follows == s.run && sector.Index == s.run.Index+step {

@@ -5,8 +5,8 @@ package main
 import (
 	"io"
 
-	"joulerig/workloads/internal/finish"
-	"joulerig/workloads/internal/session"
+	"joulerig/workloads/internal/loadrunner"
+	"joulerig/workloads/internal/termination"
 	"joulerig/workloads/internal/trace"
 )
 
@@ -16,7 +16,7 @@ func generateTrace(args []string, stdout, stderr io.Writer) int {
 	// The defaults are sizes that Set takes.
 	_ = s.FileBytes.Set("gamma:16384:1.5")
 	_ = s.IOBytes.Set("4096")
-	flags := session.NewFlags("generate")
+	flags := loadrunner.NewFlags("generate")
 	flags.Int64Var(&s.Operations, "ops", 10000, "")
 	flags.Float64Var(&s.WriteShare, "write-share", 0.5, "")
 	flags.Float64Var(&s.UnlinkShare, "unlink-share", 0, "")
@@ -28,15 +28,15 @@ func generateTrace(args []string, stdout, stderr io.Writer) int {
 	flags.Float64Var(&s.Rate, "rate", 1000, "")
 	flags.Uint64Var(&s.Seed, "seed", 1, "")
 	output := flags.String("output", "", "")
-	_, err := session.Parse(flags, args)
+	_, err := loadrunner.Parse(flags, args)
 	if err == nil {
 		err = s.Check()
 	}
 	if err != nil {
-		return finish.Refuse(stderr, "flowop generate", err, finish.Usage)
+		return termination.Refuse(stderr, "flowop generate", err, termination.Usage)
 	}
 	if err := writeTo(*output, stdout, s.Generate); err != nil {
-		return finish.Refuse(stderr, "flowop generate", err, finish.Failed)
+		return termination.Refuse(stderr, "flowop generate", err, termination.Failed)
 	}
-	return finish.OK
+	return termination.OK
 }

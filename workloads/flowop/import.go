@@ -8,27 +8,27 @@ import (
 	"os"
 	"path"
 
-	"joulerig/workloads/internal/finish"
-	"joulerig/workloads/internal/session"
+	"joulerig/workloads/internal/loadrunner"
+	"joulerig/workloads/internal/termination"
 	"joulerig/workloads/internal/trace"
 )
 
 // importStrace is `flowop import-strace`.
 func importStrace(args []string, stdout, stderr io.Writer) int {
 	const command = "flowop import-strace"
-	flags := session.NewFlags("import-strace")
+	flags := loadrunner.NewFlags("import-strace")
 	root := flags.String("root", "/", "")
 	output := flags.String("output", "", "")
-	files, err := session.Parse(flags, args, "FILE")
+	files, err := loadrunner.Parse(flags, args, "FILE")
 	if err == nil && !path.IsAbs(*root) {
 		err = fmt.Errorf("--root: %q: expected an absolute path", *root)
 	}
 	if err != nil {
-		return finish.Refuse(stderr, command, err, finish.Usage)
+		return termination.Refuse(stderr, command, err, termination.Usage)
 	}
 	in, err := os.Open(files[0])
 	if err != nil {
-		return finish.Refuse(stderr, command, err, finish.Failed)
+		return termination.Refuse(stderr, command, err, termination.Failed)
 	}
 	defer in.Close()
 	var imported *trace.Imported
@@ -37,10 +37,10 @@ func importStrace(args []string, stdout, stderr io.Writer) int {
 		return err
 	})
 	if err != nil {
-		return finish.Refuse(stderr, command, fmt.Errorf("%s: %w", files[0], err), finish.Failed)
+		return termination.Refuse(stderr, command, fmt.Errorf("%s: %w", files[0], err), termination.Failed)
 	}
 	fmt.Fprintf(stderr, "%s: %s: %s\n", command, files[0], imported)
-	return finish.OK
+	return termination.OK
 }
 
 // writeTo writes a file, or stdout where there is no path.

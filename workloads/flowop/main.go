@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"joulerig/workloads/internal/finish"
+	"joulerig/workloads/internal/termination"
 )
 
 // commands are what the first argument may be; each gives the exit code.
@@ -32,11 +32,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	known := strings.Join(slices.Sorted(maps.Keys(commands)), ", ")
 	if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
 		fmt.Fprintf(stdout, "usage: flowop COMMAND ...\ncommands: %s\noptions: docs/reference/workloads.md\n", known)
-		return finish.OK
+		return termination.OK
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprintf(stderr, "flowop: %q: expected one of %s\n", slices.Concat(args, []string{""})[0], known)
-		return finish.Usage
+		return termination.Usage
 	}
 	return commands[args[0]](args[1:], stdout, stderr)
 }

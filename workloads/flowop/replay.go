@@ -10,19 +10,19 @@ import (
 	"path/filepath"
 
 	"joulerig/workloads/internal/filesys"
-	"joulerig/workloads/internal/finish"
-	"joulerig/workloads/internal/session"
+	"joulerig/workloads/internal/loadrunner"
+	"joulerig/workloads/internal/termination"
 	"joulerig/workloads/internal/trace"
 )
 
 // replayLoad is `flowop replay`.
 func replayLoad(args []string, stdout, stderr io.Writer) int {
-	options := &session.Options{}
-	flags := session.NewFlags("replay")
+	options := &loadrunner.Options{}
+	flags := loadrunner.NewFlags("replay")
 	options.Register(flags)
 	timed := flags.Bool("timed", false, "")
 	speed := flags.Float64("speed", 0, "")
-	files, err := session.Parse(flags, args, "TRACE")
+	files, err := loadrunner.Parse(flags, args, "TRACE")
 	if err == nil {
 		err = options.Check()
 	}
@@ -30,19 +30,19 @@ func replayLoad(args []string, stdout, stderr io.Writer) int {
 		err = errors.New("--timed, --speed: expected one of them at most, a speed of more than 0")
 	}
 	if err != nil {
-		return finish.Refuse(stderr, "flowop replay", err, finish.Usage)
+		return termination.Refuse(stderr, "flowop replay", err, termination.Usage)
 	}
 	if *timed {
 		*speed = 1
 	}
 	load, err := replayOf(files[0], options.Directory, *speed)
 	if err != nil {
-		return finish.Refuse(stderr, "flowop replay", err, finish.Failed)
+		return termination.Refuse(stderr, "flowop replay", err, termination.Failed)
 	}
 	return options.Do(*load, stdout, stderr)
 }
 
-func replayOf(path, directory string, speed float64) (*session.Load, error) {
+func replayOf(path, directory string, speed float64) (*loadrunner.Load, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
@@ -60,7 +60,7 @@ func replayOf(path, directory string, speed float64) (*session.Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session.Load{
+	return &loadrunner.Load{
 		Command: "replay", Workload: filepath.Base(path),
 		Parameters: map[string]any{"speed": speed, "operations": len(read.Operations), "threads": replay.Threads()},
 		Classes:    replay.Classes(), Threads: replay.Threads(),

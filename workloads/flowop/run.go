@@ -14,14 +14,14 @@ import (
 	"joulerig/workloads"
 	"joulerig/workloads/internal/engine"
 	"joulerig/workloads/internal/filesys"
-	"joulerig/workloads/internal/finish"
-	"joulerig/workloads/internal/session"
+	"joulerig/workloads/internal/loadrunner"
+	"joulerig/workloads/internal/termination"
 	"joulerig/workloads/internal/wml"
 )
 
 // runArguments are what `flowop run` is asked for.
 type runArguments struct {
-	session.Options
+	loadrunner.Options
 	workload      string // a personality's name, or a file
 	seconds, rate float64
 	seed          uint64
@@ -34,22 +34,22 @@ func runWorkload(args []string, stdout, stderr io.Writer) int {
 	const command = "flowop run"
 	a, err := parseRun(args)
 	if err != nil {
-		return finish.Refuse(stderr, command, err, finish.Usage)
+		return termination.Refuse(stderr, command, err, termination.Usage)
 	}
 	program, err := readWorkload(a.workload, a.set)
 	if err != nil {
-		return finish.Refuse(stderr, command, err, finish.Usage)
+		return termination.Refuse(stderr, command, err, termination.Usage)
 	}
 	load, err := a.load(program)
 	if err != nil {
-		return finish.Refuse(stderr, command, err, finish.Failed)
+		return termination.Refuse(stderr, command, err, termination.Failed)
 	}
 	return a.Do(load, stdout, stderr)
 }
 
 func parseRun(args []string) (*runArguments, error) {
 	a := &runArguments{set: map[string]string{}}
-	flags := session.NewFlags("run")
+	flags := loadrunner.NewFlags("run")
 	a.Register(flags)
 	flags.Float64Var(&a.seconds, "seconds", 0, "")
 	flags.Float64Var(&a.rate, "rate", 0, "")
@@ -63,7 +63,7 @@ func parseRun(args []string) (*runArguments, error) {
 		a.set[strings.TrimPrefix(name, "$")] = value
 		return nil
 	})
-	others, err := session.Parse(flags, args, "PERSONALITY or FILE.f")
+	others, err := loadrunner.Parse(flags, args, "PERSONALITY or FILE.f")
 	if err != nil {
 		return nil, err
 	}
@@ -90,14 +90,14 @@ func readWorkload(workload string, set map[string]string) (*wml.Program, error) 
 	return wml.Parse(filepath.Base(workload), source, set)
 }
 
-func (a *runArguments) load(program *wml.Program) (session.Load, error) {
+func (a *runArguments) load(program *wml.Program) (loadrunner.Load, error) {
 	system, err := a.system()
 	if err != nil {
-		return session.Load{}, err
+		return loadrunner.Load{}, err
 	}
 	e, err := engine.New(engine.Options{Program: program, System: system, Seed: a.seed, Rate: a.rate})
 	if err != nil {
-		return session.Load{}, err
+		return loadrunner.Load{}, err
 	}
 	if _, has := program.Variables["dir"]; has {
 		program.Variables["dir"] = a.Directory
@@ -106,7 +106,7 @@ func (a *runArguments) load(program *wml.Program) (session.Load, error) {
 	if seconds == 0 {
 		seconds = e.Seconds()
 	}
-	return session.Load{
+	return loadrunner.Load{
 		Command: "run", Workload: strings.TrimSuffix(program.File, ".f"), Seed: a.seed,
 		Parameters: map[string]any{
 			"seconds": seconds, "rate": a.rate, "threads": e.Threads(), "variables": program.Variables, "echo": program.Echo,
@@ -125,10 +125,10 @@ func (a *runArguments) system() (filesys.FS, error) {
 // list is `flowop list`: the personalities that ship.
 func list(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 {
-		return finish.Refuse(stderr, "flowop list", fmt.Errorf("%q: unexpected argument", args[0]), finish.Usage)
+		return termination.Refuse(stderr, "flowop list", fmt.Errorf("%q: unexpected argument", args[0]), termination.Usage)
 	}
 	for _, name := range workloads.Personalities() {
 		fmt.Fprintln(stdout, name)
 	}
-	return finish.OK
+	return termination.OK
 }

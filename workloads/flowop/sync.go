@@ -7,23 +7,23 @@ import (
 	"io"
 
 	"joulerig/workloads/internal/filesys"
-	"joulerig/workloads/internal/finish"
-	"joulerig/workloads/internal/session"
+	"joulerig/workloads/internal/loadrunner"
 	"joulerig/workloads/internal/syncload"
+	"joulerig/workloads/internal/termination"
 )
 
 // syncLoad is `flowop sync`.
 func syncLoad(args []string, stdout, stderr io.Writer) int {
 	options, settings, seconds, err := syncArguments(args)
 	if err != nil {
-		return finish.Refuse(stderr, "flowop sync", err, finish.Usage)
+		return termination.Refuse(stderr, "flowop sync", err, termination.Usage)
 	}
 	system, err := filesys.OpenKernel(options.Directory)
 	if err != nil {
-		return finish.Refuse(stderr, "flowop sync", err, finish.Failed)
+		return termination.Refuse(stderr, "flowop sync", err, termination.Failed)
 	}
 	load := syncload.New(*settings, system)
-	return options.Do(session.Load{
+	return options.Do(loadrunner.Load{
 		Command: "sync", Workload: settings.Mode + "-" + settings.Call, Seed: settings.Seed,
 		Parameters: map[string]any{
 			"seconds": seconds, "ops": settings.Ops, "mode": settings.Mode, "call": settings.Call,
@@ -35,9 +35,9 @@ func syncLoad(args []string, stdout, stderr io.Writer) int {
 	}, stdout, stderr)
 }
 
-func syncArguments(args []string) (*session.Options, *syncload.Settings, float64, error) {
-	options, s := &session.Options{}, &syncload.Settings{}
-	flags := session.NewFlags("sync")
+func syncArguments(args []string) (*loadrunner.Options, *syncload.Settings, float64, error) {
+	options, s := &loadrunner.Options{}, &syncload.Settings{}
+	flags := loadrunner.NewFlags("sync")
 	options.Register(flags)
 	seconds := flags.Float64("seconds", 0, "")
 	flags.Int64Var(&s.Ops, "ops", 0, "")
@@ -50,7 +50,7 @@ func syncArguments(args []string) (*session.Options, *syncload.Settings, float64
 	flags.BoolVar(&s.Direct, "direct", false, "")
 	flags.IntVar(&s.Threads, "threads", 1, "")
 	flags.Uint64Var(&s.Seed, "seed", 1, "")
-	_, err := session.Parse(flags, args)
+	_, err := loadrunner.Parse(flags, args)
 	if err == nil {
 		err = options.Check()
 	}

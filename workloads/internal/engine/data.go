@@ -5,7 +5,7 @@ package engine
 import (
 	"math/rand/v2"
 
-	"joulerig/workloads/internal/layout"
+	"joulerig/workloads/internal/filelayout"
 	"joulerig/workloads/internal/measure"
 	"joulerig/workloads/internal/wml"
 )
@@ -38,7 +38,7 @@ func makeData(program *wml.Program, seed uint64) ([]byte, error) {
 		largest = max(largest, size)
 	})
 	pages := int(min(largest, mostDataBytes))/pageBytes + 1
-	return layout.Piece(pages*pageBytes+variedBytes, rand.New(rand.NewPCG(seed, dataStream)))
+	return filelayout.Piece(pages*pageBytes+variedBytes, rand.New(rand.NewPCG(seed, dataStream)))
 }
 
 func eachFlowop(program *wml.Program, do func(*wml.Flowop)) {

@@ -14,8 +14,8 @@ import (
 
 	"joulerig/workloads/internal/fileset"
 	"joulerig/workloads/internal/filesys"
-	"joulerig/workloads/internal/finish"
 	"joulerig/workloads/internal/measure"
+	"joulerig/workloads/internal/termination"
 	"joulerig/workloads/internal/wml"
 )
 
@@ -125,7 +125,7 @@ func (e *Engine) LayOut(ctx context.Context, keep bool) (files, bytes int64, err
 func (e *Engine) Run(ctx context.Context, collector *measure.Collector) error {
 	e.ctx, e.stop = context.WithCancelCause(ctx)
 	defer e.stop(nil)
-	e.stopping = finish.Flag(e.ctx)
+	e.stopping = termination.Flag(e.ctx)
 	defer context.AfterFunc(e.ctx, e.wakeAll)()
 	if e.aio != nil {
 		defer e.aio.start()()

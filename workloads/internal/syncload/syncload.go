@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"joulerig/workloads/internal/filelayout"
 	"joulerig/workloads/internal/filesys"
-	"joulerig/workloads/internal/layout"
 	"joulerig/workloads/internal/measure"
 )
 
@@ -129,7 +129,7 @@ func (l *Load) Layout(ctx context.Context, keep bool) (files, bytes int64, err e
 func fileName(number int) string { return fmt.Sprintf("sync-%04d", number) }
 
 func (l *Load) write(ctx context.Context) (int64, error) {
-	writer, err := layout.NewWriter(l.system, rand.New(rand.NewPCG(l.settings.Seed, 0)))
+	writer, err := filelayout.NewWriter(l.system, rand.New(rand.NewPCG(l.settings.Seed, 0)))
 	if err != nil {
 		return 0, err
 	}
@@ -164,7 +164,7 @@ func (l *Load) open(number int) (*thread, error) {
 		size -= size % directAlignment
 	}
 	random := rand.New(rand.NewPCG(s.Seed, uint64(number)+1))
-	data, err := layout.Piece(int(s.Block), random)
+	data, err := filelayout.Piece(int(s.Block), random)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"joulerig/workloads/internal/filelayout"
 	"joulerig/workloads/internal/filesys"
-	"joulerig/workloads/internal/layout"
 	"joulerig/workloads/internal/measure"
 )
 
@@ -90,7 +90,7 @@ func (r *Replay) Layout(ctx context.Context, keep bool) (files, bytes int64, err
 	if keep {
 		return files, 0, nil
 	}
-	writer, err := layout.NewWriter(r.system, rand.New(rand.NewPCG(1, 0)))
+	writer, err := filelayout.NewWriter(r.system, rand.New(rand.NewPCG(1, 0)))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -102,14 +102,14 @@ func (r *Replay) Layout(ctx context.Context, keep bool) (files, bytes int64, err
 	return writer.Files, writer.Written, writer.Sync()
 }
 
-func (r *Replay) layOut(ctx context.Context, writer *layout.Writer, f *file, size int64) error {
+func (r *Replay) layOut(ctx context.Context, writer *filelayout.Writer, f *file, size int64) error {
 	switch {
 	case f.path.Folder:
-		return writer.Folder(f.path.Name)
+		return writer.Directory(f.path.Name)
 	case size >= 0:
 		return writer.File(ctx, f.path.Name, size)
 	}
-	if err := writer.FolderOf(f.path.Name); err != nil {
+	if err := writer.ParentDirectory(f.path.Name); err != nil {
 		return err
 	}
 	if err := r.system.Unlink(f.name); err != unix.ENOENT {
@@ -169,7 +169,7 @@ func (r *Replay) thread(ctx context.Context, steps []step, recorder *measure.Rec
 		}
 	}
 	var err error
-	if w.data, err = layout.Piece(int(most), rand.New(rand.NewPCG(2, uint64(steps[0].Thread)))); err != nil {
+	if w.data, err = filelayout.Piece(int(most), rand.New(rand.NewPCG(2, uint64(steps[0].Thread)))); err != nil {
 		return err
 	}
 	for i := range steps {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-package finish
+package termination
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ func TestHowALoadEndsAndItsExitCode(t *testing.T) {
 		{"a failure", going, full, EndedFailed, Failed},
 		{"a failure, when it was asked to", interrupted, full, EndedFailed, Failed},
 	} {
-		ended, failure := How(c.ctx, c.err)
+		ended, failure := Classify(c.ctx, c.err)
 		if ended != c.ended || Code(ended) != c.code {
 			t.Errorf("%s: %s, exit %d", c.what, ended, Code(ended))
 		}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package layout writes files before a load: whole and durable, so that the
+// Package filelayout writes files before a load: whole and durable, so that the
 // load finds no block that is still to be allocated.
-package layout
+package filelayout
 
 import (
 	"context"
@@ -53,12 +53,12 @@ func NewWriter(system filesys.FS, random *rand.Rand) (*Writer, error) {
 	return &Writer{system: system, data: data, made: map[string]bool{".": true}}, err
 }
 
-// File writes a file of so many bytes, and the folders it needs; an old content is gone.
+// File writes a file of so many bytes, and the directories it needs; old content is gone.
 func (w *Writer) File(ctx context.Context, file string, bytes int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := w.FolderOf(file); err != nil {
+	if err := w.ParentDirectory(file); err != nil {
 		return err
 	}
 	name, err := filesys.NewName(file)
@@ -85,25 +85,25 @@ func (w *Writer) File(ctx context.Context, file string, bytes int64) error {
 	return nil
 }
 
-// FolderOf makes the folder that a file lies in, and those above it.
-func (w *Writer) FolderOf(file string) error { return w.Folder(path.Dir(file)) }
+// ParentDirectory makes the directory that a file lies in, and those above it.
+func (w *Writer) ParentDirectory(file string) error { return w.Directory(path.Dir(file)) }
 
-// Folder makes a folder and those above it; one that is there is no error.
-func (w *Writer) Folder(folder string) error {
-	if w.made[folder] {
+// Directory makes a directory and those above it; one that exists is no error.
+func (w *Writer) Directory(directory string) error {
+	if w.made[directory] {
 		return nil
 	}
-	if err := w.Folder(path.Dir(folder)); err != nil {
+	if err := w.Directory(path.Dir(directory)); err != nil {
 		return err
 	}
-	name, err := filesys.NewName(folder)
+	name, err := filesys.NewName(directory)
 	if err != nil {
 		return err
 	}
 	if err := w.system.Mkdir(name, 0o755); err != nil && err != unix.EEXIST {
 		return filesys.Error("mkdir", name, err)
 	}
-	w.made[folder] = true
+	w.made[directory] = true
 	return nil
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package finish is how a load ends: by itself, by an error, or because
-// a caller wants it to.
-package finish
+// Package termination ends a load: exit codes, signals, and whether it completed, failed or was
+// interrupted.
+package termination
 
 import (
 	"context"
@@ -75,9 +75,9 @@ func Flag(ctx context.Context) *atomic.Bool {
 	return done
 }
 
-// How says how a load ended, by what it returned and the context of Context;
+// Classify says how a load ended, by what it returned and the context of Context;
 // the error is nil unless it failed. A request to end is no error.
-func How(ctx context.Context, err error) (ended string, failure error) {
+func Classify(ctx context.Context, err error) (ended string, failure error) {
 	asked := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrInterrupted)
 	switch {
 	case err != nil && !asked:

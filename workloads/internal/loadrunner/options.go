@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-package session
+package loadrunner
 
 import (
 	"errors"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package session takes a load from its options to its report: lays out its
-// files, runs and measures it, sends its series, and ends it in time.
-package session
+// Package loadrunner runs a load from its options to its report: lays out its files, runs and
+// measures it, sends its series, and ends it in time.
+package loadrunner
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"runtime"
 	"time"
 
-	"joulerig/workloads/internal/finish"
 	"joulerig/workloads/internal/measure"
+	"joulerig/workloads/internal/termination"
 )
 
 // Load is what a command loads a directory with.
@@ -59,14 +59,14 @@ var patience, patienceInterrupted = time.Minute, 5 * time.Second
 // --output or stdout, also of a load that failed or was interrupted.
 func (o *Options) Do(load Load, stdout, stderr io.Writer) int {
 	command := "flowop " + load.Command
-	ctx, release, err := finish.Context(o.WithParent)
+	ctx, release, err := termination.Context(o.WithParent)
 	if err != nil {
-		return finish.Refuse(stderr, command, err, finish.Failed)
+		return termination.Refuse(stderr, command, err, termination.Failed)
 	}
 	defer release()
 	out, err := o.openOutputs(stdout)
 	if err != nil {
-		return finish.Refuse(stderr, command, err, finish.Usage)
+		return termination.Refuse(stderr, command, err, termination.Usage)
 	}
 	defer out.close()
 
@@ -77,18 +77,18 @@ func (o *Options) Do(load Load, stdout, stderr io.Writer) int {
 	err = o.layOutAndRun(ctx, load, out, &report)
 	report.PointsLost = out.lost
 	var failure error
-	report.Ended, failure = finish.How(ctx, err)
+	report.Ended, failure = termination.Classify(ctx, err)
 	if failure == nil && out.failure != nil {
-		report.Ended, failure = finish.EndedFailed, out.failure
+		report.Ended, failure = termination.EndedFailed, out.failure
 	}
 	if failure != nil {
-		report.Error = finish.OneLine(failure)
-		finish.Refuse(stderr, command, failure, finish.Failed)
+		report.Error = termination.OneLine(failure)
+		termination.Refuse(stderr, command, failure, termination.Failed)
 	}
 	if err := out.report(report); err != nil {
-		return finish.Refuse(stderr, command, err, finish.Failed)
+		return termination.Refuse(stderr, command, err, termination.Failed)
 	}
-	return finish.Code(report.Ended)
+	return termination.Code(report.Ended)
 }
 
 func (o *Options) layOutAndRun(ctx context.Context, load Load, out *outputs, report *Report) (err error) {
@@ -141,6 +141,6 @@ func run(ctx context.Context, load Load, collector *measure.Collector) error {
 	case err := <-done:
 		return err
 	case <-time.After(patienceInterrupted):
-		return finish.ErrInterrupted
+		return termination.ErrInterrupted
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-package session
+package loadrunner
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"joulerig/workloads/internal/finish"
 	"joulerig/workloads/internal/measure"
+	"joulerig/workloads/internal/termination"
 )
 
 // load makes one operation, then does what it is given.
@@ -271,7 +271,7 @@ func TestOutputsThatCannotBeAreRefusedBeforeTheLayout(t *testing.T) {
 		l := load(nil)
 		l.Layout = func(context.Context, bool) (int64, int64, error) { t.Error(want, "it laid out"); return 0, 0, nil }
 		var stderr bytes.Buffer
-		if code := o.Do(l, &bytes.Buffer{}, &stderr); code != finish.Usage {
+		if code := o.Do(l, &bytes.Buffer{}, &stderr); code != termination.Usage {
 			t.Errorf("%s: exit %d", want, code)
 		}
 		if text := stderr.String(); !strings.HasPrefix(text, "flowop test: "+want+": ") || strings.Count(text, "\n") != 1 {

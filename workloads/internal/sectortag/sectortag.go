@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package record is what a power-cut campaign writes on a drive: records of
-// whole 512-byte sectors, each of which identifies the write it belongs to
-// and where it belongs, so that a torn, lost, reordered or misplaced write
-// shows at the granularity that drives tear at.
-package record
+// Package sectortag tags each 512-byte sector that a power-cut campaign writes with the write it
+// belongs to and with its position. A torn, lost, reordered or misplaced write then shows at the
+// granularity at which drives tear. Whole sectors of one write are a record.
+package sectortag
 
 import (
 	"encoding/binary"
