@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that are either the old or the new one, never a half."""
+"""Replace files atomically: a reader sees the old file or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 
 def write(path: Path, content: bytes, mode: int | None = None) -> Path:
-    """Replace `path` by `content`; its folder is made where it is missing. Returns `path`. Raises OSError.
+    """Replace `path` by `content`, creating its folder; return `path`. Raises OSError.
 
     `mode`: the file's permissions; those of any new file by default.
     """
@@ -23,7 +23,7 @@ def write(path: Path, content: bytes, mode: int | None = None) -> Path:
 
 @contextlib.contextmanager
 def opened(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` where the body ends well, and else leaves nothing.
+    """Yield a new file that replaces `path` if the body succeeds, and is removed otherwise.
 
     `mode` as in `write`. Raises OSError.
     """

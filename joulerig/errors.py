@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The base class of every error that Joulerig raises on purpose."""
+"""The base class of every error that Joulerig raises deliberately."""
 
 from __future__ import annotations
 

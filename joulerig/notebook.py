@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read a campaign in a notebook or a script: what `joulerig.open` returns. Writes nothing to its source."""
+"""Read a campaign in a notebook or script (`joulerig.open`) without changing its files."""
 
 from __future__ import annotations
 
@@ -39,18 +39,20 @@ _FROM_CELLS = (
 
 
 class Results:
-    """Hold a campaign's results as polars frames, the same numbers as those of the report and the export.
+    """Hold a campaign's results as polars frames, with the numbers of the report and the export.
 
-    A column's name ends in its unit (`ai_ops_per_joule`, `workload_seconds`, `mean_watts`, `time_ns`) or is
-    the unit (`joules`, `watts`); counts have none. What is not known is null. The page "Exported tables" of
-    the documentation has the meaning of every column. Frames are computed when first asked for.
+    A column's name ends in its unit (`ai_ops_per_joule`, `workload_seconds`, `mean_watts`,
+    `time_ns`) or is the unit (`joules`, `watts`); counts have none. What is not known is null. The
+    page "Exported tables" of the documentation has the meaning of every column. Frames are computed
+    when first asked for.
 
     Attributes
     ----------
     campaign : joulerig.analysis.results.Campaign
         The record that the frames are made of, with the runs' own files in `folder`.
     folder : Path
-        The results folder; of a bundle, the temporary folder it is unpacked into, removed with this object.
+        The results folder; of a bundle, the temporary folder it is unpacked into, removed with this
+        object.
     """
 
     def __init__(self, campaign: Campaign) -> None:
@@ -79,7 +81,7 @@ class Results:
 
     @property
     def unreadable(self) -> list[str]:
-        """List the files of power and progress that cannot be read, one line each; empty where all can.
+        """List the files of power and progress that cannot be read, one line each.
 
         Their runs have no `peak_watts`.
         """
@@ -87,7 +89,7 @@ class Results:
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """Return one row a run, in order of execution: joules, AI (ops/J, MB/J), performance, losses.
+        """Return one row a run, in order of execution: joules, AI, performance, losses.
 
         Columns: joulerig.analysis.tables.runs_and_cells.RUN_COLUMNS.
         """
@@ -97,17 +99,18 @@ class Results:
         """Return one row a cell: work per joule with its intervals, performance and power.
 
         `ai_ops_per_joule` is all operations over all joules of the runs that count; from
-        `ai_ops_per_joule_interval_low` to `_high` lies its 95 % interval, null with too few runs. Columns:
-        joulerig.analysis.tables.runs_and_cells.CELL_COLUMNS.
+        `ai_ops_per_joule_interval_low` to `_high` lies its 95 % interval, null with too few runs.
+        Columns: joulerig.analysis.tables.runs_and_cells.CELL_COLUMNS.
         """
         return self._cells
 
     def ranking(self) -> pl.DataFrame:
-        """Return one row a cell with a figure, best first within each drive, workload and further factor.
+        """Return one row a cell with a figure, best first in each drive, workload and factor.
 
-        `place` counts from 1. `letters`: cells of a comparison that share one are not separated by the runs
-        (family-wise at 5 %). `winner`: separated from all others, and above them. `quantity` is what ranks
-        them: ops/J, or ops/s where no drive has a rail. The figures are those of `cells`.
+        `place` counts from 1. `letters`: cells of a comparison that share one are not separated by
+        the runs (family-wise at 5 %). `winner`: separated from all others, and above them.
+        `quantity` is what ranks them: ops/J, or ops/s where no drive has a rail. The figures are
+        those of `cells`.
         """
         rows = [
             {
@@ -133,7 +136,7 @@ class Results:
         )
 
     def pairs(self) -> pl.DataFrame:
-        """Return one row a pair of compared cells: how much less the second gives, in percent of the first.
+        """Return one row a pair of compared cells: the second's difference in % of the first.
 
         With its interval, and p adjusted for all pairs of the campaign. Columns:
         joulerig.analysis.tables.comparisons.PAIR_COLUMNS.
@@ -145,11 +148,11 @@ class Results:
         return frames.phases(self.campaign)
 
     def energy(self) -> pl.DataFrame:
-        """Return one row a phase and rail of a run: joules, their interval and its parts, lost samples."""
+        """Return one row a phase and rail of a run: joules, their interval, lost samples."""
         return frames.energy(self.campaign)
 
     def power(self, run: str | int) -> pl.DataFrame:
-        """Return the power points of one run, by rail: time in ns (UTC), W, V, A; no rows where none is kept.
+        """Return the power points of one run, by rail: time in ns (UTC), W, V, A; or no rows.
 
         Parameters
         ----------
@@ -159,8 +162,8 @@ class Results:
         Returns
         -------
         DataFrame
-            Columns: joulerig.analysis.export.frames.POWER_COLUMNS. Sorted as the file is; it begins before
-            the first phase and ends after the last one (`phases` has their ends).
+            Columns: joulerig.analysis.export.frames.POWER_COLUMNS. Sorted as the file is; it begins
+            before the first phase and ends after the last one (`phases` has their ends).
 
         Raises
         ------

@@ -34,7 +34,7 @@ CROWDED_BY_NATURE = (
 
 
 def find_cycles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Find the groups of modules that import each other, also over others, by Tarjan's algorithm."""
+    """Find the groups of modules that import each other, by Tarjan's algorithm."""
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
@@ -92,7 +92,7 @@ def read_graph() -> dict[str, set[str]]:
 
 
 def check_contracts() -> str:
-    """Check pyproject.toml's contracts. Returns import-linter's report where one is broken, else ""."""
+    """Check pyproject.toml's contracts; return import-linter's report of a broken one, or ""."""
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         status = cli.lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)

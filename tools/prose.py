@@ -72,7 +72,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words to be replaced, each with what stands for it instead, and names that no function has."""
+    """The words to be replaced, each with its replacement, and names that no function has."""
 
     words: dict[str, str]
     functions: tuple[str, ...]

@@ -73,7 +73,7 @@ class Result:
 
 
 def count_pytest(log: str) -> Counts:
-    """Count the tests of pytest's closing line, such as "3 failed, 120 passed, 2 skipped in 4.20s"."""
+    """Count the tests in pytest's closing line, "3 failed, 120 passed, 2 skipped in 4.20s"."""
     closing = [line for line in log.splitlines() if re.search(r"\d+ \w+.* in [\d.]+s", line)]
     found = re.findall(r"(\d+) (\w+)", closing[-1]) if closing else []
     number = {word: int(digits) for digits, word in found}
@@ -235,7 +235,7 @@ def report(result: Result) -> None:
 
 
 def table(results: Iterable[Result], seconds: float) -> str:
-    """Format suites, times and counts as a table with a line of totals; failed suites are named below it."""
+    """Format suites, times and counts as a table with totals, and the failed suites below it."""
     results = list(results)
     total = sum((result.counts for result in results), Counts())
     rows = [

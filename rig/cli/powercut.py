@@ -34,7 +34,7 @@ def drive(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cut a twin at its own interface, seconds a cut: the writer is its NBD client, there is no host."""
+    """Cut a twin at its own interface, seconds a cut: its NBD client writes, without a host."""
     from joulerig.rig.powercut import drive as drives
 
     for program in ("durawriter", "nbdkit-twin-plugin.so"):

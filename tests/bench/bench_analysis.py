@@ -67,7 +67,7 @@ def _build_campaign(folder: Path, runs: int) -> None:
 
 
 def build_waveform(place: Path, args: argparse.Namespace) -> None:
-    """Window means of one rail, quantised as an instrument's are; never more than a row group in memory."""
+    """Write one rail's quantised window means, with at most a row group in memory."""
     import duckdb
 
     from joulerig.analysis.results.waveform import METADATA_KEY

@@ -67,7 +67,10 @@ LARGE = 128 << 10
 
 @dataclass(frozen=True)
 class Alone:
-    """One operation at a time, microseconds: what the client saw, what on average lay outside the twin."""
+    """One operation at a time, in microseconds.
+
+    The client's view, and the share outside the twin.
+    """
 
     median_us: float
     mean_us: float
@@ -193,7 +196,7 @@ def rate(server, kind, seconds):
 
 
 def one_at_a_time(twin, kind, seconds):
-    """Of many short attempts, so that one falls between what else the machine does: the least disturbed."""
+    """Return the least disturbed of many short attempts."""
     attempts = (_one_at_a_time(twin, kind, seconds / 2) for _ in range(ATTEMPTS // 2))
     return min(attempts, key=lambda one: one.outside_us)
 
@@ -219,7 +222,7 @@ def slowed(described: Profile) -> Profile:
 
 
 def fresh_write_rate(folder, described, seconds):
-    """Bytes a second that a fresh drive takes, before anything that it has to move out of the way."""
+    """Return the bytes a second that a fresh drive takes before it has to move data."""
     flash = described.flash
     room = (flash.slc_fraction or 1) * BYTES * 0.6
     brief = max(0.05, min(seconds, room / flash.write_bytes_per_second))

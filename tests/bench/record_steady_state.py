@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Records how drives settle: a twin is filled from end to end, then loaded with rounds of random writes.
+"""Record how drives reach steady state: a twin is filled, then written at random in rounds.
 
-python tests/bench/record_steady_state.py    rewrites tests/fixtures/steady_state.json (a minute)
+`python tests/bench/record_steady_state.py` rewrites tests/fixtures/steady_state.json (a minute).
 """
 
 from __future__ import annotations

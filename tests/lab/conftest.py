@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A virtual lab of the tests' own: a real kernel, real libsigrok, real InfluxDB, real Ansible over SSH."""
+"""The tests' virtual lab: a real kernel, libsigrok, InfluxDB, and Ansible over SSH."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def campaign(lab: Lab) -> dict[str, Any]:
-    """A small campaign over two drives of different kinds, its waveforms kept, launched by `rig run`."""
+    """Run a small campaign with waveforms over two kinds of drives, by `rig run`."""
     before = lab.twins()
     playbook = lab.playbook(
         name="small",

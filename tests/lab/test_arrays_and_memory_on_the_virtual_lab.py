@@ -37,7 +37,7 @@ def settings(lab: Lab, found: dict[str, Any], run: dict[str, Any]) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def memory(lab: Lab) -> dict[str, Any]:
-    """ext4 and xfs with DAX and ext4 without, on the NVDIMM and on the RAM block device, which has no DAX."""
+    """Run ext4 and xfs with DAX, and ext4 without, on NVDIMM and on a RAM disk without DAX."""
     playbook = lab.playbook(
         name="memory",
         drives=["nvdimm", "ram"],
@@ -131,7 +131,7 @@ def test_the_journal_is_where_it_was_asked_for(lab: Lab, journals):
 
 @pytest.fixture(scope="module")
 def emulated(lab: Lab) -> Iterator[dict[str, Any]]:
-    """A host without hard disks gets three, and RAID-5 over them; afterwards they are taken down."""
+    """Give a host without hard disks three, and RAID-5 over them; remove them afterwards."""
     copy = lab.folder / "inventory-emulated"
     shutil.copytree(ROOT / "host_vars", copy / "host_vars")
     shutil.copy(ROOT / "inventory.ini", copy)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The main job, end to end: a campaign's joules come out of libsigrok and agree with what the twins drew."""
+"""The main job, end to end: joules through libsigrok agree with what the twins drew."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_measured_energy_is_within_one_percent_of_the_truth(campaign):
 
 
 def test_idle_power_is_that_of_a_drive_at_rest(lab, campaign):
-    """What the drive does with what was written to it, a second after the last write, is over by then."""
+    """The drive's work on written data, a second after the last write, is over by then."""
     reported = results.load(lab.results / campaign["campaign"])
     idle = profile.load("sata-consumer").rails["5v"].idle_watts
     measured = [
@@ -173,7 +173,7 @@ def test_the_report_and_the_tables_are_written(lab: Lab, campaign):
 
 
 def test_an_fsync_writes_what_it_was_measured_to_write(lab: Lab):
-    """4 KiB overwrite + fsync, at least one tick apart, on a drive without FUA: the I/O path is real.
+    """4 KiB overwrite + fsync, a tick apart or more, on a drive without FUA, through a real kernel.
 
     The figures are those measured on Debian 12's kernel with a loop device, which has no FUA
     either.
@@ -203,7 +203,7 @@ def test_an_fsync_writes_what_it_was_measured_to_write(lab: Lab):
 
 
 def test_workloads_of_the_engine_come_to_the_host_and_load_its_drive(lab: Lab):
-    """A personality, and a paced loop of overwrites and fsyncs: 16 KiB and 2 flushes each, as measured."""
+    """A personality, and a paced overwrite and fsync: 16 KiB and 2 flushes each, as measured."""
     playbook = lab.playbook(
         name="engine",
         drives=["sata-consumer"],
@@ -236,7 +236,7 @@ def test_workloads_of_the_engine_come_to_the_host_and_load_its_drive(lab: Lab):
 
 
 def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
-    """As by Ctrl-C in a terminal: all of the controller is interrupted, the host gets no message."""
+    """As by Ctrl-C: all of the controller is interrupted, and the host gets no message."""
     playbook = lab.playbook(
         name="cut-off",
         factors={**FACTORS, "workload": ["varmail"]},

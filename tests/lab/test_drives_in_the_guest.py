@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A guest's own fio sees the twin's model where the drive, and not the guest's processor, sets the pace."""
+"""A guest's fio sees the twin's model where the drive, not the processor, sets the pace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DISK = profile.load("hdd-7200").disk
 
 
 def reads(lab: Lab, *words: str) -> tuple[dict, float]:
-    """What fio reports of reads of the bare drive, and the part of their time when it set the pace."""
+    """Return fio's report of raw reads, and the share of time in which the drive set the pace."""
 
     def device_bound_ns() -> int:
         return lab.twins()[DRIVE]["counters"]["device_bound_ns"]
@@ -37,7 +37,7 @@ def reads(lab: Lab, *words: str) -> tuple[dict, float]:
 
 
 def test_random_reads_of_a_hard_disk_take_a_seek_and_half_a_turn(lab: Lab):
-    """One at a time: between two of them the drive waits for the guest, which is no time of the drive's."""
+    """One at a time: the drive's wait for the guest between two reads does not count."""
     seen, device_bound = reads(lab, "--rw=randread", "--bs=4k", "--iodepth=1", "--runtime=8")
     each_us = seen["runtime"] * 1e3 / seen["total_ios"]  # a read, and what the guest takes until the next one
     assert each_us * device_bound == pytest.approx(random_read_us(DISK), rel=0.1)
@@ -52,7 +52,7 @@ def test_sequential_reads_of_a_hard_disk_are_its_tracks(lab: Lab):
 
 
 def test_an_nvme_drive_gets_a_flush_where_its_controller_would_drop_fua(lab: Lab):
-    """QEMU's NVMe controller takes writes with FUA and leaves them in the drive's volatile cache."""
+    """QEMU's NVMe controller accepts FUA writes but leaves them in the drive's cache."""
     reported = lab.ssh("cd /sys/block && grep -H . nvme*n*/queue/fua nvme*n*/queue/write_cache").split("\n")
     by_file = dict(line.split(":", 1) for line in reported if line)
     assert {value for name, value in by_file.items() if name.endswith("fua")} == {"0"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Measured energy against the twins' truth: of drives of both kinds, and with a tap that loses samples.
+"""Measured energy against the twins' truth, for both kinds of drives and for a lossy tap.
 
 The four runs of the small campaign in `make test`; `make test-energy` does twenty, and more with
 that tap.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign whose runs ask for kernels of the rig's, the first of which comes up where it cannot be reached.
+"""A campaign over kernels built here, the first of which comes up without a network.
 
 Of `make test-kernels`: kernels have to be built.
 """
@@ -44,7 +44,7 @@ WantedBy=multi-user.target
 
 @pytest.fixture(scope="module")
 def started(lab: Lab) -> dict[str, Any]:
-    """Eight runs, two blocks on two kernels: results, what `rig run` printed, what the console showed."""
+    """Return results, output and console of eight runs: two blocks on two kernels."""
     own = lab.ssh("uname -r").strip()
     lab.ssh(
         f"cat >/etc/systemd/system/unreachable.service <<'END'\n{UNIT}END\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power cuts of a whole virtual test host: its drives cut by the tap, the guest stopped amid its work.
+"""Power cuts of a whole virtual host: the tap cuts its drives, the guest stops at work.
 
 JOULERIG_POWER_CUTS is the number of cuts of the host (make test-powercut-guest: 10), shared by five
 rounds of drives and file systems. Without it, none: a cut takes a minute and more.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real kernel purges, fills and loads a twin until it is steady; the twin itself reports the result."""
+"""A real kernel preconditions a twin until it is steady; the twin reports the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASKED = {"fill": 1, "round_seconds": 2, "max_rounds": 7, "reuse_within": 1}
 
 
 def campaign(lab: Lab, name: str, filesystems: list[str], **asked: Any) -> dict[str, Any]:
-    """A campaign whose drive is preconditioned: its results, and what the drive's twin counted meanwhile."""
+    """Return a preconditioned campaign's results, and what the drive's twin counted."""
     before = lab.twins()[DRIVE]
     playbook = lab.playbook(
         name=name,

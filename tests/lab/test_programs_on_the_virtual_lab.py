@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""External programs as workloads: they come to the host, load its drive, and leave nothing behind."""
+"""External programs on a host: deployed, loading its drive, leaving nothing behind."""
 
 from __future__ import annotations
 

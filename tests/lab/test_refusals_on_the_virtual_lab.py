@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must not happen: a drive that is not the declared one, or that is in use, is refused and untouched."""
+"""A drive that is not the declared one, or is in use, is refused and untouched."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tests of several folders share: real servers, emulated instruments, simulated campaigns, fixtures."""
+"""Shared by tests of several folders: servers, emulated instruments, campaigns, fixtures."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The power tap's Cortex-M image on an emulated board: a monitor chip per rail, a pty per instrument, QMP.
+"""The power tap's Cortex-M image on an emulated board: monitor chips, a pty each, QMP.
 
-What the emulation is not: its I2C takes no time, and its time is not ours. By default it counts
-instructions, which is exact but faster or slower than the clock on the wall: wait for samples,
+What the emulation is not: its I2C takes no time, and its clock is not real time. By default it
+counts instructions, which is exact but faster or slower than the wall clock: wait for samples,
 never for seconds.
 """
 
@@ -184,7 +184,7 @@ class Board:
         return int(re.search(rf"^([0-9a-f]+) \w {name}$", table, re.M).group(1), 16)
 
     def ticks(self) -> int:
-        """Ticks of the sample clock so far. With t ticks, sample t - 1, counted from 0, is or was made."""
+        """Return the ticks of the sample clock; t ticks mean that sample t - 1 is or was made."""
         if self.ticks_address is None:
             self.ticks_address = self.symbol("ticks_low")
         return self.word(self.ticks_address)
@@ -218,7 +218,7 @@ class Board:
 
 @dataclass
 class Steps:
-    """What the rails were set to, from which tick on. Each entry: {rail: (millivolts, milliamps)}."""
+    """The rails' settings, from which tick on; entries {rail: (millivolts, milliamps)}."""
 
     board: Board
     ticks: list = field(default_factory=list)
@@ -241,11 +241,11 @@ class Steps:
         return values[which, 0], values[which, 1]
 
     def sure(self, first, count):
-        """False where a sample may be of either side of a step: it was under way when the board stopped."""
+        """Return whether no sample was under way when a step changed the rails."""
         return ~np.isin(np.arange(first, first + count), np.array(self.ticks) - 1)
 
     def first_of(self, rows, rails):
-        """The number, counted by the device, of a capture's first sample: under which all samples fit."""
+        """Return the device's number of a capture's first sample, by which all samples fit."""
         fits = []
         for first in range(self.ticks[0], self.ticks[1]):
             sure = self.sure(first, len(rows))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Points as powerd and iod write them, at their rates, of a made-up lab of ten rails and eight drives."""
+"""Points as powerd and iod write them, of a made-up lab of ten rails and eight drives."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ IO_NS = SECOND // 10
 
 
 class Feed:
-    """`write` gets lines, every `batch_seconds`. `loaded`: the drives at work, `silent`: the meters that say
-    nothing; without `noise` an idle rail draws its idle watts and a loaded one its load watts,
-    exactly.
+    """A source of points for `write`, which gets lines every `batch_seconds`.
+
+    `loaded`: the drives at work; `silent`: the meters without points. Without `noise` an idle rail
+    draws exactly its idle watts and a loaded one its load watts.
     """
 
     def __init__(

@@ -109,7 +109,10 @@ class WritableJournal:
         joules: float | None = None,
         **bounds: float,
     ) -> None:
-        """End a run; with ops it has performance of 10 s and, with joules, an AI; `bounds` of the joules."""
+        """End a run.
+
+        `ops` gives it 10 s of performance, `joules` an AI, `bounds` their interval.
+        """
         with self.database:
             self.database.execute("BEGIN")
             self.database.execute(

@@ -23,7 +23,7 @@ def launch(playwright: Playwright) -> Browser:
 
 
 def wait_for(page: Page, expression: str, seconds: float = 15) -> Any:
-    """The first true value of a JavaScript expression (the page's policy forbids Playwright's way: eval)."""
+    """Return the first true value of a JavaScript expression; the page forbids eval."""
     end = time.monotonic() + seconds
     while True:
         value = page.evaluate(expression)

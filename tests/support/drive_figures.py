@@ -16,7 +16,10 @@ def alone_us(flash: Flash) -> dict[str, float]:
 
 
 def random_read_us(disk: Disk) -> float:
-    """Mean microseconds of a random 4 KiB read alone: average seek, half a revolution, command, transfer."""
+    """Return the mean time of a single random 4 KiB read, in microseconds.
+
+    Average seek, half a revolution, command, transfer.
+    """
     middle = (disk.outer_bytes_per_second + disk.inner_bytes_per_second) / 2
     return 1e3 * (disk.seek_ms.average + 30e3 / disk.rpm) + disk.command_us + 4096e6 / middle
 

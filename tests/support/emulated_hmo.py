@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An instrument for tests, with a known waveform: speaks what libsigrok's hameg-hmo driver asks of a scope.
+"""An instrument with a known waveform that libsigrok's hameg-hmo driver takes for a scope.
 
 CH1 and CH3 are volts, CH2 and CH4 amps, of two rails. Sample k of each is a function of k alone,
 and stands for the window [start + k/rate, start + (k+1)/rate) of CLOCK_MONOTONIC (stretched by
@@ -26,7 +26,7 @@ RING_SECONDS = 2.0
 
 
 def _waveform():
-    """One period of two rails: bursts of load, a drooping supply, and a rail that feeds back for a while."""
+    """Return one period of two rails: bursts, a drooping supply, and a rail that feeds back."""
     state = 12345
     v1, i1, v2, i2 = (array.array("f") for _ in range(4))
     for k in range(PERIOD):
@@ -45,7 +45,7 @@ WAVEFORM = _waveform()
 
 
 def true_joules(rail, samples, rate):
-    """Joules of rail 1 or 2 over the first `samples` samples (a float: parts count in proportion)."""
+    """Return the joules of rail 1 or 2 over the first `samples` samples, which may be a float."""
     volts, amps = WAVEFORM[2 * rail - 1], WAVEFORM[2 * rail]
     watts = [v * i for v, i in zip(volts, amps, strict=True)]
     whole = int(samples)
@@ -87,7 +87,7 @@ ANSWERS = [
 
 
 def both_clocks():
-    """CLOCK_MONOTONIC and CLOCK_REALTIME of one moment (a process may lose its processor between)."""
+    """Return CLOCK_MONOTONIC and CLOCK_REALTIME of the same moment."""
     brackets = []
     for _ in range(100):
         before, real, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Re:load Pro on a pseudo-terminal: once asked to, sends milliamps and millivolts each so many ms."""
+"""A Re:load Pro on a pseudo-terminal, which sends milliamps and millivolts at an interval."""
 
 from tests.support.instrument import Instrument, PtyLine
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tap's personality (emulated_hmo's waveform and answers), over TCP, with the faults of instrument.py."""
+"""The tap as emulated_hmo plays it, over TCP, with the faults of instrument.py."""
 
 import re
 import time

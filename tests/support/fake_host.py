@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A test host that is files in a temporary place, and tools of its PATH that answer as the test says."""
+"""A test host of files in a temporary folder, with scripts in place of its tools."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FakeHost:
         return real
 
     def disk(self, name: str, serial: str, *, wwn: str | None = None, bytes_=1 << 30, vpd=False) -> Path:
-        """A whole disk: NVMe where its name says so or vpd is false, else SCSI with a serial page."""
+        """Make a whole disk: NVMe by its name or without `vpd`, else SCSI with a serial page."""
         real = self.device(name, bytes_=bytes_, place=f"devices/pci0/{name}")
         if vpd:
             self.put(real / "device/vpd_pg80", b"\x00\x80\x00\x14" + serial.encode().rjust(20))
@@ -107,7 +107,7 @@ def fake(tmp_path: Path) -> FakeHost:
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """tool(NAME, SHELL) puts a shell script before the PATH; its calls go to tmp_path/NAME.calls."""
+    """Return tool(NAME, SHELL): it puts a script before the PATH and logs its calls."""
     place = tmp_path / "bin"
     place.mkdir()
     monkeypatch.setenv("PATH", f"{place}:/usr/sbin:/usr/bin:/sbin:/bin")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real influxd 1.x with authentication on, in its own folder, that a test can stop and start again."""
+"""A real influxd 1.x with authentication, in its own folder, which tests stop and restart."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Influxd:
         return self._process.pid
 
     def start(self) -> None:
-        """For the first time or after stop(): on the same port with the same data. Running, it goes on."""
+        """Start the server, also after stop(), on the same port with the same data."""
         if self._process:
             return
         command = [installed("influxd", "influxdb"), "-config", str(self.folder / "empty.conf")]
@@ -116,7 +116,7 @@ class Influxd:
         self.statement(f"GRANT WRITE ON {self.database} TO {self.writer[0]}")
 
     def statement(self, influxql: str, auth: tuple[str, str] | None = admin) -> dict[str, Any]:
-        """The first result of a statement, which the administrator gives unless `auth` says otherwise."""
+        """Return the first result of a statement, made as administrator unless `auth` differs."""
         answer = self._http.post(
             f"{self.url}/query", params={"db": self.database, "q": influxql, "epoch": "ns"}, auth=auth
         )

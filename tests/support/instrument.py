@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the emulated instruments have in common: a line to the rig that can fail in ways that have names.
+"""The emulated instruments' base: a line to the rig that fails in named ways.
 
 An instrument gives `reply(request)`, bytes or None, and says where a request ends. Faults are set
 while it runs:
-    mute        accepts what it is asked and never answers fragment    its replies come in two
-    pieces, a moment apart stale       bytes of an older reply lie in front of each reply reset()
-    the connection is reset (TCP: RST; a terminal: hung up), and can be made again at once unplug(),
-    plug()    nothing there any more, and back under the same name
+
+- mute: accepts requests and never replies
+- fragment: its replies come in two pieces, a moment apart
+- stale: bytes of an older reply lie in front of each reply
+- reset(): the connection is reset (TCP: RST; a terminal: hung up), and can be made again at once
+- unplug(), plug(): nothing is there any more, and back under the same name
 """
 
 import contextlib
@@ -127,7 +129,7 @@ class TcpLine:
 
 
 class PtyLine:
-    """An instrument on a pseudo-terminal, which libserialport opens with tests/support/ptyshim.c's help."""
+    """An instrument on a pseudo-terminal, opened with tests/support/ptyshim.c's help."""
 
     def __init__(self, instrument):
         self.instrument = instrument

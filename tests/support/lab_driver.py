@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A virtual lab driven as its user drives it: the command line, SSH, and what lies in the results folder."""
+"""Drive a virtual lab as its user does: command line, SSH, and the results folder."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A lab of the tests' own, as files that a test can change, and a checkout's state in a temporary place."""
+"""A lab as files that a test can change, and a checkout's state in a temporary folder."""
 
 from __future__ import annotations
 

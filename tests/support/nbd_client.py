@@ -25,7 +25,7 @@ SECONDS = 20  # the longest wait for a reply
 
 @functools.cache
 def _load(name: str) -> ModuleType:
-    """Load a module of Debian's python3-libnbd, which is not on the path of a virtual environment."""
+    """Load a module of Debian's python3-libnbd, which virtual environments do not see."""
     spec = importlib.machinery.PathFinder.find_spec(name, [DIST_PACKAGES])
     if spec is None or spec.loader is None:
         pytest.fail(f"{name}: not in {DIST_PACKAGES}: apt-get install -y python3-libnbd", pytrace=False)

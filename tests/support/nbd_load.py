@@ -12,7 +12,7 @@ from tests.support.programs import installed
 
 @dataclass(frozen=True)
 class Load:
-    """What the client saw: operations and bytes a second, latencies of an operation in microseconds."""
+    """A load as its client saw it: operations and bytes a second, latencies in microseconds."""
 
     iops: float
     bytes_per_second: float
@@ -23,7 +23,7 @@ class Load:
 
 
 def load(twin, pattern, *, depth=1, block=4096, seconds=1.0, extent="100%", seed=1) -> Load:
-    """Runs one of fio's patterns (read, randread, write, randwrite) on `extent` of a twin for `seconds`.
+    """Run a fio pattern (read, randread, write, randwrite) on `extent` of a twin.
 
     `twin`: any server with a `uri`.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs of the power path as a test runs them, each on its own port and in its own folder."""
+"""The programs of the power path, each on its own port and in its own folder."""
 
 import contextlib
 import http.client
@@ -18,7 +18,7 @@ POWERD = built("powerd")
 
 
 class Emulator:
-    """emulated_hmo.py in a process, so that it can be killed like an instrument that loses its power."""
+    """emulated_hmo.py as a process, which can be killed like an instrument losing power."""
 
     def __init__(self, port=0, rate=1000, ppm=0.0, lose_at=None, lose=0, log=None):
         self.rate, self.ppm, self.log = rate, ppm, log
@@ -51,7 +51,7 @@ class Emulator:
         return self.start_realtime_ns + samples / self.rate * (1 + self.ppm * 1e-6) * 1e9
 
     def sent(self):
-        """Of each block, before it was sent: channel, number of the sample after its last, monotonic ns."""
+        """Return of each block: channel, number of the sample after its last, ns before sending."""
         return [tuple(map(int, line.split())) for line in self.log.read_text().splitlines()]
 
     def run_with_real_time_priority(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small model of a drive with a volatile cache, to hold the checker against: it knows what it lost.
+"""A small model of a drive with a volatile cache, which knows what it lost, to check the checker.
 
 Data are in cells of one sector; each cell keeps the list of everything acknowledged since its
 stable content. Nothing here is the checker's code, nor the twin's.
@@ -17,7 +17,7 @@ KINDS = ("honest", "plp", "lying")
 
 
 class ModelDrive:
-    """Does what a random load asks, and loses at the cut a random part of what it may, or, lying, may not."""
+    """A drive under a random load that loses part of its cache or, lying, more than that."""
 
     def __init__(self, seed: int, kind: str) -> None:
         self.kind = kind

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A script of workloads/programs/ run as a test host runs it, and the processes that work in its folder."""
+"""Run a script of workloads/programs/ as a test host does, and find its processes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def built(name: str) -> str:
-    """The path of a program of ours; where it is not there, the test fails and says how it is made."""
+    """Return the path of a program of ours; fail, saying how to build it, where it is missing."""
     path = ROOT / "build" / name
     if not path.is_file():
         pytest.fail(f"build/{name} is not there: make build", pytrace=False)
@@ -26,7 +26,7 @@ def built(name: str) -> str:
 
 
 def installed(name: str, package: str) -> str:
-    """The path of a program of the system's; where it is not there, the test fails and names its package."""
+    """Return the path of a system program; fail, naming its package, where it is missing."""
     path = shutil.which(name)
     if path is None:
         pytest.fail(f"{name} is not installed: apt-get install -y {package}", pytrace=False)
@@ -52,7 +52,7 @@ def wait_for(condition: Callable[[], T], seconds: float, what: str) -> T:
 
 
 def end(process: subprocess.Popen[Any], seconds: float = 10) -> int:
-    """Ends a process by SIGTERM, fails if only SIGKILL helps, and closes its pipes. Its exit code."""
+    """End a process by SIGTERM and return its exit code; fail if only SIGKILL helps."""
     try:
         process.terminate()
         process.wait(seconds)

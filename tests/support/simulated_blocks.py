@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often a factor that matters not, and one that does, is found: with fixed blocks, and with random ones.
+"""Compare fixed with random blocks: how often a factor with and without effect is found.
 
 `PYTHONPATH=. .venv/bin/python tests/support/simulated_blocks.py` prints the table of
 docs/decisions/013-blocks.md; three minutes.
@@ -31,7 +31,7 @@ def campaign(rng: np.random.Generator, blocks: int, missing: int, between: float
 
 
 def p_values(frame: pd.DataFrame) -> tuple[float, float]:
-    """Of the second factor: by joulerig.analysis.statistics.effects, by the mixed model (REML, Wald)."""
+    """Return p of the second factor by statistics.effects, and by the mixed model (REML, Wald)."""
     found = effects.of_two(frame.f.tolist(), frame.s.tolist(), frame.b.tolist(), np.exp(frame.y))
     fixed = {part.source: part.p for part in found.sources}["scheduler"]
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # ruff: noqa: E501 - rows of a table, a line each
-"""Results folders as a campaign leaves them, with values like those of the demo campaign; for tests."""
+"""Results folders as a campaign leaves them, with values like those of the demo."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SCHEDULER_SPEED = {"none": 1.0, "mq-deadline": 0.985, "bfq": 0.88, "kyber": 0.97
 
 @dataclass
 class Outcome:
-    """How a run ends. `joules`: whether it was measured; `power_csv`: whether its trace was kept."""
+    """How a run ends. `joules`: whether measured; `power_csv`: whether its trace was kept."""
 
     status: str = "ok"
     reason: str = ""
@@ -98,7 +98,10 @@ def build(
     calibration: dict | None = None,
     lost_share: float = 1.5e-4,
 ) -> Path:
-    """A results folder in `folder` (made); returns it. Same arguments, same bytes but for SQLite's own."""
+    """Make a results folder in `folder`.
+
+    The same arguments give the same bytes, but for SQLite's.
+    """
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     campaign = f"{name}-20261113-082640"
@@ -310,7 +313,7 @@ def _figures(
 
 
 def _bounds(lab: dict, provenance: dict, row: dict) -> dict:
-    """Low and high of an `energy` row: gaps from a tenth of to thrice the mean power, 5 ms at both ends."""
+    """Return low and high of an `energy` row, from its gaps and 5 ms at both ends."""
     seconds = PHASES[row["phase"]]
     watts = row["joules"] / seconds
     gap_low, gap_high = 0.1 * watts * row["gap_seconds"], 3 * watts * row["gap_seconds"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often tests of all pairs err where no two cells differ; run it for docs/decisions/009-pairs.md."""
+"""Count how often tests of all pairs err where no cells differ (docs/decisions/009-pairs.md)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TESTS: dict[str, Callable[[ranking.Runs], bool]] = {
 
 
 def errs(cells: int, blocks: int, spread: Sequence[float], campaigns: int = 500) -> list[float]:
-    """Of each test the share of campaigns in which it separates something, though nothing differs."""
+    """Return of each test the share of campaigns in which it separates equal cells."""
     rng = np.random.default_rng(9)
     simulated = [no_difference(cells, blocks, spread, rng) for _ in range(campaigns)]
     return [sum(map(test, simulated)) / campaigns for test in TESTS.values()]

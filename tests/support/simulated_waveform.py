@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waveform files as powerd writes them: a row group has one stream of one rail. For tests and benches."""
+"""Waveform files as powerd writes them: a row group has one stream of one rail."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Twin:
 
 
 class Stream:
-    """The windows that a twin sends from now on, read in a thread: (number, volts, amps of each rail ...)."""
+    """The windows that a twin sends from now on: (number, volts and amps of each rail ...)."""
 
     def __init__(self, twin, window_ns):
         self.window_ns = window_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Simulated results folders whose journal follows from the files of the runs, as a real campaign's does."""
+"""Simulated results folders whose journal follows from the runs' files, as a real one's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLOCK = [{"at_ns": 0, "offset_ns": OFFSET_NS, "error_ns": 140_000}]
 
 
 def build(folder: Path, **given) -> Path:
-    """As simulated_campaign.build; each run that worked has all its files, the journal is made of them."""
+    """Build as simulated_campaign.build, with all files of each run that worked."""
     given = {"drives": ("nvme-plp",), "filesystems": ("ext4", "f2fs"), "schedulers": ("none",), **given}
     simulated_campaign.build(folder, traces=True, **given)
     campaign = results.load(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`joulerig.open`: a results folder or a bundle as polars frames, and the ten lines in the documentation."""
+"""`joulerig.open`: a results folder or bundle as polars frames, and the docs' ten lines."""
 
 import contextlib
 import gc

@@ -39,7 +39,7 @@ _FENCE = re.compile(r"^(```|~~~)")
 
 
 def documents() -> dict[str, str]:
-    """Return the page of each Markdown file of the repository that the site has, by path from the root."""
+    """Return the site's page of each Markdown file of the repository, by path from the root."""
     pages = {path: uri for path, uri in TOP.items() if (ROOT / path).is_file()}
     pages |= {f"docs/{path.relative_to(ROOT / 'docs')}": str(path.relative_to(ROOT / "docs"))
               for path in sorted((ROOT / "docs").rglob("*.md"))}  # fmt: skip

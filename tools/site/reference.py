@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make the reference pages of the site from the code: commands, files that a user writes, tables, API."""
+"""Make the site's reference pages from the code: commands, files, tables, API."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def inventory() -> str:
 
 
 def names() -> str:
-    """Describe what campaigns and inventories can name: factors, file systems, programs, meter families."""
+    """Describe the names for campaigns and inventories: factors, file systems, programs, meters."""
     from joulerig.rig.campaign import factors
     from joulerig.rig.lab import filesystems, meters, programs
 
@@ -165,7 +165,7 @@ def models(root: type[BaseModel], title: str) -> str:
 
 
 def field_helps(model: type[BaseModel]) -> dict[str, str]:
-    """Return what each field means: its description, the string below it, or its entry in the docstring."""
+    """Return each field's meaning: description, the string below it, or the docstring's entry."""
     helps: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)) or kind is BaseModel:
@@ -289,7 +289,7 @@ def _columns(described: dict[str, tuple[str, str]]) -> str:
 
 
 def python_api() -> str:
-    """Describe the public functions and classes of joulerig, joulerig.notebook and joulerig.analysis."""
+    """Describe the public API of joulerig, joulerig.notebook and joulerig.analysis."""
     import joulerig
     from joulerig import analysis
 

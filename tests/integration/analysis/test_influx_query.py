@@ -229,7 +229,7 @@ def test_two_statements_are_refused(influxd, client):
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
-    """Answers as `server.reply` says and keeps what it was asked: the wire contract, whatever the version."""
+    """A server that replies as `server.reply` says and keeps the requests."""
 
     def do_GET(self) -> None:
         self.server.seen.append((self.path, dict(self.headers)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every number in HTML, PDF, CSV and Parquet is the same number: the report's tables against the files."""
+"""HTML, PDF, CSV and Parquet have the same numbers: the report's tables against the files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def tables(request, folder) -> Callable[[str], list[Row]]:
 
 
 def table(page: str, caption: str) -> tuple[list[str], list[list[str]]]:
-    """Names of the columns, and rows, of the table with that in its caption; a head has no cells."""
+    """Return the column names and rows of the table whose caption has that text."""
     (source,) = (one for one in re.findall(r"<table.*?</table>", page, re.S) if caption in plain(one))
     head, body = re.split(r"</thead>", source, maxsplit=1)
     first, *others = re.findall(r"<tr>(.*?)</tr>", head, re.S)

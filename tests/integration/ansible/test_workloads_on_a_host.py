@@ -57,7 +57,7 @@ REPORT = {
 
 @pytest.fixture
 def of_fio(surroundings, tool):
-    """With the tools of the test's PATH: a workload takes the environment as it is when it is made."""
+    """Return a fio workload that uses the tools of the test's PATH."""
     return workload.of({"name": "job", "tool": "fio", "job": JOB}, surroundings)
 
 

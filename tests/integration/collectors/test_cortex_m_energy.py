@@ -15,12 +15,11 @@ def wait_for_samples(powerd, samples):
 
 
 def test_joules_of_the_power_daemon_bound_the_true_energy(tmp_path, monkeypatch):
-    """Known volts and amps, in steps, in real time: what the board missed on a busy host are gaps here.
+    """Known volts and amps, in steps, in real time; what a busy host misses is a gap.
 
-    The truth counts every tick, with a value or without; so it lies between joules_low and
-    joules_high, but for what a step may be off: the sample under way, by the watts that the step
-    changes. Bounds are of what the rail was seen to draw before, so it shows its least and its most
-    before the measurement begins.
+    The truth counts every tick, with a value or without, so it lies between joules_low and
+    joules_high, apart from one sample at each step. The bounds rest on what the rail was seen to
+    draw, so it shows its least and its most before the measurement begins.
     """
     monkeypatch.setenv("LD_PRELOAD", pty_environment(tmp_path)["LD_PRELOAD"])
     levels = [(12000, 0), (12000, 3000), (11500, 8000), (12000, 1000), (11800, 6000), (12000, 0)]

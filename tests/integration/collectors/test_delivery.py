@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From an instrument to InfluxDB while InfluxDB, the disk or powerd fails: every sample is in the books."""
+"""From an instrument to InfluxDB while parts fail: every sample is accounted for."""
 
 import itertools
 import signal
@@ -82,7 +82,7 @@ def streams(rows):
 
 
 def check_stream(rows, emulator, number):
-    """Each of a stream's points is there, and its joules are the true ones of the samples it counts."""
+    """Check that each point of a stream is there and has the true joules of its samples."""
     origin, last = rows[0], rows[-1]
     assert all(a["time"] < b["time"] for a, b in itertools.pairwise(rows))
     per_point = RATE // POINTS_PER_SECOND
@@ -159,7 +159,7 @@ def test_an_outage_of_influxdb_loses_no_point_and_doubles_no_energy(tmp_path, in
 
 
 def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influxd):
-    """The disk of the spool is full while InfluxDB is away: later points hold what the missing ones had."""
+    """The spool's disk is full while InfluxDB is away: later points make up for missing ones."""
     state = tmp_path / "powerd"
     state.mkdir()
     with Emulator(rate=RATE) as emulator:

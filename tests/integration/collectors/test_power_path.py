@@ -108,7 +108,7 @@ def settled(path, seconds):
 
 
 def first_sample(points, emulator, rail):
-    """Which of the instrument's samples was the session's first: the one that makes joules fit exactly."""
+    """Return which of the instrument's samples began the session, by the exact joules."""
     origin = points[0]
     assert origin["samples"] == 0
     assert origin["joules"] == 0
@@ -146,13 +146,13 @@ def test_joules_are_exact_for_the_samples_that_they_count(path, name, rail, numb
 
 
 def steady(path, name, seconds):
-    """A session's points from 1.5 s to `seconds`, how late each is, the least it can be, and its spread.
+    """Return a session's points from 1.5 s to `seconds`, their lateness, its least and spread.
 
-    How late arrivals are is the machine's doing; what powerd makes of them is not. In its first 10
-    s it puts a line of the declared rate under the arrivals, lowering it as better ones come. So no
-    point is earlier than the sample could have come; and lateness varies by no more than the best
-    arrival of the first second lies above the line, which the residual bounds (the root mean square
-    of that over the seconds so far), and by the crystal's drift. All in seconds.
+    How late samples arrive depends on the machine; what powerd makes of them does not. In its first
+    10 s it puts a line of the declared rate under the arrivals, lowering it as better ones come. So
+    no point is earlier than the sample could have come; and lateness varies by no more than the
+    best arrival of the first second lies above the line, which the residual bounds (the root mean
+    square of that over the seconds so far), and by the crystal's drift. All in seconds.
     """
     emulator = getattr(path, name)
     points = wait_for(

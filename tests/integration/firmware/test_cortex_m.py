@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The power tap's Cortex-M image, with the real libsigrok, against rails whose volts and amps are known."""
+"""The power tap's Cortex-M image with the real libsigrok, on rails of known volts and amps."""
 
 import re
 import signal
@@ -93,7 +93,7 @@ class Capture:
         self.line.settle()
 
     def end(self):
-        """The samples up to now as an array (samples, channels). That none is missing is checked."""
+        """Return the samples so far as an array (samples, channels), checked to be complete."""
         now = self.board.ticks()
         wait_for(lambda: self.ticks_before + self.frames[-1].first >= now, 60, "the samples up to now")
         self.process.stdin.write(b"stop\n")
@@ -161,7 +161,7 @@ def test_says_what_it_is(prompt_board):
 
 @pytest.mark.parametrize("instrument", [0, 1])
 def test_volts_and_amps_are_those_that_were_set_to_the_chips_resolution(board, environment, instrument):
-    """Between the value set and one step of the DIRECT format below it, for the chip rounds down."""
+    """The chip rounds down: between the value and one step of the DIRECT format below it."""
     levels = [(0, 0), (25, 51), (3300, 1), (5000, 2345), (12000, 6000), (19999, 15999)]
     first_rail = 1 + 2 * instrument
     capture = Capture(board, instrument, environment)
@@ -209,7 +209,7 @@ def test_streams_both_instruments_without_a_gap(board, environment):
 
 
 def test_a_moment_without_a_conversion_is_a_sample_of_nan_and_is_counted(environment):
-    """So that a sample's number stays the time: here the board stands still for a while, by its clock too."""
+    """So a sample's number stays its time; the board stands still for a while, clock and all."""
     with Board(exact=False) as board:
         board.set_rail(1, 12000, 1000)
         capture = Capture(board, 0, environment)
@@ -329,7 +329,7 @@ def test_a_rail_is_switched_off_and_on_again_and_its_hold_up_is_reported(board, 
 
 
 def test_markers_are_sampled_with_volts_and_amps(board, environment):
-    """A marker's edges lie in the samples during which it was moved, by the board's count of them."""
+    """A marker's edges lie in the samples in which it was moved, by the board's count."""
     steps = Steps(board)
     steps.set(r1=(12000, 0), r2=(3300, 0))
     assert board.lines[1].ask("TAP:MARKERS?") == "0"

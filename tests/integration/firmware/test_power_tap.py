@@ -56,7 +56,7 @@ def synthetic_tap(rate_hz, *options):
 
 
 def synthetic_numbers(amps_1, amps_2):
-    """Numbers of the synthetic source's samples, modulo 4096 x 4093, from its ramps of rails 1 and 2."""
+    """Return the synthetic samples' numbers, modulo 4096 x 4093, from the rails' ramps."""
     first = np.rint((np.asarray(amps_1, float) / 1 - 1) * 4096).astype(int)
     second = np.rint((np.asarray(amps_2, float) / 1.5 - 1) * 4093).astype(int)
     return first + 4096 * ((second - first) * pow(4096, -1, 4093) % 4093)
@@ -142,7 +142,7 @@ def sigrok(port, *arguments):
 
 
 def frames_of(port, channels, seconds, meanwhile=lambda process: None):
-    """The frames that srcap writes of an instrument's channels within a time, while something is done to it.
+    """Return srcap's frames of an instrument's channels, while `meanwhile` acts on it.
 
     Through srcap, not sigrok-cli: on a busy machine the latter's -O wav now and then lacks 10
     samples that libsigrok has delivered.
@@ -169,7 +169,7 @@ def frames_of(port, channels, seconds, meanwhile=lambda process: None):
 
 
 def channels_of(frames, count):
-    """The analog channels' samples as rows, as far as all have them: the last round may have been cut off."""
+    """Return the analog channels' samples as rows, as far as all channels have them."""
     analog = [frame for frame in frames if frame.type == ANALOG]
     channels = [np.concatenate([f.samples() for f in analog if f.channel == n]) for n in range(count)]
     whole = min(map(len, channels))

@@ -20,7 +20,7 @@ from tests.support.srcap_frames import ANALOG, read_frames
 
 @pytest.fixture(scope="module", autouse=True)
 def ptys(tmp_path_factory) -> Path:
-    """Every program that a module's tests start can open a pseudo-terminal as if it were a serial line."""
+    """Let every program that a module's tests start open a pseudo-terminal as a serial line."""
     library = tmp_path_factory.mktemp("shim") / "ptyshim.so"
     source = ROOT / "tests" / "support" / "ptyshim.c"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"], check=True)
@@ -34,7 +34,7 @@ def ptys(tmp_path_factory) -> Path:
 
 
 class Capture:
-    """srcap on a driver, from its start to `stop()`: its frames then, its exit code and CPU seconds."""
+    """srcap on a driver, from its start to `stop()`: frames, exit code and CPU seconds."""
 
     def __init__(self, driver, channels, *more, silence=2.0):
         command = [built("srcap"), "--driver", driver, "--channels", ",".join(channels)]

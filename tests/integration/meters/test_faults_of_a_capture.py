@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What instruments do wrong, and what srcap makes of it: a quick end, no made-up sample, no spin."""
+"""Instruments' faults in srcap: a quick end, no made-up sample, no spinning."""
 
 import time
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ ALL = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
 def ended_after(running, case, line, fault):
-    """Does `fault` to a running capture. (exit code, CPU seconds since then, wall seconds since then)."""
+    """Do `fault` to a running capture; return (exit code, CPU seconds, wall seconds) since."""
     time.sleep(case.first_samples)
     assert running.process.poll() is None
     before = running.cpu_seconds()

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults through srcap and powerd: a gap of their length, back within seconds, and the other meter notices
-nothing.
-"""
+"""Faults through srcap and powerd: a gap of their length, and no effect on the other meter."""
 
 import os
 import time
@@ -105,9 +103,7 @@ def counted(status):
 
 
 def away(bench, fault, back):
-    """Does a fault for AWAY seconds. (status before, status some seconds after it was mended, CPU s a
-    second).
-    """
+    """Do a fault for AWAY seconds; return (status before, status after it, CPU s per second)."""
     before = bench.streaming()
     cpu, began = bench.cpu_seconds(), time.monotonic()
     fault()

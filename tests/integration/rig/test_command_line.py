@@ -28,7 +28,7 @@ class Done:
 
 @pytest.fixture
 def rig(monkeypatch, capsys):
-    """rig(WORD...) runs the command line in this process, which saves a second of start-up each time."""
+    """Return rig(WORD...), the command line in this process, without its start-up time."""
 
     def call(*words, **environment):
         with monkeypatch.context() as own:

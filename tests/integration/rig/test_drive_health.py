@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig drives show`: a twin's own page, and of other drives what their host reported to InfluxDB last."""
+"""`rig drives show`: a twin's own page, or what a drive's host reported last."""
 
 import json
 import sys

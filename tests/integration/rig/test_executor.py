@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loop that executes a campaign, as exact traces: calls to the host, and what the journal has of each run."""
+"""The loop that executes a campaign, as exact traces of calls and of the journal."""
 
 from __future__ import annotations
 

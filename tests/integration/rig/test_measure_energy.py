@@ -82,7 +82,7 @@ def database(influxd):
 def write_rail(
     server, drive, meter, watts, *, rail="12v", host="bench1", seconds=range(0, 1001), session="s1", gap=0.0
 ):
-    """A counter at 100 points a second from BEGIN, of a rail that draws `watts`; `gap` seconds were lost."""
+    """Write 100 points a second from BEGIN of a rail's counter, `gap` seconds of them lost."""
     lines = []
     lost = round(gap * 1000)
     for n in seconds:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A meter family, a file system, a program, a study, a factor: one new file each; a column: one line.
+"""A meter family, file system, program, study, factor: one new file; a column: one line.
 
 A copy of the project gets one of each as a shipped one. tests/support/uses_of_additions.py then
 uses them there: help, plan, run on a test host that is not there, table, export, documentation.

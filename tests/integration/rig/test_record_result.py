@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign opened, and what is kept of a host's answers: the workload's work stands, energy is never guessed."""
+"""A campaign opened, and the record of a host's replies: work stands, energy is never guessed."""
 
 import json
 
@@ -41,7 +41,7 @@ def power(server, watts=5.0, lost=0, twice=0, drive="fast", meter="tap1", last=1
 
 
 def answer(**more):
-    """What a host's module gives for a run that went well; its clock is 3 s behind the controller's."""
+    """Return a module's reply to a successful run; its clock is 3 s behind the controller's."""
     behind = 3 * S
 
     def phase(name, start, end):

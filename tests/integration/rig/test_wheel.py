@@ -43,7 +43,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """A fresh environment with the wheel; the dependencies are those of the environment of the tests."""
+    """Return a fresh environment with the wheel, on the dependencies of the tests' environment."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
     [packages] = folder.glob("lib/python*/site-packages")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig workloads`: list, show, and a trial on a folder of this machine with a flowop that records its calls."""
+"""`rig workloads`: list, show, and a trial with a flowop that records its calls."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power cuts at the twins' own interface: what the checker finds on the drive, held against the twins' truth.
+"""Power cuts at the twins' interface: the checker's findings against the twins' truth.
 
 JOULERIG_POWER_CUTS is the number of cuts of each profile (make test-powercut: 20, which makes 100,
 and half as many of each lie).
@@ -52,7 +52,7 @@ def harmed(counts):
 
 
 def check_against_truth(cut, truth):
-    """What the twin says that it lost is what the checker found, both ways, as far as it can be seen."""
+    """Check that the checker found what the twin says that it lost, as far as it can be seen."""
     findings = cut.findings
     if truth["lost_sectors"] == 0:
         assert harmed(findings.promised) + harmed(findings.acknowledged) == 0

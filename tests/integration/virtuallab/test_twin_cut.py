@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a twin keeps and loses when its power is cut, as a client of its drive's own interface sees it."""
+"""What a twin keeps and loses when its power is cut, as its NBD client sees it."""
 
 import errno
 import os
@@ -406,7 +406,7 @@ def test_a_twin_that_is_stopped_flushes_and_one_that_is_killed_loses(tmp_path):
 
 
 def test_many_writers_lose_only_what_was_not_flushed(start):
-    """Four connections with flushes of their own, cut in their midst; whatever each was promised is there."""
+    """Four connections, each with its flushes, cut under load: what was promised is there."""
     twin, client = start("cut_mode=torn")
     promised: dict[int, int] = {}  # by place: the number of the newest write that a flush followed
     stop = threading.Event()

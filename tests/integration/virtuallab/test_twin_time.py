@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The time that a twin takes, as an NBD client sees it (fio): its profile's latencies, rates and bandwidth.
+"""A twin's time as an NBD client (fio) sees it: the profile's latencies and bandwidth.
 
 How late this machine hands operations back, the twin itself reports; what is measured here is held
 against the model with that taken off, so that a busy machine does not fail a drive.
@@ -58,7 +58,7 @@ def watched(twin, *arguments, **options):
 
 @pytest.fixture(scope="module")
 def transport_us(tmp_path_factory):
-    """Median round trip of a 4 KiB operation through nbdkit, its socket and the client: no model of time."""
+    """Return the median round trip of 4 KiB through nbdkit, socket and client, without a model."""
     with Twin(tmp_path_factory.mktemp("null"), size="64M") as twin:
         return load(twin, "randread").median_us
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all external programs have in common: commands, settings, report, and no process left behind."""
+"""Common to all external programs: commands, settings, report, no process left behind."""
 
 from __future__ import annotations
 

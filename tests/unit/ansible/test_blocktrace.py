@@ -60,7 +60,7 @@ def test_lines_of_newer_kernels_have_a_priority_more():
 
 @pytest.fixture
 def tracing(tmp_path):
-    """A tracing folder as of a run that was killed; its pipe holds what a kernel would have written."""
+    """Return a killed run's tracing folder, with what a kernel would write in its pipe."""
     instance = tmp_path / "tracing/instances/joulerig"
     (instance / blocktrace.EVENT).mkdir(parents=True)
     (tmp_path / "sys/block/sdb").mkdir(parents=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drive is wiped only when it is the declared one and nothing on the host uses it: mostly, what must be refused."""
+"""A drive is wiped only when it is the declared one and unused: mostly what is refused."""
 
 import errno
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The search for free node numbers in f2fs's fsync, out of the kernel's trace; lines as Linux 6.1 writes them."""
+"""f2fs's search for free node numbers in fsync, from Linux 6.1's trace lines."""
 
 import os
 
@@ -74,7 +74,7 @@ def test_an_end_without_a_begin_and_other_lines_are_let_pass():
 
 @pytest.fixture
 def tracing(tmp_path):
-    """A tracing folder as of a run that was killed; its pipe holds what a kernel would have written."""
+    """Return a killed run's tracing folder, with what a kernel would write in its pipe."""
     group = fsynctrace.GROUP
     for name in ("sync", "sync_end", "scan", "scan_end"):
         (tmp_path / "instances" / group / "events" / group / name).mkdir(parents=True)

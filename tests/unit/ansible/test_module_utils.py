@@ -73,7 +73,7 @@ def test_offset_is_server_minus_host(ahead_seconds):
 
 @pytest.mark.parametrize(("before", "after"), [(0.02, 0.0), (0.0, 0.02)])
 def test_the_error_covers_a_delay_of_one_way(before, after):
-    """All of a round trip on one way shifts the offset by half of it: that is what the error says."""
+    """A round trip spent on one way shifts the offset by half of it, which the error covers."""
     with Sntp(ahead_ns=500 * MS, before=before, after=after) as server:
         found = clock.measure(server.address, exchanges=3)
     assert abs(found["offset_ns"] - 500 * MS) <= found["error_ns"]
@@ -102,7 +102,7 @@ def test_offset_and_time_are_those_of_the_exchange_that_counts(monkeypatch):
 
 
 def stale(sock, peer, answer):
-    """Before its answer the server sends what looks like one to an earlier question, and a broken one."""
+    """Send an apparent reply to an earlier question, and a broken one, before the reply."""
     sock.sendto(answer[:24] + bytes(8) + answer[32:], peer)
     sock.sendto(answer[:20], peer)
     sock.sendto(b"\x23" + answer[1:], peer)

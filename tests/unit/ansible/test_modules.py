@@ -414,7 +414,7 @@ def test_a_kernel_is_looked_at_and_started(tool, capsys, monkeypatch, tmp_path):
 
 @pytest.fixture
 def rig(pair, tool, monkeypatch, tmp_path):
-    """A host where a run can go through: the kernel's part is played by files, the tools by scripts."""
+    """A host on which a run succeeds: files play the kernel, scripts the tools."""
     for name in ("sda", "sdb"):
         pair.put(pair.sys / "block" / name / "queue/scheduler", "none [mq-deadline] bfq\n")
         pair.put(pair.sys / "block" / name / "queue/write_cache", "write back\n")

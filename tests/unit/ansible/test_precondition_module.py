@@ -22,7 +22,7 @@ CLOCK = {"at_ns": 1, "offset_ns": 5_000_000_000, "error_ns": 1, "exchanges": 1}
 
 
 class Rig:
-    """A host with one drive. `iops`: what each fio says in its turn; the last one again and again."""
+    """A host with one drive. `iops`: the result of each fio call; the last one repeats."""
 
     def __init__(self, host, tool, folder: Path) -> None:
         self.host, self.tool, self.folder = host, tool, folder

@@ -17,7 +17,7 @@ SMALL = {"drives": ["nvme-plp"], "schedulers": ["none"], "replicates": 2}
 
 @pytest.fixture
 def campaigns(tmp_path, monkeypatch):
-    """Two exported campaigns under the working directory's results/; of the first, one run failed."""
+    """Export two campaigns under the working directory's results/; a run of the first failed."""
 
     def one_failed(levels):
         failed = levels["ordinal"] == 2

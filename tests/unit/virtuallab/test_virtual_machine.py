@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the virtual lab is made of: the machine's devices as the inventory has them, drive profiles, the image."""
+"""The virtual lab's parts: the machine's devices, drive profiles, the image."""
 
 import itertools
 import re
@@ -118,7 +118,7 @@ def test_a_host_without_nvdimm_has_no_slots_for_one(vhost):
 
 
 def test_the_root_disk_is_no_drive_under_test(command, vhost):
-    """It is virtio, which has no serial in its device folder: no declared serial can ever be found there."""
+    """It is virtio, which has no serial in its device folder, so no drive can match it."""
     [(kind, keys)] = [d for d in options(command, "-device") if d[1].get("drive") == "root"]
     assert kind == "virtio-blk-pci"
     assert "serial" not in keys

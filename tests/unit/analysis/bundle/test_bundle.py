@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bundle: the same bytes for the same campaign, whole or not there, and what `verify` finds in one."""
+"""A bundle: the same bytes for the same campaign, complete or absent, and verified."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def failed(source: Path, upto: str = "tables") -> dict[str, Check]:
 
 
 def rehash(folder: Path) -> None:
-    """Make the manifest say of the files what they are now: what a forger does who hides a change."""
+    """Update the manifest to the files' present hashes, as a forger would."""
     files = {name: folder / name for name in manifest.names(folder) if name != manifest.FILE}
     digests = {name: manifest.digest(path) for name, path in files.items()}
     (folder / manifest.FILE).write_text(manifest.text(digests))

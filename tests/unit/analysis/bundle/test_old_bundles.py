@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bundles made before version 6 of the journal hold: "excluded" was a reason, `setup` was `precondition`."""
+"""Bundles of journals before version 6: "excluded" was a reason, `setup` was `precondition`."""
 
 import json
 import sqlite3

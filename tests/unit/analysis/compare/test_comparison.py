@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's cells compared: precision with its budget, ranking, and tables that have the same numbers."""
+"""A campaign's cells compared: precision and budget, ranking, and tables that agree."""
 
 from __future__ import annotations
 
@@ -85,8 +85,9 @@ def test_the_family_of_the_tests_is_the_whole_campaign(tmp_path):
 
 
 def drawn(loaded: Campaign, rng: np.random.Generator, best: str = "", by: float = 1.0) -> Campaign:
-    """The campaign with the work of its runs redrawn: 2 % between runs, 2 % between blocks, no cell better
-    than another, but for `best` by a factor.
+    """Return the campaign with its runs' work redrawn, one cell better `by` a factor.
+
+    The work varies by 2 % between runs and 2 % between blocks.
     """
     shift = {block: 0.02 * rng.normal() for block in {run.block for run in loaded.runs}}
 
@@ -100,7 +101,7 @@ def drawn(loaded: Campaign, rng: np.random.Generator, best: str = "", by: float 
 
 
 def named_alone(loaded: Campaign) -> list[str]:
-    """The combinations that an answer of the report gives as the best, with no other one among them."""
+    """Return the combinations that an answer of the report names as the best, without another."""
     compared = comparison.of_campaign(loaded)
     answers = map(
         answer.answer, answer.groups(compared, runs_and_cells.cells(loaded, compared, {}).to_dicts())
@@ -112,7 +113,7 @@ CAMPAIGNS, MOST_NAMED = 300, 26
 
 
 def test_where_nothing_differs_at_most_one_campaign_in_twenty_names_a_winner(tmp_path, monkeypatch):
-    """Two drives, four cells each, three blocks: a campaign names one if either of its answers does."""
+    """Two drives, four cells each, three blocks; either drive's answer counts."""
     monkeypatch.setattr(interval, "bca", lambda *_: None)  # in no answer, and slow
     assert stats.binom.sf(MOST_NAMED, CAMPAIGNS, 0.05) < 0.005
     loaded = campaign(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What energy of an interval means: every rule of joulerig.analysis.energy.interval as an example."""
+"""The energy of an interval: each rule of joulerig.analysis.energy.interval by example."""
 
 from __future__ import annotations
 
@@ -394,7 +394,7 @@ def test_a_gap_of_a_rail_whose_power_was_never_seen_has_no_bounds():
 
 
 def test_what_may_lie_between_readings_is_in_the_counters_and_at_the_ends_wholly():
-    """A polled meter: each step of 10 ms holds 2 mJ less to 3 mJ more than the line between its readings."""
+    """A polled meter: each 10 ms may hold 2 mJ less or 3 mJ more than the line drawn."""
     rise = np.arange(101)
     joules = 2.0 * 0.01 * rise
     watts = np.full(101, 2.0)
@@ -631,7 +631,7 @@ def test_the_whole_ledger_is_between_the_points_that_enclose():
 
 
 def drooping(rng, ohms: float, *, per_window: int = 50, windows: int = 4000, every: int = 10):
-    """(points, truth there) of a 3.3 V rail with source resistance and bursts shorter than a window."""
+    """Return (points, truth) of a drooping 3.3 V rail with bursts shorter than a window."""
     duty = rng.random(windows)[:, None] * (rng.random(windows) < 0.7)[:, None]
     amps = np.where(rng.random((windows, per_window)) < duty, 1.5, 0.1)
     volts = 3.3 - ohms * amps

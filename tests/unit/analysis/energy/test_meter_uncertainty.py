@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A rail's uncertainty budget: known answers, and first order against a Monte Carlo (JCGM 101:2008)."""
+"""A rail's uncertainty budget: known answers, and a Monte Carlo check (JCGM 101:2008)."""
 
 from __future__ import annotations
 

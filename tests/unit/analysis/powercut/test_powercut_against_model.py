@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checker against a model of a drive that knows what it lost: over many seeds, neither more nor less."""
+"""The checker against a drive model that knows what it lost, over many seeds."""
 
 from __future__ import annotations
 

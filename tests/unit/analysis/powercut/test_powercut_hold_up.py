@@ -13,7 +13,10 @@ MS = 1_000_000
 
 
 def points(**watts: float) -> pl.DataFrame:
-    """Points at 100 Hz of drive d: `watts` by rail in the 100 ms before the cut, 9 W earlier, then 0 W."""
+    """Return points at 100 Hz.
+
+    `watts` by rail in the 100 ms before the cut, 9 W earlier, 0 W after.
+    """
     rows = [
         {
             "time_ns": CUT + n * 10 * MS,

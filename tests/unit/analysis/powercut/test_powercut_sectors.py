@@ -200,7 +200,7 @@ def test_data_at_rest_must_stay_as_they_were(story):
 
 @pytest.mark.parametrize("sequence", [2, 99])
 def test_a_write_whose_issue_was_never_reported_is_no_damage(story, sequence):
-    """Writes that are issued together may be reported in another order than that of their numbers."""
+    """Writes issued together may be reported in another order than that of their numbers."""
     story.write(0)
     story.skip()
     story.flush()

@@ -74,7 +74,7 @@ def test_replicates_come_with_half_of_their_95_percent_interval(replicated):
 
 
 def answered(folder: Path, **levels) -> answer.Answer:
-    """Of a campaign of one drive and three runs a cell, with the simulated schedulers' differences."""
+    """Return the answer of a campaign of one drive and three runs a cell."""
     given = {"drives": ("nvme-plp",), "filesystems": ("f2fs",), "replicates": 3, "noise": 0.002, **levels}
     campaign = results.load(simulated_campaign.build(folder / "c", **given))
     compared = comparison.of_campaign(campaign)

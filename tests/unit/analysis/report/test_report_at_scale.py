@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of many runs: what it lists, what it leaves to its tables, and how figures keep small."""
+"""The report of many runs: what it lists, what only its tables have, small figures."""
 
 from __future__ import annotations
 

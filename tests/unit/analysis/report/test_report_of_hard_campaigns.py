@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Campaigns that went wrong or that say little: the report says so, in words, and every section stands."""
+"""Campaigns that failed or have little to say: the report says so, and every section stands."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def no_phases(folder: Path) -> None:
 
 
 def torn_traces(folder: Path) -> None:
-    """power.csv of the first run empty, of the second without rows, of the third of another kind."""
+    """Make power.csv of the first run empty, the second's without rows, the third's foreign."""
     first, second, third, *_ = sorted((folder / "runs").iterdir())
     (first / "power.csv").write_text("")
     (second / "power.csv").write_text("time_ns,rail,watts\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collectors and test hosts write what the declaration of InfluxDB's measurements says, with those types."""
+"""Collectors and test hosts write the fields and types of InfluxDB's declared measurements."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def source(folder: str) -> str:
 
 
 def written_fields(text: str) -> set[tuple[str, FieldType]]:
-    """Return the fields that Go source gives to an Encoder; those of a class of operations with NAME."""
+    """Return the fields that Go source gives an Encoder; NAME in those of a class of operations."""
     plain = re.findall(r'\b(?:e|encoder|lines)\.(Float|Int|String)\("(\w+)", ', text)
     of_class = re.findall(r'\be\.(Float|Int)\(name\+"(\w+)", ', text)
     plain += [(kind, f"class_NAME{name}") for kind, name in of_class]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Journals of every earlier version: read with the same numbers, and upgraded to what a new one is."""
+"""Journals of every earlier version: read with the same numbers, and upgraded."""
 
 import json
 import sqlite3
@@ -41,7 +41,7 @@ def insert(database: sqlite3.Connection, table: str, **row) -> None:
 
 @pytest.fixture(params=VERSIONS)
 def old(request, tmp_path):
-    """A campaign as a program of the time left it: an ok run, one that was excluded, one that was refused."""
+    """A campaign of an earlier version: an ok run, an excluded one, and a refused one."""
     version, folder = request.param, tmp_path / "study-1"
     folder.mkdir()
     with closing(sqlite3.connect(folder / journal.FILE)) as database, database:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A waveform file that the collectors' package wrote, read by joulerig.analysis.results.waveform."""
+"""A waveform file written by the collectors' package, read by results.waveform."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ PRESENT = [k for k in range(3000) if not 1000 <= k < 1500]
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """The file of known samples that collectors/internal/waveform/example describes; its counters' joules."""
+    """Return the file of collectors/internal/waveform/example, and its counters' joules."""
     path = tmp_path_factory.mktemp("waveform") / "power.parquet"
     done = subprocess.run(
         [ROOT / "tools/go", "run", "./collectors/internal/waveform/example", path],

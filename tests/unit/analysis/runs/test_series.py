@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Changes of level and trends over a run: found where they are, and hardly ever where they are not."""
+"""Changes of level and trends over a run: found where they are, and rarely elsewhere."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ WORK, JOULES = [1000.0, 1012.0, 995.0, 1004.0], [20.0, 20.1, 20.05, 19.9]
 
 
 def simulated(rng: np.random.Generator, runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Work and joules of a cell whose truth is 50 ops/J: runs of different lengths, noise in both."""
+    """Return work and joules of a cell of 50 ops/J: runs of unequal length, noise in both."""
     length = 1 + 0.01 * rng.standard_normal(runs)
     work = 1000 * length * (1 + 0.006 * rng.standard_normal(runs))
     return work, 20 * length * (1 + 0.004 * rng.standard_normal(runs))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SNIA's rule on rounds whose answer is known, and on recordings of twins (record_steady_state.py)."""
+"""SNIA's rule on rounds with a known answer, and on recordings of twins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The study of file system and scheduler, on campaigns in which its order is there, and some without it."""
+"""The study of file system and scheduler, on campaigns with and without its order."""
 
 import dataclasses
 
@@ -97,7 +97,7 @@ def test_without_the_named_file_system_the_claim_is_open(campaign):
 
 
 def test_a_run_that_one_scheduler_lacks_is_no_difference_between_schedulers(campaign):
-    """nilfs2, the worst, did not run with mq-deadline: that must not make mq-deadline look better."""
+    """nilfs2, the worst, did not run with mq-deadline, which must not look better for it."""
     whole = changed(campaign, lambda run: AI[run.filesystem])
     without = tuple(run for run in whole.runs if (run.filesystem, run.scheduler) != ("nilfs2", "mq-deadline"))
     effect = verdicts_of(dataclasses.replace(whole, runs=without))["deadline", "sata-plp, varmail"].effect
@@ -112,7 +112,7 @@ def test_energy_of_the_emulated_processor_is_not_judged(campaign):
 
 
 def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign):
-    """Slower by the processor, both take as much more of idle power, and none of it is the journal's."""
+    """At a processor's pace both take more idle energy, none of which is the journal's."""
     whole = changed(campaign, by_filesystem, bound=0.2)
 
     def slowed(by):

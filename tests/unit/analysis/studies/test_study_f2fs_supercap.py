@@ -39,9 +39,7 @@ def campaign(tmp_path):
 
 
 def changed(campaign, ratio, bound=0.9, with_progress=True):
-    """Runs of a thousand operations a second; f2fs's by `ratio(write cache)`, from the first second to the
-    last.
-    """
+    """Return the campaign with a thousand operations a second, f2fs's by `ratio(write cache)`."""
     rng = np.random.default_rng(8)
     runs = []
     for run in campaign.runs:

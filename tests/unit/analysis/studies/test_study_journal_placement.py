@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal-placement study, on campaigns where the remedies help, and on some where they do not."""
+"""The journal-placement study, on campaigns where the remedies help and where not."""
 
 import dataclasses
 import json

@@ -36,10 +36,10 @@ def campaign(tmp_path):
 
 
 def changed(campaign, rate=None, hertz=250, off=1.0, bound=0.9, even=1.0, counts=False, **definition):
-    """Runs whose I/O follows the model at `rate(run)` syncs a second, their volume `off` by a factor.
+    """Return the campaign with I/O by the model at `rate(run)` syncs a second.
 
-    `even`: of the syncs that would find a new tick at an even pace, those that do; `counts`: they
-    are reported by the load.
+    Volumes are `off` by a factor. `even`: of the syncs that would find a new tick at an even pace,
+    those that do; `counts`: whether the load reports them.
     """
     found = []
     for run in campaign.runs:
@@ -146,7 +146,7 @@ def test_a_kernel_of_100_hertz_answers_the_claim_of_10_ms(campaign):
 
 
 def test_both_kernels_answer_and_each_is_compared_with_itself(campaign):
-    """A sync of 128-byte inodes writes more on one of the two: that must not enter the other's ratio."""
+    """One kernel writes more for 128-byte inodes, which must not affect the other's ratio."""
     both = []
     for level, hertz in (("hz100", 100), ("hz1000", 1000)):
         for run in changed(campaign, rate=lambda run: 760.0 + run.block, hertz=hertz).runs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The study of file systems on memory: what DAX leaves in the page cache, and PMFS against HiNFS."""
+"""The study of file systems on memory: DAX and the page cache, PMFS against HiNFS."""
 
 import dataclasses
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One plan, several interpreters: what is described, journaled and requested of a host is the same."""
+"""One plan, several interpreters: described, journaled and requested alike."""
 
 import json
 

@@ -114,7 +114,7 @@ def test_a_journal_of_another_version_is_refused(folder):
 
 
 def as_of_version_1(folder):
-    """Makes a journal what version 1 was: without the columns that came since; with a run's energy."""
+    """Turn a journal into version 1: fewer columns; with a run's energy."""
     with sqlite3.connect(folder / "journal.sqlite") as db:
         since = {"energy": 14, "result": 4}
         for table, count in since.items():
@@ -151,7 +151,7 @@ def test_a_journal_of_version_1_is_brought_up_to_date_and_keeps_what_it_had(fold
 
 
 def as_of_version_2(folder):
-    """Makes a journal what version 2 was: a rail's energy without the drive in its key; with one row."""
+    """Turn a journal into version 2: a rail's energy without the drive in its key; one row."""
     with sqlite3.connect(folder / "journal.sqlite") as db:
         [(text,)] = db.execute("SELECT sql FROM sqlite_master WHERE name = 'energy'")
         db.execute("DROP TABLE energy")
@@ -192,7 +192,7 @@ def test_a_journal_of_version_4_learns_of_processors(folder):
 
 
 def as_of_version_3(folder):
-    """Makes a journal what version 3 was: a workload whose bytes are known and that has no figure of merit."""
+    """Turn a journal into version 3: a workload with known bytes and no figure of merit."""
     with sqlite3.connect(folder / "journal.sqlite") as db:
         db.execute("DROP TABLE performance")
         db.execute(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig results`: AI with its energy's interval, what it rests on, the truth check and the idle baseline."""
+"""`rig results`: AI with its interval, what it rests on, the truth check, the baseline."""
 
 import json
 import sqlite3

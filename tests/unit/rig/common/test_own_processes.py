@@ -33,7 +33,7 @@ def pid_of(name):
 
 
 def asleep(name):
-    """Whether a program has become `sleep`: a signal that comes before that is lost, and its end waited for."""
+    """Return whether a program has become `sleep`; a signal before that would be lost."""
     try:
         return Path(f"/proc/{pid_of(name)}/cmdline").read_bytes().startswith(b"sleep\0")
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page gets of drives that are preconditioned: steps, rounds, and how long it may still take."""
+"""The page's view of drives in preconditioning: steps, rounds, and the time left."""
 
 from __future__ import annotations
 

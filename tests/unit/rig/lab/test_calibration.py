@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calibrations: the line and how well it is known, whose it is, until when it holds, what was before."""
+"""Calibrations: the line and its uncertainty, instrument, expiry, and history."""
 
 import datetime
 import json
@@ -72,7 +72,7 @@ def test_weights_draw_the_line_to_the_points_that_are_known_better():
 
 
 def test_uncertainties_hold_what_they_promise():
-    """Of many calibrations with known noise, the scatter of gain and offset is their standard uncertainty."""
+    """Over many calibrations, gain and offset scatter by their standard uncertainties."""
     generator = np.random.default_rng(7)
     x = np.array([1.0, 2.0, 4.0, 8.0])
     fits = [

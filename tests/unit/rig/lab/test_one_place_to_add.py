@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One new file next to an inventory adds a file system, a program, a meter family; everything else follows from it."""
+"""One new file next to an inventory adds a file system, a program or a meter family."""
 
 from __future__ import annotations
 

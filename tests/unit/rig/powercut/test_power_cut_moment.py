@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The moment of a power cut: in the phase that it is aimed at, and not before there is something to lose."""
+"""The moment of a power cut: in the phase it is aimed at, with something to lose."""
 
 from __future__ import annotations
 

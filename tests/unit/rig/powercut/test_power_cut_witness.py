@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness: what is in its log when it answers, and what it does from the moment of the cut on."""
+"""The witness: its log when it replies, and its behaviour from the cut on."""
 
 from __future__ import annotations
 

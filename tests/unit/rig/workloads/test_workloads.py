@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Workloads by name: the shipped ones, a lab's own, what goes to a host for each, and what is refused."""
+"""Workloads by name: shipped ones, a lab's own, what goes to a host, what is refused."""
 
 import json
 from pathlib import Path
@@ -108,7 +108,7 @@ def test_a_trace_is_copied_and_one_of_other_content_is_another_file(own, flowop,
 
 
 def test_a_synthetic_trace_is_drawn_once_and_again_the_same(own, tmp_path, monkeypatch):
-    """By the real flowop: fsyncs after half of the writes, and the same words on a host each time."""
+    """The real flowop: fsyncs after half of the writes, and the same options each time."""
     monkeypatch.setattr(paths, "cache", lambda: tmp_path / "cache")
     synthetic_trace.made.cache_clear()
     entry = {"engine": "replay", "synthetic": {"ops": 1000, "sync_share": 0.5, "files": 20}}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The typed border between controller and host: what goes to a run's module, and what may come back."""
+"""The typed border between controller and host: a run's request, and its outcome."""
 
 import ast
 

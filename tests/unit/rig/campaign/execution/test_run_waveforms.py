@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Recordings of a run: asked for from each meter of its drive, ended in any case, never the run's problem."""
+"""Recordings of a run: every meter of its drive, always ended, never failing the run."""
 
 import json
 from types import SimpleNamespace
