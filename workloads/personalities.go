@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package workloads holds the workloads that ship with the programs made of
-// this folder. It is not in personalities/ itself, for Go takes a .f file
-// in addition to its own for Fortran.
+// Package workloads holds the workloads that ship with the programs made of this folder. It is not
+// in personalities/ itself, for Go takes a .f file in addition to its own for Fortran.
 package workloads
 
 import (
@@ -24,8 +23,8 @@ func Personalities() []string {
 	return names
 }
 
-// Personality is the text of one, in the workload model language; false if
-// there is none of that name.
+// Personality is the text of one, in the workload model language; false if there is none of that
+// name.
 func Personality(name string) ([]byte, bool) {
 	source, err := personalities.ReadFile(path.Join("personalities", name+".f"))
 	return source, err == nil

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// resolveInterval is how often the drives are looked up although no device
-	// came or went; settleTime is how long after one did they are looked up
-	// every second, since links of udev appear after the device.
+	// resolveInterval is how often the drives are looked up although no device came or went;
+	// settleTime is how long after one did they are looked up every second, since links of udev
+	// appear after the device.
 	resolveInterval = 10 * time.Second
 	settleTime      = 5 * time.Second
-	// journalScanInterval is how soon a new mount is noticed. Its counters
-	// started at the mount, so nothing is lost until then.
+	// journalScanInterval is how soon a new mount is noticed. Its counters started at the mount, so
+	// nothing is lost until then.
 	journalScanInterval = time.Second
-	// journalQuietTime is how long after a drive's last write its journals are
-	// still asked: a transaction is counted once its blocks are written, and
-	// none is without a write. Asking is a third of the agent's work.
+	// journalQuietTime is how long after a drive's last write its journals are still asked: a
+	// transaction is counted once its blocks are written, and none is without a write. Asking is a
+	// third of the agent's work.
 	journalQuietTime = time.Second
-	// spoolInterval is how long lines are gathered before they go to the spool
-	// in one write; a crash of the agent costs as much.
+	// spoolInterval is how long lines are gathered before they go to the spool in one write; a
+	// crash of the agent costs as much.
 	spoolInterval = 500 * time.Millisecond
 	closeTimeout  = 5 * time.Second
 )
@@ -76,8 +76,8 @@ type agent struct {
 type drive struct {
 	name                            string
 	blockKey, journalKey, healthKey []byte
-	// rows of the block table: the counted devices, then the drive's own where
-	// that is not one of them.
+	// rows of the block table: the counted devices, then the drive's own where that is not one of
+	// them.
 	rows     []int
 	counted  int
 	unwrap   []blockstat.Unwrap // of rows
@@ -160,8 +160,8 @@ func (a *agent) run(ctx context.Context) error {
 	return nil
 }
 
-// sampleUntil ticks at absolute times, so that the interval does not drift.
-// Ticks that are missed are not made up for: the counters are cumulative.
+// sampleUntil ticks at absolute times, so that the interval does not drift. Ticks that are missed
+// are not made up for: the counters are cumulative.
 func (a *agent) sampleUntil(ctx context.Context) {
 	interval := seconds(a.config.IntervalSeconds)
 	start := time.Now()
@@ -186,8 +186,8 @@ func (a *agent) sampleUntil(ctx context.Context) {
 	}
 }
 
-// tick reads everything that is due. now says what is; it is no point's time,
-// since looking the drives up may stand between it and a reading.
+// tick reads everything that is due. now says what is; it is no point's time, since looking the
+// drives up may stand between it and a reading.
 func (a *agent) tick(now time.Time) {
 	a.readBlocks(now)
 	if !now.Before(a.scanAt) {
@@ -232,8 +232,8 @@ func (a *agent) readBlocks(now time.Time) {
 		_, at, err = a.readTable()
 	}
 	if err == nil && a.carryOn() {
-		// A device's counts fell: another drive has taken its name between
-		// two readings. Nothing is attributed before it is known whose they are.
+		// A device's counts fell: another drive has taken its name between two readings. Nothing is
+		// attributed before it is known whose they are.
 		a.resolve(now)
 		if _, at, err = a.readTable(); err == nil {
 			a.carryOn()
@@ -269,8 +269,8 @@ func (a *agent) carryOn() (another bool) {
 	return another
 }
 
-// counters adds up a drive's counted devices; where the kernel lists none of
-// them (paths of a multipath drive), the drive's own device counts.
+// counters adds up a drive's counted devices; where the kernel lists none of them (paths of a
+// multipath drive), the drive's own device counts.
 func (a *agent) counters(d *drive) (sum blockstat.Counters, ok bool) {
 	for i, row := range d.rows {
 		if r := a.blocks.Row(row); r.Present && (i < d.counted || !ok) {
@@ -348,8 +348,7 @@ func (a *agent) resolve(now time.Time) {
 	a.scanAt = now
 }
 
-// scanJournals looks which of the drives carry a mounted file system with a
-// journal.
+// scanJournals looks which of the drives carry a mounted file system with a journal.
 func (a *agent) scanJournals() {
 	mounted := a.journals.List()
 	found := *a.found.Load()
@@ -375,8 +374,8 @@ func (a *agent) scanJournals() {
 	}
 }
 
-// filesystem is the type of what is mounted from the device. Where the mount
-// is not in sight (another mount namespace) it is taken to be ext4.
+// filesystem is the type of what is mounted from the device. Where the mount is not in sight
+// (another mount namespace) it is taken to be ext4.
 func (a *agent) filesystem(device string) string {
 	f, err := procfile.Open(a.config.ProcRoot+"/mounts", 4<<10)
 	if err != nil {
@@ -397,8 +396,8 @@ func (a *agent) filesystem(device string) string {
 	return "ext4"
 }
 
-// readJournals encodes an fsjournal point of each drive with a journal. What is
-// not asked stands as it was at any time since: nothing has been written.
+// readJournals encodes an fsjournal point of each drive with a journal. What is not asked stands as
+// it was at any time since: nothing has been written.
 func (a *agent) readJournals() {
 	for _, d := range a.drives {
 		if len(d.journals) == 0 {

@@ -13,19 +13,18 @@ import (
 	"joulerig/collectors/internal/strictjson"
 )
 
-// config is the file that --config names.
-// defaultFlushIntervalSeconds is longer than the writer's own: each sending
-// costs the measured host CPU time, and only a live view is in a hurry.
+// config is the file that --config names. defaultFlushIntervalSeconds is longer than the writer's
+// own: each sending costs the measured host CPU time, and only a live view is in a hurry.
 const defaultFlushIntervalSeconds = 2
 
-// defaultMaxSpoolBytes is less than the writer's own: the disk is a test host's, and this is ten hours there.
+// defaultMaxSpoolBytes is less than the writer's own: the disk is a test host's, and this is ten
+// hours there.
 const defaultMaxSpoolBytes = 1 << 30
 
 type config struct {
 	Host            string  `json:"host"`             // tag of every point
 	IntervalSeconds float64 `json:"interval_seconds"` // block layer and journals
-	// CPU, memory and RAPL: /proc/stat costs a server with many interrupts more
-	// than all the rest.
+	// CPU, memory and RAPL: /proc/stat costs a server with many interrupts more than all the rest.
 	HostloadIntervalSeconds float64 `json:"hostload_interval_seconds"`
 	HealthIntervalSeconds   float64 `json:"health_interval_seconds"` // NVMe log; 0: off
 	// Smartctl is the program that SATA drives are asked with; empty: they are not.

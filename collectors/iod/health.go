@@ -13,8 +13,8 @@ import (
 	"joulerig/collectors/lineprotocol"
 )
 
-// watchHealth asks the drives of one kind at a slow interval, apart from the
-// sampling: a drive may take its time to answer.
+// watchHealth asks the drives of one kind at a slow interval, apart from the sampling: a drive may
+// take its time to answer.
 func (a *agent) watchHealth(ctx context.Context, interval time.Duration,
 	ask func(context.Context, *drives.Found) (h drivehealth.Health, applies bool, err error)) {
 	defer a.workers.Done()

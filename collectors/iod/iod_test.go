@@ -269,8 +269,8 @@ func TestCountsFollowTheSerialThroughARename(t *testing.T) {
 	}
 }
 
-// A load that begins while the drives are looked up, which takes a while on a
-// busy host, is not counted as from before it.
+// A load that begins while the drives are looked up, which takes a while on a busy host, is not
+// counted as from before it.
 func TestAPointIsFromWhenItsCountsWereRead(t *testing.T) {
 	s, h := withInflux(t)
 	p := start(t, "--config", h.config())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Command iod is the agent on a test host: it counts what the host's drives
-// do, and spools and sends it to InfluxDB. See README.md in this folder.
+// Command iod is the agent on a test host: it counts what the host's drives do, and spools and
+// sends it to InfluxDB. See README.md in this folder.
 package main
 
 import (
@@ -32,8 +32,8 @@ const (
 )
 
 func main() {
-	// The agent shares the host with what is measured: one thread for Go code
-	// at a time, and a heap that stays small (the buffers are a few hundred kB).
+	// The agent shares the host with what is measured: one thread for Go code at a time, and a heap
+	// that stays small (the buffers are a few hundred kB).
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(50)
 	debug.SetMemoryLimit(12 << 20)
@@ -41,14 +41,14 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// timerSlack is how late the kernel may wake a sleeping thread so as to bundle
-// wake-ups. The default of 50 us lets the Go runtime's monitor thread wake up
-// about ten times in each tick, which is a third of the agent's CPU time. A
-// tick may be late by as much; its points carry the time it really was.
+// timerSlack is how late the kernel may wake a sleeping thread so as to bundle wake-ups. The
+// default of 50 us lets the Go runtime's monitor thread wake up about ten times in each tick, which
+// is a third of the agent's CPU time. A tick may be late by as much; its points carry the time it
+// really was.
 const timerSlack = 2 * time.Millisecond
 
-// relaxTimers sets the slack of all threads so far; later ones inherit it.
-// Without the right to (CAP_SYS_NICE) the agent works the same, for more CPU.
+// relaxTimers sets the slack of all threads so far; later ones inherit it. Without the right to
+// (CAP_SYS_NICE) the agent works the same, for more CPU.
 func relaxTimers() {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {

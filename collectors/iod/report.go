@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// reporter reports troubles, each once: a source that fails ten times
-// a second must not fill the host's log.
+// reporter reports troubles, each once: a source that fails ten times a second must not fill the
+// host's log.
 type reporter struct {
 	mu   sync.Mutex
 	out  io.Writer

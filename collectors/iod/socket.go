@@ -14,8 +14,8 @@ import (
 	"joulerig/collectors/lineprotocol"
 )
 
-// maxDatagramBytes is what fits into a unix datagram with Linux's default
-// send buffer (net.core.wmem_default).
+// maxDatagramBytes is what fits into a unix datagram with Linux's default send buffer
+// (net.core.wmem_default).
 const maxDatagramBytes = 212992
 
 // inlet takes line protocol from other programs of the host.
@@ -24,8 +24,8 @@ type inlet struct {
 	done chan struct{}
 }
 
-// openInlet binds the socket. A socket without a listener is what a killed
-// agent left; anything else at that path is not ours to remove.
+// openInlet binds the socket. A socket without a listener is what a killed agent left; anything
+// else at that path is not ours to remove.
 func openInlet(path string) (*inlet, error) {
 	address := &net.UnixAddr{Name: path, Net: "unixgram"}
 	if info, err := os.Lstat(path); err == nil {
@@ -51,8 +51,7 @@ func openInlet(path string) (*inlet, error) {
 	return &inlet{conn: conn, done: make(chan struct{})}, nil
 }
 
-// receive spools datagrams until the inlet is drained. A datagram is taken
-// whole or not at all.
+// receive spools datagrams until the inlet is drained. A datagram is taken whole or not at all.
 func (in *inlet) receive(spool func([]byte) bool, refused func(lines int, reason string)) {
 	defer close(in.done)
 	// Grown on demand: most datagrams are a line or two.
@@ -107,8 +106,8 @@ func (in *inlet) next(buf *[]byte) (n int, whole bool, err error) {
 
 // drain takes what is already in the socket's queue, then closes it.
 func (in *inlet) drain() {
-	// The queue is short (net.unix.max_dgram_qlen, 10 by default), and a
-	// deadline ends only a wait for more.
+	// The queue is short (net.unix.max_dgram_qlen, 10 by default), and a deadline ends only a wait
+	// for more.
 	_ = in.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	<-in.done
 	in.conn.Close()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package lineprotocol builds and checks lines of InfluxDB's line protocol:
-// what collectors write and what workloads send to the host agent's socket.
+// Package lineprotocol builds and checks lines of InfluxDB's line protocol: what collectors write
+// and what workloads send to the host agent's socket.
 package lineprotocol
 
 import (
@@ -12,8 +12,8 @@ import (
 	"strconv"
 )
 
-// Encoder builds line-protocol lines in one buffer that it keeps between
-// batches: a collector at a high rate must not feed the garbage collector.
+// Encoder builds line-protocol lines in one buffer that it keeps between batches: a collector at a
+// high rate must not feed the garbage collector.
 //
 //	e.Begin("power").Tag("rail", "12v")
 //	e.Float("watts", 3.2)
@@ -48,8 +48,8 @@ func (e *Encoder) BeginKey(key []byte) *Encoder {
 	return e
 }
 
-// AppendKey appends measurement and tags (key, value, key, value ...) as
-// BeginKey takes them. Tags with an empty value are left out, as in Tag.
+// AppendKey appends measurement and tags (key, value, key, value ...) as BeginKey takes them. Tags
+// with an empty value are left out, as in Tag.
 func AppendKey(dst []byte, measurement string, tags ...string) []byte {
 	dst = appendName(dst, measurement, false)
 	for i := 0; i+1 < len(tags); i += 2 {
@@ -58,8 +58,8 @@ func AppendKey(dst []byte, measurement string, tags ...string) []byte {
 	return dst
 }
 
-// Tag adds a tag; all tags come before the first field. An empty value is left
-// out: the line protocol has no empty tags.
+// Tag adds a tag; all tags come before the first field. An empty value is left out: the line
+// protocol has no empty tags.
 func (e *Encoder) Tag(key, value string) *Encoder {
 	e.buf = appendTag(e.buf, key, value)
 	return e
@@ -71,8 +71,8 @@ func (e *Encoder) Int(key string, v int64) {
 	e.buf = append(strconv.AppendInt(e.buf, v, 10), 'i')
 }
 
-// Float adds a float field. NaN and the infinities do not exist in the line
-// protocol: such a field is left out and false returned.
+// Float adds a float field. NaN and the infinities do not exist in the line protocol: such a field
+// is left out and false returned.
 func (e *Encoder) Float(key string, v float64) bool {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return false
@@ -99,8 +99,8 @@ func (e *Encoder) String(key, v string) {
 	e.buf = append(e.buf, '"')
 }
 
-// End ends the line with its time in nanoseconds since 1970, UTC. A line on
-// which no field was left is taken back, and false returned.
+// End ends the line with its time in nanoseconds since 1970, UTC. A line on which no field was left
+// is taken back, and false returned.
 func (e *Encoder) End(realtimeNs int64) bool {
 	if e.fields == 0 {
 		e.buf = e.buf[:e.start]
@@ -129,9 +129,9 @@ func appendTag(dst []byte, key, value string) []byte {
 	return appendName(dst, value, true)
 }
 
-// appendName escapes a measurement, tag key, tag value or field key. What the
-// line protocol cannot carry there (control characters; a backslash in front
-// of something that it would escape, the end included) becomes '_'.
+// appendName escapes a measurement, tag key, tag value or field key. What the line protocol cannot
+// carry there (control characters; a backslash in front of something that it would escape, the end
+// included) becomes '_'.
 func appendName(dst []byte, s string, escapeEquals bool) []byte {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -151,12 +151,11 @@ func appendName(dst []byte, s string, escapeEquals bool) []byte {
 // MaxLineBytes is the length from which a line is refused, its line end not counted.
 const MaxLineBytes = 64 << 10
 
-// CheckLines looks at lines that come from another program: whole lines, each
-// with a measurement, fields and a time. A line without a time is refused
-// because it would get the time of its arrival, which the spool delays, and
-// because sending it twice would make two points. A time before 2001 is
-// refused because it is one in another unit than nanoseconds. What the fields
-// hold is left to the server.
+// CheckLines looks at lines that come from another program: whole lines, each with a measurement,
+// fields and a time. A line without a time is refused because it would get the time of its arrival,
+// which the spool delays, and because sending it twice would make two points. A time before 2001 is
+// refused because it is one in another unit than nanoseconds. What the fields hold is left to the
+// server.
 func CheckLines(lines []byte) error {
 	if len(lines) == 0 {
 		return errors.New("no line: expected line protocol")
@@ -206,8 +205,7 @@ func checkLine(line []byte) error {
 	return nil
 }
 
-// scan gives what stands before the first space that is neither escaped nor,
-// among fields, quoted.
+// scan gives what stands before the first space that is neither escaped nor, among fields, quoted.
 func scan(b []byte, fields bool) []byte {
 	quoted := false
 	for i := 0; i < len(b); i++ {

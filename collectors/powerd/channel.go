@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// channel holds the samples of one channel that wait for their partners, as pieces of consecutive indices. They lie where the
-// frames left them until keep.
+// channel holds the samples of one channel that wait for their partners, as pieces of consecutive
+// indices. They lie where the frames left them until keep.
 type channel struct {
 	name   string
 	pieces []piece
@@ -76,8 +76,8 @@ func (c *channel) keep() {
 
 func (c *channel) reset() { c.pieces = c.pieces[:0] }
 
-// together is the first stretch, from index `from` on, that both channels hold: its first index and both's samples; no samples
-// where there is none. Without a second channel, its samples are ones.
+// together is the first stretch, from index `from` on, that both channels hold: its first index and
+// both's samples; no samples where there is none. Without a second channel, its samples are ones.
 func together(volts, amps *channel, from uint64) (uint64, []float32, []float32) {
 	for i := range volts.pieces {
 		v := &volts.pieces[i]
@@ -114,7 +114,8 @@ const (
 	leastBlock = 8
 )
 
-// marksOf appends the samples of a block by which it is known again, volts and amps in turn: what srcap puts into a rail's frame.
+// marksOf appends the samples of a block by which it is known again, volts and amps in turn: what
+// srcap puts into a rail's frame.
 func marksOf(dst, volts, amps []float32) []float32 {
 	step := max(1, len(volts)/fingerprintSamples)
 	for k := 0; k < len(volts) && len(dst) < 2*fingerprintSamples; k += step {
@@ -132,9 +133,10 @@ type fingerprint struct {
 
 func (p *fingerprint) reset() { p.n, p.same = 0, false }
 
-// again says whether a block of n samples repeats the one before. Two windows of a real signal are never alike in both volts
-// and amps, unless nothing at all moves in them; that is not taken for a repetition. Nor is a third one alike: that is a signal
-// which repeats itself, as only a simulated one can.
+// again says whether a block of n samples repeats the one before. Two windows of a real signal are
+// never alike in both volts and amps, unless nothing at all moves in them; that is not taken for a
+// repetition. Nor is a third one alike: that is a signal which repeats itself, as only a simulated
+// one can.
 func (p *fingerprint) again(n int, marks []float32) bool {
 	moves := false
 	for k := 2; k+1 < len(marks); k += 2 {

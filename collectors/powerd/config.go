@@ -57,7 +57,8 @@ type Correction struct {
 	Offset float64 `json:"offset"`
 }
 
-// RailConfig says which channels are the volts and amps of a rail, or its power, or its energy register, and whose rail it is.
+// RailConfig says which channels are the volts and amps of a rail, or its power, or its energy
+// register, and whose rail it is.
 type RailConfig struct {
 	Rail  string `json:"rail"`
 	Host  string `json:"host"`
@@ -79,7 +80,8 @@ const (
 	wattHours quantity = "watt_hours"
 )
 
-// is says whether a frame is of the quantity. Energy has no number among libsigrok's quantities, only a unit.
+// is says whether a frame is of the quantity. Energy has no number among libsigrok's quantities,
+// only a unit.
 func (q quantity) is(f *srframe.Frame) bool {
 	switch q {
 	case volts:
@@ -234,7 +236,8 @@ func missing(key, allowed string) error {
 	return fmt.Errorf("%s: missing (allowed: %s)", key, allowed)
 }
 
-// samplesPerPoint is how many samples make a point: the nearest whole number to what was asked for, at least one.
+// samplesPerPoint is how many samples make a point: the nearest whole number to what was asked for,
+// at least one.
 func samplesPerPoint(rateHz, pointsPerSecond float64) int {
 	return max(1, int(math.Round(rateHz/pointsPerSecond)))
 }

@@ -34,7 +34,8 @@ func close2(t *testing.T, what string, got, want, within float64) {
 	}
 }
 
-// steps sends `seconds` of 12 V with 1 A and 3 A in turn, each for 100 ms, in frames of 20 samples, leaving out those that skip says.
+// steps sends `seconds` of 12 V with 1 A and 3 A in turn, each for 100 ms, in frames of 20 samples,
+// leaving out those that skip says.
 func steps(t *testing.T, m *Meter, start int64, seconds float64, skip func(at int) bool) {
 	t.Helper()
 	m.beginStream()
@@ -87,7 +88,8 @@ func TestAGapAddsTheLeastAndTheMostThatTheRailWasSeenToDraw(t *testing.T) {
 	close2(t, "worst gap", s.WorstGapSeconds, 3, 1e-6)
 }
 
-// One block of twenty goes missing inside the instrument, all the time and without a word: only the clock can tell.
+// One block of twenty goes missing inside the instrument, all the time and without a word: only the
+// clock can tell.
 func TestFivePercentOfBlocksDroppedIsFivePercentInTheLedger(t *testing.T) {
 	m, out := testMeter(t)
 	const seconds = 60
@@ -351,7 +353,8 @@ func reading(t *testing.T, m *Meter, channel int, ns int64, value float64) {
 	}
 }
 
-// rounds asks for volts, amps, watts and watt hours in turn, again each 50 ms, from..to in ns, a slow sine of power.
+// rounds asks for volts, amps, watts and watt hours in turn, again each 50 ms, from..to in ns, a
+// slow sine of power.
 func rounds(t *testing.T, m *Meter, from, to int64) {
 	t.Helper()
 	for ns := from; ns < to; ns += 50e6 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Command powerd measures energy: it runs one srcap for each meter, integrates volts and amps of each rail sample by sample, and
-// writes cumulative joules to InfluxDB. See README.md.
+// Command powerd measures energy: it runs one srcap for each meter, integrates volts and amps of
+// each rail sample by sample, and writes cumulative joules to InfluxDB. See README.md.
 package main
 
 import (
@@ -53,7 +53,8 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "powerd: %v\n", err)
 		return exitUsage
 	}
-	// All meters together are a few percent of one processor: more threads would only wake each other up.
+	// All meters together are a few percent of one processor: more threads would only wake each
+	// other up.
 	runtime.GOMAXPROCS(1)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -67,7 +68,8 @@ func run(args []string, stderr io.Writer) int {
 	return code
 }
 
-// serve runs until ctx ends. Nothing is started before all that the configuration asks for has been found to be there.
+// serve runs until ctx ends. Nothing is started before all that the configuration asks for has been
+// found to be there.
 func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	srcap, err := exec.LookPath(config.Srcap)
 	if err != nil {

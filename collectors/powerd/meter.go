@@ -38,8 +38,9 @@ const (
 // sink takes lines of points.
 type sink interface{ Write(lines []byte) error }
 
-// Meter turns the frames of one instrument into points. A stream is what one run of srcap gives; the rails' joules and ledgers
-// go on from stream to stream, and by the state file from one powerd to the next.
+// Meter turns the frames of one instrument into points. A stream is what one run of srcap gives;
+// the rails' joules and ledgers go on from stream to stream, and by the state file from one powerd
+// to the next.
 type Meter struct {
 	config    MeterConfig
 	session   string
@@ -110,7 +111,8 @@ type rail struct {
 type railCounters struct {
 	ledger.Ledger
 	Joules float64 `json:"joules"`
-	// Bounds in addition to the measured joules: a gap's time by the least and the greatest power that the rail was seen to draw.
+	// Bounds in addition to the measured joules: a gap's time by the least and the greatest power
+	// that the rail was seen to draw.
 	BelowJoules float64 `json:"below_joules"`
 	AboveJoules float64 `json:"above_joules"`
 	LeastWatts  float64 `json:"least_watts"`
@@ -178,7 +180,8 @@ func (m *Meter) takesCommands(commands io.Writer) {
 	}
 }
 
-// frame takes a frame of the stream, whose payload is good until settle. An error means that the stream is of no use.
+// frame takes a frame of the stream, whose payload is good until settle. An error means that the
+// stream is of no use.
 func (m *Meter) frame(f *srframe.Frame) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -253,8 +256,9 @@ func (m *Meter) seen() {
 	m.state, m.reason = Streaming, ""
 }
 
-// origin writes where a rail's counters stand at the beginning of a stream: a difference taken from there on, or up to there,
-// contains the whole gap before, and nothing of it is spread over the measured time.
+// origin writes where a rail's counters stand at the beginning of a stream: a difference taken from
+// there on, or up to there, contains the whole gap before, and nothing of it is spread over the
+// measured time.
 func (m *Meter) origin(r *rail, b *railCounters, begin int64) {
 	m.lines.BeginKey(r.key)
 	m.counters(b)
@@ -291,8 +295,9 @@ func (m *Meter) counters(b *railCounters) {
 	m.lines.String("session", m.session)
 }
 
-// hand gives the lines to the writer when enough have come together, or all there are. The state file goes first: a powerd that
-// starts after this one was killed then begins at or after all that was ever published, and no joule is counted twice.
+// hand gives the lines to the writer when enough have come together, or all there are. The state
+// file goes first: a powerd that starts after this one was killed then begins at or after all that
+// was ever published, and no joule is counted twice.
 func (m *Meter) hand(now int64, all bool) {
 	lines := m.lines.Bytes()
 	if len(lines) == 0 || (!all && now-m.lastWrite < lingerNS && len(lines) < lingerBytes) {

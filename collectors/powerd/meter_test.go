@@ -104,7 +104,8 @@ func constant(n int, v float32) []float32 {
 	return s
 }
 
-// play sends n samples in frames of 20, sample 0 beginning at monotonic time start: 12 V x 2 A and 5 V x -1 A.
+// play sends n samples in frames of 20, sample 0 beginning at monotonic time start: 12 V x 2 A and
+// 5 V x -1 A.
 func play(t *testing.T, m *Meter, start int64, n int) {
 	t.Helper()
 	m.beginStream()

@@ -17,9 +17,10 @@ const (
 	intervalWeight = 0.05
 )
 
-// polled is for instruments that are asked for each reading: it has the time at which it arrived, and volts and amps are read one
-// after the other. What the rail did between two readings is unknown, so joules_low and joules_high take the lesser and the
-// greater of both for the time between them.
+// polled is for instruments that are asked for each reading: it has the time at which it arrived,
+// and volts and amps are read one after the other. What the rail did between two readings is
+// unknown, so joules_low and joules_high take the lesser and the greater of both for the time
+// between them.
 type polled struct {
 	m       *Meter
 	limitNS int64
@@ -110,7 +111,8 @@ func (r *polledRail) reading(now energy.Reading) {
 		r.gap(now, span.Seconds)
 		return
 	}
-	// Readings that did not come are lost, though the time between their neighbours is measured by those.
+	// Readings that did not come are lost, though the time between their neighbours is measured by
+	// those.
 	r.counters.Lost += r.slots(span.Seconds) - 1
 	r.count(now)
 	r.counters.Joules += span.Joules
@@ -119,7 +121,8 @@ func (r *polledRail) reading(now energy.Reading) {
 	r.add(now, span)
 }
 
-// register takes a reading of an energy counter: what passed between two of them is known however far they are apart.
+// register takes a reading of an energy counter: what passed between two of them is known however
+// far they are apart.
 func (r *polledRail) register(ns int64, joules float64) {
 	before, had := r.registerNow, r.hasRegister
 	r.registerNow, r.hasRegister = joules, true
@@ -148,7 +151,8 @@ func (r *polledRail) register(ns int64, joules float64) {
 	r.add(now, energy.Span{Seconds: seconds, Joules: joules - before})
 }
 
-// gap counts the time since the reading before, of which nothing is known; `now` fills the last of its slots.
+// gap counts the time since the reading before, of which nothing is known; `now` fills the last of
+// its slots.
 func (r *polledRail) gap(now energy.Reading, seconds float64) {
 	r.finish(r.before.NS)
 	lost := r.counters.Lost + r.slots(seconds) - 1
@@ -229,7 +233,8 @@ func (p *polled) end() {
 	}
 }
 
-// residual is how uncertain a reading's time is: it was made at some time after the one before it arrived.
+// residual is how uncertain a reading's time is: it was made at some time after the one before it
+// arrived.
 func (p *polled) residual() float64 {
 	worst := 0.0
 	for _, r := range p.rails {

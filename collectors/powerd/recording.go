@@ -58,7 +58,8 @@ func (m *Meter) startRecording(path string, maxBytes int64) error {
 	}
 }
 
-// record begins a recording. The samples come once what it returns is closed; at once where that is nil.
+// record begins a recording. The samples come once what it returns is closed; at once where that is
+// nil.
 func (m *Meter) record(s *streamed, path string, maxBytes int64) (<-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,8 +94,8 @@ func (m *Meter) record(s *streamed, path string, maxBytes int64) (<-chan struct{
 	return m.rawAnswer, nil
 }
 
-// wantSamples asks the running srcap, if it adds rails up, whether their samples are wanted instead. A command that
-// is not read is the end of that srcap, which others notice.
+// wantSamples asks the running srcap, if it adds rails up, whether their samples are wanted
+// instead. A command that is not read is the end of that srcap, which others notice.
 func (s *streamed) wantSamples(want bool) {
 	if s.m.commands == nil || len(s.summed) == 0 {
 		return

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// How old counters may be that a starting powerd goes on from. After a longer pause a new session says more than its gap.
+// How old counters may be that a starting powerd goes on from. After a longer pause a new session
+// says more than its gap.
 const stateAge = 10 * time.Minute
 
 // meterState is what a meter's state file holds.
@@ -30,8 +31,9 @@ type railState struct {
 	Books  railCounters `json:"books"`
 }
 
-// A state file has two slots that are written in turn, so that one of them is whole whenever the process ends. (A rename, which
-// would do as well, costs more than all the arithmetic on the samples.)
+// A state file has two slots that are written in turn, so that one of them is whole whenever the
+// process ends. (A rename, which would do as well, costs more than all the arithmetic on the
+// samples.)
 const slotBytes = 16 << 10
 
 // saveState writes the counters as they are in the points made so far.
@@ -87,8 +89,8 @@ func readState(file *os.File) (newest meterState) {
 	return newest
 }
 
-// openState finds the session to go on with: the one of all meters' state files, if they are recent and of the very same rails.
-// Else it is `fresh`, and nothing is restored.
+// openState finds the session to go on with: the one of all meters' state files, if they are recent
+// and of the very same rails. Else it is `fresh`, and nothing is restored.
 func openState(meters []*Meter, dir, fresh string) (string, error) {
 	states := make([]meterState, len(meters))
 	known := true
@@ -138,8 +140,8 @@ func (m *Meter) restore(state *meterState) {
 	}
 }
 
-// gapBefore is the time from the end of the samples before, which may have been another powerd's, to `begin` (monotonic), in
-// seconds; 0 where there are none.
+// gapBefore is the time from the end of the samples before, which may have been another powerd's,
+// to `begin` (monotonic), in seconds; 0 where there are none.
 func (r *rail) gapBefore(begin, offset int64) float64 {
 	end := r.endNS
 	if end == 0 {

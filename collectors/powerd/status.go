@@ -28,8 +28,8 @@ type WriterStatus struct {
 	DroppedLines int64 `json:"dropped_lines"`
 }
 
-// MeterStatus describes one meter, by the rail that is furthest behind. While samples do not come, lost and gap_seconds grow with
-// the time since the last one.
+// MeterStatus describes one meter, by the rail that is furthest behind. While samples do not come,
+// lost and gap_seconds grow with the time since the last one.
 type MeterStatus struct {
 	Name                 string       `json:"name"`
 	Driver               string       `json:"driver"`
@@ -53,7 +53,8 @@ type MeterStatus struct {
 	Rails                []RailStatus `json:"rails"`
 }
 
-// RailStatus describes one rail, up to its last point; volts, amps and watts are that point's means.
+// RailStatus describes one rail, up to its last point; volts, amps and watts are that point's
+// means.
 type RailStatus struct {
 	Rail       string  `json:"rail"`
 	Host       string  `json:"host"`

@@ -21,7 +21,8 @@ const (
 	rateTolerance = 1e-3
 )
 
-// streamed is for instruments that sample at a steady rate of their own: a sample's index is its time.
+// streamed is for instruments that sample at a steady rate of their own: a sample's index is its
+// time.
 type streamed struct {
 	m        *Meter
 	fit      *clockfit.Fit
@@ -190,8 +191,8 @@ func (s *streamed) sums(f *srframe.Frame) error {
 	return nil
 }
 
-// arrived reports a frame to the clock. Only the channel that comes first shows how late the samples are; the others of the same
-// window follow it.
+// arrived reports a frame to the clock. Only the channel that comes first shows how late the
+// samples are; the others of the same window follow it.
 func (s *streamed) arrived(f *srframe.Frame) {
 	s.m.seen()
 	if f.End() <= s.observed {
@@ -219,7 +220,8 @@ func (s *streamed) missing(n int64, at uint64) {
 		}
 		return
 	}
-	// Nobody can tell which of them were too many: as many of those to come are thrown away, and the time is right again.
+	// Nobody can tell which of them were too many: as many of those to come are thrown away, and
+	// the time is right again.
 	s.m.logf("%d samples too many in the stream before sample %d", -n, at)
 	for _, r := range s.rails {
 		r.surplus += uint64(-n)
@@ -230,7 +232,8 @@ func (s *streamed) missing(n int64, at uint64) {
 	}
 }
 
-// lost counts n samples that did not come, or were no numbers, from index `first` on. What follows on is the same gap.
+// lost counts n samples that did not come, or were no numbers, from index `first` on. What follows
+// on is the same gap.
 func (r *streamedRail) lost(first uint64, n int64, period float64) {
 	seconds := r.counters.Missing(n, period)
 	r.counters.addUnknown(seconds)
@@ -283,20 +286,22 @@ func (r *streamedRail) tooMany(n uint64) uint64 {
 	return drop
 }
 
-// isNew says whether the n samples from index lo on, known by s.marks, are to be integrated; if they are the ones before again,
-// they are booked.
+// isNew says whether the n samples from index lo on, known by s.marks, are to be integrated; if
+// they are the ones before again, they are booked.
 func (s *streamed) isNew(r *streamedRail, lo, n uint64) bool {
 	if !r.print.again(int(n), s.marks) {
 		return true
 	}
-	// An instrument, or what lies between, has sent a window twice: what the rail did in its slots is unknown.
+	// An instrument, or what lies between, has sent a window twice: what the rail did in its slots
+	// is unknown.
 	s.m.logf("rail %s: the %d samples from %d on are the ones before again", r.config.Rail, n, lo)
 	r.energy.Break()
 	r.counters.addUnknown(r.counters.Again(int64(n), s.period()))
 	return false
 }
 
-// trim lets go of the samples that all rails are done with, of the channels that share a rail with c.
+// trim lets go of the samples that all rails are done with, of the channels that share a rail with
+// c.
 func (s *streamed) trim(c *channel) {
 	for _, r := range s.rails {
 		if r.volts != c && r.amps != c {

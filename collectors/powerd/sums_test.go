@@ -66,7 +66,8 @@ func noise(r *rand.Rand, n int, mean, spread float32) []float32 {
 	return s
 }
 
-// Windows of any length, one of them missing, one sent twice, and for a while samples in place of sums.
+// Windows of any length, one of them missing, one sent twice, and for a while samples in place of
+// sums.
 func TestSumsGiveThePointsThatTheirSamplesGive(t *testing.T) {
 	for _, sampling := range []string{"window-mean", "point"} {
 		config := testConfig()

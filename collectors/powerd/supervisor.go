@@ -147,7 +147,8 @@ func ringBytes(c *MeterConfig) int {
 	return int(math.Min(64<<20, 4*samples)) + 1<<18
 }
 
-// readFrames takes the frames in the ring, each time that srcap says there are some, until it has ended.
+// readFrames takes the frames in the ring, each time that srcap says there are some, until it has
+// ended.
 func readFrames(m *Meter, from io.Reader, ring *srframe.Ring) error {
 	kicks := make([]byte, 64)
 	for {
@@ -187,7 +188,8 @@ func lastLine(from io.Reader, logf func(string, ...any)) string {
 	return last
 }
 
-// verdict is what srcap's end means: an instrument that does not answer is silent, all else has failed.
+// verdict is what srcap's end means: an instrument that does not answer is silent, all else has
+// failed.
 func verdict(err error, text string) (State, string) {
 	var exit *exec.ExitError
 	code := 0

@@ -96,7 +96,8 @@ func (l *safeLines) Write(b []byte) error {
 	return l.lines.Write(b)
 }
 
-// watched runs the supervisor on a scenario until the condition holds, and returns how long its end took.
+// watched runs the supervisor on a scenario until the condition holds, and returns how long its end
+// took.
 func watched(t *testing.T, scenario string, until func(MeterStatus) bool) (*Meter, MeterStatus, time.Duration) {
 	t.Helper()
 	config := testConfig()

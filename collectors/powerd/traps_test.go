@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// What others measured wrong, one test each; docs/explanation/traps.md says where it was seen. Each shows the wrong figure too, so that a
-// test which could not tell the two apart would fail.
+// What others measured wrong, one test each; docs/explanation/traps.md says where it was seen. Each
+// shows the wrong figure too, so that a test which could not tell the two apart would fail.
 
-// send streams blocks of 20 samples: volts and amps of sample k of the rail 12v, and nothing but rest on 5v.
+// send streams blocks of 20 samples: volts and amps of sample k of the rail 12v, and nothing but
+// rest on 5v.
 func send(t *testing.T, m *Meter, n int, volts, amps func(k int) float64, arrival func(at int) int64) {
 	t.Helper()
 	m.beginStream()
@@ -260,7 +261,8 @@ func TestTrapRepeatedSamplesSoldAsReal(t *testing.T) {
 
 func TestTrapEnergyBetweenReadingWindowsLost(t *testing.T) {
 	m, out := testMeter(t)
-	// The load is in what lies between the instants at which a reader would have read, and slept: each seventh sample.
+	// The load is in what lies between the instants at which a reader would have read, and slept:
+	// each seventh sample.
 	amps := func(k int) float64 {
 		if k%7 != 6 {
 			return 3

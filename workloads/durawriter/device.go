@@ -23,9 +23,8 @@ func alignedBuffer(bytes int) []byte {
 	return memory[shift : shift+bytes : shift+bytes]
 }
 
-// device is a block device, or a file in its place, that another process has
-// opened: the writer takes no path, so that only who holds the drive's wipe
-// lease can have it overwritten.
+// device is a block device, or a file in its place, that another process has opened: the writer
+// takes no path, so that only who holds the drive's wipe lease can have it overwritten.
 type device struct {
 	file *os.File
 	size int64
@@ -52,7 +51,8 @@ func (d *device) ReadAt(data []byte, offset int64) error {
 	return err
 }
 
-// WriteAt writes data; durable ones become FUA writes where the device has these, else a write and a flush.
+// WriteAt writes data; durable ones become FUA writes where the device has these, else a write and
+// a flush.
 func (d *device) WriteAt(data []byte, offset int64, durable bool) error {
 	flags := 0
 	if durable {

@@ -43,7 +43,8 @@ func generationFolder(directory string, generation uint32) string {
 	return filepath.Join(directory, fmt.Sprintf("generation-%04d", generation))
 }
 
-// newDirectoryLoad makes the folder and its files; whatever is done in the folder, the ledger knows.
+// newDirectoryLoad makes the folder and its files; whatever is done in the folder, the ledger
+// knows.
 func newDirectoryLoad(w *writer, directory string, random *rand.Rand) (*directoryLoad, error) {
 	l := &directoryLoad{
 		writer: w, random: random, path: generationFolder(directory, w.generation), files: map[string]*os.File{},

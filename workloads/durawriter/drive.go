@@ -21,9 +21,8 @@ type drive interface {
 // calls are the names, for the ledger, of what a drive is really asked with.
 type calls struct{ write, durableWrite, flush string }
 
-// driveLoad is the load on a bare drive: rounds of up to Depth writes at once
-// into random slots of its region, now and then one with FUA, and after most
-// rounds a flush.
+// driveLoad is the load on a bare drive: rounds of up to Depth writes at once into random slots of
+// its region, now and then one with FUA, and after most rounds a flush.
 type driveLoad struct {
 	slots            int
 	slotSectors      int
@@ -74,7 +73,8 @@ func (l *driveLoad) round() error {
 	return l.writer.do(flush, l.drive.Flush)
 }
 
-// plan chooses one write: no two of a round share a sector, so which of them is the newer one is never in doubt.
+// plan chooses one write: no two of a round share a sector, so which of them is the newer one is
+// never in doubt.
 func (l *driveLoad) plan() func() error {
 	slot := l.random.IntN(l.slots)
 	for l.slotsOfThisRound[slot] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Command durawriter writes numbered, checksummed records to a drive or a
-// file system and reports every acknowledgement to a witness before it goes on;
-// after a power cut it reports what is there. See README.md in this folder.
+// Command durawriter writes numbered, checksummed records to a drive or a file system and reports
+// every acknowledgement to a witness before it goes on; after a power cut it reports what is there.
+// See README.md in this folder.
 package main
 
 import (

@@ -10,9 +10,9 @@ import (
 	"joulerig/workloads/internal/sectortag"
 )
 
-// writer numbers operations and keeps the rule of the campaign: an operation
-// is said before it is asked for, and its acknowledgement is reported to the
-// witness, and the witness's answer awaited, before anything goes on.
+// writer numbers operations and keeps the rule of the campaign: an operation is said before it is
+// asked for, and its acknowledgement is reported to the witness, and the witness's answer awaited,
+// before anything goes on.
 type writer struct {
 	witness    *witness
 	campaign   sectortag.Campaign

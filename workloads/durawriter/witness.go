@@ -47,8 +47,8 @@ const (
 	opFlushNames   = "flush-names"
 )
 
-// witness is the connection that every acknowledgement is reported to. It answers
-// each line but those of issued operations, in order.
+// witness is the connection that every acknowledgement is reported to. It answers each line but
+// those of issued operations, in order.
 type witness struct {
 	stream io.ReadWriteCloser
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Command flowop loads a file system and measures every operation: with
-// personalities in Filebench's language, with traces, with overwrites or
-// appends that are made durable one by one. See docs/reference/workloads.md.
+// Command flowop loads a file system and measures every operation: with personalities in
+// Filebench's language, with traces, with overwrites or appends that are made durable one by one.
+// See docs/reference/workloads.md.
 package main
 
 import (

@@ -2,9 +2,8 @@
 
 // Package blockstat reads the block layer's counters, /proc/diskstats.
 //
-// prometheus/procfs reads the same file through a Scanner and Sscanf; the
-// benchmark next to this package's tests compares the two, its test holds this
-// parser to the same figures.
+// prometheus/procfs reads the same file through a Scanner and Sscanf; the benchmark next to this
+// package's tests compares the two, its test holds this parser to the same figures.
 package blockstat
 
 import (
@@ -14,8 +13,7 @@ import (
 )
 
 // Counters is what the kernel counts for one block device since it appeared
-// (Documentation/admin-guide/iostats.rst). A sector is 512 bytes, whatever the
-// device's own.
+// (Documentation/admin-guide/iostats.rst). A sector is 512 bytes, whatever the device's own.
 type Counters struct {
 	Reads, ReadSectors, ReadMs          uint64
 	Writes, WriteSectors, WriteMs       uint64
@@ -82,8 +80,8 @@ func (t *Table) Want(names []string) {
 // Row is the last reading of the i-th name.
 func (t *Table) Row(i int) *Row { return &t.rows[i] }
 
-// Read reads all rows at once. devices is a fingerprint of the numbers and
-// names of all devices in the file: it changes when one comes or goes.
+// Read reads all rows at once. devices is a fingerprint of the numbers and names of all devices in
+// the file: it changes when one comes or goes.
 func (t *Table) Read() (devices uint64, err error) {
 	content, err := t.file.Read()
 	if err != nil {
@@ -132,8 +130,7 @@ func splitLine(line []byte) (head, name, fields []byte) {
 	return line[:len(line)-len(rest)+n], rest[:n], rest[n:]
 }
 
-// parse reads the fields behind the name: 11 before kernel 4.18, 15 before
-// 5.5, 17 since.
+// parse reads the fields behind the name: 11 before kernel 4.18, 15 before 5.5, 17 since.
 func parse(c *Counters, fields []byte) bool {
 	var v [17]uint64
 	n := 0
@@ -160,17 +157,16 @@ func parse(c *Counters, fields []byte) bool {
 	return true
 }
 
-// Unwrap carries the times on where the kernel's 32-bit milliseconds wrap:
-// read, write and flush times add up over all requests in flight, so that at
-// queue depth 32 they wrap after a day and a half.
+// Unwrap carries the times on where the kernel's 32-bit milliseconds wrap: read, write and flush
+// times add up over all requests in flight, so that at queue depth 32 they wrap after a day and a
+// half.
 type Unwrap struct {
 	read, write, flush, busy wrapping
 	reads, writes, discards  uint64
 }
 
-// Apply replaces the times by the carried-on ones. It says whether the counts
-// fell, which they never do in the life of a device: this is another one, and
-// its times restart.
+// Apply replaces the times by the carried-on ones. It says whether the counts fell, which they
+// never do in the life of a device: this is another one, and its times restart.
 func (u *Unwrap) Apply(c *Counters) (another bool) {
 	if c.Reads < u.reads || c.Writes < u.writes || c.Discards < u.discards {
 		*u = Unwrap{}

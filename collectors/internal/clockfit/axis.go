@@ -7,15 +7,17 @@ import "math"
 // How fast published time may run while it waits for a clock that was set back.
 const slowest = 0.5
 
-// Axis turns monotonic times into UTC times that never step back, though the fit gets better and the controller's clock may be
-// set. It moves forward at once, and back by running at half speed until the time is right again.
+// Axis turns monotonic times into UTC times that never step back, though the fit gets better and
+// the controller's clock may be set. It moves forward at once, and back by running at half speed
+// until the time is right again.
 type Axis struct {
 	started bool
 	utc     int64
 }
 
-// UTC is the UTC time in ns of the monotonic time mono, offset being CLOCK_REALTIME minus CLOCK_MONOTONIC. Calls are for later
-// and later events; elapsedNS is how much device time has passed since the event of the call before. Results rise strictly.
+// UTC is the UTC time in ns of the monotonic time mono, offset being CLOCK_REALTIME minus
+// CLOCK_MONOTONIC. Calls are for later and later events; elapsedNS is how much device time has
+// passed since the event of the call before. Results rise strictly.
 func (a *Axis) UTC(mono, offset, elapsedNS int64) int64 {
 	utc := mono + offset
 	if a.started {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package clockfit finds the controller's time of a device's sample indices from the moments at which samples arrived.
+// Package clockfit finds the controller's time of a device's sample indices from the moments at
+// which samples arrived.
 //
-// An instrument counts samples with its own clock and sends them without a time. Each arrival is late by an unknown delay
-// that is never negative: t(arrival) = t(sample) + delay. Over some seconds the least delay is nearly constant, so the line
-// below all arrivals, and as close under them as can be, is the device's clock up to that constant. A least-squares line would
-// follow the load of the controller instead.
+// An instrument counts samples with its own clock and sends them without a time. Each arrival is
+// late by an unknown delay that is never negative: t(arrival) = t(sample) + delay. Over some
+// seconds the least delay is nearly constant, so the line below all arrivals, and as close under
+// them as can be, is the device's clock up to that constant. A least-squares line would follow the
+// load of the controller instead.
 package clockfit
 
 import "math"
@@ -16,16 +18,19 @@ const (
 	windowSeconds = 60.0
 	// Below this span a slope from the arrivals would be worse than the declared rate.
 	slopeSpanSeconds = 10.0
-	// What it takes to know the crystal: the slope is uncertain by the raggedness of the line's two ends over its length.
+	// What it takes to know the crystal: the slope is uncertain by the raggedness of the line's two
+	// ends over its length.
 	crystalSpanSeconds = 20.0
 	crystalEnds        = 4
 	crystalSure        = 20e-6
-	// MaxDrift is how far the device's clock may be off the declared rate. Crystals stay below 100 ppm; what is beyond this is
-	// missing or surplus samples, and must come out as such rather than bend the clock.
+	// MaxDrift is how far the device's clock may be off the declared rate. Crystals stay below 100
+	// ppm; what is beyond this is missing or surplus samples, and must come out as such rather than
+	// bend the clock.
 	MaxDrift = 500e-6
-	// A shift of the least delay counts as missing samples when it is larger than what a busy controller or a batching instrument
-	// shows, and lasts. What they show is learnt from the last minute: shiftNoise times the least delays' greatest height above
-	// the line, between the two limits; the upper one until there is something to learn from.
+	// A shift of the least delay counts as missing samples when it is larger than what a busy
+	// controller or a batching instrument shows, and lasts. What they show is learnt from the last
+	// minute: shiftNoise times the least delays' greatest height above the line, between the two
+	// limits; the upper one until there is something to learn from.
 	leastShiftSeconds = 0.002
 	mostShiftSeconds  = 0.025
 	shiftPeriods      = 3
@@ -73,8 +78,8 @@ func New(rateHz float64) *Fit {
 	return &Fit{rate: rateHz}
 }
 
-// Restart begins a new stream of the same device: indices start at 0 again. The drift found so far is kept, since it is the
-// same crystal.
+// Restart begins a new stream of the same device: indices start at 0 again. The drift found so far
+// is kept, since it is the same crystal.
 func (f *Fit) Restart() {
 	*f = Fit{rate: f.rate, drift: f.drift, crystal: f.crystal}
 }
@@ -83,9 +88,10 @@ func (f *Fit) deviceSeconds(index uint64) float64 {
 	return float64(int64(index)+f.offset) / f.rate
 }
 
-// Observe takes note that at arrivalNS (monotonic) the device had delivered `index` samples. It returns how many samples must
-// be missing from the stream before this one (negative: surplus), 0 nearly always: a lasting shift of the least delay is the
-// only trace that samples lost inside the instrument leave.
+// Observe takes note that at arrivalNS (monotonic) the device had delivered `index` samples. It
+// returns how many samples must be missing from the stream before this one (negative: surplus), 0
+// nearly always: a lasting shift of the least delay is the only trace that samples lost inside the
+// instrument leave.
 func (f *Fit) Observe(index uint64, arrivalNS int64) int64 {
 	if !f.started {
 		f.started = true
@@ -117,8 +123,9 @@ func (f *Fit) Observe(index uint64, arrivalNS int64) int64 {
 	return shift
 }
 
-// stands says whether the line has stood for long enough that an early arrival means surplus samples rather than a line that was
-// too high: a stream may begin under load, with all its first arrivals late.
+// stands says whether the line has stood for long enough that an early arrival means surplus
+// samples rather than a line that was too high: a stream may begin under load, with all its first
+// arrivals late.
 func (f *Fit) stands(x float64) bool {
 	return len(f.buckets) > 0 && x-f.buckets[0].x >= slopeSpanSeconds
 }
@@ -139,8 +146,8 @@ func (f *Fit) note(arrival, off float64) {
 	f.slots = append(f.slots[:0], f.slots[drop:]...)
 }
 
-// shift is by how many samples all arrivals of the last holdSeconds have been off the line, on the same side: that many must be
-// missing (or too many, if negative).
+// shift is by how many samples all arrivals of the last holdSeconds have been off the line, on the
+// same side: that many must be missing (or too many, if negative).
 func (f *Fit) shift(x float64) int64 {
 	newest := f.slots[len(f.slots)-1].since
 	if !f.Ready() || newest-f.slots[0].since < holdSeconds-slotSeconds {
@@ -163,8 +170,8 @@ func (f *Fit) shift(x float64) int64 {
 	return 0
 }
 
-// book takes note of samples that were missing before all that came in the last holdSeconds: those arrivals were of later device
-// time than they were taken for.
+// book takes note of samples that were missing before all that came in the last holdSeconds: those
+// arrivals were of later device time than they were taken for.
 func (f *Fit) book(shift int64) {
 	f.offset += shift
 	seconds := float64(shift) / f.rate
@@ -217,7 +224,8 @@ func (f *Fit) add(x, delay, n float64) {
 	f.solve()
 }
 
-// solve finds the line below all buckets with the least sum of distances: the edge of the lower convex hull over their mean.
+// solve finds the line below all buckets with the least sum of distances: the edge of the lower
+// convex hull over their mean.
 func (f *Fit) solve() {
 	b := f.buckets
 	if b[len(b)-1].x-b[0].x >= slopeSpanSeconds {
@@ -257,15 +265,16 @@ func (f *Fit) Ready() bool {
 	return f.started && float64(f.lastArrival-f.base) >= readySeconds*1e9
 }
 
-// At is the monotonic time, in ns, at which the device had `index` samples complete: the end of sample index-1. Meaningless
-// before the first arrival.
+// At is the monotonic time, in ns, at which the device had `index` samples complete: the end of
+// sample index-1. Meaningless before the first arrival.
 func (f *Fit) At(index uint64) int64 {
 	x := f.deviceSeconds(index)
 	return f.base + int64(math.Round((x+f.lineDelay(x))*1e9))
 }
 
-// Crystal is how much slower than declared the device's clock is: a second of it takes 1 + Crystal seconds of the controller's. It
-// is the line's slope where the line is long and smooth enough to tell it to crystalSure, else what it was when that was last so.
+// Crystal is how much slower than declared the device's clock is: a second of it takes 1 + Crystal
+// seconds of the controller's. It is the line's slope where the line is long and smooth enough to
+// tell it to crystalSure, else what it was when that was last so.
 func (f *Fit) Crystal() float64 {
 	if n := len(f.buckets); n > 0 {
 		span := f.buckets[n-1].x - f.buckets[0].x
@@ -276,8 +285,8 @@ func (f *Fit) Crystal() float64 {
 	return f.crystal
 }
 
-// Residual is how ragged the edge is that the line rests on, in seconds: the root mean square height of the buckets' earliest
-// arrivals above the line.
+// Residual is how ragged the edge is that the line rests on, in seconds: the root mean square
+// height of the buckets' earliest arrivals above the line.
 func (f *Fit) Residual() float64 {
 	if len(f.buckets) == 0 {
 		return 0
@@ -290,8 +299,8 @@ func (f *Fit) Residual() float64 {
 	return math.Sqrt(sum / float64(len(f.buckets)))
 }
 
-// ObservedRate is the number of samples received per second of the controller over the window, 0 while that is unknown. Unlike
-// the line it follows losses.
+// ObservedRate is the number of samples received per second of the controller over the window, 0
+// while that is unknown. Unlike the line it follows losses.
 func (f *Fit) ObservedRate() float64 {
 	if len(f.buckets) < 2 {
 		return 0

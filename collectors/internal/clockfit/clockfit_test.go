@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// device simulates an instrument that answers every frame with what it has sampled since the last one, and a controller that
-// takes note of it late.
+// device simulates an instrument that answers every frame with what it has sampled since the last
+// one, and a controller that takes note of it late.
 type device struct {
 	rate  float64                         // declared
 	drift float64                         // seconds of controller per second of device, minus 1
@@ -35,7 +35,8 @@ func (d device) run(from, to float64, each func(index uint64, produced uint64, a
 	}
 }
 
-// busy is what a loaded controller of two cores shows: mostly tens of us, a tail of ms, and bursts in which all is late.
+// busy is what a loaded controller of two cores shows: mostly tens of us, a tail of ms, and bursts
+// in which all is late.
 func busy(r *rand.Rand) func(float64) float64 {
 	return func(t float64) float64 {
 		d := 60e-6 + 40e-6*r.ExpFloat64()
@@ -154,12 +155,14 @@ func TestALossInTheFirstSecondsIsFoundToo(t *testing.T) {
 }
 
 func TestUniformLossIsNotTakenForASlowCrystal(t *testing.T) {
-	// One sample of a hundred goes missing, all the time: judged against the observed rate nothing would ever be missing.
+	// One sample of a hundred goes missing, all the time: judged against the observed rate nothing
+	// would ever be missing.
 	d := device{rate: 1000, start: 1e9, delay: func(float64) float64 { return 1e-4 }, lost: func(s float64) int64 { return int64(s * 10) }}
 	f := New(d.rate)
 	var found int64
 	d.run(0.02, 100, func(index, _ uint64, arrival int64) { found += f.Observe(index, arrival) })
-	// All but what a crystal at the limit would explain (500 ppm: 50 samples) and what has not yet lasted long enough.
+	// All but what a crystal at the limit would explain (500 ppm: 50 samples) and what has not yet
+	// lasted long enough.
 	if found < 880 || found > 1000 {
 		t.Errorf("%d samples found missing, 1000 are", found)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package drivehealth asks drives how they are: NVMe through the SMART /
-// Health Information log, ATA through smartctl.
+// Package drivehealth asks drives how they are: NVMe through the SMART / Health Information log,
+// ATA through smartctl.
 package drivehealth
 
 // Health is what a drive says of itself. Only what Has says is there.

@@ -42,8 +42,8 @@ const (
 	allNamespaces     = 0xFFFFFFFF
 )
 
-// NVMe reads the SMART / Health Information log (NVM Express base
-// specification 2.0, 5.16.1.3) of a controller, /dev/nvmeN. Needs CAP_SYS_ADMIN.
+// NVMe reads the SMART / Health Information log (NVM Express base specification 2.0, 5.16.1.3) of a
+// controller, /dev/nvmeN. Needs CAP_SYS_ADMIN.
 func NVMe(controllerPath string) (Health, error) {
 	f, err := os.OpenFile(controllerPath, os.O_RDONLY, 0)
 	if err != nil {
@@ -91,8 +91,8 @@ func parseSmartLog(log []byte) (Health, error) {
 	return h, nil
 }
 
-// count128 reads a 128-bit counter in units; what an int64 cannot hold stays
-// at its largest value rather than wrapping.
+// count128 reads a 128-bit counter in units; what an int64 cannot hold stays at its largest value
+// rather than wrapping.
 func count128(b []byte, unit int64) int64 {
 	low, high := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
 	if high != 0 || low > uint64(math.MaxInt64/unit) {

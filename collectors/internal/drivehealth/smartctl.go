@@ -14,16 +14,16 @@ import (
 // ErrAsleep says that the drive sleeps, or may sleep, and was left alone.
 var ErrAsleep = errors.New("the drive is in standby")
 
-// asleepStatus is the exit code that smartctl is asked to use where the drive
-// is in standby or cannot say. As smartctl's own bit mask it would be "bad
-// command line" and "open failed" together, which cannot be.
+// asleepStatus is the exit code that smartctl is asked to use where the drive is in standby or
+// cannot say. As smartctl's own bit mask it would be "bad command line" and "open failed" together,
+// which cannot be.
 const asleepStatus = 3
 
 // ATA asks a SATA drive through smartctl (7.3 or later), without waking it.
 //
-// Bytes written and read and the percentage used come from the ATA Device
-// Statistics log (ACS-4 9.5), which the standard defines; the vendor-specific
-// attributes, whose units differ between makers, are not used.
+// Bytes written and read and the percentage used come from the ATA Device Statistics log (ACS-4
+// 9.5), which the standard defines; the vendor-specific attributes, whose units differ between
+// makers, are not used.
 func ATA(ctx context.Context, smartctl, devicePath string) (Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -40,8 +40,8 @@ func ATA(ctx context.Context, smartctl, devicePath string) (Health, error) {
 		return Health{}, ErrAsleep
 	}
 	h, message, err := parseSmartctl(out)
-	// Bits 0 and 1: nothing was asked. The higher bits say what is wrong with
-	// the drive, or that it lacks one of the logs: the rest is good.
+	// Bits 0 and 1: nothing was asked. The higher bits say what is wrong with the drive, or that it
+	// lacks one of the logs: the rest is good.
 	if status < 0 || status&3 != 0 {
 		return Health{}, fmt.Errorf("smartctl %s: exit status %d: %s", devicePath, status, message)
 	}

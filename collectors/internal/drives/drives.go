@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package drives finds drives by what they say of themselves in sysfs: serial
-// number, WWN, the name of an md array. Kernel names are only a result: they
-// change with every boot and every plug. It reads sysfs and never asks the
-// drive, so it cannot wake one.
+// Package drives finds drives by what they say of themselves in sysfs: serial number, WWN, the name
+// of an md array. Kernel names are only a result: they change with every boot and every plug. It
+// reads sysfs and never asks the drive, so it cannot wake one.
 package drives
 
 import (
@@ -18,8 +17,8 @@ import (
 	"joulerig/collectors/internal/procfile"
 )
 
-// Wanted is how a configuration names a drive: by serial or WWID or both, or
-// as an md array, or as a persistent-memory device.
+// Wanted is how a configuration names a drive: by serial or WWID or both, or as an md array, or as
+// a persistent-memory device.
 type Wanted struct {
 	Name   string `json:"name"`
 	Serial string `json:"serial"`
@@ -61,9 +60,9 @@ type Found struct {
 	SizeBytes    int64    `json:"size_bytes,omitempty"`
 	Controller   string   `json:"controller,omitempty"` // nvme0: where the health log is asked for
 	Partitions   []string `json:"partitions,omitempty"`
-	// Counted are the devices whose block-layer counters add up to the
-	// drive's: the paths of an NVMe drive with native multipath, else the
-	// drive itself. Before kernel 6.5 the multipath device counts nothing.
+	// Counted are the devices whose block-layer counters add up to the drive's: the paths of an
+	// NVMe drive with native multipath, else the drive itself. Before kernel 6.5 the multipath
+	// device counts nothing.
 	Counted []string `json:"counted,omitempty"`
 	Problem string   `json:"problem,omitempty"` // why there is no kernel device
 }
@@ -77,8 +76,8 @@ type device struct {
 	hidden                          bool
 }
 
-// Resolve looks for all wanted drives. A drive that is not there, or of which
-// there are two, comes back with a Problem.
+// Resolve looks for all wanted drives. A drive that is not there, or of which there are two, comes
+// back with a Problem.
 func Resolve(roots Roots, wanted []Wanted) ([]Found, error) {
 	entries, err := os.ReadDir(filepath.Join(roots.Sys, "block"))
 	if err != nil {
@@ -176,8 +175,7 @@ func identify(roots Roots, name string) device {
 	}
 	switch {
 	case strings.HasPrefix(name, "nvme"):
-		// With native multipath "device" is the subsystem, which has the
-		// serial too.
+		// With native multipath "device" is the subsystem, which has the serial too.
 		d.kind = "nvme"
 		d.serial = procfile.Line(sysBlock(roots, name, "device", "serial"))
 		d.wwid = procfile.Line(sysBlock(roots, name, "wwid"))
@@ -210,9 +208,9 @@ func identify(roots Roots, name string) device {
 	return d
 }
 
-// debugAdapter is the number of the adapter that scsi_debug emulates for a
-// disk; "" for any other disk. The serial that such a disk reports is made of the SCSI
-// host's number, which changes with every load of the module.
+// debugAdapter is the number of the adapter that scsi_debug emulates for a disk; "" for any other
+// disk. The serial that such a disk reports is made of the SCSI host's number, which changes with
+// every load of the module.
 func debugAdapter(link string) string {
 	target, err := os.Readlink(link)
 	if err != nil {
@@ -231,8 +229,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// unitSerial reads SCSI vital product data page 80h (SPC-5 7.7.19): four bytes
-// of header, the last two of which are the length, then the serial, padded.
+// unitSerial reads SCSI vital product data page 80h (SPC-5 7.7.19): four bytes of header, the last
+// two of which are the length, then the serial, padded.
 func unitSerial(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil || len(b) < 4 || b[1] != 0x80 {
@@ -242,8 +240,8 @@ func unitSerial(path string) string {
 	return strings.TrimSpace(strings.TrimRight(string(b[4:4+n]), "\x00"))
 }
 
-// sameWWID takes the sysfs form (naa.5000..., eui.0025...) and the bare hex
-// digits with or without 0x, as labels and lsblk print them.
+// sameWWID takes the sysfs form (naa.5000..., eui.0025...) and the bare hex digits with or without
+// 0x, as labels and lsblk print them.
 func sameWWID(have, want string) bool {
 	if have == "" {
 		return false
@@ -258,8 +256,8 @@ func sameWWID(have, want string) bool {
 	return strings.EqualFold(have, want) || bare(have) == bare(want)
 }
 
-// arrayDevice follows the link that udev makes for an array's name; "" if
-// there is none. sysfs does not know the name.
+// arrayDevice follows the link that udev makes for an array's name; "" if there is none. sysfs does
+// not know the name.
 func arrayDevice(roots Roots, name string) string {
 	target, err := os.Readlink(filepath.Join(roots.Dev, "md", name))
 	if err != nil {

@@ -2,11 +2,13 @@
 
 // Package energy integrates the power of a rail on the device's own time.
 //
-// Power is the product of volts and amps of the same sample, never of means over many: mean(V) x mean(I) differs from mean(V x I)
-// by the covariance of both, which for a supply with source resistance R is R var(I). That bias remains within one sample of an
-// instrument that averages over its conversion window; keep windows short.
+// Power is the product of volts and amps of the same sample, never of means over many: mean(V) x
+// mean(I) differs from mean(V x I) by the covariance of both, which for a supply with source
+// resistance R is R var(I). That bias remains within one sample of an instrument that averages over
+// its conversion window; keep windows short.
 //
-// Rail is for instruments that sample volts and amps together at a steady rate, Readings for those that are asked again and again.
+// Rail is for instruments that sample volts and amps together at a steady rate, Readings for those
+// that are asked again and again.
 package energy
 
 import (
@@ -67,17 +69,19 @@ type Rail struct {
 	partly      bool
 }
 
-// NewRail returns a rail whose device makes rateHz samples a second; emit gets a Point for each perPoint samples, on indices that
-// are multiples of perPoint, and for what a gap leaves unfinished.
+// NewRail returns a rail whose device makes rateHz samples a second; emit gets a Point for each
+// perPoint samples, on indices that are multiples of perPoint, and for what a gap leaves
+// unfinished.
 func NewRail(sampling Sampling, rateHz float64, perPoint int, scale Scale, emit func(Point)) *Rail {
 	return &Rail{sampling: sampling, period: 1 / rateHz, perPoint: uint64(perPoint), scale: scale, emit: emit, sums: noSums}
 }
 
 var noSums = sums{min: math.Inf(1), max: math.Inf(-1)}
 
-// Add integrates samples of consecutive indices from first on. volts and amps are of the same length. An index beyond the last
-// one's successor is a gap: nothing is put in its place. So is a sample that is no number; gap, which may be nil, is called with
-// the first index and the length of each stretch of those, in their place between the points.
+// Add integrates samples of consecutive indices from first on. volts and amps are of the same
+// length. An index beyond the last one's successor is a gap: nothing is put in its place. So is a
+// sample that is no number; gap, which may be nil, is called with the first index and the length of
+// each stretch of those, in their place between the points.
 func (r *Rail) Add(first uint64, volts, amps []float32, gap func(first uint64, n int64)) {
 	r.from(first)
 	amps = amps[:len(volts)]
@@ -89,8 +93,8 @@ func (r *Rail) Add(first uint64, volts, amps []float32, gap func(first uint64, n
 	}
 }
 
-// AddSums integrates a stretch of samples, all of them numbers, whose sums the caller has taken. It must not reach over
-// an index that is a multiple of perPoint.
+// AddSums integrates a stretch of samples, all of them numbers, whose sums the caller has taken. It
+// must not reach over an index that is a multiple of perPoint.
 func (r *Rail) AddSums(first uint64, s *srframe.Stretch) error {
 	if s.N <= 0 || first%r.perPoint+uint64(s.N) > r.perPoint {
 		return fmt.Errorf("sums of %d samples from sample %d on, points are of %d", s.N, first, r.perPoint)
@@ -150,7 +154,8 @@ func (r *Rail) addSamples(volts, amps []float32, s sums) {
 	r.add(int64(len(volts)), s, first, final)
 }
 
-// add takes over the sums of n samples that are all numbers; first and final are the watts of those at both ends.
+// add takes over the sums of n samples that are all numbers; first and final are the watts of those
+// at both ends.
 func (r *Rail) add(n int64, s sums, first, final float64) {
 	// The trapezoids between n neighbours are their sum less half of both ends.
 	r.trapezoids += s.watts - first/2 - final/2
@@ -181,7 +186,8 @@ func (r *Rail) finish() {
 	r.emit(p)
 }
 
-// Break ends the point under way where the samples end: a gap follows, or another stream whose indices restart.
+// Break ends the point under way where the samples end: a gap follows, or another stream whose
+// indices restart.
 func (r *Rail) Break() {
 	r.finish()
 	r.hasPrevious, r.partly = false, false

@@ -11,8 +11,9 @@ type Reading struct {
 	Again              bool // all that it is made of had the same values before
 }
 
-// Pairs makes power of volts and amps that an instrument gives one after the other, at different instants: the volts are taken at
-// the instant of the amps, on the line between their neighbours. It holds an amps reading back until the volts after it are there.
+// Pairs makes power of volts and amps that an instrument gives one after the other, at different
+// instants: the volts are taken at the instant of the amps, on the line between their neighbours.
+// It holds an amps reading back until the volts after it are there.
 type Pairs struct {
 	limitNS     int64
 	emit        func(Reading)
@@ -63,7 +64,8 @@ func (p *Pairs) Break() { *p = Pairs{limitNS: p.limitNS, emit: p.emit} }
 type Span struct {
 	Seconds float64
 	Joules  float64 // the trapezoid
-	// What it would be, had the power been the lesser or the greater of the two all the time. Nobody looked between.
+	// What it would be, had the power been the lesser or the greater of the two all the time.
+	// Nobody looked between.
 	Low, High float64
 }
 

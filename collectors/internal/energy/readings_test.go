@@ -65,7 +65,8 @@ func TestAReadingThatTheInstrumentDidNotMakeAnewIsSeen(t *testing.T) {
 	}
 }
 
-// Readings 20 ms apart of a slow sine of power: the trapezoids' sum is its integral, and that lies between low and high.
+// Readings 20 ms apart of a slow sine of power: the trapezoids' sum is its integral, and that lies
+// between low and high.
 func TestEnergyOfReadingsIsOnTheirOwnTime(t *testing.T) {
 	power := func(ns int64) float64 { return 3 + 2*math.Sin(2*math.Pi*float64(ns)/1e9) }
 	at := func(ns int64) Reading { return Reading{NS: ns, Watts: power(ns)} }

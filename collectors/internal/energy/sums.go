@@ -4,7 +4,8 @@ package energy
 
 import "math"
 
-// Scale corrects readings by their channels' calibration: corrected = gain x reading + offset, in SI units.
+// Scale corrects readings by their channels' calibration: corrected = gain x reading + offset, in
+// SI units.
 type Scale struct {
 	VoltsGain, VoltsOffset, AmpsGain, AmpsOffset float64
 }
@@ -21,7 +22,8 @@ func (s *Scale) product(volts, amps float32) (v, a, w float64) {
 // sums of a stretch of samples. The extremes are those of the products.
 type sums struct{ volts, amps, watts, min, max float64 }
 
-// sumPlain is what sum does, sample by sample: for stretches that are short, for builds without C, and the reference of the tests.
+// sumPlain is what sum does, sample by sample: for stretches that are short, for builds without C,
+// and the reference of the tests.
 func sumPlain(volts, amps []float32, scale *Scale) sums {
 	s := sums{min: math.Inf(1), max: math.Inf(-1)}
 	amps = amps[:len(volts)]

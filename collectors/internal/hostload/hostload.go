@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package hostload reads what the host itself spends: CPU time, memory and,
-// where the processor counts it, energy.
+// Package hostload reads what the host itself spends: CPU time, memory and, where the processor
+// counts it, energy.
 package hostload
 
 import (
@@ -17,8 +17,8 @@ import (
 	"joulerig/collectors/internal/procfile"
 )
 
-// userHz is the unit of /proc/stat: USER_HZ, 100 on every architecture Linux
-// still runs on but Alpha.
+// userHz is the unit of /proc/stat: USER_HZ, 100 on every architecture Linux still runs on but
+// Alpha.
 const userHz = 100
 
 // Reader reads the load of one host.
@@ -27,8 +27,8 @@ type Reader struct {
 	packages      []raplPackage
 }
 
-// Open opens the files. A host without RAPL, or one that keeps it to root
-// (since CVE-2020-8694), has no packages.
+// Open opens the files. A host without RAPL, or one that keeps it to root (since CVE-2020-8694),
+// has no packages.
 func Open(procRoot, sysRoot string) (*Reader, error) {
 	// /proc/stat ends in a line with a number per interrupt: long on servers.
 	stat, err := procfile.Open(procRoot+"/stat", 16<<10)
@@ -49,9 +49,9 @@ func (r *Reader) Close() {
 	r.meminfo.Close()
 }
 
-// CPUBusySeconds is the time all CPUs together have worked since boot: user,
-// nice, system, interrupts. Not idle, not waiting for I/O, and not stolen (in
-// a virtual machine: time that others ran).
+// CPUBusySeconds is the time all CPUs together have worked since boot: user, nice, system,
+// interrupts. Not idle, not waiting for I/O, and not stolen (in a virtual machine: time that others
+// ran).
 func (r *Reader) CPUBusySeconds() (float64, error) {
 	content, err := r.stat.Read()
 	if err != nil {
@@ -80,8 +80,8 @@ func parseCPU(content []byte) (float64, error) {
 	return float64(busy) / userHz, nil
 }
 
-// MemoryUsedBytes is MemTotal - MemAvailable: what cannot be had for a new
-// program without swapping.
+// MemoryUsedBytes is MemTotal - MemAvailable: what cannot be had for a new program without
+// swapping.
 func (r *Reader) MemoryUsedBytes() (int64, error) {
 	content, err := r.meminfo.Read()
 	if err != nil {
@@ -120,8 +120,8 @@ func AgentCPUSeconds() float64 {
 	return total.Seconds()
 }
 
-// raplPackage is a processor package's energy counter in sysfs (powercap):
-// microjoules that go back to 0 after max_energy_range_uj.
+// raplPackage is a processor package's energy counter in sysfs (powercap): microjoules that go back
+// to 0 after max_energy_range_uj.
 type raplPackage struct {
 	path     string
 	rangeUj  uint64
@@ -131,9 +131,8 @@ type raplPackage struct {
 }
 
 func findPackages(sysRoot string) []raplPackage {
-	// intel-rapl:N are packages (and psys, which counts them again);
-	// intel-rapl:N:M are parts of one; intel-rapl-mmio is the same package
-	// through another register.
+	// intel-rapl:N are packages (and psys, which counts them again); intel-rapl:N:M are parts of
+	// one; intel-rapl-mmio is the same package through another register.
 	zones, _ := filepath.Glob(filepath.Join(sysRoot, "class", "powercap", "intel-rapl:*"))
 	var packages []raplPackage
 	for _, zone := range zones {
@@ -150,10 +149,9 @@ func findPackages(sysRoot string) []raplPackage {
 	return packages
 }
 
-// PackageJoules is the energy of all packages since the first call. False
-// where there is no counter, or where one could not be read: a sum of some
-// packages would be a wrong figure. It must be called more often than a
-// counter goes round (minutes).
+// PackageJoules is the energy of all packages since the first call. False where there is no
+// counter, or where one could not be read: a sum of some packages would be a wrong figure. It must
+// be called more often than a counter goes round (minutes).
 func (r *Reader) PackageJoules() (float64, bool) {
 	var buf [32]byte
 	var sum uint64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package influx is the one writer of points: it puts every line in a spool on
-// disk before it sends it to InfluxDB (1.x, 2.x or 3.x through the 1.x /write call).
+// Package influx is the one writer of points: it puts every line in a spool on disk before it sends
+// it to InfluxDB (1.x, 2.x or 3.x through the 1.x /write call).
 package influx
 
 import (
@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// Config is the "influx" object of a collector's configuration file.
-// The caller's JSON decoder is to refuse unknown keys.
+// Config is the "influx" object of a collector's configuration file. The caller's JSON decoder is
+// to refuse unknown keys.
 type Config struct {
 	URL      string `json:"url"`      // http://host:port or https://...
 	Database string `json:"database"` // on 2.x the bucket mapped to this name
 	Username string `json:"username"` // HTTP Basic; empty: no authentication
-	// PasswordFile holds the password (2.x, 3.x: the token), read at Open and
-	// again whenever the server refuses it, so that it can be replaced while
-	// the collector runs.
+	// PasswordFile holds the password (2.x, 3.x: the token), read at Open and again whenever the
+	// server refuses it, so that it can be replaced while the collector runs.
 	PasswordFile         string  `json:"password_file"`
 	SpoolDir             string  `json:"spool_dir"`
 	MaxSpoolBytes        int64   `json:"max_spool_bytes"`        // 0: DefaultMaxSpoolBytes

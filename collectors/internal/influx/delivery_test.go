@@ -23,8 +23,8 @@ import (
 	"joulerig/collectors/lineprotocol"
 )
 
-// onASmallDisk runs the test again in a process that has its own disk of so many bytes at the folder it is given; in that
-// process it calls the function.
+// onASmallDisk runs the test again in a process that has its own disk of so many bytes at the
+// folder it is given; in that process it calls the function.
 func onASmallDisk(t *testing.T, size int, test func(t *testing.T, dir string)) {
 	t.Helper()
 	const key = "JOULERIG_SMALL_DISK"
@@ -444,8 +444,9 @@ func (s *hourServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// An hour without InfluxDB: 100 points a second of 8 rails. The default bound of the spool holds them, memory does not grow with
-// them, and they come in order, each once. A tenth of the hour unless JOULERIG_WHOLE_HOUR is set, which takes a minute and 1.3 GB.
+// An hour without InfluxDB: 100 points a second of 8 rails. The default bound of the spool holds
+// them, memory does not grow with them, and they come in order, each once. A tenth of the hour
+// unless JOULERIG_WHOLE_HOUR is set, which takes a minute and 1.3 GB.
 func TestAnHourWithoutADatabase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: an hour of lines")

@@ -61,7 +61,8 @@ func closeWithin(t *testing.T, w *influx.Writer, limit time.Duration) influx.Sta
 	return w.Stats()
 }
 
-// InfluxDB 1.6 forgets at the second kill what it acknowledged since the first (README.md): what was sent lately is sent again.
+// InfluxDB 1.6 forgets at the second kill what it acknowledged since the first (README.md): what
+// was sent lately is sent again.
 func TestInfluxdKilledInTheMiddleOfBatchesLosesAndDoublesNothing(t *testing.T) {
 	s := influxtest.Start(t)
 	dir := t.TempDir()

@@ -45,8 +45,7 @@ func flush(t *testing.T, w *influx.Writer) influx.Stats {
 	return w.Stats()
 }
 
-// Every character that the encoder escapes, and nanoseconds, survive the way
-// into the database.
+// Every character that the encoder escapes, and nanoseconds, survive the way into the database.
 func TestEncodedPointsComeBack(t *testing.T) {
 	s := influxtest.Start(t)
 	w := openAt(t, s, t.TempDir())

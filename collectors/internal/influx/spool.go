@@ -40,11 +40,10 @@ const (
 //	rejected.lp, rejected.lp.1  lines the server refused, each batch behind a # comment
 //	lock                      held while a process has the spool open
 //
-// Durability: append hands the lines to the kernel with one write(2) before it
-// returns, so they outlive the process. There is no fsync per append, since it
-// would load the very disks under test: after a power cut or a kernel crash
-// the last seconds (the kernel's write-back, 30 s by default) may be missing
-// or torn. close syncs what is still unsent.
+// Durability: append hands the lines to the kernel with one write(2) before it returns, so they
+// outlive the process. There is no fsync per append, since it would load the very disks under test:
+// after a power cut or a kernel crash the last seconds (the kernel's write-back, 30 s by default)
+// may be missing or torn. close syncs what is still unsent.
 type spool struct {
 	dir          string
 	maxBytes     int64
@@ -173,7 +172,8 @@ func (s *spool) evict(bound int64) {
 	}
 }
 
-// rewind puts all that is kept in front of what is to be sent. It returns how many bytes go out again.
+// rewind puts all that is kept in front of what is to be sent. It returns how many bytes go out
+// again.
 func (s *spool) rewind() (again int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,8 +201,8 @@ func (s *spool) rewind() (again int64, err error) {
 	return again, err
 }
 
-// readOffset gives zeros when there is none or it is damaged: everything is
-// then sent again, which changes nothing in the database.
+// readOffset gives zeros when there is none or it is damaged: everything is then sent again, which
+// changes nothing in the database.
 func (s *spool) readOffset() (seq uint64, offset int64) {
 	b := make([]byte, 64)
 	n, _ := s.offsetFile.ReadAt(b, 0)
@@ -220,10 +220,10 @@ func offsetSum(seq uint64, offset int64) uint32 {
 	return crc32.ChecksumIEEE(fmt.Appendf(nil, "%020d %020d", seq, offset))
 }
 
-// writeOffset overwrites the record of fixed length in place. One small
-// pwrite(2) is whole to any reader of the file after a crash of the process;
-// after a power cut the checksum decides. A rename would add a transaction of
-// the file system's journal every second to a host that is being measured.
+// writeOffset overwrites the record of fixed length in place. One small pwrite(2) is whole to any
+// reader of the file after a crash of the process; after a power cut the checksum decides. A rename
+// would add a transaction of the file system's journal every second to a host that is being
+// measured.
 func (s *spool) writeOffset(seq uint64, offset int64) error {
 	_, err := s.offsetFile.WriteAt(fmt.Appendf(nil, "%020d %020d %08x\n", seq, offset, offsetSum(seq, offset)), 0)
 	return err
@@ -262,8 +262,7 @@ func (s *spool) tryAppend(lines []byte) error {
 	n, err := tail.file.Write(lines)
 	if err != nil {
 		if n > 0 && tail.file.Truncate(tail.size) != nil {
-			// The torn end stays: close the segment behind it, and let the
-			// reader find it there.
+			// The torn end stays: close the segment behind it, and let the reader find it there.
 			tail.size += int64(n)
 			s.bytes += int64(n)
 			s.seal()
@@ -277,8 +276,7 @@ func (s *spool) tryAppend(lines []byte) error {
 
 func (s *spool) tail() *segment { return s.segments[len(s.segments)-1] }
 
-// seal ends the active segment. The file of the head stays open: the sender
-// may be reading it.
+// seal ends the active segment. The file of the head stays open: the sender may be reading it.
 func (s *spool) seal() {
 	s.active = false
 	if len(s.segments) > 1 {
@@ -300,8 +298,8 @@ func (s *spool) pending() int64 {
 	return s.bytes - s.head
 }
 
-// next reads the oldest unacknowledged bytes of one segment into buf. sealed
-// says that nothing will be added behind them in that segment.
+// next reads the oldest unacknowledged bytes of one segment into buf. sealed says that nothing will
+// be added behind them in that segment.
 func (s *spool) next(buf []byte) (chunk []byte, sealed bool, err error) {
 	s.mu.Lock()
 	if len(s.segments) == 0 {
@@ -342,7 +340,8 @@ func (s *spool) next(buf []byte) (chunk []byte, sealed bool, err error) {
 // errGone says that bytes of the spool are not there any more.
 var errGone = errors.New("a segment has lost bytes that were in it")
 
-// forget gives up what is left of the first segment, which cannot be had again. It returns how many bytes that is.
+// forget gives up what is left of the first segment, which cannot be had again. It returns how many
+// bytes that is.
 func (s *spool) forget() (lost int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,8 +356,9 @@ func (s *spool) forget() (lost int64) {
 	return lost
 }
 
-// acknowledge advances the offset by n bytes and removes a segment that is done. Of an error nothing is lost, and the spool goes
-// on: it means that after a crash lines may be sent again, or, on a full disk, that this cannot be noted at present.
+// acknowledge advances the offset by n bytes and removes a segment that is done. Of an error
+// nothing is lost, and the spool goes on: it means that after a crash lines may be sent again, or,
+// on a full disk, that this cannot be noted at present.
 func (s *spool) acknowledge(n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -390,8 +390,8 @@ func (s *spool) takeFirst() {
 	s.bytes -= g.size
 }
 
-// keepRejected puts lines aside for people to look at. Bounded: at most two
-// files of about maxRejectedBytes, the older lines go.
+// keepRejected puts lines aside for people to look at. Bounded: at most two files of about
+// maxRejectedBytes, the older lines go.
 func (s *spool) keepRejected(reason string, lines []byte) error {
 	path := filepath.Join(s.dir, "rejected.lp")
 	if info, err := os.Stat(path); err == nil && info.Size() >= maxRejectedBytes {

@@ -29,32 +29,31 @@ const (
 	minBatchBytes = 16 << 10
 	// and twice as much again after so many that it managed.
 	calmBatches = 32
-	// maxSplitPosts bounds the search for the bad lines of one batch: 64 posts
-	// find two bad lines among 5000.
+	// maxSplitPosts bounds the search for the bad lines of one batch: 64 posts find two bad lines
+	// among 5000.
 	maxSplitPosts  = 64
 	requestTimeout = 10 * time.Second
 	minBackoff     = 250 * time.Millisecond
 	maxBackoff     = 10 * time.Second
 )
 
-// Stats counts since Open. At any time
-// lines taken over from the spool + written_lines = sent_lines + rejected_lines + lines in spooled_bytes.
+// Stats counts since Open. At any time lines taken over from the spool + written_lines = sent_lines
+// + rejected_lines + lines in spooled_bytes.
 type Stats struct {
 	WrittenLines  int64 `json:"written_lines"`  // taken by Write
 	SentLines     int64 `json:"sent_lines"`     // acknowledged by the server
 	RejectedLines int64 `json:"rejected_lines"` // refused by the server for what they hold, or torn by a crash; kept in rejected.lp
 	SpooledBytes  int64 `json:"spooled_bytes"`  // on disk, not yet acknowledged
 	ResentLines   int64 `json:"resent_lines"`   // acknowledged before, and sent again to a server that had been restarted
-	// LastError is the failure that keeps lines in the spool, emptied when
-	// sending works again; or the reason of the last rejection, which stays.
+	// LastError is the failure that keeps lines in the spool, emptied when sending works again; or
+	// the reason of the last rejection, which stays.
 	LastError string `json:"last_error"`
 }
 
-// Writer sends lines in order: into the spool first, from there to the server
-// in batches, at most once per flush interval while the server keeps up.
-// A batch is acknowledged by the server before the next one goes out; after a
-// crash or a lost answer it is sent again, which is harmless because the same
-// series and time overwrite.
+// Writer sends lines in order: into the spool first, from there to the server in batches, at most
+// once per flush interval while the server keeps up. A batch is acknowledged by the server before
+// the next one goes out; after a crash or a lost answer it is sent again, which is harmless because
+// the same series and time overwrite.
 //
 // What an answer means:
 //
@@ -91,8 +90,8 @@ type Writer struct {
 	cancel  context.CancelFunc
 }
 
-// Open takes the spool over and starts to send what it holds. It does not need
-// the server to be there.
+// Open takes the spool over and starts to send what it holds. It does not need the server to be
+// there.
 func Open(cfg Config) (*Writer, error) { return open(cfg, requestTimeout) }
 
 func open(cfg Config, timeout time.Duration) (*Writer, error) {
@@ -131,9 +130,9 @@ func open(cfg Config, timeout time.Duration) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends whole lines, each ended by \n, to the spool. It takes all of
-// them or none; after an error (spool full, disk full, closed) the caller
-// counts them as dropped. It never waits for the server.
+// Write appends whole lines, each ended by \n, to the spool. It takes all of them or none; after an
+// error (spool full, disk full, closed) the caller counts them as dropped. It never waits for the
+// server.
 func (w *Writer) Write(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -173,8 +172,8 @@ func (w *Writer) Stats() Stats {
 	return stats
 }
 
-// Close sends what is left, once, until ctx ends, and leaves the rest in the
-// spool, synced to disk. The error says how much that is.
+// Close sends what is left, once, until ctx ends, and leaves the rest in the spool, synced to disk.
+// The error says how much that is.
 func (w *Writer) Close(ctx context.Context) error {
 	w.mu.Lock()
 	if w.closed {
@@ -325,8 +324,8 @@ func (w *Writer) nextBatch(pending int64) (batch, error) {
 	want := int(min(max(pending, 32<<10), maxBatchBytes))
 	for {
 		if len(w.buf) < want || len(w.buf) > 4*want {
-			// Follows the need: an agent sends 30 kB a second and must stay
-			// small also after the outage that made it send more at once.
+			// Follows the need: an agent sends 30 kB a second and must stay small also after the
+			// outage that made it send more at once.
 			w.buf = make([]byte, want)
 		}
 		chunk, sealed, err := w.spool.next(w.buf)
@@ -353,13 +352,14 @@ func (w *Writer) nextBatch(pending int64) (batch, error) {
 		if !sealed && len(chunk) < len(w.buf) {
 			return batch{}, fmt.Errorf("the spool %s holds a line that is not ended", w.config.SpoolDir)
 		}
-		// No line end in all of it: the end of a segment that a crash
-		// tore, or what a power cut left of one.
+		// No line end in all of it: the end of a segment that a crash tore, or what a power cut
+		// left of one.
 		return batch{bytes: chunk, torn: "torn line in the spool"}, nil
 	}
 }
 
-// cutBatch takes whole lines: at most maxBatchLines, and as many as fit in limit bytes, but one at least.
+// cutBatch takes whole lines: at most maxBatchLines, and as many as fit in limit bytes, but one at
+// least.
 func cutBatch(chunk []byte, limit int) (batch []byte, lines int) {
 	end := 0
 	for lines < maxBatchLines {
@@ -373,8 +373,9 @@ func cutBatch(chunk []byte, limit int) (batch []byte, lines int) {
 	return chunk[:end], lines
 }
 
-// untorn gives the lines in front of the first that holds a zero byte. No line is written with one: it is a block of
-// the file that never got to the disk in a power cut, and the rest of such a line might pass for another series or value.
+// untorn gives the lines in front of the first that holds a zero byte. No line is written with one:
+// it is a block of the file that never got to the disk in a power cut, and the rest of such a line
+// might pass for another series or value.
 func untorn(lines []byte) (clean []byte, n int) {
 	if zero := bytes.IndexByte(lines, 0); zero >= 0 {
 		lines = lines[:bytes.LastIndexByte(lines[:zero], '\n')+1]
@@ -400,8 +401,8 @@ func (d *delivery) reject(lines []byte, count int, reason string) {
 	d.rejected = append(d.rejected, rejection{lines, count, reason})
 }
 
-// deliver posts a batch, in halves where the server refuses it for what it
-// holds. An error means that the whole batch has to be tried again.
+// deliver posts a batch, in halves where the server refuses it for what it holds. An error means
+// that the whole batch has to be tried again.
 func (w *Writer) deliver(d *delivery, batch []byte, lines int) error {
 	d.postsLeft--
 	verdict, reason, err := w.post(batch)
@@ -425,9 +426,10 @@ func (w *Writer) deliver(d *delivery, batch []byte, lines int) error {
 	return w.deliver(d, batch[at:], lines-half)
 }
 
-// reconcile sends what is kept again if the server is not the process that acknowledged it. InfluxDB 1.6 that was killed amid a
-// write may, when it is started the next time but one, forget what it acknowledged in between (README.md). 1.x reports in
-// /debug/vars when it was started; of a server that does not tell nothing is asked again.
+// reconcile sends what is kept again if the server is not the process that acknowledged it.
+// InfluxDB 1.6 that was killed amid a write may, when it is started the next time but one, forget
+// what it acknowledged in between (README.md). 1.x reports in /debug/vars when it was started; of a
+// server that does not tell nothing is asked again.
 func (w *Writer) reconcile() {
 	started := w.serverStarted()
 	before := w.spool.server()
@@ -531,7 +533,8 @@ func (w *Writer) post(batch []byte) (verdict, string, error) {
 	return 0, "", errors.New(reason)
 }
 
-// answerText is the message of 1.x and 3.x ("error") or 2.x ("message"), else the text; and whether it was such a message.
+// answerText is the message of 1.x and 3.x ("error") or 2.x ("message"), else the text; and whether
+// it was such a message.
 func answerText(body []byte) (text string, influx bool) {
 	var answer struct{ Error, Message string }
 	text = strings.TrimSpace(string(body))

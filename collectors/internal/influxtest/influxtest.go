@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package influxtest runs a real influxd (1.x) for tests, with authentication,
-// in a temporary directory and on a free port.
+// Package influxtest runs a real influxd (1.x) for tests, with authentication, in a temporary
+// directory and on a free port.
 package influxtest
 
 import (
@@ -36,8 +36,8 @@ const (
 	password = "sesame open"
 )
 
-// Start starts a server that ends with the test, which is skipped where there
-// is no influxd, and by "go test -short".
+// Start starts a server that ends with the test, which is skipped where there is no influxd, and by
+// "go test -short".
 func Start(t testing.TB) *Server {
 	t.Helper()
 	if testing.Short() {

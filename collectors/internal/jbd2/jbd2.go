@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Package jbd2 reads the journal statistics of mounted ext4 file systems from
-// /proc/fs/jbd2/<device>-<inode>/info (jbd2_seq_info_show in fs/jbd2/journal.c);
-// an external journal is /proc/fs/jbd2/<device>/info.
+// /proc/fs/jbd2/<device>-<inode>/info (jbd2_seq_info_show in fs/jbd2/journal.c); an external
+// journal is /proc/fs/jbd2/<device>/info.
 //
-// The count of transactions is exact. Of the blocks logged the kernel shows
-// only the average per transaction, rounded down, so the total is derived:
-// average x transactions is at most the true total, which is less than one
-// block per transaction more. Fast commits (a feature off by default) are in
-// neither. Both start at the mount and are gone at the unmount.
+// The count of transactions is exact. Of the blocks logged the kernel shows only the average per
+// transaction, rounded down, so the total is derived: average x transactions is at most the true
+// total, which is less than one block per transaction more. Fast commits (a feature off by default)
+// are in neither. Both start at the mount and are gone at the unmount.
 package jbd2
 
 import (
@@ -23,8 +22,8 @@ import (
 // Stats is one journal's statistics since its mount.
 type Stats struct {
 	Transactions uint64
-	// BlocksLogged is a lower bound (see the package) that never falls: the
-	// rounded average can drop by one while the total grows.
+	// BlocksLogged is a lower bound (see the package) that never falls: the rounded average can
+	// drop by one while the total grows.
 	BlocksLogged uint64
 }
 
@@ -48,10 +47,10 @@ func NewDirectory(procRoot string) *Directory {
 	return &Directory{path: procRoot + "/fs/jbd2"}
 }
 
-// List gives the journals of file systems as they are mounted now, each with
-// the device that the journal itself is on; none where the directory is missing, which only says that the
-// kernel has no jbd2 loaded. A journal that was listed before is the same
-// pointer, with its memory of earlier readings.
+// List gives the journals of file systems as they are mounted now, each with the device that the
+// journal itself is on; none where the directory is missing, which only says that the kernel has no
+// jbd2 loaded. A journal that was listed before is the same pointer, with its memory of earlier
+// readings.
 func (d *Directory) List() []*Journal {
 	d.Close()
 	var err error
@@ -91,8 +90,8 @@ func (d *Directory) Close() {
 	}
 }
 
-// Read reads the statistics. The kernel takes a snapshot at each open, so the
-// file cannot be kept open. An error means that it is unmounted.
+// Read reads the statistics. The kernel takes a snapshot at each open, so the file cannot be kept
+// open. An error means that it is unmounted.
 func (j *Journal) Read(buf []byte) (Stats, error) {
 	if j.directory.open == nil {
 		return Stats{}, os.ErrClosed

@@ -84,8 +84,7 @@ func expect(t *testing.T, j *Journal, want Stats) {
 	}
 }
 
-// 100 transactions of 800 blocks, then one of 1: the average shown falls from
-// 8 to 7.
+// 100 transactions of 800 blocks, then one of 1: the average shown falls from 8 to 7.
 func TestBlocksLoggedNeverFallWithTheRoundedAverage(t *testing.T) {
 	j, set := mounted(t)
 	set(100, 8)

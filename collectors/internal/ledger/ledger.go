@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package ledger keeps account of a rail's samples. Every slot of the device's clock, from the first sample on, is in one of
-// four books, so that at any time
+// Package ledger keeps account of a rail's samples. Every slot of the device's clock, from the
+// first sample on, is in one of four books, so that at any time
 //
 //	expected = samples + lost + duplicate + repeated
 //
-// to the last sample. Where a slot belongs is not taken from what was received: the controller's clock decides how many slots have
-// passed (package clockfit), and what did not come in them is lost. Surplus is what came beyond the time that passed; it fills
-// no slot, and is thrown away.
+// to the last sample. Where a slot belongs is not taken from what was received: the controller's
+// clock decides how many slots have passed (package clockfit), and what did not come in them is
+// lost. Surplus is what came beyond the time that passed; it fills no slot, and is thrown away.
 package ledger
 
 import "math"
@@ -23,14 +23,15 @@ type Ledger struct {
 	WorstGapSeconds float64 `json:"worst_gap_seconds"` // the longest single one
 }
 
-// Missing books n slots of `period` seconds in which nothing came, one after the other, and returns their length in seconds.
+// Missing books n slots of `period` seconds in which nothing came, one after the other, and returns
+// their length in seconds.
 func (l *Ledger) Missing(n int64, period float64) float64 {
 	l.Lost += n
 	return l.gap(float64(n) * period)
 }
 
-// Gap books a stretch of time without samples, and returns its length: 0 where the two ends, which come from two clock fits,
-// overlap by their errors.
+// Gap books a stretch of time without samples, and returns its length: 0 where the two ends, which
+// come from two clock fits, overlap by their errors.
 func (l *Ledger) Gap(seconds, period float64) float64 {
 	seconds = math.Max(0, seconds)
 	l.Lost += int64(math.Round(seconds / period))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package procfile reads small files of /proc and /sys again and again without
-// garbage.
+// Package procfile reads small files of /proc and /sys again and again without garbage.
 package procfile
 
 import (
@@ -11,8 +10,8 @@ import (
 	"syscall"
 )
 
-// File is a file of /proc kept open: reading it from its start makes the
-// kernel write it again, and saves the open and the close of each reading.
+// File is a file of /proc kept open: reading it from its start makes the kernel write it again, and
+// saves the open and the close of each reading.
 type File struct {
 	path string
 	fd   int
@@ -28,9 +27,9 @@ func Open(path string, size int) (*File, error) {
 	return &File{path: path, fd: fd, buf: make([]byte, size)}, nil
 }
 
-// A file of /proc that is made of records (seq_file) is read a page at a time.
-// A read that left more than half a page free met the end, since no record
-// here is that long, and need not be followed by one that says so.
+// A file of /proc that is made of records (seq_file) is read a page at a time. A read that left
+// more than half a page free met the end, since no record here is that long, and need not be
+// followed by one that says so.
 const certainlyAll = 2048
 
 // Read gives the content as it is now; valid until the next Read.
@@ -64,8 +63,8 @@ func ReadInto(path string, buf []byte) ([]byte, error) {
 
 const atCwd = -100 // AT_FDCWD
 
-// ReadAt is ReadInto for a path relative to an open directory, which saves the
-// kernel the walk there.
+// ReadAt is ReadInto for a path relative to an open directory, which saves the kernel the walk
+// there.
 func ReadAt(dirfd int, path string, buf []byte) ([]byte, error) {
 	fd, err := openRead(dirfd, path)
 	if err != nil {
@@ -97,8 +96,7 @@ func openRead(dirfd int, path string) (int, error) {
 	}
 }
 
-// Line is the content of a file of one line, without space around it; "" if
-// there is none.
+// Line is the content of a file of one line, without space around it; "" if there is none.
 func Line(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -107,8 +105,8 @@ func Line(path string) string {
 	return strings.TrimSpace(strings.TrimRight(string(b), "\x00"))
 }
 
-// Uint reads the decimal number at the start of b, after spaces, and gives
-// what stands behind it. ok is false where there is none.
+// Uint reads the decimal number at the start of b, after spaces, and gives what stands behind it.
+// ok is false where there is none.
 func Uint(b []byte) (v uint64, rest []byte, ok bool) {
 	i := 0
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {

@@ -30,8 +30,8 @@ func TestReadsFilesOfAnySizeAgainAndAgain(t *testing.T) {
 	}
 }
 
-// A file of the kernel with many records, longer than what one read gives. Its
-// figures change, the number of its lines does not.
+// A file of the kernel with many records, longer than what one read gives. Its figures change, the
+// number of its lines does not.
 func TestReadsFilesOfManyRecordsToTheEnd(t *testing.T) {
 	want, err := os.ReadFile("/proc/zoneinfo")
 	if err != nil || len(want) < 2*certainlyAll {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package sntp answers SNTP requests (RFC 5905) from the controller's CLOCK_REALTIME, so that test hosts can measure how far
-// their clocks are from it. It disciplines nothing and claims no reference: its stratum is that of an undisciplined local clock.
+// Package sntp answers SNTP requests (RFC 5905) from the controller's CLOCK_REALTIME, so that test
+// hosts can measure how far their clocks are from it. It disciplines nothing and claims no
+// reference: its stratum is that of an undisciplined local clock.
 package sntp
 
 import (
@@ -43,7 +44,8 @@ func Serve(conn net.PacketConn) error {
 	}
 }
 
-// reply fills out for the request, but for its transmit time; false where there is nothing to answer.
+// reply fills out for the request, but for its transmit time; false where there is nothing to
+// answer.
 func reply(out, request []byte, received time.Time) bool {
 	if len(request) < packetBytes || request[0]&7 != modeClient {
 		return false

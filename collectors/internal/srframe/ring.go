@@ -22,8 +22,9 @@ const (
 	readAt    = 128
 )
 
-// Ring is the shared memory that one srcap writes its frames into (--ring; the layout is in collectors/srcap/frames.md). The
-// payloads of its frames lie in that memory: they are good until Release.
+// Ring is the shared memory that one srcap writes its frames into (--ring; the layout is in
+// collectors/srcap/frames.md). The payloads of its frames lie in that memory: they are good until
+// Release.
 type Ring struct {
 	file          *os.File
 	memory        []byte
@@ -65,7 +66,8 @@ func NewRing(bytes int) (*Ring, error) {
 // File is what srcap inherits.
 func (r *Ring) File() *os.File { return r.file }
 
-// Next returns the next frame, or nil where srcap has written no more so far. It is good until Release.
+// Next returns the next frame, or nil where srcap has written no more so far. It is good until
+// Release.
 func (r *Ring) Next() (*Frame, error) {
 	for {
 		written := r.written.Load()

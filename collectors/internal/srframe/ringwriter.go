@@ -42,8 +42,8 @@ func OpenRing(file, kick *os.File) (*RingWriter, error) {
 	}, nil
 }
 
-// Write puts encoded bytes of one frame in the ring, waiting for room, and wakes the reader. Bytes that are no frame are taken
-// too: the reader has to cope.
+// Write puts encoded bytes of one frame in the ring, waiting for room, and wakes the reader. Bytes
+// that are no frame are taken too: the reader has to cope.
 func (w *RingWriter) Write(frame []byte) error {
 	size := uint64(len(w.data))
 	whole := uint64(len(frame)+ringAlignment-1) / ringAlignment * ringAlignment

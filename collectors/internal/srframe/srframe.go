@@ -61,8 +61,9 @@ type Frame struct {
 // End is the index after the frame's last sample.
 func (f *Frame) End() uint64 { return f.First + uint64(f.N) }
 
-// Samples are the samples of an analog frame, where they lie: good for as long as Payload is. They are converted only where the
-// machine's own floats are other than the payload's, or do not lie as it wants them.
+// Samples are the samples of an analog frame, where they lie: good for as long as Payload is. They
+// are converted only where the machine's own floats are other than the payload's, or do not lie as
+// it wants them.
 func (f *Frame) Samples() []float32 {
 	if f.N == 0 {
 		return nil
@@ -74,7 +75,8 @@ func (f *Frame) Samples() []float32 {
 	return f.AppendSamples(nil)
 }
 
-// Stretch is what consecutive samples of a rail come to; volts and amps are corrected by their calibration.
+// Stretch is what consecutive samples of a rail come to; volts and amps are corrected by their
+// calibration.
 type Stretch struct {
 	N                  int64
 	Volts, Amps, Watts float64 // sums over the samples
@@ -87,8 +89,9 @@ const (
 	markBytes    = 8
 )
 
-// Sums decodes the payload of a rail's frame: samples of the window by which it can be known again, volts and amps in turn, appended
-// to marks[:0], and its stretches in their order, appended to stretches[:0].
+// Sums decodes the payload of a rail's frame: samples of the window by which it can be known again,
+// volts and amps in turn, appended to marks[:0], and its stretches in their order, appended to
+// stretches[:0].
 func (f *Frame) Sums(marks []float32, stretches []Stretch) ([]float32, []Stretch, error) {
 	le := binary.LittleEndian
 	marks, stretches = marks[:0], stretches[:0]
@@ -195,8 +198,8 @@ func NewReader(r io.Reader) *Reader {
 	return &Reader{in: bufio.NewReaderSize(r, 1<<18)}
 }
 
-// Next returns the next frame, which is only good until the call after. At the end of the stream between two frames the
-// error is io.EOF; within a frame it is io.ErrUnexpectedEOF.
+// Next returns the next frame, which is only good until the call after. At the end of the stream
+// between two frames the error is io.EOF; within a frame it is io.ErrUnexpectedEOF.
 func (r *Reader) Next() (*Frame, error) {
 	if _, err := io.ReadFull(r.in, r.header[:]); err != nil {
 		return nil, err
@@ -219,7 +222,8 @@ func (r *Reader) Next() (*Frame, error) {
 	return f, nil
 }
 
-// header takes over what the first bytes of h say of a frame, and returns the length of its payload.
+// header takes over what the first bytes of h say of a frame, and returns the length of its
+// payload.
 func (f *Frame) header(h []byte) (int, error) {
 	le := binary.LittleEndian
 	if m := le.Uint32(h); m != magic {

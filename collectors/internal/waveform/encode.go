@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// encoder turns groups into the bytes of row groups. A page is made straight from the samples: the library's row
-// writers take a value at a time, at several times the price.
+// encoder turns groups into the bytes of row groups. A page is made straight from the samples: the
+// library's row writers take a value at a time, at several times the price.
 type encoder struct {
 	meta    Meta
 	body    []byte
@@ -51,7 +51,8 @@ func schema() []format.SchemaElement {
 	return append([]format.SchemaElement{root}, columns...)
 }
 
-// group encodes a row group. Its bytes are valid until the next call; offsets count from their beginning.
+// group encodes a row group. Its bytes are valid until the next call; offsets count from their
+// beginning.
 func (e *encoder) group(g *group) (body []byte, entry format.RowGroup, err error) {
 	e.body, e.columns = e.body[:0], nil
 	rail := e.meta.Rails[g.rail]
@@ -97,7 +98,8 @@ func (e *encoder) samples(g *group) func(yield func(string, []float32) bool) {
 	}
 }
 
-// constant adds a column whose rows all have the same value: a dictionary of one, and a run of its number.
+// constant adds a column whose rows all have the same value: a dictionary of one, and a run of its
+// number.
 func (e *encoder) constant(name string, kind format.Type, value []byte, rows int) {
 	begin := len(e.body)
 	entry := value

@@ -21,8 +21,8 @@ import (
 //
 //	"PAR1" { "JRWF" u32 head length, u32 body length, u32 CRC-32 of the head, u32 CRC-32 of the body, head, body } footer
 //
-// little endian. The first record's head is the Contents as they were at Create, its body is empty. The others' head is a
-// recordHead, their body a row group.
+// little endian. The first record's head is the Contents as they were at Create, its body is empty.
+// The others' head is a recordHead, their body a row group.
 const (
 	recordMagic  = "JRWF"
 	recordPrefix = 20
@@ -138,7 +138,8 @@ func (w *writer) settle() {
 	w.newClock, w.newGaps = w.newClock[:0], w.newGaps[:0]
 }
 
-// add writes a row group. After an error, which is that of the first that was not written, all are cut.
+// add writes a row group. After an error, which is that of the first that was not written, all are
+// cut.
 func (w *writer) add(g *group) error {
 	rows := int64(len(g.volts))
 	if w.stopped == nil {
@@ -228,7 +229,8 @@ func (w *writer) finish() (Summary, error) {
 	}
 	w.settle()
 	err := w.end()
-	// On a full disk the footer has no room either, but for that of the row groups that give way to it.
+	// On a full disk the footer has no room either, but for that of the row groups that give way to
+	// it.
 	for n := 1; err != nil && len(w.groups) > 0 && n <= len(w.groups); n *= 2 {
 		w.contents.Error = reason(err)
 		for range n {
@@ -294,8 +296,9 @@ func (w *writer) summary() Summary {
 	return s
 }
 
-// Recover makes PATH from the PATH.partial that a crash left: what is whole of it, in order. It refuses a file that is still
-// being written, one that is none of ours, and one of which PATH exists.
+// Recover makes PATH from the PATH.partial that a crash left: what is whole of it, in order. It
+// refuses a file that is still being written, one that is none of ours, and one of which PATH
+// exists.
 func Recover(path string) (Summary, error) {
 	partial := path + PartialSuffix
 	if _, err := os.Lstat(path); err == nil {

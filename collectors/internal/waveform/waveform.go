@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package waveform records the volts and amps of rails at the full sample rate into one Parquet file.
+// Package waveform records the volts and amps of rails at the full sample rate into one Parquet
+// file.
 //
 // # The table
 //
@@ -11,33 +12,39 @@
 //	index              int64    the sample's index in its stream; what is not there was lost or dropped
 //	volts, amps        float32  as Append got them: corrected, the very values that were integrated
 //
-// A row group holds about a second of one rail; of the first four columns it has one value, or consecutive ones, and they take
-// next to no room. The file's metadata has one key, MetadataKey, with a JSON object: see Contents.
+// A row group holds about a second of one rail; of the first four columns it has one value, or
+// consecutive ones, and they take next to no room. The file's metadata has one key, MetadataKey,
+// with a JSON object: see Contents.
 //
 // # The time of a sample
 //
-// Clock gives pairs (index i, UTC u): at u the instrument had made i samples of the stream. Between two pairs time runs
-// evenly, before the first pair and after the last it runs at the declared rate:
+// Clock gives pairs (index i, UTC u): at u the instrument had made i samples of the stream. Between
+// two pairs time runs evenly, before the first pair and after the last it runs at the declared
+// rate:
 //
 //	t(i) = u[k] + (i - i[k]) (u[k+1] - u[k]) / (i[k+1] - i[k])   for i[k] <= i <= i[k+1]
 //	t(i) = u[0] - (i[0] - i) / rate,   t(i) = u[n] + (i - i[n]) / rate
 //
-// Sample i is the mean over [t(i), t(i+1)) of an instrument that averages over its window, and the value at t(i+1) of one
-// that samples points. So t(i+1) is its time as `power` points have it: the end of the sample.
+// Sample i is the mean over [t(i), t(i+1)) of an instrument that averages over its window, and the
+// value at t(i+1) of one that samples points. So t(i+1) is its time as `power` points have it: the
+// end of the sample.
 //
 // # Crashes
 //
-// Parquet keeps its directory at the end of the file, so a file cut short has none. Here a small record stands before each row
-// group, with the group's directory entry and checksums; readers of Parquet do not see the records. The file is PATH.partial
-// while it grows. After a crash Recover drops what is incomplete behind the last whole row group and writes the directory.
-// Nothing is synced before Close: a crash of the process costs the row groups not yet written (see groupRows: a second or ten of
-// each rail and what was in the queue), one of the machine also what the kernel had not written back.
+// Parquet keeps its directory at the end of the file, so a file cut short has none. Here a small
+// record stands before each row group, with the group's directory entry and checksums; readers of
+// Parquet do not see the records. The file is PATH.partial while it grows. After a crash Recover
+// drops what is incomplete behind the last whole row group and writes the directory. Nothing is
+// synced before Close: a crash of the process costs the row groups not yet written (see groupRows:
+// a second or ten of each rail and what was in the queue), one of the machine also what the kernel
+// had not written back.
 //
 // # Bounds
 //
-// The capture is never kept waiting: Append copies, and what finds no room because the disk is slower than the
-// samples is dropped, counted, and named as a gap. At maxBytes the recording ends. A disk that is full, or fails, ends it too; the
-// file then holds what came before. Every sample offered is in exactly one of recorded, dropped and cut.
+// The capture is never kept waiting: Append copies, and what finds no room because the disk is
+// slower than the samples is dropped, counted, and named as a gap. At maxBytes the recording ends.
+// A disk that is full, or fails, ends it too; the file then holds what came before. Every sample
+// offered is in exactly one of recorded, dropped and cut.
 package waveform
 
 import (
@@ -64,7 +71,8 @@ const (
 	queueSeconds = 4.0
 	queueSamples = 1 << 16
 	maxGroupRows = 1 << 20
-	// A row group costs about 1.2 kB in addition to its samples; below this many rows that would be too much of it.
+	// A row group costs about 1.2 kB in addition to its samples; below this many rows that would be
+	// too much of it.
 	minGroupRows = 8192
 	// The longest that samples of a slow instrument wait for their row group to fill.
 	maxGroupSeconds = 10.0
@@ -81,7 +89,8 @@ var (
 	ErrClosed = errors.New("the waveform file is closed")
 )
 
-// Channel is the origin of one of a rail's two columns. The correction is applied already: reading = (value - offset) / gain.
+// Channel is the origin of one of a rail's two columns. The correction is applied already: reading
+// = (value - offset) / gain.
 type Channel struct {
 	Name        string  `json:"name"`
 	Gain        float64 `json:"gain"`
@@ -157,7 +166,8 @@ type Contents struct {
 	Gaps  []Gap        `json:"gaps"`
 }
 
-// Recorder records the rails of one meter. Its methods may be called from several goroutines, but one rail's samples come in order.
+// Recorder records the rails of one meter. Its methods may be called from several goroutines, but
+// one rail's samples come in order.
 type Recorder struct {
 	meta      Meta
 	groupRows int
@@ -197,7 +207,8 @@ type run struct {
 	n     int
 }
 
-// Create begins a recording at PATH.partial, which Close makes PATH; neither may exist. The file never exceeds maxBytes.
+// Create begins a recording at PATH.partial, which Close makes PATH; neither may exist. The file
+// never exceeds maxBytes.
 func Create(path string, meta Meta, maxBytes int64) (*Recorder, error) {
 	if maxBytes < MinBytes {
 		return nil, fmt.Errorf("waveform %s: a bound of %d bytes (allowed: at least %d)", path, maxBytes, MinBytes)
@@ -248,9 +259,10 @@ func groupRows(rateHz float64) int {
 	return max(1, int(math.Min(maxGroupRows, math.Max(least, rateHz))))
 }
 
-// Append takes consecutive samples of a rail (its number in Meta.Rails), from index first of the stream on. It copies them,
-// and waits for no disk. An error says that they were not taken and why; the capture may go on and need not
-// call again after ErrFull, ErrClosed or an error of the disk, though it may: what comes is counted.
+// Append takes consecutive samples of a rail (its number in Meta.Rails), from index first of the
+// stream on. It copies them, and waits for no disk. An error says that they were not taken and why;
+// the capture may go on and need not call again after ErrFull, ErrClosed or an error of the disk,
+// though it may: what comes is counted.
 func (r *Recorder) Append(rail int, first uint64, volts, amps []float32) error {
 	if rail < 0 || rail >= len(r.filling) {
 		return fmt.Errorf("waveform: rail %d, there are %d", rail, len(r.filling))
@@ -309,8 +321,9 @@ func (r *Recorder) Stream() {
 	r.stream++
 }
 
-// Clock notes that at utcNS the instrument had made index samples of the stream under way. It may be called as often as one likes:
-// of pairs less than a second apart the last is kept. residualSeconds is the uncertainty of the pair; without a finite one it is none.
+// Clock notes that at utcNS the instrument had made index samples of the stream under way. It may
+// be called as often as one likes: of pairs less than a second apart the last is kept.
+// residualSeconds is the uncertainty of the pair; without a finite one it is none.
 func (r *Recorder) Clock(index uint64, utcNS int64, residualSeconds float64) {
 	if residualSeconds-residualSeconds != 0 {
 		return
@@ -329,8 +342,9 @@ func (r *Recorder) Counts() Counts {
 	return r.counts
 }
 
-// Close writes what waits, and the file's directory, and gives the file its name. The error is that of a file that could not be
-// completed; a recording that ended early because of its bound or a full disk is in the summary.
+// Close writes what waits, and the file's directory, and gives the file its name. The error is that
+// of a file that could not be completed; a recording that ended early because of its bound or a
+// full disk is in the summary.
 func (r *Recorder) Close() (Summary, error) {
 	r.mu.Lock()
 	if !r.closing {

@@ -554,7 +554,8 @@ func TestAppendAfterCloseIsHarmless(t *testing.T) {
 	}
 }
 
-// Two rails at 1 MS/s, four channels: an operation is a second of it. With real time's pace nothing is to be dropped.
+// Two rails at 1 MS/s, four channels: an operation is a second of it. With real time's pace nothing
+// is to be dropped.
 func BenchmarkFourChannelsAt1MSs(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "power.parquet")
 	r, err := Create(path, metaAt(1e6), 1<<40)

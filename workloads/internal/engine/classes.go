@@ -9,8 +9,8 @@ import (
 
 var openClass = measure.Class{Name: "open", Kind: measure.Other}
 
-// counted are the flowops that count as operations, as in Filebench, with
-// their classes. The others steer a thread: hog, delay, semaphores, limits.
+// counted are the flowops that count as operations, as in Filebench, with their classes. The others
+// steer a thread: hog, delay, semaphores, limits.
 var counted = map[wml.Kind]measure.Class{
 	wml.OpenFile:       openClass,
 	wml.CreateFile:     {Name: "create", Kind: measure.Other},

@@ -47,7 +47,8 @@ var actions = map[wml.Kind]func(*thread, *op) error{
 	wml.Composite:      composite,
 }
 
-// makeThreads makes every instance of every thread, and ties their flowops to sets and to each other.
+// makeThreads makes every instance of every thread, and ties their flowops to sets and to each
+// other.
 func (e *Engine) makeThreads(sets map[*wml.Fileset]*fileset.Set) error {
 	for _, process := range e.options.Program.Processes {
 		for range process.Instances {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package engine runs a workload written in Filebench's language: its threads,
-// each doing its flowops in a loop on sets of files, with Filebench's semantics.
-// What an operation is, and what differs, is described in docs/reference/workloads.md.
+// Package engine runs a workload written in Filebench's language: its threads, each doing its
+// flowops in a loop on sets of files, with Filebench's semantics. What an operation is, and what
+// differs, is described in docs/reference/workloads.md.
 package engine
 
 import (
@@ -95,10 +95,9 @@ func (e *Engine) Seconds() float64 {
 	return float64(program.Seconds)
 }
 
-// LayOut replaces what a former layout left by the files that exist at the
-// start, and waits until they are on the drive; if keep, it trusts that they
-// are as a layout with the same workload and seed left them. It gives how many
-// files exist and the bytes written.
+// LayOut replaces what a former layout left by the files that exist at the start, and waits until
+// they are on the drive; if keep, it trusts that they are as a layout with the same workload and
+// seed left them. It gives how many files exist and the bytes written.
 func (e *Engine) LayOut(ctx context.Context, keep bool) (files, bytes int64, err error) {
 	e.kept = keep
 	for _, set := range e.sets {
@@ -120,8 +119,8 @@ func (e *Engine) LayOut(ctx context.Context, keep bool) (files, bytes int64, err
 	return files, bytes, nil
 }
 
-// Run runs the load until ctx is done, its threads have finished, or one
-// fails. An Engine runs once.
+// Run runs the load until ctx is done, its threads have finished, or one fails. An Engine runs
+// once.
 func (e *Engine) Run(ctx context.Context, collector *measure.Collector) error {
 	e.ctx, e.stop = context.WithCancelCause(ctx)
 	defer e.stop(nil)

@@ -49,7 +49,8 @@ func personality(t testing.TB, name string, set map[string]string) *wml.Program 
 	return program
 }
 
-// endAfter has each thread's loop end with a look whether all threads together have done so many operations.
+// endAfter has each thread's loop end with a look whether all threads together have done so many
+// operations.
 func endAfter(program *wml.Program, operations int64) {
 	for _, process := range program.Processes {
 		for _, thread := range process.Threads {

@@ -12,16 +12,16 @@ import (
 	"joulerig/workloads/internal/measure"
 )
 
-// noFileError ends a load as it does in Filebench: there is no file in the
-// state that a flowop needs.
+// noFileError ends a load as it does in Filebench: there is no file in the state that a flowop
+// needs.
 type noFileError struct{ set, state string }
 
 func (e *noFileError) Error() string {
 	return fmt.Sprintf("fileset %s has no %s left: give it more entries, or run for a shorter time", e.set, e.state)
 }
 
-// slotOf gives the descriptor that a flowop works on: the stated one, or with
-// `opennext` each in turn from the last to the first, or number 0.
+// slotOf gives the descriptor that a flowop works on: the stated one, or with `opennext` each in
+// turn from the last to the first, or number 0.
 func (t *thread) slotOf(o *op) *slot {
 	if o.FD > 0 || !o.RotateFD {
 		return &t.slots[o.FD]
@@ -33,7 +33,8 @@ func (t *thread) slotOf(o *op) *slot {
 	return &t.slots[t.rotor]
 }
 
-// pick takes a file of the flowop's set in a state: by number where it is `indexed`, else by rotation.
+// pick takes a file of the flowop's set in a state: by number where it is `indexed`, else by
+// rotation.
 func (t *thread) pick(o *op, state int) (*fileset.File, error) {
 	var f *fileset.File
 	files := o.set.Files
@@ -135,9 +136,8 @@ func (t *thread) failOn(o *op, call string, s *slot, err error) error {
 	return t.fail(o, filesys.Error(call, s.name(), err))
 }
 
-// deleteFile removes the file of the stated descriptor, or the next one. A
-// file that another thread has open stays: then the next one is taken, and
-// nothing is done where that cannot be.
+// deleteFile removes the file of the stated descriptor, or the next one. A file that another thread
+// has open stays: then the next one is taken, and nothing is done where that cannot be.
 func deleteFile(t *thread, o *op) error {
 	if s := t.slotOf(o); o.FD > 0 && s.file != nil {
 		return t.deleteThis(o, s)

@@ -10,8 +10,8 @@ import (
 	"joulerig/workloads/internal/measure"
 )
 
-// events come at the rate of `eventgen`. Those that no thread takes are kept, as
-// in Filebench, for five seconds.
+// events come at the rate of `eventgen`. Those that no thread takes are kept, as in Filebench, for
+// five seconds.
 type events struct {
 	nsPerEvent float64
 	lock       sync.Mutex
@@ -32,8 +32,8 @@ func (e *events) take(ctx context.Context, n int64) bool {
 	return measure.SleepUntil(ctx, due)
 }
 
-// limit is what a limit has seen of the operations that it counts: those of
-// its target, or of the whole thread.
+// limit is what a limit has seen of the operations that it counts: those of its target, or of the
+// whole thread.
 type limit struct {
 	of   *progress
 	seen int64
@@ -63,7 +63,8 @@ func iopsLimit(t *thread, o *op) error { return t.await(o, o.limit.of.transfers,
 // bwLimit takes an event for each MiB.
 func bwLimit(t *thread, o *op) error { return t.await(o, o.limit.of.bytes, 1<<20) }
 
-// finishOnCount ends the thread when its target, or all threads together, have done so many operations.
+// finishOnCount ends the thread when its target, or all threads together, have done so many
+// operations.
 func finishOnCount(t *thread, o *op) error {
 	return finished(t.reached(o, o.limit.of.ops, &t.engine.all.ops) >= o.limit.end)
 }
@@ -73,7 +74,8 @@ func finishOnBytes(t *thread, o *op) error {
 	return finished(t.reached(o, o.limit.of.bytes, &t.engine.all.bytes) > o.limit.end)
 }
 
-// reached is what a finish looks at: its target's progress, or without a target that of all threads.
+// reached is what a finish looks at: its target's progress, or without a target that of all
+// threads.
 func (t *thread) reached(o *op, target int64, all *atomic.Int64) int64 {
 	if o.Target == "" {
 		return all.Load()

@@ -65,8 +65,8 @@ func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs for seconds")
 	}
-	// The heap between two collections, buffers touched late, the race detector's own: in ten minutes
-	// a byte lost by each operation is more.
+	// The heap between two collections, buffers touched late, the race detector's own: in ten
+	// minutes a byte lost by each operation is more.
 	const growthBytes = 24 << 20
 	system, err := filesys.OpenKernel(memoryTempDir(t))
 	if err != nil {

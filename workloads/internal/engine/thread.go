@@ -16,8 +16,8 @@ import (
 	"joulerig/workloads/internal/wml"
 )
 
-// thread does its flowops in a loop. Its random numbers are its own, so that
-// what it draws does not depend on the other threads.
+// thread does its flowops in a loop. Its random numbers are its own, so that what it draws does not
+// depend on the other threads.
 type thread struct {
 	engine   *Engine
 	system   filesys.FS
@@ -37,7 +37,8 @@ type thread struct {
 	priority int64
 }
 
-// slot is one of the thread's descriptors. The file stays when it is closed: a delete may name the slot.
+// slot is one of the thread's descriptors. The file stays when it is closed: a delete may name the
+// slot.
 type slot struct {
 	descriptor int
 	isOpen     bool
@@ -84,7 +85,8 @@ func (t *thread) run() {
 	_ = filesys.Free(t.memory)
 }
 
-// settle gives the thread the CPU and I/O priorities that the workload asks for, where it is allowed to.
+// settle gives the thread the CPU and I/O priorities that the workload asks for, where it is
+// allowed to.
 func (t *thread) settle() {
 	if t.nice != 0 {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, int(t.nice))

@@ -45,7 +45,8 @@ func (s *slot) workingSet(o *op) int64 {
 	return s.file.Size
 }
 
-// offset draws where a random read or write of some bytes begins: at a multiple of them in the working set.
+// offset draws where a random read or write of some bytes begins: at a multiple of them in the
+// working set.
 func (t *thread) offset(o *op, s *slot, bytes int64) (int64, error) {
 	blocks := s.workingSet(o) / bytes
 	if blocks == 0 {
@@ -57,7 +58,8 @@ func (t *thread) offset(o *op, s *slot, bytes int64) (int64, error) {
 // size draws how much a read or write moves, at least a byte.
 func (t *thread) size(o *op) int64 { return max(1, o.Size.Int(t.random)) }
 
-// read reads once, at random or where the last read ended; at the end of the file the next begins at its start.
+// read reads once, at random or where the last read ended; at the end of the file the next begins
+// at its start.
 func read(t *thread, o *op) error {
 	s, err := t.opened(o)
 	if err != nil {

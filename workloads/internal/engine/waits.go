@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// semaphore is what semblock or block waits at: a pair of counters, as
-// Filebench has them. Posts raise low; with `blocking` they wait for room in
-// high, which starts at `highwater` and is raised by who waits.
+// semaphore is what semblock or block waits at: a pair of counters, as Filebench has them. Posts
+// raise low; with `blocking` they wait for room in high, which starts at `highwater` and is raised
+// by who waits.
 type semaphore struct {
 	engine    *Engine
 	lock      sync.Mutex

@@ -91,7 +91,8 @@ func writeWholeFile(t *thread, o *op) error {
 
 func appendFile(t *thread, o *op) error { return t.append(o, t.size(o)) }
 
-// appendFileRand appends less than the stated size, each length as likely; also nothing is an operation.
+// appendFileRand appends less than the stated size, each length as likely; also nothing is an
+// operation.
 func appendFileRand(t *thread, o *op) error {
 	bytes := t.random.Int64N(t.size(o))
 	if bytes == 0 {

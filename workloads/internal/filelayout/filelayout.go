@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package filelayout writes files before a load: whole and durable, so that the
-// load finds no block that is still to be allocated.
+// Package filelayout writes files before a load: whole and durable, so that the load finds no block
+// that is still to be allocated.
 package filelayout
 
 import (

@@ -15,7 +15,8 @@ func (b bitmap) add(i int) { b[i/64] |= 1 << (i % 64) }
 
 func (b bitmap) remove(i int) { b[i/64] &^= 1 << (i % 64) }
 
-// next is the first number in b from start on, beginning again at 0 after the end; -1 if b is empty.
+// next is the first number in b from start on, beginning again at 0 after the end; -1 if b is
+// empty.
 func (b bitmap) next(start int) int {
 	if i := b.from(start); i >= 0 {
 		return i

@@ -12,8 +12,8 @@ import (
 	"joulerig/workloads/internal/filesys"
 )
 
-// clear removes what a former layout of the set has left. A tree with any name
-// in it that no layout gives is not ours: it is refused, and untouched.
+// clear removes what a former layout of the set has left. A tree with any name in it that no layout
+// gives is not ours: it is refused, and untouched.
 func (s *Set) clear(system filesys.FS) error {
 	if s.reuse {
 		return nil

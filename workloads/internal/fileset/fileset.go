@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package fileset is the trees of files that a load works on: which there are,
-// which exist at the moment, and who takes which one next.
+// Package fileset is the trees of files that a load works on: which there are, which exist at the
+// moment, and who takes which one next.
 package fileset
 
 import (
@@ -25,8 +25,8 @@ type Set struct {
 	reuse       bool
 }
 
-// New draws a set: names, sizes, and which files exist at the start. The same
-// seed and number of the set give the same set.
+// New draws a set: names, sizes, and which files exist at the start. The same seed and number of
+// the set give the same set.
 func New(define *wml.Fileset, seed uint64, number int) (*Set, error) {
 	t, err := grow(define, rand.New(rand.NewPCG(seed, uint64(2*number))))
 	if err != nil {

@@ -97,7 +97,8 @@ func TestThePersonalitiesHaveTheirFiles(t *testing.T) {
 	}
 }
 
-// kolmogorovSmirnov refuses sizes that are not of the gamma distribution with shape 1.5 at a level of 1 %.
+// kolmogorovSmirnov refuses sizes that are not of the gamma distribution with shape 1.5 at a level
+// of 1 %.
 func kolmogorovSmirnov(t *testing.T, s *Set, mean float64) {
 	t.Helper()
 	var sizes []float64

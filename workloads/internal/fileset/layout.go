@@ -15,10 +15,9 @@ import (
 	"joulerig/workloads/internal/filesys"
 )
 
-// LayOut removes what a former layout of the set left, and makes its
-// directories and the files that exist at the start: in random order and by
-// several threads, each file written whole with pieces of data. It gives the
-// bytes written.
+// LayOut removes what a former layout of the set left, and makes its directories and the files that
+// exist at the start: in random order and by several threads, each file written whole with pieces
+// of data. It gives the bytes written.
 func (s *Set) LayOut(ctx context.Context, system filesys.FS, data []byte, seed uint64) (int64, error) {
 	if err := s.clear(system); err != nil {
 		return 0, err
@@ -64,7 +63,8 @@ func (s *Set) makeDirectories(system filesys.FS) error {
 	return nil
 }
 
-// write makes a file of the size that the set says; a file that is there and is to be used again may be longer.
+// write makes a file of the size that the set says; a file that is there and is to be used again
+// may be longer.
 func (s *Set) write(system filesys.FS, f *File, data []byte) (int64, error) {
 	descriptor, err := system.Open(f.Name, unix.O_CREAT|unix.O_WRONLY, 0o644)
 	if err != nil {

@@ -16,9 +16,9 @@ type File struct {
 	open  int // descriptors that the threads have of it
 }
 
-// Pool is a set's files, or its leaf directories, and the state of each: it
-// exists or it is free, and a thread may be busy with it. A busy one is taken
-// by no other thread. All methods may be called by any thread.
+// Pool is a set's files, or its leaf directories, and the state of each: it exists or it is free,
+// and a thread may be busy with it. A busy one is taken by no other thread. All methods may be
+// called by any thread.
 type Pool struct {
 	files []*File
 
@@ -56,8 +56,8 @@ func (p *Pool) Existing() int {
 	return p.existing
 }
 
-// Take takes the next file in a state, by rotation. It waits where other
-// threads are busy with all there are, and gives nil where there is none.
+// Take takes the next file in a state, by rotation. It waits where other threads are busy with all
+// there are, and gives nil where there is none.
 func (p *Pool) Take(state int) *File { return p.TakeNext(state, &p.rotor[state]) }
 
 // TakeNext is Take with a rotation of the caller's own.
@@ -98,8 +98,8 @@ func (p *Pool) take(state, i int) *File {
 	return p.files[i]
 }
 
-// TakeClosed takes the next existing file that no thread has open, by
-// rotation; nil where there is none.
+// TakeClosed takes the next existing file that no thread has open, by rotation; nil where there is
+// none.
 func (p *Pool) TakeClosed() *File {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -110,7 +110,8 @@ func (p *Pool) TakeClosed() *File {
 	return f
 }
 
-// TakeClosedAt takes the file with this number, or the next one that exists and that no thread has open.
+// TakeClosedAt takes the file with this number, or the next one that exists and that no thread has
+// open.
 func (p *Pool) TakeClosedAt(index int) *File {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -131,8 +132,8 @@ func (p *Pool) takeClosed(start int) *File {
 	return nil
 }
 
-// TakeThis takes a file if it exists, no thread is busy with it, and it is
-// open no more than some times.
+// TakeThis takes a file if it exists, no thread is busy with it, and it is open no more than some
+// times.
 func (p *Pool) TakeThis(f *File, open int) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()

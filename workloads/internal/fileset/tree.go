@@ -11,13 +11,13 @@ import (
 	"joulerig/workloads/internal/wml"
 )
 
-// maxDepth bounds what a random depth can give; a path of so many directories still has a legal length.
+// maxDepth bounds what a random depth can give; a path of so many directories still has a legal
+// length.
 const maxDepth = 100
 
-// tree grows a set's directories as Filebench does: below the root, each
-// directory draws a depth and a width. One that has reached the depth that it
-// drew holds files, as many as its width; another one holds directories. The
-// root takes directories until all files have a place.
+// tree grows a set's directories as Filebench does: below the root, each directory draws a depth
+// and a width. One that has reached the depth that it drew holds files, as many as its width;
+// another one holds directories. The root takes directories until all files have a place.
 type tree struct {
 	set         *wml.Fileset
 	random      *rand.Rand

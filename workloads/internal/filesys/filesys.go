@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package filesys is the system calls that the loads make, behind one interface:
-// Kernel makes them, Null makes none, and a test's own FS can fail them.
+// Package filesys is the system calls that the loads make, behind one interface: Kernel makes them,
+// Null makes none, and a test's own FS can fail them.
 package filesys
 
 import (
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Name is a path below the directory of an FS, kept as the kernel wants it, so
-// that an operation on it allocates nothing. The empty path is the directory itself.
+// Name is a path below the directory of an FS, kept as the kernel wants it, so that an operation on
+// it allocates nothing. The empty path is the directory itself.
 type Name struct{ terminated []byte }
 
 // NewName makes a Name. The path must be relative, without a NUL byte and without "..".
@@ -35,9 +35,9 @@ func (n Name) String() string {
 	return string(n.terminated[:len(n.terminated)-1])
 }
 
-// FS is the system calls. A descriptor is the kernel's number of an open file.
-// All methods may be called by any thread at any time; an error is the
-// kernel's (unix.Errno), not yet saying what it happened to (see Error).
+// FS is the system calls. A descriptor is the kernel's number of an open file. All methods may be
+// called by any thread at any time; an error is the kernel's (unix.Errno), not yet saying what it
+// happened to (see Error).
 type FS interface {
 	// Open is openat with O_CLOEXEC: flags are O_RDWR, O_CREAT, O_DIRECT, O_DSYNC ...
 	Open(name Name, flags int, mode uint32) (descriptor int, err error)
@@ -61,13 +61,15 @@ type FS interface {
 	// Stat and Fstat give the file's size in bytes.
 	Stat(name Name) (int64, error)
 	Fstat(descriptor int) (int64, error)
-	// ReadDir is getdents64: the bytes of the next directory entries, 0 at the end (see unix.ParseDirent).
+	// ReadDir is getdents64: the bytes of the next directory entries, 0 at the end (see
+	// unix.ParseDirent).
 	ReadDir(descriptor int, data []byte) (int, error)
 	// SyncAll writes all that is dirty of the file system (syncfs).
 	SyncAll() error
 }
 
-// Error says which call on which file failed: "write a/b: no space left on device". It is nil where err is.
+// Error says which call on which file failed: "write a/b: no space left on device". It is nil where
+// err is.
 func Error(call string, name Name, err error) error {
 	if err == nil {
 		return nil
@@ -105,8 +107,8 @@ func PwriteAll(system FS, descriptor int, data []byte, offset int64) error {
 	return nil
 }
 
-// Buffer is memory for reads and writes, also of O_DIRECT: aligned to a page
-// and outside the garbage collector's heap, until Free.
+// Buffer is memory for reads and writes, also of O_DIRECT: aligned to a page and outside the
+// garbage collector's heap, until Free.
 func Buffer(bytes int) ([]byte, error) {
 	memory, err := unix.Mmap(-1, 0, max(bytes, 1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // Kernel is the file system below a directory.
 type Kernel struct{ directory int }
 
-// OpenKernel opens the directory; names are resolved from it, however it is renamed or mounted over.
+// OpenKernel opens the directory; names are resolved from it, however it is renamed or mounted
+// over.
 func OpenKernel(directory string) (*Kernel, error) {
 	descriptor, err := unix.Open(directory, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -61,7 +62,8 @@ func (k *Kernel) Close(descriptor int) error {
 	return nil
 }
 
-// transfer reads or writes; the offset is taken by the p calls only. 64-bit kernels take it as one argument.
+// transfer reads or writes; the offset is taken by the p calls only. 64-bit kernels take it as one
+// argument.
 func transfer(call uintptr, descriptor int, data []byte, offset int64) (int, error) {
 	for {
 		n, _, errno := unix.Syscall6(call, uintptr(descriptor),

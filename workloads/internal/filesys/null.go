@@ -2,8 +2,8 @@
 
 package filesys
 
-// Null does nothing and always succeeds: what a load costs without its system
-// calls. Its files are empty, so that a read ends at once.
+// Null does nothing and always succeeds: what a load costs without its system calls. Its files are
+// empty, so that a read ends at once.
 type Null struct{}
 
 // nullDescriptor is one that no program has open, should it get out.

@@ -24,11 +24,11 @@ type Load struct {
 	Classes           []measure.Class
 	Threads           int
 
-	// Layout makes the files that the load needs, or, if keep, takes them as
-	// they are. It gives how many there are and the bytes that it wrote.
+	// Layout makes the files that the load needs, or, if keep, takes them as they are. It gives how
+	// many there are and the bytes that it wrote.
 	Layout func(ctx context.Context, keep bool) (files, bytes int64, err error)
-	// Run loads until it is done or ctx is, and returns when all its threads
-	// have; that ctx was done is no error. Recorders receive every operation.
+	// Run loads until it is done or ctx is, and returns when all its threads have; that ctx was
+	// done is no error. Recorders receive every operation.
 	Run func(ctx context.Context, collector *measure.Collector) error
 	// Stamps are those of its writes so far; nil where the load does not count them.
 	Stamps func() measure.Stamps
@@ -51,12 +51,12 @@ type Report struct {
 	Error      string          `json:"error"`       // of a load that failed
 }
 
-// How long operations may stay in the kernel after the load's end, and after
-// a caller asked it to end.
+// How long operations may stay in the kernel after the load's end, and after a caller asked it to
+// end.
 var patience, patienceInterrupted = time.Minute, 5 * time.Second
 
-// Do runs the load and gives the command's exit code. The report goes to
-// --output or stdout, also of a load that failed or was interrupted.
+// Do runs the load and gives the command's exit code. The report goes to --output or stdout, also
+// of a load that failed or was interrupted.
 func (o *Options) Do(load Load, stdout, stderr io.Writer) int {
 	command := "flowop " + load.Command
 	ctx, release, err := termination.Context(o.WithParent)
@@ -111,17 +111,17 @@ func (o *Options) layOutAndRun(ctx context.Context, load Load, out *outputs, rep
 	return err
 }
 
-// run runs the load for its time. A thread that does not come back from the
-// kernel holds up neither the report nor the process's end.
+// run runs the load for its time. A thread that does not come back from the kernel holds up neither
+// the report nor the process's end.
 func run(ctx context.Context, load Load, collector *measure.Collector) error {
 	loading, cancel := ctx, context.CancelFunc(func() {})
 	if load.Seconds > 0 {
 		loading, cancel = context.WithTimeout(ctx, time.Duration(load.Seconds*1e9))
 	}
 	defer cancel()
-	// A processor for each thread, in the Go runtime's sense: one that waits in
-	// the kernel keeps its own, and holds up no other for the moment until the
-	// runtime notices (docs/reference/workloads.md, "The engine").
+	// A processor for each thread, in the Go runtime's sense: one that waits in the kernel keeps
+	// its own, and holds up no other for the moment until the runtime notices
+	// (docs/reference/workloads.md, "The engine").
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), load.Threads+2))
 	done := make(chan error, 1)
 	go func() { done <- load.Run(loading, collector) }()

@@ -41,8 +41,8 @@ func (o *Options) Register(flags *flag.FlagSet) {
 	flags.StringVar(&o.runTag, "run", "", "")
 }
 
-// Parse reads a command's arguments, flags and others in any order, and gives
-// the others: as many as there are names for them.
+// Parse reads a command's arguments, flags and others in any order, and gives the others: as many
+// as there are names for them.
 func Parse(flags *flag.FlagSet, args []string, names ...string) ([]string, error) {
 	var others []string
 	for {

@@ -13,8 +13,8 @@ import (
 	"joulerig/workloads/internal/measure"
 )
 
-// outputs are where a load's figures go. The series is written by the collector's
-// goroutine; the rest is used when that has ended.
+// outputs are where a load's figures go. The series is written by the collector's goroutine; the
+// rest is used when that has ended.
 type outputs struct {
 	options       *Options
 	stdout        io.Writer
@@ -36,8 +36,8 @@ type interval struct {
 // partial is the report's name while it is not whole.
 func partial(path string) string { return path + ".partial" }
 
-// create opens what becomes the report: a file next to it, so that it is there whole or not at all. What is no
-// regular file (a pipe, /dev/null) is written itself and stays what it is.
+// create opens what becomes the report: a file next to it, so that it is there whole or not at all.
+// What is no regular file (a pipe, /dev/null) is written itself and stays what it is.
 func create(path string) (*os.File, error) {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
 		return os.OpenFile(path, os.O_WRONLY, 0)
@@ -106,7 +106,8 @@ func (out *outputs) interval(i measure.Interval) {
 	}
 }
 
-// send gives the host agent a datagram, also one that was restarted meanwhile. It does not wait long.
+// send gives the host agent a datagram, also one that was restarted meanwhile. It does not wait
+// long.
 func (out *outputs) send(lines []byte) error {
 	if out.socket != nil {
 		if err := out.write(lines); err == nil {

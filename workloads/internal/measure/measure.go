@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package measure counts and times the operations of a load: by class of
-// operation, by interval and over all, with HDR histograms that are merged and
-// never averaged.
+// Package measure counts and times the operations of a load: by class of operation, by interval and
+// over all, with HDR histograms that are merged and never averaged.
 //
-// A thread reports every operation to its Recorder. The samples go into a small
-// ring that only this thread writes; the collector empties the rings into one
-// histogram a class. So the memory is the same at one thread and at a hundred,
-// does not grow with time, and a thread takes a lock only when its ring is full.
+// A thread reports every operation to its Recorder. The samples go into a small ring that only this
+// thread writes; the collector empties the rings into one histogram a class. So the memory is the
+// same at one thread and at a hundred, does not grow with time, and a thread takes a lock only when
+// its ring is full.
 package measure
 
 import (
@@ -46,8 +45,8 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q: expected one of %q", text, kindNames)
 }
 
-// Class is a class of operations. Its name is part of field names of the
-// database: letters, digits and underscores.
+// Class is a class of operations. Its name is part of field names of the database: letters, digits
+// and underscores.
 type Class struct {
 	Name string
 	Kind Kind
@@ -107,8 +106,8 @@ func (c *Collector) Begin(monotonicNS int64) {
 	go c.rotateEveryInterval()
 }
 
-// End ends the measurement, emits the last, partial interval and gives the
-// result. Call it once, after Begin; what is reported afterwards is not counted.
+// End ends the measurement, emits the last, partial interval and gives the result. Call it once,
+// after Begin; what is reported afterwards is not counted.
 func (c *Collector) End(monotonicNS int64) Result {
 	used := usedCPU().since(c.beginCPU)
 	close(c.stop)
@@ -135,8 +134,8 @@ func (c *Collector) rotateEveryInterval() {
 	}
 }
 
-// rotate ends the interval at a time: operations that ended before another
-// time, mostly the same one, are in it.
+// rotate ends the interval at a time: operations that ended before another time, mostly the same
+// one, are in it.
 func (c *Collector) rotate(endNS, before int64) {
 	c.lock.Lock()
 	for _, r := range c.recorders {

@@ -44,8 +44,8 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A target that answers at once but for one stall, in simulated time: what 1000
-// operations a second see of a stall of 100 ms.
+// A target that answers at once but for one stall, in simulated time: what 1000 operations a second
+// see of a stall of 100 ms.
 func TestAStallDelaysAllThatWereDueInAnOpenLoop(t *testing.T) {
 	const ops, rate, service, stall = 1000, 1000.0, int64(1000), int64(100 * time.Millisecond)
 	load := func(due func(n, freeAt int64) int64) ClassResult {

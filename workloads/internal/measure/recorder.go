@@ -28,9 +28,9 @@ type Recorder struct {
 	ring [ringSamples]sample
 }
 
-// Done records an operation that has ended. Its latency is endNS - startNS
-// (CLOCK_MONOTONIC): in an open loop startNS is when the operation was due, so
-// that a stall counts for all that should have begun in it (coordinated omission).
+// Done records an operation that has ended. Its latency is endNS - startNS (CLOCK_MONOTONIC): in an
+// open loop startNS is when the operation was due, so that a stall counts for all that should have
+// begun in it (coordinated omission).
 func (r *Recorder) Done(class int, startNS, endNS, bytes int64) {
 	head := r.head.Load()
 	if head-r.tail.Load() == ringSamples {

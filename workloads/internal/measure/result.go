@@ -2,9 +2,8 @@
 
 package measure
 
-// ClassFigures are the figures of one class of operations in a span of time.
-// Latencies are in seconds, exact to three digits, the greatest and the sum
-// exact; they mean nothing where Ops is 0.
+// ClassFigures are the figures of one class of operations in a span of time. Latencies are in
+// seconds, exact to three digits, the greatest and the sum exact; they mean nothing where Ops is 0.
 type ClassFigures struct {
 	Name    string  `json:"name"`
 	Kind    Kind    `json:"kind"`
@@ -18,8 +17,8 @@ type ClassFigures struct {
 	Max     float64 `json:"max_seconds"`
 }
 
-// Interval is what ended in [StartNS, EndNS), CLOCK_MONOTONIC; an operation
-// that its thread reported late is in the interval after. All classes are there.
+// Interval is what ended in [StartNS, EndNS), CLOCK_MONOTONIC; an operation that its thread
+// reported late is in the interval after. All classes are there.
 type Interval struct {
 	StartNS int64          `json:"start_ns"`
 	EndNS   int64          `json:"end_ns"`

@@ -69,7 +69,8 @@ func (t *tally) figures(class Class) ClassFigures {
 	return f
 }
 
-// counts gives the histogram's operations by the upper bound of their bucket in ns, empty buckets left out.
+// counts gives the histogram's operations by the upper bound of their bucket in ns, empty buckets
+// left out.
 func (t *tally) counts() map[int64]int64 {
 	counts := map[int64]int64{}
 	for _, bar := range t.histogram.Distribution() {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package nbd is a client of a network block device, small on purpose: fixed
-// newstyle handshake with NBD_OPT_GO, simple replies, and only the commands
-// that decide what is durable: read, write, write with FUA, flush. Its calls
-// may be made from many goroutines at once; each is a request of its own in
-// flight. The protocol: github.com/NetworkBlockDevice/nbd, doc/proto.md.
+// Package nbd is a client of a network block device, small on purpose: fixed newstyle handshake
+// with NBD_OPT_GO, simple replies, and only the commands that decide what is durable: read, write,
+// write with FUA, flush. Its calls may be made from many goroutines at once; each is a request of
+// its own in flight. The protocol: github.com/NetworkBlockDevice/nbd, doc/proto.md.
 package nbd
 
 import (
@@ -163,7 +162,8 @@ func (c *Client) ReadAt(data []byte, offset int64) error {
 	return c.transfer(commandRead, 0, offset, data)
 }
 
-// WriteAt writes data at offset; durable asks for FUA: it is acknowledged only when it is on stable media.
+// WriteAt writes data at offset; durable asks for FUA: it is acknowledged only when it is on stable
+// media.
 func (c *Client) WriteAt(data []byte, offset int64, durable bool) error {
 	flags := uint16(0)
 	if durable {

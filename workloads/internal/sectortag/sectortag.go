@@ -74,8 +74,8 @@ func encode(sector []byte, campaign Campaign, origin Origin, place Place) {
 	binary.LittleEndian.PutUint32(sector[bodyBytes:], Checksum(sector[:bodyBytes]))
 }
 
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable
-// pseudorandom number generators, OOPSLA 2014).
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+// generators, OOPSLA 2014).
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package syncload writes blocks and makes each durable: the loop of studies of
-// fsync. Between the first write and the last, it makes no call on a file but
-// the write and the sync: since Linux 6.13 a stat between two writes makes the
-// second's time stamp finer, and the sync after it dearer.
+// Package syncload writes blocks and makes each durable: the loop of studies of fsync. Between the
+// first write and the last, it makes no call on a file but the write and the sync: since Linux 6.13
+// a stat between two writes makes the second's time stamp finer, and the sync after it dearer.
 package syncload
 
 import (
@@ -107,8 +106,8 @@ func New(settings Settings, system filesys.FS) *Load {
 	return &Load{settings: settings, system: system, syncClass: len(settings.Classes()) - 1}
 }
 
-// Layout writes each thread's file, or, if keep, takes what is there; then it
-// opens them. It gives how many there are and the bytes that it wrote.
+// Layout writes each thread's file, or, if keep, takes what is there; then it opens them. It gives
+// how many there are and the bytes that it wrote.
 func (l *Load) Layout(ctx context.Context, keep bool) (files, bytes int64, err error) {
 	if !keep {
 		if bytes, err = l.write(ctx); err != nil {
@@ -200,7 +199,8 @@ func (l *Load) Stamps() measure.Stamps {
 	return measure.Stamps{NewTick: l.newTick.Load(), NewSecond: l.newSecond.Load()}
 }
 
-// stamped counts a write of a thread at this time; it gives that of the write before for the next one.
+// stamped counts a write of a thread at this time; it gives that of the write before for the next
+// one.
 func (l *Load) stamped(before, now int64) int64 {
 	if now != before {
 		l.newTick.Add(1)
@@ -243,7 +243,8 @@ func (t *thread) run(ctx context.Context, begin int64, recorder *measure.Recorde
 	return nil
 }
 
-// pacing gives what waits for a thread's next operation, and when that begins, or should have begun.
+// pacing gives what waits for a thread's next operation, and when that begins, or should have
+// begun.
 func (l *Load) pacing(number int, begin int64) func(context.Context) (int64, bool) {
 	if l.settings.Rate > 0 {
 		return measure.NewOpenLoop(begin, l.settings.Rate, number, l.settings.Threads).Next
@@ -259,7 +260,8 @@ func (l *Load) pacing(number int, begin int64) func(context.Context) (int64, boo
 	}
 }
 
-// operation is one write, and what makes it durable. In an open loop both count from when the write was due.
+// operation is one write, and what makes it durable. In an open loop both count from when the write
+// was due.
 func (t *thread) operation(start int64, recorder *measure.Recorder) error {
 	s := &t.load.settings
 	if s.Mode == Append && t.end+s.Block > s.FileBytes {

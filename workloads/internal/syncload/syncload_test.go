@@ -211,7 +211,8 @@ func TestPaceKeepsWritesApart(t *testing.T) {
 	}
 }
 
-// A sync of 10 ms at 1000 a second: the n-th is n x 9 ms late where that counts from when it was due.
+// A sync of 10 ms at 1000 a second: the n-th is n x 9 ms late where that counts from when it was
+// due.
 func TestLatenciesOfAnOpenLoopCountFromTheDueTime(t *testing.T) {
 	greatest := func(change func(*Settings)) (write, sync float64) {
 		result, err := run(t, settings(change), &witness{delay: 10 * time.Millisecond})

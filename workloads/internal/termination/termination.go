@@ -36,9 +36,8 @@ const (
 // ErrInterrupted is the cause of a context that a signal, or the parent's death, ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Context gives a context that ends with SIGINT, SIGTERM or SIGHUP, and, if
-// withParent, when the process that started this one is gone. A second signal
-// kills. Call release when the load is over.
+// Context gives a context that ends with SIGINT, SIGTERM or SIGHUP, and, if withParent, when the
+// process that started this one is gone. A second signal kills. Call release when the load is over.
 func Context(withParent bool) (ctx context.Context, release func(), err error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -75,8 +74,8 @@ func Flag(ctx context.Context) *atomic.Bool {
 	return done
 }
 
-// Classify says how a load ended, by what it returned and the context of Context;
-// the error is nil unless it failed. A request to end is no error.
+// Classify says how a load ended, by what it returned and the context of Context; the error is nil
+// unless it failed. A request to end is no error.
 func Classify(ctx context.Context, err error) (ended string, failure error) {
 	asked := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrInterrupted)
 	switch {

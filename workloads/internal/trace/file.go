@@ -11,8 +11,8 @@ import (
 	"joulerig/workloads/internal/filesys"
 )
 
-// file is a path of a replay, and what file it is at the moment. An operation
-// that is alone on the path has it to itself; the others share it by the lock.
+// file is a path of a replay, and what file it is at the moment. An operation that is alone on the
+// path has it to itself; the others share it by the lock.
 type file struct {
 	path *Path
 	name filesys.Name

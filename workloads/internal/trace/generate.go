@@ -53,8 +53,8 @@ func (s *Sizes) draw(random *rand.Rand, most int64) int64 {
 	return max(1, int64(min(math.Round(bytes), float64(most))))
 }
 
-// Synthetic is a trace to make: reads, writes and unlinks, of which the shares
-// are exact but for rounding, and an fsync right after some of the writes.
+// Synthetic is a trace to make: reads, writes and unlinks, of which the shares are exact but for
+// rounding, and an fsync right after some of the writes.
 type Synthetic struct {
 	Operations  int64   // reads, writes and unlinks
 	WriteShare  float64 // of the operations

@@ -76,7 +76,8 @@ func (p *parser) parse(line string) error {
 	return nil
 }
 
-// split gives a line's fields: separated by blanks, a quoted one with its quotes resolved; "#" begins a comment.
+// split gives a line's fields: separated by blanks, a quoted one with its quotes resolved; "#"
+// begins a comment.
 func split(line string) (fields []string, err error) {
 	for {
 		line = strings.TrimLeft(line, " \t\r")

@@ -10,8 +10,8 @@ import (
 
 var errNotOpen = errors.New("it is not open")
 
-// step is an operation of a replay, with what must be done before it on its
-// paths: all operations before where it must be alone, else those that were alone.
+// step is an operation of a replay, with what must be done before it on its paths: all operations
+// before where it must be alone, else those that were alone.
 type step struct {
 	Operation
 	alone          bool
@@ -176,7 +176,8 @@ func followFolder(o *Operation, state *pathState) error {
 	return nil
 }
 
-// followWrite: a write makes a file that is not there, and one beyond the known end shows that the file was that long.
+// followWrite: a write makes a file that is not there, and one beyond the known end shows that the
+// file was that long.
 func (p *planner) followWrite(o *Operation, state *pathState) error {
 	if p.makes(o) {
 		state.existence = present

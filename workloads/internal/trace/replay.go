@@ -16,8 +16,8 @@ import (
 	"joulerig/workloads/internal/measure"
 )
 
-// Replay makes a trace's calls again: those of a thread in their order, those
-// on a path in their order too as far as one of them changes what file the path is.
+// Replay makes a trace's calls again: those of a thread in their order, those on a path in their
+// order too as far as one of them changes what file the path is.
 type Replay struct {
 	plan    *plan
 	system  filesys.FS
@@ -31,7 +31,8 @@ type Replay struct {
 	beginNS int64
 }
 
-// NewReplay prepares the replay of a trace, at a speed: 1 is the trace's own, 0 as fast as possible.
+// NewReplay prepares the replay of a trace, at a speed: 1 is the trace's own, 0 as fast as
+// possible.
 func NewReplay(t *Trace, system filesys.FS, speed float64) (*Replay, error) {
 	plan, err := newPlan(t)
 	if err != nil {
@@ -78,9 +79,8 @@ func (r *Replay) Classes() []measure.Class { return r.classes }
 // Threads of the replay.
 func (r *Replay) Threads() int { return len(r.plan.steps) }
 
-// Layout makes what the trace needs to be there before, and removes what it
-// makes itself; if keep, nothing. It gives how many files there are and the
-// bytes that it wrote.
+// Layout makes what the trace needs to be there before, and removes what it makes itself; if keep,
+// nothing. It gives how many files there are and the bytes that it wrote.
 func (r *Replay) Layout(ctx context.Context, keep bool) (files, bytes int64, err error) {
 	for _, size := range r.plan.sizes {
 		if size >= 0 {
@@ -204,8 +204,8 @@ func (w *worker) step(ctx context.Context, s *step) (going bool, err error) {
 	return true, nil
 }
 
-// operate makes the call, and records it. Its latency is from when it was due;
-// as fast as possible, that is when its file was open and its turn had come.
+// operate makes the call, and records it. Its latency is from when it was due; as fast as possible,
+// that is when its file was open and its turn had come.
 func (w *worker) operate(s *step, due int64) error {
 	f := w.files[s.Path]
 	descriptor, once, err := w.descriptor(f, s.Call)
@@ -282,9 +282,8 @@ func (w *worker) open(f *file, call Call) error {
 	return err
 }
 
-// descriptor gives the one to read, write or sync a file with: the newest that
-// the trace opened, else a hidden one. It is to be closed after one use where
-// there are too many of these.
+// descriptor gives the one to read, write or sync a file with: the newest that the trace opened,
+// else a hidden one. It is to be closed after one use where there are too many of these.
 func (w *worker) descriptor(f *file, call Call) (descriptor int, once bool, err error) {
 	switch call {
 	case Open, Create, Close, Stat, Rename, Unlink:

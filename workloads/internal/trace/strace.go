@@ -40,9 +40,8 @@ func (i *Imported) String() string {
 	return text
 }
 
-// ImportStrace makes a trace of what `strace -f -ttt -T` wrote: the calls on
-// files below root, by their paths from there. A relative path is below root
-// where the process's folder is not known.
+// ImportStrace makes a trace of what `strace -f -ttt -T` wrote: the calls on files below root, by
+// their paths from there. A relative path is below root where the process's folder is not known.
 func ImportStrace(in io.Reader, out io.Writer, root string) (*Imported, error) {
 	i := &importer{
 		Imported: Imported{LeftOut: map[string]int{}}, root: path.Clean(root),
@@ -157,8 +156,8 @@ func (i *importer) line(line string) error {
 	return nil
 }
 
-// begin keeps a call until its end. A close has freed its descriptor before
-// its end is recorded, and another thread's open may have got it.
+// begin keeps a call until its end. A close has freed its descriptor before its end is recorded,
+// and another thread's open may have got it.
 func (i *importer) begin(task int64, p pending) {
 	if strings.HasPrefix(p.text, "close(") {
 		if call, err := parseCall(p.text + ") = 0"); err == nil {
@@ -170,7 +169,8 @@ func (i *importer) begin(task int64, p pending) {
 	i.unfinished[task] = p
 }
 
-// process gives a thread's process. A new thread's first call may be recorded before the end of the clone that made it.
+// process gives a thread's process. A new thread's first call may be recorded before the end of the
+// clone that made it.
 func (i *importer) process(task int64) *process {
 	if p := i.tasks[task]; p != nil {
 		return p
@@ -287,7 +287,8 @@ func (i *importer) file(path string) *traced {
 	return i.files[path]
 }
 
-// resolve gives the absolute path of an argument, relative to the folder of a descriptor argument (-1: the current one).
+// resolve gives the absolute path of an argument, relative to the folder of a descriptor argument
+// (-1: the current one).
 func (i *importer) resolve(call *straceCall, p *process, folder, argument int) (string, bool) {
 	name, ok := call.path(argument)
 	if !ok || name == "" {

@@ -31,7 +31,8 @@ func imported(t *testing.T, root, text string) (string, *Imported) {
 	return strings.Join(lines, "\n"), reported
 }
 
-// strace gives lines of thread 7, one a microsecond; a line that begins with a number has its own thread.
+// strace gives lines of thread 7, one a microsecond; a line that begins with a number has its own
+// thread.
 func strace(lines ...string) string {
 	var text strings.Builder
 	for i, line := range lines {

@@ -83,8 +83,8 @@ func (i *importer) open(c *straceCall, p *process, folder, argument int) {
 	i.keep(c, i.opening(c, name), name)
 }
 
-// opening decides whether an open makes its file. With O_CREAT alone that may
-// show later: what is read but was not written was there.
+// opening decides whether an open makes its file. With O_CREAT alone that may show later: what is
+// read but was not written was there.
 func (i *importer) opening(c *straceCall, name string) Call {
 	f := i.file(name)
 	switch {
@@ -122,7 +122,8 @@ func (i *importer) traceName(d *description) (string, bool) {
 	return name, inside
 }
 
-// opened gives the open file of a call's first argument, and its name; elsewhere, the call is left out.
+// opened gives the open file of a call's first argument, and its name; elsewhere, the call is left
+// out.
 func (i *importer) opened(c *straceCall, p *process) (*description, string, bool) {
 	number, _ := c.number(0)
 	if d, known := p.descriptors[number]; known {
@@ -134,7 +135,8 @@ func (i *importer) opened(c *straceCall, p *process) (*description, string, bool
 	return nil, "", false
 }
 
-// transfer gives where a read or write began: at its offset argument, or the descriptor's position, which goes on.
+// transfer gives where a read or write began: at its offset argument, or the descriptor's position,
+// which goes on.
 func transfer(c *straceCall, d *description, argument int) int64 {
 	if offset, given := c.number(argument); given && offset >= 0 {
 		return offset
@@ -211,7 +213,8 @@ func (i *importer) control(c *straceCall, p *process) {
 	}
 }
 
-// taken says whether a name may be used: one that the trace removed was made again by an untraced process.
+// taken says whether a name may be used: one that the trace removed was made again by an untraced
+// process.
 func (i *importer) taken(c *straceCall, name string) bool {
 	f := i.file(name)
 	if f.gone {

@@ -28,7 +28,8 @@ func (c *straceCall) argument(n int) string {
 	return c.arguments[n]
 }
 
-// number gives an argument that is a whole number; a descriptor may have its path behind it ("3</a>").
+// number gives an argument that is a whole number; a descriptor may have its path behind it
+// ("3</a>").
 func (c *straceCall) number(n int) (int64, bool) {
 	text, _, _ := strings.Cut(c.argument(n), "<")
 	value, err := strconv.ParseInt(text, 0, 64)
@@ -96,8 +97,8 @@ func parseCall(text string) (*straceCall, error) {
 	return call, nil
 }
 
-// splitArguments splits at the commas that are in no quotes and no brackets;
-// rest begins with the call's closing bracket.
+// splitArguments splits at the commas that are in no quotes and no brackets; rest begins with the
+// call's closing bracket.
 func splitArguments(text string) (arguments []string, rest string, ok bool) {
 	depth, begin := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -143,7 +144,8 @@ func quoteEnd(text string, begin int) int {
 
 var straceEscapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'v': '\v', 'f': '\f', '"': '"', '\\': '\\'}
 
-// unquote resolves the escapes of C that strace writes. A string that it cut short ("abc"...) is none.
+// unquote resolves the escapes of C that strace writes. A string that it cut short ("abc"...) is
+// none.
 func unquote(text string) (string, bool) {
 	if len(text) < 2 || text[0] != '"' || quoteEnd(text, 0) != len(text)-1 {
 		return "", false

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package trace reads, makes, imports and replays traces of system calls, in
-// the text format that docs/reference/workloads.md describes.
+// Package trace reads, makes, imports and replays traces of system calls, in the text format that
+// docs/reference/workloads.md describes.
 package trace
 
 import (

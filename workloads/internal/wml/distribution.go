@@ -10,9 +10,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// shaped is a distribution with what a file may say besides: draws are rounded
-// to the nearest multiple of round, then kept within low and high. Mean and
-// CDF are those before that.
+// shaped is a distribution with what a file may say besides: draws are rounded to the nearest
+// multiple of round, then kept within low and high. Mean and CDF are those before that.
 type shaped struct {
 	Distribution
 	round, low, high float64

@@ -80,8 +80,8 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// shapeCDF is the regularized lower incomplete gamma function by its series
-// (Abramowitz and Stegun 6.5.29).
+// shapeCDF is the regularized lower incomplete gamma function by its series (Abramowitz and Stegun
+// 6.5.29).
 func shapeCDF(shape, x float64) float64 {
 	if x <= 0 {
 		return 0

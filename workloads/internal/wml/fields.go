@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// fields reads a node's attributes. The first error stays, and all reads after
-// it give nothing of use.
+// fields reads a node's attributes. The first error stays, and all reads after it give nothing of
+// use.
 type fields struct {
 	node    *node
 	globals map[string]value

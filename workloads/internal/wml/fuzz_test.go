@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzParse: no text makes the reader crash or hang. What it takes can be drawn
-// from, and what it refuses it refuses in one line.
+// FuzzParse: no text makes the reader crash or hang. What it takes can be drawn from, and what it
+// refuses it refuses in one line.
 func FuzzParse(f *testing.F) {
 	shipped, err := filepath.Glob("../../personalities/*.f")
 	if err != nil || shipped == nil {

@@ -4,8 +4,7 @@ package wml
 
 import "slices"
 
-// nearest is the known word with the smallest edit distance; the first by the
-// alphabet of several.
+// nearest is the known word with the smallest edit distance; the first by the alphabet of several.
 func nearest(word string, known []string) string {
 	best, bestDistance := "", 0
 	for _, candidate := range slices.Sorted(slices.Values(known)) {
@@ -16,8 +15,7 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// distance is Levenshtein's: letters to insert, delete or replace. Only the
-// first 64 letters count.
+// distance is Levenshtein's: letters to insert, delete or replace. Only the first 64 letters count.
 func distance(a, b string) int {
 	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
 	row := make([]int, len(b)+1)

@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// Parse reads a workload. file is what errors call it; overrides replace what
-// the file sets for the variables named, in the words of a `set` ("5000",
-// "16k", "true", "cvar(...)"). An error is one line: file, line, what is wrong,
-// and the nearest known word where one is unknown.
+// Parse reads a workload. file is what errors call it; overrides replace what the file sets for the
+// variables named, in the words of a `set` ("5000", "16k", "true", "cvar(...)"). An error is one
+// line: file, line, what is wrong, and the nearest known word where one is unknown.
 func Parse(file string, source []byte, overrides map[string]string) (*Program, error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("%s: larger than %d bytes", file, maxSource)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// around puts lines into a workload that is whole: a fileset before them, a
-// process after them. The lines begin at line 2.
+// around puts lines into a workload that is whole: a fileset before them, a process after them. The
+// lines begin at line 2.
 func around(lines string) string {
 	return "define fileset name=some,path=/tmp,dirwidth=20,entries=100\n" + lines + `
 define process name=p { thread name=t { flowop openfile name=o,filesetname=some,fd=1 } }`

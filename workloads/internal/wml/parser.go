@@ -293,8 +293,8 @@ func (p *parser) valueNow() (value, error) {
 	return known, nil
 }
 
-// expression reads what a `set` sets: a value, a random variable, or two
-// numbers with + - * or / between them, which is worked out at once.
+// expression reads what a `set` sets: a value, a random variable, or two numbers with + - * or /
+// between them, which is worked out at once.
 func (p *parser) expression() (value, error) {
 	if p.accept("randvar") {
 		return p.random("randvar", randvarAttributes)

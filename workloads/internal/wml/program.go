@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package wml reads Filebench's workload model language: the words of version
-// 1.5, and the older spellings that its own workloads still use.
-// What is read, and what differs, is described in docs/reference/workloads.md.
+// Package wml reads Filebench's workload model language: the words of version 1.5, and the older
+// spellings that its own workloads still use. What is read, and what differs, is described in
+// docs/reference/workloads.md.
 package wml
 
 import "math"
@@ -135,9 +135,9 @@ const (
 	Composite      Kind = "composite" // a `define flowop`: Inner, Iterations times
 )
 
-// MeanDepth is the mean depth of the fileset's files below its root, as
-// Filebench has it: log(entries + leaf directories) / log(width). A tree that
-// needs no more than one directory has a depth of at most 1.
+// MeanDepth is the mean depth of the fileset's files below its root, as Filebench has it:
+// log(entries + leaf directories) / log(width). A tree that needs no more than one directory has a
+// depth of at most 1.
 func (f *Fileset) MeanDepth() float64 {
 	things, width := float64(f.Entries+f.LeafDirectories), f.DirWidth.Mean()
 	if things < 2 || width < 2 {

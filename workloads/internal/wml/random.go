@@ -71,8 +71,8 @@ func (f *fields) above(name string, mean, low float64) {
 	}
 }
 
-// tabular moves and stretches the table as Filebench does: its smallest value
-// becomes min, its mean the stated one, or keeps its own.
+// tabular moves and stretches the table as Filebench does: its smallest value becomes min, its mean
+// the stated one, or keeps its own.
 func (f *fields) tabular(low, mean float64) Distribution {
 	var t tabular
 	percent, smallest := int64(0), math.Inf(1)
@@ -157,8 +157,8 @@ func (f *fields) parameters(kind, text string, given map[string]float64) {
 	}
 }
 
-// cvars are the types of `cvar`: their parameters with defaults, and which must
-// be above 0. make gives nil where lower, mode and upper are in disorder.
+// cvars are the types of `cvar`: their parameters with defaults, and which must be above 0. make
+// gives nil where lower, mode and upper are in disorder.
 var cvars = map[string]struct {
 	defaults map[string]float64
 	positive []string

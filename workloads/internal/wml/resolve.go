@@ -205,8 +205,8 @@ func (r *resolver) compose(n *node, outer map[string]value, depth int) (*Flowop,
 	return o, err
 }
 
-// checkTargets refuses a target that is no flowop, or not one of the kind that
-// the flowop works on. A limit's is in its own thread.
+// checkTargets refuses a target that is no flowop, or not one of the kind that the flowop works on.
+// A limit's is in its own thread.
 func checkTargets(p *Program) error {
 	everywhere := map[Kind]map[string]bool{}
 	var threads [][]*Flowop

@@ -101,8 +101,7 @@ func (p *parser) flowopWords() []string {
 	return words
 }
 
-// defineComposite reads a `define flowop`. It is known from its end on, so
-// none can hold itself.
+// defineComposite reads a `define flowop`. It is known from its end on, so none can hold itself.
 func (p *parser) defineComposite(what token) error {
 	n := &node{what: "flowop", line: what.line}
 	if err := p.attributes(n, useAttributes); err != nil {

@@ -4,9 +4,9 @@
 //
 //	example FILE
 //
-// Sample k of rail 12v is 12 - (k mod 1000)/1024 V and (k mod 333)/256 - 0.25 A, of rail 5v the same with 5 V for 12 V; all are
-// exact in float32. Two streams of 3000 samples at 1 kHz, the first without samples 1000 to 1499. stdout: the joules of
-// each rail by package energy, as JSON.
+// Sample k of rail 12v is 12 - (k mod 1000)/1024 V and (k mod 333)/256 - 0.25 A, of rail 5v the
+// same with 5 V for 12 V; all are exact in float32. Two streams of 3000 samples at 1 kHz, the first
+// without samples 1000 to 1499. stdout: the joules of each rail by package energy, as JSON.
 package main
 
 import (
