@@ -117,7 +117,8 @@ static void meta(const struct sr_datafeed_meta *m)
 	}
 }
 
-/* Channels of one driver frame share their window: a channel that came short must not slide against the others. */
+/* Channels of one driver frame share their window: a channel that came short must not slide
+ * against the others. */
 static void align(struct capture *c)
 {
 	uint64_t furthest = c->next_logic;

@@ -161,7 +161,8 @@ static GSList *scan(struct sr_context *ctx, const char *spec)
 
 double device_open_seconds(const char *spec, double silence)
 {
-	/* This driver waits for each byte by which an identity is shorter than the longest it knows: a scan takes about 5 s. */
+	/* This driver waits for each byte by which an identity is shorter than the longest it knows:
+	 * a scan takes about 5 s. */
 	static const char slow[] = "korad-kaxxxxp";
 	const double slow_seconds = 12;
 
@@ -323,8 +324,9 @@ void device_set_pair(const struct sr_dev_inst *sdi, const char *pair)
 void device_set_endless(const struct sr_dev_inst *sdi)
 {
 	/*
-	 * hameg-hmo ends an acquisition where a count is >= its limit, and its limits begin at 0: without both it stops after one
-	 * frame. limit_samples is compared with the samples of a single frame.
+	 * hameg-hmo ends an acquisition where a count is >= its limit, and its limits begin at 0:
+	 * without both it stops after one frame. limit_samples is compared with the samples of a
+	 * single frame.
 	 */
 	if (strcmp(sr_dev_inst_driver_get(sdi)->name, "hameg-hmo") != 0)
 		return;

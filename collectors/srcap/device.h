@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Finding an instrument by its driver specification, choosing its channels, setting its options by name. */
+/* Finding an instrument by its driver specification, choosing its channels, setting its options
+ * by name. */
 #ifndef SRCAP_DEVICE_H
 #define SRCAP_DEVICE_H
 
@@ -20,9 +21,11 @@ struct channels {
 	struct sr_channel *at[MAX_CHANNELS];
 };
 
-/* All of these print one line on stderr and end the process where the user or the instrument is at fault. */
+/* All of these print one line on stderr and end the process where the user or the instrument is
+ * at fault. */
 
-/* How long finding and opening an instrument may take, where `silence` seconds are allowed once it samples. */
+/* How long finding and opening an instrument may take, where `silence` seconds are allowed once
+ * it samples. */
 double device_open_seconds(const char *spec, double silence);
 
 /* What DRIVER[:key=value...] finds, as JSON: an array of objects; the caller frees it (g_free). */
@@ -34,7 +37,8 @@ struct sr_dev_inst *device_open(struct sr_context *ctx, const char *spec);
 /* Enable the named channels (comma separated), in that order, and no other. */
 void device_select(const struct sr_dev_inst *sdi, const char *names, struct channels *chosen);
 
-/* Set an option ("GROUP.KEY": of a channel group); on failure return a message that the caller frees (g_free), else NULL. */
+/* Set an option ("GROUP.KEY": of a channel group); on failure return a message that the caller
+ * frees (g_free), else NULL. */
 char *device_set(const struct sr_dev_inst *sdi, const char *key, const char *value);
 
 /* As device_set with "key=value", ending the process on failure. */

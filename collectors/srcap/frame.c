@@ -54,7 +54,8 @@ struct stamp stamp_now(void)
 
 void frame_init(void)
 {
-	/* A larger pipe rides out a reader that is not scheduled for a while; a plain file or a refused size is no harm. */
+	/* A larger pipe rides out a reader that is not scheduled for a while; a plain file or a
+	 * refused size is no harm. */
 	(void)fcntl(STDOUT_FILENO, F_SETPIPE_SZ, PIPE_BYTES);
 }
 

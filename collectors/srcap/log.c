@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
-/* So many lines a second; a reader of stderr that is slower would stop the capture, and its watchdog with it. */
+/* So many lines a second; a reader of stderr that is slower would stop the capture, and its
+ * watchdog with it. */
 #define LINES_PER_SECOND 5
 
 static int said(void *data, int level, const char *format, va_list args)

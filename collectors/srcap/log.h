@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* libsigrok's complaints on stderr, but not all that it says when an instrument dies: some drivers complain without end. */
+/* libsigrok's complaints on stderr, but not all that it says when an instrument dies: some
+ * drivers complain without end. */
 #ifndef SRCAP_LOG_H
 #define SRCAP_LOG_H
 

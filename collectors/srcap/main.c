@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* srcap: one instrument's samples, through libsigrok, as frames on stdout. See README.md and frames.md. */
+/* srcap: one instrument's samples, through libsigrok, as frames on stdout. See README.md and
+ * frames.md. */
 #define _GNU_SOURCE
 #include "capture.h"
 #include "device.h"
@@ -58,7 +59,8 @@ static gboolean run_set(gpointer data)
 	struct command *c = data;
 	char *problem;
 
-	/* This driver has a request under way at any time: another command would take that one's answer for its own. */
+	/* This driver has a request under way at any time: another command would take that one's
+	 * answer for its own. */
 	if (!strcmp(sr_dev_inst_driver_get(c->sdi)->name, "hameg-hmo"))
 		problem = g_strdup("hameg-hmo takes no settings while it captures; use --set");
 	else
@@ -235,8 +237,9 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGINT);
 	frame_init();
 	/*
-	 * Where this is allowed: an instrument that is asked late sends late. Round robin, so that the watchdog gets its turn
-	 * alongside a driver that spins. Not with SCHED_RESET_ON_FORK, which takes it from the threads, too.
+	 * Where this is allowed: an instrument that is asked late sends late. Round robin, so that
+	 * the watchdog gets its turn alongside a driver that spins. Not with SCHED_RESET_ON_FORK,
+	 * which takes it from the threads, too.
 	 */
 	struct sched_param least = { .sched_priority = sched_get_priority_min(SCHED_RR) };
 
@@ -301,7 +304,8 @@ int main(int argc, char **argv)
 	frame_event(stopped ? "{\"event\":\"end\",\"requested\":true}" : "{\"event\":\"end\",\"requested\":false}");
 	if (!stopped)
 		fprintf(stderr, "srcap: the driver ended the acquisition by itself\n");
-	/* Leave without closing the instrument: some drivers wait for an answer there, and the system closes the rest. */
+	/* Leave without closing the instrument: some drivers wait for an answer there, and the
+	 * system closes the rest. */
 	fflush(NULL);
 	_exit(stopped ? EXIT_STOPPED : EXIT_SIGROK);
 }

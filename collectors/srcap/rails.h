@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Rails: a channel of volts and a channel of amps that belong together. What the reader wants of them is sums of their products,
- * and those are cheapest where the samples have just been: here. A window that is not whole in both channels, or not of numbers
- * alone, goes on as it came, and so does all while a reader wants the samples themselves.
+ * Rails: a channel of volts and a channel of amps that belong together. What the reader wants of
+ * them is sums of their products, and those are cheapest where the samples have just been: here.
+ * A window that is not whole in both channels, or not of numbers alone, goes on as it came, and
+ * so does all while a reader wants the samples themselves.
  */
 #ifndef SRCAP_RAILS_H
 #define SRCAP_RAILS_H
@@ -10,7 +11,8 @@
 #include "device.h"
 #include "frame.h"
 
-/* Take `text`, "volts,amps,volts_gain,volts_offset,amps_gain,amps_offset", as the next rail. Returns NULL, or what is wrong. */
+/* Take `text`, "volts,amps,volts_gain,volts_offset,amps_gain,amps_offset", as the next rail.
+ * Returns NULL, or what is wrong. */
 const char *rails_add(const char *text, const struct channels *channels);
 
 /* Sums end at indices that are multiples of `samples`. */

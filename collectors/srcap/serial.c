@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * sp_nonblocking_read() in place of libserialport's: libsigrok calls it again and again while it waits for the rest of a reply,
- * and would use half a core for an instrument that sends too little. Where there is nothing to read, here it pauses.
+ * sp_nonblocking_read() in place of libserialport's: libsigrok calls it again and again while it
+ * waits for the rest of a reply, and would use half a core for an instrument that sends too
+ * little. Where there is nothing to read, here it pauses.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * connect(), send() and recv() in place of the C library's, for libsigrok's SCPI over TCP, which
- *  - takes what one recv() gives for a whole reply: a reply in two segments is read as two replies, and from then on each
- *    answer is taken for that of the request after (amps for volts);
+ *  - takes what one recv() gives for a whole reply: a reply in two segments is read as two
+ *    replies, and from then on each answer is taken for that of the request after (amps for
+ *    volts);
  *  - takes bytes that are left from before for the answer to a new request, with the same effect;
  *  - reads a reply that is empty as the number zero;
  *  - goes on reading a connection that is closed, as fast as it can;
  *  - leaves Nagle's algorithm on: a command that is followed by a query costs 40 ms.
  *
- * Here a reply of text is whole when it ends with a newline, an empty one is made what is no number, a request is answered by
- * what came after it, and small packets go out at once. Blocks of data (#...) carry their length, which libsigrok minds, and
- * pass as they are.
+ * Here a reply of text is whole when it ends with a newline, an empty one is made what is no
+ * number, a request is answered by what came after it, and small packets go out at once. Blocks
+ * of data (#...) carry their length, which libsigrok minds, and pass as they are.
  *
- * The kernel's stamp of when bytes arrived is kept: a process that gets its turn late would take them for late.
+ * The kernel's stamp of when bytes arrived is kept: a process that gets its turn late would take
+ * them for late.
  */
 #define _GNU_SOURCE
 #include "tcp.h"

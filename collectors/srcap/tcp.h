@@ -5,7 +5,8 @@
 
 #include "frame.h"
 
-/* When the last byte that was received came in, by the kernel's own stamp; `now` where there is none. */
+/* When the last byte that was received came in, by the kernel's own stamp; `now` where there is
+ * none. */
 struct stamp tcp_arrival(struct stamp now);
 
 #endif

@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often to look: often enough for the silence to be kept to a quarter, rarely enough to cost nothing. */
+/* How often to look: often enough for the silence to be kept to a quarter, rarely enough to cost
+ * nothing. */
 #define MOST_TICK_NS 500000000
 #define TICKS_OF_SILENCE 4
 /* How long libsigrok may take to end an acquisition that waits inside a driver. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libsigrok waits for ever, or spins at full CPU, when an instrument dies in the middle of an exchange, and nothing in its
- * API can interrupt that. So a separate thread watches for packets and ends the process.
+ * libsigrok waits for ever, or spins at full CPU, when an instrument dies in the middle of an
+ * exchange, and nothing in its API can interrupt that. So a separate thread watches for packets
+ * and ends the process.
  */
 #ifndef SRCAP_WATCHDOG_H
 #define SRCAP_WATCHDOG_H
@@ -15,7 +16,8 @@ void watchdog_acquiring(double silence_seconds);
 /* A packet with samples came. */
 void watchdog_packet(void);
 
-/* The other end has closed the connection. Nonzero once there were packets: then there will be none, and the process ends soon. */
+/* The other end has closed the connection. Nonzero once there were packets: then there will be
+ * none, and the process ends soon. */
 int watchdog_connection_lost(void);
 
 /* An end was asked for: leave with code 0 even where libsigrok cannot be stopped. */

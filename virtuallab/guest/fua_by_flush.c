@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * QEMU's NVMe controller has a volatile write cache, takes writes with Force Unit Access (FUA), and drops the
- * bit: such a write is acknowledged while it lies in the cache. With this module, loaded before the kernel's
- * NVMe driver, no NVMe disk of the guest counts as able to do FUA: the kernel sends a flush behind the write
- * in its place, which QEMU passes on. For guests alone: Debian 12's kernel, Linux 6.1, x86-64.
+ * QEMU's NVMe controller has a volatile write cache, takes writes with Force Unit Access (FUA),
+ * and drops the bit: such a write is acknowledged while it lies in the cache. With this module,
+ * loaded before the kernel's NVMe driver, no NVMe disk of the guest counts as able to do FUA:
+ * the kernel sends a flush behind the write in its place, which QEMU passes on. For guests
+ * alone: Debian 12's kernel, Linux 6.1, x86-64.
  */
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>

@@ -36,7 +36,8 @@ struct counters;
 /* Their names on the control socket. */
 const char *counter_name(enum counter counter);
 
-/* All at 0 from start_ns on. Times are kept to within cell_ns, for keep_ns. NULL when memory is short. */
+/* All at 0 from start_ns on. Times are kept to within cell_ns, for keep_ns. NULL when memory is
+ * short. */
 struct counters *counters_new(int64_t start_ns, int64_t cell_ns, int64_t keep_ns);
 void counters_free(struct counters *counters);
 

@@ -44,8 +44,8 @@ struct timing_operation {
 
 struct timing;
 
-/* Takes the parameter `key`, all but the write cache's, if it is one of the
- * model's. Returns 0 when it has done so, 1 when it is not the model's, -1 with one line in error when the value
+/* Takes the parameter `key`, all but the write cache's, if it is one of the model's. Returns 0
+ * when it has done so, 1 when it is not the model's, -1 with one line in error when the value
  * cannot be used. */
 int timing_set(struct timing_config *config, const char *key, const char *value, char *error,
 	       size_t error_size);

@@ -32,7 +32,8 @@ AVX2 static double lanes(__m256d x)
 	return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-/* The product of two float32 is exact in a double; two accumulators each hide the time that an addition takes. */
+/* The product of two float32 is exact in a double; two accumulators each hide the time that an
+ * addition takes. */
 AVX2 static size_t add_vectors(const float *volts, const float *amps, size_t n, const struct energy_scale *scale, struct energy_sums *sums)
 {
 	const __m256d volts_gain = _mm256_set1_pd(scale->volts_gain), volts_offset = _mm256_set1_pd(scale->volts_offset);

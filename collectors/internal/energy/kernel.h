@@ -12,8 +12,8 @@ struct energy_sums {
 	double volts, amps, watts, min, max;
 };
 
-/* Sums over n samples of the scaled volts and amps and of their products, and the products' extremes. A sample that is no
- * number makes a sum that is none. */
+/* Sums over n samples of the scaled volts and amps and of their products, and the products'
+ * extremes. A sample that is no number makes a sum that is none. */
 void energy_sums(const float *volts, const float *amps, size_t n, const struct energy_scale *scale, struct energy_sums *sums);
 
 #endif

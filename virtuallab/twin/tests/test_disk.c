@@ -113,7 +113,8 @@ static void random_reads_one_at_a_time_take_seek_half_a_revolution_and_transfer(
 			seeks += (double)item.duration_ns;
 		}
 	}
-	/* Bytes are denser outside, so random bytes are a little nearer to each other than random cylinders. */
+	/* Bytes are denser outside, so random bytes are a little nearer to each other than random
+	 * cylinders. */
 	check_near("mean seek", seeks / count, 8.5e6, 0.03);
 	check_near("rotational latency and the rest", ((double)took_ns - seeks) / count,
 		   (double)REVOLUTION / 2 + 4096 / 57e6 * 1e9 + 100e3 + 512 / 150e6 * 1e9, 0.02);

@@ -81,7 +81,8 @@ static void a_read_takes_command_page_and_transfer(void)
 
 static void reads_side_by_side_saturate_at_channels_by_page_time(void)
 {
-	/* With fixed service times and a closed loop of n: n / latency up to c / page_read (M/D/c's limit). */
+	/* With fixed service times and a closed loop of n: n / latency up to c / page_read (M/D/c's
+	 * limit). */
 	double latency = (20 * US + 60 * US + 4096) * 1e-9;
 	unsigned depths[] = { 1, 2, 4, 8, 16, 32 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What stands for the board's other parts on a host: switches that act on a rail's
- * twin, or where it has none on the samples, marker inputs that a UNIX datagram socket sets, and a file as the
- * calibration memory. A window is one period of CLOCK_MONOTONIC, as in align.h.
+ * What stands for the board's other parts on a host: switches that act on a rail's twin, or
+ * where it has none on the samples, marker inputs that a UNIX datagram socket sets, and a file
+ * as the calibration memory. A window is one period of CLOCK_MONOTONIC, as in align.h.
  */
 #ifndef JOULERIG_VIRTUAL_BOARD_H
 #define JOULERIG_VIRTUAL_BOARD_H
