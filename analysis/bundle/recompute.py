@@ -19,12 +19,20 @@ from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
 from joulerig.analysis.results.columns import columns_of
 from joulerig.analysis.results.facts import RunFacts, compute_columns
-from joulerig.analysis.results.schema import IoCount, Performance, Phase, RailEnergy, Result
+from joulerig.analysis.results.schema import (
+    WORKED,
+    IoCount,
+    Performance,
+    Phase,
+    PhaseName,
+    RailEnergy,
+    Result,
+    Status,
+)
 from joulerig.errors import JoulerigError
 
 # What a file made by anybody can make a reader stumble over.
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-WORKED = ("ok", "partial")
 KINDS = {
     "phases": "ends, offsets and errors",
     "performance": "figures",
@@ -114,10 +122,10 @@ class _Recomputation:
         tally, stored = self.tallies["performance"], self.run.performance
         if self.load is None:
             return self._stands(tally, stored, "load.json")
-        if "workload" not in phases or (stored is None and self.run.status not in WORKED):
+        if PhaseName.WORKLOAD not in phases or (stored is None and self.run.status not in WORKED):
             return stored
         try:
-            load = phases["workload"]
+            load = phases[PhaseName.WORKLOAD]
             seconds = (load.end_ns - load.start_ns) / 1e9
             row = load_reports.performance(self._tool(), self.load, seconds)
             again = Performance(**row)
@@ -141,7 +149,7 @@ class _Recomputation:
 
     def _energy(self, phases: Mapping[str, Phase], performance: Performance | None) -> tuple[RailEnergy, ...]:
         tally, stored = self.tallies["energy"], self.run.energy
-        if performance is None or (not stored and self.run.status != "ok"):
+        if performance is None or (not stored and self.run.status != Status.OK):
             return stored  # without a load's report, or where InfluxDB could not be asked, none was made
         try:
             frame = power_points.read(self.run.folder / "power.csv")
@@ -200,7 +208,7 @@ class _Recomputation:
         energy: tuple[RailEnergy, ...],
     ) -> Result | None:
         tally, stored = self.tallies["joules and AI of runs"], self.run.result
-        if performance is None or (stored is None and self.run.status != "ok"):
+        if performance is None or (stored is None and self.run.status != Status.OK):
             return stored
         whole = {one.drive for one in energy} == set(self.campaign.drives(self.run))
         try:
@@ -258,7 +266,7 @@ class _Recomputation:
             return self._unreadable(tally, kept, processor.FILE, error)
         if counted is None:
             return None if kept is None else self._stands(tally, kept, processor.FILE)
-        return processor.joules(counted, phases["workload"])
+        return processor.joules(counted, phases[PhaseName.WORKLOAD])
 
     def _io(self, phases: Mapping[str, Phase]) -> dict[str, IoCount]:
         tally, stored = self.tallies["I/O counts"], dict(self.run.io)

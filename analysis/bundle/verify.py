@@ -19,13 +19,13 @@ from joulerig.analysis.bundle import archive, crate, environment, manifest, reco
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
-from joulerig.analysis.bundle.recompute import UNREADABLE, WORKED
+from joulerig.analysis.bundle.recompute import UNREADABLE
 from joulerig.analysis.export import frames
 from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Campaign, ResultsError
 from joulerig.analysis.results.journal import FILE as JOURNAL
 from joulerig.analysis.results.journal import connect
-from joulerig.analysis.results.schema import FINISHED
+from joulerig.analysis.results.schema import FINISHED, WORKED, Status
 from joulerig.analysis.runs import loss_ledger
 from joulerig.analysis.runs.cluster import Map, in_process
 from joulerig.analysis.tables import runs_and_cells
@@ -47,14 +47,15 @@ _NOT_PACKED = {".lock", f"{JOURNAL}-wal", f"{JOURNAL}-shm"}
 def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_process) -> Iterator[Check]:
     """The checklist of a bundle (a zip, or unpacked) or of a results folder, as the checks are made.
 
-    Needs nothing but `source`, and writes nothing to it. `here`: joulerig.analysis.bundle.environment.here.
-    `mapped`: by which waveforms are summed (joulerig.analysis.runs.cluster.mapping).
+    Needs nothing but `source`, and writes nothing to it. `here`:
+    joulerig.analysis.bundle.environment.here. `mapped`: by which waveforms are summed
+    (joulerig.analysis.runs.cluster.mapping).
 
     Raises
     ------
     BundleError
-        No such file or folder, neither a zip nor a folder with a journal or a manifest, a zip that is cut
-        short, or one that joulerig.analysis.bundle.archive.extract refuses.
+        No such file or folder, neither a zip nor a folder with a journal or a manifest, a zip that
+        is cut short, or one that joulerig.analysis.bundle.archive.extract refuses.
     """
     if source.is_dir():
         if not any((source / name).exists() for name in (JOURNAL, manifest.FILE)):
@@ -163,7 +164,7 @@ def _events(campaign: Campaign) -> Check:
         if row["event"] == "status":
             last[row["run"]] = json.loads(row["detail"])["to"]
         elif row["event"] == "resumed":
-            last[row["run"]] = "planned"
+            last[row["run"]] = Status.PLANNED
     if not last:
         return uncheckable("events", "no change of a status is recorded")
     wrong = [

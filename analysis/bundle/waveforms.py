@@ -9,13 +9,13 @@ from pathlib import Path
 
 from joulerig.analysis.bundle.check import Check, judged
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import RailEnergy
+from joulerig.analysis.results.schema import PhaseName, RailEnergy
 from joulerig.analysis.results.waveform import WaveformError
 from joulerig.analysis.runs import waveform_chunks
 from joulerig.analysis.runs.cluster import Map
 from joulerig.analysis.runs.waveform_chunks import Block, Joules, Stretch
 
-PHASE = "workload"
+PHASE = PhaseName.WORKLOAD
 NAME = "waveforms"
 
 
@@ -43,8 +43,8 @@ def kept(campaign: Campaign) -> bool:
 def check(campaign: Campaign, mapped: Map[Block, list[Stretch] | _Failure]) -> Check:
     """Say how the waveforms' energy compares with the journal's. Fails where a file cannot be read.
 
-    The difference is stated, not judged: samples that were lost are in no sum, and a sample belongs to the
-    phase in which it ends.
+    The difference is stated, not judged: samples that were lost are in no sum, and a sample belongs
+    to the phase in which it ends.
     """
     sums, problems = compute(campaign, mapped)
     return judged(NAME, describe(sums), problems)
@@ -53,8 +53,8 @@ def check(campaign: Campaign, mapped: Map[Block, list[Stretch] | _Failure]) -> C
 def compute(campaign: Campaign, mapped: Map[Block, list[Stretch] | _Failure]) -> tuple[list[Sum], list[str]]:
     """Sum the samples of each run's `waveform-METER.parquet` that end in its workload phase, in joules.
 
-    Returns the sums in the order of runs and rails, and a line for each file that cannot be read. The sums
-    do not depend on how `mapped` distributes the blocks.
+    Returns the sums in the order of runs and rails, and a line for each file that cannot be read.
+    The sums do not depend on how `mapped` distributes the blocks.
     """
     blocks: dict[tuple[str, Path], list[Block]] = {}
     problems: dict[str, None] = {}

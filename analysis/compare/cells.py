@@ -11,6 +11,7 @@ import numpy as np
 
 from joulerig.analysis.compare import cemp
 from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import PhaseName
 from joulerig.analysis.statistics import effects, interval, pareto, ranking
 from joulerig.analysis.statistics.interval import Interval
 from joulerig.analysis.statistics.ranking import Ranking
@@ -32,9 +33,10 @@ _NOT_KNOWN = {
 class Precision:
     """How sure a cell's AI is.
 
-    `fieller`, `bootstrap`: 95 % intervals by the spread between runs alone. `interval`: Fieller's, with what
-    is wrong in every run alike. All in ops/J, None where the runs are too few. `parts`: relative standard
-    uncertainty by source. `unknown`: what is in none of them, in words, by source.
+    `fieller`, `bootstrap`: 95 % intervals by the spread between runs alone. `interval`: Fieller's,
+    with what is wrong in every run alike. All in ops/J, None where the runs are too few. `parts`:
+    relative standard uncertainty by source. `unknown`: what is in none of them, in words, by
+    source.
     """
 
     fieller: Interval | None
@@ -54,9 +56,9 @@ class Precision:
 class Comparison:
     """Cells of one drive, workload and level of each further factor, compared with each other.
 
-    `quantity`: ops/J, or ops/s where no drive has a rail. `ranking.order` has the cells with a figure, best
-    first; `precision` and `points` those with an AI; `front` those that no other one beats in performance and
-    power together. `by_factor` is None where no factor varies.
+    `quantity`: ops/J, or ops/s where no drive has a rail. `ranking.order` has the cells with a
+    figure, best first; `precision` and `points` those with an AI; `front` those that no other one
+    beats in performance and power together. `by_factor` is None where no factor varies.
     """
 
     drive: str
@@ -77,8 +79,8 @@ class Comparison:
 def of_campaign(campaign: Campaign) -> list[Comparison]:
     """One comparison a drive, workload and level of each further factor, in the order of the definition.
 
-    The family of the tests is all pairs of the campaign: where nothing differs, at most one campaign in
-    twenty separates any two cells. Comparisons share that evenly (Šidák).
+    The family of the tests is all pairs of the campaign: where nothing differs, at most one
+    campaign in twenty separates any two cells. Comparisons share that evenly (Šidák).
     """
     found: dict[tuple[str, str, str], dict[str, list[Run]]] = {}
     for cell, runs in campaign.cells().items():
@@ -175,7 +177,9 @@ def _common(runs: Sequence[Run], joules: float) -> tuple[dict[str, float], list[
 
     Errors are taken as one and the same in all rails and runs: they add up.
     """
-    budgets = [rail.budget.standards() for run in runs for rail in run.energy if rail.phase == "workload"]
+    budgets = [
+        rail.budget.standards() for run in runs for rail in run.energy if rail.phase == PhaseName.WORKLOAD
+    ]
     parts: dict[str, float] = {}
     unknown = []
     for name in [name for name in _NOT_KNOWN if name != RUN_TO_RUN]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from joulerig.analysis.compare.cells import AI, Comparison
 from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import PhaseName
 from joulerig.analysis.statistics import LOG_ROUNDING, trend
 from joulerig.analysis.statistics.ranking import ALPHA
 
@@ -70,8 +71,9 @@ class Drift:
 def of_campaign(campaign: Campaign, compared: Sequence[Comparison]) -> list[Drift]:
     """One a comparison, in their order.
 
-    Order within a block is random, so that a cell's runs are spread over the campaign and their differences
-    are those of time. With few blocks a shift of a whole block looks like drift: it is one, of that campaign.
+    Order within a block is random, so that a cell's runs are spread over the campaign and their
+    differences are those of time. With few blocks a shift of a whole block looks like drift: it is
+    one, of that campaign.
     """
     return [_of_comparison(campaign, one) for one in compared]
 
@@ -120,7 +122,7 @@ def _of_comparison(campaign: Campaign, one: Comparison) -> Drift:
 
 
 def _instant(run: Run) -> int:
-    phase = run.phases.get("workload")
+    phase = run.phases.get(PhaseName.WORKLOAD)
     return phase.start_ns if phase else run.started_ns or 0
 
 

@@ -74,7 +74,7 @@ COMMON: Described = {
         "The worst calibration of the meters used: expired, none, valid; blank: not recorded.",
     ),
     "unit": ("", "What one of the ops is."),
-    "figure_name": ("", "Figure of merit by which a program of others is known."),
+    "figure_name": ("", "Figure of merit by which an external program is known."),
     "figure_unit": ("", "The figure of merit's unit."),
     "figure": ("figure_unit", "The figure of merit; of a cell the mean of its runs'."),
     "figure_better": ("", "Whether a higher or a lower figure of merit is better."),

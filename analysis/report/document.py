@@ -39,7 +39,7 @@ from joulerig.analysis.report import (
 )
 from joulerig.analysis.results import power_points
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
-from joulerig.analysis.results.schema import FINISHED, RailEnergy, Status
+from joulerig.analysis.results.schema import FINISHED, PhaseName, RailEnergy, Status
 from joulerig.analysis.runs import idle_baseline, loss_ledger, over_time, series
 from joulerig.analysis.statistics import steady_state
 from joulerig.analysis.tables import runs_and_cells
@@ -176,7 +176,7 @@ def _listed(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     """The runs to list one by one: all, or of more than `MOST_RUNS` the first ones that want a look."""
     if len(runs) <= MOST_RUNS:
         return runs
-    return [run for run in runs if run["status"] != "ok" or run["truth_within"] is False][:MOST_RUNS]
+    return [run for run in runs if run["status"] != Status.OK or run["truth_within"] is False][:MOST_RUNS]
 
 
 def _count(campaign: Campaign, status: str) -> int:
@@ -213,7 +213,7 @@ class _Trace:
 def _trace(campaign: Campaign, groups: Sequence[answer.Group]) -> _Trace:
     """Of the first group's best cell, the run whose AI is the median one (the lower of two)."""
     order = [run for group in groups for cell in group.ranked for run in _by_ai(campaign, cell["cell"])]
-    order += [run for run in campaign.runs if run.status == "partial"]
+    order += [run for run in campaign.runs if run.status == Status.PARTIAL]
     problem = ""
     for run in order:
         try:
@@ -324,7 +324,11 @@ def _intervals(campaign: Campaign) -> list[_Interval]:
     found: dict[tuple[str, str, str], list[tuple[Run, RailEnergy]]] = {}
     for run in campaign.runs:
         for rail in run.energy:
-            if rail.phase == "workload" and rail.joules_low is not None and "workload" in run.phases:
+            if (
+                rail.phase == PhaseName.WORKLOAD
+                and rail.joules_low is not None
+                and PhaseName.WORKLOAD in run.phases
+            ):
                 found.setdefault((rail.drive, rail.meter, rail.rail), []).append((run, rail))
     return [_interval(campaign, key, found[key]) for key in sorted(found)]
 
@@ -333,7 +337,7 @@ def _interval(
     campaign: Campaign, key: tuple[str, str, str], measured: Sequence[tuple[Run, RailEnergy]]
 ) -> _Interval:
     drive, meter, rail = key
-    seconds = sum(run.phases["workload"].seconds for run, _ in measured)
+    seconds = sum(run.phases[PhaseName.WORKLOAD].seconds for run, _ in measured)
 
     def mean(name: str) -> float | None:
         values = [getattr(energy, name) for _, energy in measured]
@@ -342,7 +346,7 @@ def _interval(
     parts = {
         field.name: mean(_GAPS.get(field.name, f"{field.name}_joules")) for field in fields(EnergyBudget)
     }
-    last = max(run.phases["workload"].start_ns for run, _ in measured)
+    last = max(run.phases[PhaseName.WORKLOAD].start_ns for run, _ in measured)
     return _Interval(
         drive,
         meter,
@@ -388,7 +392,7 @@ def _not_ok(campaign: Campaign) -> list[dict[str, Any]]:
     """Runs that are not ok, together where status and reason are the same."""
     found: dict[tuple[str, str], list[Run]] = {}
     for run in campaign.runs:
-        if run.status != "ok":
+        if run.status != Status.OK:
             found.setdefault((run.status, run.reason), []).append(run)
     order = sorted(found, key=lambda key: (list(Status).index(key[0]), found[key][0].ordinal))
     return [

@@ -19,7 +19,7 @@ from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.report.answer import Row, half_width
 from joulerig.analysis.report.text import number
 from joulerig.analysis.results.campaign import Run
-from joulerig.analysis.results.schema import Phase, Status
+from joulerig.analysis.results.schema import Phase, PhaseName, Status
 
 _MOST_TRACE_POINTS = 900
 _CELL_WIDTH = 0.86  # inches: two heat maps of three schedulers share a line of A4
@@ -42,8 +42,8 @@ def heat_map(
 ) -> Svg:
     """AI in ops/J, file system x scheduler, each value printed; a cell without one says why.
 
-    The colour scale reaches from the best down to the least, or to half of the best where the least is above
-    that: a difference of a few percent must not look like one of black and white.
+    The colour scale reaches from the best down to the least, or to half of the best where the least
+    is above that: a difference of a few percent must not look like one of black and white.
     """
     at = {(cell["filesystem"], cell["scheduler"]): cell for cell in cells}
     values = [cell["ai_ops_per_joule"] for cell in cells if cell["ai_ops_per_joule"] is not None]
@@ -137,7 +137,7 @@ def power_trace(points: pl.DataFrame, phases: Sequence[Phase], *, virtual: bool)
             top = max(top, float(thin["watts"].max()))
         for index, phase in enumerate(phases):
             start, end = (phase.start_ns - origin) * 1e-9, (phase.end_ns - origin) * 1e-9
-            shade = "#e4e9ef" if phase.phase == "workload" else ("#f3f3f3", "#fafafa")[index % 2]
+            shade = "#e4e9ef" if phase.phase == PhaseName.WORKLOAD else ("#f3f3f3", "#fafafa")[index % 2]
             axes.axvspan(start, end, facecolor=shade, edgecolor="#bbbbbb", linewidth=0.5, zorder=0)
         lowest = float(points["watts"].min())
         axes.set_ylim(min(0.0, 1.1 * lowest), 1.2 * top if top > 0 else 1.0)  # the legend's room

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from joulerig.analysis.drawing import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.text import number, several
 from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs.series import POWER, Course
 
 _MOST_RUNS = 15  # listed; all of them are in series.csv
@@ -70,7 +71,7 @@ def _extent(course: Course) -> float:
 
 def _summary(campaign: Campaign, rows: Sequence[Row]) -> str:
     """What the runs' power did, in words, also where there is nothing to tell."""
-    ended = sum(run.status == "ok" for run in campaign.runs)
+    ended = sum(run.status == Status.OK for run in campaign.runs)
     if not rows:
         if not ended:
             return "No run is ok, so there is no power over a run to look at."

@@ -14,7 +14,7 @@ import polars as pl
 from joulerig.analysis.energy import indicator, meters
 from joulerig.analysis.energy.interval import IntervalEnergy
 from joulerig.analysis.results import power_points
-from joulerig.analysis.results.schema import Phase
+from joulerig.analysis.results.schema import Phase, PhaseName
 
 Rail = tuple[str, str, str]  # drive, meter, rail
 NO_POINTS = "no points"
@@ -108,7 +108,7 @@ def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[s
     `rows`: `energy` rows of all rails of the drive, or none, as a part would pass for all; `done`:
     the `performance` row.
     """
-    load = [one for one in rows if one["phase"] == "workload"]
+    load = [one for one in rows if one["phase"] == PhaseName.WORKLOAD]
 
     def total(key: str) -> float | None:
         values = [one[key] for one in load]

@@ -8,7 +8,8 @@ reference page are made from it. To add a column, add one line below with `since
 `journal.VERSION` is now. `source` says how its value follows from what a run left
 (`results/facts.py`); that line is then all:
 
-    errors: int | None = column("", "Failed jobs.", since=9, source=lambda run: run.report["errors"])
+    errors: int | None = column("", "Failed jobs.", since=9, source=lambda run:
+    run.report["errors"])
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Status(Name):
     PARTIAL = "partial", "the workload ran, but its energy is not complete"
     FAILED = "failed", "an error ended it"
     LOST = "lost", "the test host went away; a resumed campaign runs it again"
-    REFUSED = "refused", "the test host refused it before anything was changed"
-    NOT_RUN = "not-run", "the test host cannot do this level, or it refused the run before changing anything"
+    REFUSED = "refused", "the test host must not do it; nothing was touched"
+    NOT_RUN = "not-run", "the test host cannot do this level, or is busy"
     EXCLUDED = "excluded", "the campaign's author left the cell out"
 
 

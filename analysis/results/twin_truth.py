@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from joulerig.analysis.results.schema import Phase
+from joulerig.analysis.results.schema import Phase, PhaseName
 
 Truth = Mapping[str, Mapping[str, Any]]
 
@@ -35,7 +35,7 @@ def twin_io(phases: Sequence[Phase], truth: Truth, members: int) -> dict[str, An
     """
     if not truth or len(truth) != members:
         return None
-    index = [phase.phase for phase in phases].index("workload")
+    index = [phase.phase for phase in phases].index(PhaseName.WORKLOAD)
     counters = ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards", "fua_writes")
     rise = {
         name: sum(a["counters"][name][2 * index + 1] - a["counters"][name][2 * index] for a in truth.values())
@@ -50,7 +50,7 @@ def device_bound(phases: Sequence[Phase], truth: Truth) -> float | None:
     Of several drives the greatest. 0 to 1; the rest waited for the host's processor. None without
     twins.
     """
-    loads = [index for index, phase in enumerate(phases) if phase.phase == "workload"]
+    loads = [index for index, phase in enumerate(phases) if phase.phase == PhaseName.WORKLOAD]
     if not truth or not loads:
         return None
     (index,) = loads

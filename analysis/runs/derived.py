@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Figures in addition to AI, of a run and of a cell: idle-subtracted energy, cost of an operation, of a sync
-and of a durable byte, how much is written at each level, and the rates per watt that SNIA's Emerald reports.
+and of a durable byte, how much is written at each level, and the rates per watt that SNIA's Emerald
+reports.
 
-Each is one amount over another, both of the workload phase. A run's figure is its own ratio, a cell's the
-ratio of sums over its runs (analysis.energy.indicator.ratio_of_sums says why), of those that have both
-amounts.
+Each is one amount over another, both of the workload phase. A run's figure is its own ratio, a
+cell's the ratio of sums over its runs (analysis.energy.indicator.ratio_of_sums says why), of those
+that have both amounts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import IoCount
+from joulerig.analysis.results.schema import IoCount, PhaseName
 from joulerig.analysis.runs import idle_baseline
 
 Amounts = Mapping[str, float | None]
@@ -46,20 +47,23 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
     """What a run came to; None where it is not known. Empty for a run without performance.
 
     idle_joules
-        What its drives would have drawn in the workload phase at the watts of the run's own idle phase.
+        What its drives would have drawn in the workload phase at the watts of the run's own idle
+        phase.
     dynamic_joules
-        joules less idle_joules: what the load added. Below 0 where the drive was busy with itself while idle.
+        joules less idle_joules: what the load added. Below 0 where the drive was busy with itself
+        while idle.
     cpu_joules
-        Of all processor packages of the test host, whatever ran there (RAPL); next to the drives' joules,
-        never among them.
+        Of all processor packages of the test host, whatever ran there (RAPL); next to the drives'
+        joules, never among them.
     durable_bytes
-        What the workload wrote, where it synced: its syncs made that durable. What came after the last sync
-        is among it.
+        What the workload wrote, where it synced: its syncs made that durable. What came after the
+        last sync is among it.
     block_*, flushes
-        What the block layer of the test host passed on: all of it, also a file system's own. Requests are
-        reads and writes, flushes among them.
+        What the block layer of the test host passed on: all of it, also a file system's own.
+        Requests are reads and writes, flushes among them.
     device_write_bytes
-        What reached the drive, as a virtual drive counts it; a physical one has no count of one phase.
+        What reached the drive, as a virtual drive counts it; a physical one has no count of one
+        phase.
     capacity_gb_seconds
         Raw capacity of all drives of the run, in 10^9 bytes, times the phase.
     """
@@ -116,7 +120,7 @@ def _idle_watts(run: Run) -> float | None:
     """Watts of the run's own idle phase, where it measured the same rails as the workload phase."""
     idle, load = (
         {(rail.drive, rail.meter, rail.rail) for rail in run.energy if rail.phase == phase}
-        for phase in (idle_baseline.PHASE, "workload")
+        for phase in (idle_baseline.PHASE, PhaseName.WORKLOAD)
     )
     return idle_baseline.of_run(run) if idle == load else None
 

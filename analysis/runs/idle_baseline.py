@@ -3,7 +3,8 @@
 runs.
 
 A separate figure: it is in no joules and no AI. An idle phase follows the layout of the run's
-files, so that a drive may still be busy with itself; what the runs differ by is shown for that reason.
+files, so that a drive may still be busy with itself; what the runs differ by is shown for that
+reason.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import RailEnergy
+from joulerig.analysis.results.schema import PhaseName, RailEnergy
 
-PHASE = "idle"
+PHASE = PhaseName.IDLE
 MOST_GAP = 0.01  # of the phase: with more, the mean of what is left is not the phase's
 
 
@@ -24,10 +25,10 @@ MOST_GAP = 0.01  # of the phase: with more, the mean of what is left is not the 
 class Baseline:
     """Idle power of one rail over a campaign's runs, in watts.
 
-    `n` runs; `standard_deviation` (n - 1) between them, None for one. `low`, `high`: mean of the runs' own
-    intervals (analysis.energy.interval), None where one is not known. `first_ns`, `last_ns`: when the idle
-    phases of
-    the first and the last of them began. `left_out`: runs whose idle phase has no joules or too long a gap.
+    `n` runs; `standard_deviation` (n - 1) between them, None for one. `low`, `high`: mean of the
+    runs' own intervals (analysis.energy.interval), None where one is not known. `first_ns`,
+    `last_ns`: when the idle phases of the first and the last of them began. `left_out`: runs whose
+    idle phase has no joules or too long a gap.
     """
 
     host: str

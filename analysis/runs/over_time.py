@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from joulerig.analysis.energy.interval import DEFAULT_MAX_GAP_NS
 from joulerig.analysis.results import power_points, progress, run_file
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import Phase
+from joulerig.analysis.results.schema import Phase, PhaseName
 
 LEAST_STEP_SECONDS = 0.1
 POINTS_A_STEP = 3  # at least: a step's ends lie within points, whose power is then taken as even
@@ -30,9 +30,10 @@ Floats = NDArray[np.float64]
 class PowerOverTime:
     """Of all rails of a run's drives together, over its workload phase.
 
-    `watts`: mean of each step, NaN where a rail was not measured; `instants`: the steps' middles, seconds
-    since the phase began. `peak_watts`: the greatest sum of what the rails' stored points tell for one
-    instant, each point being the mean since the one before; None where no instant has all rails.
+    `watts`: mean of each step, NaN where a rail was not measured; `instants`: the steps' middles,
+    seconds since the phase began. `peak_watts`: the greatest sum of what the rails' stored points
+    tell for one instant, each point being the mean since the one before; None where no instant has
+    all rails.
     """
 
     instants: Floats
@@ -71,7 +72,7 @@ def of_run(run: Run) -> PowerOverTime | None:
 
     Raises power.PowerFileError, run_file.RunFileError.
     """
-    phase = run.phases.get("workload")
+    phase = run.phases.get(PhaseName.WORKLOAD)
     frame = power_points.read(run.folder / "power.csv", _NEEDED) if phase else None
     return None if frame is None else of_points(frame, phase, progress.read(run.folder))
 

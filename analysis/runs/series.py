@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs.over_time import Floats, PowerOverTime
 from joulerig.analysis.statistics import segments, trend
 from joulerig.analysis.statistics.ranking import ALPHA
@@ -55,10 +56,10 @@ class Series:
 class Course:
     """What a series did.
 
-    `changes`: seconds since the phase began at which a new level begins, None where the series is too short
-    to tell; `levels`: the means before, between and after them. `slope`: per minute, relative to the mean,
-    with the `p` of no trend; None where there is nothing to judge by. Steps that were not measured are left
-    out of all of it.
+    `changes`: seconds since the phase began at which a new level begins, None where the series is
+    too short to tell; `levels`: the means before, between and after them. `slope`: per minute,
+    relative to the mean, with the `p` of no trend; None where there is nothing to judge by. Steps
+    that were not measured are left out of all of it.
     """
 
     series: Series
@@ -108,7 +109,7 @@ def of_campaign(campaign: Campaign, over: Mapping[str, PowerOverTime]) -> dict[s
     return {
         run.id: [course(series) for series in _of_run(over[run.id])]
         for run in campaign.runs
-        if run.status == "ok" and run.id in over
+        if run.status == Status.OK and run.id in over
     }
 
 

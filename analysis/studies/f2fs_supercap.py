@@ -48,6 +48,7 @@ from numpy.typing import NDArray
 from joulerig.analysis.drawing import COLOURS, INK, MARKERS, Svg, canvas, to_svg
 from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.runs.over_time import WorkOverTime
 from joulerig.analysis.statistics import trend
@@ -125,8 +126,8 @@ def over_run(
     f2fs: Sequence[Run], ext4: Sequence[Run], works: Mapping[str, WorkOverTime]
 ) -> list[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
     """Block, seconds since the load began, operations a second of f2fs over those of ext4, of those windows
-    that all runs of the block have; NaN where ext4 did none. `works`: by run; a block with a run that is not
-    among them is left out.
+    that all runs of the block have; NaN where ext4 did none. `works`: by run; a block with a run
+    that is not among them is left out.
     """
     found = []
     for block in sorted({run.block for run in f2fs} & {run.block for run in ext4}):
@@ -146,7 +147,7 @@ def _search(campaign: Campaign) -> Iterator[Verdict]:
     expected = "above 1: share of the search in fsync, without flushes over with them"
     found: dict[str, dict[bool, list[Run]]] = {}
     for run in campaign.runs:
-        if run.status == "ok" and run.filesystem == "f2fs":
+        if run.status == Status.OK and run.filesystem == "f2fs":
             without = run.factors.get("write_cache") == NO_FLUSH
             found.setdefault(f"{run.drive}, {run.workload}", {}).setdefault(without, []).append(run)
     for where, sides in found.items():
@@ -182,7 +183,7 @@ def pairs(campaign: Campaign) -> Iterator[tuple[str, list[Run], list[Run]]]:
     """What they are about, runs of f2fs, runs of ext4: alike in all other factors, and ok."""
     found: dict[str, dict[str, list[Run]]] = {}
     for run in campaign.runs:
-        if run.status == "ok" and run.filesystem in ("f2fs", "ext4"):
+        if run.status == Status.OK and run.filesystem in ("f2fs", "ext4"):
             cache = run.factors.get("write_cache")
             where = ", ".join([run.drive, *([cache] if cache else []), run.workload])
             found.setdefault(where, {}).setdefault(run.filesystem, []).append(run)

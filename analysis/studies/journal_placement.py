@@ -42,6 +42,7 @@ import numpy as np
 
 from joulerig.analysis.drawing import COLOURS, INK, Svg, canvas, to_svg
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.schema import Status
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
 from joulerig.analysis.studies.study import Study, StudyFigure
@@ -74,7 +75,7 @@ def placements(campaign: Campaign) -> list[Placements]:
     """Of runs that are ok, by drive and file system."""
     found: dict[str, Placements] = {}
     for run in campaign.runs:
-        if run.status != "ok" or not run.performance or not run.performance.syncs:
+        if run.status != Status.OK or not run.performance or not run.performance.syncs:
             continue
         where = f"{run.drive}, {run.filesystem}"
         mine = found.setdefault(where, Placements(where, [], [], {}))

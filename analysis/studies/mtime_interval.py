@@ -62,6 +62,7 @@ import numpy as np
 from joulerig.analysis.compare import cells
 from joulerig.analysis.drawing import COLOURS, INK, MARKERS, Svg, canvas, scale_x_in_1_2_5, to_svg
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
@@ -91,8 +92,8 @@ VOLUME_MARGIN, RATE_MARGIN, MODEL_MARGIN = 0.10, 0.15, 0.05
 @dataclass(frozen=True)
 class Point:
     """A run as the model sees it. `interval`: seconds between changes of mtime, infinite for never; `rate`:
-    syncs a second; bytes and flushes are those of the block layer, by sync. `counted`: the part of the syncs
-    that found a new mtime, as the load counted it; None where it did not.
+    syncs a second; bytes and flushes are those of the block layer, by sync. `counted`: the part of
+    the syncs that found a new mtime, as the load counted it; None where it did not.
     """
 
     run: Run
@@ -126,7 +127,7 @@ def points(campaign: Campaign) -> list[Point]:
     """Of every run that is ok, whose interval is known and whose syncs and I/O were counted."""
     found = []
     for run in campaign.runs:
-        amounts = derived.amounts(campaign, run) if run.status == "ok" else {}
+        amounts = derived.amounts(campaign, run) if run.status == Status.OK else {}
         seconds, syncs, written, flushes = (
             amounts.get(name) for name in ("seconds", "syncs", "block_write_bytes", "flushes")
         )
@@ -219,8 +220,8 @@ def _kernel(point: Point) -> str | None:
 def _standing_for(tick: float, mine: Sequence[Point]) -> tuple[list[Point], str]:
     """Points of a kernel with this tick (seconds), and why there are none.
 
-    Those of a longer tick stand for 1 ms too where all their syncs find a new mtime as it is: a shorter one
-    would change nothing.
+    Those of a longer tick stand for 1 ms too where all their syncs find a new mtime as it is: a
+    shorter one would change nothing.
     """
     ticks = [point for point in mine if point.interval not in (NEVER, SECOND)]
     if exact := [point for point in ticks if math.isclose(point.interval, tick)]:

@@ -40,6 +40,7 @@ import numpy as np
 from joulerig.analysis.compare import cells
 from joulerig.analysis.drawing import COLOURS, HATCHES, INK, LEGEND_ABOVE, Svg, canvas, to_svg
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
+from joulerig.analysis.results.schema import Status
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Effect, Verdict
 from joulerig.analysis.studies.study import Study, StudyFigure
@@ -100,7 +101,7 @@ def seconds_per_op(run: Run) -> float | None:
     """Time that an operation takes: its mean over several runs, over another file system's, is the study's
     normalised execution time.
     """
-    rate = run.performance.ops_per_second if run.status == "ok" and run.performance else None
+    rate = run.performance.ops_per_second if run.status == Status.OK and run.performance else None
     return 1 / rate if rate else None
 
 
@@ -109,7 +110,7 @@ def replayed_seconds(run: Run) -> dict[str, float] | None:
     the load was none, or does not tell.
     """
     try:
-        load = run.load if run.status == "ok" else {}
+        load = run.load if run.status == Status.OK else {}
     except ResultsError:
         return None
     if load.get("command") != "replay":
@@ -142,7 +143,7 @@ def _bypass(drive: str, mine: list[Run]) -> Iterator[Verdict]:
     shares: dict[bool, list[float]] = {True: [], False: []}
     for run in mine:
         dax, share = by_dax(run), cached_share(run)
-        if run.status == "ok" and dax is not None and share is not None:
+        if run.status == Status.OK and dax is not None and share is not None:
             shares[dax].append(share)
     past, through = shares[True], shares[False]
     expected = (
@@ -169,7 +170,8 @@ def _times(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verd
     for claim, workloads, published in TIMES:
         of_it = [run for run in mine if run.workload in workloads]
         first, second = (
-            [run for run in of_it if run.filesystem == name and run.status == "ok"] for name in (HINFS, PMFS)
+            [run for run in of_it if run.filesystem == name and run.status == Status.OK]
+            for name in (HINFS, PMFS)
         )
         lacking = [name for name, runs in ((HINFS, first), (PMFS, second)) if not runs]
         if lacking:

@@ -18,7 +18,7 @@ from joulerig.analysis.energy.indicator import Measured, Spread, of_cell, within
 from joulerig.analysis.energy.uncertainty import calibration_state
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import columns_of, frame_schema
-from joulerig.analysis.results.schema import Performance, Result, RunRow, Status
+from joulerig.analysis.results.schema import Performance, PhaseName, Result, RunRow, Status
 from joulerig.analysis.runs import derived, over_time, series
 from joulerig.analysis.runs.over_time import PowerOverTime
 from joulerig.analysis.tables import comparisons
@@ -123,9 +123,10 @@ OverTime = Mapping[str, PowerOverTime]  # by run
 def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
     """One row a run, in order of execution; what a run does not have is null. Columns: `RUN_COLUMNS`.
 
-    `ai_*_energy_low` and `_high`: AI over the energy's interval alone. `calibration`: the worst of the run's
-    meters: expired, none, valid; null where none was recorded. `peak_watts`: of `over`, which is
-    analysis.runs.over_time.of_campaign's where it is not given. What comes after it: analysis.runs.derived.
+    `ai_*_energy_low` and `_high`: AI over the energy's interval alone. `calibration`: the worst of
+    the run's meters: expired, none, valid; null where none was recorded. `peak_watts`: of `over`,
+    which is analysis.runs.over_time.of_campaign's where it is not given. What comes after it:
+    analysis.runs.derived.
     """
     over = over_time.of_campaign(campaign)[0] if over is None else over
     return pl.DataFrame([_run_row(campaign, run, over) for run in campaign.runs], schema=RUN_COLUMNS)
@@ -137,13 +138,14 @@ def cells(
     """One row a cell, with the figures of its runs that are ok and have joules; where none has any (no rail),
     with the performance of those that are ok. Columns: `CELL_COLUMNS`.
 
-    Means are ratios of sums (analysis.energy.indicator.ratio_of_sums). Latencies are medians of the runs' own
-    quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all work over the sums of
-    their highs and of their lows: what is wrong with a meter is wrong in every run. `figure`, of a program
-    of others, is the mean of its runs', with their standard deviation (n - 1). `status` is ok where every run
-    counts, else the worst of its runs' statuses. From `ai_ops_per_joule_interval_low` to `pareto`: of
-    `compared`, which is analysis.compare.cells.of_campaign's where it is not given. `peak_watts`: the
-    greatest of its runs', of `over` as in `runs`; bytes are sums over its runs, what follows them
+    Means are ratios of sums (analysis.energy.indicator.ratio_of_sums). Latencies are medians of the
+    runs' own quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all
+    work over the sums of their highs and of their lows: what is wrong with a meter is wrong in
+    every run. `figure`, of an external program, is the mean of its runs', with their standard
+    deviation (n - 1). `status` is ok where every run counts, else the worst of its runs' statuses.
+    From `ai_ops_per_joule_interval_low` to `pareto`: of `compared`, which is
+    analysis.compare.cells.of_campaign's where it is not given. `peak_watts`: the greatest of its
+    runs', of `over` as in `runs`; bytes are sums over its runs, what follows them
     analysis.runs.derived's.
     """
     over = over_time.of_campaign(campaign)[0] if over is None else over
@@ -210,7 +212,7 @@ def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
                 if reach := within_energy(work, run.result.joules_low, run.result.joules_high):
                     row[f"ai_{name}_per_joule_energy_low"], row[f"ai_{name}_per_joule_energy_high"] = reach
     row["calibration"] = calibration(campaign, [run])
-    rails = [rail for rail in run.energy if rail.phase == "workload"]
+    rails = [rail for rail in run.energy if rail.phase == PhaseName.WORKLOAD]
     if rails:
         for name in ("duplicate", "repeated", "surplus"):
             row[f"{name}_samples"] = _sum([getattr(rail, name) for rail in rails])
@@ -301,7 +303,7 @@ def calibration(campaign: Campaign, of_it: Sequence[Run]) -> str | None:
         calibration_state(meters.calibration(campaign.provenance, rail.meter), run.started_ns)
         for run in of_it
         for rail in run.energy
-        if rail.phase == "workload" and rail.joules is not None
+        if rail.phase == PhaseName.WORKLOAD and rail.joules is not None
     }
     return next((state for state in ("expired", "none", "valid") if state in states), None)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import results
 from joulerig.rig.common import paths
@@ -21,7 +22,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         journal = Journal(Path(self._task.args["folder"]))
-        if "planned" not in journal.counts() and "running" not in journal.counts():
+        if not {Status.PLANNED, Status.RUNNING} & set(journal.counts()):
             journal.conclude()
         not_ok = results.not_ok(journal)
         journal.close()

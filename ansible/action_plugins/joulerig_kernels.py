@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.ansible_channel import show, user_errors_fail
 from joulerig.rig.campaign.journal import Journal
@@ -31,7 +32,7 @@ class ActionModule(ActionBase):
             wanted = {
                 (run["host"], level)
                 for run in journal.runs()
-                if run["status"] == "planned"
+                if run["status"] == Status.PLANNED
                 and (level := factors.kernel_level(run["factors"])) != kernels.INSTALLED
             }
             journal.close()

@@ -9,6 +9,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig import workloads
 from joulerig.rig.campaign import opening
 from joulerig.rig.common import paths
@@ -44,6 +45,6 @@ class ActionModule(ActionBase):
         return {
             **result,
             "changed": True,
-            "msg": f"{paths.short(folder)}: {counts.get('planned', 0)} runs to do",
+            "msg": f"{paths.short(folder)}: {counts.get(Status.PLANNED, 0)} runs to do",
             "ansible_facts": {"campaign_folder": str(folder), **needed},
         }

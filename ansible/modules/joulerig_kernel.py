@@ -28,7 +28,7 @@ kernel: {description: "release, tick_hertz, boot_id and of_rig of it.", type: di
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import drive, kernel
+from ansible.module_utils.joulerig import drive, kernel, tools
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 LOCK_SECONDS = 900  # a run whose controller went away ends by itself, and its host goes down after it
@@ -44,7 +44,7 @@ def main():
         supports_check_mode=False,
     )
     p = module.params
-    result = {"changed": p["start"], "status": "ok", "reason": "", "kernel": kernel.running()}
+    result = {"changed": p["start"], "status": tools.OK, "reason": "", "kernel": kernel.running()}
     try:
         if result["kernel"]["of_rig"]:
             kernel.reached()
@@ -54,8 +54,8 @@ def main():
         elif p["settled"]:
             kernel.await_booted()
     except (Refused, Failed) as error:
-        status = "not-run" if isinstance(error, Refused) else "failed"
-        result.update(changed=False, status=status, reason=str(error))
+        status, reason = tools.describe(error)
+        result.update(changed=False, status=status, reason=reason)
     module.exit_json(**result)
 
 

@@ -37,7 +37,10 @@ author: [Joulerig]
 """
 
 RETURN = r"""
-status: {description: "ok, failed or not-run.", type: str, returned: always}
+status:
+  description: "ok, failed, refused (nothing was touched) or not-run (this host cannot)."
+  type: str
+  returned: always
 reason: {description: "Why it is not ok.", type: str, returned: always}
 purged: {description: "How, or empty.", type: str, returned: always}
 filled: {description: "How often.", type: int, returned: always}
@@ -97,11 +100,11 @@ def execute(p, result):
 
 def _steps(p, lease, recorder, scratch, result):
     if p["purge"]:
-        with recorder.phase("purge"):
+        with recorder.phase(phases.PURGE):
             precondition.purge(lease, p["purge"])
         result["purged"] = p["purge"]
     if p["fill"]:
-        with recorder.phase("fill"):
+        with recorder.phase(phases.FILL):
             for _ in range(p["fill"]):
                 precondition.fill(lease, p["member"]["size_bytes"], p["seed"], scratch)
                 result["filled"] += 1
@@ -117,7 +120,7 @@ def _steps(p, lease, recorder, scratch, result):
         result["rounds"].append(one)
         recorder.round(one, at_most)
 
-    with recorder.phase("rounds"):
+    with recorder.phase(phases.ROUNDS):
         precondition.rounds(lease, p["job"], asked, scratch, tell)
 
 
@@ -140,17 +143,16 @@ def main():
         "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
-    result = {"changed": False, "status": "ok", "reason": "", "purged": "", "filled": 0, "rounds": []}
+    result = {"changed": False, "status": tools.OK, "reason": "", "purged": "", "filled": 0, "rounds": []}
     result.update(clock=[], touched=NOTHING, settings={})
     load.end_in_good_order()
     try:
         execute(module.params, result)
     except KeyboardInterrupt:
-        result.update(status="failed", reason="interrupted")
+        result.update(status=tools.FAILED, reason="interrupted")
     except (Refused, Failed, OSError) as error:
-        refused, reason = tools.told(error)
-        untouched = refused and not result["changed"]
-        result.update(status="not-run" if untouched else "failed", reason=reason)
+        status, reason = tools.describe(error)
+        result.update(status=tools.FAILED if result["changed"] else status, reason=reason)
     module.exit_json(**result)
 
 

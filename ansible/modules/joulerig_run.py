@@ -65,7 +65,10 @@ author: [Joulerig]
 
 RETURN = r"""
 version: {description: "Version of the outcome.", type: int, returned: always}
-status: {description: "ok, failed or not-run.", type: str, returned: always}
+status:
+  description: "ok, failed, refused (nothing was touched) or not-run (this host cannot)."
+  type: str
+  returned: always
 reason: {description: "Why it is not ok.", type: str, returned: always}
 phases: {description: "phase, start_ns, end_ns in the host's clock.", type: list, returned: always}
 clock: {description: "Offset to the controller's clock before and after.", type: list, returned: always}
@@ -155,7 +158,7 @@ def execute(p, result):
         scratch = tempfile.mkdtemp(prefix="joulerig-")
         undo.callback(shutil.rmtree, scratch, ignore_errors=True)
 
-        with recorder.phase("prepare"):
+        with recorder.phase(phases.PREPARE):
             if p["array"]:
                 lease = drive.lease_array(p["drive"], p["members"])
             else:
@@ -211,17 +214,17 @@ def execute(p, result):
         folder = f"{MOUNT_POINT}/load"
         loading = workload.of(
             p["workload"],
-            load.Surroundings(folder, p["phases"]["workload"], p["seed"], scratch, recorder),
+            load.Surroundings(folder, p["phases"][phases.WORKLOAD], p["seed"], scratch, recorder),
         )
-        with recorder.phase("setup"):
+        with recorder.phase(phases.SETUP):
             if p["fill"]:
                 result["settings"]["fill"] = filler.fill(MOUNT_POINT, p["fill"])
             loading.lay_out()
             result["settings"]["caches"] = pagecache.drop(folder)
             load.pause(p["phases"]["rest"])
-        with recorder.phase("idle"):
-            load.pause(p["phases"]["idle"])
-        recorder.begin("workload")
+        with recorder.phase(phases.IDLE):
+            load.pause(p["phases"][phases.IDLE])
+        recorder.begin(phases.WORKLOAD)
         before = [blockqueue.stat(one) for one in counting]
         with _seeks(p, drives) as seeks, _free_nids(p) as free_nids:
             done = loading.load()
@@ -231,7 +234,7 @@ def execute(p, result):
         if free_nids:
             result["free_nids"] = free_nids.found
         result["report"] = done.report
-        recorder.add("workload", done.start, done.end)
+        recorder.add(phases.WORKLOAD, done.start, done.end)
         if counting:
             result["counters"] = {
                 key: sum(late[key] - early[key] for early, late in zip(before, after, strict=True))
@@ -245,9 +248,9 @@ def execute(p, result):
         files.check_unchanged()
         if p["array"]:
             _check_array_kept_quiet(p)
-        with recorder.phase("tail"):
+        with recorder.phase(phases.TAIL):
             os.sync()
-            load.pause(p["phases"]["tail"])
+            load.pause(p["phases"][phases.TAIL])
         result["health"]["after"] = of_each(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
 
@@ -324,19 +327,17 @@ def main():
         "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
-    result = {"version": VERSION, "changed": False, "status": "ok", "reason": "", "phases": [], "clock": []}
+    result = {"version": VERSION, "changed": False, "status": tools.OK, "reason": ""}
+    result.update(phases=[], clock=[])
     result.update(settings={}, health={})
     load.end_in_good_order()
     try:
         execute(module.params, result)
     except KeyboardInterrupt:
-        result.update(status="failed", reason="interrupted")
+        result.update(status=tools.FAILED, reason="interrupted")
     except (Refused, Failed, OSError) as error:
-        refused, reason = tools.told(error)
-        if refused:
-            result.update(status="not-run", reason=f"refused: {reason}")
-        else:
-            result.update(status="failed", reason=reason)
+        status, reason = tools.describe(error)
+        result.update(status=status, reason=reason)
     if load.controller_left():
         lost.keep(module.params["run"], result)
     module.exit_json(**result)

@@ -95,7 +95,8 @@ class Journal:
         """Take the next planned run of `host`, which is running then; None when none is left."""
         with transaction(self._db):
             row = self._db.execute(
-                "SELECT * FROM run WHERE host = ? AND status = 'planned' ORDER BY ordinal LIMIT 1", (host,)
+                "SELECT * FROM run WHERE host = ? AND status = ? ORDER BY ordinal LIMIT 1",
+                (host, Status.PLANNED),
             ).fetchone()
             if row is None:
                 return None
@@ -140,15 +141,14 @@ class Journal:
         """
         with self._lock(fcntl.LOCK_EX), transaction(self._db):
             rows = self._db.execute(
-                "SELECT id, status FROM run WHERE status IN ('running', 'lost')"
+                "SELECT id, status FROM run WHERE status IN (?, ?)", (Status.RUNNING, Status.LOST)
             ).fetchall()
             for row in rows:
                 for table in OF_RUN:
                     self._db.execute(f"DELETE FROM {table} WHERE run = ?", (row["id"],))
                 self._db.execute(
-                    "UPDATE run SET status = 'planned', reason = '', started_ns = NULL, ended_ns = NULL"
-                    " WHERE id = ?",
-                    (row["id"],),
+                    "UPDATE run SET status = ?, reason = '', started_ns = NULL, ended_ns = NULL WHERE id = ?",
+                    (Status.PLANNED, row["id"]),
                 )
                 _event(self._db, row["id"], EventKind.RESUMED, {"was": row["status"]})
             if rows:

@@ -12,7 +12,7 @@ import polars as pl
 
 from joulerig.analysis.results import power_points, processor, run_energy
 from joulerig.analysis.results.influxdb.client import Client, quote_string
-from joulerig.analysis.results.schema import Phase
+from joulerig.analysis.results.schema import Phase, PhaseName
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
@@ -63,7 +63,7 @@ def energies(
     for phase, (member, meter, name), found in run_energy.of_phases(
         frame, phases, wired, host=host, lab=described, provenance=provenance
     ):
-        if found.joules is None and phase.phase == "workload":
+        if found.joules is None and phase.phase == PhaseName.WORKLOAD:
             why = silent.get(meter)
             missing.append(
                 f"no energy of {member} {name}: {f'meter {meter} is {why}' if why else found.reason}"

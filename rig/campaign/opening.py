@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors, provenance
 from joulerig.rig.campaign import journal as journals
@@ -93,7 +94,7 @@ def resume_campaign(name: str, lab: Lab) -> Journal:
     services.check(lab)
     journal = Journal(journals.find(paths.results(), name))
     for run in journal.runs():
-        if run["status"] in ("planned", "running", "lost"):
+        if run["status"] in (Status.PLANNED, Status.RUNNING, Status.LOST):
             _check_still_there(run, lab, journal.campaign["id"])
     for cut_off in journal.give_back():
         shutil.rmtree(journal.folder / "runs" / cut_off, ignore_errors=True)

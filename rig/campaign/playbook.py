@@ -24,11 +24,16 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from joulerig.analysis.results.schema import FINISHED
+from joulerig.analysis.results.schema import FINISHED, Status
 from joulerig.rig.campaign import events
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
+
+_COLOURS = {
+    Status.OK: "green",
+    **dict.fromkeys((Status.PARTIAL, Status.REFUSED, Status.NOT_RUN), "yellow"),
+}
 
 
 def mapping(playbook: Path) -> Any:
@@ -164,7 +169,7 @@ def _follow(
                     reported.add(run["id"])
                     progress.console.print(_line(run, journal), highlight=False)
             current = ", ".join(
-                f"{run['cell']} {phase_of(run)}".strip() for run in runs if run["status"] == "running"
+                f"{run['cell']} {phase_of(run)}".strip() for run in runs if run["status"] == Status.RUNNING
             )
             done = len(reported) - already
             left = len(runs) - len(reported)
@@ -200,7 +205,7 @@ def _current_phase(inventory: Path) -> Callable[[dict[str, Any]], str]:
 
 
 def _line(run: dict[str, Any], journal: Journal) -> str:
-    colour = {"ok": "green", "partial": "yellow", "not-run": "yellow"}.get(run["status"], "red")
+    colour = _COLOURS.get(run["status"], "red")
     text = f"[{colour}]{run['status']:>7}[/] {run['ordinal']:>4}  {run['cell']}"
     results = journal.rows("result", run["id"])
     if results and results[0]["joules"] is not None:

@@ -303,7 +303,7 @@ def _cell(cell: pl.DataFrame, best: float | None) -> str:
         return "–"
     row = cell.row(0, named=True)
     if row["ai_ops_per_joule"] is None:
-        if row["status"] == "ok" and row["ops_per_second"] is not None:
+        if row["status"] == Status.OK and row["ops_per_second"] is not None:
             return f"{row['ops_per_second']:.1f} ops/s, no rail"
         return row["status"]
     text = f"{row['ai_ops_per_joule']:.1f}"

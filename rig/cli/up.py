@@ -8,6 +8,7 @@ import json
 
 from rich.markup import escape
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.cli.options import JsonOption, load_lab, out
 from joulerig.rig.common.errors import UserError
 
@@ -64,7 +65,7 @@ def status(as_json: JsonOption = False) -> None:
             "finished": opened.campaign["finished_ns"] is not None,
             "runs": opened.counts(),
         }
-        campaign["current"] = [r["cell"] for r in opened.runs() if r["status"] == "running"]
+        campaign["current"] = [r["cell"] for r in opened.runs() if r["status"] == Status.RUNNING]
     except UserError:
         pass
     if as_json:

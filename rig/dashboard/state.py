@@ -81,10 +81,10 @@ def _state(row: dict[str, Any], counts: Counter[str]) -> str:
     if row["finished_ns"] is not None:
         return "finished"
     if counts[Status.RUNNING]:
-        return "running"
+        return str(Status.RUNNING)
     if counts[Status.PLANNED] and any(counts[status] for status in FINISHED):
         return "between runs"
-    return "planned" if counts[Status.PLANNED] else "finishing"
+    return str(Status.PLANNED) if counts[Status.PLANNED] else "finishing"
 
 
 def _host(host: str, runs: list[dict[str, Any]], settling: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ WELL = {
     "report": REPORT,
 }
 FAILED = {"status": "failed", "reason": "fio: no space", "changed": True, "phases": []}
-REFUSED = {"status": "not-run", "reason": "refused: bare: mounted", "changed": False, "phases": []}
+REFUSED = {"status": "refused", "reason": "bare: mounted", "changed": False, "phases": []}
 
 
 class Channel:

@@ -4,7 +4,7 @@
 import glob
 import re
 
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 # Fields of /sys/block/X/stat (Documentation/block/stat.rst).
 STAT_FIELDS = (
@@ -52,8 +52,8 @@ def put(name, key, value, sys=SYS):
 def put_write_cache(name, value, sys=SYS):
     """Set the drive's own write cache, and the kernel's view of it, to "write back" or "write through".
 
-    Writing queue/write_cache alone would keep the cache and stop the flushes: durability would be a lie.
-    Raises Failed when it did not take, Refused where a drive's cache cannot be set.
+    Writing queue/write_cache alone would keep the cache and stop the flushes: durability would be a
+    lie. Raises Failed when it did not take, Refused where a drive's cache cannot be set.
     """
     pages = glob.glob(f"{sys}/block/{name}/device/scsi_disk/*/cache_type")
     if pages:
@@ -70,7 +70,7 @@ def put_write_cache(name, value, sys=SYS):
         told = re.search(r"value:\s*(0x[0-9a-f]+|\d+)", run(["nvme", "get-feature", *feature]))
         now = {0: "write through", 1: "write back"}.get(int(told[1], 0) & 1) if told else "unknown"
     else:
-        raise Refused(f"/dev/{name}: has no write cache that can be set; leave write_cache out")
+        raise Unable(f"/dev/{name}: has no write cache that can be set; leave write_cache out")
     if now != value:
         raise Failed(f"/dev/{name}: write cache: set to {value!r}, the drive says {now!r}")
     if get(name, "write_cache", sys) != value:
@@ -80,13 +80,13 @@ def put_write_cache(name, value, sys=SYS):
 def apply(undo, name, scheduler, write_cache, sys=SYS):
     """Set scheduler and write cache (None: as it is) of a device; `undo` (an ExitStack) puts them back.
 
-    "no flush" leaves the drive's cache alone and has the kernel take it for none, so that it sends no flush:
-    of a drive with power-loss protection that is true. Gives the settings {key: {"before", "in_effect"}}. A
-    scheduler the kernel lacks raises Refused.
+    "no flush" leaves the drive's cache alone and has the kernel take it for none, so that it sends
+    no flush: of a drive with power-loss protection that is true. Gives the settings {key:
+    {"before", "in_effect"}}. A scheduler the kernel lacks raises Refused.
     """
     if scheduler not in (available := schedulers(name, sys)):
         allowed = ", ".join(available)
-        raise Refused(f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {allowed}")
+        raise Unable(f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {allowed}")
     settings = {}
     setters = {
         "scheduler": (scheduler, lambda value: put(name, "scheduler", value, sys)),

@@ -5,7 +5,7 @@ import ctypes
 import os
 import tempfile
 
-from ansible.module_utils.joulerig.tools import Failed, Refused
+from ansible.module_utils.joulerig.tools import Failed, Unable
 
 # include/uapi/linux/stat.h
 STATX_ATTR_DAX = 0x00200000
@@ -33,7 +33,7 @@ def check_device(definition, name, sys="/sys"):
     except OSError:
         able = False
     if not able:
-        raise Refused(f"{definition['name']}: /dev/{name} cannot do DAX")
+        raise Unable(f"{definition['name']}: /dev/{name} cannot do DAX")
 
 
 def in_effect(folder):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which kernel device a declared drive is, and the wipe lease: the only way to a destructive step.
 
-A drive is found by its serial (and WWN where it has one) and its size, never by a /dev name. A Lease is given
-for one drive and one boot after every check passed; mkfs and the like take a Lease, which checks all of it
-again as they begin.
+A drive is found by its serial (and WWN where it has one) and its size, never by a /dev name. A
+Lease is given for one drive and one boot after every check passed; mkfs and the like take a Lease,
+which checks all of it again as they begin.
 """
 
 import fcntl
@@ -11,14 +11,15 @@ import os
 import stat
 import time
 
-from ansible.module_utils.joulerig.tools import Failed, Refused, run, run_json
+from ansible.module_utils.joulerig.tools import Failed, Refused, Unable, run, run_json
 
-# Signatures of a part of something bigger: wiping one would tear that apart. Vendors' RAIDs end so, too.
+# Signatures of a part of something bigger: wiping one would tear that apart. Vendors' RAIDs end so,
+# too.
 MEMBER_ENDINGS = ("_member", "_LUKS", "BitLocker", "bcache", "drbd", "bluestore", "cow", "stratis")
 # Serial of an emulated NVDIMM that the kernel's memmap= made: where in memory it starts.
 E820 = "e820-"
-# Serial of a disk that scsi_debug emulates: its adapter's number. Its own is made of the SCSI host's number,
-# which changes with every load of the module.
+# Serial of a disk that scsi_debug emulates: its adapter's number. Its own is made of the SCSI
+# host's number, which changes with every load of the module.
 SCSI_DEBUG = "scsi_debug-"
 RAM_MAJOR = "1:"
 
@@ -361,7 +362,7 @@ class HostLock:
             except OSError:
                 if time.monotonic() >= end:
                     self._file.close()
-                    raise Refused("another run is in progress on this host") from None
+                    raise Unable("another run is in progress on this host") from None
             time.sleep(0.2)
 
     def __exit__(self, *_):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Make and mount a file system on a leased drive, its journal on another one if so asked; take it down again.
 
-A definition is {name, type, module, mkfs, mount_options, external_journal: {make, mkfs, mount_options}}.
+A definition is {name, type, module, mkfs, mount_options, external_journal: {make, mkfs,
+mount_options}}.
 """
 
 import os
 import shutil
 
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig.tools import Failed, Refused, Unable, run
 
 JOURNAL = "{journal}"  # stands for the journal's device in a definition
 
@@ -29,25 +30,25 @@ def known_to_kernel(fstype, module=None):
 def check(definition):
     """Refuse a file system that this host cannot make or mount."""
     if not known_to_kernel(definition["type"], definition.get("module")):
-        raise Refused(f"{definition['name']}: this kernel has no file system {definition['type']!r}")
+        raise Unable(f"{definition['name']}: this kernel has no file system {definition['type']!r}")
     journal = definition.get("external_journal") or {}
     for tool in (definition["mkfs"][:1], journal.get("make", [])[:1]):
         if tool and not shutil.which(tool[0]):
-            raise Refused(f"{definition['name']}: {tool[0]}: not found on this host")
+            raise Unable(f"{definition['name']}: {tool[0]}: not found on this host")
 
 
 def _with_journal(definition, words, device):
     """`words` of a definition's external journal, its device put in."""
     if not definition.get("external_journal"):
-        raise Refused(f"{definition['name']}: has no external journal")
+        raise Unable(f"{definition['name']}: has no external journal")
     return [word.replace(JOURNAL, device) for word in definition["external_journal"][words]]
 
 
 def make(lease, definition, journal_lease=None):
     """mkfs on the leased drive, after what its journal's leased drive needs.
 
-    Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a definition
-    has no mkfs, mounting makes the file system: no command, but the lease must hold.
+    Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a
+    definition has no mkfs, mounting makes the file system: no command, but the lease must hold.
     """
     commands, more = {}, []
     if journal_lease:

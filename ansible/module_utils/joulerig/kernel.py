@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kernel that this host runs, and how it comes to run another until its next boot.
 
-Kernels of the rig's lie beside the host's own, below FOLDER; its boot menu does not know them. They are
-started from the running one (kexec), so whatever resets the host brings its own kernel back.
+Kernels of the rig's lie beside the host's own, below FOLDER; its boot menu does not know them. They
+are started from the running one (kexec), so whatever resets the host brings its own kernel back.
 """
 
 import os
@@ -10,7 +10,7 @@ import platform
 import time
 
 from ansible.module_utils.joulerig.drive import Host
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 FOLDER = "/var/lib/joulerig/kernels"
 REACHED = (
@@ -57,12 +57,12 @@ def start(release, folder=FOLDER, system=None):
     place = os.path.join(folder, release)
     missing = [name for name in ("vmlinuz", "initrd") if not os.path.isfile(os.path.join(place, name))]
     if missing:
-        raise Refused(f"kernel {release}: no {' and no '.join(missing)} in {place}")
+        raise Unable(f"kernel {release}: no {' and no '.join(missing)} in {place}")
     if system.read(f"{system.proc}/sys/kernel/kexec_load_disabled") == "1":
-        raise Refused(f"kernel {release}: this host starts none (kernel.kexec_load_disabled is 1)")
+        raise Unable(f"kernel {release}: this host starts none (kernel.kexec_load_disabled is 1)")
     lockdown = system.read(f"{system.sys}/kernel/security/lockdown") or ""
     if lockdown and "[none]" not in lockdown:
-        raise Refused(f"kernel {release}: is not signed, and this host is locked down (Secure Boot)")
+        raise Unable(f"kernel {release}: is not signed, and this host is locked down (Secure Boot)")
     run(["kexec", "--load", f"{place}/vmlinuz", f"--initrd={place}/initrd", "--reuse-cmdline"])
     _soon("kexec")
 

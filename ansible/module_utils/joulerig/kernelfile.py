@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files of the kernel that a campaign's factors set for a run: set, read back, put back."""
 
-from ansible.module_utils.joulerig.tools import Failed, Refused
+from ansible.module_utils.joulerig.tools import Failed, Refused, Unable
 
 
 class KernelFiles:
     """The kernel files of a run, from its request's `kernel_files`: {factor, path, value} each.
 
-    A path is under /sys or /proc/sys; `{device}` in it stands for every drive of the run. `sys` and `proc`
-    are the roots, which tests replace.
+    A path is under /sys or /proc/sys; `{device}` in it stands for every drive of the run. `sys` and
+    `proc` are the roots, which tests replace.
     """
 
     def __init__(self, asked, drives, sys="/sys", proc="/proc"):
@@ -28,23 +28,23 @@ class KernelFiles:
     def remember(self, undo):
         """Have `undo` (an ExitStack) put back what the files hold now.
 
-        Call it before anything that changes them as a side effect, such as another scheduler: what is undone
-        later then comes first. Raises Refused where a file is missing.
+        Call it before anything that changes them as a side effect, such as another scheduler: what
+        is undone later then comes first. Raises Refused where a file is missing.
         """
         self._before = {}
         for factor, _, path, shown, _ in self._files:
             try:
                 before = _read(path)
             except OSError as error:
-                raise Refused(f"{factor}: {shown}: {error.strerror}") from None
+                raise Unable(f"{factor}: {shown}: {error.strerror}") from None
             self._before[path] = before
             undo.callback(_restore, factor, path, shown, before)
 
     def apply(self):
         """Set the files and read them back. Raises Failed where one did not take its value.
 
-        Returns {factor: {"before", "in_effect"}}; of a factor with a file for each drive, and of more than
-        one drive, these by drive.
+        Returns {factor: {"before", "in_effect"}}; of a factor with a file for each drive, and of
+        more than one drive, these by drive.
         """
         found = {}
         for factor, drive, path, shown, value in self._files:

@@ -6,7 +6,7 @@ import re
 import select
 import threading
 
-from ansible.module_utils.joulerig.tools import Failed, Refused
+from ansible.module_utils.joulerig.tools import Failed, Unable
 
 TRACING = "/sys/kernel/tracing"
 BUFFER_KIB = 4096  # of each CPU: seconds of what a load brings about
@@ -33,9 +33,9 @@ def add(path, text):
 class Trace:
     """Hands each line of the trace to `take` while its block runs.
 
-    `instance`: its name. `events`: by path below the instance (events/block/block_rq_issue) the filter, or
-    an empty text. `lost`: events that the kernel had no room for. Raises Refused, with `lack`, where the
-    kernel has no such trace.
+    `instance`: its name. `events`: by path below the instance (events/block/block_rq_issue) the
+    filter, or an empty text. `lost`: events that the kernel had no room for. Raises Refused, with
+    `lack`, where the kernel has no such trace.
     """
 
     def __init__(self, instance, events, take, lack, tracing=TRACING):
@@ -56,7 +56,7 @@ class Trace:
             put(f"{self._instance}/trace", "")
             self._pipe = os.open(f"{self._instance}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
-            raise Refused(f"{error.filename}: {error.strerror}: {self._lack}") from None
+            raise Unable(f"{error.filename}: {error.strerror}: {self._lack}") from None
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self._enable("1")

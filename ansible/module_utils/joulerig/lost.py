@@ -4,6 +4,8 @@
 import json
 import os
 
+from ansible.module_utils.joulerig import tools
+
 FOLDER = "/var/lib/joulerig/lost"
 
 
@@ -12,7 +14,7 @@ def keep(run, result, folder=FOLDER):
     os.makedirs(folder, exist_ok=True)
     part = os.path.join(folder, f".{run}")
     with open(part, "w") as file:
-        json.dump({**result, "status": "lost"}, file)
+        json.dump({**result, "status": tools.LOST}, file)
     os.replace(part, os.path.join(folder, f"{run}.json"))
 
 
@@ -25,6 +27,6 @@ def take(run, folder=FOLDER):
     except FileNotFoundError:
         return None
     except ValueError:
-        found = {"status": "lost", "reason": f"{path} cannot be read"}
+        found = {"status": tools.LOST, "reason": f"{path} cannot be read"}
     os.unlink(path)
     return found

@@ -5,6 +5,11 @@ import contextlib
 import socket
 import time
 
+# Names of the phases, as the controller declares them with their meaning
+# (analysis/results/schema.py); a test compares.
+PREPARE, SETUP, IDLE, WORKLOAD, TAIL = "prepare", "setup", "idle", "workload", "tail"
+PURGE, FILL, ROUNDS = "purge", "fill", "rounds"  # of preconditioning
+
 
 def _tag(text):
     return text.replace(",", "\\,").replace("=", "\\=").replace(" ", "\\ ")
@@ -47,7 +52,8 @@ class Phases:
             "clock_offset_ns": offset,
             "clock_error_ns": self._clock["error_ns"],
         }
-        # Time and tags are a point's identity: the end must carry those of the beginning to complete it.
+        # Time and tags are a point's identity: the end must carry those of the beginning to
+        # complete it.
         self._send("phase", tags, fields, self._announced.get(name, start) + offset)
 
     def work(self, counts, end):

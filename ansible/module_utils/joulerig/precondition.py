@@ -4,7 +4,7 @@
 import os
 
 from ansible.module_utils.joulerig import fio, load, steady_state
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 LEAST_BYTES_PER_SECOND = 10e6  # a drive that fills more slowly is given up
 PURGE_SECONDS = 3600
@@ -26,7 +26,7 @@ def purge(lease, method):
         run(["blkdiscard", "--force", device], timeout=PURGE_SECONDS)
     elif method == "format":
         if not os.path.basename(device).startswith("nvme"):
-            raise Refused(f"{device}: format: is no NVMe drive; allowed: discard")
+            raise Unable(f"{device}: format: is no NVMe drive; allowed: discard")
         run(["nvme", "format", device, "--force", "--ses=0"], timeout=PURGE_SECONDS)
         lease.device()  # still the drive that it was, and as large
     else:
@@ -42,8 +42,9 @@ def fill(lease, size_bytes, seed, scratch):
 def rounds(lease, job, asked, scratch, tell):
     """Load the drive in rounds until its operations a second are steady, or there were `at_most`.
 
-    `job`: {name, text}; `asked`: {at_most, seconds, seed, before}, `before` being how many rounds there were
-    already. Gives each round: {number, ops, iops, start_ns, end_ns} (host's clock), after `tell` had it.
+    `job`: {name, text}; `asked`: {at_most, seconds, seed, before}, `before` being how many rounds
+    there were already. Gives each round: {number, ops, iops, start_ns, end_ns} (host's clock),
+    after `tell` had it.
     """
     made = []
     while len(made) < asked["at_most"]:

@@ -4,23 +4,36 @@
 import json
 import subprocess
 
+# Statuses of a run, as the controller declares them with their meaning
+# (analysis/results/schema.py); a test compares.
+OK, FAILED, LOST, REFUSED, NOT_RUN = "ok", "failed", "lost", "refused", "not-run"
+
 
 class Refused(Exception):
-    """The host must not or cannot do this; nothing was touched. The text is the reason."""
+    """The host must not do this; nothing was touched. The text is the reason."""
+
+
+class Unable(Refused):
+    """The host cannot do this level, or is busy. The text is the reason."""
 
 
 class Failed(Exception):
     """Something went wrong on the way. The text is the reason."""
 
 
-def told(error):
-    """(whether all was refused, the reason) of an error and, where putting things back failed too, of the one
-    that it came upon; the first one first."""
+def describe(error):
+    """Return the status that an error gives a run, and the reason.
+
+    Where putting things back failed too, the reason has both errors, the first one first.
+    """
     found = [error]
     while error.__context__ is not None and not error.__suppress_context__:
         error = error.__context__
         found.insert(0, error)
-    return all(isinstance(one, Refused) for one in found), "; then: ".join(str(one) for one in found)
+    status = FAILED
+    if all(isinstance(one, Refused) for one in found):
+        status = NOT_RUN if isinstance(found[0], Unable) else REFUSED
+    return status, "; then: ".join(str(one) for one in found)
 
 
 def run(command, timeout=600, env=None, cwd=None):

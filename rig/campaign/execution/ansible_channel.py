@@ -13,12 +13,13 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import events
 from joulerig.rig.campaign.execution.host_channel import NOTE, HostGoneError
 from joulerig.rig.campaign.execution.outcome import one_line
 from joulerig.rig.common.errors import UserError
 
-COLOURS = {"ok": "green", "partial": "yellow"}
+COLOURS: dict[str, str] = {Status.OK: "green", Status.PARTIAL: "yellow"}
 
 
 class AnsibleChannel:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from joulerig.analysis.results.schema import WORKED, Status
 from joulerig.rig.campaign import drive_record, factors
 from joulerig.rig.campaign.execution import preconditioning, waveforms
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
@@ -80,11 +81,11 @@ class Executor:
             if (run := self._campaign.journal.take(host)) is None:
                 return done
             status = self._execute_run(run)
-            if status != "not-run":  # that one costs nothing, and says nothing about the next
-                failures = 0 if status in ("ok", "partial") else failures + 1
+            if status not in (Status.REFUSED, Status.NOT_RUN):  # those say nothing about the next
+                failures = 0 if status in WORKED else failures + 1
             done += 1
 
-    def _execute_run(self, run: Mapping[str, Any]) -> str:
+    def _execute_run(self, run: Mapping[str, Any]) -> Status:
         """Execute a run and record its result; return its status."""
         try:
             outcome = self._prepare(run) or self._call_run(run)
@@ -92,7 +93,7 @@ class Executor:
             return self._lose(run, str(error))
         with self._results_kept(run):
             status = record_result(self._campaign, run, outcome)
-        if status == "failed":
+        if status == Status.FAILED:
             self._kernels.forget()
         recorded = next(row for row in self._campaign.journal.runs() if row["id"] == run["id"])
         self._say(run, status, recorded["reason"])
@@ -131,14 +132,14 @@ class Executor:
             yield
         except Exception as error:
             reason = f"its results could not be kept: {one_line(error)}"
-            self._campaign.journal.finish(run["id"], "failed", reason, {})
+            self._campaign.journal.finish(run["id"], Status.FAILED, reason, {})
             raise
 
-    def _lose(self, run: Mapping[str, Any], why: str) -> str:
+    def _lose(self, run: Mapping[str, Any], why: str) -> Status:
         """Record a run whose host went away, and wait until it is back."""
         self._kernels.forget()
-        self._campaign.journal.finish(run["id"], "lost", f"host gone: {why}", {})
-        self._say(run, "lost", why)
+        self._campaign.journal.finish(run["id"], Status.LOST, f"host gone: {why}", {})
+        self._say(run, Status.LOST, why)
         end = self._clock() + RETURN_SECONDS
         while self._clock() < end:
             try:
@@ -147,7 +148,7 @@ class Executor:
             except HostGoneError:
                 self._sleep(RETRY_SECONDS)
             else:
-                return "lost"
+                return Status.LOST
         raise UserError(
             f"{self._host}: gone for {RETURN_SECONDS} s; its other runs stay planned; resume the campaign"
         )
@@ -168,7 +169,7 @@ class Executor:
         except HostGoneError:
             pass  # it comes back with its own kernel
 
-    def _say(self, run: Mapping[str, Any], status: str, reason: str) -> None:
+    def _say(self, run: Mapping[str, Any], status: Status, reason: str) -> None:
         total = len(self._campaign.journal.runs())
         text = f"[{self._host}] {run['ordinal']}/{total} {run['cell']}: {status}"
         self._channel.say(text + (f" ({reason})" if reason else ""), status)

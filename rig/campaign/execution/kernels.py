@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
+from joulerig.analysis.results.schema import Status
+from joulerig.rig.campaign.execution.outcome import Ended, RunOutcome, failure
 from joulerig.rig.common import wait
 from joulerig.rig.lab.kernels import INSTALLED
 
@@ -68,8 +69,8 @@ class HostKernels:
             return outcome
         if self._running is None:
             reply = self._call({})
-            if reply.get("status") != "ok":
-                return RunOutcome(status="failed", reason=failure(reply))
+            if reply.get("status") != Status.OK:
+                return RunOutcome(status=Status.FAILED, reason=failure(reply))
             self._running = reply["kernel"]
         if self._is(level):
             return None
@@ -88,25 +89,25 @@ class HostKernels:
                 "of_rig"
             ]:  # it did start; else the host left a kernel under which it was not reached
                 break
-        return self._fail_for_good(level, "failed", found)
+        return self._fail_for_good(level, Status.FAILED, found)
 
     def _start(self, level: str, wanted: str) -> RunOutcome | None:
         """Boot, and find out which kernel runs; return an outcome where the host did not boot."""
         assert self._running is not None
         before, self._running = self._running["boot_id"], None
         reply = self._call({"start": True, "release": wanted})
-        if reply.get("status") != "ok":
-            return self._fail_for_good(level, reply.get("status", "failed"), failure(reply))
+        if reply.get("status") != Status.OK:
+            return self._fail_for_good(level, reply.get("status", Status.FAILED), failure(reply))
 
         def booted() -> bool:
             found = self._look()
-            if found and found.get("status") == "ok" and found["kernel"]["boot_id"] != before:
+            if found and found.get("status") == Status.OK and found["kernel"]["boot_id"] != before:
                 self._running = found["kernel"]
             return self._running is not None
 
         if not wait.until(booted, BOOT_SECONDS, 2.0):
             return self._fail_for_good(
-                level, "failed", f"not back {BOOT_SECONDS:g} s after it started this kernel"
+                level, Status.FAILED, f"not back {BOOT_SECONDS:g} s after it started this kernel"
             )
         return None
 
@@ -117,7 +118,7 @@ class HostKernels:
         wanted = self._ready[level]
         return (self._running["release"], self._running["tick_hertz"]) == (wanted.release, wanted.tick_hertz)
 
-    def _fail_for_good(self, level: str, status: Literal["failed", "not-run"], why: str) -> RunOutcome:
+    def _fail_for_good(self, level: str, status: Ended, why: str) -> RunOutcome:
         """Keep the outcome: the kernel is not tried again for every run of this level."""
         self._failed[level] = RunOutcome(status=status, reason=f"kernel {level!r}: {why}")
         return self._failed[level]

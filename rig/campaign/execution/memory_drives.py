@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
 from joulerig.rig.lab.model import SCSI_DEBUG, Drive, Lab
@@ -35,7 +36,7 @@ class MemoryDrives:
                 continue
             reply = self._call(module, arguments)
             if reply.get("failed"):
-                return RunOutcome(status="not-run", reason=failure(reply))
+                return RunOutcome(status=Status.NOT_RUN, reason=failure(reply))
             self._made.add((boot, module, name))
         return None
 

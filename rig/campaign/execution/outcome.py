@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.common.errors import UserError
 
 VERSION: Literal[1] = 1
@@ -17,6 +18,9 @@ OF_ANSIBLE = {
     "ansible_facts", "deprecations", "diff", "exception", "failed", "msg", "rc", "warnings",
     "module_stdout", "module_stderr", "stdout", "stdout_lines", "stderr", "stderr_lines",
 }  # fmt: skip
+
+# What a host can report of a run that it was asked to execute.
+Ended = Literal[Status.OK, Status.FAILED, Status.REFUSED, Status.NOT_RUN]
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -71,7 +75,7 @@ class RunOutcome(_Part):
     """
 
     version: Literal[1] = VERSION
-    status: Literal["ok", "failed", "not-run"]
+    status: Ended
     reason: str = ""
     changed: bool = True
     phases: list[HostPhase] = []
@@ -95,7 +99,7 @@ class RunOutcome(_Part):
         Raises UserError, on one line, for what this controller does not know.
         """
         if "status" not in reply:
-            return cls(status="failed", reason=failure(reply))
+            return cls(status=Status.FAILED, reason=failure(reply))
         own = {key: value for key, value in reply.items() if not _is_ansibles(key)}
         if unknown := sorted(set(own) - set(cls.model_fields)):
             raise UserError(

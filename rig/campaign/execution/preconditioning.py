@@ -17,7 +17,7 @@ from typing import Any
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE
 from joulerig.analysis.results.influxdb.client import Client, InfluxError, quote_string
-from joulerig.analysis.results.schema import EventKind
+from joulerig.analysis.results.schema import EventKind, Status
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import drive_record, factors, measure
@@ -109,7 +109,7 @@ class _Making:
         done = 0
         while True:
             reply = self._stretch(done)
-            if reply["status"] != "ok":
+            if reply["status"] != Status.OK:
                 return _failed(reply)
             stretches.append(self._with_watts(reply))
             verdict = steady_state.judge(stretches[-1], rounds_before=done)
@@ -133,14 +133,14 @@ class _Making:
         self._note(("began", by))
         reply = self.execute(self._arguments(done))
         if "status" not in reply:  # the module crashed
-            reply = {"status": "failed", "reason": failure(reply)}
+            reply = {"status": Status.FAILED, "reason": failure(reply)}
         events: list[tuple[str, Mapping[str, Any]]] = []
         if reply.get("purged"):
             events.append(("purged", {**by, "method": reply["purged"]}))
         if reply.get("filled"):
             events.append(("filled", {**by, "times": reply["filled"]}))
         # What a call that broke off did to the drive is not known, whatever it counted.
-        broke_off = reply["status"] != "ok" and reply.get("changed", True)
+        broke_off = reply["status"] != Status.OK and reply.get("changed", True)
         touched = {} if broke_off else reply["touched"]
         amounts = {key: touched.get(key) for key in ("write_bytes", "discard_bytes")}
         counter = drive_record.counter_bytes(reply.get("health"))
@@ -183,5 +183,6 @@ class _Making:
 
 
 def _failed(reply: Mapping[str, Any]) -> RunOutcome:
-    prefix = "refused" if reply["status"] == "not-run" else "precondition"
-    return RunOutcome(status=reply["status"], reason=f"{prefix}: {' '.join(str(reply['reason']).split())}")
+    reason = " ".join(str(reply["reason"]).split())
+    broke = reply["status"] == Status.FAILED
+    return RunOutcome(status=reply["status"], reason=f"precondition: {reason}" if broke else reason)

@@ -13,7 +13,7 @@ from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Phase
 from joulerig.analysis.results.facts import RunFacts
 from joulerig.analysis.results.influxdb.client import Client, InfluxError
-from joulerig.analysis.results.schema import ONE_ROW_A_RUN
+from joulerig.analysis.results.schema import ONE_ROW_A_RUN, WORKED, PhaseName, Status
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
 from joulerig.rig.campaign.execution.outcome import RunOutcome
@@ -25,7 +25,7 @@ from joulerig.rig.lab import virtual
 LOST_FILE = "lost.json"  # in a run's folder: what an attempt had reached that lost its controller
 
 
-def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> str:
+def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> Status:
     """Record the result of `run`: files, phases, performance, energy, AI. Return its status.
 
     The workload's own work stands even where energy is missing: the run is then partial. Where no
@@ -34,7 +34,7 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
     """
     lab, folder = campaign.lab, campaign.folder(run)
     _keep_files(folder, outcome)
-    status: str = outcome.status
+    status: Status = outcome.status
     reasons = [outcome.reason] if outcome.reason else []
     tables: dict[str, list[dict[str, Any]]] = {}
     if outcome.phases and outcome.clock:
@@ -42,14 +42,14 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
             [phase.model_dump() for phase in outcome.phases], [one.model_dump() for one in outcome.clock]
         )
         tables["phase"] = [vars(phase) for phase in phases]
-        load = next((phase for phase in phases if phase.phase == "workload"), None)
+        load = next((phase for phase in phases if phase.phase == PhaseName.WORKLOAD), None)
         if load and outcome.report:
             seconds = (load.end_ns - load.start_ns) / 1e9
             try:
                 tool = workloads.load(lab)[run["workload"]].tool
                 done = load_reports.performance(tool, outcome.report, seconds)
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-                status = "failed"
+                status = Status.FAILED
                 reasons.append(f"the load's report cannot be read: {type(error).__name__}: {error}")
             else:
                 tables["performance"] = [done]
@@ -57,13 +57,13 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
                 tables.update(found)
                 reasons += missing + _losses(found.get("energy", []), campaign.definition.loss_limit_percent)
                 reasons += _compute_columns(tables, outcome, phases)
-    if status == "ok" and "performance" not in tables:
-        status, reasons = "failed", ["the load left no report"]
-    if status == "ok" and reasons:
-        status = "partial"
-    if status == "ok" and not lab.rails_of(run["host"], *_drives(run)):
+    if status == Status.OK and "performance" not in tables:
+        status, reasons = Status.FAILED, ["the load left no report"]
+    if status == Status.OK and reasons:
+        status = Status.PARTIAL
+    if status == Status.OK and not lab.rails_of(run["host"], *_drives(run)):
         reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
-    if status in ("ok", "partial") and (why := _not_steady(folder)):
+    if status in WORKED and (why := _not_steady(folder)):
         reasons.append(why)  # a result, and no fault of the run
     campaign.journal.finish(run["id"], status, "; ".join(reasons), tables)
     return status
@@ -167,7 +167,7 @@ def _losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
     """
     found = []
     for row in rows:
-        if row["phase"] == "workload" and row["expected"]:
+        if row["phase"] == PhaseName.WORKLOAD and row["expected"]:
             percent = 100 * (row["lost"] + row["duplicate"]) / row["expected"]
             if percent > limit_percent:
                 limit = f"{limit_percent:g} % is allowed"

@@ -97,7 +97,7 @@ def test_a_refused_run_counts_neither_way(campaign):
     opened = campaign(stop={"failures_in_a_row": 2})
     with pytest.raises(UserError, match="2 failed runs"):
         execute(opened, Channel(FAILED, REFUSED, FAILED))
-    assert statuses(opened) == ["failed", "not-run", "failed"]
+    assert statuses(opened) == ["failed", "refused", "failed"]
 
 
 def test_hours_end_it(campaign):

@@ -206,7 +206,8 @@ def test_a_drive_without_rails_is_judged_on_operations_alone(state, bench, mappi
     ("answer", "status", "reason"),
     [
         ({"status": "failed", "reason": "blkdiscard: exit 1: no"}, "failed", "precondition: blkdiscard: exit 1: no"),
-        ({"status": "not-run", "reason": "fast: mounted", "changed": False}, "not-run", "refused: fast: mounted"),
+        ({"status": "refused", "reason": "fast: mounted", "changed": False}, "refused", "fast: mounted"),
+        ({"status": "not-run", "reason": "fast: busy", "changed": False}, "not-run", "fast: busy"),
         ({"status": "failed", "reason": "clock: no answer", "changed": False}, "failed", "precondition: clock: no answer"),
         ({"msg": "module\nbroke"}, "failed", "precondition: module broke"),
     ],

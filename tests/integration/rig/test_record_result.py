@@ -423,17 +423,17 @@ def test_a_failed_run_keeps_its_reason_and_its_phases(journal, bench):
     assert journal.rows("performance", run["id"]) == []
 
 
-def test_a_refused_run_is_not_run(journal, bench):
+def test_a_refused_run_is_refused(journal, bench):
     given = {
-        "status": "not-run",
-        "reason": "refused: fast: mounted",
+        "status": "refused",
+        "reason": "fast: mounted",
         "phases": [],
         "clock": [],
         "settings": {},
         "health": {},
     }
     run = recorded(journal, bench, given)
-    assert (run["status"], run["reason"]) == ("not-run", "refused: fast: mounted")
+    assert (run["status"], run["reason"]) == ("refused", "fast: mounted")
 
 
 @pytest.mark.parametrize("lacking", ["report", "phases", "clock"])

@@ -523,7 +523,7 @@ def test_everything_is_put_back_after_a_load_that_failed(rig, tool, capsys):
 def test_a_drive_in_use_is_refused_and_untouched(rig, capsys):
     rig.mount("/dev/sda", "/srv", rig.number("sda"))
     answer = run(capsys)
-    assert (answer["status"], answer["reason"]) == ("not-run", "refused: hdd-1: /dev/sda is mounted at /srv")
+    assert (answer["status"], answer["reason"]) == ("refused", "hdd-1: /dev/sda is mounted at /srv")
     assert answer["changed"] is False
     assert not rig.mkfs.exists()
     assert scheduler(rig) == "none [mq-deadline] bfq"
@@ -534,7 +534,7 @@ def test_a_drive_in_use_is_refused_and_untouched(rig, capsys):
 )
 def test_a_drive_that_is_not_the_declared_one_is_refused_and_untouched(rig, capsys, other):
     answer = run(capsys, members=[{"name": "hdd-1", **declared(1, **other)}])
-    assert answer["status"] == "not-run"
+    assert answer["status"] == "refused"
     assert not rig.mkfs.exists()
 
 
@@ -548,7 +548,7 @@ def test_a_drive_that_is_exchanged_between_check_and_mkfs_is_untouched(rig, caps
 
     monkeypatch.setattr(joulerig_run.blockqueue, "apply", exchange)
     answer = run(capsys)
-    assert answer["status"] == "not-run"
+    assert answer["status"] == "refused"
     assert "no drive with serial 'HDD-1'" in answer["reason"]
     assert not rig.mkfs.exists()
 
@@ -697,14 +697,14 @@ def test_a_journals_drive_in_use_is_refused_and_nothing_is_touched(rig, tool, ca
     journal = tool("mkjournal.odd", "")
     rig.mount("/dev/sdb", "/srv", rig.number("sdb"))
     answer = with_journal(capsys)
-    assert (answer["status"], answer["reason"]) == ("not-run", "refused: hdd-2: /dev/sdb is mounted at /srv")
+    assert (answer["status"], answer["reason"]) == ("refused", "hdd-2: /dev/sdb is mounted at /srv")
     assert untouched(rig, journal)
 
 
 def test_a_journals_drive_that_is_not_the_declared_one(rig, tool, capsys):
     journal = tool("mkjournal.odd", "")
     answer = with_journal(capsys, number=7)
-    assert answer["status"] == "not-run"
+    assert answer["status"] == "refused"
     assert "no drive with serial 'HDD-7'" in answer["reason"]
     assert untouched(rig, journal)
 
@@ -712,7 +712,7 @@ def test_a_journals_drive_that_is_not_the_declared_one(rig, tool, capsys):
 def test_a_journal_on_the_drive_itself(rig, tool, capsys):
     journal = tool("mkjournal.odd", "")
     answer = with_journal(capsys, number=1)
-    assert answer["status"] == "not-run"
+    assert answer["status"] == "refused"
     assert "hdd-2: is a drive that the file system itself is on" in answer["reason"]
     assert untouched(rig, journal)
 
@@ -722,7 +722,7 @@ def test_a_journal_on_a_member_of_the_array(rig, tool, capsys):
     journal = tool("mkjournal.odd", "")
     members = [{"name": name, **spec} for name, spec in DRIVES.items()]
     answer = with_journal(capsys, drive="pair", array=True, members=members)
-    assert answer["status"] == "not-run"
+    assert answer["status"] == "refused"
     assert "hdd-2: /dev/sdb is in use: md127 holds sdb" in answer["reason"]
     assert untouched(rig, journal)
 
@@ -731,7 +731,7 @@ def test_a_file_system_without_external_journals_makes_no_run_with_one(rig, caps
     answer = with_journal(
         capsys, filesystem={"name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": []}
     )
-    assert (answer["status"], answer["reason"]) == ("not-run", "refused: odd: has no external journal")
+    assert (answer["status"], answer["reason"]) == ("not-run", "odd: has no external journal")
     assert not rig.mkfs.exists()
     assert scheduler(rig) == "mq-deadline"
 
@@ -743,7 +743,7 @@ DAX = {"name": "odd-dax", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": 
 
 def test_a_drive_that_cannot_do_dax_makes_no_run(rig, capsys):
     answer = run(capsys, filesystem=DAX)
-    assert (answer["status"], answer["reason"]) == ("not-run", "refused: odd-dax: /dev/sda cannot do DAX")
+    assert (answer["status"], answer["reason"]) == ("not-run", "odd-dax: /dev/sda cannot do DAX")
     assert not rig.mkfs.exists()
 
 

@@ -218,7 +218,7 @@ def test_a_round_without_one_operation(rig, capsys):
 def test_a_drive_in_use_or_other_than_declared_is_refused_and_untouched(rig, capsys, spoil):
     spoil(rig)
     answer = call(capsys)
-    assert (answer["status"], answer["changed"]) == ("not-run", False)
+    assert (answer["status"], answer["changed"]) == ("refused", False)
     assert answer["touched"] == {"write_bytes": 0, "discard_bytes": 0}
     assert rig.arguments_of("blkdiscard") == rig.arguments_of("fio") == []
 
