@@ -17,6 +17,7 @@ LOOK_SECONDS = 0.25
 PATIENCE_SECONDS = 30  # until what was asked to end has written its report
 LEFT = "the connection to the controller is gone"
 SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _libc = ctypes.CDLL(None)
 
 # Of a workload: the folder that it works in, its seconds and seed, a folder for its own files, and the Phases
@@ -47,7 +48,7 @@ def pause(seconds, descriptor=1):
 
 def end_in_good_order():
     """A signal that asks this process to end is an interruption: what was set is put back."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in INTERRUPTIONS:
         signal.signal(number, signal.default_int_handler)
 
 
@@ -60,19 +61,35 @@ def attend(who, command, timeout, look=None, left=controller_left, **options):
     is no such program.
     """
     with tempfile.TemporaryFile("w+") as words:
-        with _child(command, {"stdout": subprocess.DEVNULL, "stderr": words, **options}) as process:
-            problem = _watch(process, who, time.monotonic() + timeout, look, left)
+        options = {"stdout": subprocess.DEVNULL, "stderr": words, **options}
+        with _interruptions_deferred() as mask, _child(command, options, mask) as process:
+            problem = _watch(process, mask, who, time.monotonic() + timeout, look, left)
         if look:
             look()
         words.seek(0)
         return problem or (complaint(who, process.returncode, words.read()) if process.returncode else "")
 
 
-def _watch(process, who, end, look, left):
+@contextlib.contextmanager
+def _interruptions_deferred():
+    """Defer interruptions to the end of the block, or until the mask that it gives is set.
+
+    While a process starts, a KeyboardInterrupt would leave it without an owner, or would be lost:
+    Python ignores errors of what it calls after a fork.
+    """
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+    try:
+        yield mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _watch(process, mask, who, end, look, left):
     pidfd = os.pidfd_open(process.pid)
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         while not poll.poll(1000 * LOOK_SECONDS):
             if look:
                 look()
@@ -88,11 +105,12 @@ def _watch(process, who, end, look, left):
 
 
 @contextlib.contextmanager
-def _child(command, options):
-    """A process in a group of its own, of which nothing is left at the end of the block."""
+def _child(command, options, mask):
+    """Start a process in its own group and with the signal mask; end all of the group after the block."""
     parent = os.getpid()
 
     def prepare():
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _libc.prctl(SET_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
         if os.getppid() != parent:  # it died meanwhile
             os._exit(1)

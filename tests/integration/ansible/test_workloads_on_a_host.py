@@ -432,11 +432,32 @@ def test_an_interrupt_ends_the_load_and_what_it_did_is_kept(tmp_path, interrupti
     assert (tmp_path / "report").read_text() == "so far\n"
 
 
+IMPORT_LOAD = (
+    "import ansible.module_utils\n"
+    f"ansible.module_utils.__path__.append({str(ROOT / 'ansible' / 'module_utils')!r})\n"
+    "from ansible.module_utils.joulerig import load\n"
+)
+
+
+def test_an_interrupt_while_the_load_starts_is_not_lost(tmp_path):
+    """Python ignores errors of functions that it calls after a fork, and thus a KeyboardInterrupt in them."""
+    code = (
+        f"{IMPORT_LOAD}"
+        "import os, signal\n"
+        "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+        "print(load.attend('load', ['sh', '-c', 'echo $$ > pid; exec sleep 60'], 60))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=50
+    )
+    assert (done.stdout, done.stderr) == ("load: interrupted\n", "")
+    pid = tmp_path / "pid"
+    assert not pid.exists() or is_dead(pid.read_text())
+
+
 def test_a_load_dies_with_what_attends_it(tmp_path):
     code = (
-        "import ansible.module_utils\n"
-        f"ansible.module_utils.__path__.append({str(ROOT / 'ansible' / 'module_utils')!r})\n"
-        "from ansible.module_utils.joulerig import load\n"
+        f"{IMPORT_LOAD}"
         "load.attend('load', ['sh', '-c', 'echo $$ > pid.new; mv pid.new pid; exec sleep 60'], 60)\n"
     )
     attending = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
