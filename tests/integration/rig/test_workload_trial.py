@@ -184,7 +184,9 @@ def test_real_fio_on_a_folder(folder):
         pytest.fail("fio is not installed: apt-get install -y fio", pytrace=False)
     done = trial.run("randwrite-fsync", workloads.shipped()["randwrite-fsync"], folder, 1, 1)
     assert done.problem == ""
-    assert done.performance["ops"] == done.performance["syncs"] > 0
+    unsynced = done.performance["ops"] - done.performance["syncs"]
+    assert unsynced in (0, 1)  # the time may end between the last write and its sync
+    assert done.performance["syncs"] > 0
     assert list(folder.iterdir()) == []
 
 
