@@ -8,7 +8,7 @@ short_description: Have an md array of declared drives
 description:
   - Leaves an array of that name whose level and members are as declared as it is; refuses one that differs.
   - Creates it where there is none, when every member passes the checks of a wipe lease. A new array with
-    redundancy is taken to be clean, as every run makes its file system anew, so that no content is at stake.
+    redundancy is taken to be clean, as every run makes a new file system, so no content is at stake.
   - Waits for the end of a resync of an array that is there, as it has after a host went down under load.
 options:
   name: {description: "Name: /dev/md/NAME.", type: str, required: true}

@@ -27,7 +27,7 @@ from ansible.module_utils.joulerig.tools import Refused, run_json
 def second_opinion(name, interface):
     """(serial, size_bytes) as the drive's own tool gives them; None where there is no such tool.
 
-    None, too, of a disk that scsi_debug emulates: the serial that it tells changes with every load.
+    None, too, of a disk that scsi_debug emulates: the serial that it reports changes with every load.
     """
     if drive.Host().debug_adapter(name) is not None:
         return None
@@ -47,10 +47,10 @@ def second_opinion(name, interface):
 
 def check(spec):
     name = drive.find(spec)
-    told = second_opinion(name, spec["interface"])
-    if told is not None and told != (spec["serial"], spec["size_bytes"]):
+    reported = second_opinion(name, spec["interface"])
+    if reported is not None and reported != (spec["serial"], spec["size_bytes"]):
         raise Refused(
-            f"{spec['name']}: /dev/{name}: its tool says serial {told[0]!r}, {told[1]} bytes;"
+            f"{spec['name']}: /dev/{name}: its tool says serial {reported[0]!r}, {reported[1]} bytes;"
             f" the inventory says {spec['serial']!r}, {spec['size_bytes']}"
         )
     return provenance.drive(name, spec["interface"])

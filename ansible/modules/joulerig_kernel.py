@@ -6,7 +6,7 @@ DOCUMENTATION = r"""
 module: joulerig_kernel
 short_description: Look at the running kernel, or have the host run another
 description:
-  - Tells which kernel runs.
+  - Reports which kernel runs.
   - Kernels that the rig put on the host are started from the running one (kexec).
 options:
   start:

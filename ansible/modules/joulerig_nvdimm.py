@@ -30,7 +30,7 @@ def main():
         for namespace in namespaces:
             if not namespace.get("blockdev"):
                 what = f"{region['dev']} has a namespace in mode {namespace.get('mode')!r}"
-                raise Refused(f"{spec['name']}: {what}; whether it is in use cannot be told")
+                raise Refused(f"{spec['name']}: {what}; whether it is in use cannot be checked")
             drive.check_unused(spec["name"], namespace["blockdev"], drive.Host())
         if len(namespaces) > 1:
             raise Refused(

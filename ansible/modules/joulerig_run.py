@@ -137,7 +137,7 @@ from ansible.module_utils.joulerig.tools import Failed, Refused
 VERSION = 1  # of requests and outcomes; rig/campaign/execution/{request,outcome}.py
 MOUNT_POINT = "/run/joulerig/mnt"
 MOST_DISCARDED_FRACTION = 0.01  # of a preconditioned drive, by its mkfs
-SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take beside its phases
+SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take in addition to its phases
 
 
 def execute(p, result):
@@ -212,7 +212,7 @@ def execute(p, result):
             result["settings"]["dax"] = dax.verify(p["filesystem"], MOUNT_POINT)
 
         folder = f"{MOUNT_POINT}/load"
-        loading = workload.of(
+        loading = workload.create(
             p["workload"],
             load.Surroundings(folder, p["phases"][phases.WORKLOAD], p["seed"], scratch, recorder),
         )
@@ -240,7 +240,7 @@ def execute(p, result):
                 key: sum(late[key] - early[key] for early, late in zip(before, after, strict=True))
                 for key in before[0]
             }
-        load.must(done.problem)
+        load.raise_if(done.problem)
         result["settings"]["caches_after"] = pagecache.look(folder)
         for kernel_name, _ in drives.values():
             if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
@@ -256,14 +256,14 @@ def execute(p, result):
 
 
 def _seeks(p, drives):
-    """What counts seeks of the drives while the load runs; nothing where nobody asks."""
+    """Count seeks of the drives while the load runs, if asked to."""
     if not p["seeks"]:
         return contextlib.nullcontext()
     return blocktrace.Seeks({one: kernel_name for one, (kernel_name, _) in drives.items()})
 
 
 def _free_nids(p):
-    """What measures the search for free node numbers in fsync; nothing but on f2fs, and where nobody asks."""
+    """Measure the search for free node numbers in fsync, on f2fs and if asked to."""
     if not p["free_nids"] or p["filesystem"]["type"] != "f2fs":
         return contextlib.nullcontext()
     return fsynctrace.FreeNids()

@@ -50,7 +50,7 @@ def run(
         Path(work).chmod(0o755)  # as a file system's top is: a program may run as another user
         surroundings = load.Surroundings(work, seconds, seed, scratch, None)
         try:
-            loading = workload.of(delivered, surroundings)
+            loading = workload.create(delivered, surroundings)
             loading.lay_out()
             done = loading.load()
         except (tools.Failed, OSError) as error:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A database: readers who think, and two kinds of writers whom their transactions wake, one of them of the log.
+# A database: readers with think time, and two kinds of writers that transactions wake; one of them
+# writes the log.
 
 set $dir=/tmp
 set $nfiles=10

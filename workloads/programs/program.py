@@ -218,7 +218,7 @@ def child(
     death: signal.Signals = signal.SIGTERM,
     **options: Any,
 ) -> Iterator[subprocess.Popen]:
-    """A child in a session of its own: a terminal's interrupt is ours alone, and its whole group ends with
+    """A child in its own session: a terminal's interrupt is ours alone, and its whole group ends with
     the block, by `death` and after END_PATIENCE_SECONDS by SIGKILL; it ends, too, when this process dies.
 
     `options`: Popen's. `death` is what makes it end its own children, too (of make: SIGTERM). Raises Failed,
@@ -274,7 +274,7 @@ def run(
 ) -> str:
     """Standard output of a child that gets `text`.
 
-    Raises Failed unless its exit code is one of `allowed`: the first line that tells of an error, else the
+    Raises Failed unless its exit code is one of `allowed`: the first line of an error, else the
     first one.
     """
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}

@@ -67,8 +67,8 @@ def put_write_cache(name, value, sys=SYS):
     elif name.startswith("nvme"):
         feature = [f"/dev/{name}", "--feature-id=0x06"]
         run(["nvme", "set-feature", *feature, f"--value={int(value == 'write back')}"])
-        told = re.search(r"value:\s*(0x[0-9a-f]+|\d+)", run(["nvme", "get-feature", *feature]))
-        now = {0: "write through", 1: "write back"}.get(int(told[1], 0) & 1) if told else "unknown"
+        reported = re.search(r"value:\s*(0x[0-9a-f]+|\d+)", run(["nvme", "get-feature", *feature]))
+        now = {0: "write through", 1: "write back"}.get(int(reported[1], 0) & 1) if reported else "unknown"
     else:
         raise Unable(f"/dev/{name}: has no write cache that can be set; leave write_cache out")
     if now != value:

@@ -275,7 +275,7 @@ class Lease:
         )
 
     def device(self):
-        """The device's path, after every check was made once more. Raises Refused."""
+        """Return the device's path after repeating every check. Raises Refused."""
         boot_id, number = self._boot_and_number
         if self._now()[0] != boot_id:
             raise Refused(f"{self._what}: the host has been rebooted since the wipe lease was given")
@@ -324,7 +324,7 @@ def check_unused(what, name, host):
 
 
 def _signatures(what, device):
-    """Types of all signatures on a device. blkid would do but for this: where it finds two, it tells none."""
+    """List the types of all signatures on a device. blkid reports none where it finds two."""
     try:
         listing = run(["wipefs", "--no-act", "--noheadings", "--output", "TYPE", device], timeout=60)
     except Failed as error:

@@ -7,7 +7,7 @@ from ansible.module_utils.joulerig.tools import Failed
 
 NAME = "filler"
 CHUNK_BYTES = 4 << 20
-TOLERANCE = 0.01  # of the file system: what it takes beside the data
+TOLERANCE = 0.01  # fraction of the file system: what it takes in addition to the data
 
 
 def fill(folder, part):
@@ -42,10 +42,10 @@ def fill(folder, part):
 
 def size(folder):
     """Bytes of a file system that files can have."""
-    told = os.statvfs(folder)
-    return told.f_blocks * told.f_frsize
+    stat = os.statvfs(folder)
+    return stat.f_blocks * stat.f_frsize
 
 
 def _used_bytes(folder):
-    told = os.statvfs(folder)
-    return (told.f_blocks - told.f_bfree) * told.f_frsize
+    stat = os.statvfs(folder)
+    return (stat.f_blocks - stat.f_bfree) * stat.f_frsize

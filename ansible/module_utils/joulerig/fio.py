@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Load by a fio job file: its I/O is time-stamped from within fio, its progress told every second."""
+"""Run a fio job file as a load: fio time-stamps its I/O and reports its progress every second."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ import os
 import re
 import time
 
-from ansible.module_utils.joulerig.load import Done, attend, must
+from ansible.module_utils.joulerig.load import Done, attend, raise_if
 from ansible.module_utils.joulerig.tools import Failed
 
 # fio runs these in the job, after set-up and before its first (after its last) I/O: start-up is not load.
@@ -56,7 +56,7 @@ class Workload:
 
     def lay_out(self):
         """Create the job's files and write them whole, without any load."""
-        must(self._fio("[global]\ncreate_only=1\n", "layout", LAYOUT_SECONDS)[0])
+        raise_if(self._fio("[global]\ncreate_only=1\n", "layout", LAYOUT_SECONDS)[0])
 
     def load(self):
         """Load; gives what became of it (Done)."""
@@ -96,13 +96,13 @@ class Progress:
     """fio's reports as it writes them to the file `output`: each is of all so far, the last one of the load.
 
     `tell(counts, at)`, where there is one, gets what came since the one before. `report`: the newest; None
-    where that is no JSON. `other_words`: what is on the same output beside them.
+    if that is not JSON. `other_words`: the other lines on the same output.
     """
 
     def __init__(self, output, tell=None):
         self._output, self._tell = output, tell
         self._place, self._part, self._lines = 0, "", []
-        self._told = {}
+        self._reported = {}
         self.report, self.other_words = None, ""
 
     def look(self):
@@ -133,8 +133,8 @@ class Progress:
     def _tell_since(self, at):
         if self._tell and self.report.get("jobs"):
             now = counts(self.report)
-            self._tell({key: value - self._told.get(key, 0) for key, value in now.items()}, at)
-            self._told = now
+            self._tell({key: value - self._reported.get(key, 0) for key, value in now.items()}, at)
+            self._reported = now
 
 
 def counts(report):

@@ -4,7 +4,7 @@
 import json
 import os
 
-from ansible.module_utils.joulerig.load import Done, attend, must
+from ansible.module_utils.joulerig.load import Done, attend, raise_if
 from ansible.module_utils.joulerig.tools import Failed
 
 LAYOUT_SECONDS = 3600
@@ -33,7 +33,7 @@ class Workload:
     def lay_out(self):
         """Create the files that the load works on, without any load."""
         output = os.path.join(self._surroundings.scratch, "layout.json")
-        must(attend("flowop", [*self._command, "--layout-only", "--output", output], LAYOUT_SECONDS))
+        raise_if(attend("flowop", [*self._command, "--layout-only", "--output", output], LAYOUT_SECONDS))
 
     def load(self):
         """Load; gives what became of it (Done). Its points go to the agent as it runs."""

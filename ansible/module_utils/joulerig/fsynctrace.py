@@ -61,7 +61,7 @@ class Shares:
         self.windows[number][0] += seconds
         self.windows[number][1] += self._within.pop(thread, 0.0)
 
-    def told(self):
+    def as_dict(self):
         return {
             key: [[round(one, 6) for one in pair] for pair in value] if key == "windows" else value
             for key, value in vars(self).items()
@@ -70,8 +70,10 @@ class Shares:
 
 
 class FreeNids:
-    """Measures while its block runs; `found` then is what Shares told, `lost` and `window_seconds`; where
-    this kernel lacks what it takes, {"why": TEXT}.
+    """Measure while the block runs.
+
+    `found` then holds the figures of Shares, `lost` and `window_seconds`, or {"why": TEXT} where
+    this kernel cannot measure it.
     """
 
     def __init__(self, tracing=kerneltrace.TRACING):
@@ -104,8 +106,8 @@ class FreeNids:
             self.found = {"why": self._why}
         else:
             self._trace.__exit__(*error)
-            told = {"lost": self._trace.lost, "window_seconds": WINDOW_SECONDS}
-            self.found = {**self._shares.told(), **told}
+            window = {"lost": self._trace.lost, "window_seconds": WINDOW_SECONDS}
+            self.found = {**self._shares.as_dict(), **window}
         with contextlib.suppress(OSError):
             self._remove()
 

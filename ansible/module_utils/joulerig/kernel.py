@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kernel that this host runs, and how it comes to run another until its next boot.
 
-Kernels of the rig's lie beside the host's own, below FOLDER; its boot menu does not know them. They
-are started from the running one (kexec), so whatever resets the host brings its own kernel back.
+The rig's kernels lie next to the host's, below FOLDER; its boot menu does not know them. They are
+started from the running one (kexec), so whatever resets the host brings its own kernel back.
 """
 
 import os
@@ -77,7 +77,7 @@ def await_booted(seconds=300):
     while time.monotonic() < end:
         try:
             state = run(["systemctl", "is-system-running"]).strip()
-        except Failed as error:  # any state but "running" has an exit code of its own
+        except Failed as error:  # any state but "running" has another exit code
             state = str(error).rpartition(" ")[2]
         if state in ("running", "degraded"):
             return

@@ -21,16 +21,16 @@ INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _libc = ctypes.CDLL(None)
 
 # Of a workload: the folder that it works in, its seconds and seed, a folder for its own files, and the Phases
-# that its points go through (None: nobody wants any).
+# that its points go through (None: no points are wanted).
 Surroundings = collections.namedtuple("Surroundings", "directory seconds seed scratch points")
 
-# What became of a load: its begin and end (ns, host's clock), its tool's own report and, where that is only
+# The result of a load: its begin and end (ns, host's clock), its tool's own report and, where that is only
 # so far, why it went no further (else empty).
 Done = collections.namedtuple("Done", "start end report problem")
 
 
 def controller_left(descriptor=1):
-    """Whether nobody reads this process's output any more: the connection to the controller is gone."""
+    """Check whether the connection to the controller is gone: no process reads this one's output."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
@@ -47,7 +47,7 @@ def pause(seconds, descriptor=1):
 
 
 def end_in_good_order():
-    """A signal that asks this process to end is an interruption: what was set is put back."""
+    """Treat a signal that ends this process as an interruption: settings are put back."""
     for number in INTERRUPTIONS:
         signal.signal(number, signal.default_int_handler)
 
@@ -137,7 +137,7 @@ def _end(process):
     process.wait()
 
 
-def must(problem):
-    """Raises Failed where there is a problem."""
+def raise_if(problem):
+    """Raise Failed if there is a problem."""
     if problem:
         raise Failed(problem)

@@ -10,7 +10,7 @@ FOLDER = "/var/lib/joulerig/lost"
 
 
 def keep(run, result, folder=FOLDER):
-    """Keep what came of `run`, whole or not at all, in place of an earlier attempt's."""
+    """Keep the result of `run`, whole or not at all, in place of an earlier attempt's."""
     os.makedirs(folder, exist_ok=True)
     part = os.path.join(folder, f".{run}")
     with open(part, "w") as file:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Drives that the kernel makes of memory: a RAM block device (brd) and emulated disks (scsi_debug).
 
-Each is a module with parameters. One that is loaded already is never reloaded here: what it holds may be
-somebody's.
+Each is a module with parameters. One that is loaded already is never reloaded here: it may hold
+another program's data.
 """
 
 import os
@@ -14,7 +14,7 @@ from ansible.module_utils.joulerig.tools import Refused, run
 MIB = 1 << 20
 # scsi_debug counts the hosts that it has yet to add: it reads 0 once they are there.
 COUNTED_DOWN = ("add_host",)
-# What a host must keep for itself beside the drives' memory.
+# What a host must keep for itself in addition to the drives' memory.
 SPARE_BYTES = 256 * MIB
 APPEAR_SECONDS = 30.0
 
@@ -73,7 +73,7 @@ def load(module, parameters, specs, host):
 
 
 def _set_one_at_a_time(specs, host):
-    """A disk has one actuator. Not by max_queue: scsi_debug aborts what comes beside, md drops members."""
+    """A disk has one actuator. Not by max_queue: scsi_debug aborts the excess, and md drops members."""
     for spec in specs:
         path = f"{host.sys}/block/{drive.find(spec, host)}/device/queue_depth"
         if os.path.exists(path):
@@ -107,4 +107,4 @@ def _available_bytes(host):
     for line in (host.read(f"{host.proc}/meminfo") or "").splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    raise Refused("/proc/meminfo: tells no MemAvailable")
+    raise Refused("/proc/meminfo: has no MemAvailable")

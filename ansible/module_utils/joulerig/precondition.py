@@ -77,5 +77,5 @@ def _load(name, text, lease, seconds, seed, scratch):
     definition = {"name": name, "job": text, "environment": {"JOULERIG_DEVICE": lease.device()}}
     empty = os.path.join(scratch, "empty")
     done = fio.Workload(definition, load.Surroundings(empty, round(seconds), seed, scratch, None)).load()
-    load.must(done.problem)
+    load.raise_if(done.problem)
     return done

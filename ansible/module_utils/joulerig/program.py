@@ -6,9 +6,9 @@ import os
 import sys
 
 from ansible.module_utils.joulerig.flowop import done_of
-from ansible.module_utils.joulerig.load import attend, must
+from ansible.module_utils.joulerig.load import attend, raise_if
 
-PYTHON = [sys.executable, "-B"]  # a script that is run leaves nothing beside itself
+PYTHON = [sys.executable, "-B"]  # a script that is run leaves no file next to it
 LONGEST_SECONDS = 3600  # of the layout, and of the last pass: whole ones are done
 
 
@@ -36,7 +36,7 @@ class Workload:
 
     def lay_out(self):
         """Create what the program works on, without any load."""
-        must(attend(self._name, self._command("layout"), LONGEST_SECONDS))
+        raise_if(attend(self._name, self._command("layout"), LONGEST_SECONDS))
 
     def load(self):
         """Load; gives what became of it (Done)."""

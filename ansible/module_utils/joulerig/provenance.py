@@ -39,7 +39,7 @@ def host():
 
 
 def drive(name, interface):
-    """Identity of a drive as its own firmware tells it."""
+    """Read the identity that a drive's firmware reports."""
     system = Host()
     base = f"{system.sys}/block/{name}/device"
     return {

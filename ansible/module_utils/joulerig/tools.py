@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a tool of the trade: its exit code is honoured, what it says becomes the reason."""
+"""Run a tool; where it fails, its exit code and its first line become the reason."""
 
 import json
 import subprocess

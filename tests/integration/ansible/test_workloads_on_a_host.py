@@ -58,7 +58,7 @@ REPORT = {
 @pytest.fixture
 def of_fio(surroundings, tool):
     """Return a fio workload that uses the tools of the test's PATH."""
-    return workload.of({"name": "job", "tool": "fio", "job": JOB}, surroundings)
+    return workload.create({"name": "job", "tool": "fio", "job": JOB}, surroundings)
 
 
 def fake_fio(tool, *reports, before="", stamps=True, code=0):
@@ -170,7 +170,7 @@ def test_no_time_stamps(of_fio, tool):
 def test_no_fio(surroundings, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(Failed, match=r"^fio: not found on this host"):
-        workload.of({"name": "job", "tool": "fio", "job": JOB}, surroundings).load()
+        workload.create({"name": "job", "tool": "fio", "job": JOB}, surroundings).load()
 
 
 def so_far(ops, seconds):
@@ -199,7 +199,7 @@ def test_the_work_of_a_load_is_that_of_all_its_jobs():
 
 def test_real_fio_stamps_its_io_and_reports_every_second(surroundings, points):
     job = "[j]\ndirectory=${JOULERIG_DIRECTORY}\nioengine=psync\nrw=write\nbs=4k\nsize=64k\ntime_based=1\nruntime=2\n"
-    loading = workload.of({"name": "job", "tool": "fio", "job": job}, surroundings)
+    loading = workload.create({"name": "job", "tool": "fio", "job": job}, surroundings)
     loading.lay_out()
     assert os.path.getsize(f"{surroundings.directory}/j.0.0") == 65536
     before = time.time_ns()
@@ -217,7 +217,7 @@ def blocks_written(surroundings, seed):
     job = (ROOT / "workloads" / "fio" / "randwrite-fsync.fio").read_text()
     job += "size=1m\nnumber_ios=40\ntime_based=0\nwrite_iolog=offsets.log\n"
     offsets = Path(surroundings.scratch) / "offsets.log"
-    loading = workload.of(
+    loading = workload.create(
         {"name": "j", "tool": "fio", "job": job}, surroundings._replace(seed=seed, seconds=1)
     )
     loading.lay_out()
@@ -255,7 +255,7 @@ def of_flowop(tool, surroundings, report=TIMES, end="exit 0"):
         "name": "varmail", "tool": "flowop", "program": "flowop", "texts": {"varmail.f": "run 60\n"},
         "words": ["run", "varmail.f", "--seconds", "{seconds}", "--seed", "{seed}", "--set", "nfiles=5"],
     }  # fmt: skip
-    return workload.of(definition, surroundings), calls
+    return workload.create(definition, surroundings), calls
 
 
 def test_flowop_lays_out_and_loads_what_is_there(tool, surroundings):
@@ -336,7 +336,7 @@ def of_program(tmp_path, surroundings, fails=False):
     script.write_text(SCRIPT)
     definition = {"name": "mail", "tool": "program", "program": str(script), "common_code": str(script)}
     definition["settings"] = {"fails": fails}
-    return workload.of(definition, surroundings), Path(f"{script}.calls")
+    return workload.create(definition, surroundings), Path(f"{script}.calls")
 
 
 def test_a_program_lays_out_and_loads(tmp_path, surroundings, points):

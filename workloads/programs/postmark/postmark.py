@@ -41,7 +41,7 @@ def layout(given: program.Given) -> None:
 
 
 def load(given: program.Given, record: program.Record) -> None:
-    """Passes of Postmark, each with a seed of its own that follows from the given one."""
+    """Run passes of Postmark, each with its own seed, derived from the given one."""
     _check(given.settings)
     folder = program.fresh(given.directory / FOLDER)
     record.read_bytes = record.write_bytes = 0
@@ -67,7 +67,7 @@ def _check(settings: dict) -> None:
 
 
 def commands(settings: dict, seed: int) -> str:
-    """What Postmark is told; its location is the folder that it runs in."""
+    """Return Postmark's commands; its location is the folder that it runs in."""
     lines = [
         "set location .",
         f"set number {settings['files']}",
@@ -110,7 +110,7 @@ def _one_pass(folder: Path, words: str) -> tuple[float, str]:
 
 
 def _complaint(output: str) -> str:
-    """The line that tells of an error, else the last one."""
+    """Find the line of an error, else the last one."""
     lines = [line.replace("pm>", "").strip() for line in output.splitlines()]
     said = [line for line in lines if line] or ["it said nothing"]
     at = next((line[line.index("Error:") :] for line in said if "Error:" in line), said[-1])

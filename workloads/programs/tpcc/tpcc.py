@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""TPC-C-like transactions on PostgreSQL: a server of its own in the folder, loaded by pgbench.
+"""TPC-C-like transactions on PostgreSQL: its own server in the folder, loaded by pgbench.
 
 Tables, first content and the five transactions follow the specification (TPC-C 5.11). Its terminals do not:
 clients neither key nor think, each begins its next transaction at once, so that the figure is no tpmC. 45 %

@@ -125,7 +125,7 @@ DECLARE
 BEGIN
     PERFORM setseed(seed);
     carrier := random_between(1, 10);
-    PERFORM pg_advisory_xact_lock(w);  -- one at a time in a warehouse: the oldest order is then nobody else's
+    PERFORM pg_advisory_xact_lock(w);  -- one at a time in a warehouse: no other takes the oldest order
     FOR d IN 1 .. 10 LOOP
         SELECT no_o_id INTO o FROM new_order WHERE no_w_id = w AND no_d_id = d ORDER BY no_o_id LIMIT 1;
         CONTINUE WHEN NOT FOUND;
