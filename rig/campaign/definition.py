@@ -275,13 +275,14 @@ def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
     Raises UserError.
     """
     known = workloads.load(lab)
-    for run in runs:
-        workload = run.levels["workload"]
-        missing = virtual.missing_packages(lab, run.host, known[workload].needed_packages())
-        if missing and not run.excluded:
+    for workload, host in dict.fromkeys(
+        (run.levels["workload"], run.host) for run in runs if not run.excluded
+    ):
+        missing = virtual.missing_packages(lab, host, known[workload].needed_packages())
+        if missing:
             raise UserError(
                 f"{source}: campaign.factors.workload: {workload!r} needs {', '.join(missing)}, which the"
-                f" image of {run.host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
+                f" image of {host} lacks; allowed: with these in virtual.guest_packages of its host_vars"
             )
 
 

@@ -6,7 +6,9 @@ They are in a folder with a file each, NAME.yml, or by name in one file.
 
 from __future__ import annotations
 
+import copy
 import difflib
+import functools
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,12 +53,18 @@ def read_mapping(path: Path, allowed: str) -> dict[Any, Any]:
     """Return the mapping in a YAML file; `allowed` says what it maps. Raises UserError."""
     source = paths.short(path)
     try:
-        entries = yaml.safe_load(path.read_text())
+        entries = copy.deepcopy(_parse_yaml(path.read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{source}: {' '.join(str(error).split())}") from None
     if not isinstance(entries, dict):
         raise UserError(f"{source}: a {type(entries).__name__}; allowed: {allowed}")
     return entries
+
+
+@functools.lru_cache(maxsize=256)
+def _parse_yaml(text: str) -> Any:
+    """Parse YAML; one command reads the same few definitions up to hundreds of times."""
+    return yaml.safe_load(text)
 
 
 def with_own(
