@@ -30,7 +30,7 @@ PACKAGES = (
 ).split()
 # The module that is compiled for the guest's kernel.
 GUEST = (Path(__file__).parent / "guest" / "fua_by_flush.c").read_text()
-# Before any package is installed: PostgreSQL's would make and start a server of its own.
+# Before any package is installed: PostgreSQL's would create and start its own server.
 PREPARE = r"""
 set -eu
 mkdir -p "$1/etc/postgresql-common/createcluster.d"

@@ -361,7 +361,7 @@ func TestADriveThatGoesAndComesBack(t *testing.T) {
 	}
 }
 
-func TestAnUnmountEndsTheJournalAndANewMountStartsIt(t *testing.T) {
+func TestAnUnmountEndsTheJournalAndTheNextMountStartsIt(t *testing.T) {
 	s, h := withInflux(t)
 	p := start(t, "--config", h.config())
 	eventually(t, "journal points", func() bool { return last(s, "fsjournal", "nvme-plp")["transactions"] == "2092" })
@@ -423,7 +423,7 @@ func TestRefusedLinesAreCounted(t *testing.T) {
 	p.end(syscall.SIGTERM)
 }
 
-func TestAnOutageIsToldOnceAndLosesNothing(t *testing.T) {
+func TestAnOutageIsLoggedOnceAndLosesNothing(t *testing.T) {
 	s, h := withInflux(t)
 	s.Stop()
 	p := start(t, "--config", h.config())
@@ -479,7 +479,7 @@ func TestSurvivesAKill(t *testing.T) {
 	}
 }
 
-func TestAFailingHealthSourceIsToldOnceAndStopsNothing(t *testing.T) {
+func TestAFailingHealthSourceIsLoggedOnceAndStopsNothing(t *testing.T) {
 	s, h := withInflux(t)
 	h.conf["health_interval_seconds"] = 1
 	h.conf["smartctl"] = h.path("no-smartctl")

@@ -133,18 +133,18 @@ type fingerprint struct {
 
 func (p *fingerprint) reset() { p.n, p.same = 0, false }
 
-// again says whether a block of n samples repeats the one before. Two windows of a real signal are
-// never alike in both volts and amps, unless nothing at all moves in them; that is not taken for a
-// repetition. Nor is a third one alike: that is a signal which repeats itself, as only a simulated
-// one can.
-func (p *fingerprint) again(n int, marks []float32) bool {
+// repeats says whether a block of n samples repeats the one before. Two windows of a real signal
+// are never alike in both volts and amps, unless nothing at all moves in them; that is not taken
+// for a repetition. Nor is a third one alike: that is a signal which repeats itself, as only a
+// simulated one can.
+func (p *fingerprint) repeats(n int, marks []float32) bool {
 	moves := false
 	for k := 2; k+1 < len(marks); k += 2 {
 		moves = moves || marks[k] != marks[0] || marks[k+1] != marks[1]
 	}
 	same := n == p.n && n >= leastBlock && slices.Equal(marks, p.marks)
-	again := same && moves && !p.same
+	repeated := same && moves && !p.same
 	p.n, p.same = n, same
 	p.marks = append(p.marks[:0], marks...)
-	return again
+	return repeated
 }

@@ -100,15 +100,15 @@ type channelConfig struct {
 	quantity quantity
 }
 
-// by are the rail's channels.
-func (r *RailConfig) by() []channelConfig {
-	var of []channelConfig
+// channels are the rail's channels.
+func (r *RailConfig) channels() []channelConfig {
+	var channels []channelConfig
 	for _, c := range []channelConfig{{r.Volts, volts}, {r.Amps, amps}, {r.Watts, watts}, {r.WattHours, wattHours}} {
 		if c.name != "" {
-			of = append(of, c)
+			channels = append(channels, c)
 		}
 	}
-	return of
+	return channels
 }
 
 const (
@@ -247,7 +247,7 @@ func (m *MeterConfig) needed(at string) ([]channelConfig, error) {
 	var needed []channelConfig
 	seen := map[string]quantity{}
 	for i := range m.Rails {
-		for _, c := range m.Rails[i].by() {
+		for _, c := range m.Rails[i].channels() {
 			before, there := seen[c.name]
 			if there && before != c.quantity {
 				return nil, fmt.Errorf("%s.rails[%d].%s: %q is %s of another rail (allowed: a channel of one quantity)", at, i, c.quantity, c.name, before)
@@ -303,7 +303,7 @@ func (r *RailConfig) checkChannels(key, timing string) error {
 		if r.Volts == r.Amps {
 			return fmt.Errorf("%s.amps: %q is the volts channel (allowed: another channel)", key, r.Amps)
 		}
-	case len(r.by()) > 1:
+	case len(r.channels()) > 1:
 		return fmt.Errorf("%s: more than one of %s (allowed: one of them)", key, allowed)
 	case r.WattHours != "" && timing != Poll:
 		return fmt.Errorf("%s.watt_hours: %q (allowed: with timing %q, a register is read now and then)", key, r.WattHours, Poll)

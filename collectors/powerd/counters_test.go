@@ -295,7 +295,7 @@ func TestARestartOfPowerdIsAGapOfTheSameSession(t *testing.T) {
 	close2(t, "low", f["joules_low"], 72+72, 0.1)
 }
 
-func TestAStateThatIsDamagedOrOfOtherRailsBeginsANewSession(t *testing.T) {
+func TestAStateThatIsDamagedOrOfOtherRailsBeginsAnotherSession(t *testing.T) {
 	dir := t.TempDir()
 	m, _, _ := reopened(t, dir, "one")
 	play(t, m, 50e9, 2000)
@@ -446,7 +446,7 @@ func TestReadingsThatComeTooSeldomAreLostAgainstTheDeclaredRate(t *testing.T) {
 	close2(t, "lost share", f["lost"]/f["expected"], 0.5, 0.01)
 }
 
-func TestReadingsThatTheInstrumentDidNotMakeAnewAreNotSoldAsSamples(t *testing.T) {
+func TestRepeatedReadingsAreNotCountedAsSamples(t *testing.T) {
 	out := &lines{}
 	m := meterOf(t, pollConfig(), out)
 	m.beginStream()

@@ -220,8 +220,8 @@ func (s *streamed) missing(n int64, at uint64) {
 		}
 		return
 	}
-	// Nobody can tell which of them were too many: as many of those to come are thrown away, and
-	// the time is right again.
+	// Which of them were too many is unknown: as many of the next ones are dropped, and the time is
+	// right again.
 	s.m.logf("%d samples too many in the stream before sample %d", -n, at)
 	for _, r := range s.rails {
 		r.surplus += uint64(-n)
@@ -289,7 +289,7 @@ func (r *streamedRail) tooMany(n uint64) uint64 {
 // isNew says whether the n samples from index lo on, known by s.marks, are to be integrated; if
 // they are the ones before again, they are booked.
 func (s *streamed) isNew(r *streamedRail, lo, n uint64) bool {
-	if !r.print.again(int(n), s.marks) {
+	if !r.print.repeats(int(n), s.marks) {
 		return true
 	}
 	// An instrument, or what lies between, has sent a window twice: what the rail did in its slots

@@ -175,7 +175,7 @@ func TestSumsThatCannotBeAreTheEndOfTheStream(t *testing.T) {
 	}
 }
 
-func TestSrcapIsToldWhatToAddUp(t *testing.T) {
+func TestSrcapGetsTheRailsToAddUp(t *testing.T) {
 	config := testConfig()
 	config.Calibration = map[string]Correction{"CH2": {Gain: 1.25, Offset: -0.5}}
 	m := meterOf(t, config, &lines{})
@@ -238,7 +238,7 @@ func TestARecordingAskedForWhileSrcapStartsGetsItsSamples(t *testing.T) {
 	}
 }
 
-func TestARecordingOfAStreamThatBeginsAnewDoesNotWaitForTheOldOne(t *testing.T) {
+func TestARecordingOfARestartedStreamDoesNotWaitForTheOldOne(t *testing.T) {
 	m, _ := testMeter(t)
 	m.beginStream()
 	m.takesCommands(&bytes.Buffer{})

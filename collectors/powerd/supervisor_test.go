@@ -179,7 +179,7 @@ func TestStopIsAskedForBeforeItIsForced(t *testing.T) {
 	}
 }
 
-func TestSrcapIsToldDriverChannelsAndSettings(t *testing.T) {
+func TestSrcapGetsDriverChannelsAndSettings(t *testing.T) {
 	c := testConfig()
 	c.Driver, c.Set = "hameg-hmo:conn=tcp-raw/127.0.0.1/5025", map[string]string{"b": "2", "a": "1"}
 	if err := c.check("meters[0]"); err != nil {

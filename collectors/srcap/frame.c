@@ -109,7 +109,7 @@ static void write_to_stdout(const struct frame *f)
 				continue;
 			if (errno != EPIPE)
 				fprintf(stderr, "srcap: stdout: %s\n", strerror(errno));
-			/* Nobody reads any more: as good as a stop. */
+			/* The reader is gone: as good as a stop. */
 			_exit(errno == EPIPE ? 0 : 5);
 		}
 		while (count > 0 && (size_t)done >= v->iov_len) {

@@ -243,7 +243,7 @@ func TestTheWriterWaitsForTheWitness(t *testing.T) {
 	}
 }
 
-func TestEveryPatternOfADirectoryIsToldAndFound(t *testing.T) {
+func TestEveryPatternOfADirectoryIsAcknowledgedAndFound(t *testing.T) {
 	directory := t.TempDir()
 	witness := newWitness(t, 400, nil)
 	if code, _, message := execute(t, "write", "--campaign", campaignID, "--generation", "2", "--seed", "5",

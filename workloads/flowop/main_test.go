@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// As a process of its own, the test's program is flowop.
+// Started again as a process, the test's program is flowop.
 func TestMain(m *testing.M) {
 	if os.Getenv("FLOWOP") != "" {
 		main()

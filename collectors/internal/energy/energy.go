@@ -83,7 +83,7 @@ var noSums = sums{min: math.Inf(1), max: math.Inf(-1)}
 // sample that is no number; gap, which may be nil, is called with the first index and the length of
 // each stretch of those, in their place between the points.
 func (r *Rail) Add(first uint64, volts, amps []float32, gap func(first uint64, n int64)) {
-	r.from(first)
+	r.begin(first)
 	amps = amps[:len(volts)]
 	for len(volts) > 0 {
 		room := int(min(uint64(len(volts)), r.perPoint-r.next%r.perPoint))
@@ -99,14 +99,14 @@ func (r *Rail) AddSums(first uint64, s *srframe.Stretch) error {
 	if s.N <= 0 || first%r.perPoint+uint64(s.N) > r.perPoint {
 		return fmt.Errorf("sums of %d samples from sample %d on, points are of %d", s.N, first, r.perPoint)
 	}
-	r.from(first)
+	r.begin(first)
 	r.add(s.N, sums{s.Volts, s.Amps, s.Watts, s.Min, s.Max}, s.First, s.Last)
 	r.advance(uint64(s.N))
 	return nil
 }
 
-// from is where the samples to be added begin.
-func (r *Rail) from(first uint64) {
+// begin sets where the samples to be added begin.
+func (r *Rail) begin(first uint64) {
 	if r.partly && first != r.next {
 		r.Break()
 	}

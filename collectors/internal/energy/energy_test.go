@@ -33,7 +33,7 @@ func (b *book) Add(first uint64, volts, amps []float32) {
 	b.Rail.Add(first, volts, amps, func(_ uint64, n int64) { b.unusable += n })
 }
 
-func near(t *testing.T, what string, got, want float64) {
+func expectNear(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if math.Abs(got-want) > 1e-9*math.Max(1, math.Abs(want)) {
 		t.Errorf("%s: %.12g, want %.12g", what, got, want)
@@ -56,10 +56,10 @@ func TestPowerIsMultipliedPerSampleNotMeanByMean(t *testing.T) {
 	}
 	r, points := collect(WindowMean, 1000, 100)
 	r.Add(0, volts, amps)
-	near(t, "joules", r.Joules(), 55)
+	expectNear(t, "joules", r.Joules(), 55)
 	p := (*points)[9]
-	near(t, "watts", p.Watts, 55)
-	near(t, "mean V x mean I, which is wrong", p.Volts*p.Amps, 57.5)
+	expectNear(t, "watts", p.Watts, 55)
+	expectNear(t, "mean V x mean I, which is wrong", p.Volts*p.Amps, 57.5)
 	if p.Min != 0 || p.Max != 110 {
 		t.Errorf("min %g, max %g", p.Min, p.Max)
 	}
@@ -69,23 +69,23 @@ func TestSignIsKept(t *testing.T) {
 	r, points := collect(WindowMean, 10, 10)
 	r.Add(0, fill(10, 5), fill(10, 2))
 	r.Add(10, fill(10, 5), fill(10, -1))
-	near(t, "joules after both", r.Joules(), 10-5)
-	near(t, "mean amps", (*points)[1].Amps, -1)
-	near(t, "least watts", (*points)[1].Min, -5)
+	expectNear(t, "joules after both", r.Joules(), 10-5)
+	expectNear(t, "mean amps", (*points)[1].Amps, -1)
+	expectNear(t, "least watts", (*points)[1].Min, -5)
 }
 
 func TestWindowMeansAreSummed(t *testing.T) {
 	r, _ := collect(WindowMean, 100, 1)
 	r.Add(0, []float32{1, 1, 1}, []float32{1, 2, 3})
-	near(t, "joules", r.Joules(), 0.06)
+	expectNear(t, "joules", r.Joules(), 0.06)
 }
 
 func TestPointSamplesAreTrapezoids(t *testing.T) {
 	r, points := collect(PointSamples, 100, 2)
 	r.Add(0, []float32{1, 1, 1}, []float32{1, 2, 3})
 	r.Add(3, []float32{1}, []float32{5})
-	near(t, "joules between four instants", r.Joules(), (1.5+2.5+4)/100)
-	near(t, "joules up to the second instant", (*points)[0].Joules, 0.015)
+	expectNear(t, "joules between four instants", r.Joules(), (1.5+2.5+4)/100)
+	expectNear(t, "joules up to the second instant", (*points)[0].Joules, 0.015)
 }
 
 func TestTrapezoidOfASineIsItsIntegral(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAGapIsNotFilled(t *testing.T) {
 		if sampling == PointSamples {
 			want = (14 + 19) * 12e-3 // intervals between neighbours that were both seen
 		}
-		near(t, "joules", r.Joules(), want)
+		expectNear(t, "joules", r.Joules(), want)
 		var ends []uint64
 		for _, p := range *points {
 			ends = append(ends, p.End)
@@ -130,7 +130,7 @@ func TestWhatIsNoNumberIsAGapAndPoisonsNothing(t *testing.T) {
 	if r.unusable != 3 {
 		t.Errorf("%d unusable, want 3", r.unusable)
 	}
-	near(t, "joules", r.Joules(), 0.4)
+	expectNear(t, "joules", r.Joules(), 0.4)
 	if p := (*points)[0]; p.Samples != 2 || p.Watts != 2 {
 		t.Errorf("point %+v", p)
 	}
@@ -162,7 +162,7 @@ func TestPointsDoNotDependOnHowSamplesArrive(t *testing.T) {
 		if p.End != q.End || p.Samples != q.Samples || p.Min != q.Min || p.Max != q.Max {
 			t.Fatalf("point %d: %+v, %+v", i, p, q)
 		}
-		near(t, "joules", q.Joules, p.Joules)
+		expectNear(t, "joules", q.Joules, p.Joules)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestNewStreamGoesOnWithTheSameCounter(t *testing.T) {
 	r.Break()
 	r.Add(0, fill(11, 1), fill(11, 1))
 	r.Break()
-	near(t, "joules", r.Joules(), 2)
+	expectNear(t, "joules", r.Joules(), 2)
 	if last := (*points)[len(*points)-1]; r.total != 22 || last.End != 11 {
 		t.Errorf("last point %+v", last)
 	}
@@ -184,7 +184,7 @@ func TestEnergyDoesNotDriftOverAManyPointSum(t *testing.T) {
 	for s := range uint64(3600) {
 		r.Add(s*1000, volts, amps)
 	}
-	near(t, "joules of an hour", r.Joules(), 3600*3.25*0.125)
+	expectNear(t, "joules of an hour", r.Joules(), 3600*3.25*0.125)
 }
 
 func BenchmarkAdd(b *testing.B) {

@@ -64,8 +64,8 @@ func (p *Pairs) Break() { *p = Pairs{limitNS: p.limitNS, emit: p.emit} }
 type Span struct {
 	Seconds float64
 	Joules  float64 // the trapezoid
-	// What it would be, had the power been the lesser or the greater of the two all the time.
-	// Nobody looked between.
+	// The bounds: the power between the readings is unknown, and may have been the lesser or the
+	// greater of the two all the time.
 	Low, High float64
 }
 

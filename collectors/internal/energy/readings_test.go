@@ -18,9 +18,9 @@ func TestVoltsAndAmpsOfDifferentInstantsMeetAtTheAmpsInstant(t *testing.T) {
 	if len(got) != 2 || got[0].NS != 10e6 || got[1].NS != 35e6 {
 		t.Fatalf("%+v", got)
 	}
-	near(t, "volts on the line", got[0].Volts, 11)
-	near(t, "watts", got[0].Watts, 22)
-	near(t, "watts", got[1].Watts, 12+(8-12)*0.75)
+	expectNear(t, "volts on the line", got[0].Volts, 11)
+	expectNear(t, "watts", got[0].Watts, 22)
+	expectNear(t, "watts", got[1].Watts, 12+(8-12)*0.75)
 }
 
 func TestNoPowerIsMadeAcrossAPauseOfTheVolts(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAmpsBeforeAnyVoltsAreNoPower(t *testing.T) {
 	}
 }
 
-func TestAReadingThatTheInstrumentDidNotMakeAnewIsSeen(t *testing.T) {
+func TestARepeatedReadingIsDetected(t *testing.T) {
 	var again []bool
 	p := NewPairs(1e9, func(r Reading) { again = append(again, r.Again) })
 	for k, values := range [][2]float64{{5, 1}, {5, 1}, {5, 2}, {5, 2}, {6, 2}, {6, 2}} {
@@ -69,7 +69,7 @@ func TestAReadingThatTheInstrumentDidNotMakeAnewIsSeen(t *testing.T) {
 // between low and high.
 func TestEnergyOfReadingsIsOnTheirOwnTime(t *testing.T) {
 	power := func(ns int64) float64 { return 3 + 2*math.Sin(2*math.Pi*float64(ns)/1e9) }
-	at := func(ns int64) Reading { return Reading{NS: ns, Watts: power(ns)} }
+	readingAt := func(ns int64) Reading { return Reading{NS: ns, Watts: power(ns)} }
 	var joules, low, high float64
 	ns := int64(0)
 	for k := range 100 {
@@ -77,7 +77,7 @@ func TestEnergyOfReadingsIsOnTheirOwnTime(t *testing.T) {
 		if k%2 == 1 {
 			step = 25e6 // an even spacing would have hidden a mean that ignores it
 		}
-		s := Between(at(ns), at(ns+step))
+		s := Between(readingAt(ns), readingAt(ns+step))
 		joules, low, high = joules+s.Joules, low+s.Low, high+s.High
 		ns += step
 	}

@@ -155,7 +155,7 @@ func TestWhatIsKeptIsWithinTheBound(t *testing.T) {
 	}
 }
 
-// Somebody else's data fill the disk: not even the offset can be written.
+// Another program's data fill the disk: not even the offset can be written.
 func TestLinesInTheSpoolAreDeliveredWhileTheDiskIsFull(t *testing.T) {
 	onASmallDisk(t, 1<<20, func(t *testing.T, dir string) {
 		d := newDatabase(t)
@@ -308,7 +308,7 @@ func TestATornSpoolLosesItsEndOnly(t *testing.T) {
 	}
 }
 
-func TestASegmentThatSomebodyRemovesHoldsUpNothing(t *testing.T) {
+func TestASegmentThatAnotherProcessRemovesHoldsUpNothing(t *testing.T) {
 	for name, harm := range map[string]func(path string) error{
 		"removed":   os.Remove,
 		"shortened": func(path string) error { return os.Truncate(path, 1000) },

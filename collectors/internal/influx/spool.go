@@ -34,7 +34,7 @@ const (
 // spool is a queue of lines in the segment files of a directory.
 //
 //	00000000000000000007.lp   lines, oldest first; a process appends only to segments it made
-//	00000000000000000006.sent all acknowledged; the newest of these are kept, as long as the room is not needed
+//	00000000000000000006.sent all acknowledged; the newest are kept while there is room
 //	server                    which start of the server acknowledged last
 //	offset                    what is acknowledged: segment, byte offset, CRC-32
 //	rejected.lp, rejected.lp.1  lines the server refused, each batch behind a # comment
@@ -328,7 +328,7 @@ func (s *spool) next(buf []byte) (chunk []byte, sealed bool, err error) {
 		return buf[:n], sealed, nil
 	}
 	if errors.Is(err, io.EOF) {
-		// Somebody has shortened the file: what is left of it goes out first.
+		// Another process shortened the file: what is left of it goes out first.
 		if end := bytes.LastIndexByte(buf[:got], '\n') + 1; end > 0 {
 			return buf[:end], false, nil
 		}

@@ -62,9 +62,9 @@ type Stats struct {
 //	                           (2.x stores none of a batch with one bad line); those are rejected
 //	413                        the batch is split
 //	anything else, no answer   tried again for ever, with a growing pause. That includes 401, 403 and
-//	                           404: credentials or a database that are missing say nothing about the lines;
-//	                           and a 200, or a 400 in which no InfluxDB speaks: a web server that has got the
-//	                           lines by a wrong URL must not be taken for the database
+//	                           404: missing credentials or a missing database are no fault of
+//	                           the lines; and a 200, or a 400 that is not InfluxDB's: a web
+//	                           server at a wrong URL must not be taken for the database
 type Writer struct {
 	config Config
 	target string

@@ -95,7 +95,7 @@ func TestBlocksLoggedNeverFallWithTheRoundedAverage(t *testing.T) {
 	expect(t, j, Stats{200, 1400})
 }
 
-func TestANewMountStartsAnew(t *testing.T) {
+func TestAMountRestartsTheCounts(t *testing.T) {
 	j, set := mounted(t)
 	set(100, 8)
 	expect(t, j, Stats{100, 800})

@@ -19,7 +19,8 @@ import (
 
 // The file is a chain of records behind Parquet's magic, the footer at its end:
 //
-//	"PAR1" { "JRWF" u32 head length, u32 body length, u32 CRC-32 of the head, u32 CRC-32 of the body, head, body } footer
+//	"PAR1" { "JRWF" u32 head length, u32 body length,
+//	         u32 CRC-32 of the head, u32 CRC-32 of the body, head, body } footer
 //
 // little endian. The first record's head is the Contents as they were at Create, its body is empty.
 // The others' head is a recordHead, their body a row group.

@@ -9,7 +9,7 @@
 //
 //	host, drive, rail  string   which rail
 //	stream             int32    which unbroken stream of the instrument: indices restart with each
-//	index              int64    the sample's index in its stream; what is not there was lost or dropped
+//	index              int64    the sample's index in its stream; a missing one was lost or dropped
 //	volts, amps        float32  as Append got them: corrected, the very values that were integrated
 //
 // A row group holds about a second of one rail; of the first four columns it has one value, or

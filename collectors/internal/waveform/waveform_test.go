@@ -192,7 +192,7 @@ func TestTheFilesSumIsTheJoulesOfTheCounter(t *testing.T) {
 	}
 }
 
-func TestLostSamplesAndANewStreamAreSeenInTheIndex(t *testing.T) {
+func TestLostSamplesAndRestartedStreamsShowInTheIndex(t *testing.T) {
 	r, path := create(t, 1000, 1<<30)
 	v, a := wave(3, 5000)
 	appendAll(t, r, 0, 0, v[:1000], a[:1000], 100)
@@ -370,7 +370,7 @@ func TestADiskWithoutRoomForTheDirectoryLeavesThePartialFile(t *testing.T) {
 	}
 }
 
-func TestASlowDiskKeepsNobodyWaitingAndWhatIsDroppedIsNamed(t *testing.T) {
+func TestASlowDiskDelaysNoCaptureAndDroppedSamplesAreNamed(t *testing.T) {
 	gate := make(chan struct{}, 1)
 	gate <- struct{}{} // for the head of the file
 	r, path := createOn(t, 20000, 1<<40, gate)

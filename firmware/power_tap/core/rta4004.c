@@ -94,7 +94,7 @@ static enum scpi_outcome nothing(struct scpi *scpi, const struct scpi_call *call
 	return SCPI_DONE;
 }
 
-/* Another set of channels begins a round of its own. */
+/* Another set of channels begins another round. */
 static void forget_round(struct session *session)
 {
 	session->channels_served = UINT8_MAX;

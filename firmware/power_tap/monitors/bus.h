@@ -12,7 +12,7 @@
 struct i2c_bus {
 	void *context;
 	bool (*write)(void *context, uint8_t address, const uint8_t *data, size_t length);
-	/* Writes, ends by STOP, and reads with a START of its own: not all
+	/* Writes, ends by STOP, and reads with a second START: not all
 	 * controllers have a repeated START, and the chips here need none. */
 	bool (*write_read)(void *context, uint8_t address, const uint8_t *data, size_t length,
 			   uint8_t *answer, size_t answer_length);

@@ -161,7 +161,7 @@ static void waits_and_then_goes_on_where_it_was(void)
 	patience = 1;
 	put("SLOW?\n");
 	CHECK(scpi_run(&scpi, 1000, &length) == NULL);
-	CHECK(seen_waiting_ns == 0); /* a wait of its own */
+	CHECK(seen_waiting_ns == 0); /* its own wait */
 }
 
 static void a_block_ends_by_its_length(void)

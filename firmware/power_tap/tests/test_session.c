@@ -549,7 +549,7 @@ static void digital_lines_keep_the_state_that_the_driver_sets(void)
 	CHECK_TEXT(reply("SYST:ERR?\n"), "-114,\"Header suffix out of range\"\n");
 }
 
-static void switches_a_rail_and_tells_the_sample_of_it(void)
+static void switches_a_rail_and_reports_the_sample(void)
 {
 	begin_with_empty_memory(1000, 1); /* any rail from any instrument */
 	sample(7);
@@ -559,7 +559,7 @@ static void switches_a_rail_and_tells_the_sample_of_it(void)
 	CHECK(!hardware.on[0] && hardware.on[1] && hardware.on[2] && hardware.on[3]);
 	sample(5);
 	CHECK_TEXT(reply("TAP:OUTPut1?;:TAP:OUTPut1:CUT?\n"), "0;7\n");
-	CHECK_TEXT(reply("TAP:OUTP1 OFF\n"), ""); /* it is: no cut of its own */
+	CHECK_TEXT(reply("TAP:OUTP1 OFF\n"), ""); /* it is already: no second cut */
 	CHECK_TEXT(reply("TAP:OUTP1:CUT?\n"), "7\n");
 	CHECK_TEXT(reply("TAP:OUTP1 1\n"), "");
 	CHECK(hardware.on[0]);
@@ -696,7 +696,7 @@ static void calibration_outlives_the_power(void)
 	CHECK_TEXT(reply("TAP:CAL:DATE?\n"), "\"2026-11-21 lab 3\"\n");
 }
 
-static void a_damaged_calibration_is_none_and_is_told(void)
+static void a_damaged_calibration_is_ignored_and_reported(void)
 {
 	begin_with_empty_memory(1000, 0);
 	reply("TAP:CAL1 1.5,0;:TAP:CAL:SAVE\n");
@@ -714,7 +714,7 @@ static void a_damaged_calibration_is_none_and_is_told(void)
 	CHECK_TEXT(reply("TAP:CAL:STAT?\n"), "NONE\n");
 }
 
-static void a_memory_that_fails_is_told(void)
+static void a_failing_memory_is_reported(void)
 {
 	begin_with_empty_memory(1000, 0);
 	hardware.fails = true;
@@ -790,15 +790,15 @@ int main(void)
 	a_pod_alone_makes_rounds();
 	markers_of_lost_samples_are_0();
 	digital_lines_keep_the_state_that_the_driver_sets();
-	switches_a_rail_and_tells_the_sample_of_it();
+	switches_a_rail_and_reports_the_sample();
 	all_off_is_for_the_rails_of_the_instrument();
 	hold_up_is_from_the_cut_to_the_threshold();
 	a_cut_of_a_board_whose_samples_come_late_is_at_the_sample_it_names();
 	calibration_corrects_what_comes_after_it();
 	calibration_outside_what_it_is_for_is_refused();
 	calibration_outlives_the_power();
-	a_damaged_calibration_is_none_and_is_told();
-	a_memory_that_fails_is_told();
+	a_damaged_calibration_is_ignored_and_reported();
+	a_failing_memory_is_reported();
 	a_board_without_a_part_says_so();
 	counts_what_the_port_reports();
 	return report("session");

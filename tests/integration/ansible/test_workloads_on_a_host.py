@@ -440,7 +440,7 @@ IMPORT_LOAD = (
 
 
 def test_an_interrupt_while_the_load_starts_is_not_lost(tmp_path):
-    """Python ignores errors of functions that it calls after a fork, and thus a KeyboardInterrupt in them."""
+    """Python ignores errors of functions that it calls after a fork, also a KeyboardInterrupt."""
     code = (
         f"{IMPORT_LOAD}"
         "import os, signal\n"

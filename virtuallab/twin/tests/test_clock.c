@@ -5,7 +5,7 @@
 #define SECOND 1000000000LL
 #define YEARS (50LL * 365 * 86400 * SECOND) /* what UTC is ahead of a machine that has just started */
 
-static struct clock_offset at(int64_t seconds, int64_t offset_ns)
+static struct clock_offset offset_at(int64_t seconds, int64_t offset_ns)
 {
 	return (struct clock_offset){ seconds * SECOND, YEARS + offset_ns };
 }
@@ -19,7 +19,7 @@ static void without_a_record_the_offset_of_this_moment_counts(void)
 {
 	static struct clock_record record;
 
-	CHECK(moved_back(&record, at(100, 7), YEARS + 7 + 90 * SECOND) == 90 * SECOND);
+	CHECK(moved_back(&record, offset_at(100, 7), YEARS + 7 + 90 * SECOND) == 90 * SECOND);
 }
 
 static void a_past_time_is_mapped_with_the_offset_of_that_time(void)
@@ -28,16 +28,16 @@ static void a_past_time_is_mapped_with_the_offset_of_that_time(void)
 
 	/* The clock was set forward by 5 s at second 20. */
 	for (int64_t second = 10; second <= 30; second++) {
-		struct clock_offset now = at(second, second < 20 ? 0 : 5 * SECOND);
+		struct clock_offset now = offset_at(second, second < 20 ? 0 : 5 * SECOND);
 
 		clock_note(&record, &now);
 	}
-	CHECK(moved_back(&record, at(31, 5 * SECOND), YEARS + 15 * SECOND) == 15 * SECOND);
-	CHECK(moved_back(&record, at(31, 5 * SECOND), YEARS + 30 * SECOND) == 25 * SECOND);
+	CHECK(moved_back(&record, offset_at(31, 5 * SECOND), YEARS + 15 * SECOND) == 15 * SECOND);
+	CHECK(moved_back(&record, offset_at(31, 5 * SECOND), YEARS + 30 * SECOND) == 25 * SECOND);
 	/* Newer than the newest note: as of this moment. */
-	CHECK(moved_back(&record, at(31, 6 * SECOND), YEARS + 37 * SECOND) == 31 * SECOND);
+	CHECK(moved_back(&record, offset_at(31, 6 * SECOND), YEARS + 37 * SECOND) == 31 * SECOND);
 	/* Older than the oldest: as of the oldest. */
-	CHECK(moved_back(&record, at(31, 5 * SECOND), YEARS + 3 * SECOND) == 3 * SECOND);
+	CHECK(moved_back(&record, offset_at(31, 5 * SECOND), YEARS + 3 * SECOND) == 3 * SECOND);
 }
 
 static void an_offset_is_noted_once_a_second_at_most(void)
@@ -58,13 +58,13 @@ static void the_oldest_offsets_make_room(void)
 	const int64_t last = 3 * CLOCK_RECORD_SECONDS;
 
 	for (int64_t second = 1; second <= last; second++) {
-		struct clock_offset now = at(second, second);
+		struct clock_offset now = offset_at(second, second);
 
 		clock_note(&record, &now);
 	}
 	CHECK(record.count == CLOCK_RECORD_SECONDS);
 	for (int64_t second = last - CLOCK_RECORD_SECONDS + 1; second < last; second++)
-		CHECK(moved_back(&record, at(last, last), YEARS + second + second * SECOND) ==
+		CHECK(moved_back(&record, offset_at(last, last), YEARS + second + second * SECOND) ==
 		      second * SECOND);
 }
 

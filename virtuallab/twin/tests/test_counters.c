@@ -47,7 +47,7 @@ static void a_change_at_the_start_itself_is_kept(void)
 	counters_free(counters);
 }
 
-static void every_counter_is_told_under_its_own_name(void)
+static void every_counter_is_reported_under_its_name(void)
 {
 	struct counters *counters = counters_new(START, MS, SECOND);
 	uint64_t amounts[COUNTERS], values[COUNTERS];
@@ -204,7 +204,7 @@ int main(void)
 {
 	are_zero_from_the_start_and_unknown_before();
 	a_change_at_the_start_itself_is_kept();
-	every_counter_is_told_under_its_own_name();
+	every_counter_is_reported_under_its_name();
 	amounts_beyond_32_bits_are_kept();
 	within_a_cell_they_are_those_before_it_until_its_last_change();
 	agree_with_a_full_record();

@@ -83,7 +83,7 @@ static void the_seek_curve_meets_the_three_times_of_the_manual(void)
 	disk_free(disk);
 }
 
-static void seek_times_that_no_curve_has_are_told(void)
+static void seek_times_without_a_curve_are_reported(void)
 {
 	struct disk_config config = plain;
 
@@ -205,7 +205,7 @@ static void a_queue_lets_the_nearest_go_first(void)
 	CHECK(queued < 3 * alone);
 }
 
-static void nobody_waits_for_ever(void)
+static void no_request_waits_for_ever(void)
 {
 	struct disk *disk = new_disk(&plain);
 	struct disk_operation far, near[4];
@@ -310,12 +310,12 @@ static void a_power_cut_forgets_what_waits(void)
 int main(void)
 {
 	the_seek_curve_meets_the_three_times_of_the_manual();
-	seek_times_that_no_curve_has_are_told();
+	seek_times_without_a_curve_are_reported();
 	random_reads_one_at_a_time_take_seek_half_a_revolution_and_transfer();
 	sequential_reads_run_at_the_zones_rate();
 	a_reader_that_pauses_finds_what_was_read_ahead();
 	a_queue_lets_the_nearest_go_first();
-	nobody_waits_for_ever();
+	no_request_waits_for_ever();
 	writes_end_in_the_cache_and_reach_the_platter_by_themselves();
 	a_flush_ends_when_all_before_it_is_on_the_platter();
 	a_full_cache_takes_writes_at_the_platters_pace();

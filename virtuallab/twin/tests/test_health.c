@@ -21,7 +21,7 @@ static void put(const char *text)
 	fclose(file);
 }
 
-static bool near(double found, double expected)
+static bool is_close(double found, double expected)
 {
 	return fabs(found - expected) < 1e-9;
 }
@@ -33,18 +33,18 @@ static void a_steady_power_warms_up_by_the_time_constant(void)
 
 	warmth_begin(&warmth, &thermal, 7 * SECOND);
 	warmth_begin(&by_steps, &thermal, 7 * SECOND);
-	CHECK(near(warmth.celsius, 25));
+	CHECK(is_close(warmth.celsius, 25));
 	warmth_step(&warmth, 107 * SECOND, 500); /* 5 W */
-	CHECK(near(warmth.celsius, 25 + 20 * (1 - exp(-1))));
+	CHECK(is_close(warmth.celsius, 25 + 20 * (1 - exp(-1))));
 	for (int n = 1; n <= 100; n++)
 		warmth_step(&by_steps, (7 + n) * SECOND, 5.0 * n);
-	CHECK(near(by_steps.celsius, warmth.celsius));
+	CHECK(is_close(by_steps.celsius, warmth.celsius));
 	warmth_step(&warmth, 100007 * SECOND, 500 + 5.0 * 99900);
-	CHECK(near(warmth.celsius, 45));
+	CHECK(is_close(warmth.celsius, 45));
 	warmth_step(&warmth, 100007 * SECOND, 1e9); /* no time: nothing */
-	CHECK(near(warmth.celsius, 45));
+	CHECK(is_close(warmth.celsius, 45));
 	warmth_step(&warmth, 200007 * SECOND, 500 + 5.0 * 99900); /* off */
-	CHECK(near(warmth.celsius, 25));
+	CHECK(is_close(warmth.celsius, 25));
 }
 
 static void what_was_kept_is_read_back(void)
@@ -56,7 +56,7 @@ static void what_was_kept_is_read_back(void)
 	CHECK(health_load(&read, path, error, sizeof error) && read.power_cycles == 0);
 	CHECK(health_save(&health, path, false) && health_load(&read, path, error, sizeof error));
 	CHECK(read.host_bytes_written == 1ULL << 60 && read.nand_bytes_written == 12345);
-	CHECK(read.power_cycles == 7 && read.unsafe_shutdowns == 2 && near(read.power_on_seconds, 3600.5));
+	CHECK(read.power_cycles == 7 && read.unsafe_shutdowns == 2 && is_close(read.power_on_seconds, 3600.5));
 }
 
 static void an_end_without_a_word_is_an_unsafe_shutdown(void)

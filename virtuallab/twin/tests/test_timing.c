@@ -125,7 +125,7 @@ static void a_hard_disk_in_standby_spins_up_first(void)
 	timing_free(timing);
 }
 
-static void what_the_drive_does_of_its_own_can_be_taken_when_it_begins(void)
+static void background_work_can_be_taken_when_it_begins(void)
 {
 	struct work_queue queue = { .count = 0 };
 	struct work work = { .cause = WORK_GC, .start_ns = 100, .duration_ns = 10, .bytes = 4096 };
@@ -212,7 +212,7 @@ int main(void)
 	the_models_are_those_of_their_parameters();
 	a_drive_left_alone_dozes_off_and_takes_its_time_to_wake();
 	a_hard_disk_in_standby_spins_up_first();
-	what_the_drive_does_of_its_own_can_be_taken_when_it_begins();
+	background_work_can_be_taken_when_it_begins();
 	a_wrong_parameter_is_named();
 	a_parameter_that_is_missing_or_does_not_fit_is_named();
 	return report("timing");

@@ -14,7 +14,7 @@ const (
 	aioPending = 4096 // writes that a thread may have under way
 )
 
-// aio does asynchronous writes, by threads of its own.
+// aio does asynchronous writes, with its own threads.
 type aio struct {
 	system filesys.FS
 	queue  chan *asyncWrite

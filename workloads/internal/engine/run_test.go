@@ -425,7 +425,7 @@ func TestAWorkloadWithoutThreadsIsRefused(t *testing.T) {
 	expect(t, "error", err, "x.f: no thread: expected a process with a thread that has flowops")
 }
 
-func TestKeptFilesThatAreNotThereAreToldOf(t *testing.T) {
+func TestMissingKeptFilesAreReported(t *testing.T) {
 	e, err := New(Options{Program: personality(t, "varmail", nil), System: temporary(t), Seed: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -18,14 +18,14 @@ func (b bitmap) remove(i int) { b[i/64] &^= 1 << (i % 64) }
 // next is the first number in b from start on, beginning again at 0 after the end; -1 if b is
 // empty.
 func (b bitmap) next(start int) int {
-	if i := b.from(start); i >= 0 {
+	if i := b.firstFrom(start); i >= 0 {
 		return i
 	}
-	return b.from(0)
+	return b.firstFrom(0)
 }
 
-// from is the first number in b from start on; -1 if there is none.
-func (b bitmap) from(start int) int {
+// firstFrom is the first number in b from start on; -1 if there is none.
+func (b bitmap) firstFrom(start int) int {
 	word := start / 64
 	if word >= len(b) {
 		return -1

@@ -256,7 +256,7 @@ func TestALayoutReplacesAFormerOne(t *testing.T) {
 	}
 }
 
-func TestALayoutTouchesNothingOfSomebodyElse(t *testing.T) {
+func TestALayoutChangesNoOtherFiles(t *testing.T) {
 	for _, foreign := range []string{"set/letter", "set/00000001/letter", "set"} {
 		system, directory := kernel(t)
 		path := filepath.Join(directory, foreign)

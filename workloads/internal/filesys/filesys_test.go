@@ -33,7 +33,7 @@ func name(t testing.TB, path string) Name {
 	return n
 }
 
-func must(t *testing.T, err error) {
+func failOn(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -43,10 +43,10 @@ func must(t *testing.T, err error) {
 func TestEachCallDoesWhatItsNameSays(t *testing.T) {
 	k, directory := kernel(t)
 	file, other := name(t, "d/file"), name(t, "d/other")
-	must(t, k.Mkdir(name(t, "d"), 0o755))
+	failOn(t, k.Mkdir(name(t, "d"), 0o755))
 	d, err := k.Open(file, unix.O_CREAT|unix.O_RDWR, 0o644)
-	must(t, err)
-	must(t, WriteAll(k, d, []byte("abcdef")))
+	failOn(t, err)
+	failOn(t, WriteAll(k, d, []byte("abcdef")))
 	if n, err := k.Pwrite(d, []byte("XY"), 2); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -63,30 +63,30 @@ func TestEachCallDoesWhatItsNameSays(t *testing.T) {
 	if n, err := k.Pread(d, data, 4); string(data[:n]) != "ef" || err != nil {
 		t.Fatalf("%q %v", data[:n], err)
 	}
-	must(t, k.ReadAhead(d, false))
-	must(t, k.Fsync(d))
-	must(t, k.Fdatasync(d))
-	must(t, k.Truncate(d, 3))
+	failOn(t, k.ReadAhead(d, false))
+	failOn(t, k.Fsync(d))
+	failOn(t, k.Fdatasync(d))
+	failOn(t, k.Truncate(d, 3))
 	if size, err := k.Fstat(d); size != 3 || err != nil {
 		t.Fatal(size, err)
 	}
 	if size, err := k.Stat(file); size != 3 || err != nil {
 		t.Fatal(size, err)
 	}
-	must(t, k.Close(d))
-	must(t, k.Rename(file, other))
+	failOn(t, k.Close(d))
+	failOn(t, k.Rename(file, other))
 	if content, err := os.ReadFile(filepath.Join(directory, "d/other")); string(content) != "abX" || err != nil {
 		t.Fatalf("%q %v", content, err)
 	}
 	d, err = k.Open(name(t, "d"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	must(t, err)
+	failOn(t, err)
 	if n, err := k.ReadDir(d, make([]byte, 4096)); n == 0 || err != nil {
 		t.Fatal(n, err)
 	}
-	must(t, k.Close(d))
-	must(t, k.SyncAll())
-	must(t, k.Unlink(other))
-	must(t, k.Rmdir(name(t, "d")))
+	failOn(t, k.Close(d))
+	failOn(t, k.SyncAll())
+	failOn(t, k.Unlink(other))
+	failOn(t, k.Rmdir(name(t, "d")))
 	if left, err := os.ReadDir(directory); len(left) != 0 || err != nil {
 		t.Fatal(left, err)
 	}
@@ -157,7 +157,7 @@ func TestAShortWriteIsGoneOnWithUntilNothingIsTaken(t *testing.T) {
 		"WriteAll":  func(f FS) error { return WriteAll(f, 0, make([]byte, 3)) },
 		"PwriteAll": func(f FS) error { return PwriteAll(f, 0, make([]byte, 3), 0) },
 	} {
-		must(t, write(&shortWriter{left: 3}))
+		failOn(t, write(&shortWriter{left: 3}))
 		if err := write(&shortWriter{left: 2}); !errors.Is(err, unix.EIO) {
 			t.Error(name, err)
 		}
@@ -166,12 +166,12 @@ func TestAShortWriteIsGoneOnWithUntilNothingIsTaken(t *testing.T) {
 
 func TestABufferSuitsDirectIO(t *testing.T) {
 	data, err := Buffer(5000)
-	must(t, err)
+	failOn(t, err)
 	if len(data) != 5000 || uintptr(unsafe.Pointer(&data[0]))%4096 != 0 {
 		t.Errorf("%d bytes at %p", len(data), &data[0])
 	}
-	must(t, Free(data))
-	must(t, Free(nil))
+	failOn(t, Free(data))
+	failOn(t, Free(nil))
 }
 
 func TestAnOperationAllocatesNothing(t *testing.T) {

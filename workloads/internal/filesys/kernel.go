@@ -40,8 +40,8 @@ func named(call uintptr, directory int, name Name, a, b uintptr) (int, error) {
 	}
 }
 
-// again repeats a call that a signal interrupted (the Go runtime uses signals).
-func again(call func(int) error, descriptor int) error {
+// retryInterrupted repeats a call that a signal interrupted (the Go runtime uses signals).
+func retryInterrupted(call func(int) error, descriptor int) error {
 	for {
 		if err := call(descriptor); err != unix.EINTR {
 			return err
@@ -104,10 +104,10 @@ func (k *Kernel) Seek(descriptor int, offset int64, whence int) (int64, error) {
 }
 
 // Fsync makes a file durable.
-func (k *Kernel) Fsync(descriptor int) error { return again(unix.Fsync, descriptor) }
+func (k *Kernel) Fsync(descriptor int) error { return retryInterrupted(unix.Fsync, descriptor) }
 
 // Fdatasync makes a file's content durable.
-func (k *Kernel) Fdatasync(descriptor int) error { return again(unix.Fdatasync, descriptor) }
+func (k *Kernel) Fdatasync(descriptor int) error { return retryInterrupted(unix.Fdatasync, descriptor) }
 
 // Truncate sets a file's size.
 func (k *Kernel) Truncate(descriptor int, bytes int64) error {

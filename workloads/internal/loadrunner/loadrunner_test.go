@@ -242,7 +242,7 @@ func TestAHostAgentThatIsGoneLosesPointsNotTheLoad(t *testing.T) {
 	}
 }
 
-func TestAHostAgentThatWasStartedAnewGetsPoints(t *testing.T) {
+func TestARestartedHostAgentGetsPoints(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	agent := listen(t, path)
 	_, r, _ := done(t, Options{points: "unix:" + path, host: "h", drive: "d"}, load(func(context.Context) error {

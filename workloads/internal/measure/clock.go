@@ -67,8 +67,8 @@ func (t cpuTime) total() float64 { return t.user + t.system }
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// LockThread ties the goroutine to a thread of its own whose sleeps end when they are due: by
-// default the kernel lets them end 50 us later.
+// LockThread ties the goroutine to its own thread, whose sleeps end when they are due: by default
+// the kernel lets them end 50 us later.
 func LockThread() {
 	runtime.LockOSThread()
 	// Where it is refused, sleeps are as long as by default.

@@ -41,7 +41,7 @@ func classOf(t *testing.T, r Result, name string) ClassResult {
 	return ClassResult{}
 }
 
-func near(t *testing.T, what string, got, want, share float64) {
+func expectNear(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
 	if math.Abs(got-want) > share*math.Abs(want) {
 		t.Errorf("%s: got %v, want %v within %v of it", what, got, want, share)
@@ -55,11 +55,11 @@ func TestKnownLatenciesGiveKnownQuantiles(t *testing.T) {
 		}
 	})
 	f := classOf(t, r, "read")
-	near(t, "p50", f.P50, 5.000e-3, 1e-3)
-	near(t, "p95", f.P95, 9.500e-3, 1e-3)
-	near(t, "p99", f.P99, 9.900e-3, 1e-3)
-	near(t, "p99.9", f.P999, 9.990e-3, 1e-3)
-	near(t, "sum", f.Seconds, 10000*10001/2*1e-6, 1e-12)
+	expectNear(t, "p50", f.P50, 5.000e-3, 1e-3)
+	expectNear(t, "p95", f.P95, 9.500e-3, 1e-3)
+	expectNear(t, "p99", f.P99, 9.900e-3, 1e-3)
+	expectNear(t, "p99.9", f.P999, 9.990e-3, 1e-3)
+	expectNear(t, "sum", f.Seconds, 10000*10001/2*1e-6, 1e-12)
 	if f.Max != 10e-3 {
 		t.Errorf("max: got %v, want exactly 10 ms", f.Max)
 	}
@@ -111,9 +111,9 @@ func TestResultCountsByKind(t *testing.T) {
 	if r.OpsPerSecond != 2.5 || r.MBPerSecond != 3 || *r.ReadWriteRatio != 2 {
 		t.Errorf("got %v ops/s, %v MB/s, ratio %v", r.OpsPerSecond, r.MBPerSecond, *r.ReadWriteRatio)
 	}
-	near(t, "share of read", r.Mix["read"], 0.4, 1e-12)
-	near(t, "share of fsync", r.Mix["fsync"], 0.2, 1e-12)
-	near(t, "share of fsync's time", r.TimeShare["fsync"], 0.6, 1e-12)
+	expectNear(t, "share of read", r.Mix["read"], 0.4, 1e-12)
+	expectNear(t, "share of fsync", r.Mix["fsync"], 0.2, 1e-12)
+	expectNear(t, "share of fsync's time", r.TimeShare["fsync"], 0.6, 1e-12)
 }
 
 func TestResultOfNothingIsJSON(t *testing.T) {

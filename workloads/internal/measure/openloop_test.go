@@ -68,12 +68,12 @@ func TestAStallDelaysAllThatWereDueInAnOpenLoop(t *testing.T) {
 	if delayed := slower(open, int64(time.Millisecond)); delayed < 98 || delayed > 101 {
 		t.Errorf("open loop: %d operations were delayed by the stall, want about 100", delayed)
 	}
-	near(t, "open loop, p95", open.P95, 0.05, 0.05)
-	near(t, "open loop, max", open.Max, 0.1, 0.01)
+	expectNear(t, "open loop, p95", open.P95, 0.05, 0.05)
+	expectNear(t, "open loop, max", open.Max, 0.1, 0.01)
 	if delayed := slower(closed, int64(time.Millisecond)); delayed != 1 {
 		t.Errorf("closed loop: %d operations were delayed, want 1", delayed)
 	}
-	near(t, "closed loop, p99", closed.P99, 1e-6, 1e-3)
+	expectNear(t, "closed loop, p99", closed.P99, 1e-6, 1e-3)
 }
 
 func slower(class ClassResult, ns int64) (n int64) {

@@ -2,8 +2,8 @@
 
 // Package nbd is a client of a network block device, small on purpose: fixed newstyle handshake
 // with NBD_OPT_GO, simple replies, and only the commands that decide what is durable: read, write,
-// write with FUA, flush. Its calls may be made from many goroutines at once; each is a request of
-// its own in flight. The protocol: github.com/NetworkBlockDevice/nbd, doc/proto.md.
+// write with FUA, flush. Its calls may be made from many goroutines at once; each is a separate
+// request in flight. The protocol: github.com/NetworkBlockDevice/nbd, doc/proto.md.
 package nbd
 
 import (

@@ -90,7 +90,7 @@ func TestRequestsOverlap(t *testing.T) {
 	}
 }
 
-func TestAFailedRequestTellsWhyAndTheConnectionGoesOn(t *testing.T) {
+func TestAFailedRequestReturnsItsErrorAndTheConnectionGoesOn(t *testing.T) {
 	client := dial(t, "--filter=error", "memory", "1M", "error-pwrite=EIO", "error-pwrite-rate=100%")
 	if err := client.WriteAt(make([]byte, 512), 0, false); !errors.Is(err, syscall.EIO) {
 		t.Errorf("write: %v, expected EIO", err)

@@ -15,7 +15,7 @@ func filled(sectors int, place Place) []byte {
 	return data
 }
 
-func TestEverySectorTellsItsOrigin(t *testing.T) {
+func TestEverySectorHasItsOrigin(t *testing.T) {
 	place := Place{"append", 8192}
 	data := filled(5, place)
 	for i := range 5 {

@@ -249,7 +249,7 @@ func TestAFailureEndsTheLoadAndNamesCallAndFile(t *testing.T) {
 	}
 }
 
-func TestWritesWithANewStampAreCountedByTickAndBySecond(t *testing.T) {
+func TestWritesWhoseStampAdvancesAreCountedByTickAndBySecond(t *testing.T) {
 	load, before := New(settings(func(*Settings) {}), nil), int64(0)
 	for _, now := range []float64{5, 5, 5.004, 5.004, 5.9, 6.0, 6.001} {
 		before = load.stamped(before, int64(now*1e9))
@@ -259,7 +259,7 @@ func TestWritesWithANewStampAreCountedByTickAndBySecond(t *testing.T) {
 	}
 }
 
-func TestEveryWriteOfAPaceSlowerThanTheTickHasANewStamp(t *testing.T) {
+func TestEveryWriteSlowerThanTheTickAdvancesTheStamp(t *testing.T) {
 	s := settings(func(s *Settings) { s.Pace = 0.03; s.Threads = 2 })
 	kernel, err := filesys.OpenKernel(t.TempDir())
 	if err != nil {

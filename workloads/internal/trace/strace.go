@@ -185,7 +185,7 @@ func (i *importer) process(task int64) *process {
 	return p
 }
 
-// adopt makes a new thread of a process, or a process of its own with the same files open.
+// adopt makes a new thread of a process, or another process with the same files open.
 func (i *importer) adopt(task int64, parent *process, shares bool) *process {
 	child := parent
 	if !shares {
@@ -221,7 +221,7 @@ func (i *importer) take(call *straceCall) {
 	p := i.process(call.task)
 	handle, known := straceCalls[call.name]
 	switch {
-	case strings.HasPrefix(call.name, "exit"): // its end is a line of its own
+	case strings.HasPrefix(call.name, "exit"): // its end is a separate line
 	case call.result < 0:
 		i.Failed++
 	case !known:

@@ -132,7 +132,7 @@ func TestImportStrace(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutIsTold(t *testing.T) {
+func TestCallsLeftOutAreReported(t *testing.T) {
 	_, reported := imported(t, "/r", strace(
 		`open("/r/a", O_RDONLY) = 3 <0.1>`,
 		`open("/r/none", O_RDONLY) = -1 ENOENT (No such file or directory) <0.1>`,

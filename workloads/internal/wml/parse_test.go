@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 		{inLoop("flowop openfile name=o,filesetname=some,\n  iosise=3"), `6: flowop "o": attribute "iosise": unknown; nearest is "iosize"`},
 		{inLoop("flowops openfile name=o"), `5: thread "t": word "flowops": unknown; nearest is "flowop"`},
 		{inLoop("flowop openfile name=o,filesetname=sone"), `5: flowop "o": fileset "sone": unknown; nearest is "some"`},
-		{inLoop("flowop wakeup name=w,target=nobody"), `5: flowop "w": target "nobody": unknown; there is none`},
+		{inLoop("flowop wakeup name=w,target=absent"), `5: flowop "w": target "absent": unknown; there is none`},
 		{inLoop("flowop block name=bed\nflowop wakeup name=w,target=bad"), `6: flowop "w": target "bad": unknown; nearest is "bed"`},
 		{inLoop("flowop semblock name=s,value=1\nflowop wakeup name=w,target=s"), `6: flowop "w": target "s": unknown; there is none`},
 		{inLoop("flowop iopslimit name=i,target=reed\nflowop read name=read,fd=1,iosize=1k"),

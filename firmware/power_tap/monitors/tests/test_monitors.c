@@ -207,7 +207,7 @@ static void starts_with_the_ranges_asked_for(void)
 	CHECK(adm127x_start(&adm, &i2c, &settings) == MONITOR_OK);
 	CHECK_TEXT(chip.log, "d3=00 d4=1200 d3=01 ");
 
-	/* A byte of its own layout, and OPERATION has to be enabled. */
+	/* A byte with another layout, and OPERATION has to be enabled. */
 	power_up_adm127x("ADM1276");
 	chip.registers[0xd8][0] = 0x80;
 	settings = (struct adm127x_settings){ ADM1276, 0x10, 0.01f, true, false, 7 };
@@ -385,7 +385,7 @@ static void an_old_or_overflowed_result_is_no_value(void)
 	CHECK(ina.monitor.errors == 2);
 }
 
-static void ina_errors_are_told(void)
+static void ina_errors_are_reported(void)
 {
 	for (int is_spi = 0; is_spi < 2; is_spi++) {
 		struct ina22x ina;
@@ -436,6 +436,6 @@ int main(void)
 	ina_is_reset_and_set_up();
 	ina_converts_at_zero_full_scale_and_below_zero();
 	an_old_or_overflowed_result_is_no_value();
-	ina_errors_are_told();
+	ina_errors_are_reported();
 	return report("monitor chips");
 }
