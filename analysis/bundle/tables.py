@@ -83,10 +83,11 @@ def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> 
     if version < 6:
         found = _with_names_of_version_6(found, again)
     common = [column for column in again.columns if column in found.columns]
-    wrong = [row for column in common for row in _differing(found[column], again[column])]
-    for column, index in wrong:
-        stored, right = shown(found[column][index]), shown(again[column][index])
-        offenders.append(f"{_row(again, index)}: {column}: {stored} is stored, {right} comes out")
+    alike = pl.select(_alike(found[column], again[column]) for column in common)
+    for column in alike.iter_columns():
+        for index in (~column).arg_true():
+            stored, right = shown(found[column.name][index]), shown(again[column.name][index])
+            offenders.append(f"{_row(again, index)}: {column.name}: {stored} is stored, {right} comes out")
     return found.height * len(common), offenders
 
 
@@ -123,26 +124,24 @@ def compare_frames(stored: pl.DataFrame, again: pl.DataFrame, columns: Sequence[
             tally.same(f"{_row(again, index)}: {column}", one, other)
 
 
-def _differing(found: pl.Series, again: pl.Series) -> list[tuple[str, int]]:
-    """(column, row) of the values that are not alike; a CSV file has texts."""
+def _alike(found: pl.Series, again: pl.Series) -> pl.Expr:
+    """Whether each value is alike, as a column of that name; a CSV file has texts."""
+    one, other = pl.lit(found), pl.lit(again)
     if again.dtype == pl.Float64 and found.dtype in (pl.String, pl.Float64):
-        pair = pl.DataFrame({"text": found, "found": found.cast(pl.Float64, strict=False), "again": again})
-        one, other = pl.col("found"), pl.col("again")
-        size = pl.max_horizontal(one.abs(), other.abs())
-        close = one.eq_missing(other) | (
-            (one - other).abs() <= pl.max_horizontal(TOLERANCE * size, ZERO)
+        number = one.cast(pl.Float64, strict=False)
+        size = pl.max_horizontal(number.abs(), other.abs())
+        close = number.eq_missing(other) | (
+            (number - other).abs() <= pl.max_horizontal(TOLERANCE * size, ZERO)
         ).fill_null(False)
-        no_number = pl.col("text").is_not_null() & one.is_null()
-        alike = pair.select(close & ~no_number).to_series()
+        no_number = one.is_not_null() & number.is_null()
+        alike = close & ~no_number
     elif found.dtype == pl.String:
-        alike = found.eq_missing(again.cast(pl.String))
+        alike = one.eq_missing(other.cast(pl.String))
+    elif found.dtype == again.dtype:
+        alike = one.eq_missing(other)
     else:
-        alike = (
-            found.eq_missing(again)
-            if found.dtype == again.dtype
-            else pl.repeat(False, len(again), eager=True)
-        )
-    return [(again.name, index) for index in (~alike).arg_true()]
+        alike = pl.lit(pl.repeat(False, len(again), eager=True))
+    return alike.alias(again.name)
 
 
 def _row(frame: pl.DataFrame, index: int) -> str:

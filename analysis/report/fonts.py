@@ -6,6 +6,7 @@ made.
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import string
 from pathlib import Path
@@ -25,7 +26,7 @@ _FILES = (
 
 def css(text: str) -> str:
     """@font-face rules with the fonts embedded, for a document that shows `text`."""
-    letters = set(text) | set(string.printable)
+    letters = frozenset(text) | frozenset(string.printable)
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     return "\n".join(
         f"@font-face {{ font-family: '{family}'; font-weight: {weight}; font-style: {style};"
@@ -34,7 +35,9 @@ def css(text: str) -> str:
     )
 
 
-def _woff2(path: Path, letters: set[str]) -> str:
+@functools.lru_cache(maxsize=16)
+def _woff2(path: Path, letters: frozenset[str]) -> str:
+    """Return a font with these letters alone, in base64; `rig verify` asks for the same ones again."""
     options = subset.Options(flavor="woff2", layout_features=["kern", "liga"], notdef_outline=True)
     options.drop_tables += ["FFTM"]
     font = TTFont(path, recalcTimestamp=False, lazy=True)
