@@ -30,7 +30,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import drive
+from ansible.module_utils.joulerig.drives import drive
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 WITHOUT_REDUNDANCY = ("raid0",)

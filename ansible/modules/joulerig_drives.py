@@ -20,7 +20,8 @@ found:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import drive, provenance
+from ansible.module_utils.joulerig import provenance
+from ansible.module_utils.joulerig.drives import drive
 from ansible.module_utils.joulerig.tools import Refused, run_json
 
 

@@ -28,7 +28,8 @@ kernel: {description: "release, tick_hertz, boot_id and of_rig of it.", type: di
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import drive, kernel, tools
+from ansible.module_utils.joulerig import kernel, tools
+from ansible.module_utils.joulerig.drives import drive
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 LOCK_SECONDS = 900  # a run whose controller went away ends by itself, and its host goes down after it

@@ -26,7 +26,7 @@ modules: {description: "What is loaded (unloaded) now for the drives.", type: li
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import drive, memory_drives
+from ansible.module_utils.joulerig.drives import drive, memory_drives
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 

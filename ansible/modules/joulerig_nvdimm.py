@@ -13,7 +13,7 @@ author: [Joulerig]
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import drive
+from ansible.module_utils.joulerig.drives import drive
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 

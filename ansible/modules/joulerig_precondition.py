@@ -58,16 +58,10 @@ import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import (
-    blockqueue,
-    clock,
-    drive,
-    load,
-    phases,
-    precondition,
-    provenance,
-    tools,
-)
+from ansible.module_utils.joulerig import clock, phases, provenance, tools
+from ansible.module_utils.joulerig.drives import blockqueue, drive
+from ansible.module_utils.joulerig.loads import load
+from ansible.module_utils.joulerig.preconditioning import precondition
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take

@@ -114,25 +114,12 @@ import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import (
-    blockqueue,
-    blocktrace,
-    clock,
-    dax,
-    drive,
-    filesystem,
-    filler,
-    fsynctrace,
-    kernelfile,
-    load,
-    lost,
-    pagecache,
-    phases,
-    provenance,
-    tools,
-    workload,
-)
+from ansible.module_utils.joulerig import clock, pagecache, phases, provenance, tools
+from ansible.module_utils.joulerig.drives import blockqueue, dax, drive, filesystem
+from ansible.module_utils.joulerig.loads import load, lost, workload
+from ansible.module_utils.joulerig.preconditioning import filler
 from ansible.module_utils.joulerig.tools import Failed, Refused
+from ansible.module_utils.joulerig.tracing import blocktrace, fsynctrace, kernelfile
 
 VERSION = 1  # of requests and outcomes; rig/campaign/execution/{request,outcome}.py
 MOUNT_POINT = "/run/joulerig/mnt"

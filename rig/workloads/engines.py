@@ -49,7 +49,7 @@ class Workload(Strict):
         return []
 
     def delivered(self, where: Where) -> dict[str, Any]:
-        """Return it as plain data for module_utils/joulerig/workload.py, paths by `where`."""
+        """Return it as plain data for module_utils/joulerig/loads/workload.py, paths by `where`."""
         raise NotImplementedError
 
     def about(self) -> str:

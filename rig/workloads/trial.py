@@ -18,7 +18,8 @@ from joulerig.rig.workloads.engines import Workload
 # As ansible.cfg does for Ansible: our module_utils are found in addition to its own.
 ansible.module_utils.__path__.append(str(paths.share() / "ansible" / "module_utils"))
 
-from ansible.module_utils.joulerig import load, tools, workload  # noqa: E402
+from ansible.module_utils.joulerig import tools  # noqa: E402
+from ansible.module_utils.joulerig.loads import load, workload  # noqa: E402
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class FakeHost:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
 
     def system(self):
-        from ansible.module_utils.joulerig.drive import Host
+        from ansible.module_utils.joulerig.drives.drive import Host
 
         return Host(str(self.sys), str(self.proc), str(self.dev))
 

@@ -6,7 +6,8 @@ import os
 import subprocess
 import time
 
-from ansible.module_utils.joulerig import drive, filesystem, provenance
+from ansible.module_utils.joulerig import provenance
+from ansible.module_utils.joulerig.drives import drive, filesystem
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 PROGRAM = "/usr/local/sbin/durawriter"

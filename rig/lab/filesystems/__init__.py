@@ -99,7 +99,7 @@ class FileSystem(Strict):
         return self.model_copy(update={"mkfs": [*self.mkfs, *self.no_discard] if self.mkfs else []})
 
     def for_host(self, name: str) -> dict[str, Any]:
-        """Return the definition for a test host (module_utils/joulerig/filesystem.py)."""
+        """Return the definition for a test host (module_utils/joulerig/drives/filesystem.py)."""
         ours = {"description", "packages", "after_power_cut"}
         return {"name": name, **self.model_dump(exclude=ours)}
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible.module_utils.joulerig import fio, load, lost, pagecache, phases, workload
+from ansible.module_utils.joulerig import pagecache, phases
+from ansible.module_utils.joulerig.loads import fio, load, lost, workload
 from ansible.module_utils.joulerig.tools import Failed
 from tests.support import FIXTURES, ROOT
 
@@ -435,7 +436,7 @@ def test_an_interrupt_ends_the_load_and_what_it_did_is_kept(tmp_path, interrupti
 IMPORT_LOAD = (
     "import ansible.module_utils\n"
     f"ansible.module_utils.__path__.append({str(ROOT / 'ansible' / 'module_utils')!r})\n"
-    "from ansible.module_utils.joulerig import load\n"
+    "from ansible.module_utils.joulerig.loads import load\n"
 )
 
 

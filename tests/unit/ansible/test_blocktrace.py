@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from ansible.module_utils.joulerig import blocktrace
 from ansible.module_utils.joulerig.tools import Refused
+from ansible.module_utils.joulerig.tracing import blocktrace
 
 LINE = "  fio-871  [001] ..... 57.034: block_rq_issue: {device} {what} {bytes} () {first} + {sectors} {more}[fio]"
 

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from ansible.module_utils.joulerig import drive
+from ansible.module_utils.joulerig.drives import drive
 from ansible.module_utils.joulerig.tools import Refused
 
 GIB = 1 << 30

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible.module_utils.joulerig import filler
+from ansible.module_utils.joulerig.preconditioning import filler
 from ansible.module_utils.joulerig.tools import Failed
 
 MIB = 1 << 20

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from ansible.module_utils.joulerig import fsynctrace
+from ansible.module_utils.joulerig.tracing import fsynctrace
 
 FUNCTION = {"sync": "f2fs_sync_file", "scan": "f2fs_build_free_nids"}
 

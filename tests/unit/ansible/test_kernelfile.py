@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from ansible.module_utils.joulerig.kernelfile import KernelFiles
 from ansible.module_utils.joulerig.tools import Failed, Refused
+from ansible.module_utils.joulerig.tracing.kernelfile import KernelFiles
 
 READ_AHEAD = "/sys/block/{device}/queue/read_ahead_kb"
 

@@ -9,15 +9,8 @@ import time
 
 import pytest
 
-from ansible.module_utils.joulerig import (
-    blockqueue,
-    clock,
-    dax,
-    filesystem,
-    memory_drives,
-    phases,
-    tools,
-)
+from ansible.module_utils.joulerig import clock, phases, tools
+from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, memory_drives
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 MS = 1_000_000

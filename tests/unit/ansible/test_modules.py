@@ -14,7 +14,8 @@ import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import drive, tools
+from ansible.module_utils.joulerig import tools
+from ansible.module_utils.joulerig.drives import drive
 
 GIB = 1 << 30
 
@@ -767,7 +768,7 @@ def test_modules_need_nothing_that_a_test_host_lacks():
     from pathlib import Path
 
     root = Path(joulerig_run.__file__).parents[1]
-    for path in [*root.glob("modules/*.py"), *root.glob("module_utils/joulerig/*.py")]:
+    for path in [*root.glob("modules/*.py"), *root.glob("module_utils/joulerig/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             names = [node.module] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -8,7 +8,8 @@ import joulerig_powercut
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import drive, powercut
+from ansible.module_utils.joulerig import powercut
+from ansible.module_utils.joulerig.drives import drive
 
 GIB = 1 << 30
 MEMBER = {"name": "hdd-1", "interface": "hdd", "serial": "HDD-1", "wwn": None, "size_bytes": GIB}

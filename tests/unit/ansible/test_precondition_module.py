@@ -13,7 +13,9 @@ import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import drive, precondition, tools
+from ansible.module_utils.joulerig import tools
+from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.preconditioning import precondition
 
 GIB = 1 << 30
 STAT = "1 0 8 0 {writes} 0 {sectors} 0 0 0 0 {discards} 0 {discarded} 0 1 0\n"

@@ -3,7 +3,8 @@
 
 import os
 
-from ansible.module_utils.joulerig import fio, load, steady_state
+from ansible.module_utils.joulerig.loads import fio, load
+from ansible.module_utils.joulerig.preconditioning import steady_state
 from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 LEAST_BYTES_PER_SECOND = 10e6  # a drive that fills more slowly is given up

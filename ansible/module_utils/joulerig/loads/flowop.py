@@ -4,7 +4,7 @@
 import json
 import os
 
-from ansible.module_utils.joulerig.load import Done, attend, raise_if
+from ansible.module_utils.joulerig.loads.load import Done, attend, raise_if
 from ansible.module_utils.joulerig.tools import Failed
 
 LAYOUT_SECONDS = 3600

@@ -7,7 +7,7 @@ import os
 import re
 import time
 
-from ansible.module_utils.joulerig.load import Done, attend, raise_if
+from ansible.module_utils.joulerig.loads.load import Done, attend, raise_if
 from ansible.module_utils.joulerig.tools import Failed
 
 # fio runs these in the job, after set-up and before its first (after its last) I/O: start-up is not load.

@@ -5,8 +5,8 @@ import json
 import os
 import sys
 
-from ansible.module_utils.joulerig.flowop import done_of
-from ansible.module_utils.joulerig.load import attend, raise_if
+from ansible.module_utils.joulerig.loads.flowop import done_of
+from ansible.module_utils.joulerig.loads.load import attend, raise_if
 
 PYTHON = [sys.executable, "-B"]  # a script that is run leaves no file next to it
 LONGEST_SECONDS = 3600  # of the layout, and of the last pass: whole ones are done

@@ -5,8 +5,8 @@ import contextlib
 import math
 import re
 
-from ansible.module_utils.joulerig import kerneltrace
 from ansible.module_utils.joulerig.tools import Refused
+from ansible.module_utils.joulerig.tracing import kerneltrace
 
 GROUP = "joulerig_f2fs"
 # By event: the function of f2fs.

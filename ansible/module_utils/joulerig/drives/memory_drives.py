@@ -8,7 +8,7 @@ another program's data.
 import os
 import time
 
-from ansible.module_utils.joulerig import drive
+from ansible.module_utils.joulerig.drives import drive
 from ansible.module_utils.joulerig.tools import Refused, run
 
 MIB = 1 << 20

@@ -3,7 +3,7 @@
 
 import re
 
-from ansible.module_utils.joulerig import kerneltrace
+from ansible.module_utils.joulerig.tracing import kerneltrace
 
 EVENT = "events/block/block_rq_issue"
 SECTOR = 512
