@@ -14,6 +14,9 @@ from typing import Any
 
 from joulerig.analysis.bundle.check import Tally
 from joulerig.analysis.energy import meters
+from joulerig.analysis.powercut import witness_log
+from joulerig.analysis.powercut.durable import DurableWrites, durable_writes
+from joulerig.analysis.powercut.folder import WITNESS_LOG
 from joulerig.analysis.results import load_reports, power_points, processor, run_energy, run_file, twin_truth
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
@@ -21,6 +24,7 @@ from joulerig.analysis.results.columns import columns_of
 from joulerig.analysis.results.facts import RunFacts, compute_columns
 from joulerig.analysis.results.schema import (
     WORKED,
+    CampaignKind,
     IoCount,
     Performance,
     Phase,
@@ -52,7 +56,8 @@ class MissingInputError(JoulerigError):
 def recompute(campaign: Campaign) -> tuple[Campaign, dict[str, Tally]]:
     """Return the campaign as its runs' files give it, and by kind (`KINDS`) how the journal compares."""
     tallies = {kind: Tally() for kind in KINDS}
-    runs = tuple(_Recomputation(campaign, run, tallies).run_again() for run in campaign.runs)
+    of_one = _CutRecomputation if campaign.kind == CampaignKind.POWER_CUT else _Recomputation
+    runs = tuple(of_one(campaign, run, tallies).run_again() for run in campaign.runs)
     return replace(campaign, runs=runs), tallies
 
 
@@ -319,6 +324,49 @@ class _Recomputation:
         message = " ".join(str(error).split()).replace(f"{self.run.folder}/", "")[:160]
         tally.offenders.append(f"{self.run.id}: {file}: cannot be read: {type(error).__name__}: {message}")
         return stored
+
+
+class _CutRecomputation(_Recomputation):
+    """Of one power cut: phase and performance follow from what its witness log promised."""
+
+    def __init__(self, campaign: Campaign, run: Run, tallies: Mapping[str, Tally]) -> None:
+        super().__init__(campaign, run, tallies)
+        self.durable = self._durable()
+
+    def _durable(self) -> DurableWrites | None:
+        path = self.run.folder / WITNESS_LOG
+        try:
+            return durable_writes(witness_log.read(path)) if path.is_file() else None
+        except (OSError, witness_log.WitnessLogError) as error:
+            self._unreadable(self.tallies["phases"], None, WITNESS_LOG, error)
+            return None
+
+    def _phases(self) -> dict[str, Phase]:
+        tally, stored = self.tallies["phases"], self.run.phases
+        if self.durable is None or self.run.status not in WORKED:
+            return self._stands(tally, stored, WITNESS_LOG)
+        again = {PhaseName.WORKLOAD.value: self.durable.phase} if self.durable.writes else {}
+        for name in dict.fromkeys([*stored, *again]):
+            self._fields(tally, f"phase {name}", stored.get(name), again.get(name))
+        return again
+
+    def _performance(self, phases: Mapping[str, Phase]) -> Performance | None:
+        tally, stored = self.tallies["performance"], self.run.performance
+        if self.durable is None or self.run.status not in WORKED:
+            return self._stands(tally, stored, WITNESS_LOG)
+        again = self.durable.performance if phases else None
+        if stored is not None or again is not None:
+            self._fields(tally, "performance", stored, again)
+        return again
+
+    def _computed_columns(
+        self,
+        phases: Mapping[str, Phase],
+        performance: Performance | None,
+        energy: tuple[RailEnergy, ...],
+        result: Result | None,
+    ) -> tuple[Performance | None, Result | None]:
+        return performance, result  # they come from what a workload's module returned
 
 
 def _with_source(record: type[Any]) -> set[str]:

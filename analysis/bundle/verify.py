@@ -21,11 +21,12 @@ from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
 from joulerig.analysis.bundle.recompute import UNREADABLE
 from joulerig.analysis.export import frames
+from joulerig.analysis.powercut.folder import AFTER, CUT, WITNESS_LOG
 from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Campaign, ResultsError
 from joulerig.analysis.results.journal import FILE as JOURNAL
 from joulerig.analysis.results.journal import connect
-from joulerig.analysis.results.schema import FINISHED, WORKED, Status
+from joulerig.analysis.results.schema import FINISHED, WORKED, CampaignKind, Status
 from joulerig.analysis.runs import loss_ledger
 from joulerig.analysis.runs.cluster import Map, in_process
 from joulerig.analysis.tables import runs_and_cells
@@ -208,7 +209,10 @@ def _files_of(campaign: Campaign, run: results.Run) -> list[str]:
     """What a run that worked leaves in its folder, by what the journal has of it."""
     if run.status not in WORKED:
         return []
-    files = ["result.json", "load.json", "settings.json"]
+    if campaign.kind == CampaignKind.POWER_CUT:
+        files = [AFTER, CUT, WITNESS_LOG]
+    else:
+        files = ["result.json", "load.json", "settings.json"]
     if any(rail.joules is not None for rail in run.energy):
         files.append("power.csv")
     if any(rail.true_joules is not None for rail in run.energy):

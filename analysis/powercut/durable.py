@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from joulerig.analysis.powercut.witness_log import WitnessLog, promises
+from joulerig.analysis.results.schema import Performance, Phase, PhaseName
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,31 @@ class DurableWrites:
     bytes: int
     start_ns: int
     end_ns: int
+
+    @property
+    def phase(self) -> Phase:
+        """The interval as the workload phase of a run.
+
+        Both instants are the controller's own: the witness is on the clock that the meters are on.
+        """
+        return Phase(PhaseName.WORKLOAD.value, self.start_ns, self.end_ns, 0, 0)
+
+    @property
+    def performance(self) -> Performance:
+        """The writes as the operations of a run."""
+        seconds = self.phase.seconds
+        return Performance(
+            seconds=seconds,
+            ops=self.writes,
+            read_bytes=0,
+            write_bytes=self.bytes,
+            syncs=None,
+            ops_per_second=self.writes / seconds,
+            mb_per_second=self.bytes / seconds / 1e6,
+            latency_p50_seconds=None,
+            latency_p99_seconds=None,
+            unit="durable write",
+        )
 
     def joules_per_write(self, joules: float | None) -> float | None:
         """`joules`: the drive's energy from start to end, None where nothing measured it."""

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from joulerig import atomic
-from joulerig.analysis.powercut.folder import Campaign, Cut
+from joulerig.analysis.powercut.folder import Cut, PowerCuts
 
 
 def joules_per_durable_write(cuts: list[Cut]) -> float | None:
@@ -24,7 +24,7 @@ def joules_per_durable_write(cuts: list[Cut]) -> float | None:
     return None
 
 
-def subjects(campaign: Campaign) -> pl.DataFrame:
+def subjects(campaign: PowerCuts) -> pl.DataFrame:
     """One row a subject: its verdict, and joules per durable write."""
     verdicts = campaign.verdicts()
     rows: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ def subjects(campaign: Campaign) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def cuts(campaign: Campaign) -> pl.DataFrame:
+def cuts(campaign: PowerCuts) -> pl.DataFrame:
     """One row a cut that could be checked."""
     rows = [
         {
@@ -89,7 +89,7 @@ def cuts(campaign: Campaign) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def violations(campaign: Campaign) -> pl.DataFrame:
+def violations(campaign: PowerCuts) -> pl.DataFrame:
     """One row a broken promise."""
     rows = [
         {"subject": name, "cut": cut.number, **vars(violation)}
@@ -100,7 +100,7 @@ def violations(campaign: Campaign) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def write(campaign: Campaign, folder: Path) -> list[Path]:
+def write(campaign: PowerCuts, folder: Path) -> list[Path]:
     """subjects.csv, cuts.csv, violations.csv."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from joulerig import atomic
 from joulerig.analysis import results
-from joulerig.analysis.report import document
+from joulerig.analysis.powercut import tables
+from joulerig.analysis.powercut.folder import is_former, load
+from joulerig.analysis.report import document, powercut
 from joulerig.analysis.tables import runs_and_cells
 
 FORMATS = ("html", "pdf", "csv")
@@ -40,6 +42,8 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
     for name in formats:
         if name not in FORMATS:
             raise ValueError(f"report format {name!r}: allowed are {', '.join(FORMATS)}")
+    if is_former(Path(folder)):
+        return _write_former(Path(folder), formats)
     campaign = results.load(folder)
     place = campaign.folder / "report"
     html = document.html(campaign) if {"html", "pdf"} & set(formats) else ""
@@ -54,3 +58,17 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
     if html and "csv" not in formats and len(campaign.runs) > document.MOST_RUNS:
         written.append(runs_and_cells.write_table(place, "runs", runs_and_cells.runs(campaign)))
     return written
+
+
+def _write_former(folder: Path, formats: Sequence[str]) -> list[Path]:
+    """Write the report and the tables of power cuts from before these had a journal."""
+    campaign = load(folder)
+    place = folder / "report"
+    content = {"power_cuts": powercut.content(campaign, alone=True)}
+    html = document.rendered("powercut_former.html.j2", content)
+    written: list[Path] = []
+    if "html" in formats:
+        written.append(atomic.write(place / "report.html", html.encode()))
+    if "pdf" in formats:
+        written.append(atomic.write(place / "report.pdf", document.pdf(html)))
+    return [*written, *tables.write(campaign, place)]

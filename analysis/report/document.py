@@ -31,6 +31,7 @@ from joulerig.analysis.report import (
     fonts,
     over_campaign,
     over_run,
+    powercut,
     preconditioning,
     sources,
     standings,
@@ -47,6 +48,7 @@ from joulerig.analysis.tables import runs_and_cells
 _HERE = Path(__file__).parent
 _MOST_CELLS = 4  # listed by name
 _MOST_VALUES = 6  # of one setting; beyond these the runs' own files are the place to look
+_SHOWN_ELSEWHERE = ("calibration", "emulated", "subjects")  # of the provenance
 MOST_RUNS = 200  # listed one by one; beyond these runs.csv is the place to look
 
 
@@ -122,6 +124,7 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "seconds": _elapsed(campaign),
         "answers": [answer.answer(group) for group in groups],
         "caveat": answer.caveat(groups),
+        "power_cuts": powercut.chapter(campaign),
         "study": study.section(campaign),
         "heat_maps": [(group, _heat_map(campaign, group)) for group in groups],
         "standings": [
@@ -158,7 +161,11 @@ def _content(campaign: Campaign) -> dict[str, Any]:
         "meters": _meters(campaign),
         "versions": list(
             text.flat(
-                {k: v for k, v in campaign.provenance.items() if k not in ("calibration", "emulated")}
+                {
+                    k: v
+                    for k, v in campaign.provenance.items()
+                    if k not in ("calibration", "emulated", "subjects")
+                }
             ).items()
         ),
         "settings": settings.rows,

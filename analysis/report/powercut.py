@@ -1,36 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a power-cut campaign: verdicts, what was lost beyond promises, energy, method."""
+"""The report's chapter of power cuts: verdicts, what was lost beyond promises, energy, method."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from joulerig import atomic
 from joulerig.analysis.powercut import confidence, tables
 from joulerig.analysis.powercut import folder as folders
-from joulerig.analysis.report import document
+from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.results.schema import CampaignKind
 
 MOST_VIOLATIONS = 50  # that are listed; violations.csv has them all
 
 
-def write(folder: Path) -> list[Path]:
-    """report.html, report.pdf and the tables of the campaign in `folder`, in `folder`/report/ (atomic).
+def chapter(campaign: Campaign) -> dict[str, Any] | None:
+    """Return the chapter of a campaign of power cuts, None of any other. Raises PowerCutError."""
+    if campaign.kind != CampaignKind.POWER_CUT:
+        return None
+    return content(folders.from_campaign(campaign))
 
-    Everything is checked again from logs and read-backs. Raises analysis.powercut.folder.PowerCutError.
+
+def content(campaign: folders.PowerCuts, *, alone: bool = False) -> dict[str, Any]:
+    """Return what the chapter shows; `alone`: it is the whole report.
+
+    Everything is checked again from witness logs and read-backs.
     """
-    campaign = folders.load(folder)
-    place = folder / "report"
-    html = document.rendered("powercut.html.j2", content(campaign))
-    return [
-        atomic.write(place / "report.html", html.encode()),
-        atomic.write(place / "report.pdf", document.pdf(html)),
-        *tables.write(campaign, place),
-    ]
-
-
-def content(campaign: folders.Campaign) -> dict[str, Any]:
-    """What the template shows."""
     verdicts = campaign.verdicts()
     rows = tables.subjects(campaign).to_dicts()
     cuts = tables.cuts(campaign).to_dicts()
@@ -45,7 +39,7 @@ def content(campaign: folders.Campaign) -> dict[str, Any]:
             "hold_up_joules": _span(of_subject, "hold_up_joules", 1e3),
             "mount": _span(of_subject, "mount_seconds", 1.0),
         }
-    definition = campaign.manifest.get("definition", {})
+    definition = campaign.definition
     violations = [
         (subject, cut.number, violation)
         for subject in campaign.subjects
@@ -53,11 +47,12 @@ def content(campaign: folders.Campaign) -> dict[str, Any]:
         for violation in cut.findings.violations
     ]
     return {
-        "id": campaign.manifest["id"],
-        "name": definition.get("name") or campaign.manifest["id"],
+        "alone": alone,
+        "id": campaign.id,
+        "name": definition.get("name") or campaign.id,
         "question": definition.get("question", ""),
-        "virtual": campaign.manifest["virtual"],
-        "created_ns": campaign.manifest.get("created_ns"),
+        "virtual": campaign.virtual,
+        "created_ns": campaign.created_ns,
         "definition": definition,
         "subjects": rows,
         "violations": violations[:MOST_VIOLATIONS],

@@ -93,7 +93,7 @@ class Run(RunRow):
         return _json_file(self.folder / "settings.json")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Campaign(CampaignRow):
     """A campaign as its journal had it at one instant. `tables`: the journal's own."""
 

@@ -35,6 +35,13 @@ class Name(StrEnum):
         return one
 
 
+class CampaignKind(Name):
+    """What the runs of a campaign are."""
+
+    MEASUREMENT = "measurement", "executions of a workload, each measured"
+    POWER_CUT = "power-cut", "power cuts under a writer, after each of which its promises are checked"
+
+
 class Status(Name):
     """What became of a run. Of an attempt it only worsens."""
 
@@ -106,6 +113,9 @@ class CampaignRow:
     lab: dict[str, Any] = column("", "JSON: the lab model as it was, without secrets.")
     virtual: bool = column("", "Whether some test host is a virtual one: every figure must say so.")
     provenance: dict[str, Any] = column("", "JSON: versions of the controller's tools, git revision, seed.")
+    kind: str = column(
+        "", "What its runs are.", since=7, default=CampaignKind.MEASUREMENT.value, values=CampaignKind
+    )
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Execute the planned runs of one test host; rig/campaign/execution/executor.py has the loop."""
+"""Execute the planned runs of one test host, of whichever kind the campaign is.
+
+rig/campaign/execution/executor.py has the loop, rig/campaign/powercut/executor.py that of power cuts.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
+from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.execution.ansible_channel import AnsibleChannel, user_errors_fail
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.execution.kernels import InstalledKernel
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.campaign.opening import OpenCampaign
+from joulerig.rig.campaign.powercut.executor import PowerCutExecutor
 from joulerig.rig.lab import model
 
 
@@ -29,7 +33,10 @@ class ActionModule(ActionBase):
         }
         with user_errors_fail():
             lab = model.load(Path(task_vars["inventory_file"]))
-            campaign = OpenCampaign.load(Journal(Path(self._task.args["folder"])), lab)
-            channel = AnsibleChannel(self, task_vars)
-            done = Executor(campaign, task_vars["inventory_hostname"], channel, kernels).execute()
+            campaign = opening.load(Journal(Path(self._task.args["folder"])), lab)
+            channel, host = AnsibleChannel(self, task_vars), task_vars["inventory_hostname"]
+            if isinstance(campaign, opening.OpenPowerCuts):
+                done = PowerCutExecutor(campaign, host, channel).execute()
+            else:
+                done = Executor(campaign, host, channel, kernels).execute()
         return {**result, "changed": done > 0, "runs": done}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Conclude a campaign: write its tables, print its AI table, fail when a run that was due is not ok."""
+"""Conclude a campaign: write its tables, print what it came to.
+
+Fails when a run that was due is not ok, and when power cuts broke a promise.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 
 from joulerig.analysis.results.schema import Status
+from joulerig.rig.campaign.execution.ansible_channel import user_errors_fail
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import results
 from joulerig.rig.common import paths
@@ -26,9 +30,14 @@ class ActionModule(ActionBase):
             journal.conclude()
         not_ok = results.not_ok(journal)
         journal.close()
-        results.write_tables(Path(self._task.args["folder"]))
-        self._display.display(results.ai_table_text(Path(self._task.args["folder"])))
+        with user_errors_fail():
+            results.write_tables(Path(self._task.args["folder"]))
+            self._display.display(results.summary_text(Path(self._task.args["folder"])))
+            broken = results.broken_promises(Path(self._task.args["folder"]))
         folder = paths.short(Path(self._task.args["folder"]))
+        if broken:
+            message = f"{folder}: broke their promise: {', '.join(broken)}"
+            return {**result, "failed": True, "msg": message}
         if not_ok:
             first = not_ok[0]
             what = f"{first['id']}: {first['status']}: {first['reason']}"

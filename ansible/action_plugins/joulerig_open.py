@@ -10,7 +10,6 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from joulerig.analysis.results.schema import Status
-from joulerig.rig import workloads
 from joulerig.rig.campaign import opening
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
@@ -35,8 +34,7 @@ class ActionModule(ActionBase):
                 source = self._task.args.get("source") or "playbook"
                 short = boolean(self._task.args.get("short", False))
                 journal = opening.open_campaign(self._task.args["campaign"], described, source, short=short)
-            campaign = opening.OpenCampaign.load(journal, described).definition
-            needed = workloads.deployment(campaign.factors.workload, described)
+            needed = opening.load(journal, described).deployment()
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         folder = journal.folder

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from joulerig.analysis import studies
+from joulerig.analysis.results.schema import CampaignKind
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors as campaign_factors
@@ -97,6 +98,8 @@ class StopRule(Strict):
 class Campaign(Strict):
     """The mapping `campaign:` of a playbook."""
 
+    kind: Literal[CampaignKind.MEASUREMENT] = CampaignKind.MEASUREMENT
+    """`measurement`, or `power-cut`, which has [other keys](../how-to/power-cuts.md)."""
     name: Name
     """Lower case, digits, `-`, `_`, `.`. A campaign's id is its name and its start in UTC."""
     question: Annotated[str, Field(min_length=5)]

@@ -8,11 +8,12 @@ import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from joulerig.analysis.powercut.folder import is_former
 from joulerig.analysis.results.journal import VERSION, JournalError, create_tables, upgrade, version_of
 from joulerig.analysis.results.schema import FINISHED, OF_RUN, WORKED, EventKind, Status
 from joulerig.rig.common import paths
@@ -94,15 +95,30 @@ class Journal:
     def take(self, host: str) -> dict[str, Any] | None:
         """Take the next planned run of `host`, which is running then; None when none is left."""
         with transaction(self._db):
-            row = self._db.execute(
-                "SELECT * FROM run WHERE host = ? AND status = ? ORDER BY ordinal LIMIT 1",
-                (host, Status.PLANNED),
-            ).fetchone()
-            if row is None:
-                return None
-            self._set_status(row["id"], Status.RUNNING, "")
-            self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (time.time_ns(), row["id"]))
-            row = self._db.execute("SELECT * FROM run WHERE id = ?", (row["id"],)).fetchone()
+            row = self._next(host)
+            return self._begin(row["id"]) if row else None
+
+    def take_block(self, host: str) -> list[dict[str, Any]]:
+        """Take the planned runs of the next block of `host`, which are running then."""
+        with transaction(self._db):
+            if (row := self._next(host)) is None:
+                return []
+            rows = self._db.execute(
+                "SELECT id FROM run WHERE host = ? AND block = ? AND status = ? ORDER BY ordinal",
+                (host, row["block"], Status.PLANNED),
+            ).fetchall()
+            return [self._begin(row["id"]) for row in rows]
+
+    def _next(self, host: str) -> sqlite3.Row | None:
+        row: sqlite3.Row | None = self._db.execute(
+            "SELECT * FROM run WHERE host = ? AND status = ? ORDER BY ordinal LIMIT 1", (host, Status.PLANNED)
+        ).fetchone()
+        return row
+
+    def _begin(self, run: str) -> dict[str, Any]:
+        self._set_status(run, Status.RUNNING, "")
+        self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (time.time_ns(), run))
+        row = self._db.execute("SELECT * FROM run WHERE id = ?", (run,)).fetchone()
         return {**dict(row), "factors": json.loads(row["factors"])}
 
     @contextmanager
@@ -124,7 +140,7 @@ class Journal:
             yield
 
     def finish(
-        self, run: str, status: str, reason: str, tables: Mapping[str, list[Mapping[str, Any]]]
+        self, run: str, status: str, reason: str, tables: Mapping[str, Sequence[Mapping[str, Any]]]
     ) -> None:
         """End a run with its results: rows of phase, performance, energy, result and io."""
         with transaction(self._db):
@@ -208,13 +224,23 @@ def latest(results: Path) -> Path:
     )
 
 
-def find(results: Path, name: str | None) -> Path:
-    """Return the folder of the campaign `name` (an id), or of the newest one. Raises UserError."""
+def find(results: Path, name: str | None, *, former: bool = False) -> Path:
+    """Return the folder of the campaign `name` (an id), or of the newest one. Raises UserError.
+
+    `former`: also that of a power-cut campaign from before these had a journal.
+    """
     if name is None:
         return latest(results)
     for folder in (results / name, Path(name)):
         if (folder / "journal.sqlite").is_file():
             return folder
+        if is_former(folder):
+            if former:
+                return folder
+            raise UserError(
+                f"{paths.short(folder)}: power cuts of an earlier version, without a journal; only"
+                " 'rig results' and 'rig report' read them"
+            )
     known = ", ".join(sorted(path.parent.name for path in results.glob("*/journal.sqlite"))[-5:]) or "none"
     raise UserError(f"{paths.short(results)}: no campaign {name!r}; the newest: {known}")
 

@@ -12,14 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.schema import CampaignKind, Status
+from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors, provenance
 from joulerig.rig.campaign import journal as journals
+from joulerig.rig.campaign import power_cut_definition as power_cuts
 from joulerig.rig.campaign.definition import Campaign
 from joulerig.rig.campaign.execution.request import RunRequest, make_request
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.plan import make_plan, run_from_row
+from joulerig.rig.campaign.power_cut_definition import PowerCutCampaign
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.controller import services
@@ -27,28 +30,62 @@ from joulerig.rig.lab.model import Lab
 
 
 @dataclass(frozen=True)
-class OpenCampaign:
-    """A campaign that can be executed: its journal, its definition as validated, and the lab."""
+class OpenJournal:
+    """The journal of a campaign that can be executed, and the lab that it is executed on."""
 
     journal: Journal
-    definition: Campaign
     lab: Lab
+
+    def folder(self, run: Mapping[str, Any]) -> Path:
+        """Return the folder of a run's files."""
+        return self.journal.folder / "runs" / str(run["id"])
+
+
+@dataclass(frozen=True)
+class OpenCampaign(OpenJournal):
+    """A campaign of measurements that can be executed. `definition`: as validated."""
+
+    definition: Campaign
 
     @classmethod
     def load(cls, journal: Journal, lab: Lab) -> Self:
         """Validate the definition that a journal keeps. Raises UserError."""
         source = paths.short(journal.folder)
         model = campaigns.model(factors.load(lab))
-        return cls(journal, validate(model, journal.campaign["definition"], source, "campaign"), lab)
-
-    def folder(self, run: Mapping[str, Any]) -> Path:
-        """Return the folder of a run's files."""
-        return self.journal.folder / "runs" / str(run["id"])
+        return cls(journal, lab, validate(model, journal.campaign["definition"], source, "campaign"))
 
     def request(self, run: Mapping[str, Any]) -> RunRequest:
         """Return what the host of a journaled run is asked to execute."""
         planned, campaign = run_from_row(run), self.journal.campaign["id"]
         return make_request(self.definition, self.lab, planned, run_id=run["id"], campaign_id=campaign)
+
+    def deployment(self) -> dict[str, Any]:
+        """Return the facts that say what test hosts need for it. Raises UserError."""
+        return workloads.deployment(self.definition.factors.workload, self.lab)
+
+
+@dataclass(frozen=True)
+class OpenPowerCuts(OpenJournal):
+    """A campaign of power cuts that can be executed. `definition`: as validated."""
+
+    definition: PowerCutCampaign
+
+    @classmethod
+    def load(cls, journal: Journal, lab: Lab) -> Self:
+        """Validate the definition that a journal keeps. Raises UserError."""
+        source = paths.short(journal.folder)
+        return cls(journal, lab, power_cuts.parse(journal.campaign["definition"], lab, source))
+
+    def deployment(self) -> dict[str, Any]:
+        """Return the facts that say what test hosts need for it. Raises UserError."""
+        return power_cuts.deployment()
+
+
+def load(journal: Journal, lab: Lab) -> OpenCampaign | OpenPowerCuts:
+    """Return the campaign of a journal, by its kind. Raises UserError."""
+    if journal.campaign["kind"] == CampaignKind.POWER_CUT:
+        return OpenPowerCuts.load(journal, lab)
+    return OpenCampaign.load(journal, lab)
 
 
 def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Journal:
@@ -66,6 +103,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
             "id": name,
             "name": campaign.name,
             "question": campaign.question,
+            "kind": plan.kind,
             "created_ns": created,
             "definition": campaign.model_dump_json(),
             "lab": lab.model_dump_json(
@@ -79,6 +117,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
                     "emulated": provenance.emulated(lab),
                     "seed": campaign.seed,
                     "playbook": source,
+                    **plan.provenance(),
                 }
             ),
         },
@@ -93,7 +132,8 @@ def resume_campaign(name: str, lab: Lab) -> Journal:
     """
     services.check(lab)
     journal = Journal(journals.find(paths.results(), name))
-    for run in journal.runs():
+    opened = load(journal, lab)
+    for run in journal.runs() if isinstance(opened, OpenCampaign) else ():
         if run["status"] in (Status.PLANNED, Status.RUNNING, Status.LOST):
             _check_still_there(run, lab, journal.campaign["id"])
     for cut_off in journal.give_back():

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plan of a campaign: every run in order, made by `make_plan` for several interpreters.
 
+A campaign is of one of two kinds (`CampaignKind`), each with its own plan, which has the same
+methods.
+
 `rig plan` describes a plan, joulerig_open writes it into a journal, and the executor of each host
 turns its runs into requests. A plan touches neither hosts nor the state of the controller.
 """
@@ -12,23 +15,36 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.schema import CampaignKind, Status
 from joulerig.rig.campaign import definition
+from joulerig.rig.campaign import power_cut_definition as power_cuts
 from joulerig.rig.campaign.definition import Campaign, Cost, PlannedRun
+from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
+from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurementPlan:
     """A campaign as validated against a lab, and its runs in order of execution."""
 
     campaign: Campaign
     lab: Lab
     runs: tuple[PlannedRun, ...]
 
+    kind = CampaignKind.MEASUREMENT
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what the journal keeps of the plan in addition to what every campaign has."""
+        return {}
+
     def cost(self) -> Cost:
         """Return upper bounds of the plan's time, wear and energy, and the drives that it wipes."""
         return definition.cost(self.campaign, self.lab, list(self.runs))
+
+    def wiped(self) -> list[tuple[str, str, str]]:
+        """Return (host, drive, serial) of the drives that lose their content."""
+        return self.cost().wiped
 
     @property
     def block_size(self) -> int:
@@ -59,13 +75,29 @@ class Plan:
             }
 
 
+Plan = MeasurementPlan | PowerCutPlan
+
+
+def kind_of(mapping: Any, source: str) -> CampaignKind:
+    """Return the kind of campaign that a mapping describes. Raises UserError."""
+    kind = mapping.get("kind", CampaignKind.MEASUREMENT) if isinstance(mapping, dict) else None
+    if kind is not None and kind not in list(CampaignKind):
+        allowed = ", ".join(CampaignKind)
+        raise UserError(f"{source}: campaign.kind: {kind!r} is unknown; allowed: {allowed}")
+    return next((one for one in CampaignKind if one == kind), CampaignKind.MEASUREMENT)
+
+
 def make_plan(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Plan:
     """Return the plan of a campaign's mapping (of the playbook `source`), or of its short form.
 
     Raises UserError for what the campaign or the lab does not allow.
     """
+    if kind_of(mapping, source) == CampaignKind.POWER_CUT:
+        if short:
+            raise UserError(f"{source}: campaign.kind: a power-cut campaign has no short form")
+        return power_cuts.make_plan(mapping, lab, source)
     campaign = definition.parse(mapping, lab, source, short=short)
-    return Plan(campaign, lab, tuple(definition.plan(campaign, lab)))
+    return MeasurementPlan(campaign, lab, tuple(definition.plan(campaign, lab)))
 
 
 def run_from_row(row: Mapping[str, Any]) -> PlannedRun:

@@ -13,7 +13,6 @@ from joulerig.rig.cli import (
     drives,
     lab,
     meters,
-    powercut,
     report,
     results,
     run,
@@ -29,7 +28,6 @@ GROUPS = {
     "lab": lab.app,
     "meters": meters.app,
     "drives": drives.app,
-    "powercut": powercut.app,
     "workloads": workloads.app,
 }
 COMMANDS = {

@@ -24,7 +24,7 @@ def report(
     formats = format.split(",")
     if unknown := sorted(set(formats) - {"html", "pdf"}):
         raise UserError(f"--format: {unknown[0]!r} is unknown; allowed: html, pdf")
-    for path in reports.write(journal.find(paths.results(), campaign), formats):
+    for path in reports.write(journal.find(paths.results(), campaign, former=True), formats):
         out.print(paths.short(path))
 
 

@@ -20,12 +20,15 @@ from rich.table import Table
 from joulerig.analysis import results
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.meters import EXPIRED
+from joulerig.analysis.powercut import folder as powercut
+from joulerig.analysis.powercut import tables
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import columns_of
-from joulerig.analysis.results.schema import Result, Status
+from joulerig.analysis.results.schema import CampaignKind, Result, Status
 from joulerig.analysis.runs import idle_baseline, loss_ledger
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.cli import verdicts
 from joulerig.rig.cli.options import CampaignArgument, JsonOption, out
 
 
@@ -40,14 +43,25 @@ def show(
     from joulerig.rig.campaign import journal
     from joulerig.rig.common import paths
 
-    folder = journal.find(paths.results(), campaign)
+    folder = journal.find(paths.results(), campaign, former=True)
     if print_json:
         print(json.dumps(as_json(folder), indent=1))
         return
     if baseline:
         out.print(baseline_text(folder, out.width), markup=False)
         return
-    out.print(ai_table_text(folder, out.width), markup=False)
+    out.print(summary_text(folder, out.width), markup=False)
+
+
+def summary_text(folder: Path, width: int = 110) -> str:
+    """Return a campaign's AI table, or of power cuts the verdict on each subject."""
+    if powercut.is_former(folder):
+        return verdicts.text(powercut.load(folder), width)
+    campaign = results.load(folder)
+    if campaign.kind == CampaignKind.POWER_CUT:
+        lines = [verdicts.text(powercut.from_campaign(campaign), width), *_foundations(campaign)]
+        return "\n".join(lines)
+    return ai_table_text(folder, width)
 
 
 def not_ok(journal: Journal) -> list[dict[str, Any]]:
@@ -55,9 +69,21 @@ def not_ok(journal: Journal) -> list[dict[str, Any]]:
     return [run for run in journal.runs() if run["status"] not in (Status.OK, Status.EXCLUDED)]
 
 
+def broken_promises(folder: Path) -> list[str]:
+    """Return the subjects that broke a promise; none of a campaign that cut no power."""
+    campaign = results.load(folder)
+    if campaign.kind != CampaignKind.POWER_CUT:
+        return []
+    return powercut.from_campaign(campaign).broken()
+
+
 def write_tables(folder: Path) -> list[Path]:
-    """Write the tables of a campaign as CSV into its report folder."""
-    return runs_and_cells.write(results.load(folder), folder / "report")
+    """Write the tables of a campaign as CSV into its report folder; return their files."""
+    campaign, place = results.load(folder), folder / "report"
+    written = runs_and_cells.write(campaign, place)
+    if campaign.kind == CampaignKind.POWER_CUT:
+        written += tables.write(powercut.from_campaign(campaign), place)
+    return written
 
 
 def as_json(folder: Path) -> dict[str, Any]:
@@ -66,7 +92,10 @@ def as_json(folder: Path) -> dict[str, Any]:
     Also the energy's and the AI's least and greatest (the AI's of the energy's alone), and the idle
     baseline.
     """
+    if powercut.is_former(folder):
+        return {"campaign": folder.name, "power_cuts": verdicts.as_json(powercut.load(folder))}
     campaign = results.load(folder)
+    cuts = powercut.from_campaign(campaign) if campaign.kind == CampaignKind.POWER_CUT else None
     runs = []
     rows = {row["run"]: row for row in runs_and_cells.runs(campaign).iter_rows(named=True)}
     for run in campaign.runs:
@@ -113,6 +142,7 @@ def as_json(folder: Path) -> dict[str, Any]:
             vars(rail) | {"same_day": rail.same_day} for rail in idle_baseline.of_campaign(campaign)
         ],
         "ledger": [vars(meter) | {"balanced": meter.balanced} for meter in loss_ledger.of_campaign(campaign)],
+        "power_cuts": verdicts.as_json(cuts) if cuts else None,
     }
 
 

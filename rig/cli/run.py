@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -13,6 +13,10 @@ from rich.table import Table
 
 from joulerig.rig.cli.options import ShortOption, load_lab, out
 from joulerig.rig.common.errors import UserError
+
+if TYPE_CHECKING:
+    from joulerig.rig.campaign.plan import MeasurementPlan
+    from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
 
 PlaybookArgument = Annotated[
     Path, typer.Argument(help="A campaign's playbook; the name of a shipped one is enough.")
@@ -22,14 +26,42 @@ PlaybookArgument = Annotated[
 def plan(playbook: PlaybookArgument, short: ShortOption = False) -> None:
     """Show what a campaign would do, without touching anything."""
     from joulerig.rig.campaign import playbook as playbooks
-    from joulerig.rig.campaign.definition import OVERHEAD_SECONDS
     from joulerig.rig.campaign.plan import make_plan
+    from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
     from joulerig.rig.common import paths
 
     playbook = paths.playbook(playbook)
     made = make_plan(playbooks.mapping(playbook), load_lab(), paths.short(playbook), short=short)
+    out.print(f"[bold]{made.campaign.name}[/]: {escape(made.campaign.question)}")
+    if isinstance(made, PowerCutPlan):
+        _show_power_cuts(made)
+    else:
+        _show_measurements(made)
+    out.print("[bold]these drives will be wiped:[/]")
+    for host, drive, serial in made.wiped():
+        out.print(f"  {host}  {drive}  serial {serial}")
+
+
+def _show_power_cuts(made: PowerCutPlan) -> None:
+    from joulerig.rig.campaign.power_cut_definition import SECONDS
+
+    table = Table("host", "cut together", "drive", "file system")
+    for number, group in enumerate(made.groups, start=1):
+        for subject in group:
+            table.add_row(subject.host, str(number), subject.drive, subject.filesystem or "none")
+    out.print(table)
+    cuts, asked = made.cuts(), made.campaign
+    out.print(
+        f"runs: {asked.cuts * len(made.subjects)}, a cut of a drive each; {asked.cuts} cuts of each subject,"
+        f" {cuts} of hosts, seed {asked.seed}"
+    )
+    out.print(f"time: about {made.hours():.2f} h ({SECONDS:.0f} s a cut, most of it the host's start)")
+
+
+def _show_measurements(made: MeasurementPlan) -> None:
+    from joulerig.rig.campaign.definition import OVERHEAD_SECONDS
+
     campaign, cost = made.campaign, made.cost()
-    out.print(f"[bold]{campaign.name}[/]: {escape(campaign.question)}")
     columns = ("#", "block", "host", "drive", "file system", "scheduler", "workload")
     table = Table(*columns, *made.further_factors, "")
     for number, run in enumerate(made.runs, start=1):
@@ -51,9 +83,6 @@ def plan(playbook: PlaybookArgument, short: ShortOption = False) -> None:
         f"written: at most {cost.terabytes_written:.3f} TB;"
         f" energy of the drives: at most {cost.kilowatt_hours:.4f} kWh"
     )
-    out.print("[bold]these drives will be wiped:[/]")
-    for host, drive, serial in cost.wiped:
-        out.print(f"  {host}  {drive}  serial {serial}")
 
 
 def run(
@@ -82,6 +111,6 @@ def run(
     log = paths.var() / "log" / "campaign.log"
     if folder is None:
         raise UserError(f"{paths.short(playbook)}: {playbooks.failure(log)}")
-    out.print(results.ai_table_text(folder, out.width), markup=False)
+    out.print(results.summary_text(folder, out.width), markup=False)
     if code:
         raise UserError(f"{playbooks.failure(log)} ({paths.short(log)})")

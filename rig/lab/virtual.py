@@ -8,8 +8,6 @@ without it. A bench therefore never loads code that starts QEMU.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, Protocol
 
 from joulerig.rig.lab import packages as needed
@@ -29,25 +27,6 @@ class TruthSource(Protocol):
 
     def history(self, host: str, drive: str, instants_ns: Sequence[int]) -> dict[str, Any]:
         """Return joules and counters at each of `instants_ns` (UTC); lists in the same order."""
-        ...
-
-
-class CuttableDrive(Protocol):
-    """A virtual drive without a host: its NBD socket, and its power. Methods raise UserError."""
-
-    nbd: Path
-    plp: bool
-
-    def power_off(self) -> dict[str, Any]:
-        """Cut the power; return what the drive lost."""
-        ...
-
-    def power_on(self) -> None:
-        """Restore the power."""
-        ...
-
-    def history(self, start_ns: int, end_ns: int) -> dict[str, Any]:
-        """Return joules and counters at two UTC instants."""
         ...
 
 
@@ -121,15 +100,3 @@ def guest_module() -> str:
     from joulerig.virtuallab import image
 
     return image.GUEST
-
-
-def cuttable_drive(
-    profile: str, size_bytes: int, options: Sequence[str]
-) -> AbstractContextManager[CuttableDrive]:
-    """Return a virtual drive that runs while the context lasts. Raises UserError.
-
-    `profile` is its drive profile; `options` are extra parameters of the twin, such as `lie=flush`.
-    """
-    from joulerig.virtuallab.standalone_twin import StandaloneTwin
-
-    return StandaloneTwin(profile, size_bytes, list(options))

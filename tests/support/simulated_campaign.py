@@ -142,7 +142,8 @@ def build(
     now = T0
     with database:
         database.execute(
-            "INSERT INTO campaign VALUES (?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO campaign (id, name, question, created_ns, finished_ns, definition, lab, virtual, provenance)"
+            " VALUES (?,?,?,?,?,?,?,?,?)",
             (
                 campaign,
                 name,

@@ -27,6 +27,7 @@ from joulerig.analysis.results.schema import Result
 from joulerig.analysis.tables import comparisons, runs_and_cells
 from joulerig.rig import workloads
 from joulerig.rig.campaign import opening
+from joulerig.rig.campaign import power_cut_definition as power_cuts
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.opening import OpenCampaign
@@ -36,7 +37,6 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import packages
 from joulerig.rig.lab.meters import source
 from joulerig.rig.lab.model import Lab
-from joulerig.rig.powercut import plan as power_cuts
 from joulerig.rig.workloads import trial
 from tests.bench import studies as make_studies
 from tests.support import ROOT
@@ -208,11 +208,12 @@ def test_file_system_has_its_packages_installed(lab: Lab) -> None:
 
 def test_file_system_can_be_power_cut(lab: Lab) -> None:
     asked = {
+        "kind": "power-cut",
         "name": "cuts",
         "question": "Is it kept?",
         "subjects": [{"drive": "fast", "filesystem": "newfs"}],
     }
-    [subject] = power_cuts.subjects(power_cuts.parse(asked, lab, "x.yml"), lab)
+    [subject] = power_cuts.make_subjects(power_cuts.parse(asked, lab, "x.yml"), lab)
     assert not subject.fsync_flushes
 
 

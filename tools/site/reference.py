@@ -108,11 +108,15 @@ def _metavar(argument: Any) -> str:
 def campaign_file() -> str:
     """Describe the `campaign:` mapping of a playbook."""
     from joulerig.rig.campaign.definition import Campaign
+    from joulerig.rig.campaign.power_cut_definition import PowerCutCampaign
 
     return (
         "# Campaign file\n\nThe `campaign:` mapping of a playbook that imports `campaign.yml`. An unknown"
         " key or value is refused with the allowed ones before anything is touched."
-        " [Write a campaign](../how-to/campaigns.md) shows how to use it.\n\n" + models(Campaign, "campaign")
+        " [Write a campaign](../how-to/campaigns.md) shows how to use it.\n\n"
+        + models(Campaign, "campaign")
+        + "A campaign of kind `power-cut` has these keys ([Cut the power](../how-to/power-cuts.md)).\n\n"
+        + models(PowerCutCampaign, "power-cut campaign")
     )
 
 

@@ -14,10 +14,10 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from joulerig.analysis.results.schema import Status
+from joulerig.errors import JoulerigError
 from joulerig.rig.campaign import events
 from joulerig.rig.campaign.execution.host_channel import NOTE, HostGoneError
 from joulerig.rig.campaign.execution.outcome import one_line
-from joulerig.rig.common.errors import UserError
 
 COLOURS: dict[str, str] = {Status.OK: "green", Status.PARTIAL: "yellow"}
 
@@ -56,7 +56,7 @@ def user_errors_fail() -> Iterator[None]:
     """Fail the task, on one line, for an error that the user can mend."""
     try:
         yield
-    except UserError as error:
+    except JoulerigError as error:
         raise AnsibleActionFail(str(error)) from None
 
 

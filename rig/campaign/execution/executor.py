@@ -13,20 +13,20 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from joulerig.analysis.results.schema import WORKED, Status
+from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import drive_record, factors
-from joulerig.rig.campaign.execution import preconditioning, waveforms
+from joulerig.rig.campaign.execution import host_channel, preconditioning, waveforms
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
 from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
 from joulerig.rig.campaign.execution.memory_drives import MemoryDrives
 from joulerig.rig.campaign.execution.outcome import RunOutcome, one_line
 from joulerig.rig.campaign.execution.record import LOST_FILE, record_result
+from joulerig.rig.campaign.execution.stopping import Stopping
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.kernels import INSTALLED
 
 RETURN_SECONDS = 180  # how long a host that went away may take to come back
-RETRY_SECONDS = 5
 
 
 class Executor:
@@ -69,21 +69,12 @@ class Executor:
         return done
 
     def _execute_runs(self) -> int:
-        stop, host = self._campaign.definition.stop, self._host
-        began, failures, done = self._clock(), 0, 0
-        while True:
-            if failures >= stop.failures_in_a_row:
-                raise UserError(
-                    f"{host}: stopped after {failures} failed runs in a row; the rest stays planned"
-                )
-            if stop.hours and self._clock() - began > stop.hours * 3600:
-                raise UserError(f"{host}: stopped after {stop.hours:g} hours; the rest stays planned")
-            if (run := self._campaign.journal.take(host)) is None:
-                return done
-            status = self._execute_run(run)
-            if status not in (Status.REFUSED, Status.NOT_RUN):  # those say nothing about the next
-                failures = 0 if status in WORKED else failures + 1
+        stopping = Stopping(self._campaign.definition.stop, self._host, self._clock)
+        done = 0
+        while (run := stopping.next(partial(self._campaign.journal.take, self._host))) is not None:
+            stopping.count(self._execute_run(run))
             done += 1
+        return done
 
     def _execute_run(self, run: Mapping[str, Any]) -> Status:
         """Execute a run and record its result; return its status."""
@@ -140,15 +131,8 @@ class Executor:
         self._kernels.forget()
         self._campaign.journal.finish(run["id"], Status.LOST, f"host gone: {why}", {})
         self._say(run, Status.LOST, why)
-        end = self._clock() + RETURN_SECONDS
-        while self._clock() < end:
-            try:
-                self._channel.reconnect()
-                self._channel.call("ansible.builtin.ping", {})
-            except HostGoneError:
-                self._sleep(RETRY_SECONDS)
-            else:
-                return Status.LOST
+        if host_channel.returns(self._channel, RETURN_SECONDS, self._clock, self._sleep):
+            return Status.LOST
         raise UserError(
             f"{self._host}: gone for {RETURN_SECONDS} s; its other runs stay planned; resume the campaign"
         )

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from joulerig.errors import JoulerigError
 
+RETRY_SECONDS = 5
 NOTE = "note"  # a mark of `HostChannel.say`; the others are statuses of runs
 
 
@@ -29,3 +30,19 @@ class HostChannel(Protocol):
 
     def say(self, text: str, mark: str = NOTE) -> None:
         """Show the user a line: a note, or the result of a run marked with its status."""
+
+
+def returns(
+    channel: HostChannel, seconds: float, clock: Callable[[], float], sleep: Callable[[float], None]
+) -> bool:
+    """Wait until a host that went away answers again, at most `seconds`; return whether it does."""
+    end = clock() + seconds
+    while clock() < end:
+        try:
+            channel.reconnect()
+            channel.call("ansible.builtin.ping", {})
+        except HostGoneError:
+            sleep(RETRY_SECONDS)
+        else:
+            return True
+    return False

@@ -17,7 +17,7 @@ from joulerig.analysis.results.schema import ONE_ROW_A_RUN, WORKED, PhaseName, S
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
 from joulerig.rig.campaign.execution.outcome import RunOutcome
-from joulerig.rig.campaign.opening import OpenCampaign
+from joulerig.rig.campaign.opening import OpenCampaign, OpenJournal
 from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
@@ -53,9 +53,9 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
                 reasons.append(f"the load's report cannot be read: {type(error).__name__}: {error}")
             else:
                 tables["performance"] = [done]
-                found, missing = _measure(campaign, run, outcome, phases, load, done)
+                found, missing = measure_run(campaign, run, phases, load, done, outcome.counters)
                 tables.update(found)
-                reasons += missing + _losses(found.get("energy", []), campaign.definition.loss_limit_percent)
+                reasons += missing + losses(found.get("energy", []), campaign.definition.loss_limit_percent)
                 reasons += _compute_columns(tables, outcome, phases)
     if status == Status.OK and "performance" not in tables:
         status, reasons = Status.FAILED, ["the load left no report"]
@@ -100,15 +100,18 @@ def _not_steady(folder: Path) -> str:
     return "" if verdict["steady"] else f"precondition: {verdict['reason']}"
 
 
-def _measure(
-    campaign: OpenCampaign,
+def measure_run(
+    campaign: OpenJournal,
     run: Mapping[str, Any],
-    outcome: RunOutcome,
     phases: list[Phase],
     load: Phase,
     done: Mapping[str, Any],
+    counters: Mapping[str, int] | None = None,
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Return a run's rows of energy, result and io from InfluxDB, and why energy is missing."""
+    """Return a run's rows of energy, result and io from InfluxDB, and why energy is missing.
+
+    `counters`: of the block layer, as the host's module read them; None where it counted none.
+    """
     lab, folder = campaign.lab, campaign.folder(run)
     tables: dict[str, list[dict[str, Any]]] = {}
     host, drives = run["host"], _drives(run)
@@ -133,7 +136,7 @@ def _measure(
             tables["result"] = [
                 {**of_drive, "device_bound_fraction": bound, "cpu_joules": processor.joules(counted, load)}
             ]
-            tables["io"] = _io(run, outcome, load, database)
+            tables["io"] = _io(run, counters, load, database)
             if twin := twin_truth.twin_io(phases, truth, len(members)):
                 tables["io"].append(twin)
             points = progress.points(database, host, run["id"], load)
@@ -148,10 +151,12 @@ def _drives(run: Mapping[str, Any]) -> list[str]:
     return factors.stands_on(run["drive"], run["factors"])
 
 
-def _io(run: Mapping[str, Any], outcome: RunOutcome, load: Phase, database: Client) -> list[dict[str, Any]]:
-    if not outcome.counters:
+def _io(
+    run: Mapping[str, Any], counters: Mapping[str, int] | None, load: Phase, database: Client
+) -> list[dict[str, Any]]:
+    if not counters:
         return []  # no load, or a drive that counts no I/O: the agent's zeros would say that there was none
-    rows = [{"source": "host", **outcome.counters}]
+    rows = [{"source": "host", **counters}]
     offset = load.clock_offset_ns
     counted = {
         drive: measure.agent_io(database, run["host"], drive, load.start_ns - offset, load.end_ns - offset)
@@ -160,7 +165,7 @@ def _io(run: Mapping[str, Any], outcome: RunOutcome, load: Phase, database: Clie
     return rows + measure.added_up(counted)
 
 
-def _losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
+def losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
     """Return the rails that lost more samples in the workload phase than allowed.
 
     A block that came twice came in place of another one, which is lost as well.

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Host times on the controller's axis, and energy of phases from a real InfluxDB: never a guess."""
 
-import contextlib
 import math
 
 import pytest
 
 from joulerig.analysis.energy import meters
-from joulerig.analysis.powercut.durable import DurableWrites
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results import twin_truth
 from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.campaign import measure
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.powercut import energy as powercut_energy
 
 S = 1_000_000_000
 
@@ -117,16 +114,6 @@ def test_energy_of_each_phase_and_rail(influxd, database, bench, streaming, tmp_
     }
     assert rows[1]["samples"] == rows[1]["expected"] == 4000
     assert rows[1]["true_joules"] is None
-
-
-def test_energy_between_the_promises_of_a_power_cut(
-    influxd, database, bench, streaming, tmp_path, monkeypatch
-):
-    write_rail(influxd, "fast", "tap1", 5.0)
-    monkeypatch.setattr(measure, "client", lambda lab: contextlib.nullcontext(database))
-    promised = DurableWrites(10, 40960, BEGIN + 3 * S, BEGIN + 5 * S)
-    found = powercut_energy.of_interval(bench, "bench1", "fast", promised, tmp_path / "power.csv")
-    assert found == {"joules": pytest.approx(10.0), "no_joules": ""}
 
 
 # --- the interval around it

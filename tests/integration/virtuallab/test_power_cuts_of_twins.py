@@ -7,44 +7,60 @@ and half as many of each lie).
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
 
 from joulerig.analysis.powercut import folder
 from joulerig.analysis.powercut.witness_log import promises
+from joulerig.rig.campaign import opening
+from joulerig.rig.campaign.powercut.executor import PowerCutExecutor
 from joulerig.rig.common import paths
-from joulerig.rig.powercut import drive
 from joulerig.virtuallab import profile
+from joulerig.virtuallab.standalone_twin import StandaloneTwin
+from tests.support.twin_host import TwinHost, power_cut_lab
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "2"))
 LYING_CUTS = max(1, CUTS // 2)
 VOLATILE = [name for name in profile.names() if not profile.load(name).plp]
 PROTECTED = [name for name in profile.names() if profile.load(name).plp]
 LIAR = "sata-consumer"  # ready soon after a cut; an HDD has to spin up
+DRIVE_BYTES = 64 << 20
 
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
-    monkeypatch.setenv("JOULERIG_RESULTS", str(tmp_path / "results"))
+@pytest.fixture
+def cuts_of(state, lab_files, services_up):
+    """cuts_of(PROFILE, CUTS, *OPTIONS): the verdict, the cuts, what the twin says that it lost."""
+    journals = []
 
+    def executed(name, cuts, *options):
+        with StandaloneTwin(name, DRIVE_BYTES, list(options)) as twin:
+            lab = power_cut_lab(lab_files, twin)
+            mapping = {
+                "kind": "power-cut",
+                "name": name,
+                "question": "Does it keep its word?",
+                "subjects": [{"drive": "fast"}],
+                "cuts": cuts,
+                "seed": 7,
+                "off_seconds": 0.01,
+            }
+            journals.append(opening.open_campaign(mapping, lab, "test"))
+            host = TwinHost(twin)
+            campaign = opening.OpenPowerCuts.load(journals[-1], lab)
+            assert PowerCutExecutor(campaign, "bench1", host, switch=host.switch).execute() == cuts
+        found = folder.load(journals[-1].folder)
+        (subject,) = found.subjects
+        assert found.failed == {subject.name: []}
+        done = found.cuts[subject.name]
+        assert len(done) == cuts
+        return found.verdicts()[subject.name], done, host.lost
 
-def cuts_of(name, cuts, *options):
-    """The cuts of a campaign on one twin, and what the twin itself says that it lost."""
-    place = drive.campaign(name, cuts, seed=7, options=list(options))
-    campaign = folder.load(place)
-    assert campaign.failed == {name: []}
-    done = campaign.cuts[name]
-    assert len(done) == cuts
-    truths = [
-        json.loads((place / "cuts" / name / f"{cut.number:04d}" / "truth.json").read_text())["cut"]
-        for cut in done
-    ]
-    return campaign.verdicts()[name], done, truths
+    yield executed
+    for journal in journals:
+        journal.close()
 
 
 def harmed(counts):
@@ -61,7 +77,7 @@ def check_against_truth(cut, truth):
 
 
 @pytest.mark.parametrize("name", PROTECTED)
-def test_a_drive_with_power_loss_protection_loses_nothing(name):
+def test_a_drive_with_power_loss_protection_loses_nothing(cuts_of, name):
     verdict, cuts, truths = cuts_of(name, CUTS)
     assert verdict.broken_cuts == 0
     for cut, truth in zip(cuts, truths, strict=True):
@@ -71,7 +87,7 @@ def test_a_drive_with_power_loss_protection_loses_nothing(name):
 
 
 @pytest.mark.parametrize("name", VOLATILE)
-def test_a_drive_without_loses_nothing_but_what_was_not_flushed(name):
+def test_a_drive_without_loses_nothing_but_what_was_not_flushed(cuts_of, name):
     verdict, cuts, truths = cuts_of(name, CUTS)
     assert verdict.broken_cuts == 0
     assert verdict.promised_writes > 0
@@ -81,7 +97,7 @@ def test_a_drive_without_loses_nothing_but_what_was_not_flushed(name):
 
 
 @pytest.mark.parametrize("mode", ["all", "random", "torn", "reordered"])
-def test_a_drive_that_lies_about_flushes_is_caught_at_every_cut(mode):
+def test_a_drive_that_lies_about_flushes_is_caught_at_every_cut(cuts_of, mode):
     verdict, cuts, truths = cuts_of(LIAR, LYING_CUTS, "lie=flush", f"cut_mode={mode}")
     assert verdict.broken_cuts == LYING_CUTS
     for cut, truth in zip(cuts, truths, strict=True):
@@ -91,7 +107,7 @@ def test_a_drive_that_lies_about_flushes_is_caught_at_every_cut(mode):
             assert promised[violation.sequence].sequence == violation.promised_by
 
 
-def test_a_lying_drive_that_loses_everything_has_every_visible_promise_named():
+def test_a_lying_drive_that_loses_everything_has_every_visible_promise_named(cuts_of):
     # A cache that never gets full nor empties itself: nothing is durable but by the flushes it
     # ignores.
     options = ("lie=flush", "cut_mode=all", "destage=0", f"write_cache={1 << 30}")
@@ -102,6 +118,6 @@ def test_a_lying_drive_that_loses_everything_has_every_visible_promise_named():
         assert len(kept) + superseded == len(promises(cut.log))
 
 
-def test_the_state_of_the_checkout_is_left_clean():
+def test_the_state_of_the_checkout_is_left_clean(cuts_of):
     cuts_of(LIAR, 1)
     assert list(paths.run().iterdir()) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A power-cut campaign read back from its folder: everything follows from logs and surveys."""
+"""Power cuts from before these had a journal: everything follows from logs and surveys."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from joulerig.analysis.powercut import folder, tables
+from joulerig.analysis.results.campaign import ResultsError
 from tests.support.powercut_story import Story
 
 SECTORS = 8
@@ -124,5 +125,5 @@ def test_a_folder_that_is_spoilt_is_refused_by_the_name_of_the_file(campaign, sp
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
-    with pytest.raises(folder.PowerCutError, match="no power-cut campaign"):
+    with pytest.raises(ResultsError, match="not the results folder of a campaign"):
         folder.load(tmp_path)

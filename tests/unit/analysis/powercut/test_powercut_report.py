@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a power-cut campaign says what its verdicts say, and is one file."""
+"""The report of power cuts without a journal says what their verdicts say, and is one file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import re
 import pytest
 from pypdf import PdfReader
 
+from joulerig.analysis import report
 from joulerig.analysis.powercut import folder
-from joulerig.analysis.report import powercut
 from tests.support.powercut_story import Story
 from tests.unit.analysis.powercut.test_powercut_folder import SECTORS, CutFolder, kept
 
@@ -35,7 +35,7 @@ def words(html: str) -> str:
 def test_a_drive_that_kept_its_word(campaign):
     held = {"sata/5v": {"state": "DONE", "seconds": 0.02, "volts": 5.0, "joules": 0.04}}
     campaign.cut(1, *kept(), joules=0.5, hold_up=held)
-    html, pdf, *tables = powercut.write(campaign.place)
+    html, pdf, *tables = report.write(campaign.place)
     said = words(html.read_text())
     assert "no promise broken 0 of 1" in said
     statement = folder.load(campaign.place).verdicts()["drive"].statement
@@ -54,19 +54,19 @@ def test_broken_promises_are_named_by_their_numbers(campaign):
     lost = story.write(3)
     flush = story.flush()
     campaign.cut(1, story, story.drive(SECTORS))
-    said = words(powercut.write(campaign.place)[0].read_text())
+    said = words(report.write(campaign.place)[0].read_text())
     assert "breaks its promise 1 of 1" in said
     assert f"sata 1 {lost} (512 bytes of the drive at 1536), promised by {flush}: lost" in said
 
 
 def test_cuts_that_could_not_be_checked_are_reported(campaign):
     campaign.cut(1, *kept(), failed="vhost1: does not answer")
-    said = words(powercut.write(campaign.place)[0].read_text())
+    said = words(report.write(campaign.place)[0].read_text())
     assert "nothing can be said 0 of 0" in said
     assert "sata: cut 1: vhost1: does not answer. It could not be checked" in said
 
 
 def test_nothing_of_the_document_lies_outside_it(campaign):
     campaign.cut(1, *kept())
-    html = powercut.write(campaign.place)[0].read_text()
+    html = report.write(campaign.place)[0].read_text()
     assert not re.findall(r"(?:src|href)=\"(?!data:)|url\((?!data:)", html)

@@ -136,3 +136,15 @@ def test_an_upgraded_journal_goes_on_counting_its_events(old):
         opened.note(None, {"c": "d"})
     with closing(sqlite3.connect(folder / journal.FILE)) as database:
         assert database.execute("SELECT seq FROM event ORDER BY seq").fetchall() == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_campaign_of_version_6_is_one_of_measurements(tmp_path):
+    with closing(sqlite3.connect(tmp_path / journal.FILE)) as database, database:
+        database.executescript((ROOT / "tests/fixtures/journals/version_6.sql").read_text())
+        insert(
+            database, "campaign", id="study-1", name="study", question="Which?", created_ns=1,
+            definition="{}", lab="{}", virtual=1, provenance="{}",
+        )  # fmt: skip
+    assert results.load(tmp_path).kind == "measurement"
+    Journal(tmp_path).close()
+    assert columns(tmp_path / journal.FILE)["campaign"][-1][1] == "kind"

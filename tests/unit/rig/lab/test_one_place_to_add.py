@@ -11,12 +11,12 @@ import yaml
 
 from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns
+from joulerig.rig.campaign import power_cut_definition as power_cuts
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import filesystems, kernels, meters, packages, programs, virtual
 from joulerig.rig.lab.kernels import build
 from joulerig.rig.lab.meters import source
 from joulerig.rig.lab.model import Lab
-from joulerig.rig.powercut import plan as power_cuts
 from joulerig.rig.workloads import place, trial
 from tests.support.additions import COPY_PROGRAM, COPY_SCRIPT, METER_FAMILY, NEW_FILE_SYSTEM
 from tests.support.lab_files import LabFiles
@@ -39,6 +39,7 @@ def refusal(mapping: dict[str, Any], lab: Lab) -> str:
 # --- a file system
 
 CUTS = {
+    "kind": "power-cut",
     "name": "cuts",
     "question": "Is it still there?",
     "subjects": [{"drive": "fast", "filesystem": "new"}],
@@ -79,7 +80,7 @@ def test_a_new_file_systems_module_is_in_a_virtual_hosts_kernel(with_filesystem:
 
 
 def test_a_new_file_system_can_be_power_cut(with_filesystem: Lab) -> None:
-    [subject] = power_cuts.subjects(power_cuts.parse(CUTS, with_filesystem, "x.yml"), with_filesystem)
+    [subject] = power_cuts.make_subjects(power_cuts.parse(CUTS, with_filesystem, "x.yml"), with_filesystem)
     assert (subject.filesystem, subject.atomic_rename, subject.fsync_flushes) == ("new", True, False)
     after = filesystems.with_power_cuts(with_filesystem)["new"]
     assert after.commands == {"before_mount": [], "repair": [], "check": ["bcachefs", "fsck", "-n"]}

@@ -24,7 +24,7 @@ from joulerig.rig.campaign.execution import preconditioning
 from joulerig.rig.cli import main
 from joulerig.rig.lab import model, virtual
 from joulerig.rig.lab.kernels import build
-from joulerig.rig.powercut import drive, host
+from joulerig.rig.campaign.powercut import executor
 from joulerig.rig.controller import services
 
 inventory, mapping = sys.argv[1:]

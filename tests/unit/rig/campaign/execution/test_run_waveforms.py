@@ -32,7 +32,7 @@ def run(tmp_path):
 
     def with_waveforms(asked):
         definition = SimpleNamespace(waveforms=asked and Waveforms(**asked))
-        campaign = OpenCampaign(SimpleNamespace(folder=tmp_path), definition, lab)
+        campaign = OpenCampaign(SimpleNamespace(folder=tmp_path), lab, definition)
         return campaign, {"id": "r1", "host": "h", "drive": "d", "factors": {}}
 
     return with_waveforms

@@ -7,11 +7,15 @@ import copy
 
 import pytest
 
+from joulerig.rig.campaign import plan as plans
+from joulerig.rig.campaign import power_cut_definition as definition
+from joulerig.rig.campaign.powercut.cut import Aim
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import filesystems
-from joulerig.rig.powercut import plan
+from joulerig.rig.powercut.moment import PHASES
 
 MAPPING = {
+    "kind": "power-cut",
     "name": "cuts",
     "question": "Is it still there?",
     "subjects": [
@@ -37,7 +41,7 @@ def mapping():
 
 
 def test_each_pair_becomes_a_subject_of_the_host_that_has_the_drive(bench, mapping):
-    found = plan.subjects(plan.parse(mapping, bench, "x.yml"), bench)
+    found = definition.make_subjects(definition.parse(mapping, bench, "x.yml"), bench)
     assert [s.name for s in found] == ["bench1-fast-ext4", "bench1-slow-ext2", "bench1-fast-none"]
     assert [s.plp for s in found] == [True, False, True]
     assert [s.atomic_rename for s in found] == [True, False, True]
@@ -46,7 +50,7 @@ def test_each_pair_becomes_a_subject_of_the_host_that_has_the_drive(bench, mappi
 
 
 def test_what_is_cut_together_is_on_different_drives(bench, mapping):
-    found = plan.groups(plan.subjects(plan.parse(mapping, bench, "x.yml"), bench))
+    found = definition.groups(definition.make_subjects(definition.parse(mapping, bench, "x.yml"), bench))
     assert [[s.name for s in group] for group in found] == [
         ["bench1-fast-ext4", "bench1-slow-ext2"],
         ["bench1-fast-none"],
@@ -66,15 +70,52 @@ def test_what_is_cut_together_is_on_different_drives(bench, mapping):
         ({"cuts": 0}, r"cuts: 0"),
         ({"cut": 3}, r"unknown key 'cut'; allowed: .*cuts"),
         ({"off_seconds": -1}, r"off_seconds: -1"),
+        ({"kind": "power-cuts"}, r"campaign\.kind: 'power-cuts' is unknown; allowed: measurement, power-cut"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(bench, mapping, change, words):
     with pytest.raises(UserError, match=words) as refused:
-        plan.parse(mapping | change, bench, "playbooks/power_cut.yml")
-    assert str(refused.value).startswith("playbooks/power_cut.yml: power_cut")
+        plans.make_plan(mapping | change, bench, "playbooks/power_cut.yml")
+    assert str(refused.value).startswith("playbooks/power_cut.yml: campaign")
     assert "\n" not in str(refused.value)
 
 
 def test_every_shipped_file_system_of_a_block_drive_can_be_cut(bench):
     made = {name for name, definition in filesystems.load(bench).items() if not definition.dax}
     assert set(filesystems.with_power_cuts(bench)) == made
+
+
+def test_a_run_is_a_cut_of_a_subject_and_a_block_is_cut_together(bench, mapping):
+    made = plans.make_plan({**mapping, "cuts": 2}, bench, "x.yml")
+    rows = list(made.rows("cuts-1"))
+    assert [(row["block"], row["replicate"], row["cell"]) for row in rows] == [
+        (1, 1, "fast/ext4/unset/durawriter"),
+        (1, 1, "slow/ext2/unset/durawriter"),
+        (2, 2, "fast/ext4/unset/durawriter"),
+        (2, 2, "slow/ext2/unset/durawriter"),
+        (3, 1, "fast/none/unset/durawriter"),
+        (4, 2, "fast/none/unset/durawriter"),
+    ]
+    assert [row["id"] for row in rows] == [f"cuts-1-{number:04d}" for number in range(1, 7)]
+    assert {row["status"] for row in rows} == {"planned"}
+    assert (made.cuts(), made.wiped()) == (
+        4,
+        [("bench1", "fast", "SERIAL-A"), ("bench1", "slow", "SERIAL-E")],
+    )
+
+
+def test_power_cuts_have_no_short_form(bench, mapping):
+    with pytest.raises(UserError, match="has no short form"):
+        plans.make_plan(mapping, bench, "x.yml", short=True)
+
+
+def test_each_five_cuts_are_aimed_at_every_phase_and_in_turn_at_each_subject():
+    aims = [Aim.of_block(7, ["a", "b"], number) for number in range(1, 11)]
+    assert sorted(aim.phase for aim in aims[:5]) == sorted(PHASES) == sorted(aim.phase for aim in aims[5:])
+    assert [aim.subject for aim in aims[:4]] == ["b", "a", "b", "a"]
+    assert len({aim.seed for aim in aims}) == 10
+
+
+def test_the_aim_of_a_cut_is_the_same_whenever_it_is_made():
+    assert Aim.of_block(7, ["a", "b"], 4) == Aim.of_block(7, ["a", "b"], 4)
+    assert Aim.of_block(7, ["a", "b"], 4) != Aim.of_block(8, ["a", "b"], 4)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The loop that executes a power-cut campaign on one host: prepare, cut, read back, record.
+
+The runs of a block are cut together. What a cut does follows from the campaign's seed and the
+cut's number, so a resumed campaign makes the cuts that are left as it would have made them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from joulerig.analysis.powercut.folder import BEFORE, Subject
+from joulerig.analysis.results.schema import WORKED, Status
+from joulerig.rig.campaign import drive_record
+from joulerig.rig.campaign.execution import host_channel
+from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
+from joulerig.rig.campaign.execution.outcome import one_line
+from joulerig.rig.campaign.execution.stopping import Stopping
+from joulerig.rig.campaign.opening import OpenPowerCuts
+from joulerig.rig.campaign.powercut.cut import Aim, Cut, CutOff, MakeSwitch, Prepared
+from joulerig.rig.campaign.powercut.host import PowerCutHost, RefusedError
+from joulerig.rig.campaign.powercut.record import keep_failure, record_cut
+from joulerig.rig.common import files
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import virtual
+from joulerig.rig.powercut.power import Power
+
+Runs = dict[str, Mapping[str, Any]]  # of one block, by the subject's name; those not yet finished
+
+
+class _NotBackError(UserError):
+    """The host did not come back: nothing more can be done with it."""
+
+
+class PowerCutExecutor:
+    """Executes the planned cuts of one host of a campaign.
+
+    `switch` makes the switch of drives' power, given their names and a function that restarts the
+    host; by default the taps of the lab. `clock` and `sleep` are time.monotonic and time.sleep.
+    """
+
+    def __init__(
+        self,
+        campaign: OpenPowerCuts,
+        host: str,
+        channel: HostChannel,
+        *,
+        switch: MakeSwitch | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._campaign, self._name, self._channel = campaign, host, channel
+        self._clock, self._sleep = clock, sleep
+        self._host = PowerCutHost(campaign.lab, host, channel)
+        self._switch = switch or partial(Power, campaign.lab, host)
+        found = campaign.journal.campaign["provenance"]["subjects"]
+        subjects = [Subject(**one) for one in found if one["host"] == host]
+        self._subjects = {(one.drive, one.filesystem or "none"): one for one in subjects}
+        self._tokens: dict[str, str] = {}  # of the subjects that are prepared
+
+    def execute(self) -> int:
+        """Cut until no run is planned; return how many runs there were.
+
+        Raises UserError where the campaign's stop rule ends it, the host does not come back, or a
+        result cannot be recorded.
+        """
+        journal = self._campaign.journal
+        done = 0
+        with journal.executing():
+            stopping = Stopping(self._campaign.definition.stop, self._name, self._clock)
+            while runs := stopping.next(partial(journal.take_block, self._name)):
+                self._execute_block(runs)
+                stopping.count(self._status_of(runs))
+                done += len(runs)
+        return done
+
+    def _status_of(self, runs: Sequence[Mapping[str, Any]]) -> str:
+        """Return the status of a block: that of its best run."""
+        ids = {run["id"] for run in runs}
+        found = {run["status"] for run in self._campaign.journal.runs() if run["id"] in ids}
+        order = (*WORKED, Status.FAILED, Status.LOST, Status.REFUSED)
+        return next(status for status in order if status in found)
+
+    def _execute_block(self, runs: Sequence[Mapping[str, Any]]) -> None:
+        left: Runs = {self._subject(run).name: run for run in runs}
+        number, aim = runs[0]["replicate"], self._aim(runs[0])
+        cut: Cut | None = None
+        known: dict[str, CutOff] = {}
+        try:
+            group = [one for run in runs if (one := self._prepare(run, left))]
+            if not group:
+                return
+            power = self._switch([one.subject.drive for one in group], partial(self._reset, group[0].subject))
+            truth = virtual.truth_source(self._campaign.lab, self._name)
+            cut = Cut(self._host, group, number, aim, power, truth)
+            self._channel.say(f"[{self._name}] cut {number} of {len(group)} subjects: {cut.phase}")
+            known = cut.execute(self._campaign.definition.off_seconds)
+            self._await_return(left)
+            for one in group:
+                self._take_up(one, cut, known[one.subject.name], left)
+        except HostGoneError as error:
+            self._lose(left, str(error))
+            self._await_return(left)
+        except _NotBackError:
+            raise
+        except UserError as error:
+            self._clean(left)
+            for name in list(left):
+                phase = cut.phase if cut and name == aim.subject else ""
+                self._fail(name, left, phase, known.get(name), str(error))
+
+    def _subject(self, run: Mapping[str, Any]) -> Subject:
+        return self._subjects[run["drive"], run["filesystem"]]
+
+    def _aim(self, run: Mapping[str, Any]) -> Aim:
+        """Return the aim of a run's cut, which follows from the whole block as it was planned."""
+        planned = [
+            self._subject(other).name
+            for other in self._campaign.journal.runs()
+            if (other["host"], other["block"]) == (run["host"], run["block"])
+        ]
+        return Aim.of_block(self._campaign.definition.seed, planned, run["replicate"])
+
+    def _prepare(self, run: Mapping[str, Any], left: Runs) -> Prepared | None:
+        """Prepare a run's subject unless that is done; return None where the host refuses it."""
+        subject, folder = self._subject(run), self._campaign.folder(run)
+        folder.mkdir(parents=True, exist_ok=True)
+        if subject.name not in self._tokens:
+            serial = self._campaign.lab.hosts[self._name].drives[subject.drive].serial
+            with drive_record.Ledger() as ledger:
+                # It has no end: how much was written when the power failed is unknown.
+                ledger.note([serial], [("began", {"by": run["id"]})])
+            token = secrets.token_hex(16)
+            try:
+                self._host.ask(subject, "prepare")
+                if not subject.filesystem:
+                    files.replace(folder / BEFORE, self._host.survey(subject, token, 0)["survey"])
+            except RefusedError as error:
+                self._finish(subject.name, left, Status.REFUSED, str(error))
+                return None
+            self._tokens[subject.name] = token
+        return Prepared(subject, self._tokens[subject.name], folder)
+
+    def _take_up(self, one: Prepared, cut: Cut, known: CutOff, left: Runs) -> None:
+        """Read a subject back and record its cut."""
+        subject, run = one.subject, left[one.subject.name]
+        phase = cut.phase if cut.aimed(subject) else ""
+        try:
+            found = self._host.survey(subject, one.token, run["replicate"])
+            if found["boot_id"] == known.boot_id:
+                raise UserError(f"{self._name}: {subject}: the host was not restarted")
+        except UserError as error:
+            self._fail(subject.name, left, phase, known, str(error))
+            return
+        try:
+            status, reason = record_cut(self._campaign, run, subject, phase, known, found)
+        except Exception as error:
+            reason = f"its results could not be kept: {one_line(error)}"
+            self._finish(subject.name, left, Status.FAILED, reason)
+            raise
+        del left[subject.name]
+        self._say(run, status, reason)
+        if "lost" in found:
+            del self._tokens[subject.name]
+
+    def _fail(self, name: str, left: Runs, phase: str, cut: CutOff | None, reason: str) -> None:
+        """Record a cut that cannot be checked; its subject is prepared again before the next."""
+        self._tokens.pop(name, None)
+        keep_failure(self._campaign.folder(left[name]), phase, cut, reason)
+        self._finish(name, left, Status.FAILED, reason)
+
+    def _finish(self, name: str, left: Runs, status: Status, reason: str) -> None:
+        run = left.pop(name)
+        self._campaign.journal.finish(run["id"], status, reason, {})
+        self._say(run, status, reason)
+
+    def _lose(self, left: Runs, why: str) -> None:
+        for name in list(left):
+            self._tokens.pop(name, None)
+            self._finish(name, left, Status.LOST, f"host gone: {why}")
+
+    def _await_return(self, left: Runs) -> None:
+        """Wait until the host answers. Raises UserError, its runs lost, where it does not."""
+        seconds = self._campaign.definition.host_seconds
+        if not host_channel.returns(self._channel, seconds, self._clock, self._sleep):
+            self._lose(left, f"no answer for {seconds:g} s")
+            raise _NotBackError(
+                f"{self._name}: gone for {seconds:g} s; its other runs stay planned; resume the campaign"
+            )
+
+    def _clean(self, left: Runs) -> None:
+        """Unmount what writers left mounted, as far as the host can."""
+        for run in left.values():
+            with contextlib.suppress(UserError, HostGoneError):
+                self._host.ask(self._subject(run), "clean")
+
+    def _reset(self, subject: Subject) -> None:
+        self._host.ask(subject, "reset")
+
+    def _say(self, run: Mapping[str, Any], status: str, reason: str) -> None:
+        total = len(self._campaign.journal.runs())
+        text = f"[{self._name}] {run['ordinal']}/{total} {run['cell']} cut {run['replicate']}: {status}"
+        self._channel.say(text + (f" ({reason})" if reason else ""), status)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A test host's part in power cuts: what module joulerig_powercut does there for one subject."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joulerig.analysis.powercut.folder import Subject
+from joulerig.rig.campaign.execution.host_channel import HostChannel
+from joulerig.rig.campaign.execution.outcome import failure
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import filesystems
+from joulerig.rig.lab.model import Lab
+
+REGION_BYTES = 2 << 20  # of a bare drive, from its beginning, that is written to and read back
+
+
+class RefusedError(UserError):
+    """The host refused, and touched nothing."""
+
+
+@dataclass(frozen=True)
+class PowerCutHost:
+    """A test host that writers run on."""
+
+    lab: Lab
+    name: str
+    channel: HostChannel
+
+    def ask(self, subject: Subject, action: str, **more: Any) -> Mapping[str, Any]:
+        """Have the host do something with a subject; return its answer.
+
+        Raises RefusedError, UserError where it failed, and HostGoneError.
+        """
+        member = self.lab.hosts[self.name].drives[subject.drive].declared_as(subject.drive)
+        filesystem = subject.filesystem
+        definition = filesystems.load(self.lab)[filesystem].for_host(filesystem) if filesystem else {}
+        arguments = {"action": action, "member": member, "filesystem": definition, **more}
+        answer = self.channel.call("joulerig_powercut", arguments)
+        problem = answer["problem"] if "problem" in answer else failure(answer)
+        if problem:
+            kind = RefusedError if answer.get("refused") else UserError
+            raise kind(f"{self.name}: {subject}: {action}: {problem}")
+        return answer
+
+    def survey(self, subject: Subject, token: str, generation: int) -> Mapping[str, Any]:
+        """Have a subject read back; of one with a file system, mounted and checked too."""
+        after = {}
+        if subject.filesystem and generation:
+            after = filesystems.with_power_cuts(self.lab)[subject.filesystem].commands
+        return self.ask(subject, "survey", options=writer_options(token, generation), after=after)
+
+
+def writer_options(token: str, generation: int) -> list[str]:
+    """Return the options by which the writer marks what it writes, and finds it again.
+
+    `token`: 32 hexadecimal digits, one for each preparation of a subject. `generation`: number of
+    the cut; 0 before the first.
+    """
+    return [
+        "--campaign", token, "--region-bytes", str(REGION_BYTES), "--generation", str(generation),
+    ]  # fmt: skip

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host channel to this machine, whose one drive is a real twin that the writer reaches over NBD.
+
+The executor of power cuts runs on it as it does on a test host: writer, witness, cut and survey are
+the real ones; what a kernel and a meter would do between them is not there.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from joulerig.rig.common import paths
+from joulerig.rig.lab.model import Lab
+from joulerig.virtuallab.standalone_twin import StandaloneTwin
+from tests.support.lab_files import LabFiles
+
+READY_SECONDS = 60.0  # from power on until the drive can be read
+WRITER_SECONDS = 10.0  # until the writer has noticed that its drive is gone
+
+
+def power_cut_lab(lab_files: LabFiles, twin: StandaloneTwin) -> Lab:
+    """A lab whose drive `fast` is `twin`, and whose witness listens on this machine alone."""
+    lab_files.drives["fast"]["plp"] = twin.plp
+    lab_files.host["controller_address"] = "127.0.0.1"
+    lab = lab_files.load()
+    near = lab.controller.model_copy(update={"clock_listen": "127.0.0.1:12300"})
+    return lab.model_copy(update={"controller": near})
+
+
+class TwinHost:
+    """Executes module joulerig_powercut's actions on `twin`; its switch is `switch`.
+
+    `restarts`: whether the host boots after a cut, as it should.
+    """
+
+    def __init__(self, twin: StandaloneTwin) -> None:
+        self._twin = twin
+        self._boot = 1
+        self.restarts = True
+        self._writer: subprocess.Popen[bytes] | None = None
+        self.lost: list[dict[str, Any]] = []  # what the twin lost at each cut, by its own account
+        self.said: list[str] = []
+
+    # ------------------------------------------------- HostChannel
+
+    def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if module != "joulerig_powercut":
+            return {"ping": "pong"}
+        answer: dict[str, Any] = {"problem": "", "boot_id": str(self._boot)}
+        if arguments["action"] == "write":
+            witness = ["--witness", arguments["witness"]]
+            self._writer = subprocess.Popen(self._command("write", *arguments["options"], *witness))
+        elif arguments["action"] == "survey":
+            answer["survey"] = self._survey(arguments["options"])
+        return answer
+
+    def reconnect(self) -> None:
+        pass
+
+    def say(self, text: str, mark: str = "note") -> None:
+        self.said.append(text)
+
+    # ------------------------------------------------- PowerSwitch
+
+    def switch(self, drives: Sequence[str], restart: Callable[[], None]) -> TwinHost:
+        return self
+
+    def off(self) -> dict[str, Any]:
+        self.lost.append(self._twin.power_off())
+        return {"means": "power off of the twin"}
+
+    def hold_up(self, drive: str) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def on(self) -> None:
+        assert self._writer is not None
+        try:
+            self._writer.wait(WRITER_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._writer.kill()
+            self._writer.wait()
+        self._twin.power_on()
+        self._boot += self.restarts
+
+    def restore_rails(self) -> None:
+        pass
+
+    def _command(self, action: str, *options: str) -> list[str]:
+        return [str(paths.program("durawriter")), action, *options, "--nbd", f"unix:{self._twin.nbd}"]
+
+    def _survey(self, options: Sequence[str]) -> str:
+        end = time.monotonic() + READY_SECONDS
+        while True:
+            done = subprocess.run(
+                self._command("survey", *options),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            if done.returncode == 0:
+                return done.stdout
+            assert time.monotonic() < end, f"{done.stderr} ({READY_SECONDS} s after power was restored)"
+            time.sleep(0.02)
