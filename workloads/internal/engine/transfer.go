@@ -58,6 +58,15 @@ func (t *thread) offset(o *op, s *slot, bytes int64) (int64, error) {
 // size draws how much a read or write moves, at least a byte.
 func (t *thread) size(o *op) int64 { return max(1, o.Size.Int(t.random)) }
 
+// extent draws the size of one read or write and, if it is random, where it begins.
+func (t *thread) extent(o *op, s *slot) (bytes, offset int64, err error) {
+	bytes = t.size(o)
+	if o.Random {
+		offset, err = t.offset(o, s, bytes)
+	}
+	return bytes, offset, err
+}
+
 // read reads once, at random or where the last read ended; at the end of the file the next begins
 // at its start.
 func read(t *thread, o *op) error {
@@ -65,11 +74,9 @@ func read(t *thread, o *op) error {
 	if err != nil {
 		return err
 	}
-	bytes, offset := t.size(o), int64(0)
-	if o.Random {
-		if offset, err = t.offset(o, s, bytes); err != nil {
-			return err
-		}
+	bytes, offset, err := t.extent(o, s)
+	if err != nil {
+		return err
 	}
 	data, err := t.buffer(bytes)
 	if err != nil {

@@ -44,11 +44,9 @@ func writeOnce(t *thread, o *op) error {
 	if err != nil {
 		return err
 	}
-	bytes, offset := t.size(o), int64(0)
-	if o.Random {
-		if offset, err = t.offset(o, s, bytes); err != nil {
-			return err
-		}
+	bytes, offset, err := t.extent(o, s)
+	if err != nil {
+		return err
 	}
 	begin := t.begin()
 	if o.Random {
