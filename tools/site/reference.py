@@ -7,6 +7,7 @@ import ast
 import importlib
 import inspect
 import itertools
+import json
 import pkgutil
 import re
 import textwrap
@@ -34,7 +35,8 @@ def pages() -> dict[str, str]:
         "reference/results-schema.md": MADE + results_schema(),
         "reference/exported-tables.md": MADE + exported_tables(),
         "reference/python.md": MADE + python_api(),
-    }
+        "reference/messages.md": MADE + messages(),
+    } | schemas()
 
 
 def cell(text: str) -> str:
@@ -157,15 +159,21 @@ def models(root: type[BaseModel], title: str) -> str:
         if model in seen:
             continue
         seen.add(model)
-        text.append(
-            f"## {name}\n\n{_prose(model)}\n\n| key | type | default | meaning |\n|---|---|---|---|\n"
-        )
-        helps = field_helps(model)
-        for key, field in model.model_fields.items():
-            text.append(f"| `{key}` | {_type(field)} | {_default(field)} | {cell(helps.get(key, ''))} |\n")
+        text.append(f"## {name}\n\n{_prose(model)}\n\n{_keys(model)}\n")
+        for field in model.model_fields.values():
             queue += [(below, _slug(below)) for below in _models_in(field.annotation)]
-        text.append("\n")
     return "".join(text)
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> str:
+    helps = field_helps(model)
+    rows = [
+        (f"`{field.alias or key}`", _type(field, prefix), _default(field), cell(helps.get(key, "")))
+        for key, field in model.model_fields.items()
+    ]
+    return "| key | type | default | meaning |\n|---|---|---|---|\n" + "".join(
+        f"| {' | '.join(row)} |\n" for row in rows
+    )
 
 
 def field_helps(model: type[BaseModel]) -> dict[str, str]:
@@ -209,26 +217,26 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for argument in typing.get_args(annotation) for model in _models_in(argument)]
 
 
-def _type(field: FieldInfo) -> str:
+def _type(field: FieldInfo, prefix: str = "") -> str:
     bounds = [*map(_bound, field.metadata)]
-    return cell(", ".join([_annotation(field.annotation), *filter(None, bounds)]))
+    return cell(", ".join([_annotation(field.annotation, prefix), *filter(None, bounds)]))
 
 
-def _annotation(annotation: Any) -> str:
+def _annotation(annotation: Any, prefix: str = "") -> str:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return ", ".join(filter(None, [_annotation(arguments[0]), *map(_bound, arguments[1:])]))
+        return ", ".join(filter(None, [_annotation(arguments[0], prefix), *map(_bound, arguments[1:])]))
     if origin is typing.Literal:
         return ", ".join(f"`{value}`" for value in arguments)
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(_annotation(a) for a in arguments if a is not type(None))
+        return " or ".join(_annotation(a, prefix) for a in arguments if a is not type(None))
     if origin in (list, tuple):
-        return f"list of {_annotation(arguments[0])}"
+        return f"list of {_annotation(arguments[0], prefix)}"
     if origin is dict:
-        return f"mapping of {_annotation(arguments[0])} to {_annotation(arguments[1])}"
+        return f"mapping of {_annotation(arguments[0], prefix)} to {_annotation(arguments[1], prefix)}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         name = _slug(annotation)
-        return f"[{name}](#{name.replace(' ', '-')})"
+        return f"[{name}](#{prefix}{name.replace(' ', '-')})"
     names = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "anything"}
     return names.get(annotation, str(getattr(annotation, "__name__", annotation)).lower())
 
@@ -256,6 +264,49 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, BaseModel):
         return "see below"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+# ---------------------------------------------------------------- messages between programs
+
+
+def messages() -> str:
+    """Describe the JSON messages of each program in C or Go."""
+    from joulerig.rig import protocols
+
+    text = [
+        "# Messages\n\nThe JSON that programs accept and send. Tests hold the programs to these tables and to"
+        " the JSON Schemas that each section links. What a program does with a message:"
+        " [Interfaces](protocols/README.md).\n\n"
+    ]
+    for program, roots in protocols.MESSAGES.items():
+        text.append(f"## {program}\n\n")
+        seen, queue = set(), [*roots]
+        while queue:
+            model = queue.pop(0)
+            if model in seen:
+                continue
+            seen.add(model)
+            name = f"{program} {_slug(model)}"
+            schema = f" ([JSON Schema]({_schema(program, model)}))" if model in roots else ""
+            text.append(f"### {name}\n\n{_prose(model)}{schema}\n\n{_keys(model, f'{program}-')}\n")
+            for field in model.model_fields.values():
+                queue += _models_in(field.annotation)
+    return "".join(text)
+
+
+def schemas() -> dict[str, str]:
+    """Return the JSON Schema of each message by its path on the site."""
+    from joulerig.rig import protocols
+
+    return {
+        f"reference/{_schema(program, model)}": json.dumps(model.model_json_schema(), indent=1) + "\n"
+        for program, roots in protocols.MESSAGES.items()
+        for model in roots
+    }
+
+
+def _schema(program: str, model: type[BaseModel]) -> str:
+    return f"schemas/{program}-{_slug(model).replace(' ', '-')}.json"
 
 
 # ---------------------------------------------------------------- results

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What programs in C and Go accept and send is what joulerig.rig.protocols declares."""
+
+import http.client
+import json
+import socket
+import subprocess
+
+import pytest
+from pydantic import TypeAdapter
+
+from joulerig.rig import protocols
+from joulerig.rig.protocols import durawriter, iod, powerd, srcap, twin
+from joulerig.rig.protocols.message import Influx
+from joulerig.virtuallab import profile, twin_parameters
+from tests.support import ROOT
+from tests.support.power_processes import Emulator, Powerd
+from tests.support.programs import built, wait_for
+from tests.support.twins import Twin
+
+NOWHERE = "http://127.0.0.1:1"
+HOST = ROOT / "collectors" / "internal" / "testdata" / "host1"
+
+
+# ---------------------------------------------------------------- twin
+
+
+@pytest.mark.parametrize("model", profile.names())
+def test_a_twin_replies_as_declared(tmp_path, model):
+    options = twin_parameters.from_profile(profile.load(model))
+    with Twin(tmp_path, rails=(), options=options) as drive:
+        wait_for(lambda: drive.state()["ready"], 20, "the drive is ready")
+        state = twin.State.model_validate(drive.ask("state"))
+        assert state.last_cut is None
+        twin.Latency.model_validate(drive.ask("latency"))
+        history = twin.History.model_validate(drive.ask(f"history {state.realtime_ns}"))
+        assert history.counters.keys() == twin.Counters.model_fields.keys()
+        rail = state.rails[0].name
+        assert twin.RailSwitch.model_validate(drive.ask(f"rail {rail}")).on
+        cut = twin.Cut.model_validate(drive.ask("power off 1 torn"))
+        assert twin.State.model_validate(drive.ask("state")).last_cut == cut
+        twin.PowerOn.model_validate(drive.ask("power on"))
+        twin.Error.model_validate(drive.ask("no such request"))
+
+
+# ---------------------------------------------------------------- powerd
+
+
+def ask(path, method, target, body=None):
+    connection = http.client.HTTPConnection("powerd", timeout=10)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(path)
+    connection.request(method, target, body and json.dumps(body))
+    reply = connection.getresponse()
+    text = reply.read()
+    assert reply.status == 200, text
+    return json.loads(text)
+
+
+def every_key(message):
+    """The message as JSON, after a check that no key of its models was left to its default."""
+
+    def check(part):
+        if isinstance(part, protocols.Message):
+            assert part.model_fields_set == type(part).model_fields.keys(), type(part).__name__
+            for name in type(part).model_fields:
+                check(getattr(part, name))
+        elif isinstance(part, list | dict):
+            for below in part.values() if isinstance(part, dict) else part:
+                check(below)
+
+    check(message)
+    return message.model_dump()
+
+
+def influx(folder):
+    (folder / "password").write_text("secret")
+    return Influx(
+        url=NOWHERE, database="joulerig", username="writer", password_file=str(folder / "password"),
+        spool_dir=str(folder / "spool"), max_spool_bytes=1 << 26, flush_interval_seconds=1,
+    )  # fmt: skip
+
+
+def test_powerd_accepts_every_key_of_its_configuration_and_replies_as_declared(tmp_path):
+    with Emulator(rate=1000) as instrument:
+        rails = [
+            powerd.RailChannels(
+                rail="12v", host="h", drive="d", volts="CH1", amps="CH2", watts="", watt_hours=""
+            )
+        ]
+        meter = powerd.Meter(
+            name="tap", driver=instrument.driver, timing="stream", sample_rate_hz=1000, samples="window-mean",
+            silence_seconds=2, set={}, calibration={"CH1": powerd.Correction(gain=1, offset=0)},
+            calibration_serial="", rails=rails,
+        )  # fmt: skip
+        config = powerd.Config(
+            state_dir=str(tmp_path / "state"), srcap=built("srcap"), status_socket=str(tmp_path / "s.sock"),
+            clock_listen="127.0.0.1:0", points_per_second=100, influx=influx(tmp_path), meters=[meter],
+        )  # fmt: skip
+        process = Powerd(tmp_path, every_key(config))
+        try:
+            process.wait_state("tap", "streaming", 20)
+            status = powerd.Status.model_validate(ask(config.status_socket, "GET", "/status"))
+            assert [m.name for m in status.meters] == ["tap"]
+            request = every_key(
+                powerd.RecordingRequest(meter="tap", path=str(tmp_path / "w.parquet"), max_bytes=1 << 24)
+            )
+            reply = ask(config.status_socket, "POST", "/recordings", request)
+            assert reply == request
+            powerd.Recording.model_validate(ask(config.status_socket, "DELETE", "/recordings/tap"))
+        finally:
+            process.stop()
+
+
+# ---------------------------------------------------------------- iod, srcap
+
+
+def test_iod_accepts_every_key_of_its_configuration_and_resolves_as_declared(tmp_path):
+    drives = [
+        iod.Drive(name="a", serial="JRNVP0001", wwid="", md="", pmem=""),
+        iod.Drive(name="b", serial="", wwid="naa.5000c500a1b2c3d4", md="", pmem=""),
+        iod.Drive(name="c", serial="", wwid="", md="jr0", pmem=""),
+        iod.Drive(name="d", serial="", wwid="", md="", pmem="pmem0"),
+    ]
+    config = iod.Config(
+        host="h", interval_seconds=0.1, hostload_interval_seconds=1, health_interval_seconds=10,
+        smartctl="/usr/sbin/smartctl", smartctl_interval_seconds=60, spool_dir="",
+        socket=str(tmp_path / "iod.sock"), influx=influx(tmp_path), drives=drives,
+        proc_root=str(HOST / "proc"), sys_root=str(HOST / "sys"), dev_root=str(HOST / "dev"),
+    )  # fmt: skip
+    path = tmp_path / "iod.json"
+    path.write_text(json.dumps(every_key(config)))
+    done = subprocess.run([built("iod"), "resolve", "--config", str(path)], capture_output=True, text=True)
+    found = iod.Resolved.model_validate_json(done.stdout)
+    assert [drive.name for drive in found.drives] == ["a", "b", "c", "d"]
+    assert any(drive.kernel_device for drive in found.drives)
+
+
+def test_srcap_scans_as_declared():
+    done = subprocess.run([built("srcap"), "--scan", "--driver", "demo"], capture_output=True, text=True)
+    (instrument,) = TypeAdapter(list[srcap.Instrument]).validate_json(done.stdout)
+    assert instrument.driver == "demo"
+
+
+# ---------------------------------------------------------------- durawriter
+
+
+def test_durawriter_reports_and_surveys_as_declared(tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    common = ["--campaign", "0" * 32, "--generation", "1", "--directory", str(target)]
+    writer = subprocess.Popen(
+        [built("durawriter"), "write", "--witness", "-", *common],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    kinds = {
+        "issued": durawriter.Issued,
+        "acknowledged": durawriter.Acknowledged,
+        "failed": durawriter.Failed,
+    }
+    calls, acknowledged = set(), 0
+    for line in writer.stdout:
+        message = kinds[json.loads(line)["event"]].model_validate_json(line)
+        if isinstance(message, durawriter.Issued):
+            calls.add(message.operation)
+            continue
+        acknowledged += 1
+        writer.stdin.write("ok\n" if acknowledged < 200 else "stop\n")
+        writer.stdin.flush()
+    writer.stdin.close()
+    assert writer.wait(20) == 0
+    writer.stdout.close()
+    assert {"write", "create", "rename"} <= calls
+    survey = subprocess.run(
+        [built("durawriter"), "survey", *common], capture_output=True, text=True, check=True
+    )
+    lines = TypeAdapter(durawriter.Target | durawriter.Sectors)
+    found = [lines.validate_json(line) for line in survey.stdout.splitlines()]
+    assert any(isinstance(line, durawriter.Sectors) and line.state == "record" for line in found)
+
+
+# ---------------------------------------------------------------- the declarations
+
+
+@pytest.mark.parametrize("program", protocols.MESSAGES)
+def test_every_key_of_a_message_is_in_its_schema(program):
+    for model in protocols.MESSAGES[program]:
+        keys = {field.alias or name for name, field in model.model_fields.items()}
+        assert model.model_json_schema()["properties"].keys() == keys
