@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from joulerig.rig import protocols
 from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb
@@ -94,19 +95,21 @@ def deployment(lab: Lab, host: str) -> dict:
         "rig_clock_server": f"{spec.controller_address}:{clock_listen(lab).rpartition(':')[2]}",
         "rig_agent": {
             "password": writer.password,
-            "config": {
-                "host": host,
-                "interval_seconds": 0.1,
-                "health_interval_seconds": 30,
-                "spool_dir": "/var/lib/joulerig/spool",
-                "socket": "/run/joulerig/iod.sock",
-                "influx": {
-                    **writer.as_config(),
-                    "url": influxdb.url_from_host(lab, spec),
-                    "password_file": "/etc/joulerig/influx-password",
-                },
-                "drives": drives,
-            },
+            "config": protocols.iod.Config.model_validate(
+                {
+                    "host": host,
+                    "interval_seconds": 0.1,
+                    "health_interval_seconds": 30,
+                    "spool_dir": "/var/lib/joulerig/spool",
+                    "socket": "/run/joulerig/iod.sock",
+                    "influx": {
+                        **writer.as_config(),
+                        "url": influxdb.url_from_host(lab, spec),
+                        "password_file": "/etc/joulerig/influx-password",
+                    },
+                    "drives": drives,
+                }
+            ).model_dump(exclude_unset=True),
         },
     }
 
@@ -141,17 +144,19 @@ def _powerd(lab: Lab) -> supervisor.Program:
             for rail, wiring in model.rails.items():
                 rails[wiring.meter].append({"rail": rail, "host": host, "drive": drive, **wiring.channels})
     meters = [_meter(lab, name, rails[name]) for name in lab.controller.meters if rails[name]]
-    config = {
-        "state_dir": str(paths.var() / "powerd"),
-        "srcap": str(paths.program("srcap")),
-        "status_socket": str(_status_socket()),
-        "clock_listen": clock_listen(lab),
-        "points_per_second": lab.controller.points_per_second,
-        "influx": influxdb.access(lab, "powerd").as_config(),
-        "meters": meters,
-    }
+    config = protocols.powerd.Config.model_validate(
+        {
+            "state_dir": str(paths.var() / "powerd"),
+            "srcap": str(paths.program("srcap")),
+            "status_socket": str(_status_socket()),
+            "clock_listen": clock_listen(lab),
+            "points_per_second": lab.controller.points_per_second,
+            "influx": influxdb.access(lab, "powerd").as_config(),
+            "meters": meters,
+        }
+    )
     path = paths.var() / "powerd" / "config.json"
-    files.replace(path, json.dumps(config, indent=1))
+    files.replace(path, config.model_dump_json(indent=1, exclude_unset=True))
 
     def ready() -> bool:
         try:

@@ -3,8 +3,10 @@
 
 import http.client
 import json
+import re
 import socket
 import subprocess
+import sys
 
 import pytest
 from pydantic import TypeAdapter
@@ -180,6 +182,27 @@ def test_durawriter_reports_and_surveys_as_declared(tmp_path):
 
 
 # ---------------------------------------------------------------- the declarations
+
+
+def declared(model):
+    """The keys of a message and of its parts."""
+    for name, field in model.model_fields.items():
+        yield field.alias or name
+        for part in re.findall(r"joulerig\.rig\.protocols\.\w+\.\w+", str(field.annotation)):
+            module, _, kind = part.rpartition(".")
+            yield from declared(getattr(sys.modules[module], kind))
+
+
+@pytest.mark.parametrize(
+    ("config", "sources"),
+    [
+        (powerd.Config, ["powerd/config.go", "internal/influx/config.go"]),
+        (iod.Config, ["iod/config.go", "internal/influx/config.go"]),
+    ],
+)
+def test_every_key_that_a_go_program_decodes_is_declared(config, sources):
+    text = "".join((ROOT / "collectors" / source).read_text() for source in sources)
+    assert set(re.findall(r'json:"(\w+)', text)) <= set(declared(config))
 
 
 @pytest.mark.parametrize("program", protocols.MESSAGES)
