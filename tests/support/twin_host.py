@@ -76,12 +76,12 @@ class TwinHost:
         return {}
 
     def on(self) -> None:
-        assert self._writer is not None
-        try:
-            self._writer.wait(WRITER_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._writer.kill()
-            self._writer.wait()
+        if self._writer is not None:
+            try:
+                self._writer.wait(WRITER_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._writer.kill()
+                self._writer.wait()
         self._twin.power_on()
         self._boot += self.restarts
 

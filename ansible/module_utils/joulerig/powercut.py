@@ -26,7 +26,11 @@ def boot_id():
 
 
 def prepare(member, definition):
-    """Give a leased drive its file system; nothing is done to one that stays bare."""
+    """Give a leased drive its file system; nothing is done to one that stays bare.
+
+    What a writer of a cut that did not come left mounted is unmounted first.
+    """
+    clean(member)
     lease = drive.lease(member)
     if not definition:
         lease.device()

@@ -100,6 +100,8 @@ class Cut:
         # One that is cut without the subject aimed at, as after a resumption, is aimed at another.
         self._aimed = aim.subject if aim.subject in named else named[number % len(named)]
         self.phase = aim.phase
+        self.was_off = False  # whether the host had its power cut
+        self._is_off = False
         self._cut_ns = 0
 
     def aimed(self, subject: Subject) -> bool:
@@ -118,7 +120,7 @@ class Cut:
                 self.phase, self._random, operations=OPERATIONS, any_seconds=ANY_SECONDS, armed=False
             )
             witnesses = self._witnesses(undo, moment)
-            undo.callback(self._power.restore_rails)
+            undo.callback(self._restore)
             # The aimed one comes last: when its moment comes, all are at work.
             for one in sorted(self._group, key=lambda one: self.aimed(one.subject)):
                 boots[one.subject.name] = self._start(one, witnesses[one.subject.name][0])
@@ -131,10 +133,18 @@ class Cut:
             held = {one.subject.name: self._power.hold_up(one.subject.drive) for one in self._group}
             twins = {one.subject.name: self._twin_state(one.subject) for one in self._group}
             time.sleep(off_seconds)
-            self._power.on()
+            self._restore()
             for _, _, log in witnesses.values():
                 log.write({"event": "restored"})
         return {name: CutOff(boots[name], self._cut_ns, held[name], twins[name]) for name in boots}
+
+    def _restore(self) -> None:
+        """Restore the power, whatever state it is in; a host that was cut off is started."""
+        if self._is_off:
+            self._power.on()
+            self._is_off = False
+        else:
+            self._power.restore_rails()
 
     def _witnesses(
         self, undo: contextlib.ExitStack, moment: Moment
@@ -146,7 +156,7 @@ class Cut:
 
         def cut() -> dict[str, Any]:
             asked_ns = time.monotonic_ns()
-            self._cut_ns = time.time_ns()
+            self._cut_ns, self.was_off, self._is_off = time.time_ns(), True, True
             how = self._power.off()
             for name, (_, other, _) in found.items():
                 if name != self._aimed:

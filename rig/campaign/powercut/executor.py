@@ -62,6 +62,7 @@ class PowerCutExecutor:
         subjects = [Subject(**one) for one in found if one["host"] == host]
         self._subjects = {(one.drive, one.filesystem or "none"): one for one in subjects}
         self._tokens: dict[str, str] = {}  # of the subjects that are prepared
+        self._reached = False  # whether the host has answered: an interrupted cut may have left it off
 
     def execute(self) -> int:
         """Cut until no run is planned; return how many runs there were.
@@ -92,7 +93,7 @@ class PowerCutExecutor:
         cut: Cut | None = None
         known: dict[str, CutOff] = {}
         try:
-            group = [one for run in runs if (one := self._prepare(run, left))]
+            group = self._prepare_group(runs, left)
             if not group:
                 return
             power = self._switch([one.subject.drive for one in group], partial(self._reset, group[0].subject))
@@ -109,6 +110,8 @@ class PowerCutExecutor:
         except _NotBackError:
             raise
         except UserError as error:
+            if cut and cut.was_off:
+                self._await_return(left)
             self._clean(left)
             for name in list(left):
                 phase = cut.phase if cut and name == aim.subject else ""
@@ -125,6 +128,21 @@ class PowerCutExecutor:
             if (other["host"], other["block"]) == (run["host"], run["block"])
         ]
         return Aim.of_block(self._campaign.definition.seed, planned, run["replicate"])
+
+    def _prepare_group(self, runs: Sequence[Mapping[str, Any]], left: Runs) -> list[Prepared]:
+        """Prepare the subjects of a block; start the host where an interrupted cut left it off."""
+        try:
+            group = [one for run in runs if (one := self._prepare(run, left))]
+        except HostGoneError:
+            if self._reached:
+                raise
+            self._reached = True
+            self._channel.say(f"[{self._name}] does not answer: switching its power on")
+            self._switch([run["drive"] for run in runs], lambda: None).on()
+            self._await_return(left)
+            return self._prepare_group(runs, left)
+        self._reached = True
+        return group
 
     def _prepare(self, run: Mapping[str, Any], left: Runs) -> Prepared | None:
         """Prepare a run's subject unless that is done; return None where the host refuses it."""

@@ -225,6 +225,31 @@ def test_a_controller_that_dies_in_a_cut_resumes_with_it_and_aims_as_before(cuts
     assert found.verdicts()["bench1-fast-none"].cuts == 3
 
 
+def test_a_host_whose_power_is_off_after_an_error_is_started(cuts, monkeypatch):
+    seen = iter([UserError("tap1: no answer")])
+
+    def hold_up(drive):
+        for error in seen:
+            raise error
+        return {}
+
+    monkeypatch.setattr(cuts.host, "hold_up", hold_up)
+    assert cuts.execute() == 3
+    assert cuts.statuses == ["failed", "partial", "partial"]
+    assert cuts.reasons[0] == "tap1: no answer"
+    failed = ["prepare", "survey", "write", "ping", "clean"]  # it is awaited before it is cleaned
+    assert cuts.host.trace == [*failed, *WELL[: 2 + 2 * len(CUT)]]
+
+
+def test_a_host_that_an_interrupted_cut_left_off_is_started_on_resumption(cuts, twin):
+    twin.power_off()
+    cuts.host.troubles["prepare", 1] = GONE
+    assert cuts.execute() == 3
+    assert cuts.host.trace == ["prepare", "ping", *WELL]
+    assert cuts.statuses == ["partial"] * 3
+    assert "[bench1] does not answer: switching its power on" in cuts.host.said
+
+
 def test_a_lab_without_the_drive_is_refused_on_resumption(cuts, lab_files):
     del lab_files.drives["fast"]
     cuts.lab = lab_files.load()

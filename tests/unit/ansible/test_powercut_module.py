@@ -59,6 +59,17 @@ def test_a_drive_is_given_its_file_system_under_a_lease(host, capsys, tmp_path, 
     assert len(calls(tmp_path, "mkfs.ext4")) == 1
 
 
+def test_what_a_writer_left_mounted_is_unmounted_before_its_drive_is_prepared(
+    host, tool, capsys, tmp_path, monkeypatch
+):
+    tool("umount", "true")
+    tool("mkfs.ext4", f"test -s {tmp_path}/umount.calls")
+    monkeypatch.setattr(powercut.filesystem, "check", lambda definition: None)
+    monkeypatch.setattr(powercut.os.path, "ismount", lambda path: path == powercut.mount_point(MEMBER))
+    assert call(capsys, "prepare", filesystem=EXT4)["problem"] == ""
+    assert calls(tmp_path, "umount") == [powercut.mount_point(MEMBER)]
+
+
 @pytest.mark.parametrize("filesystem", [{}, EXT4])
 @pytest.mark.parametrize("action", ["prepare", "write", "survey"])
 def test_another_drive_is_refused_whatever_is_asked(host, writer, capsys, tmp_path, action, filesystem):
