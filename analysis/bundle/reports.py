@@ -95,7 +95,7 @@ def _texts(source: str) -> list[tuple[str, str]]:
     found, section = [], ""
     for tag, text in re.findall(r"<([^>]*)>([^<]*)", body):
         text = " ".join(markup.unescape(text).split())
-        if tag.startswith("h2") or tag.startswith("h1"):
+        if tag.startswith(("h1", "h2")):
             section = text
         if text:
             found.append((section, text))

@@ -71,7 +71,7 @@ average:
   67 handles per transaction
   1 blocks per transaction
   3 logged blocks per transaction
-"""
+"""  # noqa: W291
 
 
 class CannotRun(Exception):

@@ -77,7 +77,7 @@ def database(influxd):
 
 
 def write_rail(
-    server, drive, meter, watts, *, rail="12v", host="bench1", seconds=range(0, 1001), session="s1", gap=0.0
+    server, drive, meter, watts, *, rail="12v", host="bench1", seconds=range(1001), session="s1", gap=0.0
 ):
     """Write 100 points a second from BEGIN of a rail's counter, `gap` seconds of them lost."""
     lines = []
@@ -180,7 +180,7 @@ def test_a_calibration_takes_the_place_of_the_class(influxd, database, bench, st
 def test_a_gap_inside_is_bounded_by_what_the_rail_was_seen_to_draw(
     influxd, database, bench, streaming, tmp_path
 ):
-    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(0, 500))
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(500))
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600, 1001), gap=1.0)
     row = of_workload(bench, database, tmp_path, campaign_of(bench))
     assert row["joules"] == pytest.approx(20.0 - 5.0)
@@ -219,14 +219,14 @@ def test_points_of_another_host_or_meter_are_ignored(influxd, database, bench, s
 
 
 def test_points_that_end_too_early_give_no_joules(influxd, database, bench, streaming, tmp_path):
-    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(0, 500))
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(500))
     rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert [row["joules"] for row in rows] == [pytest.approx(10.0), None]
     assert len(missing) == 1
 
 
 def test_a_new_session_within_a_phase_gives_no_joules(influxd, database, bench, streaming, tmp_path):
-    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(0, 600))
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600))
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600, 1001), session="s2")
     rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
     assert workload(rows) == {"fast": None}

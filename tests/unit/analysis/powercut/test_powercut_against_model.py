@@ -21,8 +21,8 @@ def test_every_broken_promise_is_named_and_no_other(kind):
 
 def test_an_honest_drive_loses_something_unflushed_and_a_lying_one_something_promised():
     """That the test above compares sets that are not always empty."""
-    lost = {kind: 0 for kind in KINDS}
-    unflushed = {kind: 0 for kind in KINDS}
+    lost = dict.fromkeys(KINDS, 0)
+    unflushed = dict.fromkeys(KINDS, 0)
     for kind in KINDS:
         for seed in SEEDS:
             drive = ModelDrive(seed, kind)

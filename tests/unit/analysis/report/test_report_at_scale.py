@@ -133,9 +133,7 @@ def test_the_words_of_a_figure_have_no_letters_left_to_look_up():
     marks = re.findall(r'<use xlink:href="(#m[^"]+)"', before)
     assert marks
     assert re.findall(r'<use xlink:href="(#m[^"]+)"', after) == marks
-    assert {ref for ref in re.findall(r'xlink:href="#([^"]+)"', after)} <= set(
-        re.findall(r'id="([^"]+)"', after)
-    )
+    assert set(re.findall(r'xlink:href="#([^"]+)"', after)) <= set(re.findall(r'id="([^"]+)"', after))
 
 
 def outline_of(svg, word):
