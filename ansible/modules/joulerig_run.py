@@ -224,8 +224,7 @@ def execute(p, result):
         recorder.add(phases.WORKLOAD, done.start, done.end)
         if counting:
             result["counters"] = {
-                key: sum(late[key] - early[key] for early, late in zip(before, after, strict=True))
-                for key in before[0]
+                key: sum(late[key] - early[key] for early, late in zip(before, after)) for key in before[0]
             }
         load.raise_if(done.problem)
         result["settings"]["caches_after"] = pagecache.look(folder)

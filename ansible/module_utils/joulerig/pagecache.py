@@ -43,7 +43,7 @@ def look(folder):
     files = sorted(_files(folder))
     asked = files[:: max(1, -(-len(files) // FILES_ASKED))]
     found = [cached(path) for path in asked]
-    pages, still = (sum(column) for column in zip(*found, strict=True)) if found else (0, 0)
+    pages, still = (sum(column) for column in zip(*found)) if found else (0, 0)
     return {"files": len(files), "files_asked": len(asked), "pages_asked": pages, "pages_cached": still}
 
 

@@ -112,7 +112,7 @@ def count(undo, name, sys=SYS):
 
 def _stat(name, sys):
     with open(f"{sys}/block/{name}/stat") as file:
-        return dict(zip(STAT_FIELDS, map(int, file.read().split()), strict=False))
+        return dict(zip(STAT_FIELDS, map(int, file.read().split())))
 
 
 def written(name, sys=SYS):

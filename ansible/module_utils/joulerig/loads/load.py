@@ -20,12 +20,12 @@ SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _libc = ctypes.CDLL(None)
 
-# Of a workload: the folder that it works in, its seconds and seed, a folder for its own files, and the Phases
-# that its points go through (None: no points are wanted).
+# Of a workload: the folder that it works in, its seconds and seed, a folder for its own files, and
+# the Phases that its points go through (None: no points are wanted).
 Surroundings = collections.namedtuple("Surroundings", "directory seconds seed scratch points")
 
-# The result of a load: its begin and end (ns, host's clock), its tool's own report and, where that is only
-# so far, why it went no further (else empty).
+# The result of a load: its begin and end (ns, host's clock), its tool's own report and, where that
+# is only so far, why it went no further (else empty).
 Done = collections.namedtuple("Done", "start end report problem")
 
 
@@ -55,10 +55,10 @@ def end_in_good_order():
 def attend(who, command, timeout, look=None, left=controller_left, **options):
     """Run `command` to its end; gives why it did not end well, `who` first, or an empty text.
 
-    `look` is called several times a second. A load that is interrupted (KeyboardInterrupt), whose controller
-    `left`, or which takes longer than `timeout` seconds is asked to end by SIGTERM, so that it can still
-    write its report. None of its processes is left behind. `options` are Popen's. Raises Failed where there
-    is no such program.
+    `look` is called several times a second. A load that is interrupted (KeyboardInterrupt), whose
+    controller `left`, or which takes longer than `timeout` seconds is asked to end by SIGTERM, so
+    that it can still write its report. None of its processes is left behind. `options` are Popen's.
+    Raises Failed where there is no such program.
     """
     with tempfile.TemporaryFile("w+") as words:
         options = {"stdout": subprocess.DEVNULL, "stderr": words, **options}
