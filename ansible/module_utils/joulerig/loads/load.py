@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A load's process: it ends when it is done, and when its caller is interrupted or its controller leaves."""
+"""Run a load: it ends when it is done, when its caller is interrupted, or its controller leaves."""
 
 import collections
 import contextlib
@@ -30,7 +30,7 @@ Done = collections.namedtuple("Done", "start end report problem")
 
 
 def controller_left(descriptor=1):
-    """Check whether the connection to the controller is gone: no process reads this one's output."""
+    """Check whether the connection to the controller is gone: no process reads this output."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
@@ -106,7 +106,7 @@ def _watch(process, mask, who, end, look, left):
 
 @contextlib.contextmanager
 def _child(command, options, mask):
-    """Start a process in its own group and with the signal mask; end all of the group after the block."""
+    """Start a process in its own group, with the signal mask; end its group after the block."""
     parent = os.getpid()
 
     def prepare():
