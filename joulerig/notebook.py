@@ -114,7 +114,7 @@ class Results:
         """
         rows = [
             {
-                **{name: getattr(one, name) for name in ("drive", "workload", "further", "quantity")},
+                **one.columns,
                 "place": place,
                 "cell": cell,
                 "letters": one.ranking.letters[cell] if one.ranking.method else None,

@@ -11,11 +11,12 @@ import numpy as np
 
 from joulerig.analysis.compare import cemp
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import PhaseName
+from joulerig.analysis.results.schema import Cell, Levels, PhaseName, level_texts
 from joulerig.analysis.statistics import effects, interval, pareto, ranking
 from joulerig.analysis.statistics.interval import Interval
 from joulerig.analysis.statistics.ranking import Ranking
 
+_Key = tuple[str, str, Levels]  # drive, workload, levels of further factors
 AI, RATE = "ops/J", "ops/s"
 _BELOW = {AI: "joules", RATE: "seconds"}
 RUN_TO_RUN = "run to run"
@@ -56,6 +57,7 @@ class Precision:
 class Comparison:
     """Cells of one drive, workload and level of each further factor, compared with each other.
 
+    `cells`: all of them, by name; what follows has cells by these names.
     `quantity`: ops/J, or ops/s where no drive has a rail. `ranking.order` has the cells with a
     figure, best first; `precision` and `points` those with an AI; `front` those that no other one
     beats in performance and power together. `by_factor` is None where no factor varies.
@@ -63,7 +65,8 @@ class Comparison:
 
     drive: str
     workload: str
-    further: str
+    further: Levels
+    cells: Mapping[str, Cell]
     quantity: str
     ranking: Ranking
     precision: Mapping[str, Precision]
@@ -73,7 +76,18 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        return ", ".join(part for part in (self.drive, self.workload, self.further) if part)
+        """Return what all the cells have in common."""
+        return ", ".join([self.drive, self.workload, *level_texts(self.further)])
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Return what a row of a table begins with: drive, workload, further, quantity."""
+        return {
+            "drive": self.drive,
+            "workload": self.workload,
+            "further": ", ".join(level_texts(self.further)),
+            "quantity": self.quantity,
+        }
 
 
 def of_campaign(campaign: Campaign) -> list[Comparison]:
@@ -82,14 +96,15 @@ def of_campaign(campaign: Campaign) -> list[Comparison]:
     The family of the tests is all pairs of the campaign: where nothing differs, at most one
     campaign in twenty separates any two cells. Comparisons share that evenly (Šidák).
     """
-    found: dict[tuple[str, str, str], dict[str, list[Run]]] = {}
+    found: dict[_Key, dict[str, list[Run]]] = {}
     for cell, runs in campaign.cells().items():
-        # the journal's name of a cell: drive/filesystem/scheduler/workload[/factor=level...]
-        further = ", ".join(cell.split("/")[4:])
-        found.setdefault((runs[0].drive, runs[0].workload, further), {})[cell] = runs
+        key = runs[0].key
+        found.setdefault((key.drive, key.workload, key.further), {})[cell] = runs
     drives = levels(campaign, "drive", {key[0] for key in found})
     workloads = levels(campaign, "workload", {key[1] for key in found})
-    order = sorted(found, key=lambda key: (workloads.index(key[1]), drives.index(key[0]), key[2]))
+    order = sorted(
+        found, key=lambda key: (workloads.index(key[1]), drives.index(key[0]), level_texts(key[2]))
+    )
     alpha = -math.expm1(math.log1p(-ranking.ALPHA) / max(1, len(order)))
     return [_compared(key, found[key], alpha) for key in order]
 
@@ -106,7 +121,7 @@ def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
     return sorted(present)
 
 
-def _compared(key: tuple[str, str, str], cells: Mapping[str, list[Run]], alpha: float) -> Comparison:
+def _compared(key: _Key, cells: Mapping[str, list[Run]], alpha: float) -> Comparison:
     metered = {cell: [run for run in runs if run.counts] for cell, runs in cells.items()}
     unmetered = {cell: [run for run in runs if run.unmetered] for cell, runs in cells.items()}
     quantity, counted = (AI, metered) if any(metered.values()) else (RATE, unmetered)
@@ -116,6 +131,7 @@ def _compared(key: tuple[str, str, str], cells: Mapping[str, list[Run]], alpha: 
     points = {cell: _point(counted[cell]) for cell in order} if quantity == AI else {}
     return Comparison(
         *key,
+        {cell: runs[0].key for cell, runs in cells.items()},
         quantity,
         ranking.rank(
             {cell: [(run.block, _value(run, quantity)) for run in counted[cell]] for cell in order}, alpha

@@ -142,10 +142,7 @@ def table(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
         rows.append(
             {
                 "campaign": campaign.id,
-                **{
-                    name: getattr(one.comparison, name)
-                    for name in ("drive", "workload", "further", "quantity")
-                },
+                **one.comparison.columns,
                 "runs": len(one.residuals),
                 "cells": one.cells,
                 "span_seconds": one.span_seconds,

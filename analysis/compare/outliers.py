@@ -140,7 +140,7 @@ def table(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
             "campaign": campaign.id,
             **{name: getattr(outlier.run, name) for name in ("ordinal", "cell")},
             "run": outlier.run.id,
-            **{name: getattr(one.comparison, name) for name in ("drive", "workload", "further", "quantity")},
+            **one.comparison.columns,
             "off_percent": 100 * outlier.off,
             "modified_z": outlier.z,
         }

@@ -43,14 +43,11 @@ class Group:
 
 def groups(compared: Iterable[Comparison], cells: Iterable[Row]) -> list[Group]:
     """All cells, by the comparison that they belong to."""
-    by_comparison: dict[tuple[str, str, str], list[Row]] = {}
-    for cell in cells:
-        further = ", ".join(cell["cell"].split("/")[4:])
-        by_comparison.setdefault((cell["drive"], cell["workload"], further), []).append(cell)
+    by_name = {cell["cell"]: cell for cell in cells}
     found = []
     for one in compared:
         place = {cell: index for index, cell in enumerate(one.ranking.order)}
-        rows = by_comparison[one.drive, one.workload, one.further]
+        rows = [by_name[cell] for cell in one.cells]
         rows.sort(key=lambda row: (place.get(row["cell"], len(place)), row["cell"]))
         found.append(Group(one, tuple(rows)))
     return found

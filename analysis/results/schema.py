@@ -14,6 +14,7 @@ reference page are made from it. To add a column, add one line below with `since
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
@@ -118,6 +119,47 @@ class CampaignRow:
     )
 
 
+CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")
+"""The factors that every cell has."""
+
+Levels = tuple[tuple[str, str], ...]
+"""(factor, level) of further factors, in the order in which a campaign has them."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: the level of each factor, equal for replicates. `further`: those beyond `CELL_FACTORS`."""
+
+    drive: str
+    filesystem: str
+    scheduler: str
+    workload: str
+    further: Levels = ()
+
+    @classmethod
+    def from_levels(cls, levels: Mapping[str, Any]) -> Self:
+        """Return the cell of these levels, by factor. Raises KeyError for one without `CELL_FACTORS`."""
+        further = ((name, str(level)) for name, level in levels.items() if name not in CELL_FACTORS)
+        drive, filesystem, scheduler, workload = (str(levels[name]) for name in CELL_FACTORS)
+        return cls(drive, filesystem, scheduler, workload, tuple(further))
+
+    @property
+    def name(self) -> str:
+        """Return the cell's name in the journal and in exports; no program takes it apart."""
+        always = (self.drive, self.filesystem, self.scheduler, self.workload)
+        return "/".join([*always, *level_texts(self.further)])
+
+    @property
+    def combination(self) -> str:
+        """Return what a comparison varies, for people."""
+        return f"{self.filesystem} with {self.scheduler}"
+
+
+def level_texts(levels: Levels) -> list[str]:
+    """Return "factor=level" of each."""
+    return [f"{name}={level}" for name, level in levels]
+
+
 @dataclass(frozen=True)
 class RunRow:
     """One row a run, in order of execution."""
@@ -141,6 +183,12 @@ class RunRow:
     )
     started_ns: int | None = column("ns", "When the run began, UTC.")
     ended_ns: int | None = column("ns", "When the run ended, UTC.")
+
+    @property
+    def key(self) -> Cell:
+        """Return the run's cell."""
+        own = {name: getattr(self, name) for name in CELL_FACTORS}
+        return Cell.from_levels({**self.factors, **own})
 
 
 @dataclass(frozen=True)

@@ -170,13 +170,7 @@ def changes(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
 
 
 def _head(campaign: Campaign, one: Comparison) -> dict[str, str]:
-    return {
-        "campaign": campaign.id,
-        "drive": one.drive,
-        "workload": one.workload,
-        "further": one.further,
-        "quantity": one.quantity,
-    }
+    return {"campaign": campaign.id, **one.columns}
 
 
 def _percent(share: float | None) -> float | None:

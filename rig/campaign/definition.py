@@ -21,12 +21,11 @@ from pydantic import (
 )
 
 from joulerig.analysis import studies
-from joulerig.analysis.results.schema import CampaignKind
+from joulerig.analysis.results.schema import CampaignKind, Cell
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors as campaign_factors
 from joulerig.rig.campaign.factors import (
-    CELL,
     Exclusion,
     Factor,
     Factors,
@@ -172,9 +171,8 @@ class PlannedRun:
 
     @property
     def cell(self) -> str:
-        """Return the name of the run's cell: drive/filesystem/scheduler/workload, factor=level."""
-        further = [f"{key}={level}" for key, level in self.levels.items() if key not in CELL]
-        return "/".join([self.drive, *(self.levels[key] for key in CELL[1:]), *further])
+        """Return the name of the run's cell."""
+        return Cell.from_levels({**self.levels, "drive": self.drive}).name
 
     def subject(self, lab: Lab) -> Subject:
         """Return the run as a factor's functions see it."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from joulerig.analysis.powercut.folder import Subject
-from joulerig.analysis.results.schema import CampaignKind, Status
+from joulerig.analysis.results.schema import CampaignKind, Cell, Status
 from joulerig.rig.campaign.definition import StopRule
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
@@ -186,7 +186,7 @@ class PowerCutPlan:
                         "host": host,
                         "drive": subject.drive,
                         **levels,
-                        "cell": "/".join([subject.drive, *levels.values()]),
+                        "cell": Cell.from_levels({"drive": subject.drive, **levels}).name,
                         "factors": json.dumps(levels),
                         "status": Status.PLANNED,
                         "reason": "",

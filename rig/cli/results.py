@@ -24,7 +24,7 @@ from joulerig.analysis.powercut import folder as powercut
 from joulerig.analysis.powercut import tables
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import columns_of
-from joulerig.analysis.results.schema import CampaignKind, Result, Status
+from joulerig.analysis.results.schema import CampaignKind, Result, Status, level_texts
 from joulerig.analysis.runs import idle_baseline, loss_ledger
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.rig.campaign.journal import Journal
@@ -156,9 +156,10 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     cells = runs_and_cells.cells(campaign)
     console = Console(width=width, record=True, file=io.StringIO())
     mark = _virtual(campaign)
-    cells = cells.with_columns(
-        pl.col("cell").map_elements(lambda cell: " · ".join(cell.split("/")[4:]), pl.String).alias("further")
-    )
+    further = {
+        cell: " · ".join(level_texts(of_it[0].key.further)) for cell, of_it in campaign.cells().items()
+    }
+    cells = cells.with_columns(further=pl.col("cell").replace_strict(further, return_dtype=pl.String))
     emulated = {run.drive: by for run in campaign.runs for by in [_emulated(campaign, run)] if by}
     for (drive, workload, further), of_both in cells.group_by(
         "drive", "workload", "further", maintain_order=True

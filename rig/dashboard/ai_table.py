@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from joulerig.analysis.energy.indicator import ratio_of_sums, within_energy
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.schema import CELL_FACTORS, Status
 
 WORK = {"ops": "ops", "mb": "megabytes"}  # what a metric divides by joules
-CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")
 
 
 def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:

@@ -31,12 +31,11 @@ from joulerig.rig.lab import definitions
 from joulerig.rig.lab.model import Lab
 
 __all__ = [
-    "CELL", "INTERNAL", "NO_FLUSH", "Exclusion", "Factor", "Factors", "Level", "Subject", "WriteCache",
+    "INTERNAL", "NO_FLUSH", "Exclusion", "Factor", "Factors", "Level", "Subject", "WriteCache",
     "arguments", "each_once", "estimate", "journal_drive", "kernel_level", "load", "models", "reference",
     "shipped", "stands_on", "write_cache_level",
 ]  # fmt: skip
 
-CELL = ("drive", "filesystem", "scheduler", "workload")  # what the name of a cell begins with
 KIND = "factor"
 
 
