@@ -14,8 +14,8 @@ from joulerig.rig.lab.model import TestHost
 from joulerig.virtuallab import image, machine, qmp, twins
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
-# A kernel writes to its console all the way up, on a busy machine every few seconds. Rarely a guest under TCG
-# hangs before it writes anything; it is restarted then.
+# A kernel writes to its console all the way up, on a busy machine every few seconds. Rarely a guest
+# under TCG hangs before it writes anything; it is restarted then.
 SILENT_SECONDS = 90.0
 SHUTDOWN_SECONDS = 40.0
 
@@ -153,8 +153,8 @@ def await_boot(
 ) -> str:
     """Wait for a guest that boots.
 
-    Returns "up" once it answers; "silent" when its console has not grown for `silence` seconds; "slow" after
-    `seconds`.
+    Returns "up" once it answers; "silent" when its console has not grown for `silence` seconds;
+    "slow" after `seconds`.
     """
     last_length, since = -1, time.monotonic()
 

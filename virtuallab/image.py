@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The guest image of virtual test hosts: Debian 12 by mmdebstrap, cached by a hash of its definition.
 
-`more` is what a lab wants in its guests in addition to PACKAGES: joulerig.rig.lab.packages says what.
+`more` is what a lab wants in its guests in addition to PACKAGES: joulerig.rig.lab.packages says
+what.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from joulerig.rig.common.errors import UserError
 
 SUITE = "bookworm"
 SIZE = "4G"
-# Debian's own kernel carries every file system and scheduler of the studies. What the roles of provisioning
-# install comes with the image, so that a virtual host is provisioned without a network.
+# Debian's own kernel carries every file system and scheduler of the studies. What the roles of
+# provisioning install comes with the image, so that a virtual host is provisioned without a
+# network.
 PACKAGES = (
     "linux-image-amd64 initramfs-tools zstd systemd-sysv udev dbus kmod iproute2 openssh-server python3 python3-apt"
     " fio nvme-cli smartmontools ndctl mdadm chrony kexec-tools"
@@ -151,7 +153,8 @@ def build(more: Iterable[str] = (), report: Callable[[str], object] = print) -> 
             log,
         )  # fmt: skip
         root = work / "root.ext4"
-        # No lazy initialisation: a virtual host must not write to its own disk while a drive is measured.
+        # No lazy initialisation: a virtual host must not write to its own disk while a drive is
+        # measured.
         eager = ["-E", "lazy_itable_init=0,lazy_journal_init=0"]
         _run(
             [*sudo, "mke2fs", "-q", "-t", "ext4", *eager, "-L", "root", "-d", str(tree), str(root), SIZE], log

@@ -27,8 +27,8 @@ def command(
 ) -> list[str]:
     """Return the command line that runs `host`.
 
-    `folder` holds its overlay disk, console and identity files; `sockets` are the NBD sockets of its drives
-    by name; the guest's SSH port appears as 127.0.0.1:`ssh_port`.
+    `folder` holds its overlay disk, console and identity files; `sockets` are the NBD sockets of
+    its drives by name; the guest's SSH port appears as 127.0.0.1:`ssh_port`.
     """
     nvdimms = {key: drive for key, drive in host.drives.items() if drive.interface == "nvdimm"}
     machine = host.virtual or VirtualHost()

@@ -99,7 +99,8 @@ class Disk(Strict):
 
 class PowerState(Strict):
     """An operational state bounds what the drive draws (`watts` of a rail: the most); one with `idle_seconds`
-    is entered by the drive itself after that time without work, and `watts` is what it draws there."""
+    is entered by the drive itself after that time without work, and `watts` is what it draws there.
+    """
 
     name: str
     watts: dict[str, NonNegativeFloat]

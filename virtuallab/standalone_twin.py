@@ -19,9 +19,9 @@ START_SECONDS = 10.0
 class StandaloneTwin:
     """A twin with the profile `profile_name` and an empty drive in a temporary folder; a context manager.
 
-    `options` are extra parameters of the plugin, `key=value` each. `nbd` is the socket that serves the
-    drive; its folder has a short path, as unix sockets need. `plp`: whether the drive has power-loss
-    protection.
+    `options` are extra parameters of the plugin, `key=value` each. `nbd` is the socket that serves
+    the drive; its folder has a short path, as unix sockets need. `plp`: whether the drive has
+    power-loss protection.
     """
 
     def __init__(self, profile_name: str, size_bytes: int, options: list[str]) -> None:

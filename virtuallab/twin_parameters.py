@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from joulerig.virtuallab.profile import Disk, Flash, Profile
 
-# nbdkit serves as many operations of a connection at once: more than a queue of NVMe or NCQ that QEMU keeps.
+# nbdkit serves as many operations of a connection at once: more than a queue of NVMe or NCQ that
+# QEMU keeps.
 THREADS = 32
 
 

@@ -22,7 +22,8 @@ WITNESS_LOG = "witness.jsonl"
 BEFORE = "before.jsonl"  # what was there before the first cut after a preparation
 AFTER = "after.jsonl"
 CUT = "cut.json"
-# Of a campaign that was made before power cuts had a journal: `powercut.json`, `cuts/SUBJECT/NNNN/`.
+# Of a campaign that was made before power cuts had a journal: `powercut.json`,
+# `cuts/SUBJECT/NNNN/`.
 FORMER_MANIFEST = "powercut.json"
 FORMER_WITNESS_LOG = "ledger.jsonl"
 

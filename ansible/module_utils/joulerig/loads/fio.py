@@ -10,8 +10,8 @@ import time
 from ansible.module_utils.joulerig.loads.load import Done, attend, raise_if
 from ansible.module_utils.joulerig.tools import Failed
 
-# fio runs these in the job, after set-up and before its first (after its last) I/O: start-up is not load.
-# It redirects their output itself, so that a redirection of ours would stay empty: hence tee.
+# fio runs these in the job, after set-up and before its first (after its last) I/O: start-up is not
+# load. It redirects their output itself, so that a redirection of ours would stay empty: hence tee.
 STAMPS = """[global]
 exec_prerun=date +%s%N | tee -a {stamps}.begin
 exec_postrun=date +%s%N | tee -a {stamps}.end
@@ -24,8 +24,8 @@ CHATTER = re.compile(r" : Saving output of (pre|post)run in ")
 class Workload:
     """A definition {name, job, environment}: the text of a fio job file; `environment` is not needed.
 
-    The job file reads its surroundings from the environment, as any fio job file can: JOULERIG_DIRECTORY,
-    JOULERIG_SECONDS, JOULERIG_SEED, and what `environment` adds.
+    The job file reads its surroundings from the environment, as any fio job file can:
+    JOULERIG_DIRECTORY, JOULERIG_SECONDS, JOULERIG_SEED, and what `environment` adds.
     """
 
     def __init__(self, definition, surroundings):
@@ -95,8 +95,8 @@ class Workload:
 class Progress:
     """fio's reports as it writes them to the file `output`: each is of all so far, the last one of the load.
 
-    `tell(counts, at)`, where there is one, gets what came since the one before. `report`: the newest; None
-    if that is not JSON. `other_words`: the other lines on the same output.
+    `tell(counts, at)`, where there is one, gets what came since the one before. `report`: the
+    newest; None if that is not JSON. `other_words`: the other lines on the same output.
     """
 
     def __init__(self, output, tell=None):
