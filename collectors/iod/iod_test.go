@@ -169,7 +169,7 @@ func withInflux(t *testing.T) (*influxtest.Server, *host) {
 	return s, h
 }
 
-// last gives the newest value of each field, as the database prints it.
+// last returns the newest value of each field, as the database prints it.
 func last(s *influxtest.Server, measurement, drive string) map[string]string {
 	series := s.Query(fmt.Sprintf(`SELECT * FROM %q WHERE drive = '%s' ORDER BY time DESC LIMIT 1`, measurement, drive))
 	fields := map[string]string{}

@@ -21,7 +21,7 @@ import (
 //	e.End(realtimeNanoseconds)
 //	w.Write(e.Bytes()); e.Reset()
 //
-// Field types are the schema's contract: a field is Int or Float for ever.
+// Field types are the schema's contract: a field is Int or Float forever.
 type Encoder struct {
 	buf    []byte
 	start  int // of the line under way
@@ -205,7 +205,8 @@ func checkLine(line []byte) error {
 	return nil
 }
 
-// scan gives what stands before the first space that is neither escaped nor, among fields, quoted.
+// scan returns what stands before the first space that is neither escaped nor, among fields,
+// quoted.
 func scan(b []byte, fields bool) []byte {
 	quoted := false
 	for i := 0; i < len(b); i++ {
@@ -223,7 +224,7 @@ func scan(b []byte, fields bool) []byte {
 	return b
 }
 
-// Truncate gives the first n bytes of s, with "..." where there were more: for messages.
+// Truncate returns the first n bytes of s, with "..." where there were more: for messages.
 func Truncate(s string, n int) string {
 	if len(s) > n {
 		return s[:n] + "..."

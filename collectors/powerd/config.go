@@ -36,7 +36,7 @@ type MeterConfig struct {
 	SilenceSeconds float64           `json:"silence_seconds"`
 	Set            map[string]string `json:"set"`
 	Rails          []RailConfig      `json:"rails"`
-	// By channel; a channel that has none is read as it is.
+	// By channel; a channel that has none is read unchanged.
 	Calibration map[string]Correction `json:"calibration"`
 	// Whose calibration it is; another instrument, if it reports its serial, is refused.
 	CalibrationSerial string `json:"calibration_serial"`

@@ -69,7 +69,7 @@ type Meter struct {
 	lastWrite int64
 }
 
-// Instrument is what the instrument says of itself.
+// Instrument is what the instrument reports.
 type Instrument struct {
 	Vendor  string `json:"vendor"`
 	Model   string `json:"model"`
@@ -295,7 +295,7 @@ func (m *Meter) counters(b *railCounters) {
 	m.lines.String("session", m.session)
 }
 
-// hand gives the lines to the writer when enough have come together, or all there are. The state
+// hand passes the lines to the writer when enough have come together, or all there are. The state
 // file goes first: a powerd that starts after this one was killed then begins at or after all that
 // was ever published, and no joule is counted twice.
 func (m *Meter) hand(now int64, all bool) {

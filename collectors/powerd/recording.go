@@ -33,7 +33,7 @@ type recordingRequest struct {
 	MaxBytes int64  `json:"max_bytes"`
 }
 
-// recordingAnswer is what became of one.
+// recordingAnswer is the result of one.
 type recordingAnswer struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
@@ -107,7 +107,7 @@ func (s *streamed) wantSamples(want bool) {
 	_, _ = io.WriteString(s.m.commands, command)
 }
 
-// stopRecording ends a recording, and returns what became of it; an error where there is none.
+// stopRecording ends a recording, and returns its result; an error where there is none.
 func (m *Meter) stopRecording() (recordingAnswer, error) {
 	s, streams := m.feed.(*streamed)
 	m.mu.Lock()

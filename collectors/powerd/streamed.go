@@ -334,7 +334,7 @@ func (s *streamed) complete(r *streamedRail, p energy.Point) {
 	s.pending = append(s.pending, pendingPoint{r, p, r.counters})
 }
 
-// publish gives the pending points their times.
+// publish sets the times of the pending points.
 func (s *streamed) publish() {
 	if !s.began {
 		s.began = true

@@ -41,7 +41,7 @@ func summed(c *MeterConfig, rail int, first uint64, mono int64, volts, amps []fl
 		MonotonicNS: mono, RealtimeNS: mono + utcOffset, Payload: srframe.AppendSums(nil, marks, stretches)}
 }
 
-// feedRail gives a meter the window of one of its rails, as samples or as their sums.
+// feedRail passes a meter the window of one of its rails, as samples or as their sums.
 func feedRail(t *testing.T, m *Meter, sums bool, rail int, first uint64, mono int64, volts, amps []float32) {
 	t.Helper()
 	frames := []*srframe.Frame{

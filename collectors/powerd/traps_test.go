@@ -102,7 +102,7 @@ func TestTrapEnergyOnHostArrivalTime(t *testing.T) {
 
 func TestTrapNominalRateTrusted(t *testing.T) {
 	m, out := testMeter(t)
-	// One block of fifty is lost inside the instrument, for ever: at the nominal rate all seems there.
+	// One block of fifty is lost inside the instrument, forever: at the nominal rate all seems there.
 	m.beginStream()
 	index := 0
 	for at := 0; at < 60000; at += 20 {

@@ -11,7 +11,7 @@
  *
  * Here a reply of text is whole when it ends with a newline, an empty one is made what is no
  * number, a request is answered by what came after it, and small packets go out at once. Blocks
- * of data (#...) carry their length, which libsigrok minds, and pass as they are.
+ * of data (#...) carry their length, which libsigrok minds, and pass unchanged.
  *
  * The kernel's stamp of when bytes arrived is kept: a process that gets its turn late would take
  * them for late.

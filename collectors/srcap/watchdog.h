@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libsigrok waits for ever, or spins at full CPU, when an instrument dies in the middle of an
+ * libsigrok waits forever, or spins at full CPU, when an instrument dies in the middle of an
  * exchange, and nothing in its API can interrupt that. So a separate thread watches for packets
  * and ends the process.
  */

@@ -134,7 +134,7 @@ static int64_t try_to_take(struct drive *drive, struct timing_operation *operati
 /* Waits while the drive is at its power limit. Leaves the drive's lock taken. */
 static int take(struct drive *drive, struct device_operation *operation)
 {
-	/* Held while waiting, so that a large operation is not overtaken for ever by
+	/* Held while waiting, so that a large operation is not overtaken forever by
 	 * small ones that still fit. */
 	static pthread_mutex_t admission = PTHREAD_MUTEX_INITIALIZER;
 	static atomic_int waiting;

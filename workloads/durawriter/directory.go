@@ -209,7 +209,7 @@ func flushDirectory(path string) error {
 	return directory.Sync()
 }
 
-// readFile gives a file's content up to a sector that could not be read whole.
+// readFile returns a file's content up to a sector that could not be read whole.
 func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -87,7 +87,7 @@ func execute(t *testing.T, words ...string) (int, string, string) {
 	return code, out.String(), err.String()
 }
 
-// emptyDrive gives the descriptor of a file in a drive's place, twice: it can be given away once
+// emptyDrive returns the descriptor of a file in a drive's place, twice: it can be given away once
 // each time.
 func emptyDrive(t *testing.T, bytes int64) func() string {
 	t.Helper()

@@ -132,7 +132,7 @@ func (s *settings) check(command string) error {
 	return nil
 }
 
-// open gives the drive of --nbd or --device-fd.
+// open returns the drive of --nbd or --device-fd.
 func (s *settings) open() (drive, error) {
 	var d drive
 	if s.nbd != "" {

@@ -4,7 +4,7 @@
 // ATA through smartctl.
 package drivehealth
 
-// Health is what a drive says of itself. Only what Has says is there.
+// Health is what a drive reports of its health; Has says which figures there are.
 type Health struct {
 	TemperatureCelsius    float64
 	PercentageUsed        float64

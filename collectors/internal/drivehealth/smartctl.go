@@ -23,7 +23,7 @@ const asleepStatus = 3
 //
 // Bytes written and read and the percentage used come from the ATA Device Statistics log (ACS-4
 // 9.5), which the standard defines; the vendor-specific attributes, whose units differ between
-// makers, are not used.
+// manufacturers, are not used.
 func ATA(ctx context.Context, smartctl, devicePath string) (Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package drives finds drives by what they say of themselves in sysfs: serial number, WWN, the name
-// of an md array. Kernel names are only a result: they change with every boot and every plug. It
-// reads sysfs and never asks the drive, so it cannot wake one.
+// Package drives finds drives by what they report in sysfs: serial number, WWN, the name of an md
+// array. Kernel names are only a result: they change with every boot and every plug. It reads sysfs
+// and never asks the drive, so it cannot wake one.
 package drives
 
 import (
@@ -166,7 +166,7 @@ func sysBlock(roots Roots, name string, rest ...string) string {
 	return filepath.Join(append([]string{roots.Sys, "block", name}, rest...)...)
 }
 
-// identify reads what a block device says of itself.
+// identify reads what a block device reports.
 func identify(roots Roots, name string) device {
 	d := device{name: name, hidden: procfile.Line(sysBlock(roots, name, "hidden")) == "1"}
 	isDir := func(rest ...string) bool {

@@ -10,7 +10,7 @@ type Scale struct {
 	VoltsGain, VoltsOffset, AmpsGain, AmpsOffset float64
 }
 
-// NoScale leaves readings as they are.
+// NoScale leaves readings unchanged.
 var NoScale = Scale{VoltsGain: 1, AmpsGain: 1}
 
 func (s *Scale) product(volts, amps float32) (v, a, w float64) {

@@ -61,7 +61,7 @@ type Stats struct {
 //	400, 422 of an InfluxDB    a line is bad: the batch is split until the bad lines are found
 //	                           (2.x stores none of a batch with one bad line); those are rejected
 //	413                        the batch is split
-//	anything else, no answer   tried again for ever, with a growing pause. That includes 401, 403 and
+//	anything else, no answer   tried again forever, with a growing pause. That includes 401, 403 and
 //	                           404: missing credentials or a missing database are no fault of
 //	                           the lines; and a 200, or a 400 that is not InfluxDB's: a web
 //	                           server at a wrong URL must not be taken for the database
@@ -373,9 +373,9 @@ func cutBatch(chunk []byte, limit int) (batch []byte, lines int) {
 	return chunk[:end], lines
 }
 
-// untorn gives the lines in front of the first that holds a zero byte. No line is written with one:
-// it is a block of the file that never got to the disk in a power cut, and the rest of such a line
-// might pass for another series or value.
+// untorn returns the lines in front of the first that holds a zero byte. No line is written with
+// one: it is a block of the file that never got to the disk in a power cut, and the rest of such a
+// line might pass for another series or value.
 func untorn(lines []byte) (clean []byte, n int) {
 	if zero := bytes.IndexByte(lines, 0); zero >= 0 {
 		lines = lines[:bytes.LastIndexByte(lines[:zero], '\n')+1]
@@ -383,7 +383,7 @@ func untorn(lines []byte) (clean []byte, n int) {
 	return lines, bytes.Count(lines, newline)
 }
 
-// delivery is what became of one batch.
+// delivery is the result of one batch.
 type delivery struct {
 	postsLeft int
 	sent      int

@@ -47,7 +47,7 @@ func NewDirectory(procRoot string) *Directory {
 	return &Directory{path: procRoot + "/fs/jbd2"}
 }
 
-// List gives the journals of file systems as they are mounted now, each with the device that the
+// List returns the journals of file systems as they are mounted now, each with the device that the
 // journal itself is on; none where the directory is missing, which only says that the kernel has no
 // jbd2 loaded. A journal that was listed before is the same pointer, with its memory of earlier
 // readings.

@@ -32,7 +32,7 @@ func Open(path string, size int) (*File, error) {
 // followed by one that says so.
 const certainlyAll = 2048
 
-// Read gives the content as it is now; valid until the next Read.
+// Read returns the content as it is now; valid until the next Read.
 func (f *File) Read() ([]byte, error) {
 	n := 0
 	for {

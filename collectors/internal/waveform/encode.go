@@ -167,7 +167,7 @@ func compact(v any) []byte {
 	return b
 }
 
-// moved gives a row group's entry with offsets from the beginning of the file.
+// moved returns a row group's entry with offsets from the beginning of the file.
 func moved(entry format.RowGroup, by int64, ordinal int) format.RowGroup {
 	columns := make([]format.ColumnChunk, len(entry.Columns))
 	copy(columns, entry.Columns)

@@ -147,7 +147,7 @@ type Counts struct {
 	Cut      int64 `json:"cut"`      // after the bound was reached, or after the disk failed
 }
 
-// Summary is what became of a recording.
+// Summary is the result of a recording.
 type Summary struct {
 	Counts
 	Bytes     int64  `json:"-"`               // of the file
@@ -363,7 +363,7 @@ func (r *Recorder) Close() (Summary, error) {
 	return r.result, r.err
 }
 
-// take gives an empty group, nil if there may be no more.
+// take returns an empty group, nil if there may be no more.
 func (r *Recorder) take() *group {
 	if n := len(r.free); n > 0 {
 		g := r.free[n-1]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The part of the command set of a Rohde & Schwarz RTA4004 that libsigrok's
- * hameg-hmo driver uses, so that the tap works with the driver as it is shipped.
+ * hameg-hmo driver uses, so that the tap works with the unmodified driver.
  * The tap is no oscilloscope: what it has not (vertical scale, trigger) is
  * answered with a fixed value that the driver accepts. Its two marker inputs are
  * the first two digital lines.

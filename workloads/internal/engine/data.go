@@ -23,8 +23,8 @@ const (
 	dataStream   = 1 << 33
 )
 
-// makeData gives the memory that all writes are taken from: random, so that no drive or file system
-// can compress or deduplicate it away.
+// makeData returns the memory that all writes are taken from: random, so that no drive or file
+// system can compress or deduplicate it away.
 func makeData(program *wml.Program, seed uint64) ([]byte, error) {
 	largest := 0.0
 	eachFlowop(program, func(f *wml.Flowop) {

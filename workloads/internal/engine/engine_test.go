@@ -87,7 +87,7 @@ func measured(ctx context.Context, e *Engine) (measure.Result, error) {
 	return collector.End(measure.Now()), err
 }
 
-// done runs a program that is to end of itself and gives its operations by class.
+// done runs a program that ends without being stopped and gives its operations by class.
 func done(t testing.TB, system filesys.FS, source string) (map[string]int64, measure.Result) {
 	t.Helper()
 	_, r, err := run(t, Options{Program: parse(t, source), System: system, Seed: 1})

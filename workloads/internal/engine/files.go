@@ -20,7 +20,7 @@ func (e *noFileError) Error() string {
 	return fmt.Sprintf("fileset %s has no %s left: give it more entries, or run for a shorter time", e.set, e.state)
 }
 
-// slotOf gives the descriptor that a flowop works on: the stated one, or with `opennext` each in
+// slotOf returns the descriptor that a flowop works on: the stated one, or with `opennext` each in
 // turn from the last to the first, or number 0.
 func (t *thread) slotOf(o *op) *slot {
 	if o.FD > 0 || !o.RotateFD {
@@ -94,7 +94,7 @@ func (t *thread) openIn(s *slot, o *op, state int) error {
 	return t.fail(o, filesys.Error("fadvise", f.Name, err))
 }
 
-// opened gives a flowop's descriptor, its file opened if need be.
+// opened returns a flowop's descriptor, its file opened if need be.
 func (t *thread) opened(o *op) (*slot, error) {
 	s := t.slotOf(o)
 	if !s.isOpen {

@@ -76,7 +76,7 @@ func (p *progress) add(kind measure.Kind, bytes int64) {
 // run is the thread's life.
 func (t *thread) run() {
 	measure.LockThread()
-	t.settle()
+	t.setPriorities()
 	t.engine.ended(t.loop())
 	if err := t.reapAll(); err != nil {
 		t.engine.ended(err)
@@ -85,9 +85,9 @@ func (t *thread) run() {
 	_ = filesys.Free(t.memory)
 }
 
-// settle gives the thread the CPU and I/O priorities that the workload asks for, where it is
-// allowed to.
-func (t *thread) settle() {
+// settle sets the thread's CPU and I/O priorities that the workload asks for, where it is allowed
+// to.
+func (t *thread) setPriorities() {
 	if t.nice != 0 {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, int(t.nice))
 	}

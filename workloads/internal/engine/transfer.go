@@ -9,7 +9,7 @@ import (
 	"joulerig/workloads/internal/filesys"
 )
 
-// buffer gives memory to read into.
+// buffer returns memory to read into.
 func (t *thread) buffer(bytes int64) ([]byte, error) {
 	if int64(len(t.memory)) < bytes {
 		memory, err := filesys.Buffer(int(bytes))

@@ -17,7 +17,7 @@ import (
 
 const pieceBytes = 1 << 20
 
-// Piece gives memory that suits O_DIRECT, filled with bytes that do not compress.
+// Piece returns memory that suits O_DIRECT, filled with bytes that do not compress.
 func Piece(bytes int, random *rand.Rand) ([]byte, error) {
 	data, err := filesys.Buffer(bytes)
 	if err != nil {
@@ -47,7 +47,7 @@ type Writer struct {
 	Written int64 // bytes
 }
 
-// NewWriter gives one that fills files with bytes that do not compress.
+// NewWriter returns one that fills files with bytes that do not compress.
 func NewWriter(system filesys.FS, random *rand.Rand) (*Writer, error) {
 	data, err := Piece(pieceBytes, random)
 	return &Writer{system: system, data: data, made: map[string]bool{".": true}}, err

@@ -57,7 +57,7 @@ func (p *Pool) preallocate(percent int64, random *rand.Rand) {
 // Directories is how many directories the set has besides its leaf directories; the root is one.
 func (s *Set) Directories() int { return len(s.directories) }
 
-// Directory gives the set's directories in rotation.
+// Directory returns the set's directories in rotation.
 func (s *Set) Directory() filesys.Name {
 	return s.directories[(s.rotor.Add(1)-1)%uint64(len(s.directories))]
 }

@@ -189,7 +189,7 @@ func kernel(t *testing.T) (*filesys.Kernel, string) {
 	return k, directory
 }
 
-// onDisk gives the files below a directory with their sizes, and how many directories there are.
+// onDisk returns the files below a directory with their sizes, and how many directories there are.
 func onDisk(t *testing.T, directory string) (files map[string]int64, directories int) {
 	t.Helper()
 	files = map[string]int64{}

@@ -27,7 +27,7 @@ func NewName(path string) (Name, error) {
 	return Name{append([]byte(path), 0)}, nil
 }
 
-// String gives the path.
+// String returns the path.
 func (n Name) String() string {
 	if len(n.terminated) == 0 {
 		return ""
@@ -117,7 +117,7 @@ func Buffer(bytes int) ([]byte, error) {
 	return memory[:bytes], nil
 }
 
-// Free gives the memory of Buffer back.
+// Free unmaps the memory of Buffer.
 func Free(memory []byte) error {
 	if cap(memory) == 0 {
 		return nil

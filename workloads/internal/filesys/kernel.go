@@ -152,7 +152,7 @@ func (k *Kernel) Rename(from, to Name) error {
 	return nil
 }
 
-// Stat gives a file's size. It is statx, which every architecture has.
+// Stat returns a file's size. It is statx, which every architecture has.
 func (k *Kernel) Stat(name Name) (int64, error) {
 	var found unix.Statx_t
 	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(k.directory),
@@ -164,7 +164,7 @@ func (k *Kernel) Stat(name Name) (int64, error) {
 	return int64(found.Size), nil
 }
 
-// Fstat gives an open file's size.
+// Fstat returns an open file's size.
 func (k *Kernel) Fstat(descriptor int) (int64, error) {
 	var found unix.Stat_t
 	err := unix.Fstat(descriptor, &found)

@@ -20,12 +20,12 @@ type Load struct {
 	Command, Workload string
 	Seed              uint64
 	Parameters        map[string]any // as the report has them
-	Seconds           float64        // how long; 0: until the load ends of itself
+	Seconds           float64        // how long; 0: until the load ends
 	Classes           []measure.Class
 	Threads           int
 
-	// Layout makes the files that the load needs, or, if keep, takes them as they are. It gives how
-	// many there are and the bytes that it wrote.
+	// Layout makes the files that the load needs, or, if keep, takes the existing ones. It gives
+	// how many there are and the bytes that it wrote.
 	Layout func(ctx context.Context, keep bool) (files, bytes int64, err error)
 	// Run loads until it is done or ctx is, and returns when all its threads have; that ctx was
 	// done is no error. Recorders receive every operation.

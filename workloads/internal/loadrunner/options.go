@@ -20,7 +20,7 @@ type Options struct {
 	host, drive, runTag string
 }
 
-// NewFlags gives an empty set of flags that prints nothing by itself.
+// NewFlags returns an empty set of flags that prints nothing by itself.
 func NewFlags(command string) *flag.FlagSet {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -106,7 +106,7 @@ func (out *outputs) interval(i measure.Interval) {
 	}
 }
 
-// send gives the host agent a datagram, also one that was restarted meanwhile. It does not wait
+// send sends the host agent a datagram, also one that was restarted meanwhile. It does not wait
 // long.
 func (out *outputs) send(lines []byte) error {
 	if out.socket != nil {

@@ -4,7 +4,7 @@ package measure
 
 import "joulerig/collectors/lineprotocol"
 
-// Lines gives an interval's figures as a point of the measurement `workload`
+// Lines returns an interval's figures as a point of the measurement `workload`
 // (docs/reference/influxdb.md), at the interval's end; realtimeOffsetNS makes its monotonic time
 // UTC. A class without an operation has no quantiles.
 func Lines(host, drive, run string, i Interval, realtimeOffsetNS int64) []byte {

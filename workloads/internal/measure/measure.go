@@ -31,7 +31,7 @@ var kindNames = [...]string{Other: "other", Read: "read", Write: "write", Sync: 
 
 func (k Kind) String() string { return kindNames[k] }
 
-// MarshalText gives the kind's name, as reports have it.
+// MarshalText returns the kind's name, as reports have it.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText takes what MarshalText gave.
@@ -96,7 +96,8 @@ func New(options Options) *Collector {
 	return c
 }
 
-// Recorder gives the recorder of a thread, from 0 on. No two threads may use one at the same time.
+// Recorder returns the recorder of a thread, from 0 on. No two threads may use one at the same
+// time.
 func (c *Collector) Recorder(thread int) *Recorder { return c.recorders[thread] }
 
 // Begin starts the measurement. Operations that end before must not be reported.

@@ -21,7 +21,7 @@ const (
 	fsync
 )
 
-// measured gives the result of operations reported by one thread, in an hour-long interval.
+// measured returns the result of operations reported by one thread, in an hour-long interval.
 func measured(record func(*Recorder)) Result {
 	c := New(Options{Classes: classes, Threads: 1, Interval: time.Hour})
 	begin := Now()

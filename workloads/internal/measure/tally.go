@@ -69,7 +69,7 @@ func (t *tally) figures(class Class) ClassFigures {
 	return f
 }
 
-// counts gives the histogram's operations by the upper bound of their bucket in ns, empty buckets
+// counts returns the histogram's operations by the upper bound of their bucket in ns, empty buckets
 // left out.
 func (t *tally) counts() map[int64]int64 {
 	counts := map[int64]int64{}

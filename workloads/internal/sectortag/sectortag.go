@@ -30,7 +30,7 @@ func Checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 // Campaign distinguishes the sectors of one campaign from all others.
 type Campaign [16]byte
 
-// Origin is what one sector says of itself.
+// Origin is the tag of one sector.
 type Origin struct {
 	Generation uint32 // power cut of the campaign that it was written for
 	Sequence   uint64 // of the write within the generation

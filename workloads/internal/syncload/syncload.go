@@ -243,7 +243,7 @@ func (t *thread) run(ctx context.Context, begin int64, recorder *measure.Recorde
 	return nil
 }
 
-// pacing gives what waits for a thread's next operation, and when that begins, or should have
+// pacing returns what waits for a thread's next operation, and when that begins, or should have
 // begun.
 func (l *Load) pacing(number int, begin int64) func(context.Context) (int64, bool) {
 	if l.settings.Rate > 0 {

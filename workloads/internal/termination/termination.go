@@ -36,7 +36,7 @@ const (
 // ErrInterrupted is the cause of a context that a signal, or the parent's death, ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Context gives a context that ends with SIGINT, SIGTERM or SIGHUP, and, if withParent, when the
+// Context returns a context that ends with SIGINT, SIGTERM or SIGHUP, and, if withParent, when the
 // process that started this one is gone. A second signal kills. Call release when the load is over.
 func Context(withParent bool) (ctx context.Context, release func(), err error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -67,7 +67,7 @@ func Context(withParent bool) (ctx context.Context, release func(), err error) {
 	return ctx, release, nil
 }
 
-// Flag gives what becomes true when ctx is done: cheaper to ask before each operation than ctx.
+// Flag returns what becomes true when ctx is done: cheaper to ask before each operation than ctx.
 func Flag(ctx context.Context) *atomic.Bool {
 	done := &atomic.Bool{}
 	context.AfterFunc(ctx, func() { done.Store(true) })

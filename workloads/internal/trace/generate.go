@@ -44,7 +44,7 @@ func (s *Sizes) Set(text string) error {
 
 func (s *Sizes) String() string { return s.text }
 
-// draw gives a size from 1 to most.
+// draw returns a size from 1 to most.
 func (s *Sizes) draw(random *rand.Rand, most int64) int64 {
 	bytes := s.mean
 	if s.shape > 0 {
@@ -173,7 +173,7 @@ func (g *generator) make(timeNS, thread int64, file int) {
 	g.out.Operation(timeNS, thread, Write, g.name(file), 0, g.sizes[file])
 }
 
-// existing gives the first file from one on that is there.
+// existing returns the first file from one on that is there.
 func (g *generator) existing(file int) int {
 	for n := range g.Files {
 		if next := (file + n) % g.Files; g.sizes[next] > 0 {

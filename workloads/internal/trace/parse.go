@@ -76,7 +76,7 @@ func (p *parser) parse(line string) error {
 	return nil
 }
 
-// split gives a line's fields: separated by blanks, a quoted one with its quotes resolved; "#"
+// split returns a line's fields: separated by blanks, a quoted one with its quotes resolved; "#"
 // begins a comment.
 func split(line string) (fields []string, err error) {
 	for {

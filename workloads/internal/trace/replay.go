@@ -282,7 +282,7 @@ func (w *worker) open(f *file, call Call) error {
 	return err
 }
 
-// descriptor gives the one to read, write or sync a file with: the newest that the trace opened,
+// descriptor returns the one to read, write or sync a file with: the newest that the trace opened,
 // else a hidden one. It is to be closed after one use where there are too many of these.
 func (w *worker) descriptor(f *file, call Call) (descriptor int, once bool, err error) {
 	switch call {

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Imported says what became of the lines of an strace.
+// Imported counts an strace's lines by their outcome.
 type Imported struct {
 	Operations    int
 	Failed        int            // calls that failed, or did not return
@@ -169,8 +169,8 @@ func (i *importer) begin(task int64, p pending) {
 	i.unfinished[task] = p
 }
 
-// process gives a thread's process. A new thread's first call may be recorded before the end of the
-// clone that made it.
+// process returns a thread's process. A new thread's first call may be recorded before the end of
+// the clone that made it.
 func (i *importer) process(task int64) *process {
 	if p := i.tasks[task]; p != nil {
 		return p
@@ -270,7 +270,7 @@ func (i *importer) leave(task int64) {
 	}
 }
 
-// below gives an absolute path from the root.
+// below returns an absolute path from the root.
 func (i *importer) below(absolute string) (string, bool) {
 	rest, found := strings.CutPrefix(absolute, i.root)
 	if !found || (i.root != "/" && !strings.HasPrefix(rest, "/")) {
@@ -287,7 +287,7 @@ func (i *importer) file(path string) *traced {
 	return i.files[path]
 }
 
-// resolve gives the absolute path of an argument, relative to the folder of a descriptor argument
+// resolve returns the absolute path of an argument, relative to the folder of a descriptor argument
 // (-1: the current one).
 func (i *importer) resolve(call *straceCall, p *process, folder, argument int) (string, bool) {
 	name, ok := call.path(argument)
@@ -312,7 +312,7 @@ func (i *importer) resolve(call *straceCall, p *process, folder, argument int) (
 	return path.Join(from, name), true
 }
 
-// named gives the path of an argument from the root; outside of it, the call is left out.
+// named returns the path of an argument from the root; outside of it, the call is left out.
 func (i *importer) named(call *straceCall, p *process, folder, argument int) (string, bool) {
 	absolute, ok := i.resolve(call, p, folder, argument)
 	if ok {

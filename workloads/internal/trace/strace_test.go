@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// imported gives the operations of an strace without times and threads, and the declared files.
+// imported returns the operations of an strace without times and threads, and the declared files.
 func imported(t *testing.T, root, text string) (string, *Imported) {
 	t.Helper()
 	var out bytes.Buffer

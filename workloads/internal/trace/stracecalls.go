@@ -122,8 +122,8 @@ func (i *importer) traceName(d *description) (string, bool) {
 	return name, inside
 }
 
-// opened gives the open file of a call's first argument, and its name; elsewhere, the call is left
-// out.
+// opened returns the open file of a call's first argument, and its name; elsewhere, the call is
+// left out.
 func (i *importer) opened(c *straceCall, p *process) (*description, string, bool) {
 	number, _ := c.number(0)
 	if d, known := p.descriptors[number]; known {

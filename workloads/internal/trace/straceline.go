@@ -20,7 +20,7 @@ type straceCall struct {
 	tookNS    int64
 }
 
-// argument gives an argument, empty where there are fewer.
+// argument returns an argument, empty where there are fewer.
 func (c *straceCall) argument(n int) string {
 	if n < 0 || n >= len(c.arguments) {
 		return ""
@@ -28,7 +28,7 @@ func (c *straceCall) argument(n int) string {
 	return c.arguments[n]
 }
 
-// number gives an argument that is a whole number; a descriptor may have its path behind it
+// number returns an argument that is a whole number; a descriptor may have its path behind it
 // ("3</a>").
 func (c *straceCall) number(n int) (int64, bool) {
 	text, _, _ := strings.Cut(c.argument(n), "<")
@@ -36,7 +36,7 @@ func (c *straceCall) number(n int) (int64, bool) {
 	return value, err == nil
 }
 
-// path gives an argument that is a path.
+// path returns an argument that is a path.
 func (c *straceCall) path(n int) (string, bool) { return unquote(c.argument(n)) }
 
 func (c *straceCall) has(flag string) bool {

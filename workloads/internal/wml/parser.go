@@ -99,7 +99,7 @@ type parser struct {
 
 func (p *parser) peek() token { return p.tokens[p.at] }
 
-// take gives the next token; at the end, the end again and again.
+// take returns the next token; at the end, the end again and again.
 func (p *parser) take() token {
 	t := p.tokens[p.at]
 	if t.kind != endToken {
