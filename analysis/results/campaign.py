@@ -31,6 +31,11 @@ from joulerig.errors import JoulerigError
 PRECONDITION_FILE = "precondition.json"  # in a run's folder
 
 
+def current_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a precondition's recipe by its present keys: `passes` was `fill` at first."""
+    return {"passes" if key == "fill" else key: value for key, value in recipe.items()}
+
+
 class ResultsError(JoulerigError):
     """A results folder that cannot be read; the message is one line that names it."""
 
@@ -68,7 +73,8 @@ class Run(RunRow):
         reused, why, by (a run), recipe, verdict, and, where it was made for this run, stretches of
         rounds.
         """
-        return _json_file(self.folder / PRECONDITION_FILE)
+        found = _json_file(self.folder / PRECONDITION_FILE)
+        return {**found, "recipe": current_recipe(found["recipe"])} if "recipe" in found else found
 
     @cached_property
     def load(self) -> dict[str, Any]:

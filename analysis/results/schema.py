@@ -86,7 +86,7 @@ class PreconditioningPhase(Name):
     """An interval of preconditioning a raw drive, before the run's own phases."""
 
     PURGE = "purge", "the drive forgets what it holds"
-    FILL = "fill", "the whole drive is written"
+    PASSES = "passes", "the whole drive is written, once a pass"
     ROUNDS = "rounds", "the load that is repeated until the drive is steady"
 
 

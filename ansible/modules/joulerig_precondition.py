@@ -4,9 +4,9 @@
 
 DOCUMENTATION = r"""
 module: joulerig_precondition
-short_description: Purge a drive, fill it, load it in rounds until it is steady
+short_description: Purge a drive, write it from end to end, load it in rounds until it is steady
 description:
-  - "Identity check, wipe lease, write cache set and read back, purge, fill, rounds of a fio job on the raw
+  - "Identity check, wipe lease, write cache set and read back, purge, passes, rounds of a fio job on the raw
     drive until its operations a second are steady, or as many as are allowed. What was set is put back, also
     after an error."
   - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
@@ -21,7 +21,7 @@ options:
     type: str
     default: ""
     choices: ["", discard, format]
-  fill: {description: "How often the whole drive is written.", type: int, default: 0}
+  passes: {description: "How often the whole drive is written.", type: int, default: 0}
   job: {description: "name and text of a fio job file.", type: dict, required: true}
   round_seconds: {description: "Length of a round.", type: int, required: true}
   rounds: {description: "At most as many now.", type: int, required: true}
@@ -97,10 +97,10 @@ def _steps(p, lease, recorder, scratch, result):
         with recorder.phase(phases.PURGE):
             precondition.purge(lease, p["purge"])
         result["purged"] = p["purge"]
-    if p["fill"]:
-        with recorder.phase(phases.FILL):
-            for _ in range(p["fill"]):
-                precondition.fill(lease, p["member"]["size_bytes"], p["seed"], scratch)
+    if p["passes"]:
+        with recorder.phase(phases.PASSES):
+            for _ in range(p["passes"]):
+                precondition.write_whole(lease, p["member"]["size_bytes"], p["seed"], scratch)
                 result["filled"] += 1
     asked = {
         "at_most": p["rounds"],
@@ -126,7 +126,7 @@ def main():
         "drive": {"type": "str", "required": True},
         "member": {"type": "dict", "required": True},
         "purge": {"type": "str", "default": "", "choices": ["", "discard", "format"]},
-        "fill": {"type": "int", "default": 0},
+        "passes": {"type": "int", "default": 0},
         "job": {"type": "dict", "required": True},
         "round_seconds": {"type": "int", "required": True},
         "rounds": {"type": "int", "required": True},

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from joulerig.analysis import studies
+from joulerig.analysis.results.campaign import current_recipe
 from joulerig.analysis.results.schema import CampaignKind, Cell
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig import workloads
@@ -68,7 +69,7 @@ class Precondition(Strict):
 
     purge: Literal["discard", "format"] = "discard"
     """How the whole drive is purged: blkdiscard, or an NVMe format."""
-    fill: NonNegativeInt = 2
+    passes: NonNegativeInt = 2
     """How often the whole drive is written, from its beginning to its end."""
     job: Level = "randwrite"
     """The load of the rounds: a fio job of `workloads/precondition/`, on the raw drive."""
@@ -79,6 +80,12 @@ class Precondition(Strict):
     reuse_within: Annotated[float, Field(ge=0)] = 0.5
     """A preconditioning holds until this fraction of the drive's capacity was written or
     discarded since; 0: never."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_key(cls, data: Any) -> Any:
+        """Take `passes` under the name that it had before: in journals and older playbooks."""
+        return current_recipe(data) if isinstance(data, dict) and "passes" not in data else data
 
     def holds_after(self, written_bytes: float, capacity_bytes: int) -> bool:
         """Return whether the precondition survives that many bytes written or discarded since."""
@@ -367,7 +374,7 @@ class Cost:
 
 def precondition_cost(asked: Precondition, drive: Drive) -> tuple[float, float]:
     """Return upper bounds of one precondition of `drive`: seconds, and bytes written."""
-    filled, loaded = asked.fill * drive.size_bytes, asked.round_seconds * asked.max_rounds
+    filled, loaded = asked.passes * drive.size_bytes, asked.round_seconds * asked.max_rounds
     seconds = filled / FILL_BYTES_PER_SECOND[drive.interface] + loaded
     return seconds, filled + MOST_BYTES_PER_SECOND[drive.interface] * loaded
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from joulerig.analysis.results.campaign import current_recipe
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.outcome import RunOutcome, Touched
@@ -129,7 +130,8 @@ def of_events(events: Sequence[Mapping[str, Any]]) -> State:
         purged=purged,
         filled=last("filled")[1] if last("filled")[0] > purged_at else None,
         discarded=discarding[-1] if discarding else None,
-        preconditioned=preconditioned,
+        preconditioned=preconditioned
+        and {**preconditioned, "recipe": current_recipe(preconditioned["recipe"])},
         made=last("made")[1],
         written_bytes=written if preconditioned else None,
         # The purge's own discard is in the end of what purged.

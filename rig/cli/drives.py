@@ -134,7 +134,7 @@ def state(
     drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what was done to drives: purge, fill, precondition, and what was written since."""
+    """Show what was done to drives: purge, passes, precondition, and what was written since."""
     from joulerig.rig.lab import model as lab
 
     found = {
@@ -145,7 +145,7 @@ def state(
         rows = ({"host": h, "drive": d, "serial": s, **asdict(one)} for (h, d, s), one in found.items())
         print(json.dumps(list(rows), indent=1))
         return
-    columns = ("purged", "fill", "preconditioned", "GB written since", "file system made")
+    columns = ("purged", "passes", "preconditioned", "GB written since", "file system made")
     table = Table("drive", "serial", *columns)
     for (name, key, serial), one in found.items():
         table.add_row(f"{name}/{key}", serial, *_state_texts(one))

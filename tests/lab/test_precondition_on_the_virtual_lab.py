@@ -21,7 +21,7 @@ pytestmark = [
 DRIVE, SERIAL, SIZE = "nvme-plp", "JRNVP0001", 4 << 30
 FILESYSTEMS = ["ext4", "f2fs", "xfs", "btrfs"]
 NO_DISCARD = {"ext4": "-K", "f2fs": "-t 0", "xfs": "-K", "btrfs": "-K"}
-ASKED = {"fill": 1, "round_seconds": 2, "max_rounds": 7, "reuse_within": 1}
+ASKED = {"passes": 1, "round_seconds": 2, "max_rounds": 7, "reuse_within": 1}
 
 
 def campaign(lab: Lab, name: str, filesystems: list[str], **asked: Any) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def test_the_dashboard_can_follow_it(lab: Lab, settled):
         phases = database.query(f"SELECT start_ns, end_ns FROM phase WHERE run = '{run}' GROUP BY phase")
         rounds = database.query(f"SELECT number, at_most, ops FROM precondition WHERE run = '{run}'")
     phases = phases.drop_nulls("end_ns").sort("start_ns")
-    assert phases["phase"].to_list()[:4] == ["purge", "fill", "rounds", "prepare"]
+    assert phases["phase"].to_list()[:4] == ["purge", "passes", "rounds", "prepare"]
     made = [one for stretch in settled["kept"]["ext4"]["stretches"] for one in stretch]
     assert rounds["number"].to_list() == list(range(1, len(made) + 1))
 

@@ -193,7 +193,7 @@ PRECONDITION = Measurement(
     ),
     """\
 A point reports a round that was loaded onto a raw drive before the run. `phase` is then `purge`,
-`fill` or `rounds`, before the run's own phases.
+`passes` or `rounds`, before the run's own phases.
 """,
 )
 PHASE = Measurement(

@@ -8,7 +8,7 @@ import time
 # Names of the phases, as the controller declares them with their meaning
 # (analysis/results/schema.py); a test compares.
 PREPARE, SETUP, IDLE, WORKLOAD, TAIL = "prepare", "setup", "idle", "workload", "tail"
-PURGE, FILL, ROUNDS = "purge", "fill", "rounds"  # of preconditioning
+PURGE, PASSES, ROUNDS = "purge", "passes", "rounds"  # of preconditioning
 
 
 def _tag(text):

@@ -62,7 +62,7 @@ def _recipe(asked: Precondition, write_cache: str) -> dict[str, Any]:
     """Return what makes two preconditions the same."""
     job = campaigns.precondition_jobs()[asked.job].read_bytes()
     return {
-        **asked.model_dump(include={"purge", "fill", "job", "round_seconds"}),
+        **asked.model_dump(include={"purge", "passes", "job", "round_seconds"}),
         "job_sha256": hashlib.sha256(job).hexdigest(),
         "write_cache": write_cache,
     }
@@ -157,7 +157,7 @@ class _Making:
             "drive": run["drive"],
             "member": self.drive.declared_as(run["drive"]),
             "purge": asked.purge if not done else "",
-            "fill": asked.fill if not done else 0,
+            "passes": asked.passes if not done else 0,
             "job": {"name": asked.job, "text": job.read_text()},
             "round_seconds": asked.round_seconds,
             "rounds": asked.max_rounds - done,

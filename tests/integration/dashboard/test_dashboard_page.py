@@ -179,7 +179,7 @@ def test_a_drive_on_its_way_into_a_steady_state(lab: Lab, page: Page):
     journal.begin(run, began)
     most = {"at_most_seconds": 400.0, "at_most_rounds": 8}
     journal.event("preconditioning", began, run, precondition="begun", why="never preconditioned", **most)
-    for phase, start, end in (("purge", 0, 1), ("fill", 1, 20), ("rounds", 20, None)):
+    for phase, start, end in (("purge", 0, 1), ("passes", 1, 20), ("rounds", 20, None)):
         lab.feed.phase(run, "nvme-plp", phase, began + start * SECOND, end and began + end * SECOND)
     for number in (1, 2):
         end = began + (25 + number) * SECOND
@@ -193,7 +193,7 @@ def test_a_drive_on_its_way_into_a_steady_state(lab: Lab, page: Page):
         re.compile(r"^preconditioning · round 3 of at most 8 · at most [56]:\d\d left$"), timeout=15000
     )
     expect(panel.locator("tbody tr td:nth-child(2)")).to_have_text(["60.0 k", "15.0 k"])
-    expect(page.locator(".phases .phase-name")).to_have_text(["purge", "fill", "rounds"])
+    expect(page.locator(".phases .phase-name")).to_have_text(["purge", "passes", "rounds"])
     expect(page.locator('.phases [aria-current="step"] .phase-name')).to_have_text("rounds")
     journal.event(
         "preconditioning", time.time_ns(), run, precondition="ended", steady=True, reason="steady at round 7"

@@ -208,7 +208,7 @@ def test_it_runs_again_after_a_stop_rule(campaign):
 
 
 def test_a_precondition_that_fails_ends_the_run_before_it_begins(campaign, monkeypatch):
-    opened, channel = campaign(precondition={"fill": 1}), Channel()
+    opened, channel = campaign(precondition={"passes": 1}), Channel()
     monkeypatch.setattr(channel, "_precondition", lambda _: {"failed": True, "msg": "no fio"}, raising=False)
     execute(opened, channel)
     assert [line for line in channel.trace if line.startswith("run")] == []

@@ -24,7 +24,7 @@ S = 1_000_000_000
 BEGIN = 1_700_000_000 * S
 ROUND = 2  # seconds
 CLOCK = {"offset_ns": 3 * S, "error_ns": 10, "exchanges": 24}
-ASKED = {"fill": 1, "round_seconds": ROUND, "max_rounds": 12, "reuse_within": 0.5}
+ASKED = {"passes": 1, "round_seconds": ROUND, "max_rounds": 12, "reuse_within": 0.5}
 SERIAL = "SERIAL-A"
 
 
@@ -50,7 +50,7 @@ class Host:
             "status": "ok",
             "reason": "",
             "purged": arguments["purge"],
-            "filled": arguments["fill"],
+            "filled": arguments["passes"],
             "rounds": [self._round(number, one) for number, one in zip(numbers, iops, strict=True)],
             "clock": [{**CLOCK, "at_ns": BEGIN - 3 * S}],
             "touched": {"write_bytes": 10**9, "discard_bytes": 10**12},
@@ -127,7 +127,7 @@ def test_it_is_made_judged_on_both_and_kept(journal, bench, influxd):
     host = Host(influxd, [9000, 4000, *[1000.0] * 5])
     assert ensure(journal, bench, run, host) is None
     [call] = host.calls
-    assert (call["purge"], call["fill"], call["rounds"], call["rounds_before"]) == ("discard", 1, 12, 0)
+    assert (call["purge"], call["passes"], call["rounds"], call["rounds_before"]) == ("discard", 1, 12, 0)
     assert call["member"]["serial"] == SERIAL
     assert "[randwrite]" in call["job"]["text"]
     found = kept(journal, run)
@@ -147,7 +147,7 @@ def test_while_watts_still_move_more_rounds_are_asked_for(journal, bench, influx
     first, second = host.calls
     assert (first["rounds"], first["purge"]) == (12, "discard")
     assert (second["rounds"], second["rounds_before"]) == (7, 5)
-    assert (second["purge"], second["fill"]) == ("", 0)
+    assert (second["purge"], second["passes"]) == ("", 0)
     verdict = events("preconditioned")[0]["verdict"]
     assert (verdict["steady"], verdict["round"], verdict["rounds_before"]) == (True, 10, 5)
     assert len(events("ended")) == 2
@@ -264,12 +264,12 @@ def test_results_report_how_it_ended(journal, bench, influxd):
 @pytest.mark.parametrize(
     ("asked", "drives", "expected"),
     [
-        ({"fills": 1}, ["fast"], "campaign.precondition: unknown key 'fills'; allowed: fill, job, max_rounds"),
+        ({"fills": 1}, ["fast"], "campaign.precondition: unknown key 'fills'; allowed: job, max_rounds, passes"),
         ({"purge": "erase"}, ["fast"], "campaign.precondition.purge: 'erase'"),
         ({"max_rounds": 4}, ["fast"], "campaign.precondition.max_rounds: 4: Input should be greater than or equal to 5"),
         ({"round_seconds": 0}, ["fast"], "campaign.precondition.round_seconds: 0"),
         ({"reuse_within": -1}, ["fast"], "campaign.precondition.reuse_within: -1"),
-        ({"fill": -1}, ["fast"], "campaign.precondition.fill: -1"),
+        ({"passes": -1}, ["fast"], "campaign.precondition.passes: -1"),
         ({"job": "seqread"}, ["fast"], "campaign.precondition.job: 'seqread' is unknown; allowed: randwrite"),
         ({"purge": "format"}, ["bare"], "campaign.precondition.purge: 'format': 'bare' is sata-ssd; allowed: discard"),
         ({}, ["hdd-1"], "campaign.precondition: 'hdd-1' of bench1 is hdd; allowed: nvme or sata-ssd: fast, bare"),
@@ -291,7 +291,7 @@ def cost(bench, mapping, asked: dict[str, Any] | None) -> campaigns.Cost:
 def test_a_plan_has_the_preconditions_time_wear_and_energy(bench, mapping):
     mapping["phases"] = {"workload_seconds": 1}
     without = cost(bench, mapping, None)
-    found = cost(bench, mapping, {"fill": 2, "round_seconds": 10, "max_rounds": 6, "reuse_within": 1})
+    found = cost(bench, mapping, {"passes": 2, "round_seconds": 10, "max_rounds": 6, "reuse_within": 1})
     assert (without.preconditions, found.preconditions) == (0, 1)
     seconds = 2 * 1e12 / 300e6 + 60
     assert found.precondition_hours == pytest.approx(seconds / 3600)

@@ -88,7 +88,7 @@ def rig(fake, tool, monkeypatch, tmp_path) -> Rig:
 def call(capsys, **more: Any) -> dict[str, Any]:
     arguments = {
         "run": "study-1-0001", "campaign": "study-1", "host": "bench1", "drive": "fast", "member": MEMBER,
-        "purge": "discard", "fill": 1, "job": {"name": "randwrite", "text": "[randwrite]\n"},
+        "purge": "discard", "passes": 1, "job": {"name": "randwrite", "text": "[randwrite]\n"},
         "round_seconds": 2, "rounds": 8, "seed": 1000, "clock_server": "127.0.0.1:1",
         "agent_socket": "/nonexistent/iod.sock", **more,
     }  # fmt: skip
@@ -97,8 +97,8 @@ def call(capsys, **more: Any) -> dict[str, Any]:
     return json.loads(capsys.readouterr().out)
 
 
-def test_purge_fill_and_rounds_until_operations_are_steady(rig, capsys):
-    rig.say(0, 9000, 4000, 1000, 1000, 1000, 1000, 1000)  # the first is the fill's
+def test_purge_pass_and_rounds_until_operations_are_steady(rig, capsys):
+    rig.say(0, 9000, 4000, 1000, 1000, 1000, 1000, 1000)  # the first is the pass's
     answer = call(capsys)
     assert (answer["status"], answer["reason"], answer["changed"]) == ("ok", "", True)
     assert (answer["purged"], answer["filled"]) == ("discard", 1)
@@ -119,7 +119,7 @@ def test_rounds_end_when_there_were_as_many_as_are_allowed(rig, capsys):
 def test_the_jobs_are_on_the_raw_drive_and_no_two_rounds_alike(rig, capsys):
     call(capsys)
     assert f"JOULERIG_DEVICE={rig.host.dev}/nvme0n1" in rig.job(0)
-    assert "[fill]" in rig.job(0)
+    assert "[pass]" in rig.job(0)
     assert "rw=write\n" in rig.job(0)
     assert "time_based" not in rig.job(0)
     for number in (1, 2):
@@ -129,14 +129,14 @@ def test_the_jobs_are_on_the_raw_drive_and_no_two_rounds_alike(rig, capsys):
 
 
 @pytest.mark.parametrize(("times", "jobs"), [(0, 0), (1, 1), (3, 3)])
-def test_it_is_filled_as_often_as_asked(rig, capsys, times, jobs):
-    answer = call(capsys, fill=times)
+def test_it_is_written_whole_as_often_as_asked(rig, capsys, times, jobs):
+    answer = call(capsys, passes=times)
     assert answer["filled"] == times
-    assert sum("[fill]" in path.read_text() for path in rig.jobs.iterdir()) == jobs
+    assert sum("[pass]" in path.read_text() for path in rig.jobs.iterdir()) == jobs
 
 
-def test_a_further_stretch_purges_and_fills_nothing_and_counts_on(rig, capsys):
-    answer = call(capsys, purge="", fill=0, rounds_before=7)
+def test_a_further_stretch_purges_and_writes_no_pass_and_counts_on(rig, capsys):
+    answer = call(capsys, purge="", passes=0, rounds_before=7)
     assert (answer["purged"], answer["filled"]) == ("", 0)
     assert rig.arguments_of("blkdiscard") == []
     assert [one["number"] for one in answer["rounds"]] == [8, 9, 10, 11, 12]
@@ -162,7 +162,7 @@ def test_a_drive_that_is_no_nvme_is_not_formatted(rig, capsys):
 
 def test_what_the_block_layer_counted_is_reported(rig, capsys, monkeypatch):
     monkeypatch.setattr(precondition, "purge", lambda lease, method: rig.count(0, 2048))
-    monkeypatch.setattr(precondition, "fill", lambda *_: rig.count(4096, 2048))
+    monkeypatch.setattr(precondition, "write_whole", lambda *_: rig.count(4096, 2048))
     answer = call(capsys)
     assert answer["touched"] == {"write_bytes": 4096 * 512, "discard_bytes": 2048 * 512}
 
@@ -176,12 +176,12 @@ def test_scheduler_and_write_cache_are_put_back(rig, capsys):
         seen.append((rig.get("queue/scheduler"), rig.get("queue/write_cache")))
 
     rig.put = put
-    original = precondition.fill
-    precondition.fill = look
+    original = precondition.write_whole
+    precondition.write_whole = look
     try:
         answer = call(capsys, write_cache="write through")
     finally:
-        precondition.fill = original
+        precondition.write_whole = original
     assert answer["settings"]["write_cache"]["in_effect"] == "write through"
     assert seen == [("none", "write through")]
     assert rig.get("queue/scheduler") == "mq-deadline"
@@ -258,7 +258,7 @@ def test_phases_and_rounds_are_sent_to_the_agent_as_they_come(rig, capsys, tmp_p
         except BlockingIOError:
             pass
     steps = [line.split("phase=")[1].split(",")[0] for line in lines if line.startswith("phase,")]
-    assert steps == ["purge", "purge", "fill", "fill", "rounds", "rounds"]
+    assert steps == ["purge", "purge", "passes", "passes", "rounds", "rounds"]
     points = [line for line in lines if line.startswith("precondition,")]
     assert len(points) == 5
     first, offset = answer["rounds"][0], CLOCK["offset_ns"]

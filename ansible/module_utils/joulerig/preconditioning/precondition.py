@@ -10,7 +10,7 @@ from ansible.module_utils.joulerig.tools import Failed, Unable, run
 LEAST_BYTES_PER_SECOND = 10e6  # a drive that fills more slowly is given up
 PURGE_SECONDS = 3600
 # Buffers differ from one another, as fio makes them: a drive that compresses gains nothing.
-FILL = """[fill]
+PASS = """[pass]
 filename=${JOULERIG_DEVICE}
 ioengine=libaio
 direct=1
@@ -34,10 +34,10 @@ def purge(lease, method):
         raise Failed(f"purge: {method!r} is unknown; allowed: discard, format")
 
 
-def fill(lease, size_bytes, seed, scratch):
+def write_whole(lease, size_bytes, seed, scratch):
     """Write the whole drive once, from its beginning to its end."""
     seconds = size_bytes / LEAST_BYTES_PER_SECOND
-    _load("fill", FILL, lease, seconds, seed, scratch)
+    _load("pass", PASS, lease, seconds, seed, scratch)
 
 
 def rounds(lease, job, asked, scratch, tell):

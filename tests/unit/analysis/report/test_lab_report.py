@@ -778,7 +778,7 @@ def test_an_emulated_drive_is_named_as_such(tmp_path):
 
 
 ROUNDS = [(9000.0, 6.0), (4000.0, 5.2), (1000.0, 4.0), *[(1000.0 + n, 4.0) for n in range(1, 5)]]
-RECIPE = {"purge": "discard", "fill": 2, "job": "randwrite", "round_seconds": 60}
+RECIPE = {"purge": "discard", "passes": 2, "job": "randwrite", "round_seconds": 60}
 
 
 def preconditioned(folder: Path, rounds: list[tuple[float, float | None]], **changed) -> Path:
@@ -801,7 +801,7 @@ def test_a_campaign_that_preconditions_no_drive_does_not_speak_of_it(demo_page):
 def test_how_each_drive_came_to_its_state_is_reported(tmp_path):
     source = page(preconditioned(tmp_path / "c", ROUNDS))
     reported = words(source)
-    assert "nvme-plp 1–2 discard 2 × 7 × 60 s randwrite yes 1,002 0.399 0.399 4.000 0 0" in reported
+    assert "nvme-plp 1–2 discard 2 7 × 60 s randwrite yes 1,002 0.399 0.399 4.000 0 0" in reported
     assert "steady at round 7: iops range 0.4 % of 20 % allowed" in reported
     assert "before run demo-20261113-082640-0001" in reported
     assert (

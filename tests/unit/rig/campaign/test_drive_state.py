@@ -21,7 +21,7 @@ from joulerig.rig.common.errors import UserError
 GB = 10**9
 CAPACITY = 100 * GB
 ASKED = Precondition(reuse_within=0.5, max_rounds=25)
-RECIPE = {"purge": "discard", "fill": 2, "job": "randwrite", "round_seconds": 60, "write_cache": ""}
+RECIPE = {"purge": "discard", "passes": 2, "job": "randwrite", "round_seconds": 60, "write_cache": ""}
 STEADY = {"steady": True, "rounds": 7, "rounds_before": 0, "reason": "steady at round 7: ..."}
 NOT_STEADY = {"steady": False, "rounds": 15, "rounds_before": 5, "reason": "not steady after 20 rounds: ..."}
 
@@ -141,8 +141,8 @@ def test_a_file_that_is_no_ledger_is_named(tmp_path):
             id="other recipe",
         ),
         pytest.param(
-            made(purge="format", fill=1),
-            "preconditioned otherwise: fill was 1, 2 is wanted",
+            made(purge="format", passes=1),
+            "preconditioned otherwise: passes was 1, 2 is wanted",
             id="the first difference by name",
         ),
         pytest.param(
@@ -257,7 +257,7 @@ def test_the_state_of_a_drive():
     assert state.discarded["by"] == "b"
 
 
-def test_a_fill_before_the_last_purge_is_none():
+def test_a_pass_before_the_last_purge_is_none():
     purge = {"event": "purged", "by": "b", "method": "format"}
     assert of_events(timed(*made(), began("b"), purge, ended("b"))).filled is None
 
@@ -382,3 +382,19 @@ def test_the_command_shows_what_was_done_to_each_drive(bench, state, capsys, mon
     assert said.count("bench1/") == 5
     [one] = json.loads(shown(bench, capsys, monkeypatch, "bench1", "fast", "--json"))
     assert (one["serial"], one["purged"]["method"], one["unknown"]) == ("SERIAL-A", "discard", "run-2")
+
+
+def test_a_precondition_recorded_under_the_former_key_holds():
+    former = made()
+    for event in former:
+        if "recipe" in event:
+            event["recipe"] = {
+                "fill" if key == "passes" else key: value for key, value in event["recipe"].items()
+            }
+    assert may_reuse(timed(*former), RECIPE, Precondition(), CAPACITY)[0]
+
+
+def test_a_definition_under_the_former_key_is_read():
+    assert Precondition.model_validate({"fill": 3}).passes == 3
+    with pytest.raises(ValueError, match="fill"):
+        Precondition.model_validate({"fill": 3, "passes": 2})

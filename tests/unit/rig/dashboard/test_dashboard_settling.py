@@ -49,7 +49,7 @@ def test_a_run_reports_that_its_drive_is_on_its_way(journal: WritableJournal):
     message = state_message(journal, time_ns(11))
     expected = {"began_ns": time_ns(1), "ended_ns": None, "at_most_seconds": 100.0, "at_most_rounds": 8}
     assert message["hosts"][0]["run"]["settling"] == expected
-    assert message["settling_phases"] == ("purge", "fill", "rounds")
+    assert message["settling_phases"] == ("purge", "passes", "rounds")
     assert (message["eta_at_most"], message["eta_ns"]) == (True, None)  # no run has been measured yet
 
 
