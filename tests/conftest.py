@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.influxd import Influxd
 
-# What needs little of a processor, or only waits: `make test` runs it alongside the virtual lab's
+# Of integration/, what needs little of a processor, or only waits: `make test` runs it alongside the virtual lab's
 # own tests. The others measure times or rates, and have the machine for themselves.
-ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "meters", "rig", "workloads"}  # of integration/
+ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "docs", "meters", "rig", "workloads"}
 pytest_plugins = ["tests.support.fake_host", "tests.support.lab_files"]
 TIMED = {"test_families.py"}
 
