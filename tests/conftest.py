@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.influxd import Influxd
 
-# Of integration/, what needs little of a processor, or only waits: `make test` runs it alongside the virtual lab's
-# own tests. The others measure times or rates, and have the machine for themselves.
+# Of integration/, what needs little of a processor, or only waits: `make test` runs it alongside
+# the virtual lab's tests. The others measure times or rates, and have the machine for themselves.
 ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "docs", "meters", "rig", "workloads"}
 pytest_plugins = ["tests.support.fake_host", "tests.support.lab_files"]
 TIMED = {"test_families.py"}
