@@ -32,6 +32,14 @@ class FakeHost:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode() if isinstance(text, str) else text)
 
+    def stand_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Be the host that modules find where no other is named."""
+        from ansible.module_utils.joulerig import paths
+
+        for name, path in (("SYS", self.sys), ("PROC", self.proc), ("DEV", self.dev)):
+            monkeypatch.setattr(paths, name, str(path))
+        monkeypatch.setattr(paths, "RUN_LOCK", str(self.sys.parent / "run.lock"))
+
     def system(self):
         from ansible.module_utils.joulerig.drives.drive import Host
 

@@ -14,7 +14,7 @@ import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import tools
+from ansible.module_utils.joulerig import paths, tools
 from ansible.module_utils.joulerig.drives import drive
 
 GIB = 1 << 30
@@ -30,7 +30,7 @@ def call(module, capsys, **arguments):
 @pytest.fixture
 def host(fake, monkeypatch):
     """The fake host is what the modules find where no other is named."""
-    monkeypatch.setattr(drive.Host.__init__, "__defaults__", (str(fake.sys), str(fake.proc), str(fake.dev)))
+    fake.stand_in(monkeypatch)
     monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
     return fake
 
@@ -392,7 +392,7 @@ def test_a_namespace_whose_use_is_unknown_is_not_touched(host, tool, capsys):
 
 
 def test_a_kernel_is_looked_at_and_started(tool, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock")))
+    monkeypatch.setattr(paths, "RUN_LOCK", str(tmp_path / "run.lock"))
     monkeypatch.setattr(joulerig_kernel, "LOCK_SECONDS", 0.0)
     tool("systemctl", "echo running")
     later = tool("systemd-run", "")
@@ -421,13 +421,6 @@ def rig(pair, tool, monkeypatch, tmp_path):
         pair.put(pair.sys / "block" / name / "queue/write_cache", "write back\n")
         pair.put(pair.sys / "block" / name / "queue/iostats", "1\n")
         pair.put(pair.sys / "block" / name / "stat", "1 0 8 0 1 0 8 0 0 0 0 0 0 0 0 1 0\n")
-    monkeypatch.setattr(
-        joulerig_run.drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock"))
-    )
-    for function in ("get", "schedulers", "put", "put_write_cache", "apply", "count", "stat", "written"):
-        target = getattr(joulerig_run.blockqueue, function)
-        monkeypatch.setattr(target, "__defaults__", (str(pair.sys),))
-    monkeypatch.setattr(joulerig_run.dax.check_device, "__defaults__", (str(pair.sys),))
     monkeypatch.setattr(joulerig_run, "MOUNT_POINT", str(tmp_path / "mnt"))
     monkeypatch.setattr(joulerig_run.filesystem, "check", lambda definition: None)
     monkeypatch.setattr(joulerig_run.pagecache, "drop", lambda folder: {"pages_cached": 0})

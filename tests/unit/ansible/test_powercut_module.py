@@ -20,9 +20,8 @@ OPTIONS = ["--campaign", "00" * 16]
 
 @pytest.fixture
 def host(fake, monkeypatch, tmp_path, tool):
-    monkeypatch.setattr(drive.Host.__init__, "__defaults__", (str(fake.sys), str(fake.proc), str(fake.dev)))
+    fake.stand_in(monkeypatch)
     monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
-    monkeypatch.setattr(drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock")))
     monkeypatch.setattr(powercut, "PLACE", str(tmp_path / "place"))
     # The fake drive is a regular file, where O_DIRECT may not be had.
     monkeypatch.setattr(powercut.os, "O_DIRECT", 0)

@@ -74,12 +74,8 @@ END
 
 @pytest.fixture
 def rig(fake, tool, monkeypatch, tmp_path) -> Rig:
-    monkeypatch.setattr(drive.Host.__init__, "__defaults__", (str(fake.sys), str(fake.proc), str(fake.dev)))
+    fake.stand_in(monkeypatch)
     monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
-    monkeypatch.setattr(drive.HostLock.__init__, "__defaults__", (0.0, str(tmp_path / "run.lock")))
-    blockqueue = joulerig_precondition.blockqueue
-    for function in ("get", "schedulers", "put", "put_write_cache", "apply", "count", "written"):
-        monkeypatch.setattr(getattr(blockqueue, function), "__defaults__", (str(fake.sys),))
     monkeypatch.setattr(joulerig_precondition.clock, "measure", lambda server: CLOCK)
     fake.disk("nvme0n1", "NV-1")
     return Rig(fake, tool, tmp_path)
@@ -240,7 +236,7 @@ def test_a_drive_that_is_exchanged_on_the_way_is_not_written_to(rig, capsys, mon
 
 def test_another_run_on_the_host_is_waited_for_and_then_refused(rig, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(joulerig_precondition, "SPARE_SECONDS", 0)
-    with drive.HostLock(0.0, str(tmp_path / "run.lock")):
+    with drive.HostLock():
         answer = call(capsys)
     assert (answer["status"], answer["reason"]) == ("not-run", "another run is in progress on this host")
 

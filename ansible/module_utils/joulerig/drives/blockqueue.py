@@ -4,6 +4,7 @@
 import glob
 import re
 
+from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 # Fields of /sys/block/X/stat (Documentation/block/stat.rst).
@@ -13,15 +14,14 @@ STAT_FIELDS = (
 ).split()
 
 
-SYS = "/sys"
 NO_FLUSH = "no flush"  # a write cache that stays on and is not flushed: for drives that lose nothing of it
 
 
-def _path(name, key, sys=SYS):
-    return f"{sys}/block/{name}/queue/{key}"
+def _path(name, key, sys=None):
+    return f"{sys or paths.SYS}/block/{name}/queue/{key}"
 
 
-def get(name, key, sys=SYS):
+def get(name, key, sys=None):
     """A queue attribute; for the scheduler the one in effect."""
     with open(_path(name, key, sys)) as file:
         text = file.read().strip()
@@ -30,13 +30,13 @@ def get(name, key, sys=SYS):
     return text
 
 
-def schedulers(name, sys=SYS):
+def schedulers(name, sys=None):
     """Names of the I/O schedulers that this device can have now."""
     with open(_path(name, "scheduler", sys)) as file:
         return file.read().replace("[", " ").replace("]", " ").split()
 
 
-def put(name, key, value, sys=SYS):
+def put(name, key, value, sys=None):
     """Set a queue attribute and read it back. Raises Failed when it did not take."""
     try:
         with open(_path(name, key, sys), "w") as file:
@@ -49,13 +49,13 @@ def put(name, key, value, sys=SYS):
         raise Failed(f"/dev/{name}: queue/{key}: set to {value!r}, reads back as {now!r}")
 
 
-def put_write_cache(name, value, sys=SYS):
+def put_write_cache(name, value, sys=None):
     """Set the drive's own write cache, and the kernel's view of it, to "write back" or "write through".
 
     Writing queue/write_cache alone would keep the cache and stop the flushes: durability would be a
     lie. Raises Failed when it did not take, Refused where a drive's cache cannot be set.
     """
-    pages = glob.glob(f"{sys}/block/{name}/device/scsi_disk/*/cache_type")
+    pages = glob.glob(f"{sys or paths.SYS}/block/{name}/device/scsi_disk/*/cache_type")
     if pages:
         try:
             with open(pages[0], "w") as file:
@@ -77,7 +77,7 @@ def put_write_cache(name, value, sys=SYS):
         put(name, "write_cache", value, sys)
 
 
-def apply(undo, name, scheduler, write_cache, sys=SYS):
+def apply(undo, name, scheduler, write_cache, sys=None):
     """Set scheduler and write cache (None: as it is) of a device; `undo` (an ExitStack) puts them back.
 
     "no flush" leaves the drive's cache alone and has the kernel take it for none, so that it sends
@@ -103,7 +103,7 @@ def apply(undo, name, scheduler, write_cache, sys=SYS):
     return settings
 
 
-def count(undo, name, sys=SYS):
+def count(undo, name, sys=None):
     """Have the block layer count a device's I/O, an NVDIMM's too; `undo` puts it back."""
     if (before := get(name, "iostats", sys)) != "1":
         undo.callback(put, name, "iostats", before, sys)
@@ -111,11 +111,11 @@ def count(undo, name, sys=SYS):
 
 
 def _stat(name, sys):
-    with open(f"{sys}/block/{name}/stat") as file:
+    with open(f"{sys or paths.SYS}/block/{name}/stat") as file:
         return dict(zip(STAT_FIELDS, map(int, file.read().split())))
 
 
-def written(name, sys=SYS):
+def written(name, sys=None):
     """What was asked of a device since boot that changes its content: {write_bytes, discard_bytes}."""
     values = _stat(name, sys)
     return {
@@ -124,7 +124,7 @@ def written(name, sys=SYS):
     }
 
 
-def stat(name, sys=SYS):
+def stat(name, sys=None):
     """Counters since boot: {reads, read_bytes, writes, write_bytes, flushes, discards}."""
     values = _stat(name, sys)
     return {

@@ -5,6 +5,7 @@ import ctypes
 import os
 import tempfile
 
+from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.tools import Failed, Unable
 
 # include/uapi/linux/stat.h
@@ -23,12 +24,12 @@ class _Statx(ctypes.Structure):
     )
 
 
-def check_device(definition, name, sys="/sys"):
+def check_device(definition, name, sys=None):
     """Refuse a file system that asks for DAX on a device that cannot do it."""
     if not definition.get("dax"):
         return
     try:
-        with open(f"{sys}/block/{name}/queue/dax") as file:
+        with open(f"{sys or paths.SYS}/block/{name}/queue/dax") as file:
             able = file.read().strip() == "1"
     except OSError:
         able = False

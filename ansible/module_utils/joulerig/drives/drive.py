@@ -11,6 +11,7 @@ import os
 import stat
 import time
 
+from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.tools import Failed, Refused, Unable, run, run_json
 
 # Signatures of a part of something bigger: wiping one would tear that apart. Vendors' RAIDs end so,
@@ -27,8 +28,8 @@ RAM_MAJOR = "1:"
 class Host:
     """Paths of the running system; tests give another root."""
 
-    def __init__(self, sys="/sys", proc="/proc", dev="/dev"):
-        self.sys, self.proc, self.dev = sys, proc, dev
+    def __init__(self, sys=None, proc=None, dev=None):
+        self.sys, self.proc, self.dev = sys or paths.SYS, proc or paths.PROC, dev or paths.DEV
 
     def read(self, path, default=None):
         try:
@@ -348,8 +349,8 @@ def _check_exclusive(what, device):
 class HostLock:
     """One run at a time on a host; a run whose controller went away is waited for, not overrun."""
 
-    def __init__(self, patience_seconds=0.0, path="/run/joulerig/run.lock"):
-        self._patience_seconds, self._path = patience_seconds, path
+    def __init__(self, patience_seconds=0.0, path=None):
+        self._patience_seconds, self._path = patience_seconds, path or paths.RUN_LOCK
 
     def __enter__(self):
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
