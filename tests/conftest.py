@@ -14,7 +14,7 @@ from tests.support.influxd import Influxd
 # the virtual lab's tests. The others measure times or rates, and have the machine for themselves.
 ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "docs", "meters", "rig", "workloads"}
 pytest_plugins = ["tests.support.fake_host", "tests.support.lab_files"]
-TIMED = {"test_families.py"}
+TIMED = {"test_families.py", "test_faults_of_a_capture.py"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
