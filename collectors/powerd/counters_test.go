@@ -54,7 +54,7 @@ func steps(t *testing.T, m *Meter, start int64, seconds float64, skip func(at in
 			}
 		}
 		index += 20
-		m.settle()
+		m.endBatch()
 	}
 }
 
@@ -133,7 +133,7 @@ func TestABlockThatComesTwiceIsNotMeasuredTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m.settle()
+		m.endBatch()
 	}
 	m.endStream(Silent, "")
 	points := out.points(t, "12v")
@@ -180,7 +180,7 @@ func TestWhatIsNoNumberIsALostSample(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m.settle()
+		m.endBatch()
 	}
 	m.endStream(Silent, "")
 	points := out.points(t, "12v")
@@ -213,7 +213,7 @@ func TestSamplesTooManyAreThrownAwayAndTheTimeIsRight(t *testing.T) {
 			}
 			index += 20
 		}
-		m.settle()
+		m.endBatch()
 	}
 	m.endStream(Silent, "")
 	points := out.points(t, "12v")
@@ -236,7 +236,7 @@ func TestACrystalThatIsSlowDoesNotMakeTheJoulesWrong(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m.settle()
+		m.endBatch()
 	}
 	m.endStream(Silent, "")
 	points := out.points(t, "12v")
@@ -363,7 +363,7 @@ func rounds(t *testing.T, m *Meter, from, to int64) {
 		reading(t, m, 1, ns+10e6, 2+math.Sin(2*math.Pi*float64(ns+10e6)/2e9))
 		reading(t, m, 2, ns+20e6, 5*amps)
 		reading(t, m, 3, ns+30e6, float64(ns-from)/1e9*0.01)
-		m.settle()
+		m.endBatch()
 	}
 }
 

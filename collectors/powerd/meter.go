@@ -85,9 +85,9 @@ func (i Instrument) String() string {
 type feed interface {
 	begin()                        // of a stream
 	arguments() []string           // what srcap is to know
-	analog(f *srframe.Frame) error // samples, good until settle
+	analog(f *srframe.Frame) error // samples, good until endBatch
 	sums(f *srframe.Frame) error   // what srcap has made of samples
-	settle()                       // no more frames for now: what frames hold must be kept or done with
+	endBatch()                     // no more frames for now: what frames hold must be kept or done with
 	end()                          // of the stream: publish all there is
 	residual() float64             // uncertainty of the samples' times, s
 	drift() float64                // of the device's clock against the controller's
@@ -180,7 +180,7 @@ func (m *Meter) takesCommands(commands io.Writer) {
 	}
 }
 
-// frame takes a frame of the stream, whose payload is good until settle. An error means that the
+// frame takes a frame of the stream, whose payload is good until endBatch. An error means that the
 // stream is of no use.
 func (m *Meter) frame(f *srframe.Frame) error {
 	m.mu.Lock()
@@ -207,11 +207,11 @@ func (m *Meter) frame(f *srframe.Frame) error {
 	return nil
 }
 
-// settle ends a batch of frames.
-func (m *Meter) settle() {
+// endBatch ends a batch of frames.
+func (m *Meter) endBatch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.feed.settle()
+	m.feed.endBatch()
 }
 
 func (m *Meter) notice(f *srframe.Frame) error {

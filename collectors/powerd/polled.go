@@ -222,7 +222,7 @@ func (r *polledRail) clearPoint(ns int64) {
 	r.n, r.since, r.volts, r.amps, r.joules = 0, ns, 0, 0, 0
 }
 
-func (p *polled) settle() {}
+func (p *polled) endBatch() {}
 
 func (p *polled) end() {
 	for _, r := range p.rails {

@@ -142,7 +142,7 @@ func listenUnix(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("status_socket: %s: another powerd answers there (allowed: a separate path)", path)
 	} else if info, statErr := os.Lstat(path); statErr == nil {
 		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("status_socket: %s: is there and is no socket (allowed: a path to a socket)", path)
+			return nil, fmt.Errorf("status_socket: %s: exists and is not a socket (allowed: a free path)", path)
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("status_socket: %w", err)

@@ -322,7 +322,7 @@ func (s *streamed) trim(c *channel) {
 	}
 }
 
-func (s *streamed) settle() {
+func (s *streamed) endBatch() {
 	for _, c := range s.channels {
 		c.keep()
 	}

@@ -94,7 +94,7 @@ func TestSumsGiveThePointsThatTheirSamplesGive(t *testing.T) {
 						sums := way == 1 && (window < 200 || window > 230)
 						feedRail(t, m, sums, rail, uint64(at), mono, now[2*rail], now[2*rail+1])
 					}
-					m.settle()
+					m.endBatch()
 				}
 				at += n
 			}
@@ -137,7 +137,7 @@ func TestOfSumsTooManyNoneIsCountedAndTheRestOfTheirWindowIsLost(t *testing.T) {
 			feedRail(t, m, true, 0, uint64(index), 50e9+int64(at+20)*1e6, constant(20, 12), constant(20, 2))
 			index += 20
 		}
-		m.settle()
+		m.endBatch()
 	}
 	m.endStream(Silent, "")
 	points := out.points(t, "12v")

@@ -165,7 +165,7 @@ func readFrames(m *Meter, from io.Reader, ring *srframe.Ring) error {
 				return err
 			}
 		}
-		m.settle()
+		m.endBatch()
 		ring.Release()
 		if errors.Is(ended, io.EOF) {
 			return nil

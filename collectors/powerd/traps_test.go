@@ -27,7 +27,7 @@ func send(t *testing.T, m *Meter, n int, volts, amps func(k int) float64, arriva
 				t.Fatal(err)
 			}
 		}
-		m.settle()
+		m.endBatch()
 	}
 	m.endStream(Silent, "")
 }
@@ -114,7 +114,7 @@ func TestTrapNominalRateTrusted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m.settle()
+		m.endBatch()
 		index += 20
 	}
 	m.endStream(Silent, "")
@@ -216,7 +216,7 @@ func TestTrapShortRowsSkippedSilently(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m.settle()
+		m.endBatch()
 	}
 	m.endStream(Silent, "")
 	points := out.points(t, "12v")

@@ -71,7 +71,7 @@ static bool look_up(const struct control_context *context)
 		/* A look-up at a time, so that operations wait for one at most. */
 		pthread_mutex_lock(&drive->lock);
 		if (n == 0)
-			device_settle(drive, clock_monotonic_ns());
+			device_advance(drive, clock_monotonic_ns());
 		held = power_history(drive->power, time_ns, history.joules[n]) &&
 		       power_cause_history(drive->power, time_ns, history.causes[n]) &&
 		       counters_at(drive->counters, time_ns, history.counters[n]);

@@ -25,7 +25,7 @@ static void take_snapshot(struct drive *drive, struct snapshot *now)
 	device_health(drive, &now->health, &now->celsius);
 	cut_state(drive->cut, &now->cut);
 	pthread_mutex_lock(&drive->lock);
-	device_settle(drive, clock_monotonic_ns());
+	device_advance(drive, clock_monotonic_ns());
 	now->time_ns = power_settled_ns(drive->power);
 	now->has_flash = timing_wear(drive->timing, now->time_ns, &now->wear);
 	counters_now(drive->counters, now->counters);

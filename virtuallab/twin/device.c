@@ -101,7 +101,7 @@ static void plan_dozing(struct drive *drive, int64_t time_ns)
 	power_plan_idle(drive->power, time_ns, steps, doze->state_count);
 }
 
-void device_settle(struct drive *drive, int64_t time_ns)
+void device_advance(struct drive *drive, int64_t time_ns)
 {
 	timing_advance(drive->timing, time_ns);
 	draw_due_work(drive, time_ns);
@@ -118,7 +118,7 @@ static int64_t try_to_take(struct drive *drive, struct timing_operation *operati
 	int64_t now_ns = clock_monotonic_ns();
 	int64_t retry_ns;
 
-	device_settle(drive, now_ns);
+	device_advance(drive, now_ns);
 	retry_ns = power_submit(drive->power, now_ns, power_kinds[operation->kind], operation->bytes,
 				operation->fua);
 	if (retry_ns)
@@ -189,7 +189,7 @@ int device_begin(struct drive *drive, struct device_operation *operation, uint64
 		be_precise();
 		result = cut_wait(drive->cut, cycle, next_ns);
 		pthread_mutex_lock(&drive->lock);
-		device_settle(drive, clock_monotonic_ns());
+		device_advance(drive, clock_monotonic_ns());
 	}
 	if (result < 0) {
 		int64_t now_ns = clock_monotonic_ns();
@@ -252,7 +252,7 @@ static void on_power_restored(void *owner, int64_t time_ns, int64_t ready_ns)
 	power_run(drive->power, time_ns, true);
 	timing_begin(drive->timing, time_ns, ready_ns);
 	drive->planned_since_ns = INT64_MIN;
-	device_settle(drive, time_ns);
+	device_advance(drive, time_ns);
 	pthread_mutex_unlock(&drive->lock);
 }
 

@@ -37,8 +37,8 @@ void device_served(struct drive *drive, const struct device_operation *operation
 		   const uint64_t amounts[COUNTERS]);
 void device_failed(struct drive *drive, int64_t now_ns);
 
-/* Brings the models of time and power up to time_ns. Under the drive's lock. */
-void device_settle(struct drive *drive, int64_t time_ns);
+/* Advance the models of time and power to time_ns. Under the drive's lock. */
+void device_advance(struct drive *drive, int64_t time_ns);
 
 /* Brings power, temperature and hours up to now. */
 void device_catch_up(struct drive *drive);

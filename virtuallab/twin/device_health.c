@@ -12,7 +12,7 @@ void device_catch_up(struct drive *drive)
 	cut_state(drive->cut, &cut);
 	pthread_mutex_lock(&drive->lock);
 	now_ns = clock_monotonic_ns();
-	device_settle(drive, now_ns);
+	device_advance(drive, now_ns);
 	for (unsigned r = 0; r < power_rail_count(drive->power); r++)
 		joules += power_joules(drive->power, r);
 	warmth_step(&drive->warmth, now_ns, joules);

@@ -24,7 +24,7 @@ void stream_begin(struct window_stream *stream, struct drive *drive, int64_t win
 	}
 	pthread_mutex_lock(&drive->lock);
 	now_ns = clock_monotonic_ns();
-	device_settle(drive, now_ns);
+	device_advance(drive, now_ns);
 	power_windows(power, &first, &end);
 	pthread_mutex_unlock(&drive->lock);
 	stream->active = true;

@@ -93,7 +93,7 @@ func (w *witness) listen() {
 		case "stop":
 			answer = errStop
 		default:
-			answer = fmt.Errorf("the witness said %q: expected ok or stop", lines.Text())
+			answer = fmt.Errorf("the witness replied %q: expected ok or stop", lines.Text())
 		}
 		w.lock.Lock()
 		if len(w.waiting) == 0 {

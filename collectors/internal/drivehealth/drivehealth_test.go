@@ -137,7 +137,7 @@ func TestATAStatus(t *testing.T) {
 		{64, ssd, ""}, // the error log has entries
 		{2, `{"smartctl":{"messages":[{"string":"open failed"}]}}`, "open failed"},
 		{1, `{"smartctl":{"messages":[{"string":"bad option"}]}}`, "bad option"},
-		{0, `{"smartctl":{}}`, "nothing of the drive's health"},
+		{0, `{"smartctl":{}}`, "no health figures in its output"},
 		{0, `smartctl 5.0`, "not JSON"},
 	} {
 		program, _ := smartctl(t, c.output, c.status)

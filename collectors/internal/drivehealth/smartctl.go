@@ -115,7 +115,7 @@ func parseSmartctl(out []byte) (h Health, message string, err error) {
 		}
 	}
 	if h.Has == 0 {
-		return h, message, fmt.Errorf("it says nothing of the drive's health (%s)", message)
+		return h, message, fmt.Errorf("no health figures in its output (%s)", message)
 	}
 	return h, message, nil
 }

@@ -123,8 +123,8 @@ func (w *writer) take(clock []ClockPoint, gaps []Gap, counts Counts) {
 	w.newGaps = append(w.newGaps, gaps...)
 }
 
-// settle moves what is new to the contents: it is in the file, or will be in the footer.
-func (w *writer) settle() {
+// commit moves what is new to the contents: it is in the file, or will be in the footer.
+func (w *writer) commit() {
 	w.contents.Clock = append(w.contents.Clock, w.newClock...)
 	for _, g := range w.newGaps {
 		if n := len(w.contents.Gaps); n > 0 {
@@ -184,7 +184,7 @@ func (w *writer) tryAdd(g *group, rows int64) error {
 	})
 	w.last[g.rail] = &last
 	w.size, w.reserve, w.counts.Recorded = size, reserve, counts.Recorded
-	w.settle()
+	w.commit()
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (w *writer) finish() (Summary, error) {
 		// Pairs after the last row group: they bracket its last samples.
 		w.fit()
 	}
-	w.settle()
+	w.commit()
 	err := w.end()
 	// On a full disk the footer has no room either, but for that of the row groups that give way to
 	// it.
@@ -359,7 +359,7 @@ func (w *writer) load(r io.Reader) error {
 		w.last[h.Rail] = &h.Last
 		w.counts = h.Counts
 		w.newClock, w.newGaps = h.Clock, h.Gaps
-		w.settle()
+		w.commit()
 	}
 }
 

@@ -199,7 +199,7 @@ def test_a_tool_that_fails(rig, capsys, tool_that_fails, reason):
 def test_a_round_without_one_operation(rig, capsys):
     rig.say(0)
     answer = call(capsys)
-    assert (answer["status"], answer["reason"]) == ("failed", "round 1: the drive did not one operation")
+    assert (answer["status"], answer["reason"]) == ("failed", "round 1: the drive completed no operation")
 
 
 @pytest.mark.parametrize(

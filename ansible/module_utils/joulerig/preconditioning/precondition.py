@@ -63,7 +63,7 @@ def _round(number, start, end, report):
     ops = fio.counts(report)["ops"]
     milliseconds = max(job["job_runtime"] for job in report["jobs"])
     if not ops or not milliseconds:
-        raise Failed(f"round {number}: the drive did not one operation")
+        raise Failed(f"round {number}: the drive completed no operation")
     return {
         "number": number,
         "ops": ops,
