@@ -31,8 +31,10 @@ def check(folder: Path, again: Mapping[str, pl.DataFrame]) -> Check:
     Names that version 6 of the journal changed are taken for today's where the folder's is older.
     """
     name, offenders, values, files = "tables", [], 0, 0
-    with closing(journal.connect(folder / journal.FILE)) as database:
-        version = journal.version_of(database)
+    version = journal.VERSION
+    if (folder / journal.FILE).is_file():
+        with closing(journal.connect(folder / journal.FILE)) as database:
+            version = journal.version_of(database)
     for path in _paths(folder):
         where = path.relative_to(folder).as_posix()
         files += 1

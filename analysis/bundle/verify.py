@@ -14,14 +14,16 @@ from typing import Any
 import jinja2
 import polars as pl
 
-from joulerig.analysis import results
+from joulerig.analysis import report, results
 from joulerig.analysis.bundle import archive, crate, environment, manifest, recompute, reports, waveforms
 from joulerig.analysis.bundle import tables as files_of_tables
 from joulerig.analysis.bundle.archive import BundleError
 from joulerig.analysis.bundle.check import FAILED, Check, Tally, judged, uncheckable
 from joulerig.analysis.bundle.recompute import UNREADABLE
 from joulerig.analysis.export import frames
-from joulerig.analysis.powercut.folder import AFTER, CUT, WITNESS_LOG
+from joulerig.analysis.powercut import folder as power_cuts
+from joulerig.analysis.powercut import tables as power_cut_tables
+from joulerig.analysis.powercut.folder import AFTER, CUT, FORMER_MANIFEST, WITNESS_LOG, is_former
 from joulerig.analysis.results import power_points, run_file
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Campaign, ResultsError
 from joulerig.analysis.results.journal import FILE as JOURNAL
@@ -59,7 +61,7 @@ def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_pro
         is cut short, or one that joulerig.analysis.bundle.archive.extract refuses.
     """
     if source.is_dir():
-        if not any((source / name).exists() for name in (JOURNAL, manifest.FILE)):
+        if not any((source / name).exists() for name in (JOURNAL, manifest.FILE, FORMER_MANIFEST)):
             raise BundleError(
                 f"{source}: neither {JOURNAL} nor {manifest.FILE} in it: no bundle, no campaign"
             )
@@ -83,6 +85,9 @@ def failed(checks: Sequence[Check]) -> bool:
 def _of_folder(folder: Path, here: Mapping[str, Any], mapped: Map[Any, Any]) -> Iterator[Check]:
     yield _guarded("manifest", lambda: _manifest(folder))
     yield _guarded("RO-Crate", lambda: _crate(folder))
+    if is_former(folder):
+        yield from _of_former_power_cuts(folder, here)
+        return
     yield _guarded("journal", lambda: _journal(folder / JOURNAL))
     try:
         campaign = results.load(folder)
@@ -104,6 +109,28 @@ def _of_folder(folder: Path, here: Mapping[str, Any], mapped: Map[Any, Any]) -> 
     except _STUMBLES as error:
         yield Check("report.html", FAILED, "the report cannot be made", (_one_line(error, folder),))
         return
+    origin = environment.origin(folder, here)
+    yield _guarded("report.html", lambda: reports.check_html(folder, html, origin))
+    yield _guarded("report.pdf", lambda: reports.check_pdf(folder, html, origin))
+
+
+def _of_former_power_cuts(folder: Path, here: Mapping[str, Any]) -> Iterator[Check]:
+    """Check power cuts without a journal: verdicts, tables and report, from the witness logs.
+
+    A broken promise is a result, not a failed check.
+    """
+    try:
+        cuts = power_cuts.load(folder)
+        html = report.former_html(cuts)
+    except _STUMBLES as error:
+        yield Check("power cuts", FAILED, "nothing more can be checked", (_one_line(error, folder),))
+        return
+    verdicts = cuts.verdicts().values()
+    count, broken = sum(one.cuts for one in verdicts), sum(one.broken_cuts for one in verdicts)
+    detail = f"{count} cuts of {len(cuts.subjects)} subjects, {broken} broke a promise"
+    yield judged("power cuts", detail, [])
+    again = {name: make(cuts) for name, make in power_cut_tables.TABLES.items()}
+    yield _guarded("tables", lambda: files_of_tables.check(folder, again))
     origin = environment.origin(folder, here)
     yield _guarded("report.html", lambda: reports.check_html(folder, html, origin))
     yield _guarded("report.pdf", lambda: reports.check_pdf(folder, html, origin))

@@ -100,12 +100,14 @@ def violations(campaign: PowerCuts) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+TABLES = {"subjects": subjects, "cuts": cuts, "violations": violations}
+
+
 def write(campaign: PowerCuts, folder: Path) -> list[Path]:
-    """subjects.csv, cuts.csv, violations.csv."""
+    """Write subjects.csv, cuts.csv and violations.csv into `folder`; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    tables = {"subjects": subjects, "cuts": cuts, "violations": violations}
-    for name, make in tables.items():
+    for name, make in TABLES.items():
         path = folder / f"{name}.csv"
         atomic.write(path, make(campaign).write_csv().encode())
         written.append(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from joulerig import atomic
 from joulerig.analysis import results
 from joulerig.analysis.powercut import tables
-from joulerig.analysis.powercut.folder import is_former, load
+from joulerig.analysis.powercut.folder import PowerCuts, is_former, load
 from joulerig.analysis.report import document, powercut
 from joulerig.analysis.tables import runs_and_cells
 
@@ -60,12 +60,17 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
     return written
 
 
+def former_html(campaign: PowerCuts) -> str:
+    """Return the report of power cuts from before these had a journal."""
+    content = {"power_cuts": powercut.content(campaign, alone=True)}
+    return document.rendered("powercut_former.html.j2", content)
+
+
 def _write_former(folder: Path, formats: Sequence[str]) -> list[Path]:
     """Write the report and the tables of power cuts from before these had a journal."""
     campaign = load(folder)
     place = folder / "report"
-    content = {"power_cuts": powercut.content(campaign, alone=True)}
-    html = document.rendered("powercut_former.html.j2", content)
+    html = former_html(campaign)
     written: list[Path] = []
     if "html" in formats:
         written.append(atomic.write(place / "report.html", html.encode()))

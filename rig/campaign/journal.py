@@ -239,7 +239,7 @@ def find(results: Path, name: str | None, *, former: bool = False) -> Path:
                 return folder
             raise UserError(
                 f"{paths.short(folder)}: power cuts of an earlier version, without a journal; only"
-                " 'rig results' and 'rig report' read them"
+                " 'rig results', 'rig report' and 'rig verify' read them"
             )
     known = ", ".join(sorted(path.parent.name for path in results.glob("*/journal.sqlite"))[-5:]) or "none"
     raise UserError(f"{paths.short(results)}: no campaign {name!r}; the newest: {known}")

@@ -62,7 +62,7 @@ class PowerCutExecutor:
         subjects = [Subject(**one) for one in found if one["host"] == host]
         self._subjects = {(one.drive, one.filesystem or "none"): one for one in subjects}
         self._tokens: dict[str, str] = {}  # of the subjects that are prepared
-        self._reached = False  # whether the host has answered: an interrupted cut may have left it off
+        self._reached = False  # an interrupted cut may have left the host off
 
     def execute(self) -> int:
         """Cut until no run is planned; return how many runs there were.
