@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run a tool; where it fails, its exit code and its first line become the reason."""
 
+from __future__ import annotations
+
 import json
 import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 # Statuses of a run, as the controller declares them with their meaning
 # (analysis/results/schema.py); a test compares.
@@ -21,7 +25,7 @@ class Failed(Exception):
     """Something went wrong on the way. The text is the reason."""
 
 
-def describe(error):
+def describe(error: BaseException) -> tuple[str, str]:
     """Return the status that an error gives a run, and the reason.
 
     Where putting things back failed too, the reason has both errors, the first one first.
@@ -36,7 +40,12 @@ def describe(error):
     return status, "; then: ".join(str(one) for one in found)
 
 
-def run(command, timeout=600, env=None, cwd=None):
+def run(
+    command: Sequence[str],
+    timeout: float = 600,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+) -> str:
     """Standard output of `command` (a list). Raises Failed, with its first line, unless it exits with 0."""
     try:
         done = subprocess.run(
@@ -57,20 +66,20 @@ def run(command, timeout=600, env=None, cwd=None):
     return done.stdout
 
 
-def not_found(command):
+def not_found(command: Sequence[str]) -> Failed:
     """The error of a host that has no such program."""
     return Failed(
         f"{command[0]}: not found on this host; playbooks/provision.yml or the campaign's own installs it"
     )
 
 
-def complaint(who, code, output):
+def complaint(who: str, code: int, output: str) -> str:
     """What a tool that ended with a bad exit code said first."""
     words = [line.strip() for line in output.splitlines() if line.strip()]
     return f"{who}: exit {code}: {words[0] if words else 'it said nothing'}"
 
 
-def run_json(command, timeout=60):
+def run_json(command: Sequence[str], timeout: float = 60) -> Any:
     """A tool's JSON output; None where it gave none (a query that some devices do not answer)."""
     try:
         done = subprocess.run(
@@ -81,7 +90,7 @@ def run_json(command, timeout=60):
         return None
 
 
-def version(command):
+def version(command: Sequence[str]) -> str | None:
     """First line of what `command` says of its version, or None."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run a load: it ends when it is done, when its caller is interrupted, or its controller leaves."""
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import ctypes
@@ -10,6 +12,8 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ansible.module_utils.joulerig.tools import Failed, complaint, not_found
 
@@ -29,14 +33,14 @@ Surroundings = collections.namedtuple("Surroundings", "directory seconds seed sc
 Done = collections.namedtuple("Done", "start end report problem")
 
 
-def controller_left(descriptor=1):
+def controller_left(descriptor: int = 1) -> bool:
     """Check whether the connection to the controller is gone: no process reads this output."""
     poll = select.poll()
     poll.register(descriptor, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
-def pause(seconds, descriptor=1):
+def pause(seconds: float, descriptor: int = 1) -> None:
     """Wait, without a wake-up in between. Raises Failed when the controller leaves."""
     poll = select.poll()
     poll.register(descriptor, 0)
@@ -46,13 +50,20 @@ def pause(seconds, descriptor=1):
             raise Failed(f"interrupted: {LEFT}")
 
 
-def end_in_good_order():
+def end_in_good_order() -> None:
     """Treat a signal that ends this process as an interruption: settings are put back."""
     for number in INTERRUPTIONS:
         signal.signal(number, signal.default_int_handler)
 
 
-def attend(who, command, timeout, look=None, left=controller_left, **options):
+def attend(
+    who: str,
+    command: Sequence[str],
+    timeout: float,
+    look: Callable[[], object] | None = None,
+    left: Callable[[], bool] = controller_left,
+    **options: Any,
+) -> str:
     """Run `command` to its end; gives why it did not end well, `who` first, or an empty text.
 
     `look` is called several times a second. A load that is interrupted (KeyboardInterrupt), whose
@@ -71,7 +82,7 @@ def attend(who, command, timeout, look=None, left=controller_left, **options):
 
 
 @contextlib.contextmanager
-def _interruptions_deferred():
+def _interruptions_deferred() -> Iterator[set[Any]]:
     """Defer interruptions to the end of the block, or until the mask that it gives is set.
 
     While a process starts, a KeyboardInterrupt would leave it without an owner, or would be lost:
@@ -84,7 +95,14 @@ def _interruptions_deferred():
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _watch(process, mask, who, end, look, left):
+def _watch(
+    process: subprocess.Popen[bytes],
+    mask: set[Any],
+    who: str,
+    end: float,
+    look: Callable[[], object] | None,
+    left: Callable[[], bool],
+) -> str:
     pidfd = os.pidfd_open(process.pid)
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
@@ -105,11 +123,13 @@ def _watch(process, mask, who, end, look, left):
 
 
 @contextlib.contextmanager
-def _child(command, options, mask):
+def _child(
+    command: Sequence[str], options: Mapping[str, Any], mask: set[Any]
+) -> Iterator[subprocess.Popen[bytes]]:
     """Start a process in its own group, with the signal mask; end its group after the block."""
     parent = os.getpid()
 
-    def prepare():
+    def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _libc.prctl(SET_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
         if os.getppid() != parent:  # it died meanwhile
@@ -127,7 +147,7 @@ def _child(command, options, mask):
         _end(process)
 
 
-def _end(process):
+def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -137,7 +157,7 @@ def _end(process):
     process.wait()
 
 
-def raise_if(problem):
+def raise_if(problem: str) -> None:
     """Raise Failed if there is a problem."""
     if problem:
         raise Failed(problem)
