@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +16,7 @@ from joulerig.rig.cli import main
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.workloads import place, trial
+from tests.support.programs import wait_for
 
 REPORT = {
     "begin_realtime_ns": 10_000_000_000, "end_realtime_ns": 12_000_000_000, "ended": "completed", "error": "",
@@ -164,18 +164,16 @@ def test_interrupted_it_gives_the_result_so_far_and_leaves_nothing(fake_flowop, 
     running = subprocess.Popen(
         [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    end = time.monotonic() + 60
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
-        assert running.poll() is None, running.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    pid = tmp_path / "pid"
+    wait_for(lambda: running.poll() is not None or (pid.exists() and pid.read_text().strip()), 60, "the load")
+    assert running.poll() is None, running.communicate()
     running.send_signal(signal.SIGINT)
     shown, reported = running.communicate(timeout=60)
     assert running.returncode == 1
     assert shown.startswith("300 operations in 2.00 s")
     assert reported == "rig: flowop: interrupted; the figures are those so far\n"
     with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+        os.kill(int(pid.read_text()), 0)
     assert list(folder.iterdir()) == []
 
 
