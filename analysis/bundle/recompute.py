@@ -344,7 +344,8 @@ class _CutRecomputation(_Recomputation):
     def _phases(self) -> dict[str, Phase]:
         tally, stored = self.tallies["phases"], self.run.phases
         if self.durable is None or self.run.status not in WORKED:
-            return self._stands(tally, stored, WITNESS_LOG)
+            self._stands(tally, stored, WITNESS_LOG)
+            return stored
         again = {PhaseName.WORKLOAD.value: self.durable.phase} if self.durable.writes else {}
         for name in dict.fromkeys([*stored, *again]):
             self._fields(tally, f"phase {name}", stored.get(name), again.get(name))
@@ -353,7 +354,8 @@ class _CutRecomputation(_Recomputation):
     def _performance(self, phases: Mapping[str, Phase]) -> Performance | None:
         tally, stored = self.tallies["performance"], self.run.performance
         if self.durable is None or self.run.status not in WORKED:
-            return self._stands(tally, stored, WITNESS_LOG)
+            self._stands(tally, stored, WITNESS_LOG)
+            return stored
         again = self.durable.performance if phases else None
         if stored is not None or again is not None:
             self._fields(tally, "performance", stored, again)

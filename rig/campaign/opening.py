@@ -61,7 +61,8 @@ class OpenCampaign(OpenJournal):
 
     def deployment(self) -> dict[str, Any]:
         """Return the facts that say what test hosts need for it. Raises UserError."""
-        return workloads.deployment(self.definition.factors.workload, self.lab)
+        named = self.definition.model_dump()["factors"]["workload"]
+        return workloads.deployment(named, self.lab)
 
 
 @dataclass(frozen=True)

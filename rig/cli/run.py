@@ -75,7 +75,7 @@ def _show_measurements(made: MeasurementPlan) -> None:
     out.print(f"time: about {cost.hours:.2f} h (phases and {OVERHEAD_SECONDS:.0f} s a run for the rest)")
     if asked := campaign.precondition:
         out.print(
-            f"precondition: {asked.purge}, filled {asked.fill} times, at most {asked.max_rounds} rounds of"
+            f"precondition: {asked.purge}, filled {asked.passes} times, at most {asked.max_rounds} rounds of"
             f" {asked.round_seconds} s {escape(asked.job)}; done at most {cost.preconditions} times,"
             f" which is at most {cost.precondition_hours:.2f} h of the time"
         )

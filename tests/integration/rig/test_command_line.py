@@ -75,6 +75,19 @@ def test_plan_shows_runs_cost_and_the_serials_to_be_wiped(rig, state):
     assert "JRSSP0001" not in done.stdout
 
 
+def test_plan_shows_the_preconditioning(rig, state, tmp_path):
+    done = rig("plan", write(tmp_path / "p.yml", precondition={"passes": 3}))
+    assert done.returncode == 0, done.stderr
+    assert "precondition: discard, filled 3 times, at most 25 rounds of 60 s randwrite" in done.stdout
+
+
+def test_plan_shows_power_cuts(rig, state):
+    done = rig("plan", paths.ROOT / "playbooks" / "power_cut.yml")
+    assert done.returncode == 0, done.stderr
+    assert "runs: 100, a cut of a drive each; 10 cuts of each subject, 50 of hosts, seed 2014" in done.stdout
+    assert "JRNVC0001" in done.stdout
+
+
 def test_plan_touches_nothing(rig, state):
     rig("plan", DEMO)
     assert list(state.iterdir()) == []
