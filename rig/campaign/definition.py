@@ -152,7 +152,7 @@ class Campaign(Strict):
         for name, factor in campaign_factors.shipped().items():
             key = factor.replaces
             if key and getattr(self, key) and getattr(self.factors, name):
-                raise ValueError(f"{key}: is a factor of this campaign too; allowed: one of the two")
+                raise ValueError(f"{key}: is a factor of this campaign as well; allowed: one of the two")
         return self
 
 
@@ -198,9 +198,7 @@ def short_form(mapping: Any, source: str) -> dict[str, Any]:
     """
     short = mapping.get("short") if isinstance(mapping, dict) else None
     if not isinstance(short, dict):
-        raise UserError(
-            f"{source}: campaign.short: there is none; without --short the campaign runs as it is"
-        )
+        raise UserError(f"{source}: campaign.short: missing; leave out --short to run the full campaign")
     allowed = sorted(set(Campaign.model_fields) - {"name", "question", "study", "short"})
     for key in short:
         if key not in allowed:
@@ -234,8 +232,8 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
             for level in named:
                 if level not in allowed:
                     raise UserError(
-                        f"{source}: campaign.exclude.{number}.{factor}: {level!r} is no level of this"
-                        f" campaign; allowed: {', '.join(allowed) or 'none, the campaign has no such factor'}"
+                        f"{source}: campaign.exclude.{number}.{factor}: {level!r} is not a level of this"
+                        f" campaign; allowed: {', '.join(allowed) or 'none; the campaign has no such factor'}"
                     )
     runs = plan(campaign, lab)
     _check_precondition(campaign, lab, source)

@@ -49,7 +49,7 @@ class Ledger:
         if version != VERSION:
             self._db.close()
             raise UserError(
-                f"{paths.short(self._path)}: ledger version {version}; this Joulerig reads version {VERSION}"
+                f"{paths.short(self._path)}: version {version}; this Joulerig reads version {VERSION}"
             )
 
     def _version(self) -> int:

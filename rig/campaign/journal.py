@@ -36,7 +36,7 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         path = folder / "journal.sqlite"
         if not path.is_file():
-            raise UserError(f"{paths.short(folder)}: no campaign there (no journal.sqlite)")
+            raise UserError(f"{paths.short(folder)}: not a campaign (no journal.sqlite)")
         self.folder = folder
         self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
         self._db.row_factory = sqlite3.Row
@@ -56,7 +56,7 @@ class Journal:
         try:
             folder.mkdir()
         except FileExistsError:
-            raise UserError(f"{paths.short(folder)}: exists already") from None
+            raise UserError(f"{paths.short(folder)}: already exists") from None
         unfinished = folder / "journal.sqlite.new"
         try:
             with closing(sqlite3.connect(unfinished, isolation_level=None)) as db:
@@ -136,7 +136,7 @@ class Journal:
             try:
                 fcntl.flock(lock, kind | fcntl.LOCK_NB)
             except OSError:
-                raise UserError(f"{paths.short(self.folder)}: is being executed; let it end first") from None
+                raise UserError(f"{paths.short(self.folder)}: is running; wait for it to end") from None
             yield
 
     def finish(
@@ -220,7 +220,7 @@ def latest(results: Path) -> Path:
     if created:
         return created[max(created)]
     raise unreadable or UserError(
-        f"{paths.short(results)}: no campaign yet; 'rig run playbooks/demo.yml' launches one"
+        f"{paths.short(results)}: no campaign yet; 'rig run playbooks/demo.yml' runs one"
     )
 
 

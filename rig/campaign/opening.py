@@ -156,4 +156,4 @@ def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:
     for name, known in there.items():
         if levels[name] not in known:
             allowed = ", ".join(known)
-            raise UserError(f"{source}: {name}: {levels[name]!r} is gone since; there are: {allowed}")
+            raise UserError(f"{source}: {name}: {levels[name]!r} no longer exists; allowed: {allowed}")

@@ -40,7 +40,7 @@ def mapping(playbook: Path) -> Any:
     """Return what a campaign's playbook has under `campaign:`. Raises UserError."""
     if not playbook.is_file():
         known = ", ".join(sorted(paths.short(p) for p in (paths.share() / "playbooks").glob("*.yml")))
-        raise UserError(f"{playbook}: no such playbook; there are: {known}")
+        raise UserError(f"{playbook}: no such playbook; allowed: {known}")
     try:
         plays = yaml.safe_load(playbook.read_text())
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -48,7 +48,7 @@ def mapping(playbook: Path) -> Any:
     for play in plays if isinstance(plays, list) else []:
         if isinstance(play, dict) and isinstance(play.get("vars"), dict) and "campaign" in play["vars"]:
             return play["vars"]["campaign"]
-    raise UserError(f"{playbook}: no play of it imports campaign.yml with a campaign: mapping under vars:")
+    raise UserError(f"{playbook}: no play imports campaign.yml with a campaign: mapping under vars:")
 
 
 def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:

@@ -67,12 +67,12 @@ def text(before: Path, after: Path, width: int = 110) -> str:
     say(f"{_named(old)} to {_named(new)}: {_summary(changes)}")
     if changes:
         console.print(_table(changes))
-        say("95 % intervals and p are for all cells at once, by the spread between runs; *: more than chance")
+        say("95 % intervals and p hold for all cells together, from the spread between runs; *: significant")
     for one, other in ((old, new), (new, old)):
         if cells := campaigns.only_in(one, other):
-            say(f"with an AI in {one.id} alone: {', '.join(cells)}")
+            say(f"with an AI only in {one.id}: {', '.join(cells)}")
     for name, was, now in _settings(old, new):
-        say(f"differs: {name}: {was or 'not there'}, then {now or 'not there'}")
+        say(f"differs: {name}: {was or 'absent'}, then {now or 'absent'}")
     return console.export_text().rstrip()
 
 
@@ -87,7 +87,7 @@ def _summary(changes: list[Change]) -> str:
     less = sum(change.significant and change.ratio < 0 for change in changes)
     untested = sum(change.p is None for change in changes)
     parts = [f"{several(more, 'cell')} more work per joule", f"{less} less"]
-    parts.append(f"{len(changes) - more - less - untested} with no change beyond chance")
+    parts.append(f"{len(changes) - more - less - untested} without a significant change")
     if untested:
         parts.append(f"{untested} not testable")
     return ", ".join(parts)

@@ -20,7 +20,7 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.lab.virtual import TruthSource
 
-app = typer.Typer(no_args_is_help=True, help="Drives: what there is, and how they are.")
+app = typer.Typer(no_args_is_help=True, help="Show the lab's drives, their health and their history.")
 
 # A twin counts bytes and seconds; hosts tell in these units and names (docs/reference/influxdb.md).
 COLUMNS = (
@@ -75,9 +75,9 @@ def _meant(lab: Lab, host: str | None, drive: str | None) -> list[tuple[str, str
     Raises UserError for a wrong name.
     """
     if host is not None and host not in lab.hosts:
-        raise UserError(f"{host!r} is no test host; allowed: {', '.join(lab.hosts)}")
+        raise UserError(f"{host!r} is not a test host; allowed: {', '.join(lab.hosts)}")
     if drive is not None and drive not in lab.hosts[host].drives:
-        raise UserError(f"{drive!r} is no drive of {host}; allowed: {', '.join(lab.hosts[host].drives)}")
+        raise UserError(f"{drive!r} is not a drive of {host}; allowed: {', '.join(lab.hosts[host].drives)}")
     hosts = [host] if host else lab.hosts
     return [(name, key) for name in hosts for key in ([drive] if drive else lab.hosts[name].drives)]
 
@@ -106,8 +106,8 @@ def _of_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[st
 
 @app.command()
 def show(
-    host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host; all by default.")] = None,
-    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of it.")] = None,
+    host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host (default: all).")] = None,
+    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of that host.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show bytes written, power cycles, unsafe shutdowns, hours, temperature of drives."""
@@ -130,8 +130,8 @@ def show(
 
 @app.command()
 def state(
-    host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host; all by default.")] = None,
-    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of it.")] = None,
+    host: Annotated[str | None, typer.Argument(metavar="[HOST", help="A test host (default: all).")] = None,
+    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]]", help="A drive of that host.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what was done to drives: purge, passes, precondition, and what was written since."""

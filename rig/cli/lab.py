@@ -13,7 +13,7 @@ from rich.table import Table
 from joulerig.rig.cli.options import out
 from joulerig.rig.common.errors import UserError
 
-app = typer.Typer(no_args_is_help=True, help="The virtual lab: test hosts in QEMU, twins, power taps.")
+app = typer.Typer(no_args_is_help=True, help="Manage the virtual lab: test hosts in QEMU, twins, power taps.")
 
 
 @app.command("up")
@@ -65,6 +65,6 @@ def ssh(context: typer.Context, host: Annotated[str | None, typer.Argument()] = 
     names = [name for name, spec in model.load().hosts.items() if spec.virtual]
     host = host or (names[0] if names else "")
     if host not in names:
-        raise UserError(f"{host!r} is no virtual test host; allowed: {', '.join(names) or 'none'}")
+        raise UserError(f"{host!r} is not a virtual test host; allowed: {', '.join(names) or 'none'}")
     command = [*virtual.ssh_command(host), *context.args]
     os.execvp(command[0], command)

@@ -20,7 +20,7 @@ from rich.table import Table
 from joulerig.rig.cli.options import JsonOption, out
 from joulerig.rig.common.errors import UserError
 
-app = typer.Typer(no_args_is_help=True, help="Meters: what there is, what they read, how well they read it.")
+app = typer.Typer(no_args_is_help=True, help="Find, read, check and calibrate the lab's meters.")
 
 MeterArgument = Annotated[str, typer.Argument(metavar="METER", help="A meter of the inventory.")]
 UNITS = {"volts": "V", "amps": "A", "watts": "W"}
@@ -33,7 +33,7 @@ def _lab(name: str | None = None):
     described = lab.load()
     if name is not None and name not in described.controller.meters:
         allowed = ", ".join(described.controller.meters) or "none is declared"
-        raise UserError(f"{name!r} is no meter of the controller; allowed: {allowed}")
+        raise UserError(f"{name!r} is not a meter of the controller; allowed: {allowed}")
     return described
 
 
@@ -60,7 +60,7 @@ def _identity(status: dict[str, Any]) -> dict[str, str] | None:
 def _free(name: str, why: str) -> None:
     """Raise UserError where powerd has the meter: two readers would take one another's answers."""
     if name in _running():
-        raise UserError(f"meter {name}: powerd is measuring with it, {why}; 'rig down' ends that")
+        raise UserError(f"meter {name}: in use by powerd, {why}; 'rig down' stops it")
 
 
 def _connection(described, name: str) -> str:
@@ -116,7 +116,7 @@ def list_(as_json: JsonOption = False) -> None:
         rails = ", ".join(f"{r['host']}/{r['drive']}/{r['rail']}" for r in row["rails"])
         held = row["calibration"]
         table.add_row(
-            row["meter"], row["driver"], escape(row["connection"]), escape(rails) or "none: a reference",
+            row["meter"], row["driver"], escape(row["connection"]), escape(rails) or "none (a reference)",
             row["state"], escape(_in_words(held)),
         )  # fmt: skip
     out.print(table if rows else "the inventory declares no meter")
@@ -130,8 +130,10 @@ def scan(
     connection: Annotated[
         str | None, typer.Option(help="libsigrok's conn, such as tcp-raw/HOST/PORT or /dev/ttyUSB0.")
     ] = None,
-    serialcomm: Annotated[str | None, typer.Option(help="Of a serial line, such as 9600/8n1.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.2, max=600, help="How long one may take to answer.")] = 5.0,
+    serialcomm: Annotated[str | None, typer.Option(help="Serial line settings, such as 9600/8n1.")] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.2, max=600, help="How long to wait for each reply, in seconds.")
+    ] = 5.0,
     as_json: JsonOption = False,
 ) -> None:
     """Ask what answers: at the inventory's meters, or at --driver and --connection."""
@@ -151,7 +153,7 @@ def scan(
         there = meters.other.drivers()
         if there and driver not in there:
             raise UserError(
-                f"--driver: {driver!r} is no driver of this libsigrok;"
+                f"--driver: {driver!r} is not a driver of this libsigrok;"
                 " allowed: those that 'sigrok-cli -L' lists"
             )
         for name, meter in described.controller.meters.items():
@@ -171,7 +173,7 @@ def scan(
             if specification:
                 row["instruments"] = source.scan(specification, seconds)
             else:
-                row["problem"] = "not asked: powerd is measuring with it"
+                row["problem"] = "not asked: in use by powerd"
         except UserError as error:
             row["problem"] = str(error)
         found.append(row)
@@ -388,7 +390,7 @@ def _print_meter(row: dict[str, Any]) -> None:
 def watch(
     name: MeterArgument,
     interval: Annotated[float, typer.Option(min=0.1, max=60, help="Seconds between two lines.")] = 1.0,
-    count: Annotated[int, typer.Option(min=0, help="End after so many; 0: never.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after this many lines (0: never).")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Show live volts, amps and watts of a meter's rails, from powerd or else from the meter."""
@@ -455,27 +457,31 @@ def calibrate(
         list[str] | None,
         typer.Option(
             metavar="REFERENCE[=READING]",
-            help="What the reference says and what the meter read, twice or more; no READING: averaged now.",
+            help="A reference value and the meter's reading, two or more times. Without READING, the"
+            " reading is averaged now.",
         ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(metavar="METER:CHANNEL", help="Read the reference from this meter.")
+        str | None, typer.Option(metavar="METER:CHANNEL", help="Read the reference values from this meter.")
     ] = None,
-    points: Annotated[int, typer.Option(min=2, max=100, help="How many, with --reference.")] = 3,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="To average over.")] = 5.0,
+    points: Annotated[int, typer.Option(min=2, max=100, help="Number of points, with --reference.")] = 3,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds to average over.")] = 5.0,
     reference_uncertainty: Annotated[
         str,
         typer.Option(metavar="U|U%", help="The reference's standard uncertainty, in V or A, or in percent."),
     ] = "0",
-    reference_instrument: Annotated[str, typer.Option(help="What the reference was.")] = "",
-    certificate: Annotated[str, typer.Option(help="Its number.")] = "",
-    laboratory: Annotated[str, typer.Option(help="Who issued it.")] = "",
-    operator: Annotated[str | None, typer.Option(help="Who did this; you by default.")] = None,
-    date: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="Of the calibration; today.")] = None,
-    expires: Annotated[
-        str | None, typer.Option(metavar="YYYY-MM-DD", help="Last day; a year after the date.")
+    reference_instrument: Annotated[str, typer.Option(help="The reference instrument.")] = "",
+    certificate: Annotated[str, typer.Option(help="Number of the certificate.")] = "",
+    laboratory: Annotated[str, typer.Option(help="Issuer of the certificate.")] = "",
+    operator: Annotated[str | None, typer.Option(help="Who calibrated (default: you).")] = None,
+    date: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="Date of the calibration (default: today).")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the fit, store nothing.")] = False,
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="YYYY-MM-DD", help="Last valid day (default: a year after the date)."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the fit without storing it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Fit a channel's gain and offset to reference points, and store them next to the inventory."""
@@ -484,9 +490,7 @@ def calibrate(
 
     described = _lab(name)
     if bool(point) == bool(reference):
-        raise UserError(
-            "calibrate: needs --point (twice or more) or --reference METER:CHANNEL, one of the two"
-        )
+        raise UserError("calibrate: needs either --point (twice or more) or --reference METER:CHANNEL")
     done = _day("--date", date) or _today()
     until = _day("--expires", expires) or bench.a_year_after(done)
     if until < done:
@@ -523,25 +527,25 @@ def calibrate(
         return
     _print_record(name, channel, record)
     if replaced and (why := calibration.differs(replaced.instrument, record.instrument)):
-        out.print(escape(f"the calibration before is not this instrument's: {why}"))
+        out.print(escape(f"the previous calibration is not this instrument's: {why}"))
     if dry_run:
         out.print("nothing was stored")
     else:
-        out.print(f"stored in {escape(paths.short(file))}; in force from the next 'rig up' on")
+        out.print(f"stored in {escape(paths.short(file))}; it takes effect at the next 'rig up'")
 
 
 def _day(option: str, text: str | None) -> datetime.date | None:
     try:
         return datetime.date.fromisoformat(text) if text else None
     except ValueError:
-        raise UserError(f"{option}: {text!r} is no day; allowed: YYYY-MM-DD") from None
+        raise UserError(f"{option}: {text!r} is not a date; allowed: YYYY-MM-DD") from None
 
 
 def _ask(text: str) -> None:
     """Wait until the person at the bench has set what `text` says."""
     print(f"{text}, then press Enter: ", end="", file=sys.stderr, flush=True)
     if not sys.stdin.readline():
-        raise UserError("the points were not all set: standard input has ended")
+        raise UserError("standard input ended before all points were set")
 
 
 def _print_record(name: str, channel: str, record: Any) -> None:
@@ -553,5 +557,5 @@ def _print_record(name: str, channel: str, record: Any) -> None:
     out.print(
         f"{escape(name)} {escape(channel)}: gain {record.gain:.7f} (u {_number(record.u_gain)}),"
         f" offset {record.offset:+.4e} {unit} (u {_number(record.u_offset, unit)}),"
-        f" residuals {record.residual_rms:.2e} {unit} rms; holds until {record.expires}"
+        f" residuals {record.residual_rms:.2e} {unit} rms; valid until {record.expires}"
     )

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 CampaignArgument = Annotated[
-    str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id; the newest by default.")
+    str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id (default: the newest).")
 ]
-ShortOption = Annotated[bool, typer.Option("--short", help="The campaign's short form.")]
+ShortOption = Annotated[bool, typer.Option("--short", help="Run the campaign's short form.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

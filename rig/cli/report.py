@@ -14,7 +14,7 @@ from joulerig.rig.common.errors import UserError
 
 def report(
     campaign: CampaignArgument = None,
-    format: Annotated[str, typer.Option(help="html, pdf or both, with a comma between.")] = "html,pdf",
+    format: Annotated[str, typer.Option(help="html, pdf, or both separated by a comma.")] = "html,pdf",
 ) -> None:
     """Write a campaign's lab report."""
     from joulerig.analysis import report as reports
@@ -31,12 +31,12 @@ def report(
 def export(
     campaign: CampaignArgument = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder; the campaign's own export/ by default.")
+        Path | None, typer.Option(help="Output folder (default: export/ in the campaign's folder).")
     ] = None,
-    format: Annotated[str, typer.Option(help="csv, parquet or both, with a comma between.")] = "csv,parquet",
+    format: Annotated[str, typer.Option(help="csv, parquet, or both separated by a comma.")] = "csv,parquet",
     bundle: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.zip", help="Write one zip that `rig verify` can check, instead."),
+        typer.Option(metavar="FILE.zip", help="Write one zip instead, which `rig verify` can check."),
     ] = None,
 ) -> None:
     """Write a campaign's tables and series, with each column's meaning; or a bundle of all."""
@@ -51,7 +51,7 @@ def export(
     if unknown := sorted(set(formats) - set(exports.FORMATS)):
         raise UserError(f"--format: {unknown[0]!r} is unknown; allowed: {', '.join(exports.FORMATS)}")
     if bundle is not None and output is not None:
-        raise UserError("--bundle: not together with --output; a bundle is one file")
+        raise UserError("--bundle: cannot be combined with --output; a bundle is one file")
     try:
         if bundle is not None:
             written = writer.write(folder, bundle, environment.here(provenance.revision()))

@@ -36,7 +36,7 @@ def show(
     campaign: CampaignArgument = None,
     print_json: JsonOption = False,
     baseline: Annotated[
-        bool, typer.Option("--baseline", help="Show what each rail draws when the drive is idle.")
+        bool, typer.Option("--baseline", help="Show each rail's power while its drive is idle.")
     ] = False,
 ) -> None:
     """Show a campaign's runs and its AI."""
@@ -172,7 +172,7 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         unit = of_both["unit"].drop_nulls()[:1].to_list()
         op = f" · an op is a {unit[0]}" if unit and unit != ["operation"] else ""
         console.print(
-            f"AI in ops/J [least, greatest by energy] · {which}{mark}{note}{op}", markup=False, soft_wrap=True
+            f"AI in ops/J [low, high by energy] · {which}{mark}{note}{op}", markup=False, soft_wrap=True
         )
         console.print(_matrix(of_both, filesystems, schedulers, partial(_cell, best=best)))
         if title := _figure_title(of_both):
@@ -192,8 +192,8 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     bound = runs["device_bound_fraction"].drop_nulls()
     if len(bound):
         console.print(
-            f"the drives' models of time set the pace for {100 * bound.min():.0f} to"
-            f" {100 * bound.max():.0f} % of a run's load, else the test host's processor",
+            f"the drive models set the pace for {100 * bound.min():.0f} to"
+            f" {100 * bound.max():.0f} % of a run's load, the test host's processor for the rest",
             markup=False,
             soft_wrap=True,
         )
@@ -204,7 +204,7 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     )
     console.print(
         f"{campaign.id}: {counts}; * is the best of its table"
-        + (" (one run a cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else "")
+        + (" (one run per cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else "")
         + ("; ± is half of the 95 % interval" if cells["ai_ops_per_joule_interval_low"].count() else "")
         + ("; cells of a table that share a letter are not separated" if cells["letters"].count() else ""),
         soft_wrap=True,
@@ -276,7 +276,7 @@ def baseline_text(folder: Path, width: int = 110) -> str:
     """Return the idle power of each rail over a campaign's runs; it is subtracted nowhere."""
     campaign = results.load(folder)
     console = Console(width=width, record=True, file=io.StringIO())
-    console.print(f"idle watts, subtracted from nothing · {campaign.id}{_virtual(campaign)}", markup=False)
+    console.print(f"idle watts, not subtracted anywhere · {campaign.id}{_virtual(campaign)}", markup=False)
     table = Table()
     for name in ("host", "drive", "rail (meter)"):
         table.add_column(name)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
 
 PlaybookArgument = Annotated[
-    Path, typer.Argument(help="A campaign's playbook; the name of a shipped one is enough.")
+    Path, typer.Argument(help="A campaign's playbook, or the name of a shipped one.")
 ]
 
 
@@ -72,12 +72,12 @@ def _show_measurements(made: MeasurementPlan) -> None:
         f"runs: {cost.runs} to do, {cost.excluded} excluded; blocks of {made.block_size},"
         f" order {campaign.order}, seed {campaign.seed}"
     )
-    out.print(f"time: about {cost.hours:.2f} h (phases and {OVERHEAD_SECONDS:.0f} s a run for the rest)")
+    out.print(f"time: about {cost.hours:.2f} h (phases, and {OVERHEAD_SECONDS:.0f} s of overhead per run)")
     if asked := campaign.precondition:
         out.print(
             f"precondition: {asked.purge}, filled {asked.passes} times, at most {asked.max_rounds} rounds of"
             f" {asked.round_seconds} s {escape(asked.job)}; done at most {cost.preconditions} times,"
-            f" which is at most {cost.precondition_hours:.2f} h of the time"
+            f" at most {cost.precondition_hours:.2f} h in all"
         )
     out.print(
         f"written: at most {cost.terabytes_written:.3f} TB;"
@@ -87,7 +87,7 @@ def _show_measurements(made: MeasurementPlan) -> None:
 
 def run(
     playbook: PlaybookArgument,
-    resume: Annotated[str | None, typer.Option(help="Take up this campaign where it was left.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Resume this campaign where it stopped.")] = None,
     short: ShortOption = False,
 ) -> None:
     """Launch a campaign from its playbook and follow it; plain ansible-playbook does the same."""

@@ -86,6 +86,6 @@ def status(as_json: JsonOption = False) -> None:
             + (f"; now {', '.join(campaign['current'])}" if campaign["current"] else "")
         )
     if not states:
-        out.print("nothing is running; 'rig up' starts everything")
+        out.print("nothing is running; 'rig up' starts the lab's services")
     elif "dashboard" in states:
         out.print(f"dashboard: {controller.dashboard_url()}")

@@ -13,7 +13,7 @@ from joulerig.rig.common.errors import UserError
 
 
 def verify(
-    bundle: Annotated[str, typer.Argument(help="A bundle, the folder it was unpacked into, or a campaign.")],
+    bundle: Annotated[str, typer.Argument(help="A bundle (zip or unpacked folder), or a campaign.")],
     dask: Annotated[
         str | None,
         typer.Option(help="Sum waveforms on the workers of a Dask scheduler, tcp://HOST:PORT; folders only."),

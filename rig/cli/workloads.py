@@ -20,9 +20,11 @@ from joulerig.rig.lab import definitions, model
 from joulerig.rig.workloads import place
 from joulerig.rig.workloads.engines import Workload
 
-app = typer.Typer(no_args_is_help=True, help="Workloads by name: list them, show one, try one on a folder.")
+app = typer.Typer(no_args_is_help=True, help="List the workloads, show one, or try one on a folder.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="Its name; 'rig workloads list'.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="WORKLOAD", help="Name of a workload ('rig workloads list').")
+]
 
 
 def _named(name: str) -> Workload:
@@ -76,11 +78,11 @@ _Readable.add_representer(
 @app.command("run")
 def run(
     name: NameArgument,
-    directory: Annotated[Path, typer.Option(help="Folder to load; it is left as it was.")],
-    seconds: Annotated[int, typer.Option(min=1, help="Length of the load.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 1,
+    directory: Annotated[Path, typer.Option(help="Folder to load; it is left unchanged.")],
+    seconds: Annotated[int, typer.Option(min=1, help="Length of the load, in seconds.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random choices.")] = 1,
     among_others: Annotated[
-        bool, typer.Option("--among-others", help="Also in a folder that is not empty.")
+        bool, typer.Option("--among-others", help="Allow a folder that is not empty.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -97,7 +99,7 @@ def run(
     else:
         out.print("\n".join(_figures(done.performance)), markup=False)
     if done.problem:
-        print(f"rig: {done.problem}; the figures are those so far", file=sys.stderr)
+        print(f"rig: {done.problem}; these are the figures so far", file=sys.stderr)
         raise typer.Exit(1)
 
 

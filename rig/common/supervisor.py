@@ -70,7 +70,7 @@ def start(programs: Iterable[Program]) -> None:
         if _states(api)[program.name] not in ("RUNNING", "STARTING") or not program.ready():
             words = last_words(program.name)
             _stop_process(api, program.name)
-            raise UserError(f"{program.name}: did not come up: {words}")
+            raise UserError(f"{program.name}: did not start: {words}")
 
 
 def stop(select: Callable[[str], bool]) -> list[str]:
@@ -204,7 +204,7 @@ def _start_process(api: xmlrpc.client.ServerProxy, name: str) -> None:
     except xmlrpc.client.Fault as fault:
         if fault.faultCode in (Faults.NO_FILE, Faults.NOT_EXECUTABLE):
             reason = fault.faultString.partition(": ")[2]
-            raise UserError(f"{name}: did not come up: {reason}") from None
+            raise UserError(f"{name}: did not start: {reason}") from None
         if fault.faultCode not in (Faults.SPAWN_ERROR, Faults.ALREADY_STARTED):
             raise
 
@@ -257,5 +257,5 @@ files = programs/*.conf
     api = wait.until(_connect, 10)
     if api is None:
         words = (done.stderr or done.stdout).strip().splitlines()
-        raise UserError(f"supervisord: did not come up: {words[-1] if words else 'no output'}")
+        raise UserError(f"supervisord: did not start: {words[-1] if words else 'no output'}")
     return api

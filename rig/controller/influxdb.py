@@ -32,7 +32,7 @@ class Access:
             return self.password_file.read_text().strip()
         except OSError as error:
             raise UserError(
-                f"{self.password_file}: {error.strerror}; it should hold InfluxDB's token"
+                f"{self.password_file}: {error.strerror}; it must contain InfluxDB's token"
             ) from None
 
     def as_config(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ def start(lab: Lab) -> None:
         check(lab)
         return
     if not shutil.which("influxd"):
-        raise UserError("influxd: not found; 'make setup' (or: apt-get install influxdb) gets it")
+        raise UserError("influxd: not found; 'make setup' (or: apt-get install influxdb) installs it")
     port = files.kept_port("influxdb")
     place = paths.var() / "influxdb"
     place.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -40,7 +40,7 @@ def serve(path: Path) -> None:
     """Serve what the configuration at `path` says. Raises UserError."""
     settings, password = config.load(path)
     if not (app.UPLOT / "uPlot.esm.js").is_file():
-        raise UserError("uPlot is not installed: 'npm ci --prefix rig/dashboard' gets it")
+        raise UserError("uPlot is not installed; 'npm ci --prefix rig/dashboard' installs it")
     influx = settings.influx
     try:
         client = Client(influx.url, influx.database, influx.username, password, timeout_seconds=5.0)

@@ -41,7 +41,7 @@ def load(path: Path) -> tuple[Config, str]:
         data = json.loads(path.read_text())
     except OSError as error:
         raise UserError(
-            f"{path}: {error.strerror}; --config names the dashboard's JSON configuration"
+            f"{path}: {error.strerror}; --config must name the dashboard's JSON configuration"
         ) from None
     except ValueError as error:
         raise UserError(f"{path}: not JSON: {error}") from None

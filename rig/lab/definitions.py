@@ -45,7 +45,10 @@ def read_one(path: Path, kind: str, parse: Parse[Definition]) -> Definition:
     """Return the definition in a separate file. Raises UserError."""
     source = paths.short(path)
     if not NAME.fullmatch(path.stem):
-        raise UserError(f"{source}: {path.stem!r} names no {kind}; allowed: names that match {NAME.pattern}")
+        raise UserError(
+            f"{source}: {path.stem!r} is not a valid name of a {kind};"
+            f" allowed: names that match {NAME.pattern}"
+        )
     return parse(path.stem, read_mapping(path, f"a mapping that defines a {kind}"), source)
 
 
@@ -87,7 +90,7 @@ def with_own(
             if name in shipped:
                 raise UserError(f"{where}: {name}: is a shipped {kind}; give another name")
             if name in found:
-                raise UserError(f"{where}: {name}: is defined twice; allowed: one {kind} of a name")
+                raise UserError(f"{where}: {name}: is defined twice; allowed: once")
             found[name] = definition
     return found
 

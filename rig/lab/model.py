@@ -184,8 +184,8 @@ class TestHost(Strict):
         for name, drive in self.drives.items():
             if drive.serial in serials:
                 raise ValueError(
-                    f"drives.{name}.serial: {drive.serial!r} is already that of {serials[drive.serial]!r};"
-                    " a serial belongs to one drive"
+                    f"drives.{name}.serial: {drive.serial!r} is already the serial of"
+                    f" {serials[drive.serial]!r}; a serial belongs to one drive"
                 )
             serials[drive.serial] = name
             if self.virtual and not drive.of_memory and not drive.profile:
@@ -195,7 +195,7 @@ class TestHost(Strict):
             for member in array.members:
                 if member not in self.drives:
                     raise ValueError(
-                        f"arrays.{name}.members: {member!r} is no drive of this host;"
+                        f"arrays.{name}.members: {member!r} is not a drive of this host;"
                         f" allowed: {', '.join(self.drives)}"
                     )
                 if self.drives[member].interface in ("nvdimm", "ram"):
@@ -217,18 +217,18 @@ class TestHost(Strict):
                 )
         nvdimms = [name for name, drive in self.drives.items() if drive.interface == "nvdimm"]
         if len(nvdimms) > 1:
-            raise ValueError(f"drives: {', '.join(nvdimms)}: NVDIMMs; one of them is allowed on a host")
+            raise ValueError(f"drives: {', '.join(nvdimms)}: NVDIMMs; allowed: one per host")
         if self.nvdimm_memmap:
             size, start = (_memory(part) for part in self.nvdimm_memmap.split("!"))
             made = {(d.serial, d.size_bytes) for d in self.drives.values() if d.interface == "nvdimm"}
             if made != {(f"{E820}{start:#x}", size)}:
                 raise ValueError(
-                    f"nvdimm_memmap: {self.nvdimm_memmap!r} makes an NVDIMM that no drive declares;"
-                    f" its serial is {E820}{start:#x}, its size_bytes {size}"
+                    f"nvdimm_memmap: {self.nvdimm_memmap!r} creates an NVDIMM that no drive declares,"
+                    f" with serial {E820}{start:#x} and size_bytes {size}"
                 )
         _check_made_by_kernel(self)
         if shared := set(self.arrays) & set(self.drives):
-            raise ValueError(f"arrays.{min(shared)}: the name is already that of a drive")
+            raise ValueError(f"arrays.{min(shared)}: a drive has this name already")
         return self
 
 
@@ -238,7 +238,7 @@ def _check_made_by_kernel(host: TestHost) -> None:
         if (drive.interface == "ram") != (drive.serial == "ram0"):
             raise ValueError(
                 f"drives.{name}.serial: {drive.serial!r}, interface {drive.interface!r};"
-                " allowed: the serial 'ram0' for interface 'ram', and for it alone"
+                " allowed: serial 'ram0' with interface 'ram' only"
             )
         if drive.interface == "ram" and drive.size_bytes % MIB:
             raise ValueError(f"drives.{name}.size_bytes: {drive.size_bytes}; allowed: whole MiB")
@@ -246,7 +246,7 @@ def _check_made_by_kernel(host: TestHost) -> None:
     if not host.emulated:
         if disks:
             raise ValueError(
-                f"emulated: missing; it says how drives.{next(iter(disks))}, an emulated disk, is made"
+                f"emulated: missing; it is needed for drives.{next(iter(disks))}, an emulated disk"
             )
         return
     wanted = [f"{SCSI_DEBUG}{number}" for number in range(len(disks))]
@@ -374,19 +374,17 @@ class Meter(Strict):
             there = meters.other.drivers()
             if there and self.driver not in there:
                 raise ValueError(
-                    f"driver: {self.driver!r} is no driver of this libsigrok;"
+                    f"driver: {self.driver!r} is not a driver of this libsigrok;"
                     f" allowed: {', '.join(families.by_driver)}, or another that 'sigrok-cli -L' lists"
                 )
             for key in ("timing", "sample_rate_hz"):
                 if getattr(self, key) is None:
-                    raise ValueError(
-                        f"{key}: missing; driver {self.driver!r} is not one that the rig knows it of"
-                    )
+                    raise ValueError(f"{key}: missing; driver {self.driver!r} has no default for it")
         if self.virtual and not family.power_tap:
             taps = ", ".join(name for name, one in families.by_driver.items() if one.power_tap)
             raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks {taps}; allowed: {taps}")
         if self.control and not family.power_tap:
-            raise ValueError(f"control: is a power tap's; driver {self.driver} has no switch")
+            raise ValueError(f"control: only for power taps; driver {self.driver} has no switch")
         if self.timing == "stream" and family.timing == "poll":
             raise ValueError(f"timing: 'stream': {self.driver} has no sample clock; allowed: 'poll'")
         return self
@@ -397,24 +395,24 @@ class Meter(Strict):
         if not allowed:
             if self.connection or self.virtual:
                 raise ValueError(
-                    f"connection: {self.connection!r}: driver {self.driver} has none; leave it out"
+                    f"connection: {self.connection!r}: driver {self.driver} needs none; leave it out"
                 )
         elif (self.connection is None) == (self.virtual is None):
             raise ValueError("needs exactly one of 'connection' and 'virtual'")
         if self.connection and self.connection.startswith("/dev/") and self.connection.count("/") > 2:
             raise ValueError(
-                f"connection: {self.connection!r} is a link, which libserialport does not follow;"
-                " allowed: the kernel's own name, such as /dev/ttyACM0"
+                f"connection: {self.connection!r} is a symbolic link, which libserialport does"
+                " not follow; allowed: the device itself, such as /dev/ttyACM0"
             )
         if self.connection and "any" not in allowed and transport(self.connection) not in allowed:
             ways = {"serial": "/dev/ttyUSB0", "usbtmc": "usbtmc/BUS.ADDRESS"}
             examples = ", ".join(ways.get(way, f"{way}/HOST/PORT") for way in allowed)
             raise ValueError(
-                f"connection: {self.connection!r}: driver {self.driver} is not reached that way;"
+                f"connection: {self.connection!r}: driver {self.driver} does not support it;"
                 f" allowed: {examples}"
             )
         if self.serialcomm and self.connection and self.connection.startswith("tcp"):
-            raise ValueError("serialcomm: is of serial lines; 'connection' is not one")
+            raise ValueError("serialcomm: only for serial lines; 'connection' is not one")
         return self
 
 
@@ -513,7 +511,7 @@ def load(inventory: Path | None = None) -> Lab:
 
     inventory = inventory or paths.inventory()
     if not inventory.is_file():
-        raise UserError(f"{inventory}: no such inventory; JOULERIG_INVENTORY or --inventory names one")
+        raise UserError(f"{inventory}: no such inventory; set JOULERIG_INVENTORY or --inventory")
     try:
         loader = DataLoader()
         # Else host_vars/ of the working directory would overrule those next to the inventory.
@@ -524,11 +522,11 @@ def load(inventory: Path | None = None) -> Lab:
         for group in ("controller", "test_hosts"):
             if not groups.get(group):
                 raise UserError(
-                    f"{paths.short(inventory)}: group [{group}] has no host; it needs at least one"
+                    f"{paths.short(inventory)}: group [{group}] has no host; allowed: one or more"
                 )
         if len(groups["controller"]) != 1:
             raise UserError(
-                f"{paths.short(inventory)}: group [controller]: {groups['controller']}: one host is allowed"
+                f"{paths.short(inventory)}: group [controller]: {groups['controller']}: allowed: one host"
             )
         controller_name = groups["controller"][0]
         of = {
@@ -596,7 +594,7 @@ def _check_serials(lab: Lab) -> None:
                 continue
             if drive.serial in seen:
                 where = f"{_file(lab.inventory, host)}: drives.{name}.serial"
-                raise UserError(f"{where}: {drive.serial!r} is already that of {seen[drive.serial]}")
+                raise UserError(f"{where}: {drive.serial!r} is already the serial of {seen[drive.serial]}")
             seen[drive.serial] = f"{host}/{name}"
 
 
@@ -619,7 +617,8 @@ def _check_meters(lab: Lab) -> None:
                 if wiring.meter not in lab.controller.meters:
                     allowed = ", ".join(lab.controller.meters) or "none is declared"
                     raise UserError(
-                        f"{where}.meter: {wiring.meter!r} is no meter of the controller; allowed: {allowed}"
+                        f"{where}.meter: {wiring.meter!r} is not a meter of the controller;"
+                        f" allowed: {allowed}"
                     )
                 driver = lab.controller.meters[wiring.meter].driver
                 family = lab.controller.meters[wiring.meter].family
@@ -642,7 +641,7 @@ def _check_meters(lab: Lab) -> None:
                         )
                 if wiring.volts is not None and wiring.volts == wiring.amps:
                     raise UserError(
-                        f"{where}.amps: {wiring.amps!r} is the volts channel too; they must differ"
+                        f"{where}.amps: {wiring.amps!r} is also the volts channel; they must differ"
                     )
 
 
@@ -654,7 +653,7 @@ def _with_rates(lab: Lab, source: str) -> Lab:
         where = f"{source}: meters.{name}"
         if meter.connection and (first := reached.setdefault(meter.connection, name)) != name:
             raise UserError(
-                f"{where}.connection: {meter.connection!r} is that of {first} too; they must differ"
+                f"{where}.connection: {meter.connection!r} is also that of {first}; they must differ"
             )
         family = meter.family
         channels = max(1, len(lab.channels_of(name)))
@@ -667,8 +666,8 @@ def _with_rates(lab: Lab, source: str) -> Lab:
         fastest = family.fastest(channels, meter)
         if fastest is not None and rate > fastest * 1.01:
             raise UserError(
-                f"{where}.sample_rate_hz: {rate:g}: {meter.driver} cannot give {channels} channel"
-                f"{'s' if channels > 1 else ''} so often; allowed: up to {fastest:.4g}"
+                f"{where}.sample_rate_hz: {rate:g}: {meter.driver} cannot sample {channels} channel"
+                f"{'s' if channels > 1 else ''} that fast; allowed: up to {fastest:.4g}"
             )
         if meter.silence_seconds is None and meter.timing == "poll":
             changes["silence_seconds"] = max(DEFAULT_SILENCE_SECONDS, READINGS_OF_SILENCE / rate)

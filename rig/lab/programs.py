@@ -30,16 +30,15 @@ KIND = "program"
 class Definition(Strict):
     """What a program.yml says."""
 
-    description: str = Field("", description="A line for people.")
-    packages: list[Package] = Field([], description="Debian packages that it needs on a test host.")
-    operation: str = Field("operation", description="What one op of its report is.")
+    description: str = Field("", description="A one-line description.")
+    packages: list[Package] = Field([], description="Debian packages that it needs on test hosts.")
+    operation: str = Field("operation", description="The unit of an operation in its report.")
     figure: str = Field("", description="Its own figure of merit, with the unit; empty: none.")
     parameters: dict[str, str] = Field(
-        {}, description="The script's settings, with what they are; empty: not declared, so none is checked."
+        {}, description="The script's settings and their meaning; empty: undeclared and unchecked."
     )
     workloads: dict[str, dict[str, Any]] = Field(
-        description="The workloads that it makes, by name: keys of a workload of engine `program` without"
-        " `engine` and `program`."
+        description="Its workloads by name: the keys of engine `program` without `engine` and `program`."
     )
 
 
@@ -139,9 +138,12 @@ def _program(path: Path) -> Program:
     directory, source = path.parent, paths.short(path)
     if not definitions.NAME.fullmatch(directory.name):
         allowed = definitions.NAME.pattern
-        raise UserError(f"{source}: {directory.name!r} names no {KIND}; allowed: names that match {allowed}")
+        raise UserError(
+            f"{source}: {directory.name!r} is not a valid name of a {KIND};"
+            f" allowed: names that match {allowed}"
+        )
     entries = definitions.read_mapping(path, f"a mapping that defines a {KIND}")
     program = Program(directory.name, directory, validate(Definition, entries, source))
     if not program.script.is_file():
-        raise UserError(f"{source}: {paths.short(program.script)}: no such file; a {KIND} is a script there")
+        raise UserError(f"{source}: {paths.short(program.script)}: no such file; a {KIND} needs this script")
     return program

@@ -76,7 +76,7 @@ def find_script(value: str, own: Path) -> Path:
     if script.stem in known and script.parent != known[script.stem].directory:
         raise ValueError(f"{script.name!r} is the name of a shipped program; give the file another name")
     if script.name == programs.COMMON_CODE.name:
-        raise ValueError(f"{script.name!r} is what all programs share; give the file another name")
+        raise ValueError(f"{script.name!r} is shared by all programs; give the file another name")
     return script
 
 

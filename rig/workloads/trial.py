@@ -60,13 +60,13 @@ def run(
         row = load_reports.performance(definition.tool, done.report, (done.end - done.start) / 1e9)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         why = done.problem or f"{type(error).__name__}: {error}"
-        raise UserError(f"{name}: its report cannot be read: {why}") from None
+        raise UserError(f"{name}: the report cannot be read: {why}") from None
     return Trial(row, done.report, done.problem)
 
 
 def _check(directory: Path, among_others: bool) -> None:
     if not directory.is_dir():
-        raise UserError(f"--directory: {str(directory)!r}: no such folder; allowed: one that is there")
+        raise UserError(f"--directory: {str(directory)!r}: no such folder; allowed: an existing one")
     if not among_others and any(directory.iterdir()):
         raise UserError(
             f"--directory: {str(directory)!r}: is not empty; allowed: an empty folder, or --among-others"

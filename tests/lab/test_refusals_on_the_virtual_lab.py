@@ -112,7 +112,7 @@ def test_a_missing_meter_is_one_clear_line_and_leaves_nothing(lab: Lab):
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     assert (
-        "drives.nvme-consumer.rails.3v3.meter: 'tap9' is no meter of the controller; allowed: tap1a"
+        "drives.nvme-consumer.rails.3v3.meter: 'tap9' is not a meter of the controller; allowed: tap1a"
         in done.stderr
     )
     assert lab.campaigns() == before

@@ -175,7 +175,7 @@ def test_rig_verify_computes_the_same_again(executed: Executed) -> None:
 
 def test_meter_family_is_among_the_allowed_drivers(lab_files: LabFiles) -> None:
     lab_files.controller["meters"]["supply"] = {**METER, "driver": "gwinstek"}
-    with pytest.raises(UserError, match=r"'gwinstek' is no driver .*allowed: .*gwinstek-gpd"):
+    with pytest.raises(UserError, match=r"'gwinstek' is not a driver .*allowed: .*gwinstek-gpd"):
         lab_files.load()
 
 

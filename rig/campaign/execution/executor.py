@@ -90,7 +90,7 @@ class Executor:
         self._say(run, status, recorded["reason"])
         if (kept := self._campaign.folder(run) / LOST_FILE).exists():
             self._channel.say(
-                f"[{self._host}] an earlier attempt was cut off: what it did is in {kept}", status
+                f"[{self._host}] an earlier attempt was interrupted; its files are in {kept}", status
             )
         return status
 
@@ -134,7 +134,7 @@ class Executor:
         if host_channel.returns(self._channel, RETURN_SECONDS, self._clock, self._sleep):
             return Status.LOST
         raise UserError(
-            f"{self._host}: gone for {RETURN_SECONDS} s; its other runs stay planned; resume the campaign"
+            f"{self._host}: gone for {RETURN_SECONDS} s; its remaining runs stay planned; resume the campaign"
         )
 
     def _look(self) -> Mapping[str, Any] | None:

@@ -104,7 +104,7 @@ class RunOutcome(_Part):
         if unknown := sorted(set(own) - set(cls.model_fields)):
             raise UserError(
                 f"joulerig_run: returned {unknown[0]!r}, which outcomes of version {VERSION} do not have;"
-                " a newer Joulerig runs on the host, update the controller's"
+                " the host runs a newer Joulerig: update the controller"
             )
         try:
             return cls.model_validate(own)

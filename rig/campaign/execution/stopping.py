@@ -24,10 +24,12 @@ class Stopping:
         """Return what `take` returns. Raises UserError where the rule ends the campaign first."""
         if self._failures >= self._rule.failures_in_a_row:
             raise UserError(
-                f"{self._host}: stopped after {self._failures} failed runs in a row; the rest stays planned"
+                f"{self._host}: stopped after {self._failures} failed runs in a row; the remaining runs stay planned"
             )
         if self._rule.hours and self._clock() - self._began > self._rule.hours * 3600:
-            raise UserError(f"{self._host}: stopped after {self._rule.hours:g} hours; the rest stays planned")
+            raise UserError(
+                f"{self._host}: stopped after {self._rule.hours:g} hours; the remaining runs stay planned"
+            )
         return take()
 
     def count(self, status: str) -> None:

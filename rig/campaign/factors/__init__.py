@@ -71,7 +71,9 @@ def _own(path: Path) -> Factor:
     """Return the factor that a lab declares in a file. Raises UserError."""
     source = paths.short(path)
     if not path.stem.isidentifier():
-        raise UserError(f"{source}: {path.stem!r} names no {KIND}; allowed: letters, digits and _")
+        raise UserError(
+            f"{source}: {path.stem!r} is not a valid name of a {KIND}; allowed: letters, digits and _"
+        )
     try:
         return _execute(path, path.stat().st_mtime_ns)
     except Exception as error:
@@ -96,7 +98,7 @@ def each_once(levels: list[str]) -> list[str]:
     """Return the levels. Raises ValueError where one is there twice."""
     for level in levels:
         if levels.count(level) > 1:
-            raise ValueError(f"{level!r} is there twice; each level is allowed once")
+            raise ValueError(f"{level!r} is listed twice; allowed: once")
     return levels
 
 

@@ -6,7 +6,7 @@ from joulerig.rig.lab import filesystems
 
 FACTOR = Factor(
     title="File system",
-    help="The file system that is made on the drive for the run.",
+    help="The file system created on the drive for the run.",
     allowed="a file system of rig/lab/filesystems/, or the lab's own",
     known=filesystems.load,
     required=True,

@@ -19,8 +19,8 @@ def _estimate(level: str, estimate: Estimate) -> Estimate:
 
 
 FACTOR = Factor(
-    title="Filled fraction",
-    help="The fraction of the file system that other data fill before the workload lays out its files.",
+    title="Fill level",
+    help="Fraction of the file system that is filled with other data before the workload creates its files.",
     allowed=f"0 to {MOST:g}",
     level=number(_problem),
     default="0",

@@ -32,7 +32,9 @@ def _refusal(journal: str, subject: Subject) -> str:
     arrays = [name for name, array in host.arrays.items() if journal in array.members]
     why = ""
     if journal not in host.drives:
-        why = f"is no drive of {subject.host}, which has {subject.drive}; allowed: {', '.join(host.drives)}"
+        why = (
+            f"is not a drive of {subject.host}, which has {subject.drive}; allowed: {', '.join(host.drives)}"
+        )
     elif journal == subject.drive:
         why = "is the drive that the file system is on; allowed: another drive, or exclude that cell"
     elif arrays:
@@ -51,9 +53,9 @@ def _arguments(journal: str, subject: Subject) -> dict[str, Any]:
 
 FACTOR = Factor(
     title="Journal",
-    help="Where the file system has its journal: inside, or on another drive of the same host, which is"
-    " wiped for it.",
-    allowed=f"{INTERNAL}, or a drive that is in no array",
+    help="Location of the file system's journal: internal, or another drive of the same host, which is"
+    " wiped.",
+    allowed=f"{INTERNAL}, or a drive outside any array",
     default=INTERNAL,
     known=_known,
     refusal=_refusal,

@@ -16,7 +16,7 @@ def kernel_level(levels: Mapping[str, str]) -> str:
 
 FACTOR = Factor(
     title="Kernel",
-    help="The kernel that the test host runs. It is booted once a block for all runs of the level, so the"
+    help="The kernel that the test host runs. It is booted once per block for all runs of the level, so the"
     " plan is a split plot.",
     allowed="a kernel of rig/lab/kernels/kernels.yml, or the lab's own",
     default=kernels.INSTALLED,

@@ -18,7 +18,7 @@ def _estimate(level: str, estimate: Estimate) -> Estimate:
 
 FACTOR = Factor(
     title="Length of the load",
-    help="Seconds of the workload phase, in place of the campaign's `phases.workload_seconds`.",
+    help="Seconds of the workload phase, overriding the campaign's `phases.workload_seconds`.",
     allowed="whole seconds from 1 on",
     level=whole_number(_problem),
     default="the campaign's `phases.workload_seconds`",

@@ -29,7 +29,7 @@ def _arguments(call: str, subject: Subject) -> dict[str, Any]:
 
 FACTOR = Factor(
     title="Sync call",
-    help="What a workload of engine `sync` calls after each write, in place of its own call.",
+    help="The call that a workload of engine `sync` makes after each write, overriding its own.",
     allowed=", ".join(CALLS),
     level=Literal[CALLS],
     default="the workload's own",

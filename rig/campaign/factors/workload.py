@@ -6,8 +6,8 @@ from joulerig.rig.campaign.factors.factor import Factor
 
 FACTOR = Factor(
     title="Workload",
-    help="The load that the run puts on the file system.",
-    allowed="a workload that `rig workloads list` names",
+    help="The load on the file system.",
+    allowed="a workload listed by `rig workloads list`",
     known=workloads.load,
     required=True,
     order=3,

@@ -38,7 +38,7 @@ def refusal(level: str, subject: Subject) -> str:
 FACTOR = Factor(
     title="Write cache",
     help='The drives\' cache is on ("write back"), off ("write through"), or on and never flushed by the'
-    ' kernel ("no flush": only drives with `plp: true`, which lose nothing of it).',
+    ' kernel ("no flush": only drives with `plp: true`, whose cache survives a power cut).',
     allowed=", ".join(LEVELS),
     level=WriteCache,
     default="the campaign's `write_cache`, or as the drive has it",

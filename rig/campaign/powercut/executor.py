@@ -208,7 +208,7 @@ class PowerCutExecutor:
         if not host_channel.returns(self._channel, seconds, self._clock, self._sleep):
             self._lose(left, f"no answer for {seconds:g} s")
             raise _NotBackError(
-                f"{self._name}: gone for {seconds:g} s; its other runs stay planned; resume the campaign"
+                f"{self._name}: gone for {seconds:g} s; its remaining runs stay planned; resume the campaign"
             )
 
     def _clean(self, left: Runs) -> None:

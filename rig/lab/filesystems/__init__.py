@@ -26,9 +26,7 @@ JOURNAL = "{journal}"
 class ExternalJournal(Strict):
     """How a file system has its journal on another drive, whose device replaces `{journal}`."""
 
-    make: list[str] = Field(
-        [], description="Command that prepares the journal's drive; empty: none is needed."
-    )
+    make: list[str] = Field([], description="Command that prepares the journal's drive; empty: not needed.")
     mkfs: Annotated[list[str], Field(min_length=1, description="Options added to the file system's mkfs.")]
     mount_options: list[str] = Field([], description="Options added to the file system's mount options.")
 
@@ -46,21 +44,18 @@ class AfterPowerCut(Strict):
     The commands get the device as their last argument; an empty one is not run.
     """
 
-    atomic_rename: bool = Field(
-        True, description="Promises that a rename is done or not done, whatever happens."
-    )
+    atomic_rename: bool = Field(True, description="Whether a rename is atomic across a power cut.")
     fsync_flushes: bool = Field(
         True,
-        description="Its fsync always has the drive flush its cache. Otherwise fsynced data lost on a drive"
-        " with a volatile cache is reported, but breaks no promise of the file system.",
+        description="Whether fsync always flushes the drive's cache. If not, fsynced data lost on a drive"
+        " with a volatile cache is reported, but does not count against the file system.",
     )
     before_mount: list[str] = Field(
-        [], description="Must run before the first mount after a cut, since the kernel does not do it."
+        [],
+        description="Command to run before the first mount after a cut, if the kernel does not recover.",
     )
-    repair: list[str] = Field([], description="What a user runs when the file system can't be mounted.")
-    check: list[str] = Field(
-        [], description="Looks for damage once the journal was replayed; changes nothing."
-    )
+    repair: list[str] = Field([], description="Repair command for a file system that cannot be mounted.")
+    check: list[str] = Field([], description="Read-only check for damage after the journal was replayed.")
 
     @property
     def commands(self) -> dict[str, list[str]]:
@@ -71,26 +66,28 @@ class AfterPowerCut(Strict):
 class FileSystem(Strict):
     """One file system: how it is made, mounted and checked, and what a test host needs for it."""
 
-    description: str = Field("", description="A line for people.")
-    type: str = Field(description="The kernel's name of it, as in /proc/filesystems.")
-    packages: list[Package] = Field([], description="Debian packages that have its tools.")
-    module: str | None = Field(None, description="Kernel module, where its name is not `type`.")
+    description: str = Field("", description="A one-line description.")
+    type: str = Field(description="The kernel's name for it, as in /proc/filesystems.")
+    packages: list[Package] = Field([], description="Debian packages with its tools.")
+    module: str | None = Field(None, description="Kernel module, if its name differs from `type`.")
     mkfs: list[str] = Field(
-        description="Command that makes it; gets the device as its last argument. Empty: mounting makes it,"
-        " by an option such as `init`."
+        description="mkfs command; the device is its last argument. Empty: mounting creates it, by an"
+        " option such as `init`."
     )
     no_discard: list[str] = Field(
-        [], description="Options that keep mkfs from discarding what the drive holds."
+        [], description="Options that keep mkfs from discarding the drive's blocks."
     )
-    mount_options: list[str] = Field([], description="Options of mount.")
+    mount_options: list[str] = Field([], description="Mount options.")
     dax: bool = Field(
-        False, description="It must map files straight to the memory of an NVDIMM, or the run fails."
+        False,
+        description="Whether files must be mapped directly to an NVDIMM's memory; the run fails otherwise.",
     )
     external_journal: ExternalJournal | None = Field(
-        None, description="How its journal is put on another drive; left out: it can't be."
+        None, description="How to put its journal on another drive; left out: not possible."
     )
     after_power_cut: AfterPowerCut | None = Field(
-        None, description="Its promises and checks; left out: no power-cut campaign can name it."
+        None,
+        description="Its guarantees and checks in power-cut campaigns; left out: it cannot be used in them.",
     )
 
     @property

@@ -126,8 +126,8 @@ def _built(wanted: Recipe, report: Callable[[str], object]) -> Built:
     log = wanted.folder.with_suffix(".log")
     report(
         f"building a kernel with a tick of {1000 / wanted.tick_hertz:g} ms, configuration"
-        f" {wanted.configuration!r} (once; 'virtual' takes a quarter of an hour, 'debian' hours);"
-        f" its log: {log}"
+        f" {wanted.configuration!r} (once only: 'virtual' takes a quarter of an hour, 'debian'"
+        f" hours); log: {log}"
     )
     work = Path(tempfile.mkdtemp(prefix=f".{wanted.digest}-", dir=wanted.folder.parent))
     try:
@@ -148,7 +148,7 @@ def _check_tools() -> None:
     ]
     if missing:
         raise UserError(
-            f"kernels: {', '.join(missing)}: not there; 'make setup' gets what a build needs"
+            f"kernels: {', '.join(missing)}: missing; 'make setup' installs what a build needs"
             f" (or: apt-get install {' '.join(missing)})"
         )
 
@@ -200,7 +200,9 @@ def _build(wanted: Recipe, work: Path, log: Path) -> None:
     run("make", "modules_install", f"INSTALL_MOD_PATH={tree}/usr", "INSTALL_MOD_STRIP=1", folder=source)
     (release,) = (path.name for path in (tree / "usr/lib/modules").iterdir())
     if not release.endswith(wanted.local_version):
-        raise UserError(f"kernels: the build made {release!r}; it should end with {wanted.local_version!r}")
+        raise UserError(
+            f"kernels: the build's release is {release!r}; it should end with {wanted.local_version!r}"
+        )
     for link in ("build", "source"):
         (tree / "usr/lib/modules" / release / link).unlink(missing_ok=True)
     boot = tree / ON_HOST / release
@@ -224,7 +226,7 @@ def _check_configuration(wanted: Recipe, text: str) -> None:
     """Check that the source's own tool kept the requested options. Raises UserError."""
     if f"\nCONFIG_HZ={wanted.tick_hertz}\n" not in text:
         raise UserError(
-            f"kernels: the configuration has no CONFIG_HZ={wanted.tick_hertz}, which was asked for"
+            f"kernels: the configuration has no CONFIG_HZ={wanted.tick_hertz}, which was requested"
         )
     lost = [
         line
@@ -232,4 +234,4 @@ def _check_configuration(wanted: Recipe, text: str) -> None:
         if line.startswith("CONFIG_") and line not in text.split("\n")
     ]
     if lost:
-        raise UserError(f"kernels: the configuration lost {', '.join(lost)}, which was asked for")
+        raise UserError(f"kernels: the configuration lacks {', '.join(lost)}, which was requested")

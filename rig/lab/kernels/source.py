@@ -130,7 +130,7 @@ def _run(command: list[str], folder: Path, otherwise: str) -> None:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     except FileNotFoundError:
-        raise UserError(f"{command[0]}: not found; get it, {otherwise}") from None
+        raise UserError(f"{command[0]}: not found; install it, {otherwise}") from None
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.startswith("E:")] or ["it said nothing"]
-        raise UserError(f"{' '.join(command)}: {said[0]}; mend it, {otherwise}")
+        raise UserError(f"{' '.join(command)}: {said[0]}; fix that, {otherwise}")

@@ -208,7 +208,7 @@ def record(
     if not low <= fit.gain <= high:
         raise UserError(
             f"meter {name} channel {channel}: gain: {fit.gain:.4g}; allowed: {low} to {high};"
-            " the reference and the meter were not at the same point"
+            " reference and meter were probably not at the same point"
         )
     identity = {key: str(taken.instrument.get(key) or "") for key in ("vendor", "model", "version", "serial")}
     identity["serial"] = identity["serial"] or meter.serial or ""

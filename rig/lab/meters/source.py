@@ -66,7 +66,7 @@ def scan(specification: str, seconds: float = SCAN_SECONDS) -> list[dict[str, An
     except subprocess.TimeoutExpired:
         raise UserError(f"{specification}: srcap did not end within {seconds + 20:g} s") from None
     if done.returncode == 4:
-        raise UserError(f"{specification}: accepts, but does not answer within {seconds:g} s")
+        raise UserError(f"{specification}: accepts connections, but does not answer within {seconds:g} s")
     if done.returncode:
         raise UserError(f"{specification}: {_last_words(done.stderr)}")
     found: list[dict[str, Any]] = json.loads(done.stdout)
@@ -140,7 +140,7 @@ class Reading:
                 raise UserError(f"meter {self.name}: {_last_words(messages.read())}")
             magic, kind, channel, mq, _unit, _n, length, _first, monotonic, _real = HEADER.unpack(header)
             if magic != MAGIC:
-                raise UserError(f"meter {self.name}: srcap sends what is no frame")
+                raise UserError(f"meter {self.name}: srcap sent an invalid frame")
             payload = frames.read(length)
             if kind == EVENT:
                 event = json.loads(payload)

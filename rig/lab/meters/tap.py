@@ -105,7 +105,7 @@ def control(lab: Lab, meter: str) -> Iterator[tuple[TapPort, int]]:
             return
         serial = port.query("*IDN?").split(",")[2]
         if serial[-2:-1] != "-" or serial[-1] not in FIRST_RAIL:
-            raise UserError(f"{port.name}: serial {serial!r}: is no instrument of a power tap")
+            raise UserError(f"{port.name}: serial {serial!r}: is not a power tap's instrument")
         yield port, FIRST_RAIL[serial[-1]]
     finally:
         port.close()
@@ -157,7 +157,7 @@ def switch_drive(lab: Lab, host: str, drive: str, on: bool) -> dict[str, int]:
     """
     rails = lab.rails_of(host, drive)
     if not rails:
-        raise UserError(f"{host}/{drive}: has no rail that a tap could switch")
+        raise UserError(f"{host}/{drive}: has no rail on a power tap")
     for _, _, rail in rails:
         _tap(lab, rail.meter)
     return {f"{member}/{name}": switch(lab, rail, on) for member, name, rail in rails}

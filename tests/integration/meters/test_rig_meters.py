@@ -101,7 +101,7 @@ def test_list(bench):
     assert psu["calibration"]["state"] == "none"
     printed = bench.rig("list").stdout
     assert "bench1/fast/5v" in printed
-    assert "none: a reference" in printed
+    assert "none (a reference)" in printed
 
 
 def test_scan_of_the_inventory(bench):
@@ -121,7 +121,7 @@ def test_scan_of_a_mute_peer_ends(bench):
         connection = f"tcp-raw/127.0.0.1/{mute.getsockname()[1]}"
         began = time.monotonic()
         line = bench.refused("scan", "--driver", "scpi-pps", "--connection", connection, "--seconds", "1")
-    assert "accepts, but does not answer within 1 s" in line
+    assert "accepts connections, but does not answer within 1 s" in line
     assert time.monotonic() - began < 4
 
 
@@ -138,11 +138,11 @@ V2 = ["calibrate", "psu", "--channel", "V2"]
     ("words", "expected"),
     [
         (["scan", "--connection", "tcp-raw/h/1"], "--driver: missing"),
-        (["scan", "--driver", "korad"], "--driver: 'korad' is no driver of this libsigrok"),
+        (["scan", "--driver", "korad"], "--driver: 'korad' is not a driver of this libsigrok"),
         (["scan", "--driver", "scpi-pps", "--connection", "tcp-raw/127.0.0.1/1"], "no instrument answers"),
-        (["show", "tap9"], "'tap9' is no meter of the controller; allowed: psu, dmm"),
+        (["show", "tap9"], "'tap9' is not a meter of the controller; allowed: psu, dmm"),
         (["watch", "dmm"], "meter dmm: measures no rail"),
-        (V2, "needs --point (twice or more) or --reference"),
+        (V2, "needs either --point (twice or more) or --reference"),
         (["calibrate", "psu", "--channel", "CH1", "--point", "1=1"], "--channel: 'CH1': scpi-pps has no"),
         ([*V2, "--point", "1=1"], "1 distinct reading(s)"),
         ([*V2, "--point", "1=1", "--point", "2=1"], "1 distinct reading(s)"),
@@ -150,7 +150,7 @@ V2 = ["calibrate", "psu", "--channel", "V2"]
         ([*V2[:3], "V3", "--point", "1=1", "--point", "2=2"], "'V3' of psu measures no rail"),
         ([*V2, "--reference", "dmm"], "'dmm' is not METER:CHANNEL"),
         ([*V2, "--reference", "psu:V1"], "'psu:V1' is not METER:CHANNEL of another"),
-        ([*V2, "--point", "1=1", "--expires", "soon"], "--expires: 'soon' is no day"),
+        ([*V2, "--point", "1=1", "--expires", "soon"], "--expires: 'soon' is not a date"),
         (
             [*V2, "--point", "1=1", "--expires", "2020-01-01"],
             "--expires: 2020-01-01 is before",
@@ -242,7 +242,7 @@ def test_a_reference_of_another_quantity_is_refused(bench):
 
 
 def test_points_that_are_never_set_end_it(bench):
-    assert "standard input has ended" in bench.refused("calibrate", "psu", "--channel", "V2", "--point", "5")
+    assert "standard input ended" in bench.refused("calibrate", "psu", "--channel", "V2", "--point", "5")
 
 
 def test_a_dry_run_stores_nothing(bench):
@@ -315,8 +315,8 @@ def test_powerd_refuses_to_correct_another_instrument(measured):
 
 def test_with_powerd_no_other_process_reads_the_meter(measured):
     live = measured.refused("calibrate", "psu", "--channel", "V2", "--point", "1", "--point", "2")
-    assert "powerd is measuring with it" in live
+    assert "in use by powerd" in live
     scanned = measured.json("scan")
-    assert scanned[0]["problem"] == "not asked: powerd is measuring with it"
+    assert scanned[0]["problem"] == "not asked: in use by powerd"
     line = measured.refused("scan", "--driver", "scpi-pps", "--connection", measured.psu.connection)
-    assert "powerd is measuring with it" in line
+    assert "in use by powerd" in line

@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_one_line(rig, state, bundle, tmp_path):
     ("words", "expected"),
     [
         (("study-1", "--format", "xlsx"), "--format: 'xlsx' is unknown; allowed: csv, parquet"),
-        (("study-1", "--bundle", "b.zip", "--output", "x"), "--bundle: not together with --output"),
+        (("study-1", "--bundle", "b.zip", "--output", "x"), "--bundle: cannot be combined with --output"),
         (("study-2",), "no campaign 'study-2'"),
         (("study-1", "--output", "/proc/nowhere"), "/proc/nowhere: cannot be written"),
         (("study-1", "--bundle", "/proc/nowhere/b.zip"), "cannot be written"),

@@ -100,7 +100,7 @@ def test_plan_shows_a_question_as_it_was_written(rig, state, tmp_path):
 
 def test_unknown_playbook(rig, state):
     line = refused(rig("plan", "playbooks/nothing.yml"))
-    assert "playbooks/nothing.yml: no such playbook; there are:" in line
+    assert "playbooks/nothing.yml: no such playbook; allowed:" in line
     assert "playbooks/demo.yml" in line
 
 
@@ -142,7 +142,7 @@ def test_a_mistake_in_a_campaign(rig, state, tmp_path, command, changes, expecte
 def test_a_missing_meter(rig, state, lab_files):
     lab_files.drives["fast"]["rails"]["12v"]["meter"] = "tap9"
     line = refused(rig("plan", DEMO, JOULERIG_INVENTORY=str(lab_files.write())))
-    assert "drives.fast.rails.12v.meter: 'tap9' is no meter of the controller; allowed: tap1, tap2" in line
+    assert "drives.fast.rails.12v.meter: 'tap9' is not a meter of the controller; allowed: tap1, tap2" in line
 
 
 def test_a_missing_inventory(rig, state):
@@ -175,7 +175,7 @@ def test_unknown_report_format(rig, state):
 
 def test_status_of_nothing(rig, state):
     done = rig("status")
-    assert (done.returncode, done.stdout) == (0, "nothing is running; 'rig up' starts everything\n")
+    assert (done.returncode, done.stdout) == (0, "nothing is running; 'rig up' starts the lab's services\n")
 
 
 def test_down_of_nothing(rig, state):
@@ -184,7 +184,7 @@ def test_down_of_nothing(rig, state):
 
 
 def test_ssh_to_a_host_that_is_not_virtual(rig, state):
-    assert "'bench9' is no virtual test host; allowed: vhost1" in refused(rig("lab", "ssh", "bench9"))
+    assert "'bench9' is not a virtual test host; allowed: vhost1" in refused(rig("lab", "ssh", "bench9"))
 
 
 def test_lab_up_without_a_virtual_host(rig, state, lab_files):
@@ -215,7 +215,7 @@ def test_an_external_influxdb_by_url_and_token(external):
         ("username", "stranger2", "HTTP 401"),
         ("database", "elsewhere", "elsewhere"),
         ("url", "http://127.0.0.1:1", "does not answer"),
-        ("token_file", "/nowhere/token", "it should hold InfluxDB's token"),
+        ("token_file", "/nowhere/token", "it must contain InfluxDB's token"),
     ],
 )
 def test_an_external_influxdb_that_is_not_for_us(external, key, value, expected):

@@ -94,7 +94,7 @@ def test_the_command_prints_a_table_and_json(described, twin, monkeypatch, capsy
     ("asked", "reason"),
     [
         (("bench9", None), "allowed: bench1, vhost1"),
-        (("vhost1", "fast"), "no drive of vhost1; allowed: twin"),
+        (("vhost1", "fast"), "not a drive of vhost1; allowed: twin"),
     ],
 )
 def test_a_wrong_name_is_refused(described, asked, reason):

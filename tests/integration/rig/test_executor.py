@@ -81,7 +81,7 @@ def test_a_failed_run_has_the_kernel_asked_for_and_the_rest_goes_on(campaign):
 def test_failures_in_a_row_end_it(campaign):
     opened, channel = campaign(stop={"failures_in_a_row": 2}), Channel(FAILED, FAILED)
     with pytest.raises(
-        UserError, match=r"^bench1: stopped after 2 failed runs in a row; the rest stays planned$"
+        UserError, match=r"^bench1: stopped after 2 failed runs in a row; the remaining runs stay planned$"
     ):
         execute(opened, channel)
     assert statuses(opened) == ["failed", "failed", "planned"]
@@ -102,7 +102,9 @@ def test_a_refused_run_counts_neither_way(campaign):
 
 def test_hours_end_it(campaign):
     opened = campaign(stop={"hours": 0.03})  # 108 s; a run takes 60 of this host's
-    with pytest.raises(UserError, match=r"^bench1: stopped after 0\.03 hours; the rest stays planned$"):
+    with pytest.raises(
+        UserError, match=r"^bench1: stopped after 0\.03 hours; the remaining runs stay planned$"
+    ):
         execute(opened, Channel())
     assert statuses(opened) == ["ok", "ok", "planned"]
 
@@ -123,7 +125,7 @@ def test_a_host_that_went_away_and_came_back_goes_on(campaign):
 def test_a_host_that_does_not_come_back_ends_it(campaign):
     opened, channel = campaign(), Channel(GONE, gone=999)
     with pytest.raises(
-        UserError, match=r"^bench1: gone for 180 s; its other runs stay planned; resume the campaign$"
+        UserError, match=r"^bench1: gone for 180 s; its remaining runs stay planned; resume the campaign$"
     ):
         execute(opened, channel)
     assert statuses(opened) == ["lost", "planned", "planned"]
@@ -155,7 +157,7 @@ def test_results_that_cannot_be_kept_fail_the_run_and_end_it(campaign):
 
 def test_an_outcome_of_a_newer_host_fails_the_run_and_ends_it(campaign):
     opened = campaign()
-    with pytest.raises(UserError, match="a newer Joulerig runs on the host"):
+    with pytest.raises(UserError, match="the host runs a newer Joulerig"):
         execute(opened, Channel({**WELL, "novelty": 1}))
     assert statuses(opened) == ["failed", "planned", "planned"]
     assert reasons(opened)[0].startswith("its results could not be kept: joulerig_run: returned 'novelty'")
@@ -164,7 +166,7 @@ def test_an_outcome_of_a_newer_host_fails_the_run_and_ends_it(campaign):
 def test_what_an_earlier_attempt_reached_is_shown(campaign):
     channel = Channel({**WELL, "earlier": {"status": "lost"}})
     execute(campaign(replicates=1), channel)
-    assert "an earlier attempt was cut off" in channel.said[1]
+    assert "an earlier attempt was interrupted" in channel.said[1]
     assert channel.said[1].endswith("lost.json")
 
 

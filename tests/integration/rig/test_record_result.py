@@ -362,7 +362,7 @@ def test_a_run_without_external_journal_names_none(journal, bench):
 def test_a_journals_drive_that_is_gone_ends_a_resumption(journaled, lab_files):
     name = journaled("fast").campaign["id"]
     del lab_files.drives["fast"]
-    with pytest.raises(UserError, match="journal: 'fast' is gone since"):
+    with pytest.raises(UserError, match="journal: 'fast' no longer exists"):
         opening.resume_campaign(name, lab_files.load())
 
 
@@ -476,12 +476,12 @@ def test_a_resumed_campaign_plans_what_was_cut_off_again(journal, bench, influxd
 def test_a_campaign_whose_drive_is_gone_is_not_resumed(journal, lab_files):
     journal.take("bench1")
     del lab_files.drives["fast"]
-    with pytest.raises(UserError, match=r"drive: 'fast' is gone since; there are: hdd-1, hdd-2, bare, pair"):
+    with pytest.raises(UserError, match=r"drive: 'fast' no longer exists; allowed: hdd-1, hdd-2, bare, pair"):
         opening.resume_campaign(journal.campaign["id"], lab_files.load())
     assert journal.counts()["running"] == 1
 
 
 def test_a_campaign_that_is_being_executed_is_not_resumed(journal, bench):
     journal.take("bench1")
-    with Journal(journal.folder).executing(), pytest.raises(UserError, match="is being executed"):
+    with Journal(journal.folder).executing(), pytest.raises(UserError, match="is running"):
         opening.resume_campaign(journal.campaign["id"], bench)

@@ -100,15 +100,15 @@ def test_a_load_that_failed_shows_what_it_did_and_why(fake_flowop, folder, capsy
     done = rig("run", "overwrite-fsync", "--directory", str(folder))
     assert done.exit_code == 1
     assert "300 operations" in done.stdout
-    assert done.stderr == "rig: flowop: exit 1: write a: no space; the figures are those so far\n"
+    assert done.stderr == "rig: flowop: exit 1: write a: no space; these are the figures so far\n"
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("report", "expected"),
     [
-        ({**REPORT, "end_realtime_ns": REPORT["begin_realtime_ns"]}, "overwrite-fsync: its report cannot be read: ZeroDivisionError"),
-        ({key: value for key, value in REPORT.items() if key != "classes"}, "its report cannot be read: KeyError"),
+        ({**REPORT, "end_realtime_ns": REPORT["begin_realtime_ns"]}, "overwrite-fsync: the report cannot be read: ZeroDivisionError"),
+        ({key: value for key, value in REPORT.items() if key != "classes"}, "the report cannot be read: KeyError"),
     ],
 )  # fmt: skip
 def test_a_report_that_cannot_be_read(fake_flowop, folder, report, expected):
@@ -171,7 +171,7 @@ def test_interrupted_it_gives_the_result_so_far_and_leaves_nothing(fake_flowop, 
     shown, reported = running.communicate(timeout=60)
     assert running.returncode == 1
     assert shown.startswith("300 operations in 2.00 s")
-    assert reported == "rig: flowop: interrupted; the figures are those so far\n"
+    assert reported == "rig: flowop: interrupted; these are the figures so far\n"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
     assert list(folder.iterdir()) == []

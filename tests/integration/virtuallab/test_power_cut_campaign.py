@@ -159,7 +159,9 @@ def test_a_cut_that_cannot_be_read_back_is_failed_and_the_next_is_prepared_first
 def test_failures_in_a_row_end_it(cuts):
     for asked in (2, 4):
         cuts.host.troubles["survey", asked] = {"problem": "read back: I/O error"}
-    with pytest.raises(UserError, match="stopped after 2 failed runs in a row; the rest stays planned"):
+    with pytest.raises(
+        UserError, match="stopped after 2 failed runs in a row; the remaining runs stay planned"
+    ):
         cuts.execute()
     assert cuts.statuses == ["failed", "failed", "planned"]
 
@@ -202,7 +204,9 @@ def test_a_host_that_went_away_and_came_back_goes_on(cuts):
 
 def test_a_host_that_does_not_come_back_ends_it_and_a_resumption_makes_the_rest(cuts):
     cuts.host.gone = 1000
-    with pytest.raises(UserError, match="gone for 300 s; its other runs stay planned; resume the campaign"):
+    with pytest.raises(
+        UserError, match="gone for 300 s; its remaining runs stay planned; resume the campaign"
+    ):
         cuts.execute()
     assert cuts.statuses == ["lost", "planned", "planned"]
     cuts.host.gone = 0

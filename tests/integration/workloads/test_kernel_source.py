@@ -94,7 +94,7 @@ def test_a_download_that_fails_is_one_line(cache, tmp_path, monkeypatch):
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
     with pytest.raises(
-        UserError, match=r"^apt-get download -q linux-source-6\.1: E: no network; mend it, or put"
+        UserError, match=r"^apt-get download -q linux-source-6\.1: E: no network; fix that, or put"
     ):
         kernel_source.archive("whole")
     assert [path.name for path in cache.iterdir()] == ["lock"]

@@ -46,9 +46,9 @@ def planned(mapping, bench):
         (("factors", "scheduler"), [None], ["campaign.factors.scheduler.0", "None"]),
         (("factors", "workload"), ["webservr"], ["campaign.factors.workload", "'webservr' is unknown; nearest is 'webserver'", "randwrite-fsync"]),
         (("factors", "workload"), [], ["campaign.factors.workload", "at least 1"]),
-        (("factors", "filesystem"), ["xfs", "xfs"], ["campaign.factors.filesystem", "'xfs' is there twice"]),
+        (("factors", "filesystem"), ["xfs", "xfs"], ["campaign.factors.filesystem", "'xfs' is listed twice"]),
         (("drives",), ["slow"], ["campaign.drives", "'slow'", "allowed: fast, hdd-1, hdd-2, bare, pair"]),
-        (("drives",), ["fast", "fast"], ["campaign.drives", "'fast' is there twice"]),
+        (("drives",), ["fast", "fast"], ["campaign.drives", "'fast' is listed twice"]),
         (("name",), "My Study", ["campaign.name", "'My Study'"]),
         (("question",), "Why", ["campaign.question", "'Why'"]),
         (("replicates",), 0, ["campaign.replicates", "0"]),
@@ -134,7 +134,7 @@ def test_a_write_cache_is_a_factor(mapping, bench):
 def test_a_write_cache_is_asked_for_in_one_place(mapping, bench):
     mapping.update(write_cache="write back")
     mapping["factors"].update(write_cache=["write back"])
-    assert "campaign: write_cache: is a factor of this campaign too" in refusal(mapping, bench)
+    assert "campaign: write_cache: is a factor of this campaign as well" in refusal(mapping, bench)
 
 
 def test_only_drives_with_power_loss_protection_go_without_flushes(mapping, bench):
@@ -192,7 +192,7 @@ def test_a_mistake_in_a_short_form_is_reported_before_it_is_asked_for(mapping, b
 
 
 def test_a_campaign_without_a_short_form_says_so(mapping, bench):
-    with pytest.raises(UserError, match=r"campaign\.short: there is none"):
+    with pytest.raises(UserError, match=r"campaign\.short: missing"):
         campaigns.parse(mapping, bench, "playbooks/study.yml", short=True)
 
 
@@ -242,7 +242,7 @@ def test_a_campaign_without_it_has_no_such_factor(mapping, bench):
         (["hdd-1"], "fast", ["'hdd-1'", "is a member of the array pair"]),
         (["pair"], "fast", ["'pair' is unknown", "allowed: internal, fast, hdd-1"]),
         (["nowhere"], "fast", ["'nowhere' is unknown", "allowed: internal, fast, hdd-1"]),
-        (["bare", "bare"], "fast", ["'bare' is there twice"]),
+        (["bare", "bare"], "fast", ["'bare' is listed twice"]),
         ([""], "fast", ["journal.0", "at least 1"]),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_journal_on_a_drive_of_another_host(mapping, lab_files):
     other = {**copy.deepcopy(lab_files.drives["bare"]), "serial": "SERIAL-Z"}
     lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"far": other}}
     message = refusal(with_journal(mapping, "far"), lab_files.load())
-    assert "'far': is no drive of bench1, which has fast" in message
+    assert "'far': is not a drive of bench1, which has fast" in message
 
 
 def test_an_exclusion_by_a_journal_that_is_no_factor(mapping, bench):

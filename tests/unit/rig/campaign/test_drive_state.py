@@ -116,7 +116,7 @@ def test_a_ledger_of_another_version_is_refused_in_one_line(tmp_path):
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA user_version = 7")
     database.close()
-    with pytest.raises(UserError, match=r"drives\.sqlite: ledger version 7; this Joulerig reads version 1"):
+    with pytest.raises(UserError, match=r"drives\.sqlite: version 7; this Joulerig reads version 1"):
         Ledger(path)
 
 

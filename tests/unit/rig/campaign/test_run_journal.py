@@ -90,7 +90,7 @@ def test_creating_leaves_the_journal_alone_in_its_folder(folder):
 
 
 def test_a_campaign_that_exists_is_not_overwritten(folder):
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         Journal.create(folder, CAMPAIGN, [])
     assert len(Journal(folder).runs()) == 5
 
@@ -102,7 +102,7 @@ def test_a_plan_that_cannot_be_journalled_leaves_nothing(tmp_path):
 
 
 def test_no_journal(tmp_path):
-    with pytest.raises(UserError, match=r"no campaign there \(no journal.sqlite\)"):
+    with pytest.raises(UserError, match=r"not a campaign \(no journal.sqlite\)"):
         Journal(tmp_path)
 
 
@@ -466,7 +466,7 @@ def test_a_resumed_campaign_is_not_finished(journal):
 
 def test_runs_are_not_taken_from_a_controller_that_is_at_work(folder, journal):
     run = journal.take("h1")["id"]
-    with Journal(folder).executing(), pytest.raises(UserError, match="is being executed"):
+    with Journal(folder).executing(), pytest.raises(UserError, match="is running"):
         journal.give_back()
     assert status_of(journal, run) == "running"
     assert journal.give_back() == [run]

@@ -22,7 +22,7 @@ def folders(tmp_path_factory):
 def test_the_first_line_sums_up_and_the_changed_cell_is_marked(folders):
     text = compare.text(*folders)
     first = text.splitlines()[0]
-    assert first.endswith("1 cell more work per joule, 0 less, 2 with no change beyond chance")
+    assert first.endswith("1 cell more work per joule, 0 less, 2 without a significant change")
     assert first.count("VIRTUAL LAB") == 2
     marked = [line for line in text.splitlines() if line.endswith("* │")]
     assert ["bfq" in line for line in marked] == [True]
@@ -39,4 +39,4 @@ def test_campaigns_without_a_common_cell_say_so(folders, tmp_path):
     other = simulated_campaign.build(tmp_path / "c", drives=("sata-plp",), filesystems=("xfs",))
     text = compare.text(folders[0], other)
     assert "no cell has an AI in both" in text
-    assert "alone: sata-plp/xfs/none/randwrite-fsync, " in text
+    assert "sata-plp/xfs/none/randwrite-fsync, " in text

@@ -76,7 +76,7 @@ def test_an_expired_calibration_marks_every_ai_that_rests_on_it_and_no_other(fol
 
 def test_the_baseline_is_a_separate_table(folder):
     text = results.baseline_text(folder)
-    assert text.startswith("idle watts, subtracted from nothing · demo-")
+    assert text.startswith("idle watts, not subtracted anywhere · demo-")
     assert "VIRTUAL LAB" in text
     found = {rail["drive"]: rail for rail in results.as_json(folder)["baseline"]}
     for drive, mark in (("nvme-plp", "†"), ("sata-plp", " ")):

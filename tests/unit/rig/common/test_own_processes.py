@@ -90,14 +90,14 @@ def test_a_program_that_ends_at_once_is_reported_with_its_last_words(supervised)
     program = services.Program(
         "bad", ["sh", "-c", "echo first; echo 'bad: cannot listen' >&2; exit 3"], lambda: False
     )
-    with pytest.raises(UserError, match=r"^bad: did not come up: bad: cannot listen \(.*log/bad\.log\)$"):
+    with pytest.raises(UserError, match=r"^bad: did not start: bad: cannot listen \(.*log/bad\.log\)$"):
         services.start([program])
 
 
 def test_a_program_that_ends_at_once_can_be_started_again(supervised):
     """While the supervisor would still be trying on its own."""
     for _ in range(2):
-        with pytest.raises(UserError, match="bad: did not come up"):
+        with pytest.raises(UserError, match="bad: did not start"):
             services.start([services.Program("bad", ["sh", "-c", "echo no; exit 3"], lambda: False)])
     services.start([sleeper("bad")])
     assert services.states()["bad"] in ("STARTING", "RUNNING")
@@ -124,7 +124,7 @@ def test_a_program_that_ended_before_its_start_was_answered_is_reported_with_its
 
     monkeypatch.setattr(services, "_supervisor", lambda: SimpleNamespace(supervisor=Late()))
     program = services.Program("bad", ["sh", "-c", "echo 'bad: cannot listen'; exit 3"], lambda: False)
-    with pytest.raises(UserError, match=r"^bad: did not come up: bad: cannot listen \("):
+    with pytest.raises(UserError, match=r"^bad: did not start: bad: cannot listen \("):
         services.start([program])
     assert answered == [Faults.SPAWN_ERROR]
 
@@ -135,7 +135,7 @@ def test_a_command_that_cannot_be_run_is_reported(supervised, mode):
     if mode is not None:
         command.touch()
         command.chmod(mode)
-    with pytest.raises(UserError, match=rf"^bad: did not come up: .*{command}"):
+    with pytest.raises(UserError, match=rf"^bad: did not start: .*{command}"):
         services.start([services.Program("bad", [str(command)], lambda: False)])
 
 
@@ -156,7 +156,7 @@ def test_a_program_that_came_up_while_it_was_to_be_started_has_started(supervise
 
 def test_a_program_that_never_serves_is_reported_and_not_left_behind(supervised):
     program = sleeper(ready=lambda: asleep("nap") and False, ready_seconds=2)
-    with pytest.raises(UserError, match="nap: did not come up: no output"):
+    with pytest.raises(UserError, match="nap: did not start: no output"):
         services.start([program])
     assert services.states()["nap"] == "STOPPED"
 

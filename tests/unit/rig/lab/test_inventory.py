@@ -68,7 +68,7 @@ def test_what_a_family_fills_in(write, meter, rails, timing, samples, rate, sile
         ({**DPS, "connection": "tcp-raw/192.0.2.8/5"}, ["connection: 'tcp-raw/", "rdtech-dps", "/dev/tty"]),
         ({**KORAD, "connection": "tcp-raw/h/1"}, ["connection", "korad-kaxxxxp", "allowed: /dev/ttyUSB0"]),
         ({**HMO, "connection": "vxi/192.0.2.7"}, ["connection: 'vxi/", "tcp-raw/HOST/PORT", "usbtmc/"]),
-        ({**DEMO, "connection": "/dev/ttyUSB0"}, ["connection: '/dev/ttyUSB0'", "demo has none"]),
+        ({**DEMO, "connection": "/dev/ttyUSB0"}, ["connection: '/dev/ttyUSB0'", "demo needs none"]),
         ({**HMO, "sample_rate_hz": None}, ["sample_rate_hz: missing", "hameg-hmo"]),
         ({**PPS, "timing": "stream"}, ["timing: 'stream'", "allowed: 'poll'"]),
         ({**PPS, "timing": "sometimes"}, ["timing", "'sometimes'", "'poll'"]),
@@ -112,7 +112,7 @@ def test_a_mistake_in_a_meter(write, meter, expected):
 )  # fmt: skip
 def test_a_mistake_in_the_wiring(write, meter, rail, expected):
     if rail.get("amps") == "V":
-        expected = ["rails.r0.amps: 'V' is the volts channel too"]
+        expected = ["rails.r0.amps: 'V' is also the volts channel"]
     with pytest.raises(UserError) as caught:
         write(meter, rail)
     message = str(caught.value)
@@ -140,7 +140,7 @@ def test_a_rate_that_the_driver_cannot_reach(write, meter, rails, expected):
 
 
 def test_two_meters_at_one_connection(write):
-    with pytest.raises(UserError, match=r"meters\.other\.connection: .* is that of m too; they must differ"):
+    with pytest.raises(UserError, match=r"meters\.other\.connection: .* is also that of m; they must differ"):
         write(PPS, more={"other": {**DMM, "connection": PPS["connection"]}})
 
 

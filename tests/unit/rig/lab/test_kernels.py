@@ -71,7 +71,7 @@ def test_what_the_source_took_of_the_configuration_is_checked():
     build._check_configuration(wanted, taken)
     with pytest.raises(UserError, match="no CONFIG_HZ=100"):
         build._check_configuration(wanted, taken.replace("CONFIG_HZ=100", "CONFIG_HZ=250"))
-    with pytest.raises(UserError, match="lost CONFIG_KEXEC=y"):
+    with pytest.raises(UserError, match="lacks CONFIG_KEXEC=y"):
         build._check_configuration(wanted, taken.replace("CONFIG_KEXEC=y\n", ""))
 
 
@@ -86,7 +86,7 @@ def test_a_built_kernel_is_taken_from_the_cache():
 
 def test_what_a_build_lacks_is_named_and_nothing_is_left(monkeypatch):
     monkeypatch.setattr(build, "NEEDED", {"no-such-flex": "flex"})
-    with pytest.raises(UserError, match="kernels: flex: not there; 'make setup'"):
+    with pytest.raises(UserError, match="kernels: flex: missing; 'make setup'"):
         build.build(build.Recipe(100, "virtual"))
     assert not build.Recipe(100, "virtual").folder.exists()
 

@@ -53,7 +53,7 @@ def test_variables_of_groups_count_as_those_of_hosts(lab_files):
 
 
 def test_missing_inventory(tmp_path):
-    with pytest.raises(UserError, match=r"nowhere\.ini: no such inventory; JOULERIG_INVENTORY"):
+    with pytest.raises(UserError, match=r"nowhere\.ini: no such inventory; set JOULERIG_INVENTORY"):
         model.load(tmp_path / "nowhere.ini")
 
 
@@ -167,7 +167,7 @@ def test_mistake_in_the_controller(lab_files, path, value, expected):
 
 def test_rails_without_any_meter(lab_files):
     lab_files.controller["meters"] = {}
-    assert "'tap1' is no meter of the controller; allowed: none is declared" in refusal(lab_files)
+    assert "'tap1' is not a meter of the controller; allowed: none is declared" in refusal(lab_files)
 
 
 def test_a_serial_is_in_one_host_only(lab_files):
@@ -175,7 +175,9 @@ def test_a_serial_is_in_one_host_only(lab_files):
     other = copy.deepcopy(lab_files.host["drives"]["bare"])
     lab_files.hosts["bench2"] = {"controller_address": "192.0.2.1", "drives": {"mine": other}}
     message = refusal(lab_files)
-    assert "host_vars/bench2.yml: drives.mine.serial: 'SERIAL-D' is already that of bench1/bare" in message
+    assert (
+        "host_vars/bench2.yml: drives.mine.serial: 'SERIAL-D' is already the serial of bench1/bare" in message
+    )
 
 
 def test_a_channel_measures_one_rail_only_across_hosts(lab_files):

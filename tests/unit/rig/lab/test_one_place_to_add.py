@@ -109,7 +109,7 @@ def test_a_new_file_system_is_in_the_reference(with_filesystem: Lab) -> None:
 def test_the_reference_of_file_systems_describes_every_key() -> None:
     rows = [line.split(" | ") for line in filesystems.reference().splitlines()]
     keys = {cells[0].strip("| `"): cells[1] for cells in rows if len(cells) == 3}
-    assert "no power-cut campaign can name it" in keys["after_power_cut"]
+    assert "left out: it cannot be used in them" in keys["after_power_cut"]
     assert {"type", "mkfs", "external_journal.make", "after_power_cut.check"} <= set(keys)
     assert all(keys.values())
 
@@ -122,7 +122,11 @@ def test_the_reference_of_file_systems_describes_every_key() -> None:
             NEW_FILE_SYSTEM,
             "filesystems/ext4.yml: ext4: is a shipped file system; give another",
         ),
-        ("filesystems/New.yml", NEW_FILE_SYSTEM, "filesystems/New.yml: 'New' names no file system; allowed:"),
+        (
+            "filesystems/New.yml",
+            NEW_FILE_SYSTEM,
+            "filesystems/New.yml: 'New' is not a valid name of a file system; allowed:",
+        ),
         ("filesystems/new.yml", {"type": "x"}, "filesystems/new.yml: mkfs: "),
         (
             "filesystems/new.yml",
@@ -302,7 +306,9 @@ def test_a_rail_that_a_new_family_cannot_measure_is_refused(
 
 def test_a_new_family_is_among_the_allowed_drivers(with_family: LabFiles) -> None:
     with_family.controller["meters"]["supply"]["driver"] = "gwinstek"
-    with pytest.raises(UserError, match=r"'gwinstek' is no driver .*allowed: .*, gwinstek-gpd, or another"):
+    with pytest.raises(
+        UserError, match=r"'gwinstek' is not a driver .*allowed: .*, gwinstek-gpd, or another"
+    ):
         with_family.load()
 
 

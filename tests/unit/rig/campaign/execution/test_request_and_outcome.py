@@ -63,7 +63,7 @@ def test_a_key_of_a_newer_host_is_refused_on_one_line():
         RunOutcome.from_reply({**OK, "watts": 3})
     assert str(caught.value) == (
         "joulerig_run: returned 'watts', which outcomes of version 1 do not have;"
-        " a newer Joulerig runs on the host, update the controller's"
+        " the host runs a newer Joulerig: update the controller"
     )
 
 
