@@ -24,7 +24,8 @@ class Stopping:
         """Return what `take` returns. Raises UserError where the rule ends the campaign first."""
         if self._failures >= self._rule.failures_in_a_row:
             raise UserError(
-                f"{self._host}: stopped after {self._failures} failed runs in a row; the remaining runs stay planned"
+                f"{self._host}: stopped after {self._failures} failed runs in a row;"
+                " the remaining runs stay planned"
             )
         if self._rule.hours and self._clock() - self._began > self._rule.hours * 3600:
             raise UserError(
