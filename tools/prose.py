@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check the words of documentation, comments, messages and identifiers.
 
-    python -m tools.prose              check python -m tools.prose --list KEY   list the findings of
-    one key, such as "beside" or "lines of comments" python -m tools.prose --lower      lower the
-    ceilings to the counts of today
+    python -m tools.prose              check
+    python -m tools.prose --list KEY   list the findings of one key, such as "lines of comments"
+    python -m tools.prose --lower      lower the ceilings to the counts of today
 
 Counts the words that tools/words.json would have replaced, functions whose name is one of its bare
 words, and lines of documentation and of comments over 100 columns (generated tables, under
@@ -51,7 +51,7 @@ GENERATED_TABLES = ("docs/reference/", "docs/studies/")
 LONG_DOCS = "lines of documentation over 100 columns"
 LONG_COMMENTS = "lines of comments over 100 columns"
 FUNCTIONS = "functions named by a bare word"
-# Identifiers count by their parts: read_anew and readAnew both hold "anew".
+# Identifiers count by their parts: both read_data and readData hold "data".
 PART_OF_A_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 # Python, Go and JavaScript; C; a function that is given a name by assignment.
 DEFINITION = (

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check the types of the Python packages with mypy, strictly, save where errors are still allowed.
 
-    python -m tools.types            check python -m tools.types --all      print all errors, also
-    the allowed ones python -m tools.types --lower    lower the ceilings to the counts of today
-    python -m tools.types --rewrite  write the counts of today as ceilings, for a commit that moves
-    modules
+    python -m tools.types            check
+    python -m tools.types --all      print all errors, also the allowed ones
+    python -m tools.types --lower    lower the ceilings to the counts of today
+    python -m tools.types --rewrite  write the counts of today as ceilings, after moving modules
 
 tools/ceilings/types.json has the errors that each module may have. A module that is not in it may
 have none.

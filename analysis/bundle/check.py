@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OK, FAILED, UNCHECKABLE = "ok", "FAILED", "not checkable"
-# Another processor may add in another order, which changes the last bits: of the number, and of what is zero.
+# Another processor may add in another order, which changes the last bits: of the number, and of
+# what is zero.
 TOLERANCE, ZERO = 1e-9, 1e-12
 _MOST_SHOWN = 5
 

@@ -38,7 +38,7 @@ _ABOUT_OF_RUN = {
     "load.json": "The load's own report.",
     "settings.json": "The settings that were in effect.",
     "power.csv": "The power trace at the stored rate, with the meter's counters.",
-    "progress.csv": "What the load told of itself while it ran.",
+    "progress.csv": "What the load reported while it ran.",
     "processor.csv": "The energy counter of the test host's processor packages.",
     "truth.json": "What the virtual drives say of the phases' ends.",
     "witness.jsonl": "What the writer asked of a drive until its power was cut, and what was acknowledged.",

@@ -67,7 +67,7 @@ def rails(campaign: Campaign, run: Run) -> list[run_energy.Rail]:
     wired = [
         (drive, str(spec.get("meter")), rail)
         for drive in campaign.drives(run)
-        for rail, spec in meters.at(campaign.lab, *hosts, drive, "rails").items()
+        for rail, spec in meters.subtree(campaign.lab, *hosts, drive, "rails").items()
         if isinstance(spec, Mapping)
     ]
     return wired or list(dict.fromkeys((one.drive, one.meter, one.rail) for one in run.energy))
@@ -144,7 +144,7 @@ class _Recomputation:
 
     def _tool(self) -> str:
         """Return what loaded: as the host's module was asked, else by its report's format."""
-        asked = meters.at(self.answer or {}, "invocation", "module_args", "workload").get("tool")
+        asked = meters.subtree(self.answer or {}, "invocation", "module_args", "workload").get("tool")
         tool = asked or load_reports.tool_of(self.load or {})
         if tool is None:
             raise MissingInputError(

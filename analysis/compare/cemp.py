@@ -19,7 +19,8 @@ def _slope(energy: float, performance: float) -> float | None:
     return energy / performance if performance != 0 else None
 
 
-# By name: from dE and dP to Cemp, None where it has no value. Replace it where the true one is known.
+# By name: from dE and dP to Cemp, None where it has no value. Replace it where the true one is
+# known.
 DEFINITIONS: dict[str, Callable[[float, float], float | None]] = {DEFINITION: _slope}
 
 

@@ -77,7 +77,7 @@ def _of_comparison(campaign: Campaign, one: Comparison) -> Judged:
     runs = {run.id: run for run in campaign.runs}
     judged = sum(len(logs) for logs in cells.values() if len(logs) >= FEWEST_IN_CELL)
     found = []
-    names = far(cells)
+    names = find_outlying(cells)
     outlying = {run for _, run, _ in names}
     for cell, run, z in names:
         rest = [log for other, log in cells[cell].items() if other not in outlying]
@@ -85,7 +85,7 @@ def _of_comparison(campaign: Campaign, one: Comparison) -> Judged:
     return Judged(one, judged, tuple(found))
 
 
-def far(cells: Mapping[str, Mapping[str, float]]) -> list[tuple[str, str, float]]:
+def find_outlying(cells: Mapping[str, Mapping[str, float]]) -> list[tuple[str, str, float]]:
     """Which values lie far from their cell's, worst first.
 
     Parameters

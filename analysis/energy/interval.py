@@ -86,7 +86,8 @@ class CounterPoints:
             for name in (*_COUNTS, *_TOTALS)
             if name in frame.columns and frame[name].null_count() == 0
         }
-        # A point where a stream begins has counters and no power: that makes the others' no less known.
+        # A point where a stream begins has counters and no power: that makes the others' no less
+        # known.
         present |= {
             name: frame[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
             for name in _POWERS
@@ -310,7 +311,7 @@ def of_interval(
     ledger = _ledger(points, first, last)
     if reason := _broken(points, first, last) or _unknown_at_an_end(points, start_ns, end_ns, max_gap_ns):
         return IntervalEnergy(None, reason, **ledger)
-    joules = _at(points.joules, time_ns, end_ns) - _at(points.joules, time_ns, start_ns)
+    joules = _counter_at(points.joules, time_ns, end_ns) - _counter_at(points.joules, time_ns, start_ns)
     gap_low, gap_high, interpolation = _unmeasured(points, start_ns, end_ns, max_gap_ns)
     ends = [_alignment(points, instant, edge_error_ns) for instant in (start_ns, end_ns)]
     budget = EnergyBudget(
@@ -512,7 +513,8 @@ def _alignment(points: CounterPoints, instant: int, edge_error_ns: int) -> float
         return 0.0
     if points.watts_min is None or points.watts_max is None:
         return None
-    # A point is of the step before it: take those behind the earliest instant up to behind the last.
+    # A point is of the step before it: take those behind the earliest instant up to behind the
+    # last.
     first = int(np.searchsorted(points.time_ns, instant - error_ns, side="left"))
     last = int(np.searchsorted(points.time_ns, instant + error_ns, side="right"))
     last = min(max(last, after, before + 1), len(points.time_ns) - 1)
@@ -574,7 +576,7 @@ def _around(time_ns: NDArray[np.int64], instant: int) -> tuple[int, int]:
     return (after, after) if time_ns[after] == instant else (after - 1, after)
 
 
-def _at(counter: NDArray[np.float64], time_ns: NDArray[np.int64], instant: int) -> float:
+def _counter_at(counter: NDArray[np.float64], time_ns: NDArray[np.int64], instant: int) -> float:
     """A counter at an instant, on the line between the points around it."""
     before, after = _around(time_ns, instant)
     if before == after:

@@ -16,12 +16,13 @@ from joulerig.analysis.energy.uncertainty import MeterBudget
 Plain = Mapping[str, Any]
 EXPIRED = "†"  # next to each figure that rests on a calibration past its date
 
-# Sample times come from arrivals, the least late of which count as not late at all: the least delay of the
-# path from instrument to controller stays unseen. USB frames of a millisecond, a request and its reply.
+# Sample times come from arrivals, the least late of which count as not late at all: the least delay
+# of the path from instrument to controller stays unseen. USB frames of a millisecond, a request and
+# its reply.
 LATENCY_NS = 2_000_000
 
 
-def at(tree: Any, *keys: str) -> dict[str, Any]:
+def subtree(tree: Any, *keys: str) -> dict[str, Any]:
     """The object at a path of keys in JSON; empty where there is none."""
     for key in keys:
         tree = tree.get(key) if isinstance(tree, Mapping) else None
@@ -30,18 +31,18 @@ def at(tree: Any, *keys: str) -> dict[str, Any]:
 
 def declared(lab: Plain, meter: str) -> dict[str, Any]:
     """The meter as the inventory described it; empty where it did not."""
-    return at(lab, "controller", "meters", meter) or at(lab, "meters", meter)
+    return subtree(lab, "controller", "meters", meter) or subtree(lab, "meters", meter)
 
 
 def channels(lab: Plain, host: str, drive: str, rail: str) -> dict[str, str]:
     """A rail's channels by quantity; empty where the lab model does not say."""
-    wiring = at(lab, "hosts", host, "drives", drive, "rails", rail)
+    wiring = subtree(lab, "hosts", host, "drives", drive, "rails", rail)
     return {kind: str(wiring[kind]) for kind in uncertainty.QUANTITIES if wiring.get(kind)}
 
 
 def calibration(provenance: Plain, meter: str) -> dict[str, Any]:
     """The calibration that was in force, as `rig meters calibrate` left it; empty where none was recorded."""
-    return at(provenance, "calibration", meter)
+    return subtree(provenance, "calibration", meter)
 
 
 def expired(provenance: Plain, meter: str, at_ns: int | None = None) -> bool:
@@ -60,7 +61,7 @@ def standing(lab: Plain, provenance: Plain, meter: str, at_ns: int | None = None
         if state == "expired":
             return f"{EXPIRED} CALIBRATION{dated} EXPIRED {until}{certificate}"
         return f"calibration{dated} valid to {until}{certificate}"
-    stated = at(declared(lab, meter), "accuracy")
+    stated = subtree(declared(lab, meter), "accuracy")
     class_ = f"class {_class_text(stated)}" if _class_text(stated) else "meter class not stated"
     return f"{'no calibration' if state == 'none' else 'no calibration on record'}, {class_}"
 
@@ -69,7 +70,7 @@ def _class_text(accuracy: Plain) -> str:
     units = {"volts": "V", "amps": "A", "watts": "W", "watt_hours": "J"}
     parts = []
     for kind, unit in units.items():
-        limits = at(accuracy, kind)
+        limits = subtree(accuracy, kind)
         sums = [f"{limits['gain_percent']:g} %"] if limits.get("gain_percent") else []
         sums += [f"{limits['offset']:g} {unit}"] if limits.get("offset") else []
         if sums:
@@ -124,7 +125,7 @@ def budget(
         channels=wired,
         volt_seconds=volt_seconds,
         amp_seconds=amp_seconds,
-        accuracy=at(declared(lab, meter), "accuracy"),
+        accuracy=subtree(declared(lab, meter), "accuracy"),
         calibration=record if state in ("valid", "expired") else None,
         expired=state == "expired",
     )

@@ -40,7 +40,7 @@ ABOUT = {
     "power": "One row a point of a rail's power during a run, some before and after it; counters are of the"
     " meter's session.",
     "rounds": "One row a round of a precondition, with the run that it was made for.",
-    "progress": "One row an instant at which a run's load told what it had done.",
+    "progress": "One row an instant at which a run's load reported its progress.",
     "waveforms": "One row a meter that was recorded at its full rate during a run.",
 }
 
@@ -101,10 +101,10 @@ COMMON: Described = {
     "end_ns": ("ns", "End, UTC, on the controller's clock."),
 }
 
-BESIDE_AI: Described = {
+POWER_AND_IO: Described = {
     "peak_watts": (
         "W",
-        "The greatest power of all rails together that a stored point tells (each the mean since the one"
+        "The greatest power of all rails together in a stored point (each the mean since the one"
         " before); of a cell the greatest of its runs'.",
     ),
     "idle_watts": ("W", "Power in the run's own idle phase, where it measured the same rails."),
@@ -131,7 +131,7 @@ BESIDE_AI: Described = {
 }
 
 RUNS: Described = {
-    **BESIDE_AI,
+    **POWER_AND_IO,
     "dynamic_joules": ("J", "Joules less what the drives would have drawn at the run's idle power."),
     "started_utc_ns": ("ns", "When the run began, UTC."),
     "ended_utc_ns": ("ns", "When the run ended, UTC."),
@@ -157,7 +157,7 @@ _INTERVALS = {
     "bootstrap": "the bootstrap's (BCa) alone",
 }
 CELLS: Described = {
-    **BESIDE_AI,
+    **POWER_AND_IO,
     "write_bytes": ("B", "Bytes that the workload wrote in its runs; blank: a report does not tell."),
     "runs_planned": ("", "Runs of the cell."),
     "runs_counted": ("", "Runs of which the figures are."),
@@ -217,7 +217,7 @@ DRIFT: Described = {
     "drift_percent_high": ("%", "Upper end of its 95 % interval."),
     "drift_percent_per_hour": ("%", "What that slope comes to in an hour."),
     "p": ("", "Probability of so much without drift (Kendall, cells as seasons)."),
-    "why": ("", "Why no drift can be told."),
+    "why": ("", "Why drift cannot be judged."),
 }
 
 OUTLIERS: Described = {
@@ -288,7 +288,7 @@ CLAIMS: Described = {
     "effect_high": ("", "Upper end of it."),
     "blocks": ("", "Blocks that have runs of both sides."),
     "expected": ("", "What the effect is where the claim holds."),
-    "why": ("", "Why it cannot be told."),
+    "why": ("", "Why the verdict is open."),
     "text": ("", "The claim in one sentence."),
     "origin": ("", "published, or inferred from what was."),
 }

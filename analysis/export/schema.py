@@ -15,7 +15,7 @@ _TYPES = {pl.String: "string", pl.Int64: "integer", pl.Float64: "number", pl.Boo
 _UNDESCRIBED = ("", "")
 
 
-def of(frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
+def describe_tables(frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
     """The schema of these tables, in their order."""
     return {
         "version": 1,
@@ -33,8 +33,8 @@ def of(frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
 
 
 def document(frames: Mapping[str, pl.DataFrame]) -> bytes:
-    """`of` as JSON."""
-    return (json.dumps(of(frames), indent=1, ensure_ascii=False) + "\n").encode()
+    """Return the description of the tables as JSON."""
+    return (json.dumps(describe_tables(frames), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _column(table: str, column: str, kind: pl.DataType) -> dict[str, str]:

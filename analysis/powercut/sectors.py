@@ -99,7 +99,7 @@ def judge(
     shows: dict[int, int] = {}
     changed, unreported = [], 0
     for sector in sorted({*by_sector, *range(max(len(found.sectors), len(before.sectors)))}):
-        cell, was = found.at(sector), before.at(sector)
+        cell, was = found.sector_at(sector), before.sector_at(sector)
         if cell.state == "record" and cell.generation == log.generation and cell.sequence not in known:
             unreported += 1
             shows[sector] = cell.sequence

@@ -47,7 +47,7 @@ class Surveyed:
     error: str = ""
     sectors: list[Sector] = field(default_factory=list)
 
-    def at(self, sector: int) -> Sector:
+    def sector_at(self, sector: int) -> Sector:
         return self.sectors[sector] if sector < len(self.sectors) else ABSENT
 
 

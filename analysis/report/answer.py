@@ -156,9 +156,9 @@ def _others(group: Group) -> list[str]:
 
 def _worse(pair: Pair) -> str:
     """ "5.7 % worse (3.6 to 7.7 %)": the difference with its interval."""
-    least, greatest = sorted(abs(end) for end in pair.less_interval)
-    word = "worse" if pair.less > 0 else "better"
-    return f"{percent(abs(pair.less))} % {word} ({percent(least)} to {percent(greatest)} %)"
+    least, greatest = sorted(abs(end) for end in pair.relative_difference_interval)
+    word = "worse" if pair.relative_difference > 0 else "better"
+    return f"{percent(abs(pair.relative_difference))} % {word} ({percent(least)} to {percent(greatest)} %)"
 
 
 def caveat(found: Sequence[Group]) -> str:

@@ -482,15 +482,15 @@ def _drives(campaign: Campaign, settings: _Settings) -> list[dict[str, Any]]:
     }
     rows = []
     for (host, name), run in sorted(used.items()):
-        model = meters.at(campaign.lab, "hosts", host)
-        array = meters.at(model, "arrays", name)
+        model = meters.subtree(campaign.lab, "hosts", host)
+        array = meters.subtree(model, "arrays", name)
         for member in array.get("members", []) if array else [name]:
-            spec = meters.at(model, "drives", member)
+            spec = meters.subtree(model, "drives", member)
             found = settings.by_drive.get((host, member), {})
             by = campaign.emulated(run).get(member)
             rails = [
                 f"{rail} on {wiring.get('meter', '?')} {_channels(wiring)}"
-                for rail, wiring in meters.at(spec, "rails").items()
+                for rail, wiring in meters.subtree(spec, "rails").items()
                 if isinstance(wiring, dict)
             ]
             rows.append(

@@ -15,7 +15,8 @@ import matplotlib
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-# Both come with matplotlib, under licences that allow embedding (STIX: OFL-like; DejaVu: Bitstream Vera's).
+# Both come with matplotlib, under licences that allow embedding (STIX: OFL-like; DejaVu: Bitstream
+# Vera's).
 _FILES = (
     ("Report", 400, "normal", "STIXGeneral.ttf"),
     ("Report", 700, "normal", "STIXGeneralBol.ttf"),

@@ -73,7 +73,7 @@ def sentence(one: Drift) -> str:
     """ "nvme-plp, varmail: over 1 h 12 min AI changed by +0.3 % (95 % −0.4 to +1.0 %): no drift seen"."""
     quantity = "AI" if one.comparison.quantity == AI else "performance"
     if one.trend is None:
-        return f"{one.comparison.name}: no drift can be told: {one.why}."
+        return f"{one.comparison.name}: drift cannot be judged: {one.why}."
     change, low, high = (one.change(slope) for slope in one.trend[:3])
     between = "too few runs for an interval" if low is None else f"95 % {_percent(low)} to {_percent(high)} %"
     blocks = len({residual.run.block for residual in one.residuals})

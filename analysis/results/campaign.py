@@ -110,17 +110,19 @@ class Campaign(CampaignRow):
     @property
     def revision(self) -> str | None:
         """The git revision of the code that ran; None where none was recorded."""
-        return meters.at(self.provenance, "controller").get("revision") or self.provenance.get("git_revision")
+        return meters.subtree(self.provenance, "controller").get("revision") or self.provenance.get(
+            "git_revision"
+        )
 
     def drives(self, run: Run) -> list[str]:
         """The drives that a run stood on: its own or its array's members, and an external journal's."""
-        own = meters.at(self.lab, "hosts", run.host, "arrays", run.drive).get("members", [run.drive])
+        own = meters.subtree(self.lab, "hosts", run.host, "arrays", run.drive).get("members", [run.drive])
         other = run.factors.get("journal", "internal")
         return [*own, *([other] if other != "internal" else [])]
 
     def emulated(self, run: Run) -> dict[str, str]:
         """Those of a run's drives that something plays, and what: "scsi_debug, 8 ms a request"."""
-        known = meters.at(self.provenance, "emulated", run.host)
+        known = meters.subtree(self.provenance, "emulated", run.host)
         return {drive: known[drive] for drive in self.drives(run) if drive in known}
 
     def cells(self) -> dict[str, list[Run]]:

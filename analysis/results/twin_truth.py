@@ -56,8 +56,8 @@ def device_bound(phases: Sequence[Phase], truth: Truth) -> float | None:
     (index,) = loads
     length = phases[index].end_ns - phases[index].start_ns
 
-    def of(answer: Mapping[str, Any]) -> float:
+    def device_bound(answer: Mapping[str, Any]) -> float:
         before, after = answer["counters"]["device_bound_ns"][2 * index : 2 * index + 2]
         return min(1.0, float(after - before) / length)
 
-    return max(of(answer) for answer in truth.values()) if length > 0 else None
+    return max(device_bound(answer) for answer in truth.values()) if length > 0 else None

@@ -144,7 +144,7 @@ def _about(meta: dict[str, Any], start_ns: int | None, end_ns: int | None) -> pl
     for stream in sorted({pair["stream"] for pair in meta["clock"]}):
         indices, times, origin = _pairs(meta, stream)
 
-        def at(
+        def sample_index(
             utc_ns: int, indices: np.ndarray = indices, times: np.ndarray = times, origin: int = origin
         ) -> float:
             since = utc_ns - origin
@@ -156,8 +156,8 @@ def _about(meta: dict[str, Any], start_ns: int | None, end_ns: int | None) -> pl
 
         inside = pl.col("stream") == stream
         if start_ns is not None:
-            inside &= pl.col("index") >= int(np.floor(at(start_ns))) - 2
+            inside &= pl.col("index") >= int(np.floor(sample_index(start_ns))) - 2
         if end_ns is not None:
-            inside &= pl.col("index") <= int(np.ceil(at(end_ns))) + 1
+            inside &= pl.col("index") <= int(np.ceil(sample_index(end_ns))) + 1
         wanted |= inside
     return wanted

@@ -74,7 +74,7 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
     watts = _idle_watts(run)
     idle = None if watts is None else watts * performance.seconds
     block, device = run.io.get("host") or run.io.get("iod"), run.io.get("twin")
-    moved = _sum(_of(block, "read_bytes"), _of(block, "write_bytes"))
+    moved = _sum(_count(block, "read_bytes"), _count(block, "write_bytes"))
     capacity = _capacity_bytes(campaign, run)
     return {
         "seconds": performance.seconds,
@@ -86,12 +86,12 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
         "syncs": performance.syncs,
         "write_bytes": performance.write_bytes,
         "durable_bytes": performance.write_bytes if performance.syncs else None,
-        "block_requests": _sum(_of(block, "reads"), _of(block, "writes")),
+        "block_requests": _sum(_count(block, "reads"), _count(block, "writes")),
         "block_mib": None if moved is None else moved / MIB,
-        "block_write_bytes": _of(block, "write_bytes"),
-        "device_write_bytes": _of(device, "write_bytes"),
-        "flushes": _of(block, "flushes"),
-        "journal_transactions": _of(run.io.get("iod"), "journal_transactions"),
+        "block_write_bytes": _count(block, "write_bytes"),
+        "device_write_bytes": _count(device, "write_bytes"),
+        "flushes": _count(block, "flushes"),
+        "journal_transactions": _count(run.io.get("iod"), "journal_transactions"),
         "capacity_gb_seconds": None if capacity is None else capacity / GB * performance.seconds,
     }
 
@@ -127,13 +127,13 @@ def _idle_watts(run: Run) -> float | None:
 
 def _capacity_bytes(campaign: Campaign, run: Run) -> float | None:
     sizes = [
-        meters.at(campaign.lab, "hosts", run.host, "drives", drive).get("size_bytes")
+        meters.subtree(campaign.lab, "hosts", run.host, "drives", drive).get("size_bytes")
         for drive in campaign.drives(run)
     ]
     return sum(sizes) if sizes and all(isinstance(size, int) for size in sizes) else None
 
 
-def _of(count: IoCount | None, name: str) -> int | None:
+def _count(count: IoCount | None, name: str) -> int | None:
     return None if count is None else getattr(count, name)
 
 

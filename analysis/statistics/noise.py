@@ -26,7 +26,7 @@ class Noise(NamedTuple):
         return self.variance * (1 + self.memory) / (1 - self.memory)
 
 
-def of(values: ArrayLike) -> Noise:
+def estimate(values: ArrayLike) -> Noise:
     """The noise of `values` around their least-squares line, by mean squares of differences at lag 1 and 2.
 
     With memory m and variance v these are 2 v (1 - m) and 2 v (1 - m^2): their ratio is 1 + m (J. von

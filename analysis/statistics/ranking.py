@@ -49,13 +49,13 @@ class Pair:
         return None if self._p is None else self._p()
 
     @property
-    def less(self) -> float | None:
+    def relative_difference(self) -> float | None:
         """How much less `second` is than `first`, relative to `first`."""
         return None if self.difference is None else -math.expm1(-self.difference)
 
     @property
-    def less_interval(self) -> tuple[float, float] | None:
-        """Least and greatest `less`, for all pairs at once."""
+    def relative_difference_interval(self) -> tuple[float, float] | None:
+        """Least and greatest `relative_difference`, for all pairs at once."""
         if self.reach is None:
             return None
         return tuple(-math.expm1(-self.difference + side * self.reach) for side in (1, -1))
@@ -118,7 +118,7 @@ def rank(runs: Runs, alpha: float = ALPHA) -> Ranking:
     """
     order = tuple(runs)
     usable = {cell: found for cell, found in runs.items() if found and all(value > 0 for _, value in found)}
-    model = _Model.of(usable) if len(usable) > 1 else None
+    model = _Model.from_runs(usable) if len(usable) > 1 else None
     why = _untestable(usable, model)
     variances_p = None if why else model.equal_variances()
     method = "" if why else (SIDAK if variances_p is not None and variances_p < PRELIMINARY_ALPHA else TUKEY)
@@ -158,7 +158,7 @@ class _Model:
     cell_of: NDArray[np.int64]
 
     @classmethod
-    def of(cls, runs: Runs) -> _Model:
+    def from_runs(cls, runs: Runs) -> _Model:
         rows = [(index, block, value) for index, found in enumerate(runs.values()) for block, value in found]
         blocks = sorted({block for _, block, _ in rows})
         design = np.zeros((len(rows), len(runs) + len(blocks)))

@@ -12,9 +12,9 @@ from joulerig.analysis.statistics.noise import Noise
 FEWEST = 30  # values, of which
 FEWEST_INDEPENDENT = 20  # as many as these tell as much as independent ones do
 SHORTEST = 5  # values of a segment
-# A change must lessen the sum of squares by so much, in units of the noise's variance of means; the second
-# is times the noise's memory, as that is itself estimated. Where nothing changes, at most one series in
-# twenty shows a change: docs/decisions/011-over-a-run.md.
+# A change must lessen the sum of squares by so much, in units of the noise's variance of means; the
+# second is times the noise's memory, as that is itself estimated. Where nothing changes, at most
+# one series in twenty shows a change: docs/decisions/011-over-a-run.md.
 PENALTY, PENALTY_OF_MEMORY = 10.0, 15.0
 
 
@@ -42,7 +42,7 @@ def changes(values: ArrayLike) -> list[int] | None:
     if len(values) < FEWEST:
         return None
     ranked = noise.ranks(values)
-    found = noise.of(ranked)
+    found = noise.estimate(ranked)
     if too_few(len(ranked), found):
         return None
     price = (PENALTY + PENALTY_OF_MEMORY * found.memory) * found.of_means

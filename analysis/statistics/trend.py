@@ -99,7 +99,7 @@ def inflation(values: ArrayLike) -> float:
     if count < 3:
         return 1.0
     lags = np.arange(1, count)
-    correlations = noise.of(noise.ranks(values)).memory ** lags
+    correlations = noise.estimate(noise.ranks(values)).memory ** lags
     weights = (count - lags) * (count - lags - 1.0) * (count - lags - 2.0)
     return 1 + 2 * float(weights @ correlations) / (count * (count - 1.0) * (count - 2.0))
 

@@ -59,15 +59,15 @@ VARMAIL = Claim("varmail", "On varmail ext2 or ext3 has the highest AI, under an
 FILESERVER = Claim("fileserver", "On fileserver NILFS2 has the highest AI, under any scheduler.")
 WEBSERVER = Claim("webserver", "On webserver ext2 or ext3 with CFQ (today: bfq) has the highest AI.")
 JOURNAL = Claim("journal", "ext2, which has no journal, takes less energy for an operation than ext3.")
-# What a load adds above idle power follows from what it writes and flushes, and not from how long that takes:
-# it can be judged also where the drive does not set the pace.
+# What a load adds above idle power follows from what it writes and flushes, and not from how long
+# that takes: it can be judged also where the drive does not set the pace.
 JOURNAL_ABOVE_IDLE = Claim(
     "journal_above_idle",
     "Above idle power as well, ext2 takes less energy for an operation than ext3.",
     "inferred",
 )
-# Threads that sync at once share a commit of ext3's journal, where ext2 syncs for each of them: then there is
-# more between the two than the journal. One thread shares with no other.
+# Threads that sync at once share a commit of ext3's journal, where ext2 syncs for each of them:
+# then there is more between the two than the journal. One thread shares with no other.
 ONE_THREAD = "varmail-one-thread"
 JOURNAL_ALONE = Claim(
     "journal_alone",
@@ -201,10 +201,10 @@ def _alike(
         found.setdefault((run.block, getattr(run, within)), {}).setdefault(side(run), []).append(run)
     whole = [by_side for by_side in found.values() if first | second <= set(by_side)]
 
-    def of(names: set[str]) -> list[Run]:
+    def runs_of(names: set[str]) -> list[Run]:
         return [run for by_side in whole for name in sorted(names) for run in by_side[name]]
 
-    return of(first), of(second)
+    return runs_of(first), runs_of(second)
 
 
 def _best_cell(runs: Sequence[Run]) -> list[Run]:

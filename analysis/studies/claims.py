@@ -91,7 +91,7 @@ def greater(claim: Claim, where: str, effect: Effect | None, expected: str, why:
     return _judged(claim, where, effect, expected, why, (1.0, math.inf))
 
 
-def near(
+def within_margin(
     claim: Claim, where: str, effect: Effect | None, published: float, margin: float, why: str = ""
 ) -> Verdict:
     """On a claim that a ratio is `published`, give or take `margin` of it (a part: 0.1 is 10 %)."""

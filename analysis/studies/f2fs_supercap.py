@@ -88,8 +88,8 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
             for of in (lambda begin, _: begin, lambda _, end: end, lambda begin, end: begin / end)
         )
         judged += [
-            claims.near(BEGINS, where, begin, 1.06, BEGIN_MARGIN, why),
-            claims.near(ENDS, where, end, 0.67, END_MARGIN, why),
+            claims.within_margin(BEGINS, where, begin, 1.06, BEGIN_MARGIN, why),
+            claims.within_margin(ENDS, where, end, 0.67, END_MARGIN, why),
             claims.greater(FALLS, where, fall, "above 1: ratio at first, over at last", why),
             _trend(where, f2fs, ext4, works, why),
         ]

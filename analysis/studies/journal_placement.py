@@ -122,10 +122,10 @@ def mb_per_second(run: Run) -> float | None:
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
     """By drive and file system, and by the journal's drive where there is one."""
-    return [one for mine in placements(campaign) for one in _of(campaign, mine)]
+    return [one for mine in placements(campaign) for one in _judge_placements(campaign, mine)]
 
 
-def _of(campaign: Campaign, mine: Placements) -> Iterator[Verdict]:
+def _judge_placements(campaign: Campaign, mine: Placements) -> Iterator[Verdict]:
     def greater(
         claim: Claim, where: str, first: Sequence[Run], second: Sequence[Run], figure, what: str, paced=True
     ) -> Verdict:

@@ -193,14 +193,16 @@ def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[
             why = "no file system with 128-byte inodes ran"
         runs = [point.run for point in (*long, *short)]
         host = why or claims.paced_by_host(campaign, runs)
-        volumes = claims.near(
+        volumes = claims.within_margin(
             volume, where, _ratio(long, short, attrgetter("kibibytes")), less, VOLUME_MARGIN, why
         )
         if volumes.verdict == claims.DOES_NOT:
             volumes = dataclasses.replace(volumes, why=_at_these_rates(long, short))
         found += [
             volumes,
-            claims.near(rate, where, _ratio(long, short, attrgetter("rate")), more, RATE_MARGIN, host),
+            claims.within_margin(
+                rate, where, _ratio(long, short, attrgetter("rate")), more, RATE_MARGIN, host
+            ),
         ]
         if tick == 0.001:
 

@@ -180,7 +180,7 @@ def _times(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verd
             yield claims.undecided(claim, drive, why)
         else:
             effect = claims.ratio(first, second, seconds_per_op)
-            yield claims.near(claim, drive, effect, published, MARGIN, _emulated(campaign))
+            yield claims.within_margin(claim, drive, effect, published, MARGIN, _emulated(campaign))
 
 
 def _emulated(campaign: Campaign) -> str:

@@ -84,9 +84,13 @@ def pairs(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
             **_head(campaign, one),
             "first": pair.first,
             "second": pair.second,
-            "less_percent": _percent(pair.less),
-            "less_percent_low": _percent(pair.less_interval[0]) if pair.less_interval else None,
-            "less_percent_high": _percent(pair.less_interval[1]) if pair.less_interval else None,
+            "less_percent": _percent(pair.relative_difference),
+            "less_percent_low": _percent(pair.relative_difference_interval[0])
+            if pair.relative_difference_interval
+            else None,
+            "less_percent_high": _percent(pair.relative_difference_interval[1])
+            if pair.relative_difference_interval
+            else None,
             "p": pair.p,
             "separated": pair.separated,
             "method": one.ranking.method,

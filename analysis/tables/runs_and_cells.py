@@ -27,7 +27,7 @@ from joulerig.analysis.tables import comparisons
 RENAMED = ("id", "factors", "started_ns", "ended_ns", "seconds")
 
 
-def _of(record: type[Any], *names: str) -> dict[str, Any]:
+def _types(record: type[Any], *names: str) -> dict[str, Any]:
     return {name: columns_of(record)[name].frame_type for name in names}
 
 
@@ -35,23 +35,23 @@ def _of(record: type[Any], *names: str) -> dict[str, Any]:
 RUN_COLUMNS = {
     "campaign": pl.String,
     "run": pl.String,
-    **_of(RunRow, "ordinal", "block", "replicate", "host", "drive", "workload", "filesystem", "scheduler"),
-    **_of(RunRow, "cell"),
+    **_types(RunRow, "ordinal", "block", "replicate", "host", "drive", "workload", "filesystem", "scheduler"),
+    **_types(RunRow, "cell"),
     "factors_json": pl.String,
     "virtual_lab": pl.Boolean,
-    **_of(RunRow, "status", "reason"),
+    **_types(RunRow, "status", "reason"),
     "started_utc_ns": pl.Int64,
     "ended_utc_ns": pl.Int64,
     "workload_seconds": pl.Float64,
-    **_of(Performance, "ops", "read_bytes", "write_bytes", "syncs", "ops_per_second", "mb_per_second"),
-    **_of(Performance, "latency_p50_seconds", "latency_p99_seconds"),
-    **_of(Result, "joules", "true_joules", "error_percent", "mean_watts"),
-    **_of(Result, "ai_ops_per_joule", "ai_mb_per_joule"),
+    **_types(Performance, "ops", "read_bytes", "write_bytes", "syncs", "ops_per_second", "mb_per_second"),
+    **_types(Performance, "latency_p50_seconds", "latency_p99_seconds"),
+    **_types(Result, "joules", "true_joules", "error_percent", "mean_watts"),
+    **_types(Result, "ai_ops_per_joule", "ai_mb_per_joule"),
     "samples": pl.Int64,
     "expected_samples": pl.Int64,
     "lost_samples": pl.Int64,
     "gap_seconds": pl.Float64,
-    **_of(Result, "joules_low", "joules_high"),
+    **_types(Result, "joules_low", "joules_high"),
     "truth_within": pl.Boolean,
     "ai_ops_per_joule_energy_low": pl.Float64,
     "ai_ops_per_joule_energy_high": pl.Float64,

@@ -2,8 +2,7 @@
 """The binary frames of the traces (little endian); `static/js/frames.js` is the reading side.
 
     frame   = f64 x 6: version, sequence, now (UTC seconds), layout, frames dropped for this client,
-    sections
-              then the sections
+              sections; then the sections
     section = f64 x 5: bucket seconds, first bucket, buckets, channels, columns
               then f32[channels][columns][buckets], NaN where there is no value, padded to 8 bytes
 

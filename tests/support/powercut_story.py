@@ -77,7 +77,7 @@ class Story:
             cells[number] = self.sector(sequence, number)
         return Surveyed(sectors * SECTOR_BYTES, "", cells)
 
-    def after(self, found: Surveyed, before: Surveyed | None = None) -> CutFindings:
+    def findings_after(self, found: Surveyed, before: Surveyed | None = None) -> CutFindings:
         """Findings on a bare drive; before, it was all zeros."""
         return check(self.log, {"": found}, {"": before or self.drive(len(found.sectors))})
 

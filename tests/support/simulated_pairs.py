@@ -45,7 +45,7 @@ def sidak(runs: ranking.Runs) -> bool:
 
 
 def tukey(runs: ranking.Runs) -> bool:
-    return any(pair.separated for pair in ranking._Model.of(runs).tukey(runs, ranking.ALPHA))
+    return any(pair.separated for pair in ranking._Model.from_runs(runs).tukey(runs, ranking.ALPHA))
 
 
 TESTS: dict[str, Callable[[ranking.Runs], bool]] = {

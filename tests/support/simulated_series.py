@@ -64,7 +64,7 @@ def share_with_an_outlier(cells: int, runs: int, comparisons: int) -> float:
     """Of comparisons in which no run is off, the share in which one is called an outlier."""
     rng = np.random.default_rng(12)
     found = (
-        outliers.far({str(cell): dict(enumerate(rng.normal(size=runs))) for cell in range(cells)})
+        outliers.find_outlying({str(cell): dict(enumerate(rng.normal(size=runs))) for cell in range(cells)})
         for _ in range(comparisons)
     )
     return sum(map(bool, found)) / comparisons

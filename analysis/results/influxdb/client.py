@@ -218,8 +218,8 @@ def _typed(
         return values
     if name == "time":
         return values.cast(pl.Int64)
-    # Types cannot be read off the values: InfluxDB's CSV prints the float 12.0 as "12" and the string
-    # "0012" bare.
+    # Types cannot be read off the values: InfluxDB's CSV prints the float 12.0 as "12" and the
+    # string "0012" bare.
     if known := types.get(name) or column_type(name):
         return _boolean(values) if known == pl.Boolean else values.cast(known)
     for kind in (pl.Int64, pl.Float64):

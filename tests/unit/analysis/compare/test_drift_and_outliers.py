@@ -110,7 +110,7 @@ def test_where_drift_is_unknown_it_says_why(tmp_path, given, why):
     folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",), lost_share=0.0, **given)
     found = drift_of(results.load(folder))
     assert (found.trend, found.why) == (None, why)
-    assert over_campaign.sentence(found) == (f"nvme-plp, randwrite-fsync: no drift can be told: {why}.")
+    assert over_campaign.sentence(found) == (f"nvme-plp, randwrite-fsync: drift cannot be judged: {why}.")
 
 
 def test_runs_that_are_all_alike_have_neither_drift_nor_outliers(steady):
@@ -148,7 +148,7 @@ def test_a_far_run_is_the_only_outlier_though_it_moves_the_mean_of_its_cell():
     for off in (15.0, -15.0, 200.0):
         cells = values_of(6, 3)
         cells["cell 2"]["2-1"] += off
-        ((cell, run, z),) = outliers.far(cells)
+        ((cell, run, z),) = outliers.find_outlying(cells)
         assert (cell, run, z > 0) == ("cell 2", "2-1", off > 0)
         assert abs(z) > outliers.FAR
 
@@ -157,7 +157,7 @@ def test_several_outliers_are_found_worst_first():
     cells = values_of(6, 4)
     cells["cell 1"]["1-0"] += 20
     cells["cell 4"]["4-3"] -= 60
-    assert [run for _, run, _ in outliers.far(cells)] == ["4-3", "1-0"]
+    assert [run for _, run, _ in outliers.find_outlying(cells)] == ["4-3", "1-0"]
 
 
 def test_few_comparisons_without_any_have_one():
@@ -171,12 +171,12 @@ def test_few_comparisons_without_any_have_one():
 def test_where_it_is_unknown_or_nothing_is_off_there_is_none(cells, runs, off):
     values = values_of(cells, runs)
     values["cell 0"]["0-0"] += off
-    assert outliers.far(values) == []
+    assert outliers.find_outlying(values) == []
 
 
 def test_runs_that_are_all_alike_have_no_outlier():
     cells = {f"cell {cell}": dict.fromkeys((f"{cell}-{run}" for run in range(4)), 1.0) for cell in range(4)}
-    assert outliers.far(cells) == []
+    assert outliers.find_outlying(cells) == []
 
 
 @pytest.fixture(scope="module")

@@ -108,7 +108,7 @@ def test_units_are_those_of_the_columns_names():
 
 
 def test_a_column_without_a_description_is_exported_all_the_same():
-    (table,) = schema.of({"runs": pl.DataFrame({"brand_new": [1]})})["tables"]
+    (table,) = schema.describe_tables({"runs": pl.DataFrame({"brand_new": [1]})})["tables"]
     assert table["columns"] == [{"column": "brand_new", "type": "integer", "unit": "", "meaning": ""}]
 
 

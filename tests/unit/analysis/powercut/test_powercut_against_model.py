@@ -15,7 +15,7 @@ def test_every_broken_promise_is_named_and_no_other(kind):
     for seed in SEEDS:
         drive = ModelDrive(seed, kind)
         found = drive.run()
-        findings = drive.story.after(found)
+        findings = drive.story.findings_after(found)
         assert {v.sequence for v in findings.violations} == drive.lost_promises, f"seed {seed}"
 
 
@@ -26,7 +26,7 @@ def test_an_honest_drive_loses_something_unflushed_and_a_lying_one_something_pro
     for kind in KINDS:
         for seed in SEEDS:
             drive = ModelDrive(seed, kind)
-            findings = drive.story.after(drive.run())
+            findings = drive.story.findings_after(drive.run())
             lost[kind] += bool(findings.violations)
             unflushed[kind] += any(fate not in ("kept", "superseded") for fate in findings.acknowledged)
     assert lost["honest"] == lost["plp"] == unflushed["plp"] == 0
@@ -38,7 +38,7 @@ def test_reordering_is_seen_only_where_a_cache_does_not_keep_the_order():
     reordered = 0
     for seed in SEEDS:
         drive = ModelDrive(seed, "honest")
-        reordered += drive.story.after(drive.run()).reordered
+        reordered += drive.story.findings_after(drive.run()).reordered
         drive = ModelDrive(seed, "plp")
-        assert drive.story.after(drive.run()).reordered == 0, f"seed {seed}"
+        assert drive.story.findings_after(drive.run()).reordered == 0, f"seed {seed}"
     assert reordered > 0

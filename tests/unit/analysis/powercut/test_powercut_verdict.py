@@ -53,7 +53,7 @@ def cut(shown: bool, promised: bool = True):
     write = story.write(0)
     if promised:
         story.flush()
-    return story.after(story.drive(2, **({"s0": write} if shown else {})))
+    return story.findings_after(story.drive(2, **({"s0": write} if shown else {})))
 
 
 def test_cuts_without_loss_bound_the_probability_of_one():

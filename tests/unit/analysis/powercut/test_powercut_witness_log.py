@@ -64,9 +64,9 @@ def test_a_survey_is_taken_apart_into_sectors():
         )
     )  # fmt: skip
     found = survey.parse(text)[""]
-    assert found.at(0) == survey.ZERO
-    assert [found.at(n).index for n in (1, 2, 3)] == [4, 5, 6]
-    assert found.at(4) == survey.ABSENT
+    assert found.sector_at(0) == survey.ZERO
+    assert [found.sector_at(n).index for n in (1, 2, 3)] == [4, 5, 6]
+    assert found.sector_at(4) == survey.ABSENT
 
 
 @pytest.mark.parametrize(

@@ -682,7 +682,7 @@ def test_every_figure_on_an_expired_calibration_is_marked_and_no_other_is(expire
     assert claims["nvme-plp, randwrite-fsync"].endswith("†")
     assert not claims["sata-plp, randwrite-fsync"].endswith("†")
     group = ""
-    for row in rows(section(source, "Beside AI")):
+    for row in rows(section(source, "Other figures per joule and per watt")):
         if len(row) == 1:
             group = row[0].split(",")[0]
         elif group and len(row) == 12:

@@ -63,7 +63,7 @@ def test_of_many_runs_those_that_are_not_ok_are_listed(written):
     found, caption = listed(written[0].read_text())
     assert found == [7, 50, 203]
     assert caption.startswith("3 of 204 runs: of so many, those that are not ok")
-    assert "all are in runs.csv beside this report" in caption
+    assert "all are in runs.csv next to this report" in caption
 
 
 def test_the_table_that_has_them_all_is_written_with_it(many, written):

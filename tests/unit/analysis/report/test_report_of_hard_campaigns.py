@@ -20,7 +20,7 @@ from tests.support.simulated_campaign import Outcome
 SECTIONS = (
     "Work per joule by file system and scheduler",
     "Cells",
-    "Beside AI",
+    "Other figures per joule and per watt",
     "What matters, and what limits the precision",
     "Power over a run",
     "Power and performance over the runs' loads",
@@ -138,7 +138,7 @@ HARD = {
             "cells of 9 without a result",
             METER,
             "Of 5 runs with a power trace",
-            "no drift can be told: no cell has two",
+            "drift cannot be judged: no cell has two",
         ),
     ),
     "the host was lost at once": (
@@ -171,7 +171,7 @@ HARD = {
         None,
         (
             "nothing is separable (one run a cell: the spread between runs is unknown)",
-            "no drift can be told: no cell has two runs",
+            "drift cannot be judged: no cell has two runs",
             "No run can be called an outlier",
         ),
     ),
@@ -180,7 +180,7 @@ HARD = {
         alike,
         (
             "the runs of each cell are all alike: there is no spread to test by",
-            "no drift can be told: the runs of each cell are all alike",
+            "drift cannot be judged: the runs of each cell are all alike",
             "Nothing varies among the runs with a result",
         ),
     ),
@@ -196,7 +196,7 @@ HARD = {
     "a single run": (
         {**ONE, "filesystems": ("f2fs",), "schedulers": ("none",)},
         None,
-        ("the only cell with a result", "no drift can be told: no cell has two runs"),
+        ("the only cell with a result", "drift cannot be judged: no cell has two runs"),
     ),
     "no run at all": (
         {"drives": ()},

@@ -154,10 +154,10 @@ def test_a_partition_has_the_least_cost_of_all():
 def test_noise_is_found_in_spite_of_levels_and_a_line(memory):
     values = flat(20_000, memory, np.random.default_rng(5))
     values += levels((7000, 0.0), (13_000, 10.0)) + np.linspace(0, 300, 20_000)
-    found = noise.of(values)
+    found = noise.estimate(values)
     assert found.memory == pytest.approx(memory, abs=0.1)
     assert found.variance == pytest.approx(1 / (1 - memory**2), rel=0.25)
-    assert noise.of([4.0] * 9) == noise.Noise(0.0, 0.0)
+    assert noise.estimate([4.0] * 9) == noise.Noise(0.0, 0.0)
 
 
 def test_ranks_have_mean_0_and_variance_1():

@@ -74,9 +74,9 @@ def test_equal_is_an_answer():
 def test_differences_are_relative_with_an_interval_and_p():
     pair = rank(cells(100, 95, 90, blocks=5)).pair("c2", "c0")
     assert (pair.first, pair.second) == ("c0", "c2")
-    assert pair.less == pytest.approx(0.1, abs=0.01)
-    low, high = pair.less_interval
-    assert low < pair.less < high
+    assert pair.relative_difference == pytest.approx(0.1, abs=0.01)
+    low, high = pair.relative_difference_interval
+    assert low < pair.relative_difference < high
     assert pair.p < 0.001
 
 
@@ -141,7 +141,7 @@ def test_cells_that_no_block_connects_are_not_separated():
         runs[name] = [run for run in runs[name] if run[0] in kept]
     found = rank(runs)
     assert found.pair("c0", "c1").separated
-    assert (found.pair("c0", "c2").p, found.pair("c0", "c2").less_interval) == (None, None)
+    assert (found.pair("c0", "c2").p, found.pair("c0", "c2").relative_difference_interval) == (None, None)
     assert found.not_separated("c0") == ["c2", "c3"]
 
 

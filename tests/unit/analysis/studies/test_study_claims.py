@@ -96,13 +96,13 @@ def test_above_one(low, high, verdict):
     ],
 )
 def test_near_what_was_published(low, high, verdict):
-    found = claims.near(CLAIM, "d", Effect(0.25, low, high, 3), 0.25, 0.10)
+    found = claims.within_margin(CLAIM, "d", Effect(0.25, low, high, 3), 0.25, 0.10)
     assert (found.verdict, found.expected) == (verdict, "0.225 to 0.275")
 
 
 def test_what_keeps_it_open_wins_over_any_interval_and_the_effect_is_shown():
     effect = Effect(3.1, 3.0, 3.2, 3)
-    found = claims.near(CLAIM, "d", effect, 3.1, 0.1, why="the processor set the pace")
+    found = claims.within_margin(CLAIM, "d", effect, 3.1, 0.1, why="the processor set the pace")
     assert (found.verdict, found.effect, found.why) == (OPEN, effect, "the processor set the pace")
 
 
