@@ -17,6 +17,8 @@ from joulerig.rig.campaign.powercut.cut import Aim
 from joulerig.rig.campaign.powercut.executor import PowerCutExecutor
 from joulerig.rig.cli import results as shown
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.dashboard import journal as dashboard_journal
+from joulerig.rig.dashboard import state as dashboard_state
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.twin_host import TwinHost, power_cut_lab
 
@@ -279,6 +281,18 @@ def test_results_report_and_bundle_are_those_of_any_campaign(cuts, tmp_path):
     assert [check.name for check in checks if check.state == FAILED] == []
     found = {check.name: check.state for check in checks}
     assert (found["phases"], found["performance"]) == ("ok", "ok")
+
+
+def test_the_dashboard_shows_its_progress_by_its_journal(cuts):
+    cuts.execute()
+    seen = dashboard_journal.Journal(cuts.folder / "journal.sqlite")
+    shown = dashboard_state.campaign(seen.read(), now_ns=0)
+    seen.close()
+    assert (shown["done"], shown["total"], shown["counts"]["partial"]) == (3, 3, 3)
+    (table,) = shown["table"]
+    (cell,) = (cell for row in table["cells"].values() for cell in row.values())
+    assert (table["drive"], cell["planned"], cell["partial"]) == ("fast", 3, 3)
+    assert "ops" not in cell, "without energy there is no work per joule"
 
 
 def test_a_bundle_whose_witness_log_was_changed_is_found_out(cuts, tmp_path):
