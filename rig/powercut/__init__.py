@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power cuts: the controller witnesses what a drive promises, cuts its power, and has it checked."""
+"""Cut a drive's power, witness what it acknowledges, and have it checked afterwards."""

@@ -20,10 +20,12 @@ WRITES, FLUSHES = ("write", "durable-write"), ("flush", "flush-names")
 
 
 class Moment:
-    """Aims at a phase: `write` and `flush` (an operation is in flight, for a part of the time that such ones
-    took so far), `between` (acknowledged writes wait for a flush), `idle` (all that was
-    acknowledged is promised), `any` (a time on the clock, whatever the writer is doing then). None
-    comes before something is promised, and none before `arm` where it is made with `armed=False`.
+    """Choose the moment of a cut by the phase of the writer.
+
+    `write` and `flush`: an operation is in flight, for a fraction of the time that such operations
+    took so far; `between`: acknowledged writes wait for a flush; `idle`: all that was acknowledged
+    is promised; `any`: a time on the clock, whatever the writer is doing then. None comes before
+    something is promised, and none before `arm` where it is made with `armed=False`.
 
     What the writer was really doing is in the witness log: an operation may be done before the
     power has gone.

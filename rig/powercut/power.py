@@ -17,7 +17,7 @@ HOLD_UP_SECONDS = 2.0  # at most that rails take to fall
 
 
 class Power:
-    """Drives of a host, switched by their taps. `reboot` restarts a physical host, which has no switch.
+    """Drives of a host, switched by their taps; `reboot` restarts a physical host.
 
     A virtual host is stopped in the middle of its work, right after its drives' rails are off, and
     reset when they are back on. A physical one is asked to reset itself without writing anything.
@@ -45,7 +45,7 @@ class Power:
         }
 
     def _without_a_meter_in_common(self) -> list[list[str]]:
-        """The drives in lists: those that share a meter (one line) are switched one after another."""
+        """Return lists of drives that share a meter, which are switched one after another."""
         lists: list[tuple[set[str], list[str]]] = []
         for drive in self._drives:
             meters = {rail.meter for _, _, rail in self._lab.rails_of(self._host, drive)}
@@ -56,7 +56,7 @@ class Power:
         return [names for _, names in lists]
 
     def hold_up(self, drive: str) -> dict[str, dict[str, Any]]:
-        """What the tap saw of each rail of a drive after the cut: seconds until it was down, volts before."""
+        """Return of each rail, by the tap, the seconds until it was down and the volts before."""
         found = {}
         for member, name, rail in self._lab.rails_of(self._host, drive):
             end = time.monotonic() + HOLD_UP_SECONDS
@@ -77,7 +77,7 @@ class Power:
             virtual.reset_host(self._host)
 
     def restore_rails(self) -> None:
-        """Every rail on, whatever state they are in; also the last thing that a cut does after an error."""
+        """Switch every rail on, whatever its state; also the last step of a cut that failed."""
         failed = []
         for drive in self._drives:
             try:

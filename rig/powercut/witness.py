@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness: keeps a writer's acknowledgements in a log on the controller, and gives the word to cut.
+"""The witness: log a writer's acknowledgements on the controller, and give the word to cut.
 
 A line of the writer is answered only when it is on the controller's disk. So the log is behind what
 the drive acknowledged, never ahead of it, whichever of the two machines dies.
@@ -24,8 +24,10 @@ ANSWERED = ("acknowledged", "failed")
 
 @dataclass(frozen=True)
 class Choice:
-    """The moment of the cut: `seconds` from now. `hold`: the writer is not answered any more until then, so
-    that it goes no further than what it has asked for already.
+    """The moment of the cut: `seconds` from now.
+
+    `hold`: the writer gets no answer until then, so that it goes no further than what it has asked
+    for.
     """
 
     seconds: float
@@ -36,7 +38,7 @@ class Trigger(Protocol):
     """Decides on the moment of the cut."""
 
     def saw(self, line: dict[str, Any]) -> Choice | None:
-        """Looks at a line of the writer; not asked again once it has chosen."""
+        """Examine a line of the writer; not called again once it has chosen."""
 
 
 class Never:
@@ -47,7 +49,7 @@ class Never:
 
 
 class WitnessLog:
-    """An append-only file of lines, each with both clocks of the controller; on disk when `write` returns."""
+    """An append-only file of lines with both clocks; on disk when `write` returns."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +118,7 @@ class Witness:
         return self._has_cut.is_set()
 
     def was_cut(self, line: dict[str, Any]) -> None:
-        """Keep that the power was cut: what the witness whose trigger chose the moment says to the others."""
+        """Note that the power was cut, at the moment that another witness' trigger chose."""
         self._log.write({"event": "cut", **line})
         with self._answering:
             self._has_cut.set()
@@ -125,7 +127,7 @@ class Witness:
                     self._answer(b"stop\n" * self._withheld)
 
     def end(self, seconds: float = 0.0) -> None:
-        """Take what the writer still reports, for at most `seconds` or until it has gone; then leave it."""
+        """Read the writer's last reports for at most `seconds`, or until it is gone; then close."""
         serving = self._threads[0]
         serving.join(seconds)
         if serving.is_alive():
