@@ -10,7 +10,9 @@ from joulerig import atomic
 from joulerig.analysis import results
 from joulerig.analysis.powercut import tables
 from joulerig.analysis.powercut.folder import PowerCuts, is_former, load
-from joulerig.analysis.report import document, powercut
+from joulerig.analysis.report import document
+from joulerig.analysis.report.chapters import power_cuts
+from joulerig.analysis.report.chapters.runs import MOST_RUNS
 from joulerig.analysis.tables import runs_and_cells
 
 FORMATS = ("html", "pdf", "csv")
@@ -55,15 +57,15 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
             written.append(atomic.write(place / "report.pdf", document.pdf(html)))
         else:
             written.extend(runs_and_cells.write(campaign, place))
-    if html and "csv" not in formats and len(campaign.runs) > document.MOST_RUNS:
+    if html and "csv" not in formats and len(campaign.runs) > MOST_RUNS:
         written.append(runs_and_cells.write_table(place, "runs", runs_and_cells.runs(campaign)))
     return written
 
 
 def former_html(campaign: PowerCuts) -> str:
     """Return the report of power cuts from before these had a journal."""
-    content = {"power_cuts": powercut.content(campaign, alone=True)}
-    return document.rendered("powercut_former.html.j2", content)
+    content = {"content": power_cuts.content(campaign, alone=True)}
+    return document.rendered("power_cuts_former.html.j2", content)
 
 
 def _write_former(folder: Path, formats: Sequence[str]) -> list[Path]:

@@ -14,7 +14,8 @@ from scipy import stats
 from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare import drift, outliers
-from joulerig.analysis.report import answer, over_campaign
+from joulerig.analysis.report import answer
+from joulerig.analysis.report.chapters import drift as drift_chapter
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
@@ -77,7 +78,7 @@ def test_a_drift_of_all_cells_is_seen_with_its_size(steady):
     assert row["drift_percent"] == 100 * found.change(found.trend.slope)
     assert row["drift_percent_low"] < row["drift_percent"] < row["drift_percent_high"]
     assert row["drift_percent_per_hour"] == pytest.approx(100 * math.expm1(0.2), abs=3)
-    assert over_campaign.sentence(found).endswith("it drifted, or its 4 blocks differ.")
+    assert drift_chapter.sentence(found).endswith("it drifted, or its 4 blocks differ.")
 
 
 def test_hardly_any_campaign_at_rest_drifts():
@@ -92,7 +93,7 @@ def test_hardly_any_campaign_at_rest_drifts():
 
 
 def test_the_sentence_says_how_much_how_sure_and_what_follows(steady):
-    message = over_campaign.sentence(drift_of(steady))
+    message = drift_chapter.sentence(drift_of(steady))
     assert message.startswith("nvme-plp, randwrite-fsync: over 12 min ")
     assert " AI changed by " in message
     assert "(95 % " in message
@@ -110,7 +111,7 @@ def test_where_drift_is_unknown_it_says_why(tmp_path, given, why):
     folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",), lost_share=0.0, **given)
     found = drift_of(results.load(folder))
     assert (found.trend, found.why) == (None, why)
-    assert over_campaign.sentence(found) == (f"nvme-plp, randwrite-fsync: drift cannot be judged: {why}.")
+    assert drift_chapter.sentence(found) == (f"nvme-plp, randwrite-fsync: drift cannot be judged: {why}.")
 
 
 def test_runs_that_are_all_alike_have_neither_drift_nor_outliers(steady):
@@ -118,7 +119,7 @@ def test_runs_that_are_all_alike_have_neither_drift_nor_outliers(steady):
     alike = scaled(steady, lambda run: first[run.cell] / run.result.ai_ops_per_joule)
     found = drift_of(alike)
     assert (found.trend, found.why) == (None, "the runs of each cell are all alike")
-    assert over_campaign.of_campaign(alike, groups(alike)).outliers == ()
+    assert drift_chapter.from_groups(alike, groups(alike)).outliers == ()
 
 
 def test_without_a_rail_the_drift_is_of_performance(tmp_path):
@@ -130,7 +131,7 @@ def test_without_a_rail_the_drift_is_of_performance(tmp_path):
             outcome=lambda _: Outcome("ok", "no rail", joules=False),
         )
     )
-    assert " performance changed by " in over_campaign.sentence(drift_of(loaded))
+    assert " performance changed by " in drift_chapter.sentence(drift_of(loaded))
 
 
 # Outliers
@@ -198,7 +199,7 @@ def test_an_outlier_is_named_with_how_far_it_is_off(spoilt):
 
 
 def test_outliers_stay_in_and_the_answer_is_given_both_ways(steady, spoilt):
-    found = over_campaign.of_campaign(spoilt, groups(spoilt))
+    found = drift_chapter.from_groups(spoilt, groups(spoilt))
     (both,) = found.both
     assert both.all_runs == answer.answer(groups(spoilt)[0])
     without = comparison.of_campaign(steady)[0].ranking.order[0]
@@ -209,11 +210,11 @@ def test_outliers_stay_in_and_the_answer_is_given_both_ways(steady, spoilt):
 
 
 def test_without_outliers_it_says_how_many_could_be_one(steady, tmp_path):
-    found = over_campaign.of_campaign(steady, groups(steady))
+    found = drift_chapter.from_groups(steady, groups(steady))
     assert found.both == found.outliers == ()
     assert found.judged == "Of 36 runs in cells with 3 or more, no run is an outlier."
     single = results.load(simulated_campaign.build(tmp_path / "c"))
-    assert over_campaign.of_campaign(single, groups(single)).judged.startswith(
+    assert drift_chapter.from_groups(single, groups(single)).judged.startswith(
         "No run can be called an outlier"
     )
 
@@ -228,7 +229,7 @@ def test_of_many_comparisons_those_most_likely_to_drift_are_drawn(tmp_path):
             extra_factors={"kernel": [f"6.{minor}" for minor in range(5)]},
         )
     )
-    found = over_campaign.of_campaign(loaded, groups(loaded))
+    found = drift_chapter.from_groups(loaded, groups(loaded))
     assert len(found.sentences) == 10
     ps = {
         one.comparison.name: one.trend.p for one in drift.of_campaign(loaded, comparison.of_campaign(loaded))

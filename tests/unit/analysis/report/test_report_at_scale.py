@@ -19,6 +19,7 @@ from weasyprint.urls import FatalURLFetchingError
 from joulerig.analysis import report, results
 from joulerig.analysis.drawing import STYLE, outlines
 from joulerig.analysis.report import document
+from joulerig.analysis.report.chapters import runs as runs_chapter
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 
@@ -92,15 +93,15 @@ def test_few_runs_are_all_listed_and_no_table_is_written(tmp_path):
 
 @pytest.mark.parametrize("truth_within", [True, False, None])
 def test_a_run_whose_true_joules_lie_outside_is_listed(truth_within):
-    runs = [{"status": "ok", "truth_within": True}] * document.MOST_RUNS
+    runs = [{"status": "ok", "truth_within": True}] * runs_chapter.MOST_RUNS
     odd = {"status": "ok", "truth_within": truth_within}
-    assert document._listed([*runs, odd]) == ([odd] if truth_within is False else [])
-    assert document._listed(runs) == runs
+    assert runs_chapter.to_list([*runs, odd]) == ([odd] if truth_within is False else [])
+    assert runs_chapter.to_list(runs) == runs
 
 
 def test_where_all_runs_failed_no_more_are_listed_than_of_few():
     runs = [{"status": "lost", "truth_within": None, "n": n} for n in range(1000)]
-    assert document._listed(runs) == runs[: document.MOST_RUNS]
+    assert runs_chapter.to_list(runs) == runs[: runs_chapter.MOST_RUNS]
 
 
 def test_python_collects_its_garbage_again_after_a_pdf_also_one_that_fails():

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from joulerig.analysis import results
-from joulerig.analysis.report import over_run
+from joulerig.analysis.report.chapters import load_courses
 from joulerig.analysis.runs import over_time, series
 from joulerig.analysis.runs.series import POWER, Series, course
 from joulerig.analysis.statistics import noise, segments, trend
@@ -234,7 +234,7 @@ def test_the_table_has_a_row_a_run_with_instants_and_levels(campaign):
 
 def test_the_report_draws_the_run_that_changes_most(campaign):
     over, _ = over_time.of_campaign(campaign)
-    found = over_run.of_campaign(campaign, series.of_campaign(campaign, over))
+    found = load_courses.from_courses(campaign, series.of_campaign(campaign, over))
     assert found.summary.startswith(
         "Of 3 runs with a power trace, 3 are long enough to be judged; power changes"
     )
@@ -248,9 +248,9 @@ def test_runs_without_a_trace_are_counted(campaign):
     over, _ = over_time.of_campaign(campaign)
     found = series.of_campaign(campaign, over)
     some = dict(list(found.items())[:2])
-    assert "1 run that is ok kept no trace" in over_run.of_campaign(campaign, some).summary
-    assert over_run.of_campaign(campaign, {}).summary.startswith("No run that is ok kept its power.csv")
+    assert "1 run that is ok kept no trace" in load_courses.from_courses(campaign, some).summary
+    assert load_courses.from_courses(campaign, {}).summary.startswith("No run that is ok kept its power.csv")
     lost = dataclasses.replace(
         campaign, runs=tuple(dataclasses.replace(run, status="lost") for run in campaign.runs)
     )
-    assert over_run.of_campaign(lost, series.of_campaign(lost, over)).summary.startswith("No run is ok")
+    assert load_courses.from_courses(lost, series.of_campaign(lost, over)).summary.startswith("No run is ok")

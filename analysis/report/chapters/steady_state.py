@@ -9,8 +9,10 @@ from typing import Any
 
 from joulerig.analysis.drawing import Svg
 from joulerig.analysis.report import figures, text
+from joulerig.analysis.report.analysed import Analysed
+from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
-from joulerig.analysis.statistics import steady_state
+from joulerig.analysis.statistics import steady_state as rule
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,31 @@ class Settling:
     figure: Svg | None
 
 
-def of_campaign(campaign: Campaign) -> tuple[list[Settling], list[str]]:
-    """By drive, in order; and which files of runs cannot be read."""
+@dataclass(frozen=True)
+class SteadyState:
+    """The preconditions, and the limits of the verdict: rounds of its window, range and slope over mean."""
+
+    settlings: list[Settling]
+    rounds: int = rule.ROUNDS
+    range_limit: float = rule.RANGE_LIMIT
+    slope_limit: float = rule.SLOPE_LIMIT
+
+
+def steady_state(analysed: Analysed) -> SteadyState | None:
+    """Return how each drive was brought to its state, in order; None where no run was preconditioned."""
+    found, _ = _preconditions(analysed.campaign)
+    order = sorted(found, key=lambda key: (*key[:2], found[key][0].ordinal))
+    settlings = [_settling(analysed.campaign, found[key]) for key in order]
+    return SteadyState(settlings) if settlings else None
+
+
+def damaged_files(campaign: Campaign) -> list[str]:
+    """Return which runs' records of their precondition cannot be read."""
+    return _preconditions(campaign)[1]
+
+
+def _preconditions(campaign: Campaign) -> tuple[dict[tuple[str, str, str], list[Run]], list[str]]:
+    """The preconditioned runs by host, drive and the run that made the precondition; and damaged files."""
     found: dict[tuple[str, str, str], list[Run]] = {}
     damaged = []
     for run in campaign.runs:
@@ -40,8 +65,7 @@ def of_campaign(campaign: Campaign) -> tuple[list[Settling], list[str]]:
                 found.setdefault((run.host, run.drive, run.precondition["by"]), []).append(run)
         except ResultsError as error:
             damaged.append(str(error))
-    order = sorted(found, key=lambda key: (*key[:2], found[key][0].ordinal))
-    return [_settling(campaign, found[key]) for key in order], damaged
+    return found, damaged
 
 
 def _settling(campaign: Campaign, runs: Sequence[Run]) -> Settling:
@@ -59,7 +83,10 @@ def _settling(campaign: Campaign, runs: Sequence[Run]) -> Settling:
         recipe=first.precondition["recipe"],
         rounds=verdict["rounds_before"] + verdict["rounds"],
         steady=verdict["steady"],
-        windows=tuple(windows.get(series, {}) for series in steady_state.SERIES),
+        windows=tuple(windows.get(series, {}) for series in rule.SERIES),
         reason=verdict["reason"],
         figure=figures.rounds(rounds, windows, virtual=campaign.virtual) if rounds else None,
     )
+
+
+STEADY_STATE = Chapter("steady_state", "Steady state of the drives", steady_state)

@@ -11,9 +11,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from joulerig.analysis.drawing import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
+from joulerig.analysis.report.analysed import Analysed
+from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.report.text import number, several
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import Status
+from joulerig.analysis.runs import series
 from joulerig.analysis.runs.series import POWER, Course
 
 _MOST_RUNS = 15  # listed; all of them are in series.csv
@@ -37,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class OverRun:
+class LoadCourses:
     """`rows`: those that change most first, at most `_MOST_RUNS` of `count`. `drawn`: the first of them."""
 
     summary: str
@@ -47,13 +50,13 @@ class OverRun:
     figure: Svg | None
 
 
-def of_campaign(campaign: Campaign, found: Mapping[str, Sequence[Course]]) -> OverRun:
+def from_courses(campaign: Campaign, found: Mapping[str, Sequence[Course]]) -> LoadCourses:
     rows = [Row(run, course) for run in campaign.runs for course in found.get(run.id, ())]
     powers = [row for row in rows if row.course.series.quantity == POWER]
     shown = [row for row in rows if row.course.changes or row.course.rises_or_falls]
     shown.sort(key=lambda row: (not row.course.changes, -_extent(row.course), row.run.ordinal))
     drawn = shown[0] if shown else None
-    return OverRun(
+    return LoadCourses(
         _summary(campaign, powers),
         tuple(shown[:_MOST_RUNS]),
         len(shown),
@@ -93,13 +96,13 @@ def _summary(campaign: Campaign, rows: Sequence[Row]) -> str:
 
 def figure(course: Course, *, virtual: bool) -> Svg:
     """A quantity at each step of a run's load, with its levels; what was not measured is left blank."""
-    series = course.series
+    found = course.series
     with mpl.rc_context(STYLE):
         drawn = Figure(figsize=(WIDTH_INCHES, 1.9))
         axes = drawn.add_axes((0.085, 0.225, 0.904, 0.745))
-        half = series.step_seconds / 2
-        edges = np.append(series.instants - half, series.instants[-1] + half)
-        axes.stairs(series.values, edges, baseline=None, color=COLOURS[0], linewidth=0.9)
+        half = found.step_seconds / 2
+        edges = np.append(found.instants - half, found.instants[-1] + half)
+        axes.stairs(found.values, edges, baseline=None, color=COLOURS[0], linewidth=0.9)
         ends = [edges[0], *(course.changes or ()), edges[-1]]
         if course.changes:
             for level, begin, end in zip(course.levels, ends[:-1], ends[1:], strict=True):
@@ -109,12 +112,20 @@ def figure(course: Course, *, virtual: bool) -> Svg:
             for at in course.changes:
                 axes.axvline(at, color=COLOURS[1], linewidth=0.8, linestyle="--")
         elif course.slope is not None:
-            values, middle = series.values[series.known], (edges[0] + edges[-1]) / 2
+            values, middle = found.values[found.known], (edges[0] + edges[-1]) / 2
             mean, slope = float(values.mean()), course.slope * float(values.mean()) / 60
             line = [mean + slope * (at - middle) for at in (edges[0], edges[-1])]
             axes.plot([edges[0], edges[-1]], line, color=COLOURS[1], linewidth=1.6)
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xlabel("seconds since the load began", labelpad=2, color=INK)
-        axes.set_ylabel("power (W)" if series.quantity == POWER else series.quantity)
+        axes.set_ylabel("power (W)" if found.quantity == POWER else found.quantity)
         axes.spines[["top", "right"]].set_visible(False)
         return to_svg(drawn, virtual)
+
+
+def load_courses(analysed: Analysed) -> LoadCourses:
+    """Return how power and performance went over the runs' loads."""
+    return from_courses(analysed.campaign, series.of_campaign(analysed.campaign, analysed.over_time))
+
+
+LOAD_COURSES = Chapter("load_courses", "Power and performance over the runs' loads", load_courses)

@@ -18,12 +18,15 @@ from joulerig.analysis.compare.drift import Drift
 from joulerig.analysis.compare.outliers import Judged, Outlier
 from joulerig.analysis.drawing import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report import answer
+from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.answer import Answer
-from joulerig.analysis.report.text import duration, probability, several, signed
+from joulerig.analysis.report.chapter import Chapter
+from joulerig.analysis.report.text import DASH, duration, probability, several, signed
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.tables import runs_and_cells
 
 _PANEL_INCHES = 1.65
+_LIMIT = outliers.FAR  # modified z-score
 _MOST_PANELS = 8  # a figure is on one page
 
 
@@ -36,7 +39,7 @@ class BothWays:
 
 
 @dataclass(frozen=True)
-class OverCampaign:
+class DriftAndOutliers:
     """`drawn`: the comparisons in `figure`, the surest of a drift first; it is None where no cell has two
     runs. `judged`: what is said where no run is an outlier. `both`: of the comparisons with outliers.
     """
@@ -47,18 +50,19 @@ class OverCampaign:
     outliers: tuple[tuple[Comparison, Outlier], ...]
     judged: str
     both: tuple[BothWays, ...]
+    limit: float = _LIMIT
 
 
-def of_campaign(campaign: Campaign, groups: Sequence[answer.Group]) -> OverCampaign:
+def from_groups(campaign: Campaign, groups: Sequence[answer.Group]) -> DriftAndOutliers:
     compared = [group.comparison for group in groups]
     drifts = [one for one in drift.of_campaign(campaign, compared) if one.comparison.ranking.order]
     judged = outliers.of_campaign(campaign, compared)
     shown = sorted((one for one in drifts if one.residuals), key=_sureness)[:_MOST_PANELS]
-    far = {outlier.run.id for one in judged for outlier in one.outliers}
-    return OverCampaign(
+    outlying = {outlier.run.id for one in judged for outlier in one.outliers}
+    return DriftAndOutliers(
         tuple(sentence(one) for one in drifts),
         tuple(one.comparison.name for one in shown),
-        figure(shown, far, virtual=campaign.virtual) if shown else None,
+        figure(shown, outlying, virtual=campaign.virtual) if shown else None,
         tuple((one.comparison, outlier) for one in judged for outlier in one.outliers),
         _judged(judged),
         _both_ways(campaign, groups, judged),
@@ -84,7 +88,9 @@ def sentence(one: Drift) -> str:
     )
 
 
-def _percent(share: float) -> str:
+def _percent(share: float | None) -> str:
+    if share is None:
+        return DASH
     return signed(100 * share, 1 if abs(share) >= 0.001 else 2)
 
 
@@ -152,3 +158,11 @@ def _panel(axes: Axes, one: Drift, far: set[str]) -> None:
     axes.set_xlabel(f"{'hours' if hours else 'minutes'} since the first run", labelpad=2)
     axes.set_ylabel("off its cell (%)")
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def drift_and_outliers(analysed: Analysed) -> DriftAndOutliers:
+    """Return what changed from the first run to the last, and which runs are outliers."""
+    return from_groups(analysed.campaign, analysed.groups)
+
+
+DRIFT = Chapter("drift", "Drift, and outliers", drift_and_outliers)

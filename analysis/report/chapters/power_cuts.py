@@ -7,14 +7,16 @@ from typing import Any
 
 from joulerig.analysis.powercut import confidence, tables
 from joulerig.analysis.powercut import folder as folders
-from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.report.analysed import Analysed
+from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.results.schema import CampaignKind
 
 MOST_VIOLATIONS = 50  # that are listed; violations.csv has them all
 
 
-def chapter(campaign: Campaign) -> dict[str, Any] | None:
-    """Return the chapter of a campaign of power cuts, None of any other. Raises PowerCutError."""
+def power_cuts(analysed: Analysed) -> dict[str, Any] | None:
+    """Return what became of the writes, None for a campaign of another kind. Raises PowerCutError."""
+    campaign = analysed.campaign
     if campaign.kind != CampaignKind.POWER_CUT:
         return None
     return content(folders.from_campaign(campaign))
@@ -69,3 +71,6 @@ def _span(cuts: list[dict[str, Any]], key: str, scale: float) -> tuple[float, fl
     """The least and the greatest of a figure over the cuts that have it."""
     known = [scale * cut[key] for cut in cuts if cut[key] is not None]
     return (min(known), max(known)) if known else None
+
+
+POWER_CUTS = Chapter("power_cuts", "", power_cuts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report's section on the study that a campaign repeats: its figures, and a verdict on each claim."""
+"""The chapter on the study that a campaign repeats: its figures, and a verdict on each claim."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from joulerig.analysis import studies
 from joulerig.analysis.drawing import Svg
-from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.report.analysed import Analysed
+from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.studies.claims import Verdict
 from joulerig.analysis.studies.study import Study
 
 
 @dataclass(frozen=True)
-class StudySection:
-    """What the section shows.
+class StudyContent:
+    """What the chapter shows.
 
     `figures`: captions and the study's own figures, for each part of the campaign that is judged separately
     (`studies.split_by_other_factors`), where its runs have what the figure needs. `elsewhere`: where the
@@ -27,8 +28,9 @@ class StudySection:
     elsewhere: str
 
 
-def section(campaign: Campaign) -> StudySection | None:
-    """Return the section's content; None where the campaign repeats no study."""
+def study_content(analysed: Analysed) -> StudyContent | None:
+    """Return the study with its verdicts and figures; None where the campaign repeats no study."""
+    campaign = analysed.campaign
     study = studies.find_study(campaign)
     if study is None:
         return None
@@ -38,4 +40,7 @@ def section(campaign: Campaign) -> StudySection | None:
         for one in study.figures
         if (drawn := one.draw(part)) is not None
     ]
-    return StudySection(study, studies.verdicts(campaign), figures, study.figures_elsewhere)
+    return StudyContent(study, studies.verdicts(campaign), figures, study.figures_elsewhere)
+
+
+STUDY = Chapter("study", "", study_content)

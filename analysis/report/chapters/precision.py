@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from joulerig.analysis.compare import cemp
 from joulerig.analysis.compare.cells import RUN_TO_RUN, Comparison
+from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.answer import Group, Row
+from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.report.text import percent, probability
 from joulerig.analysis.statistics.effects import BLOCK, Effect
 from joulerig.analysis.statistics.ranking import ALPHA
@@ -35,8 +38,8 @@ def matters(compared: Sequence[Comparison]) -> list[str]:
 
 
 def _sentence(source: str, found: Sequence[tuple[Comparison, Effect]]) -> str:
-    with_effect = [_where(one, effect) for one, effect in found if effect.p <= ALPHA]
-    without = [_where(one, effect) for one, effect in found if effect.p > ALPHA]
+    with_effect = [_where(one, effect) for one, effect in found if effect.p is not None and effect.p <= ALPHA]
+    without = [_where(one, effect) for one, effect in found if effect.p is not None and effect.p > ALPHA]
     sentences = [f"has an effect on {'; '.join(with_effect)}"] if with_effect else []
     sentences += [f"{'No' if sentences else 'no'} effect is seen on {'; '.join(without)}"] if without else []
     return f"{source[0].upper()}{source[1:]}: {'. '.join(sentences)}."
@@ -76,3 +79,29 @@ def budgets(group: Group) -> list[Budget]:
             )
         )
     return found
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Sentences on the factors, and the tables by drive and workload, of those that have them."""
+
+    sentences: list[str]
+    effects: list[Group]
+    budgets: list[tuple[Group, list[Budget]]]
+    changes: list[tuple[Group, list[cemp.Change]]]
+    budget_parts: dict[str, tuple[str, str]] = field(default_factory=lambda: PARTS)
+    cemp_definition: str = cemp.DEFINITION
+
+
+def precision(analysed: Analysed) -> Precision:
+    """Return which factors matter, and what the uncertainty of each AI is made of."""
+    groups = analysed.groups
+    return Precision(
+        matters(analysed.comparisons),
+        [group for group in groups if group.comparison.by_factor],
+        [(group, budgets(group)) for group in groups if group.ranked],
+        [(group, found) for group in groups if (found := cemp.changes(group.comparison.points))],
+    )
+
+
+PRECISION = Chapter("precision", "What matters, and what limits the precision", precision)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A campaign with what several chapters of its report need, each computed once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare.cells import Comparison
+from joulerig.analysis.energy import meters
+from joulerig.analysis.report import answer, text
+from joulerig.analysis.results.campaign import Campaign, ResultsError
+from joulerig.analysis.runs import loss_ledger, over_time
+from joulerig.analysis.runs.over_time import PowerOverTime
+from joulerig.analysis.tables import runs_and_cells
+
+_MOST_VALUES = 6  # of one setting; with more, the runs' own files are the place to look
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings in effect over the runs.
+
+    `rows`: of each setting its name, the values with the number of runs that have each (none where there are
+    too many values to list), and the number of runs that recorded it. `by_drive`: of the drives, by host and
+    drive. `damaged`: which files cannot be read.
+    """
+
+    rows: list[tuple[str, list[tuple[str, int]], int]]
+    by_drive: dict[tuple[str, str], dict[str, str]]
+    damaged: list[str]
+
+
+class Analysed:
+    """A campaign, its comparisons and its tables. Properties may raise ResultsError on a damaged file."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """Return the comparisons, one by drive and workload."""
+        return comparison.of_campaign(self.campaign)
+
+    @cached_property
+    def _over_time(self) -> tuple[dict[str, PowerOverTime], list[str]]:
+        return over_time.of_campaign(self.campaign)
+
+    @property
+    def over_time(self) -> Mapping[str, PowerOverTime]:
+        """Return power and performance over the workload phase, by run."""
+        return self._over_time[0]
+
+    @property
+    def damaged_traces(self) -> list[str]:
+        """Return which files of power or progress cannot be read."""
+        return self._over_time[1]
+
+    @cached_property
+    def cells(self) -> list[dict[str, Any]]:
+        """Return the rows of the table of cells."""
+        return runs_and_cells.cells(self.campaign, self.comparisons, self._over_time[0]).to_dicts()
+
+    @cached_property
+    def runs(self) -> list[dict[str, Any]]:
+        """Return the rows of the table of runs."""
+        return runs_and_cells.runs(self.campaign, self._over_time[0]).to_dicts()
+
+    @cached_property
+    def groups(self) -> list[answer.Group]:
+        """Return the cells by the comparison that they belong to."""
+        return answer.groups(self.comparisons, self.cells)
+
+    @cached_property
+    def has_truth(self) -> bool:
+        """Return whether any run has true joules, as runs on virtual drives have."""
+        return any(run["true_joules"] is not None for run in self.runs)
+
+    @cached_property
+    def expired_runs(self) -> set[str]:
+        """Return the runs whose joules rest on a calibration past its date."""
+        return {run["run"] for run in self.runs if run["calibration"] == "expired"}
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Return the settings that the runs had in effect."""
+        return _settings(self.campaign)
+
+    @cached_property
+    def expired(self) -> str:
+        """Return which calibrations that the figures rest on are past their date; empty where none is."""
+        provenance, found = self.campaign.provenance, []
+        for meter in loss_ledger.of_campaign(self.campaign):
+            if meters.expired(provenance, meter.meter, meter.last_ns):
+                date = meters.calibration(provenance, meter.meter).get("expires", "on an unknown date")
+                found.append(f"calibration of {meter.meter} expired {date}")
+        return f"{meters.EXPIRED} {'; '.join(found)}." if found else ""
+
+
+def _settings(campaign: Campaign) -> Settings:
+    values: dict[str, Counter[str]] = {}
+    by_drive: dict[tuple[str, str], dict[str, str]] = {}
+    damaged = []
+    for run in campaign.runs:
+        try:
+            settings = run.settings
+        except ResultsError as error:
+            damaged.append(str(error))
+            continue
+        found = settings.get("drive")
+        if isinstance(found, dict):  # one drive's, or by drive
+            several = all(isinstance(value, dict) for value in found.values())
+            for drive, of_it in found.items() if several else [(run.drive, found)]:
+                by_drive.setdefault((run.host, drive), {}).update(text.flat(of_it))
+        for name, value in text.flat({k: v for k, v in settings.items() if k != "drive"}).items():
+            values.setdefault(name, Counter())[value] += 1
+    rows = [(name, sorted(counter.items()), counter.total()) for name, counter in sorted(values.items())]
+    few = [(name, found if len(found) <= _MOST_VALUES else [], total) for name, found, total in rows]
+    return Settings(few, by_drive, damaged)
