@@ -280,7 +280,8 @@ def messages() -> str:
     ]
     for program, roots in protocols.MESSAGES.items():
         text.append(f"## {program}\n\n")
-        seen, queue = set(), [*roots]
+        seen: set[type[BaseModel]] = set()
+        queue: list[type[BaseModel]] = [*roots]
         while queue:
             model = queue.pop(0)
             if model in seen:
