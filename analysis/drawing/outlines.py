@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The words of a figure, each drawn as one outline.
+"""Merge the letters of each word in a figure into one outline.
 
-matplotlib draws a word letter by letter, each a reference to the letter's outline, which WeasyPrint reads,
-transforms and bounds again each time: of the map of a large report that is half of its time.
+matplotlib writes a word letter by letter, each a reference to the letter's outline, which WeasyPrint
+reads, transforms and bounds again each time: half of its time for the map of a large report.
+matplotlib has two ways to write text in SVG (`svg.fonttype`): these references, or text for the
+reader's fonts. Text is no way out: a figure is embedded as an image, which sees no font of the
+document, so that it would look different on each machine and the PDF's bytes would differ. So the
+outlines are merged here.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ _UNITS = 64  # of an outline in one of a word: 1 / 0.015625
 
 
 def merged(svg: str) -> str:
-    """An SVG of matplotlib's with every word as one path; it looks the same. Marks keep their references.
+    """Return a figure that matplotlib wrote as SVG, with every word as one path; it looks the same.
 
     A word with a letter whose outline is not in the SVG as expected stays as it is.
     """
