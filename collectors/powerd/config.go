@@ -34,6 +34,10 @@ type MeterConfig struct {
 	SampleRateHz   float64           `json:"sample_rate_hz"`
 	Samples        string            `json:"samples"`
 	SilenceSeconds float64           `json:"silence_seconds"`
+	// OpenSeconds is how long finding and opening may take; 0: SilenceSeconds.
+	OpenSeconds float64 `json:"open_seconds"`
+	// FixedSettings: the instrument takes no settings while it captures.
+	FixedSettings bool `json:"fixed_settings"`
 	Set            map[string]string `json:"set"`
 	Rails          []RailConfig      `json:"rails"`
 	// By channel; a channel that has none is read unchanged.
@@ -194,6 +198,9 @@ func (m *MeterConfig) check(at string) error {
 	}
 	if !(m.SilenceSeconds >= 0.2 && m.SilenceSeconds <= 3600) {
 		return fmt.Errorf("%s.silence_seconds: %v (allowed: 0.2 to 3600)", at, m.SilenceSeconds)
+	}
+	if !(m.OpenSeconds >= 0 && m.OpenSeconds <= 3600) {
+		return fmt.Errorf("%s.open_seconds: %v (allowed: 0 to 3600)", at, m.OpenSeconds)
 	}
 	if len(m.Rails) == 0 {
 		return fmt.Errorf("%s.rails: [] (allowed: one rail or more)", at)

@@ -65,6 +65,12 @@ func supervise(ctx context.Context, m *Meter, srcap string) {
 func srcapArguments(c *MeterConfig) []string {
 	args := []string{"--driver", c.Driver, "--channels", strings.Join(c.channelNames(), ","),
 		"--silence-seconds", strconv.FormatFloat(c.SilenceSeconds, 'g', -1, 64), "--ring", strconv.Itoa(ringFD)}
+	if c.OpenSeconds > 0 {
+		args = append(args, "--open-seconds", strconv.FormatFloat(c.OpenSeconds, 'g', -1, 64))
+	}
+	if c.FixedSettings {
+		args = append(args, "--fixed-settings")
+	}
 	keys := make([]string, 0, len(c.Set))
 	for key := range c.Set {
 		keys = append(keys, key)

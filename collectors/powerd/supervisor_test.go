@@ -182,12 +182,13 @@ func TestStopIsAskedForBeforeItIsForced(t *testing.T) {
 func TestSrcapGetsDriverChannelsAndSettings(t *testing.T) {
 	c := testConfig()
 	c.Driver, c.Set = "hameg-hmo:conn=tcp-raw/127.0.0.1/5025", map[string]string{"b": "2", "a": "1"}
+	c.OpenSeconds, c.FixedSettings = 12, true
 	if err := c.check("meters[0]"); err != nil {
 		t.Fatal(err)
 	}
 	got := srcapArguments(&c)
 	want := []string{"--driver", "hameg-hmo:conn=tcp-raw/127.0.0.1/5025", "--channels", "CH1,CH2,CH3,CH4", "--silence-seconds", "1", "--ring", "3",
-		"--set", "a=1", "--set", "b=2"}
+		"--open-seconds", "12", "--fixed-settings", "--set", "a=1", "--set", "b=2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -159,18 +159,6 @@ static GSList *scan(struct sr_context *ctx, const char *spec)
 	return found;
 }
 
-double device_open_seconds(const char *spec, double silence)
-{
-	/* This driver waits for each byte by which an identity is shorter than the longest it knows:
-	 * a scan takes about 5 s. */
-	static const char slow[] = "korad-kaxxxxp";
-	const double slow_seconds = 12;
-
-	if (!strncmp(spec, slow, sizeof slow - 1) && silence < slow_seconds)
-		return slow_seconds;
-	return silence;
-}
-
 struct sr_dev_inst *device_open(struct sr_context *ctx, const char *spec)
 {
 	GSList *found = scan(ctx, spec);

@@ -24,10 +24,6 @@ struct channels {
 /* All of these print one line on stderr and end the process where the user or the instrument is
  * at fault. */
 
-/* How long finding and opening an instrument may take, where `silence` seconds are allowed once
- * it samples. */
-double device_open_seconds(const char *spec, double silence);
-
 /* What DRIVER[:key=value...] finds, as JSON: an array of objects; the caller frees it (g_free). */
 char *device_scan(struct sr_context *ctx, const char *spec);
 

@@ -22,16 +22,19 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set [GROUP.]key=value ...] [--silence-seconds S] [--ring FD]\n"
+	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set [GROUP.]key=value ...] [--silence-seconds S] [--open-seconds S] [--fixed-settings] [--ring FD]\n"
 	"             [--rail VOLTS,AMPS,GAIN,OFFSET,GAIN,OFFSET ... --point N [--raw]]\n"
-	"       srcap --scan --driver DRIVER[:key=value...] [--silence-seconds S]\n"
+	"       srcap --scan --driver DRIVER[:key=value...] [--silence-seconds S] [--open-seconds S]\n"
 	"\n"
 	"Writes the instrument's samples on stdout, or into shared memory, as frames (frames.md) until asked to stop. Takes commands on stdin, one a line:\n"
-	"  set KEY VALUE   change an option of the instrument\n"
+	"  set KEY VALUE   change an option of the instrument (refused with --fixed-settings)\n"
 	"  raw on|off      samples of the rails too, or their sums alone\n"
 	"  stop            end with code 0\n"
 	"With --scan it writes what answers there on stdout, as JSON, and ends.\n"
 	"Exit codes: 0 stopped, 2 bad arguments, 3 no such instrument, 4 the instrument fell silent, 5 libsigrok failed.\n";
+
+/* A driver that always has a request under way would take that one's answer for a setting's. */
+static int fixed_settings;
 
 struct command {
 	const struct sr_dev_inst *sdi;
@@ -59,10 +62,8 @@ static gboolean run_set(gpointer data)
 	struct command *c = data;
 	char *problem;
 
-	/* This driver has a request under way at any time: another command would take that one's
-	 * answer for its own. */
-	if (!strcmp(sr_dev_inst_driver_get(c->sdi)->name, "hameg-hmo"))
-		problem = g_strdup("hameg-hmo takes no settings while it captures; use --set");
+	if (fixed_settings)
+		problem = g_strdup_printf("%s takes no settings while it captures; use --set", sr_dev_inst_driver_get(c->sdi)->name);
 	else
 		problem = device_set(c->sdi, c->key, c->value);
 	char *key = json_quote(c->key);
@@ -142,6 +143,19 @@ static void __attribute__((noreturn)) bad_usage(const char *problem)
 	exit(EXIT_USAGE);
 }
 
+static double seconds_above_0(const char *option, const char *text)
+{
+	char *end;
+	double seconds = g_ascii_strtod(text, &end);
+
+	if (!*text || *end || !(seconds > 0 && seconds < 1e6)) {
+		char *problem = g_strdup_printf("%s: not a number above 0", option);
+
+		bad_usage(problem);
+	}
+	return seconds;
+}
+
 static void __attribute__((noreturn)) sigrok_failed(const char *doing, int rc)
 {
 	fprintf(stderr, "srcap: %s: %s\n", doing, sr_strerror(rc));
@@ -155,6 +169,8 @@ int main(int argc, char **argv)
 		{ "channels", required_argument, NULL, 'c' },
 		{ "set", required_argument, NULL, 's' },
 		{ "silence-seconds", required_argument, NULL, 'q' },
+		{ "open-seconds", required_argument, NULL, 'o' },
+		{ "fixed-settings", no_argument, &fixed_settings, 1 },
 		{ "scan", no_argument, NULL, 'f' },
 		{ "ring", required_argument, NULL, 'r' },
 		{ "rail", required_argument, NULL, 'v' },
@@ -166,7 +182,7 @@ int main(int argc, char **argv)
 	static struct capture capture;
 	const char *driver = NULL, *channels = NULL;
 	GPtrArray *settings = g_ptr_array_new(), *rails = g_ptr_array_new();
-	double silence = 5;
+	double silence = 5, open_seconds = 0;
 	int option, rc, only_scan = 0;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -183,9 +199,12 @@ int main(int argc, char **argv)
 			g_ptr_array_add(settings, optarg);
 			break;
 		case 'q':
-			silence = g_ascii_strtod(optarg, &end);
-			if (!*optarg || *end || !(silence > 0 && silence < 1e6))
-				bad_usage("--silence-seconds: not a number above 0");
+			silence = seconds_above_0("--silence-seconds", optarg);
+			break;
+		case 'o':
+			open_seconds = seconds_above_0("--open-seconds", optarg);
+			break;
+		case 0: /* a flag, which getopt has set */
 			break;
 		case 'f':
 			only_scan = 1;
@@ -251,7 +270,7 @@ int main(int argc, char **argv)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (pthread_create(&signals, NULL, wait_for_signal, &control) != 0)
 		sigrok_failed("starting a thread", SR_ERR);
-	watchdog_start(device_open_seconds(driver, silence));
+	watchdog_start(open_seconds > silence ? open_seconds : silence);
 
 	struct sr_context *ctx;
 	struct sr_session *session;

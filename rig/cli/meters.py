@@ -142,6 +142,7 @@ def scan(
 
     described = _lab()
     running = _running()
+    families = meters.available(described.inventory.parent)
     if driver is None:
         if connection or serialcomm:
             raise UserError("--driver: missing; with --connection it names libsigrok's driver")
@@ -159,7 +160,7 @@ def scan(
         for name, meter in described.controller.meters.items():
             if connection and meter.connection == connection:
                 _free(name, "so it cannot be asked now")
-        options = meters.available(described.inventory.parent).family(driver).options
+        options = families.family(driver).options
         asked = {driver: source.specification(driver, connection, serialcomm, options)}
     found = []
     for name, specification in asked.items():
@@ -171,7 +172,9 @@ def scan(
         }
         try:
             if specification:
-                row["instruments"] = source.scan(specification, seconds)
+                row["instruments"] = source.scan(
+                    specification, families.family(specification.partition(":")[0]), seconds
+                )
             else:
                 row["problem"] = "not asked: in use by powerd"
         except UserError as error:
@@ -305,7 +308,9 @@ def show(name: MeterArgument, as_json: JsonOption = False) -> None:
                 means, instrument = source.average(described, name, channels, 1.0)
                 readings = _of_samples(described, name, {ch: [mean.value] for ch, mean in means.items()})
             else:
-                instrument = source.scan(source.driver(described, name))[0]
+                instrument = source.scan(
+                    source.driver(described, name), described.controller.meters[name].family
+                )[0]
         except UserError as error:
             problem = str(error)
     held = calibration.summary(described, name, _today(), instrument)

@@ -131,6 +131,8 @@ def _meter(lab: Lab, name: str, rails: list[dict[str, str]]) -> dict[str, Any]:
         "rails": rails,
         **({"timing": meter.timing} if meter.timing != "stream" else {}),
         **({"silence_seconds": meter.silence_seconds} if meter.silence_seconds else {}),
+        **({"open_seconds": meter.family.open_seconds} if meter.family.open_seconds else {}),
+        **({"fixed_settings": True} if meter.family.fixed_settings else {}),
         **({"set": settings} if settings else {}),
         **({"calibration": corrections} if corrections else {}),
         **({"calibration_serial": owner} if (owner := calibration.serial(lab, name)) else {}),

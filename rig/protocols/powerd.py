@@ -46,6 +46,10 @@ class Meter(Message):
     """Samples at the device's own steady rate, or readings on request."""
     silence_seconds: float = 2
     """Without samples for this long, srcap is restarted."""
+    open_seconds: float = 0
+    """Finding and opening the instrument may take so long; 0: silence_seconds."""
+    fixed_settings: bool = False
+    """The instrument takes no settings while it captures."""
     set: dict[str, str] = Field(default_factory=dict)
     """Settings of the instrument, as srcap's `--set` takes them."""
     calibration: dict[str, Correction] = Field(default_factory=dict)

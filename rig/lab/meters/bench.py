@@ -113,7 +113,7 @@ def from_points(
         raise UserError(f"--channel: {channel!r} of {name} measures no rail; allowed: {allowed}")
     if instrument is None and ask:
         try:
-            instrument = source.scan(source.driver(lab, name))[0]
+            instrument = source.scan(source.driver(lab, name), lab.controller.meters[name].family)[0]
         except UserError:
             instrument = None  # its certificate may be typed in while it is still at the laboratory
     references = np.array([reference for reference, _ in typed])

@@ -39,8 +39,10 @@ class Family:
     driver has ("serial", "tcp-raw", ...); empty: no conn. `channels`: a pattern that each channel's
     name follows; None: not known. `rate(channels, meter)`: default of `sample_rate_hz` for as many
     channels in use; None: has to be declared. `fastest(channels, meter)`: the rate that the driver
-    cannot exceed; None: the driver sets no limit. `serialcomm`: what the driver sets where the
-    inventory says nothing. `refuse_rail`: why a rail of this kind ("volts", "watts", "watt_hours")
+    cannot exceed; None: the driver sets no limit. `open_seconds`: finding and opening takes longer
+    than `silence_seconds`, up to this. `fixed_settings`: the driver takes no settings while it
+    captures. `serialcomm`: what the driver sets where the inventory says nothing.
+    `refuse_rail`: why a rail of this kind ("volts", "watts", "watt_hours")
     cannot be of this family, or "". `accuracy`: published classes, by name. `power_tap`: it is the
     rig's own power tap, which switches rails and measures their hold-up.
     """
@@ -53,6 +55,8 @@ class Family:
     rate: Callable[[int, object], float | None]
     fastest: Callable[[int, object], float | None] = lambda channels, meter: None
     silence_seconds: float = 2.0
+    open_seconds: float = 0.0
+    fixed_settings: bool = False
     serialcomm: str | None = None
     options: dict[str, str] = field(default_factory=dict)
     settings: Callable[[object], dict[str, str]] = lambda meter: {}

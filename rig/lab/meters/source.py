@@ -16,6 +16,7 @@ import numpy as np
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.meters.family import Family
 from joulerig.rig.lab.model import Lab, Meter
 
 # collectors/srcap/frames.md
@@ -51,13 +52,21 @@ def settings(meter: Meter) -> dict[str, str]:
     return {**meter.family.settings(meter), **meter.set}
 
 
-def scan(specification: str, seconds: float = SCAN_SECONDS) -> list[dict[str, Any]]:
+def srcap_options(family: Family) -> list[str]:
+    """Return the options of srcap that a family's driver needs, whatever the meter."""
+    options = ["--open-seconds", f"{family.open_seconds:g}"] if family.open_seconds else []
+    return options + (["--fixed-settings"] if family.fixed_settings else [])
+
+
+def scan(specification: str, family: Family, seconds: float = SCAN_SECONDS) -> list[dict[str, Any]]:
     """Return the instruments found at a connection.
 
     Of each {driver, vendor, model, version, serial, connection, channels: [{name, type, index}]}.
     libsigrok waits for ever for a peer that accepts and never replies, so srcap scans with a
-    deadline. Raises UserError when nothing replies.
+    deadline: `seconds`, or the family's `open_seconds` where that is longer. Raises UserError when
+    nothing replies.
     """
+    seconds = max(seconds, family.open_seconds)
     command = [_srcap(), "--scan", "--driver", specification, "--silence-seconds", f"{seconds:g}"]
     try:
         done = subprocess.run(
@@ -104,7 +113,7 @@ class Reading:
         silence = meter.silence_seconds or 2.0
         self.name, self.channels = name, channels
         self.command = [_srcap(), "--driver", driver(lab, name), "--channels", ",".join(channels)]
-        self.command += ["--silence-seconds", f"{silence:g}"]
+        self.command += ["--silence-seconds", f"{silence:g}", *srcap_options(meter.family)]
         for key, value in settings(meter).items():
             self.command += ["--set", f"{key}={value}"]
         self.instrument: dict[str, Any] = {}

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from joulerig.rig.lab import meters
+from joulerig.rig.lab.meters import source
 from tests.support import ROOT
 from tests.support.programs import built
 from tests.support.srcap_frames import ANALOG, read_frames
@@ -37,6 +39,7 @@ class Capture:
     """srcap on a driver, from its start to `stop()`: frames, exit code and CPU seconds."""
 
     def __init__(self, driver, channels, *more, silence=2.0):
+        more = [*source.srcap_options(meters.shipped().family(driver.partition(":")[0])), *more]
         command = [built("srcap"), "--driver", driver, "--channels", ",".join(channels)]
         command += ["--silence-seconds", f"{silence:g}", *more]
         self.channels = channels

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each family of meters: real libsigrok, through srcap, on an emulated instrument."""
 
+import time
+
 import pytest
 
 from tests.support import emulated_dmm, emulated_dps, emulated_korad, emulated_load, emulated_pps
 from tests.support.power_processes import Emulator
+from tests.support.srcap_frames import ANALOG, EVENT
 
 # libsigrok.h: enum sr_mq, enum sr_unit
 VOLTAGE, CURRENT, POWER = 10000, 10001, 10010
@@ -94,6 +97,19 @@ def test_hameg_hmo_reports_its_rate_and_units(capture):
     assert taken.start["samplerate_hz"] == 2000
     assert taken.analog("CH1")[:2] == (VOLTAGE, VOLT)
     assert taken.analog("CH2")[:2] == (CURRENT, AMPERE)
+
+
+def test_hameg_hmo_refuses_a_setting_while_it_captures_and_goes_on(capture):
+    with Emulator(rate=1000) as instrument:
+        running = capture(instrument.driver, ["CH1", "CH2"])
+        time.sleep(1)
+        running.process.stdin.write(b"set averaging on\n")
+        running.process.stdin.flush()
+        running.stop(after=1)
+    [at] = [i for i, f in enumerate(running.frames) if f.type == EVENT and f.event()["event"] == "set"]
+    assert not running.frames[at].event()["ok"]
+    assert running.frames[at].event()["error"] == "hameg-hmo takes no settings while it captures; use --set"
+    assert any(f.type == ANALOG for f in running.frames[at:])
 
 
 def test_demo_gives_amps_where_it_is_asked_to(capture):

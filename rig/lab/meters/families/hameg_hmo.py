@@ -27,5 +27,7 @@ FAMILY = Family(
     channels=re.compile(r"CH[1-4]"),
     channels_text="CH1 to CH4",
     refuse_rail=lambda kind: "" if kind == "volts" else "has channels of volts and amps only",
+    # The driver always has a request under way, and would take its answer for that of a setting.
+    fixed_settings=True,
     power_tap=True,
 )

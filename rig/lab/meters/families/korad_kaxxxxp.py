@@ -22,6 +22,9 @@ from joulerig.rig.lab.meters.family import Family
 
 SECONDS_PER_REQUEST = 0.080  # libsigrok gives the supply so long for each; the third request is for its state
 REQUESTS_PER_PAIR = 3
+# The driver waits for each byte by which an identity is shorter than the longest it knows: a scan
+# takes about 5 s.
+OPEN_SECONDS = 12.0
 
 FAMILY = Family(
     driver="korad-kaxxxxp",
@@ -32,6 +35,7 @@ FAMILY = Family(
     rate=lambda channels, meter: 4.1,
     fastest=lambda channels, meter: 1 / (REQUESTS_PER_PAIR * SECONDS_PER_REQUEST),
     silence_seconds=0.8,
+    open_seconds=OPEN_SECONDS,
     serialcomm="9600/8n1",
     channels=re.compile(r"[VI]"),
     channels_text="V, I",

@@ -285,7 +285,9 @@ def test_a_new_familys_options_and_settings_reach_the_capture(with_family: LabFi
     lab = with_family.load()
     driver = source.driver(lab, "supply")
     assert driver == "gwinstek-gpd:conn=/dev/ttyUSB0:force_detect=GPD-2303S"
-    assert source.settings(lab.controller.meters["supply"]) == {"over_current_protection_enabled": "off"}
+    meter = lab.controller.meters["supply"]
+    assert source.settings(meter) == {"over_current_protection_enabled": "off"}
+    assert source.srcap_options(meter.family) == ["--open-seconds", "9", "--fixed-settings"]
 
 
 @pytest.mark.parametrize(
