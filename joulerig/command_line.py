@@ -15,7 +15,7 @@ def main() -> None:
             raise
         print(
             f"rig: the Python package {error.name!r} is missing;"
-            " the controller is an extra: pip install 'joulerig[controller]'",
+            " the controller is an extra: pip install '.[controller]' in the checkout",
             file=sys.stderr,
         )
         sys.exit(2)

@@ -52,6 +52,8 @@ def request(path: Path, line: str) -> dict[str, Any]:
             connection.sendall(line.encode() + b"\n")
             with connection.makefile("rb") as stream:
                 reply: dict[str, Any] = json.loads(stream.readline())
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise UserError(f"{paths.short(path)}: the twin does not answer; 'rig up' starts it") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{paths.short(path)}: the twin does not answer: {error}") from None
     if "error" in reply:

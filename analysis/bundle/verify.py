@@ -69,9 +69,7 @@ def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_pro
         yield from _of_folder(source, here, mapped)
         return
     if not source.is_file():
-        raise BundleError(
-            f"{source}: no such file or folder; a bundle (zip or folder) or a campaign is meant"
-        )
+        raise BundleError(f"{source}: no such file or folder; give a bundle (zip or folder) or a campaign")
     with tempfile.TemporaryDirectory(prefix="joulerig-verify-") as name:
         count, damaged = archive.extract(source, Path(name))
         yield judged("zip", f"{count} files", damaged)

@@ -39,7 +39,7 @@ def mapping(address: str | None) -> Iterator[Map[Any, Any]]:
     try:
         import distributed  # here: it takes a second, and is of an extra
     except ImportError:
-        raise ClusterError("--dask: needs Dask: pip install 'joulerig[scale]'") from None
+        raise ClusterError("--dask: needs Dask: pip install '.[scale]' in the checkout") from None
     with contextlib.ExitStack() as stack:
         try:
             client = stack.enter_context(distributed.Client(address, timeout=_SECONDS_TO_CONNECT))

@@ -63,10 +63,11 @@ def _show_measurements(made: MeasurementPlan) -> None:
 
     campaign, cost = made.campaign, made.cost()
     columns = ("#", "block", "host", "drive", "file system", "scheduler", "workload")
-    table = Table(*columns, *made.further_factors, "")
+    excluded = ["note"] if cost.excluded else []
+    table = Table(*columns, *made.further_factors, *excluded)
     for number, run in enumerate(made.runs, start=1):
-        why = f"excluded: {run.excluded}" if run.excluded else ""
-        table.add_row(str(number), str(run.block), run.host, run.drive, *run.levels.values(), escape(why))
+        why = [escape(f"excluded: {run.excluded}")] if run.excluded else []
+        table.add_row(str(number), str(run.block), run.host, run.drive, *run.levels.values(), *why)
     out.print(table)
     out.print(
         f"runs: {cost.runs} to do, {cost.excluded} excluded; blocks of {made.block_size},"

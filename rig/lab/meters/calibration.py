@@ -206,7 +206,9 @@ def store(lab: Lab, meter: str, channel: str, record: Record) -> Path:
     whole = Calibration(version=VERSION, meter=meter, channels=channels)
     file = path(lab, meter)
     file.parent.mkdir(parents=True, exist_ok=True)
-    head = f"# Calibration of meter {meter}, written by 'rig meters calibrate' (docs/how-to/meters.md).\n"
+    head = (
+        f"# Calibration of meter {meter}, written by 'rig meters calibrate' (docs/how-to/calibration.md).\n"
+    )
     files.replace(file, head + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False))
     return file
 

@@ -128,5 +128,5 @@ def test_rig_without_the_controllers_packages_names_the_extra(installed, elsewhe
     assert done.returncode == 2
     assert done.stderr == (
         "rig: the Python package 'typer' is missing;"
-        " the controller is an extra: pip install 'joulerig[controller]'\n"
+        " the controller is an extra: pip install '.[controller]' in the checkout\n"
     )
