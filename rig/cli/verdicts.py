@@ -15,16 +15,21 @@ from joulerig.analysis.powercut import tables
 from joulerig.analysis.powercut.folder import PowerCuts
 
 SHOWN_VIOLATIONS = 10
+COUNTED = (
+    *("cuts", "flushes at risk", "promised writes", "promises broken", "unflushed lost", "torn"),
+    *("reordered", "mJ per durable write"),
+)
 
 
 def text(campaign: PowerCuts, width: int = 110) -> str:
     """Return the verdict on each subject, and the broken promises by the write's number."""
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(f"{campaign.id}{' · VIRTUAL LAB' if campaign.virtual else ''}", markup=False)
-    table = Table(
-        "drive", "file system", "cuts", "flushes at risk", "promised writes", "promises broken",
-        "unflushed lost", "torn", "reordered", "mJ per durable write",
-    )  # fmt: skip
+    table = Table()
+    for name in ("drive", "file system"):
+        table.add_column(name, no_wrap=True)
+    for name in COUNTED:
+        table.add_column(name, justify="right")
     verdicts = campaign.verdicts()
     for subject in campaign.subjects:
         found = verdicts[subject.name]
