@@ -309,19 +309,6 @@ void device_set_pair(const struct sr_dev_inst *sdi, const char *pair)
 	g_free(key);
 }
 
-void device_set_endless(const struct sr_dev_inst *sdi)
-{
-	/*
-	 * hameg-hmo ends an acquisition where a count is >= its limit, and its limits begin at 0:
-	 * without both it stops after one frame. limit_samples is compared with the samples of a
-	 * single frame.
-	 */
-	if (strcmp(sr_dev_inst_driver_get(sdi)->name, "hameg-hmo") != 0)
-		return;
-	sr_config_set(sdi, NULL, SR_CONF_LIMIT_FRAMES, g_variant_new_uint64(100000000));
-	sr_config_set(sdi, NULL, SR_CONF_LIMIT_SAMPLES, g_variant_new_uint64(1000000000));
-}
-
 static void append_pair(GString *out, const char *key, const char *value)
 {
 	char *quoted = json_quote(value);

@@ -40,9 +40,6 @@ char *device_set(const struct sr_dev_inst *sdi, const char *key, const char *val
 /* As device_set with "key=value", ending the process on failure. */
 void device_set_pair(const struct sr_dev_inst *sdi, const char *pair);
 
-/* Settings that a driver needs in order to run without end. */
-void device_set_endless(const struct sr_dev_inst *sdi);
-
 /* The payload of the `start` event; the caller frees it (g_free). */
 char *device_start_event(const struct sr_dev_inst *sdi, const struct channels *chosen);
 

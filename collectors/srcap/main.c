@@ -294,7 +294,6 @@ int main(int argc, char **argv)
 			exit(EXIT_USAGE);
 		}
 	}
-	device_set_endless(sdi);
 	for (guint i = 0; i < settings->len; i++)
 		device_set_pair(sdi, settings->pdata[i]);
 

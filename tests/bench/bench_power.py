@@ -29,7 +29,7 @@ from pathlib import Path
 from tests.support import ROOT
 from tests.support.emulated_hmo import true_joules
 from tests.support.influxd import Influxd
-from tests.support.power_processes import SRCAP, Emulator, Powerd
+from tests.support.power_processes import SRCAP, Emulator, Powerd, settings_of
 
 CHANNELS = 4
 RATE = 1_000_000
@@ -68,6 +68,7 @@ def measure(folder, seconds, bare):
                 {
                     "name": "bench",
                     "driver": ours.driver,
+                    "set": settings_of(ours.driver),
                     "sample_rate_hz": RATE,
                     "samples": "window-mean",
                     "rails": [

@@ -11,9 +11,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+from joulerig.rig.lab import meters
+from joulerig.rig.lab.meters import source
 from tests.support.programs import built, end, wait_for
 
 SRCAP = built("srcap")
+
+
+def settings_of(driver: str) -> dict[str, str]:
+    """The settings that a driver's family has, as powerd takes them under `set`."""
+    return source.limits(meters.shipped().family(driver.partition(":")[0]))
+
+
+def set_options(driver: str) -> list[str]:
+    """The same, as srcap takes them."""
+    return [word for key, value in settings_of(driver).items() for word in ("--set", f"{key}={value}")]
+
+
 POWERD = built("powerd")
 
 

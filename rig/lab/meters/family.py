@@ -41,10 +41,10 @@ class Family:
     channels in use; None: has to be declared. `fastest(channels, meter)`: the rate that the driver
     cannot exceed; None: the driver sets no limit. `open_seconds`: finding and opening takes longer
     than `silence_seconds`, up to this. `fixed_settings`: the driver takes no settings while it
-    captures. `serialcomm`: what the driver sets where the inventory says nothing.
-    `refuse_rail`: why a rail of this kind ("volts", "watts", "watt_hours")
-    cannot be of this family, or "". `accuracy`: published classes, by name. `power_tap`: it is the
-    rig's own power tap, which switches rails and measures their hold-up.
+    captures. `limits`: settings without which an acquisition ends by itself. `serialcomm`: what the
+    driver sets where the inventory says nothing. `refuse_rail`: why a rail of this kind ("volts",
+    "watts", "watt_hours") cannot be of this family, or "". `accuracy`: published classes, by name.
+    `power_tap`: it is the rig's own power tap, which switches rails and measures their hold-up.
     """
 
     driver: str
@@ -60,6 +60,7 @@ class Family:
     serialcomm: str | None = None
     options: dict[str, str] = field(default_factory=dict)
     settings: Callable[[object], dict[str, str]] = lambda meter: {}
+    limits: dict[str, int] = field(default_factory=dict)
     channels: re.Pattern[str] | None = None
     channels_text: str = ""
     refuse_rail: Callable[[str], str] = lambda kind: ""

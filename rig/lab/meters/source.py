@@ -49,7 +49,12 @@ def specification(
 
 def settings(meter: Meter) -> dict[str, str]:
     """Return what is set at the instrument before a capture."""
-    return {**meter.family.settings(meter), **meter.set}
+    return {**limits(meter.family), **meter.family.settings(meter), **meter.set}
+
+
+def limits(family: Family) -> dict[str, str]:
+    """Return the settings by which a family's driver goes on without end."""
+    return {key: str(value) for key, value in family.limits.items()}
 
 
 def srcap_options(family: Family) -> list[str]:

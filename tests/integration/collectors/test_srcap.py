@@ -12,15 +12,20 @@ import time
 import pytest
 
 from tests.support import emulated_hmo
-from tests.support.power_processes import SRCAP, Emulator
+from tests.support.power_processes import SRCAP, Emulator, set_options
 from tests.support.srcap_frames import ANALOG, EVENT, RAIL, read_frames
 
 DEMO = ["--driver", "demo:analog_channels=4:logic_channels=0", "--set", "samplerate=10000"]
 
 
 def srcap(*arguments, **more):
+    driver = arguments[arguments.index("--driver") + 1]
     return subprocess.Popen(
-        [SRCAP, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
+        [SRCAP, *set_options(driver), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **more,
     )
 
 

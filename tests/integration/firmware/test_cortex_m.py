@@ -22,6 +22,7 @@ from tests.support.cortex_m import (
     pty_environment,
     volts_of,
 )
+from tests.support.power_processes import set_options
 from tests.support.programs import built, wait_for
 from tests.support.srcap_frames import ANALOG, LOGIC, read_frames
 
@@ -64,7 +65,7 @@ class Capture:
         self.ticks_before = self.board.ticks()
         self.process = subprocess.Popen(
             [built("srcap"), "--driver", self.driver, "--channels", ",".join(self.channels),
-             "--silence-seconds", "20"],
+             "--silence-seconds", "20", *set_options(self.driver)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,
         )  # fmt: skip
         self.frames = []

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.power_processes import set_options
 from tests.support.programs import built, end
 from tests.support.srcap_frames import ANALOG, LOGIC, read_frames
 from tests.support.twins import RAIL_3V3, RAIL_12V, Stream, Twin
@@ -148,8 +149,9 @@ def frames_of(port, channels, seconds, meanwhile=lambda process: None):
     samples that libsigrok has delivered.
     """
     driver = f"hameg-hmo:conn=tcp-raw/127.0.0.1/{port}"
+    command = [built("srcap"), "--driver", driver, "--channels", channels, "--silence-seconds", "10"]
     process = subprocess.Popen(
-        [built("srcap"), "--driver", driver, "--channels", channels, "--silence-seconds", "10"],
+        [*command, *set_options(driver)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

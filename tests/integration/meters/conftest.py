@@ -14,6 +14,7 @@ import pytest
 from joulerig.rig.lab import meters
 from joulerig.rig.lab.meters import source
 from tests.support import ROOT
+from tests.support.power_processes import set_options
 from tests.support.programs import built
 from tests.support.srcap_frames import ANALOG, read_frames
 
@@ -39,7 +40,8 @@ class Capture:
     """srcap on a driver, from its start to `stop()`: frames, exit code and CPU seconds."""
 
     def __init__(self, driver, channels, *more, silence=2.0):
-        more = [*source.srcap_options(meters.shipped().family(driver.partition(":")[0])), *more]
+        family = meters.shipped().family(driver.partition(":")[0])
+        more = [*source.srcap_options(family), *set_options(driver), *more]
         command = [built("srcap"), "--driver", driver, "--channels", ",".join(channels)]
         command += ["--silence-seconds", f"{silence:g}", *more]
         self.channels = channels

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import emulated_dps, emulated_pps, emulated_tap
-from tests.support.power_processes import SRCAP, Emulator, Powerd
+from tests.support.power_processes import SRCAP, Emulator, Powerd, settings_of
 from tests.support.programs import wait_for
 
 NOWHERE = {"url": "http://127.0.0.1:9", "database": "power"}
@@ -26,6 +26,7 @@ def meter(name, driver, timing, rate, channels):
     return {
         "name": name,
         "driver": driver,
+        "set": settings_of(driver),
         "timing": timing,
         "sample_rate_hz": rate,
         "samples": "window-mean" if timing == "stream" else "point",

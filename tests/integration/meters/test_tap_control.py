@@ -137,7 +137,10 @@ def test_a_drive_without_rails_and_a_tap_that_is_gone_are_named(bench):
     ("meter", "reason"),
     [
         ({"control": {"connection": "/dev/ttyACM1", "first_rail": 2}}, "first_rail"),
-        ({"driver": "scpi-pps", "control": {"connection": "/dev/ttyACM1", "first_rail": 1}}, "power tap's"),
+        (
+            {"driver": "scpi-pps", "control": {"connection": "/dev/ttyACM1", "first_rail": 1}},
+            "only for power taps",
+        ),
     ],
 )
 def test_a_wrong_control_is_refused_with_the_inventory(bench, meter, reason):

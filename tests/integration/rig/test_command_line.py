@@ -249,7 +249,10 @@ def test_a_meters_own_settings_reach_powerd(state, lab_files):
     services._powerd(lab_files.load())
     [tap1, _] = json.loads((state / "var/powerd/config.json").read_text())["meters"]
     assert tap1["driver"] == "hameg-hmo:conn=/dev/ttyACM0:serialcomm=115200/8n1"
-    assert (tap1["silence_seconds"], tap1["set"]) == (5, {"samplerate": "2000"})
+    assert (tap1["silence_seconds"], tap1["set"]) == (
+        5,
+        {"samplerate": "2000", "limit_frames": "100000000", "limit_samples": "1000000000"},
+    )
 
 
 def test_a_changed_configuration_restarts_powerd(state, lab_files):

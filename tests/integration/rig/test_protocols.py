@@ -16,7 +16,7 @@ from joulerig.rig.protocols import durawriter, iod, powerd, srcap, twin
 from joulerig.rig.protocols.message import Influx
 from joulerig.virtuallab import profile, twin_parameters
 from tests.support import ROOT
-from tests.support.power_processes import Emulator, Powerd
+from tests.support.power_processes import Emulator, Powerd, settings_of
 from tests.support.programs import built, wait_for
 from tests.support.twins import Twin
 
@@ -92,7 +92,7 @@ def test_powerd_accepts_every_key_of_its_configuration_and_replies_as_declared(t
         ]
         meter = powerd.Meter(
             name="tap", driver=instrument.driver, timing="stream", sample_rate_hz=1000, samples="window-mean",
-            silence_seconds=2, open_seconds=12, fixed_settings=True, set={}, calibration={"CH1": powerd.Correction(gain=1, offset=0)},
+            silence_seconds=2, open_seconds=12, fixed_settings=True, set=settings_of(instrument.driver), calibration={"CH1": powerd.Correction(gain=1, offset=0)},
             calibration_serial="", rails=rails,
         )  # fmt: skip
         config = powerd.Config(

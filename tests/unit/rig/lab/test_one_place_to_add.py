@@ -12,6 +12,7 @@ import yaml
 from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import power_cut_definition as power_cuts
+from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import filesystems, kernels, meters, packages, programs, virtual
 from joulerig.rig.lab.kernels import build
@@ -346,3 +347,16 @@ def test_a_mistake_in_a_new_family_is_one_line(with_family: LabFiles, text: str,
     with pytest.raises(UserError, match=message) as caught:
         with_family.load()
     assert "\n" not in str(caught.value)
+
+
+def test_the_collectors_know_no_family_of_meters() -> None:
+    sources = [
+        path
+        for pattern in ("srcap/*.[ch]", "powerd/*.go", "internal/**/*.go")
+        for path in (paths.ROOT / "collectors").glob(pattern)
+        if not path.name.endswith("_test.go")
+    ]
+    assert len(sources) > 20
+    drivers = meters.shipped().by_driver.keys() - {"demo"}  # a word of English, too
+    found = [(path.name, driver) for path in sources for driver in drivers if driver in path.read_text()]
+    assert found == []
