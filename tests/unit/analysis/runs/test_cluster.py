@@ -67,7 +67,7 @@ def test_without_an_address_no_dask_is_needed(monkeypatch):
 
 def test_with_an_address_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(cluster.ClusterError, match=r"joulerig\[scale\]"), cluster.mapping("tcp://x:1"):
+    with pytest.raises(cluster.ClusterError, match=r"\.\[scale\]"), cluster.mapping("tcp://x:1"):
         pass
 
 
