@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from joulerig.rig.common import files, paths, supervisor, wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import TestHost
 from joulerig.virtuallab import image, machine, qmp, twins
+from joulerig.virtuallab.profile import Profile
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
 # A kernel writes to its console all the way up, on a busy machine every few seconds. Rarely a guest
@@ -41,7 +42,12 @@ def reset(host: str) -> None:
 
 
 def process(
-    name: str, host: TestHost, guest: image.Image, accelerator: str, folder: Path
+    name: str,
+    host: TestHost,
+    guest: image.Image,
+    accelerator: str,
+    folder: Path,
+    profiles: Mapping[str, Profile] | None = None,
 ) -> supervisor.Program:
     """Prepare a host's files below `folder` and describe its process. Raises UserError."""
     own = folder / name
@@ -65,7 +71,7 @@ def process(
                 memory.truncate(machine.nvdimm_bytes(drive))
     sockets = {key: twins.nbd_socket(name, key) for key in host.twins}
     command = machine.command(
-        name, host, guest, accelerator, own, sockets, _ssh_port(name), _qmp_socket(name)
+        name, host, guest, accelerator, own, sockets, _ssh_port(name), _qmp_socket(name), profiles
     )
     return supervisor.Program(process_name(name), command, priority=300, restart=False)
 

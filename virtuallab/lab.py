@@ -12,7 +12,7 @@ from joulerig.rig.common import paths, supervisor
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import packages
 from joulerig.rig.lab.model import Lab
-from joulerig.virtuallab import accelerator, hosts, image, taps, twins
+from joulerig.virtuallab import accelerator, hosts, image, profile, taps, twins
 
 PROCESSES = ("host-", "tap-", "twin-")  # what the names of the lab's processes begin with
 
@@ -36,10 +36,11 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
     for built in ("nbdkit-twin-plugin.so", "power_tap"):
         if not paths.program(built).exists():
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
+    profiles = profile.load_all(lab)
     guest = image.build(packages.for_guests(lab), report)
     hosts.make_keys(folder())
     supervisor.start(
-        twins.process(name, key, drive, folder() / "drives")
+        twins.process(name, key, drive, folder() / "drives", profiles)
         for name, host in virtual.items()
         for key, drive in host.twins.items()
     )
@@ -49,7 +50,9 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
     booting = [name for name in virtual if states.get(hosts.process_name(name)) != "RUNNING"]
     if booting:
         report(f"booting {', '.join(booting)} under {how.upper()} (kernel {guest.release})")
-    supervisor.start(hosts.process(name, host, guest, how, folder()) for name, host in virtual.items())
+    supervisor.start(
+        hosts.process(name, host, guest, how, folder(), profiles) for name, host in virtual.items()
+    )
     hosts.write_ssh_config(folder(), virtual)
     for name in virtual:
         hosts.await_ssh(folder(), name, report)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from joulerig.rig.lab.model import Drive, TestHost, VirtualHost
@@ -24,6 +24,7 @@ def command(
     sockets: dict[str, Path],
     ssh_port: int,
     qmp: Path,
+    profiles: Mapping[str, profile.Profile] | None = None,
 ) -> list[str]:
     """Return the command line that runs `host`.
 
@@ -70,18 +71,24 @@ def command(
             f"driver=nbd,node-name={key},server.type=unix,server.path={sockets[key]}"
             ",reconnect-delay=5,cache.direct=on,discard=unmap",
             "-device",
-            _device(key, drive, index, sata_ports),
+            _device(key, drive, index, sata_ports, profiles),
         ]
     return arguments
 
 
-def _device(key: str, drive: Drive, index: int, sata_ports: Iterator[int]) -> str:
+def _device(
+    key: str,
+    drive: Drive,
+    index: int,
+    sata_ports: Iterator[int],
+    profiles: Mapping[str, profile.Profile] | None,
+) -> str:
     arguments = [f"drive={key}", f"id=drive-{index}", f"serial={drive.serial}"]
     if drive.interface == "nvme":
         return ",".join(["nvme", *arguments])
     if drive.wwn:
         arguments.append(f"wwn=0x{drive.wwn.removeprefix('naa.')}")
-    model = profile.load(drive.profile or "").model
+    model = profile.load(drive.profile or "", key, profiles).model
     if drive.interface == "sata-ssd":
         return ",".join(
             ["ide-hd", f"bus=ide.{next(sata_ports)}", *arguments, f"model={model}", "rotation_rate=1"]

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drive profiles: how fast a twin is and what it draws from each of its rails, from `profiles/<name>.yml`."""
+"""Drive profiles: how fast a twin is and what it draws from each of its rails.
+
+One file each: the shipped ones in `profiles/NAME.yml` here, a lab's own in `profiles/NAME.yml` next
+to its inventory.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.lab import definitions
+from joulerig.rig.lab.model import Lab
 
 FOLDER = Path(__file__).parent / "profiles"
+KIND = "drive profile"
 
 # Causes of a drive's internal work, by the twin's names.
 Cause = Literal["gc", "fold", "seek", "spin_up", "wake"]
@@ -157,12 +164,48 @@ class Profile(Strict):
 
 def names() -> list[str]:
     """Return the names of the shipped profiles."""
-    return sorted(path.stem for path in FOLDER.glob("*.yml"))
+    return sorted(shipped())
 
 
-def load(name: str, source: str = "profile") -> Profile:
-    """Load the profile `name`; `source` says where the name stands, for errors. Raises UserError."""
-    path = FOLDER / f"{name}.yml"
-    if not path.is_file():
-        raise UserError(f"{source}: {name!r} is no drive profile; allowed: {', '.join(names())}")
-    return validate(Profile, yaml.safe_load(path.read_text()), path.name)
+def shipped() -> dict[str, Profile]:
+    """Return the shipped profiles by name. Raises UserError."""
+    return definitions.read_folder(FOLDER, KIND, _parse)
+
+
+def load_all(lab: Lab) -> dict[str, Profile]:
+    """Return the shipped profiles and the lab's own, by name. Raises UserError.
+
+    Its own are the files `profiles/NAME.yml` next to its inventory.
+    """
+    return definitions.with_own(shipped(), [lab.inventory.parent / "profiles"], KIND, _parse)
+
+
+def load(name: str, source: str = "profile", known: Mapping[str, Profile] | None = None) -> Profile:
+    """Return the profile `name` of `known`, by default of the shipped ones. Raises UserError.
+
+    `source` says where the name stands, for errors.
+    """
+    known = shipped() if known is None else known
+    if name not in known:
+        raise UserError(f"{source}: {name!r} is no drive profile; allowed: {', '.join(sorted(known))}")
+    return known[name]
+
+
+def reference(known: Mapping[str, Profile] | None = None) -> str:
+    """Return a Markdown table of profiles (default: the shipped ones)."""
+    head = ("profile", "what it is", "interface", "power-loss protection", "rails")
+    rows = [
+        (
+            f"`{name}`",
+            one.description,
+            one.interface,
+            "yes" if one.plp else "no",
+            ", ".join(f"{rail} ({model.volts:g} V)" for rail, model in one.rails.items()),
+        )
+        for name, one in (shipped() if known is None else known).items()
+    ]
+    return definitions.table(head, rows)
+
+
+def _parse(name: str, entry: Any, source: str) -> Profile:
+    return validate(Profile, entry, source, definitions.key(name, source))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +78,15 @@ def listens(nbd: Path, control: Path) -> bool:
     return wait.listens(control) and wait.listens(nbd)
 
 
-def process(host: str, name: str, drive: Drive, folder: Path) -> supervisor.Program:
-    """Describe the process of a drive's twin, whose backing file lies in `folder`. Raises UserError."""
+def process(
+    host: str, name: str, drive: Drive, folder: Path, profiles: Mapping[str, profile.Profile] | None = None
+) -> supervisor.Program:
+    """Describe the process of a drive's twin, whose backing file lies in `folder`. Raises UserError.
+
+    `profiles`: those that the drive can name; by default the shipped ones.
+    """
     where = f"host_vars/{host}.yml: drives.{name}"
-    model = profile.load(drive.profile or "", f"{where}.profile")
+    model = profile.load(drive.profile or "", f"{where}.profile", profiles)
     if missing := set(drive.rails) - set(model.rails):
         raise UserError(
             f"{where}.rails: profile {drive.profile!r} has no rail {min(missing)!r};"

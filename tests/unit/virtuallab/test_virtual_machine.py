@@ -267,8 +267,48 @@ def test_a_mistake_in_a_profile_is_reported_with_its_key(tmp_path, monkeypatch):
     content["rails"]["5v"]["idle_watts"] = -1
     (tmp_path / "odd.yml").write_text(yaml.safe_dump(content))
     monkeypatch.setattr(profile, "FOLDER", tmp_path)
-    with pytest.raises(UserError, match=r"^odd\.yml: rails\.5v\.idle_watts: -1: "):
+    with pytest.raises(UserError, match=r"odd\.yml: rails\.5v\.idle_watts: -1: "):
         profile.load("odd")
+
+
+@pytest.fixture
+def own(lab_files):
+    """A lab with an own profile, made of a shipped one."""
+    content = yaml.safe_load((profile.FOLDER / "sata-consumer.yml").read_text())
+    content |= {"description": "a drive of this lab", "model": "LAB SSD"}
+    folder = lab_files.folder / "profiles"
+    folder.mkdir()
+    (folder / "lab-ssd.yml").write_text(yaml.safe_dump(content))
+    lab_files.drives["bare"] |= {"profile": "lab-ssd"}
+    return lab_files
+
+
+def test_a_labs_profile_is_found_next_to_its_inventory(state, own):
+    lab = own.load()
+    profiles = profile.load_all(lab)
+    assert set(profiles) == {*profile.names(), "lab-ssd"}
+    drive = lab.hosts["bench1"].drives["bare"]
+    twin = twins.process("bench1", "bare", drive, state / "drives", profiles)
+    assert f"serial={drive.serial}" in twin.command
+    assert "model=LAB SSD" in machine._device("bare", drive, 0, iter(range(6)), profiles)
+    assert "| `lab-ssd` | a drive of this lab | sata | no |" in profile.reference(profiles)
+
+
+def test_a_drive_cannot_name_a_profile_that_is_not_there(state, own):
+    own.drives["bare"]["profile"] = "lab-sd"
+    lab = own.load()
+    with pytest.raises(UserError, match=r"profile: 'lab-sd' is no drive profile; allowed: .*lab-ssd"):
+        twins.process(
+            "bench1", "bare", lab.hosts["bench1"].drives["bare"], state / "drives", profile.load_all(lab)
+        )
+
+
+def test_a_labs_profile_does_not_take_a_shipped_ones_name(own):
+    (own.folder / "profiles" / "lab-ssd.yml").rename(own.folder / "profiles" / "hdd-7200.yml")
+    with pytest.raises(
+        UserError, match=r"hdd-7200\.yml: hdd-7200: is a shipped drive profile; give another name"
+    ):
+        profile.load_all(own.load())
 
 
 # --- image
