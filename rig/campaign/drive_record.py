@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The drives' ledger: what was done to each one, and whether its precondition still holds.
+"""The drives' record: what was done to each one, and whether its precondition still holds.
 
 Everything that Joulerig does to a drive begins with a `began` and ends with an `ended` that says
 how much was written and discarded. What began and never ended has written an unknown amount.
@@ -33,8 +33,8 @@ TOLERANCE_BYTES = 64_000_000
 TOLERANCE_FRACTION = 0.01
 
 
-class Ledger:
-    """The ledger in the file `path`, made at its first use. A context manager. Raises UserError."""
+class DriveRecord:
+    """The record in the file `path`, made at its first use. A context manager. Raises UserError."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or paths.var() / "drives.sqlite"
@@ -99,7 +99,7 @@ def _statements(script: str) -> list[str]:
 
 @dataclass(frozen=True)
 class State:
-    """What a drive's events amount to; each event as the ledger has it, None where there was none.
+    """What a drive's events amount to; each event as the record has it, None where there was none.
 
     `written_bytes`: written and discarded since the precondition, None where some of it is not
     known (whose: `unknown`). `purged_bytes`: written since the purge.
@@ -213,8 +213,8 @@ def _disagreement(
 
 def run_begins(run: Mapping[str, Any], lab: Lab) -> None:
     """Note that a campaign's run is about to write to its drives."""
-    with Ledger() as ledger:
-        ledger.note(_serials(run, lab).values(), [("began", {"by": run["id"]})])
+    with DriveRecord() as record:
+        record.note(_serials(run, lab).values(), [("began", {"by": run["id"]})])
 
 
 def run_ended(run: Mapping[str, Any], outcome: RunOutcome, lab: Lab) -> None:
@@ -223,12 +223,12 @@ def run_ended(run: Mapping[str, Any], outcome: RunOutcome, lab: Lab) -> None:
     health = outcome.health.after or {}
     made = {"by": run["id"], "command": " ".join(outcome.settings.get("mkfs") or [])}
     serials = _serials(run, lab)
-    with Ledger() as ledger:
+    with DriveRecord() as record:
         for drive, serial in serials.items():
             amounts = outcome.touched.get(drive, untouched).model_dump()
             counter = counter_bytes(health.get(drive) if len(serials) > 1 else health)
             ended = {"by": run["id"], **amounts, "counter_bytes": counter}
-            ledger.note([serial], [*([("made", made)] if made["command"] else []), ("ended", ended)])
+            record.note([serial], [*([("made", made)] if made["command"] else []), ("ended", ended)])
 
 
 def _serials(run: Mapping[str, Any], lab: Lab) -> dict[str, str]:

@@ -139,7 +139,7 @@ def state(
 
     found = {
         (name, key, serial): drive_record.of_events(events)
-        for name, key, serial, events in _ledgers(lab.load(), host, drive)
+        for name, key, serial, events in _records(lab.load(), host, drive)
     }
     if as_json:
         rows = ({"host": h, "drive": d, "serial": s, **asdict(one)} for (h, d, s), one in found.items())
@@ -156,14 +156,14 @@ def state(
             out.print(line, markup=False, soft_wrap=True)
 
 
-def _ledgers(
+def _records(
     described: Lab, host: str | None, drive: str | None
 ) -> Iterator[tuple[str, str, str, list[dict[str, Any]]]]:
     """Yield (host, drive, serial, events) of the selected drives."""
-    with drive_record.Ledger() as ledger:
+    with drive_record.DriveRecord() as record:
         for name, key in _meant(described, host, drive):
             serial = described.hosts[name].drives[key].serial
-            yield name, key, serial, ledger.events(serial)
+            yield name, key, serial, record.events(serial)
 
 
 def _state_texts(one: drive_record.State) -> tuple[str, ...]:

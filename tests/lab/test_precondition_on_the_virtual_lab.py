@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from joulerig.rig.campaign.drive_record import Ledger
+from joulerig.rig.campaign.drive_record import DriveRecord
 from tests.support.lab_driver import Lab
 
 pytestmark = [
@@ -58,8 +58,8 @@ def campaign(lab: Lab, name: str, filesystems: list[str], **asked: Any) -> dict[
 
 
 def events_of(lab: Lab) -> list[dict[str, Any]]:
-    with Ledger(lab.folder / "var" / "drives.sqlite") as ledger:
-        return ledger.events(SERIAL)
+    with DriveRecord(lab.folder / "var" / "drives.sqlite") as record:
+        return record.events(SERIAL)
 
 
 @pytest.fixture(scope="module")

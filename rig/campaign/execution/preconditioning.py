@@ -22,7 +22,7 @@ from joulerig.analysis.statistics import steady_state
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import drive_record, factors, measure
 from joulerig.rig.campaign.definition import Precondition
-from joulerig.rig.campaign.drive_record import Ledger
+from joulerig.rig.campaign.drive_record import DriveRecord
 from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import files
@@ -43,8 +43,8 @@ def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> 
         return None
     drive = lab.hosts[run["host"]].drives[run["drive"]]
     recipe = _recipe(asked, factors.write_cache_level(campaign.definition.write_cache, run["factors"]))
-    with Ledger() as ledger, measure.client(lab) as database:
-        events = ledger.events(drive.serial)
+    with DriveRecord() as record, measure.client(lab) as database:
+        events = record.events(drive.serial)
         counted = _counted(database, run, events)
         holds, why = drive_record.may_reuse(events, recipe, asked, drive.size_bytes, counted)
         if holds:
@@ -55,7 +55,7 @@ def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> 
         seconds, _ = campaigns.precondition_cost(asked, drive)
         most = {"at_most_seconds": seconds, "at_most_rounds": asked.max_rounds}
         journal.note(run["id"], {"precondition": "begun", "why": why, **most}, EventKind.PRECONDITIONING)
-        return _Making(campaign, run, drive, asked, recipe, ledger, database, execute).make(why)
+        return _Making(campaign, run, drive, asked, recipe, record, database, execute).make(why)
 
 
 def _recipe(asked: Precondition, write_cache: str) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class _Making:
     drive: Drive
     asked: Precondition
     recipe: Mapping[str, Any]
-    ledger: Ledger
+    record: DriveRecord
     database: Client
     execute: Execute
 
@@ -125,7 +125,7 @@ class _Making:
         return None
 
     def _note(self, *events: tuple[str, Mapping[str, Any]]) -> None:
-        self.ledger.note([self.drive.serial], events)
+        self.record.note([self.drive.serial], events)
 
     def _stretch(self, done: int) -> Mapping[str, Any]:
         """Return the host's reply to one call; what it did is in the drive's record."""

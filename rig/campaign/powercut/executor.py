@@ -150,9 +150,9 @@ class PowerCutExecutor:
         folder.mkdir(parents=True, exist_ok=True)
         if subject.name not in self._tokens:
             serial = self._campaign.lab.hosts[self._name].drives[subject.drive].serial
-            with drive_record.Ledger() as ledger:
+            with drive_record.DriveRecord() as record:
                 # It has no end: how much was written when the power failed is unknown.
-                ledger.note([serial], [("began", {"by": run["id"]})])
+                record.note([serial], [("began", {"by": run["id"]})])
             token = secrets.token_hex(16)
             try:
                 self._host.ask(subject, "prepare")

@@ -11,7 +11,7 @@ import pytest
 
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import drive_record, opening
-from joulerig.rig.campaign.drive_record import Ledger
+from joulerig.rig.campaign.drive_record import DriveRecord
 from joulerig.rig.campaign.execution import preconditioning
 from joulerig.rig.campaign.execution import record as records
 from joulerig.rig.campaign.execution.outcome import RunOutcome
@@ -100,8 +100,8 @@ def request(journal: Journal, bench, run: dict[str, Any]):
 
 
 def events(name: str | None = None) -> list[dict[str, Any]]:
-    with Ledger() as ledger:
-        return [one for one in ledger.events(SERIAL) if name in (None, one["event"])]
+    with DriveRecord() as record:
+        return [one for one in record.events(SERIAL) if name in (None, one["event"])]
 
 
 def kept(journal: Journal, run: dict[str, Any]) -> dict[str, Any]:
@@ -231,8 +231,8 @@ def test_a_host_that_goes_away_leaves_a_drive_in_an_unknown_state(journal, bench
     def gone(arguments):
         raise ConnectionError
 
-    with Ledger() as ledger:
-        ledger.note([SERIAL], [("began", {"by": "other"})])
+    with DriveRecord() as record:
+        record.note([SERIAL], [("began", {"by": "other"})])
     with pytest.raises(ConnectionError):
         ensure(journal, bench, run, gone)
     host = Host(influxd, [1000.0] * 5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The drives' ledger, and whether a precondition still holds by it."""
+"""The drives' record, and whether a precondition still holds by it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.campaign.definition import Precondition
-from joulerig.rig.campaign.drive_record import Ledger, counter_bytes, may_reuse, of_events
+from joulerig.rig.campaign.drive_record import DriveRecord, counter_bytes, may_reuse, of_events
 from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.cli import main
 from joulerig.rig.common.errors import UserError
@@ -71,30 +71,30 @@ def reuse(*events: dict[str, Any], asked: Precondition = ASKED, counted: int | N
 
 
 def test_events_come_back_as_they_were_noted(tmp_path):
-    with Ledger(tmp_path / "var" / "drives.sqlite") as ledger:
-        ledger.note(["A", "B"], [("began", {"by": "r"}), ("purged", {"by": "r", "method": "format"})])
-        ledger.note(["A"], [("ended", {"by": "r", "write_bytes": 1, "discard_bytes": None})])
-    with Ledger(tmp_path / "var" / "drives.sqlite") as ledger:
-        found = ledger.events("A")
+    with DriveRecord(tmp_path / "var" / "drives.sqlite") as record:
+        record.note(["A", "B"], [("began", {"by": "r"}), ("purged", {"by": "r", "method": "format"})])
+        record.note(["A"], [("ended", {"by": "r", "write_bytes": 1, "discard_bytes": None})])
+    with DriveRecord(tmp_path / "var" / "drives.sqlite") as record:
+        found = record.events("A")
         assert [one["event"] for one in found] == ["began", "purged", "ended"]
         assert found[1]["method"] == "format"
         assert found[2]["discard_bytes"] is None
-        assert [one["event"] for one in ledger.events("B")] == ["began", "purged"]
-        assert ledger.events("C") == []
+        assert [one["event"] for one in record.events("B")] == ["began", "purged"]
+        assert record.events("C") == []
 
 
 def test_what_cannot_be_noted_whole_is_not_noted_at_all(tmp_path):
-    with Ledger(tmp_path / "drives.sqlite") as ledger:
+    with DriveRecord(tmp_path / "drives.sqlite") as record:
         with pytest.raises(TypeError):
-            ledger.note(["A"], [("began", {"by": "r"}), ("made", {"command": object()})])
-        assert ledger.events("A") == []
+            record.note(["A"], [("began", {"by": "r"}), ("made", {"command": object()})])
+        assert record.events("A") == []
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM event", "UPDATE event SET detail = '{}'"])
 def test_events_are_only_ever_added(tmp_path, statement):
     path = tmp_path / "drives.sqlite"
-    with Ledger(path) as ledger:
-        ledger.note(["A"], [("began", {"by": "r"})])
+    with DriveRecord(path) as record:
+        record.note(["A"], [("began", {"by": "r"})])
     database = sqlite3.connect(path)
     with pytest.raises(sqlite3.IntegrityError, match="only ever added"):
         database.execute(statement)
@@ -103,28 +103,28 @@ def test_events_are_only_ever_added(tmp_path, statement):
 
 def test_two_at_once_lose_nothing(tmp_path):
     path = tmp_path / "drives.sqlite"
-    with Ledger(path) as one, Ledger(path) as other:
+    with DriveRecord(path) as one, DriveRecord(path) as other:
         for number in range(20):
             (one, other)[number % 2].note(["A"], [("began", {"by": str(number)})])
         assert [event["by"] for event in one.events("A")] == [str(number) for number in range(20)]
 
 
-def test_a_ledger_of_another_version_is_refused_in_one_line(tmp_path):
+def test_a_record_of_another_version_is_refused_in_one_line(tmp_path):
     path = tmp_path / "drives.sqlite"
-    with Ledger(path):
+    with DriveRecord(path):
         pass
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("PRAGMA user_version = 7")
     database.close()
     with pytest.raises(UserError, match=r"drives\.sqlite: version 7; this Joulerig reads version 1"):
-        Ledger(path)
+        DriveRecord(path)
 
 
-def test_a_file_that_is_no_ledger_is_named(tmp_path):
+def test_a_file_that_is_no_record_is_named(tmp_path):
     path = tmp_path / "drives.sqlite"
     path.write_text("these are no tables, but long enough to be taken for some" * 30)
     with pytest.raises(UserError, match=r"drives\.sqlite: cannot be read"):
-        Ledger(path)
+        DriveRecord(path)
 
 
 # --- may it be reused
@@ -276,8 +276,8 @@ RUN = {"id": "study-1-0001", "host": "bench1", "drive": "fast", "factors": {}}
 def events(lab, run, answer) -> dict[str, list[dict[str, Any]]]:
     drive_record.run_begins(run, lab)
     drive_record.run_ended(run, RunOutcome.from_reply(answer), lab)
-    with Ledger() as ledger:
-        return {one.serial: ledger.events(one.serial) for one in lab.hosts["bench1"].drives.values()}
+    with DriveRecord() as record:
+        return {one.serial: record.events(one.serial) for one in lab.hosts["bench1"].drives.values()}
 
 
 def test_a_run_reports_what_it_made_and_wrote(bench, state):
@@ -299,7 +299,7 @@ def test_a_run_reports_what_it_made_and_wrote(bench, state):
     assert found["SERIAL-B"] == []
 
 
-def test_a_run_on_an_array_is_in_the_ledger_of_each_member(bench, state):
+def test_a_run_on_an_array_is_in_the_record_of_each_member(bench, state):
     touched = {name: {"write_bytes": n, "discard_bytes": 0} for n, name in enumerate(("hdd-1", "hdd-2"), 1)}
     answer = {"status": "ok", "changed": True, "touched": touched, "health": {"after": {"hdd-1": None}}}
     found = events(bench, {**RUN, "drive": "pair"}, answer)
@@ -358,8 +358,8 @@ def test_what_a_drive_counts_itself(health, counted):
     assert counter_bytes(health) == counted
 
 
-def test_the_ledger_is_below_var(state: Path):
-    with Ledger():
+def test_the_record_is_below_var(state: Path):
+    with DriveRecord():
         assert (state / "var" / "drives.sqlite").exists()
 
 
@@ -373,9 +373,9 @@ def shown(bench, capsys, monkeypatch, *words: str) -> str:
 
 
 def test_the_command_shows_what_was_done_to_each_drive(bench, state, capsys, monkeypatch):
-    with Ledger() as ledger:
-        ledger.note(["SERIAL-A"], [(one.pop("event"), one) for one in made()])
-        ledger.note(["SERIAL-A"], [("began", {"by": "run-2"})])
+    with DriveRecord() as record:
+        record.note(["SERIAL-A"], [(one.pop("event"), one) for one in made()])
+        record.note(["SERIAL-A"], [("began", {"by": "run-2"})])
     said = shown(bench, capsys, monkeypatch)
     assert "bench1/fast: steady at round 7: ...; before run run-1\n" in said
     assert "not known: run-2" in " ".join(said.replace("│", " ").split())
