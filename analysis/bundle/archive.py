@@ -79,9 +79,9 @@ def unsafe(name: str) -> str:
 def extract(path: Path, folder: Path) -> tuple[int, list[str]]:
     """Unpack a zip into `folder`. Returns how many files it has, and which of them are damaged, and how.
 
-    A damaged member is left out. Raises BundleError where it is no zip (or has no end, as one that was cut
-    short), has names that lead out of `folder` or come twice, links, encrypted members, or would unpack to
-    more than `MOST_TIMES` its size.
+    A damaged member is left out. Raises BundleError where it is no zip (or has no end, as one that
+    was cut short), has names that lead out of `folder` or come twice, links, encrypted members, or
+    would unpack to more than `MOST_TIMES` its size.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -62,7 +62,8 @@ def metadata(
 ) -> dict[str, Any]:
     """The metadata of a bundle of these files, by name; a size that is not known is None.
 
-    The date is the campaign's (its end, or its latest run's), so that the same campaign gives the same text.
+    The date is the campaign's (its end, or its latest run's), so that the same campaign gives the
+    same text.
     """
     files = [_file(name, sizes[name]) for name in sorted(sizes)]
     program = {

@@ -36,9 +36,10 @@ class Written:
 def write(folder: Path, target: Path, environment: Mapping[str, Any]) -> Written:
     """Pack the campaign in `folder` into the zip `target`, which appears whole or not at all.
 
-    The journal is copied first, as it is at one instant; tables and report are made from that copy, and the
-    files are those of the runs that were over in it. So it holds together also while the campaign runs. The
-    same campaign gives the same bytes, with the same program and libraries (`environment`).
+    The journal is copied first, as it is at one instant; tables and report are made from that copy,
+    and the files are those of the runs that were over in it. So it holds together also while the
+    campaign runs. The same campaign gives the same bytes, with the same program and libraries
+    (`environment`).
 
     Raises
     ------

@@ -19,8 +19,8 @@ from joulerig.analysis.statistics.ranking import ALPHA, sidak
 class Change:
     """Of a cell that both campaigns have: AI in ops/J, ratio of sums, `before` and `after`.
 
-    `ratio` = after / before - 1 of the runs' mean logarithms, from `low` to `high` (95 %, for all cells at
-    once), `p` adjusted alike; None where `why` says that there is nothing to test by.
+    `ratio` = after / before - 1 of the runs' mean logarithms, from `low` to `high` (95 %, for all
+    cells at once), `p` adjusted alike; None where `why` says that there is nothing to test by.
     """
 
     cell: str
@@ -41,10 +41,10 @@ class Change:
 def changes(before: Campaign, after: Campaign) -> list[Change]:
     """Of each cell with an AI in both, in the order of the first campaign.
 
-    Welch's t test of the logarithms of the runs' AI (B. L. Welch, The generalization of "Student's" problem
-    when several different population variances are involved, Biometrika 34, 1947, 28-35), at Šidák's level
-    over the cells. It is of the spread between runs: what a meter did wrong in all runs of one campaign alike
-    looks like a change.
+    Welch's t test of the logarithms of the runs' AI (B. L. Welch, The generalization of "Student's"
+    problem when several different population variances are involved, Biometrika 34, 1947, 28-35),
+    at Šidák's level over the cells. It is of the spread between runs: what a meter did wrong in all
+    runs of one campaign alike looks like a change.
     """
     old, new = _counted(before), _counted(after)
     common = [cell for cell in old if cell in new]

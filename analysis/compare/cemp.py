@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Cemp: how energy changes with performance, at the combinations that stand out.
 
-Sun, Qin, Xie 2014 (doi 10.1631/jzus.C1300314) study "the changes of energy consumption and mean performance"
-at the combination with the largest AI, the lowest power and the highest performance; the text found gives no
-formula. The shipped one is inferred, and its name says so.
+Sun, Qin, Xie 2014 (doi 10.1631/jzus.C1300314) study "the changes of energy consumption and mean
+performance" at the combination with the largest AI, the lowest power and the highest performance;
+the text found gives no formula. The shipped one is inferred, and its name says so.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ _ANCHORS: Sequence[tuple[str, Callable[[Point], float]]] = (
 def changes(points: Mapping[str, Point], definition: str = DEFINITION) -> list[Change]:
     """dE, dP and Cemp at the three anchors, over the cells of one drive and workload.
 
-    ``dE = W / mean(W) - 1`` and ``dP = performance / mean(performance) - 1``, the means over all cells; power
-    stands for energy, as all cells are loaded for the same time. Empty with fewer than two cells, or means
-    that are not positive. Raises KeyError for a definition that is not in `DEFINITIONS`.
+    ``dE = W / mean(W) - 1`` and ``dP = performance / mean(performance) - 1``, the means over all
+    cells; power stands for energy, as all cells are loaded for the same time. Empty with fewer than
+    two cells, or means that are not positive. Raises KeyError for a definition that is not in
+    `DEFINITIONS`.
     """
     formula = DEFINITIONS[definition]
     if len(points) < 2:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Merge the letters of each word in a figure into one outline.
 
-matplotlib writes a word letter by letter, each a reference to the letter's outline, which WeasyPrint
-reads, transforms and bounds again each time: half of its time for the map of a large report.
-matplotlib has two ways to write text in SVG (`svg.fonttype`): these references, or text for the
-reader's fonts. Text is no way out: a figure is embedded as an image, which sees no font of the
+matplotlib writes a word letter by letter, each a reference to the letter's outline, which
+WeasyPrint reads, transforms and bounds again each time: half of its time for the map of a large
+report. matplotlib has two ways to write text in SVG (`svg.fonttype`): these references, or text for
+the reader's fonts. Text is no way out: a figure is embedded as an image, which sees no font of the
 document, so that it would look different on each machine and the PDF's bytes would differ. So the
 outlines are merged here.
 """

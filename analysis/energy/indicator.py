@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The aggregative indicator: work per joule, of a run and of a cell.
 
-AI = performance / energy, larger is better: Sun, Qin, Xie 2014, Journal of Zhejiang University SCIENCE C
-15(8):607-621, doi 10.1631/jzus.C1300314, with performance in MB/s or IOPS. Mean performance over mean power
-is work per joule, ops/s / W = ops/J and MB/s / W = MB/J: these two forms are used here. MB is 10**6 bytes.
+AI = performance / energy, larger is better: Sun, Qin, Xie 2014, Journal of Zhejiang University
+SCIENCE C 15(8):607-621, doi 10.1631/jzus.C1300314, with performance in MB/s or IOPS. Mean
+performance over mean power is work per joule, ops/s / W = ops/J and MB/s / W = MB/J: these two
+forms are used here. MB is 10**6 bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def of_run(*, ops: int, bytes_moved: int | None, seconds: float, joules: float |
     Parameters
     ----------
     ops, bytes_moved : int
-        Operations, and bytes read plus written, that the workload itself counted; None: it counts no bytes.
+        Operations, and bytes read plus written, that the workload itself counted; None: it counts
+        no bytes.
     seconds : float
         Duration of the workload phase.
     joules : float or None
@@ -44,8 +46,8 @@ def of_run(*, ops: int, bytes_moved: int | None, seconds: float, joules: float |
     Returns
     -------
     RunIndicator
-        All None without joules. Joules of zero or less are a measurement, and mean power is shown, but work
-        per joule has no meaning then: None.
+        All None without joules. Joules of zero or less are a measurement, and mean power is shown,
+        but work per joule has no meaning then: None.
     """
     if joules is None:
         return RunIndicator(None, None, None)
@@ -59,8 +61,8 @@ def of_run(*, ops: int, bytes_moved: int | None, seconds: float, joules: float |
 def within_energy(work: float | None, low: float | None, high: float | None) -> tuple[float, float] | None:
     """Least and greatest work per joule of an energy from `low` to `high` joules; None where that is unknown.
 
-    Of the energy's interval alone: what the work varies by from run to run is not in it. None too where the
-    interval reaches zero: there is no greatest then, and where the work is not known.
+    Of the energy's interval alone: what the work varies by from run to run is not in it. None too
+    where the interval reaches zero: there is no greatest then, and where the work is not known.
     """
     if work is None or low is None or high is None or not low > 0:
         return None
@@ -71,9 +73,9 @@ def within_energy(work: float | None, low: float | None, high: float | None) -> 
 class Spread:
     """A ratio over the replicates of a cell.
 
-    `mean` is the ratio of sums; `standard_deviation` (n - 1), `least` and `greatest` are of the runs' own
-    ratios; `relative_spread` is standard_deviation / |mean|. With one run there is no spread: both are None,
-    not zero.
+    `mean` is the ratio of sums; `standard_deviation` (n - 1), `least` and `greatest` are of the
+    runs' own ratios; `relative_spread` is standard_deviation / |mean|. With one run there is no
+    spread: both are None, not zero.
     """
 
     n: int
@@ -87,12 +89,12 @@ class Spread:
 def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float]) -> Spread:
     """The ratio of a cell, from those of its runs: sum of numerators / sum of denominators.
 
-    Why not the mean of the runs' ratios: work per joule of a cell is all its work over all its joules; the
-    ratio of sums is that, its bias falls with the number of runs while that of a mean of ratios does not, and
-    figures of one cell stay consistent: (ops/s of the cell) / (W of the cell) is its ops/J, exactly. It is
-    the mean of the runs' ratios weighted by joules, so it lies between the least and the greatest of them,
-    and where replicates draw nearly the same energy the two agree to second order (Cochran, Sampling
-    Techniques, 3rd ed., chapter 6).
+    Why not the mean of the runs' ratios: work per joule of a cell is all its work over all its
+    joules; the ratio of sums is that, its bias falls with the number of runs while that of a mean
+    of ratios does not, and figures of one cell stay consistent: (ops/s of the cell) / (W of the
+    cell) is its ops/J, exactly. It is the mean of the runs' ratios weighted by joules, so it lies
+    between the least and the greatest of them, and where replicates draw nearly the same energy the
+    two agree to second order (Cochran, Sampling Techniques, 3rd ed., chapter 6).
 
     Parameters
     ----------
@@ -150,9 +152,9 @@ class CellIndicator:
 def of_cell(runs: Sequence[Measured]) -> CellIndicator:
     """AI, performance and power of a cell; runs whose joules are not positive are left out of all five.
 
-    All five are of the same runs, so that they divide into each other; see `ratio_of_sums`. Where no run has
-    joules, as on a drive without rails, AI and power are of none, performance is of all. Where a run's bytes
-    are not known there is nothing of bytes.
+    All five are of the same runs, so that they divide into each other; see `ratio_of_sums`. Where
+    no run has joules, as on a drive without rails, AI and power are of none, performance is of all.
+    Where a run's bytes are not known there is nothing of bytes.
     """
     timed = [run for run in runs if run.seconds > 0]
     measured = [run for run in timed if run.joules is not None and run.joules > 0]

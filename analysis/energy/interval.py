@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Energy of an interval from a rail's cumulative joule counter.
 
-powerd integrates every sample on the meter's own time and stores the running total, so the energy of an
-interval is a difference of two counter values whatever the stored rate, and a point that got lost on the way
-costs nothing. Energy is never invented: the value is what was measured, and what is not known about it (gaps,
-the power between points, the clocks, the meter) makes an interval around it, each part kept by itself. Where
-the counter does not say what the interval drew, the answer is no joules and why.
+powerd integrates every sample on the meter's own time and stores the running total, so the energy
+of an interval is a difference of two counter values whatever the stored rate, and a point that got
+lost on the way costs nothing. Energy is never invented: the value is what was measured, and what is
+not known about it (gaps, the power between points, the clocks, the meter) makes an interval around
+it, each part kept by itself. Where the counter does not say what the interval drew, the answer is
+no joules and why.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ _POWERS = ("watts_min", "watts_max", "volts", "amps", "clock_residual_seconds")
 class CounterPoints:
     """Points of one rail's counter, in time order, one array an attribute, all of one length.
 
-    `time_ns` (UTC, strictly rising), `joules` (cumulative within a session), `session`; where the source has
-    them, `joules_low`, `joules_high` (the same with the least and the most that the gaps can have drawn), the
-    ledger `samples`, `expected`, `lost`, `duplicate`, `repeated`, `surplus`, `gap_seconds` (cumulative within
-    a session), `watts_min`, `watts_max` (extremes of the samples since the point before), `volts`, `amps`
-    (means since then) and `clock_residual_seconds`. Floats but time and joules may be NaN: a point where a
-    stream begins has no power. Raises ValueError where lengths or order are wrong.
+    `time_ns` (UTC, strictly rising), `joules` (cumulative within a session), `session`; where the
+    source has them, `joules_low`, `joules_high` (the same with the least and the most that the gaps
+    can have drawn), the ledger `samples`, `expected`, `lost`, `duplicate`, `repeated`, `surplus`,
+    `gap_seconds` (cumulative within a session), `watts_min`, `watts_max` (extremes of the samples
+    since the point before), `volts`, `amps` (means since then) and `clock_residual_seconds`. Floats
+    but time and joules may be NaN: a point where a stream begins has no power. Raises ValueError
+    where lengths or order are wrong.
     """
 
     time_ns: NDArray[np.int64]
@@ -112,10 +114,11 @@ def _coerce(points: CounterPoints, name: str, kind: type) -> None:
 class EnergyBudget:
     """What the interval around an energy is made of, in joules; None: that part is not known.
 
-    `gap_low`, `gap_high`: what the gaps drew at least and at most, to be added to the value, which has none
-    of it. `product`: how much of the value can be too much, as it is the product of mean volts and mean amps.
-    The others go both ways: `interpolation` (the power between the points around the two ends), `alignment`
-    (the ends' own instants), `meter` (expanded uncertainty, k = 2, of joulerig.analysis.energy.uncertainty).
+    `gap_low`, `gap_high`: what the gaps drew at least and at most, to be added to the value, which
+    has none of it. `product`: how much of the value can be too much, as it is the product of mean
+    volts and mean amps. The others go both ways: `interpolation` (the power between the points
+    around the two ends), `alignment` (the ends' own instants), `meter` (expanded uncertainty, k =
+    2, of joulerig.analysis.energy.uncertainty).
     """
 
     gap_low: float | None = None
@@ -141,8 +144,9 @@ class EnergyBudget:
     def standards(self) -> dict[str, float | None]:
         """Each part's standard uncertainty around the value, in joules; None: that part is not known.
 
-        What has limits lies anywhere within them alike (JCGM 100:2008, 4.3.7); the gaps' reach from gap_low
-        to gap_high and the product's to one side, so that their mean square around the value counts.
+        What has limits lies anywhere within them alike (JCGM 100:2008, 4.3.7); the gaps' reach from
+        gap_low to gap_high and the product's to one side, so that their mean square around the
+        value counts.
         """
         limits = {
             "gaps": None
@@ -162,15 +166,16 @@ class EnergyBudget:
 class IntervalEnergy:
     """What a counter says of an interval.
 
-    `joules` is what was measured, None where the counter does not say; `reason` then says why (empty
-    otherwise). The true energy lies from `joules_low` to `joules_high` as far as `budget` goes: a gap widens
-    and moves them, so that joules can be below both. They are None where a part other than the meter's is not
-    known; a meter without a stated class is not in them. `bound_joules` is `budget.interpolation`. `samples`,
-    `expected`, `lost`, `gap_seconds`, `duplicate`, `repeated` and `surplus` are the loss ledger **between the
-    points that enclose the interval**, not interpolated: so it still balances, and a loss next to an end is
-    not halved; `worst_gap_seconds` is the most of gap_seconds between two points that follow each other. They
-    are 0 where the source has none. `volt_seconds` and `amp_seconds` are the integrals over the interval of
-    the volts and the amps that were measured, None where the points have none.
+    `joules` is what was measured, None where the counter does not say; `reason` then says why
+    (empty otherwise). The true energy lies from `joules_low` to `joules_high` as far as `budget`
+    goes: a gap widens and moves them, so that joules can be below both. They are None where a part
+    other than the meter's is not known; a meter without a stated class is not in them.
+    `bound_joules` is `budget.interpolation`. `samples`, `expected`, `lost`, `gap_seconds`,
+    `duplicate`, `repeated` and `surplus` are the loss ledger **between the points that enclose the
+    interval**, not interpolated: so it still balances, and a loss next to an end is not halved;
+    `worst_gap_seconds` is the most of gap_seconds between two points that follow each other. They
+    are 0 where the source has none. `volt_seconds` and `amp_seconds` are the integrals over the
+    interval of the volts and the amps that were measured, None where the points have none.
     """
 
     joules: float | None
@@ -219,8 +224,8 @@ def of_interval(
 ) -> IntervalEnergy:
     """Energy between two instants.
 
-    The counter at an end is interpolated linearly between the points around it; an end that falls on a point
-    takes that point.
+    The counter at an end is interpolated linearly between the points around it; an end that falls
+    on a point takes that point.
 
     Parameters
     ----------
@@ -229,12 +234,13 @@ def of_interval(
     start_ns, end_ns : int
         UTC ns on the points' axis (the controller's clock).
     max_gap_ns : int
-        Points around an end further apart than this have not been seen without a hole: what the rail drew
-        between them is bounded by what it was seen to draw at any time, not by the later point's extremes.
+        Points around an end further apart than this have not been seen without a hole: what the
+        rail drew between them is bounded by what it was seen to draw at any time, not by the later
+        point's extremes.
     edge_error_ns : int
-        How far each of the two instants may be from the points' axis, the fit of the points' own times
-        (`clock_residual_seconds`, added here) left out: the host's clock, the path from instrument to
-        controller.
+        How far each of the two instants may be from the points' axis, the fit of the points' own
+        times (`clock_residual_seconds`, added here) left out: the host's clock, the path from
+        instrument to controller.
     mean_products : bool
         The counter was made of mean volts times mean amps of each sample's window.
 
@@ -244,15 +250,16 @@ def of_interval(
         Without joules where
 
         - the interval is not covered: it starts before the first point or ends after the last;
-        - an end lies in a gap, or between points further apart than `max_gap_ns`, and no point gives a power;
+        - an end lies in a gap, or between points further apart than `max_gap_ns`, and no point
+          gives a power;
         - all of it lies in one gap: nothing of it was measured;
-        - the session changes between the points that enclose the interval. A new session counts from zero,
-          and what the rail drew between the last point of one and the first of the next was counted by
-          neither: the sum of the two would be too small by an unknown amount;
+        - the session changes between the points that enclose the interval. A new session counts
+          from zero, and what the rail drew between the last point of one and the first of the next
+          was counted by neither: the sum of the two would be too small by an unknown amount;
         - the session of a point is not known (None);
-        - the sample counter runs backwards inside a session: the counter was reset and does not say so.
-          (Joules that fall are no such sign: power has a sign, and a rail near zero or one that feeds back
-          counts down.)
+        - the sample counter runs backwards inside a session: the counter was reset and does not say
+          so. (Joules that fall are no such sign: power has a sign, and a rail near zero or one that
+          feeds back counts down.)
 
     Raises
     ------
@@ -270,22 +277,24 @@ def of_interval(
     alone, not the meter: watts_min and watts_max are extremes of samples, so a meter whose samples are means
     over a window knows nothing finer than that window.
 
-    *Gaps.* A gap of g seconds adds from g times the least to g times the greatest power that the rail was
-    seen to draw: by the counters joules_low and joules_high (which for an instrument that is asked for each
-    reading also have what may lie between two readings), and by the points at hand where these saw more
-    (or the counters are not there). Where an end lies in a step of length d with a gap of g, of which L is
-    inside, J counted, and every power within [l, h] (in the gap within [k, m]), the part inside is at least
-    ``max(L l, J + g k - (d - L) h)`` and at most ``min(L h, J + g m - (d - L) l)``: what is not inside is
-    outside.
+    *Gaps.* A gap of g seconds adds from g times the least to g times the greatest power that the
+    rail was seen to draw: by the counters joules_low and joules_high (which for an instrument that
+    is asked for each reading also have what may lie between two readings), and by the points at
+    hand where these saw more (or the counters are not there). Where an end lies in a step of length
+    d with a gap of g, of which L is inside, J counted, and every power within [l, h] (in the gap
+    within [k, m]), the part inside is at least ``max(L l, J + g k - (d - L) h)`` and at most
+    ``min(L h, J + g m - (d - L) l)``: what is not inside is outside.
 
-    *Alignment.* An end moved by e changes the energy by at most e times the greatest magnitude of power
-    around it: of the points within e, of the enclosing ones at least. Both ends count, each with its own.
+    *Alignment.* An end moved by e changes the energy by at most e times the greatest magnitude of
+    power around it: of the points within e, of the enclosing ones at least. Both ends count, each
+    with its own.
 
-    *Product of means.* Where a rail droops by R I within a window, the mean of V I is the product of the
-    means less R var(I). With I from l to h and mean i, var(I) is at most (i - l) (h - i) (Bhatia and Davis, A
-    better bound on the variance, American Mathematical Monthly 107(4), 2000, 353-357). R is the slope of
-    volts over amps from point to point, l and h are what the points' extremes of power and volts make of the
-    amps; a peak within a window that no sample shows is not in them.
+    *Product of means.* Where a rail droops by R I within a window, the mean of V I is the product
+    of the means less R var(I). With I from l to h and mean i, var(I) is at most (i - l) (h - i)
+    (Bhatia and Davis, A better bound on the variance, American Mathematical Monthly 107(4), 2000,
+    353-357). R is the slope of volts over amps from point to point, l and h are what the points'
+    extremes of power and volts make of the amps; a peak within a window that no sample shows is not
+    in them.
     """
     if end_ns < start_ns:
         raise ValueError(f"end_ns {end_ns} is before start_ns {start_ns}")
@@ -335,8 +344,8 @@ def of_interval(
 def total(parts: Iterable[IntervalEnergy]) -> IntervalEnergy:
     """Sum over the rails of a drive, or over the drives of an array.
 
-    No joules where there is no rail, and where a rail has none: a part of a drive's energy is not the drive's
-    energy. The first reason stands. Bounds add up; None where one is not known.
+    No joules where there is no rail, and where a rail has none: a part of a drive's energy is not
+    the drive's energy. The first reason stands. Bounds add up; None where one is not known.
     """
     parts = list(parts)
     missing = [part.reason or "no joules" for part in parts if part.joules is None]
@@ -402,8 +411,8 @@ def _gap(points: CounterPoints, before: int, after: int) -> float:
 def _seen(points: CounterPoints, before: int, after: int) -> tuple[float, float] | None:
     """Least and greatest watts of the session of step `before` to `after`, in the points up to `after`.
 
-    Points that come after a gap are the nearest to it on their side: the one that ends the first step behind
-    `after` counts too.
+    Points that come after a gap are the nearest to it on their side: the one that ends the first
+    step behind `after` counts too.
     """
     if points.watts_min is None or points.watts_max is None:
         return None

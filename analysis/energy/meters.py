@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a campaign's records say of its meters: channels, class, calibration, and how late a sample can be.
 
-Plain data: `lab` is the lab model and `provenance` the provenance as the journal has them; what is not in
-them (an older campaign) is not known.
+Plain data: `lab` is the lab model and `provenance` the provenance as the journal has them; what is
+not in them (an older campaign) is not known.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _class_text(accuracy: Plain) -> str:
 def edge_error_ns(lab: Plain, meter: str) -> int:
     """How far a point's time may be from its instant, the residual of the time fit left out.
 
-    The path's latency; for an instrument that is asked for each reading also the time between two readings,
-    anywhere in which the reading was taken.
+    The path's latency; for an instrument that is asked for each reading also the time between two
+    readings, anywhere in which the reading was taken.
     """
     spec = declared(lab, meter)
     rate = spec.get("sample_rate_hz")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a meter's own errors make of an energy: a budget per rail, after the GUM (JCGM 100:2008).
 
-Errors of a meter's gain, offset and steps stay the same over an interval, as far as anybody knows: they are
-taken as constant in it, so they do not average out over samples. With P = V I and constant errors dV and dI,
-to first order (JCGM 100:2008, equation 10, V and I independent) ``dE = dV * integral of I + dI * integral of
-V`` for an offset, ``dE = E * dg`` for a gain.
+Errors of a meter's gain, offset and steps stay the same over an interval, as far as anybody knows:
+they are taken as constant in it, so they do not average out over samples. With P = V I and constant
+errors dV and dI, to first order (JCGM 100:2008, equation 10, V and I independent) ``dE = dV *
+integral of I + dI * integral of V`` for an offset, ``dE = E * dg`` for a gain.
 """
 
 from __future__ import annotations
@@ -60,24 +60,25 @@ def of_energy(
     Parameters
     ----------
     joules, seconds : float
-        Energy as measured (corrected by the calibration, where there is one), and the interval's length.
+        Energy as measured (corrected by the calibration, where there is one), and the interval's
+        length.
     channels : mapping of quantity to channel name
         The rail's channels: volts and amps, or watts, or watt_hours (a register of energy).
     volt_seconds, amp_seconds : float
         Integrals of the volts and of the amps over the interval; needed with volts and amps.
     accuracy : mapping of quantity to {gain_percent, offset, resolution}
-        The meter's class from its data sheet, in SI units (watt_hours: offset and resolution in J): the error
-        of a reading is at most gain_percent of it plus offset, anything within being equally likely, so
-        u = limit / sqrt(3) (JCGM 100:2008, 4.3.7). A reading is one of steps of `resolution`: u = resolution
-        / sqrt(12) (the same with half a step as limit). What is left out is 0, but a class of neither
-        gain_percent nor offset is not stated: no meter is perfect.
+        The meter's class from its data sheet, in SI units (watt_hours: offset and resolution in J):
+        the error of a reading is at most gain_percent of it plus offset, anything within being
+        equally likely, so u = limit / sqrt(3) (JCGM 100:2008, 4.3.7). A reading is one of steps of
+        `resolution`: u = resolution / sqrt(12) (the same with half a step as limit). What is left
+        out is 0, but a class of neither gain_percent nor offset is not stated: no meter is perfect.
     calibration : mapping
-        `channels`: by channel name {gain, offset, u_gain, u_offset, cov}, corrected = gain * reading +
-        offset, standard uncertainties of gain and offset and their covariance. A channel that is in it needs
-        no class.
+        `channels`: by channel name {gain, offset, u_gain, u_offset, cov}, corrected = gain *
+        reading + offset, standard uncertainties of gain and offset and their covariance. A channel
+        that is in it needs no class.
     expired : bool
-        The calibration is past its date: nothing vouches that the meter has not moved since, so its class,
-        where it is stated, counts as well.
+        The calibration is past its date: nothing vouches that the meter has not moved since, so its
+        class, where it is stated, counts as well.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What each exported table and each of its columns means, with units.
 
-A column is (unit, meaning); the unit is empty where there is none. `COMMON` holds those that mean the same in
-every table that has them.
+A column is (unit, meaning); the unit is empty where there is none. `COMMON` holds those that mean
+the same in every table that has them.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ def load_progress(campaign: Campaign) -> pl.DataFrame:
 def waveforms(campaign: Campaign) -> pl.DataFrame:
     """One row a meter that was recorded at the full rate during a run. Columns: `WAVEFORM_COLUMNS`.
 
-    `file` is from the results folder; null where the recording failed, with the reason in `error`. Raises
-    ResultsError where waveforms.json is damaged.
+    `file` is from the results folder; null where the recording failed, with the reason in `error`.
+    Raises ResultsError where waveforms.json is damaged.
     """
     rows = [row for run in campaign.runs for row in _waveforms(campaign, run)]
     return pl.DataFrame(rows, schema=WAVEFORM_COLUMNS)

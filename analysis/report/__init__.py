@@ -26,8 +26,8 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
     folder : path
         `results/<campaign-id>`.
     formats : sequence of "html", "pdf", "csv"
-        report.html, report.pdf, and the tables of analysis.tables.runs_and_cells.write. With either of the
-        first two also runs.csv, where the report has too many runs to list them all.
+        report.html, report.pdf, and the tables of analysis.tables.runs_and_cells.write. With either
+        of the first two also runs.csv, where the report has too many runs to list them all.
 
     Returns
     -------

@@ -25,9 +25,9 @@ _MOST_VALUES = 6  # of one setting; with more, the runs' own files are the place
 class Settings:
     """Settings in effect over the runs.
 
-    `rows`: of each setting its name, the values with the number of runs that have each (none where there are
-    too many values to list), and the number of runs that recorded it. `by_drive`: of the drives, by host and
-    drive. `damaged`: which files cannot be read.
+    `rows`: of each setting its name, the values with the number of runs that have each (none where
+    there are too many values to list), and the number of runs that recorded it. `by_drive`: of the
+    drives, by host and drive. `damaged`: which files cannot be read.
     """
 
     rows: list[tuple[str, list[tuple[str, int]], int]]

@@ -19,13 +19,13 @@ class Chapter(Generic[Content]):
     Attributes
     ----------
     name : str
-        The template is `chapters/<name>.html.j2`. It is given `chapter`, `content`, `analysed`, `campaign`
-        and the macros of the frame, report.html.j2.
+        The template is `chapters/<name>.html.j2`. It is given `chapter`, `content`, `analysed`,
+        `campaign` and the macros of the frame, report.html.j2.
     title : str
         The heading; empty where the content has its own.
     content : callable
-        Compute the content for an analysed campaign, None where the chapter does not apply to it. May raise
-        joulerig.analysis.results.campaign.ResultsError.
+        Compute the content for an analysed campaign, None where the chapter does not apply to it.
+        May raise joulerig.analysis.results.campaign.ResultsError.
     """
 
     name: str

@@ -29,9 +29,9 @@ def in_process(function: Callable[[One], Found], given: Sequence[One]) -> list[F
 def mapping(address: str | None) -> Iterator[Map[Any, Any]]:
     """Give a function that maps, with results in the order of what was given.
 
-    `address`: a Dask scheduler's, "tcp://HOST:PORT"; its workers need this program, and the same files at the
-    same paths. Without one: `in_process`. Raises ClusterError; what the function raises comes through as it
-    is.
+    `address`: a Dask scheduler's, "tcp://HOST:PORT"; its workers need this program, and the same
+    files at the same paths. Without one: `in_process`. Raises ClusterError; what the function
+    raises comes through as it is.
     """
     if address is None:
         yield in_process

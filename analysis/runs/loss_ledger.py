@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The loss ledger of a campaign's meters: expected = samples + lost + duplicate + repeated, over all phases.
 
-A rail's samples are counted between the points that enclose a phase, so that the samples of a point between
-two phases count in both; each phase's own ledger balances by itself.
+A rail's samples are counted between the points that enclose a phase, so that the samples of a point
+between two phases count in both; each phase's own ledger balances by itself.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Ledger:
     """Sums over the rails of one meter, or over one rail of it. `duplicate`, `repeated`, `surplus` and
     `worst_gap_seconds` are None where a run's journal does not have them.
 
-    `phases`: how many there are, `without`: of these without joules. `unaccounted`: the sum of the magnitudes
-    of what each phase's ledger is off by: losses of one must not cancel against another's. `last_ns`: when
-    the last of them began.
+    `phases`: how many there are, `without`: of these without joules. `unaccounted`: the sum of the
+    magnitudes of what each phase's ledger is off by: losses of one must not cancel against
+    another's. `last_ns`: when the last of them began.
     """
 
     meter: str

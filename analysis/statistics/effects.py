@@ -34,9 +34,9 @@ class Effects:
     """`sources`: first factor, second factor, their interaction, the blocks; those with no degree of freedom
     are left out. `residual_share` and `residual_freedom` are what remains.
 
-    `residual_deviation` and `block_deviation` are standard deviations of logarithms, that is relative ones:
-    between runs alike, and between blocks (by moments; 0 where blocks differ by less than runs do). None
-    where there is no degree of freedom for them.
+    `residual_deviation` and `block_deviation` are standard deviations of logarithms, that is
+    relative ones: between runs alike, and between blocks (by moments; 0 where blocks differ by less
+    than runs do). None where there is no degree of freedom for them.
     """
 
     sources: tuple[Effect, ...]

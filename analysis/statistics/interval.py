@@ -28,9 +28,9 @@ class Interval(NamedTuple):
 def relative_variance(top: ArrayLike, bottom: ArrayLike) -> float | None:
     """Variance of sum(top) / sum(bottom) by the spread between runs, relative to the ratio's square.
 
-    To first order, from the runs' own deviations ``top / mean(top) - bottom / mean(bottom)`` (Cochran,
-    Sampling Techniques, 3rd ed., section 2.11). None with fewer than two runs, or means that are not
-    positive.
+    To first order, from the runs' own deviations ``top / mean(top) - bottom / mean(bottom)``
+    (Cochran, Sampling Techniques, 3rd ed., section 2.11). None with fewer than two runs, or means
+    that are not positive.
     """
     top, bottom = _pairs(top, bottom)
     if len(top) < 2 or not (top.mean() > 0 and bottom.mean() > 0):
@@ -49,8 +49,8 @@ def fieller(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -
     Returns
     -------
     Interval or None
-        None with fewer than two runs, and where the bottom's mean does not differ from zero: the set is
-        then not bounded.
+        None with fewer than two runs, and where the bottom's mean does not differ from zero: the
+        set is then not bounded.
 
     Notes
     -----
@@ -79,8 +79,8 @@ def bca(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -> In
     """Confidence interval of sum(top) / sum(bottom) by resampling runs, bias-corrected and accelerated (Efron
     1987, Journal of the American Statistical Association 82(397), 171-185).
 
-    None with fewer than three runs, and where the runs' ratios are all alike: there is nothing to resample.
-    With few runs it is too narrow, as any bootstrap is.
+    None with fewer than three runs, and where the runs' ratios are all alike: there is nothing to
+    resample. With few runs it is too narrow, as any bootstrap is.
     """
     top, bottom = _pairs(top, bottom)
     if len(top) < _FEWEST_TO_RESAMPLE or not bottom.all():

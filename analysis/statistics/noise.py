@@ -29,12 +29,12 @@ class Noise(NamedTuple):
 def estimate(values: ArrayLike) -> Noise:
     """The noise of `values` around their least-squares line, by mean squares of differences at lag 1 and 2.
 
-    With memory m and variance v these are 2 v (1 - m) and 2 v (1 - m^2): their ratio is 1 + m (J. von
-    Neumann, Distribution of the ratio of the mean square successive difference to the variance, Annals of
-    Mathematical Statistics 12(4), 1941, 367-395). A level that changes now and then is in few differences.
-    Memory is too low by (2 + 4 m) / n where a line is taken off n values (F. H. C. Marriott, J. A. Pope,
-    Bias in the estimation of autocorrelations, Biometrika 41, 1954, 390-402); below 0 it counts as none. A
-    series without differences has variance 0; it needs three values.
+    With memory m and variance v these are 2 v (1 - m) and 2 v (1 - m^2): their ratio is 1 + m (J.
+    von Neumann, Distribution of the ratio of the mean square successive difference to the variance,
+    Annals of Mathematical Statistics 12(4), 1941, 367-395). A level that changes now and then is in
+    few differences. Memory is too low by (2 + 4 m) / n where a line is taken off n values (F. H. C.
+    Marriott, J. A. Pope, Bias in the estimation of autocorrelations, Biometrika 41, 1954, 390-402);
+    below 0 it counts as none. A series without differences has variance 0; it needs three values.
     """
     values = without_line(np.asarray(values, dtype=float))
     one, two = (float(np.mean((values[lag:] - values[:-lag]) ** 2)) for lag in (1, 2))

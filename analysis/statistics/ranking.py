@@ -29,8 +29,8 @@ Runs = Mapping[str, Sequence[tuple[int, float]]]  # by cell: (block, value) of e
 class Pair:
     """Two cells compared, `first` before `second` in the order.
 
-    `difference` = log(first) - log(second) with the blocks taken out; it lies within +- `reach`, for all
-    pairs at once. None where the runs do not allow a test.
+    `difference` = log(first) - log(second) with the blocks taken out; it lies within +- `reach`,
+    for all pairs at once. None where the runs do not allow a test.
     """
 
     first: str
@@ -65,8 +65,8 @@ class Pair:
 class Ranking:
     """`order`: the cells as they were given; `letters`: cells that share one are not separated.
 
-    `method` is empty where nothing could be tested, and `why` then says why. `variances_p`: of the test that
-    all cells vary alike, None where there was none.
+    `method` is empty where nothing could be tested, and `why` then says why. `variances_p`: of the
+    test that all cells vary alike, None where there was none.
     """
 
     order: tuple[str, ...]
@@ -104,7 +104,8 @@ def rank(runs: Runs, alpha: float = ALPHA) -> Ranking:
     Parameters
     ----------
     runs : mapping of cell to sequence of (block, value)
-        In the order to be kept, best first. A cell with a value that is not positive is tested against none.
+        In the order to be kept, best first. A cell with a value that is not positive is tested
+        against none.
     alpha : float
         Of the family of all pairs.
 

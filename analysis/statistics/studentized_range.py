@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The studentized range's distribution, of many values at once.
 
-scipy integrates each value on its own by adaptive quadrature, which takes milliseconds; a campaign of 1,000
-runs has thousands of pairs.
+scipy integrates each value on its own by adaptive quadrature, which takes milliseconds; a campaign
+of 1,000 runs has thousands of pairs.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def survival(q: ArrayLike, count: int, freedom: int) -> NDArray[np.float64]:
 
         P = ∫ f(s) Q(q s) ds,  Q(w) = count ∫ φ(z) [Φ(z)^(count-1) - (Φ(z) - Φ(z - w))^(count-1)] dz
 
-    Both by the trapezoidal rule, the outer one over log s: it converges exponentially where an analytic
-    integrand dies away on both sides (L. N. Trefethen, J. A. C. Weideman, SIAM Review 56(3), 2014, 385-458).
+    Both by the trapezoidal rule, the outer one over log s: it converges exponentially where an
+    analytic integrand dies away on both sides (L. N. Trefethen, J. A. C. Weideman, SIAM Review
+    56(3), 2014, 385-458).
     """
     if count < 2 or freedom < 1:
         raise ValueError(f"{count} means with {freedom} degrees of freedom: at least 2 and 1 are needed")

@@ -91,9 +91,9 @@ def _terms(counts: ArrayLike) -> NDArray[np.float64]:
 def inflation(values: ArrayLike) -> float:
     """By how much the memory of `values` makes the variance of Kendall's statistic greater.
 
-    K. H. Hamed, A. R. Rao, A modified Mann-Kendall trend test for autocorrelated data, Journal of Hydrology
-    204, 1998, 182-196; the correlations of the ranks, their trend taken out, are those of a first-order
-    autoregression.
+    K. H. Hamed, A. R. Rao, A modified Mann-Kendall trend test for autocorrelated data, Journal of
+    Hydrology 204, 1998, 182-196; the correlations of the ranks, their trend taken out, are those of
+    a first-order autoregression.
     """
     count = len(np.asarray(values))
     if count < 3:

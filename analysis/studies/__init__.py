@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Published studies that a campaign can repeat, and whether their claims hold in it.
 
-A study is one module of this folder. It assigns a `Study` to `STUDY`: title, reference, claims, how they are
-judged and its figures. Its docstring is the text of its documentation page. Nothing else lists the studies:
-a campaign's `study` key, the report, `make studies` and the documentation take them from here.
+A study is one module of this folder. It assigns a `Study` to `STUDY`: title, reference, claims, how
+they are judged and its figures. Its docstring is the text of its documentation page. Nothing else
+lists the studies: a campaign's `study` key, the report, `make studies` and the documentation take
+them from here.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def split_by_other_factors(campaign: Campaign) -> list[tuple[str, Campaign]]:
     Returns
     -------
     list of (str, Campaign)
-        The levels, for example "fill 0.5, kernel hz100", and the campaign with the runs that have them.
-        A factor with a single level is not named.
+        The levels, for example "fill 0.5, kernel hz100", and the campaign with the runs that have
+        them. A factor with a single level is not named.
     """
     study = find_study(campaign)
     known = study.factors if study else ()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether what a study published holds in a campaign: an effect with its interval, and the verdict on it.
 
-A verdict is never looser than its interval: a claim holds where all of the interval agrees with it, does not
-hold where nothing of it does, and is open otherwise, with the reason.
+A verdict is never looser than its interval: a claim holds where all of the interval agrees with it,
+does not hold where nothing of it does, and is open otherwise, with the reason.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Figure = Callable[[Run], float | None]
 class Claim:
     """A claim of a study.
 
-    `key`: its name in files. `text`: what was found, in one sentence. `origin`: "published", or "inferred"
-    from what was. `from_the_io_path`: whether it follows from the I/O path alone (volumes, flushes, seeks),
-    so that the virtual lab must reproduce it: `make studies` fails where it does not.
+    `key`: its name in files. `text`: what was found, in one sentence. `origin`: "published", or
+    "inferred" from what was. `from_the_io_path`: whether it follows from the I/O path alone
+    (volumes, flushes, seeks), so that the virtual lab must reproduce it: `make studies` fails where
+    it does not.
     """
 
     key: str
@@ -67,9 +68,9 @@ class Verdict:
 def ratio(first: Sequence[Run], second: Sequence[Run], figure: Figure) -> Effect | None:
     """How many times the figure of `first` is that of `second`, of runs of the same blocks.
 
-    Mean logarithms by block, their difference within each block that has both, and Student's t over the
-    blocks: what a block has in common is in no ratio. None where no block has both, or a figure is not
-    positive.
+    Mean logarithms by block, their difference within each block that has both, and Student's t over
+    the blocks: what a block has in common is in no ratio. None where no block has both, or a figure
+    is not positive.
     """
     one, other = _by_block(first, figure), _by_block(second, figure)
     if one is None or other is None:

@@ -31,7 +31,8 @@ class Study:
     reference : str
         Authors, year, where it was published, DOI.
     factors : tuple of str
-        Factors that the study itself distinguishes. Levels of any other factor are judged separately.
+        Factors that the study itself distinguishes. Levels of any other factor are judged
+        separately.
     claims : tuple of Claim
         What was published, and what is inferred from it.
     verdicts : callable
@@ -41,8 +42,8 @@ class Study:
     figures_elsewhere : str
         Where the report shows them, for a study without own figures.
     name, text : str
-        Name of its module, and the body of that module's docstring: the Markdown of its documentation page.
-        Both are filled in when the module is found.
+        Name of its module, and the body of that module's docstring: the Markdown of its
+        documentation page. Both are filled in when the module is found.
     """
 
     title: str

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Execute the planned runs of one test host, of whichever kind the campaign is.
 
-rig/campaign/execution/executor.py has the loop, rig/campaign/powercut/executor.py that of power cuts.
+rig/campaign/execution/executor.py has the loop, rig/campaign/powercut/executor.py that of power
+cuts.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the programs of this folder share: arguments, the report, signals, children that never stay behind.
 
-A program is a script NAME/NAME.py (standard library only), next to its NAME/program.yml, that ends with
+A program is a script NAME/NAME.py (standard library only), next to its NAME/program.yml, that ends
+with
 
     if __name__ == "__main__":
         program.main("NAME", DEFAULTS, UNIT, layout, load)
 
-`layout(given)` creates what the load works on; `load(given, record)` loads and fills the record, the load
-itself within `with record.measured():`. Both may raise Failed. The commands and the report:
-docs/reference/workloads.md.
+`layout(given)` creates what the load works on; `load(given, record)` loads and fills the record,
+the load itself within `with record.measured():`. Both may raise Failed. The commands and the
+report: docs/reference/workloads.md.
 """
 
 from __future__ import annotations
@@ -129,8 +130,8 @@ def main(
 ) -> None:
     """Do what the command line says and exit: 0, 1 after a line on standard error, 2 where it is no command.
 
-    `unit`: what one op is; `defaults`: of every setting, also its type; `least`: the least allowed value of
-    those whole numbers that may be below 1.
+    `unit`: what one op is; `defaults`: of every setting, also its type; `least`: the least allowed
+    value of those whole numbers that may be below 1.
     """
     arguments = _parse(name)
     try:
@@ -219,10 +220,11 @@ def child(
     **options: Any,
 ) -> Iterator[subprocess.Popen]:
     """A child in its own session: a terminal's interrupt is ours alone, and its whole group ends with
-    the block, by `death` and after END_PATIENCE_SECONDS by SIGKILL; it ends, too, when this process dies.
+    the block, by `death` and after END_PATIENCE_SECONDS by SIGKILL; it ends, too, when this process
+    dies.
 
-    `options`: Popen's. `death` is what makes it end its own children, too (of make: SIGTERM). Raises Failed,
-    with the Debian package that has it, where it is missing.
+    `options`: Popen's. `death` is what makes it end its own children, too (of make: SIGTERM).
+    Raises Failed, with the Debian package that has it, where it is missing.
     """
     parent = os.getpid()
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The chapters of the lab report, in their order.
 
-A new chapter is a `Chapter` in a module of this folder, a template of its name, and a line in `CHAPTERS`.
+A new chapter is a `Chapter` in a module of this folder, a template of its name, and a line in
+`CHAPTERS`.
 """
 
 from __future__ import annotations

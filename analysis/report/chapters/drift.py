@@ -41,7 +41,8 @@ class BothWays:
 @dataclass(frozen=True)
 class DriftAndOutliers:
     """`drawn`: the comparisons in `figure`, the surest of a drift first; it is None where no cell has two
-    runs. `judged`: what is said where no run is an outlier. `both`: of the comparisons with outliers.
+    runs. `judged`: what is said where no run is an outlier. `both`: of the comparisons with
+    outliers.
     """
 
     sentences: tuple[str, ...]

@@ -18,7 +18,8 @@ from joulerig.analysis.statistics import steady_state as rule
 @dataclass(frozen=True)
 class Settling:
     """A precondition that runs of a drive stand on. `windows`: of iops and of watts, empty where not judged;
-    `figure`: its rounds, None where another campaign made it."""
+    `figure`: its rounds, None where another campaign made it.
+    """
 
     host: str
     drive: str

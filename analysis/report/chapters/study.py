@@ -17,9 +17,9 @@ from joulerig.analysis.studies.study import Study
 class StudyContent:
     """What the chapter shows.
 
-    `figures`: captions and the study's own figures, for each part of the campaign that is judged separately
-    (`studies.split_by_other_factors`), where its runs have what the figure needs. `elsewhere`: where the
-    figures are, for a study that has none itself.
+    `figures`: captions and the study's own figures, for each part of the campaign that is judged
+    separately (`studies.split_by_other_factors`), where its runs have what the figure needs.
+    `elsewhere`: where the figures are, for a study that has none itself.
     """
 
     study: Study

@@ -34,8 +34,8 @@ def exchange(sock):
 def measure(server, exchanges=24, timeout=1.0):
     """{"at_ns", "offset_ns", "error_ns", "exchanges"} of the exchange with the least round trip.
 
-    When (host's clock), controller minus host, half the round trip, and how many exchanges were answered.
-    `server` is "address:port" (UDP). Raises Failed when nothing answers.
+    When (host's clock), controller minus host, half the round trip, and how many exchanges were
+    answered. `server` is "address:port" (UDP). Raises Failed when nothing answers.
     """
     address, _, port = server.rpartition(":")
     best = None

@@ -22,8 +22,8 @@ _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 def drop(folder, remaining=REMAINING):
     """Write all back, drop page cache, dentries and inodes, and look at the files of `folder`.
 
-    Gives what `look` gives. Raises Failed where a greater share than `remaining` of the pages is still
-    cached. Looking reads directories and inodes: they are dropped again.
+    Gives what `look` gives. Raises Failed where a greater share than `remaining` of the pages is
+    still cached. Looking reads directories and inodes: they are dropped again.
     """
     _drop()
     found = look(folder)

@@ -77,9 +77,9 @@ def start(member, definition, options, witness):
 def survey(member, definition, after, options):
     """What is there: mounted (which replays a journal), read, unmounted, checked.
 
-    `after`: {before_mount, repair, check} of the file system. Nothing is written by intent but by mount,
-    before_mount and repair. That it cannot be mounted is a finding (`mount_problem`): it is repaired then,
-    once. If that does not help (`lost`), nothing of it is there.
+    `after`: {before_mount, repair, check} of the file system. Nothing is written by intent but by
+    mount, before_mount and repair. That it cannot be mounted is a finding (`mount_problem`): it is
+    repaired then, once. If that does not help (`lost`), nothing of it is there.
     """
     name = drive.find(member)
     device = f"/dev/{name}"

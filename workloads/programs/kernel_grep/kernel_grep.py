@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """kernel-grep: a search through every file of a kernel's source.
 
-Whole passes of `grep -r` until the seconds are over, at least one; before each one the host's kernel forgets
-what it read, unless `cold` is false. One op is a file searched; the figure is the mean length of a pass.
-`source` is a tar of any files.
+Whole passes of `grep -r` until the seconds are over, at least one; before each one the host's
+kernel forgets what it read, unless `cold` is false. One op is a file searched; the figure is the
+mean length of a pass. `source` is a tar of any files.
 """
 
 from __future__ import annotations

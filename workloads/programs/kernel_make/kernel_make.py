@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """kernel-make: a target of a kernel is built of its source.
 
-Whole builds until the seconds are over, at least one, each in a folder with nothing but the configuration;
-before each one the host's kernel forgets what it read, unless `cold` is false. One op is an object file made;
-the figure is the mean length of a build. `source` is a tar with all below one folder, as a kernel's is.
+Whole builds until the seconds are over, at least one, each in a folder with nothing but the
+configuration; before each one the host's kernel forgets what it read, unless `cold` is false. One
+op is an object file made; the figure is the mean length of a build. `source` is a tar with all
+below one folder, as a kernel's is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Postmark: small files of a mail or news server, created, read, appended to and deleted.
 
-Whole passes until the seconds are over, at least one; each is a run of Postmark: it creates its files, does
-its transactions, deletes all. One op is a transaction. The figure is transactions a second while it does
-these alone, by our own clock: Postmark's has a resolution of 1 s. Bytes are as it prints them, three digits.
+Whole passes until the seconds are over, at least one; each is a run of Postmark: it creates its
+files, does its transactions, deletes all. One op is a transaction. The figure is transactions a
+second while it does these alone, by our own clock: Postmark's has a resolution of 1 s. Bytes are as
+it prints them, three digits.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """TPC-C-like transactions on PostgreSQL: its own server in the folder, loaded by pgbench.
 
-Tables, first content and the five transactions follow the specification (TPC-C 5.11). Its terminals do not:
-clients neither key nor think, each begins its next transaction at once, so that the figure is no tpmC. 45 %
-are New-Order, 43 % Payment, 4 % each Order-Status, Delivery and Stock-Level. One op is a transaction; the
-figure is New-Order transactions a minute, those that are rolled back as specified among them. After the load
-the consistency conditions 1 to 4 (clause 3.3.2) must hold.
+Tables, first content and the five transactions follow the specification (TPC-C 5.11). Its terminals
+do not: clients neither key nor think, each begins its next transaction at once, so that the figure
+is no tpmC. 45 % are New-Order, 43 % Payment, 4 % each Order-Status, Delivery and Stock-Level. One
+op is a transaction; the figure is New-Order transactions a minute, those that are rolled back as
+specified among them. After the load the consistency conditions 1 to 4 (clause 3.3.2) must hold.
 
-The server listens on a socket in its folder alone. It runs as the user postgres where this runs as root.
+The server listens on a socket in its folder alone. It runs as the user postgres where this runs as
+root.
 """
 
 from __future__ import annotations

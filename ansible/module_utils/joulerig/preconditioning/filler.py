@@ -13,9 +13,9 @@ TOLERANCE = 0.01  # fraction of the file system: what it takes in addition to th
 def fill(folder, part):
     """Write one file to `folder` until `part` (0 to 1) of its file system is in use, and sync it.
 
-    Its data neither compress nor repeat within a block of any size that a drive could look at. Gives
-    {"asked", "used": parts in use after it, "bytes": of the file}. Raises Failed where the file system ends
-    up elsewhere, or in less room than asked for.
+    Its data neither compress nor repeat within a block of any size that a drive could look at.
+    Gives {"asked", "used": parts in use after it, "bytes": of the file}. Raises Failed where the
+    file system ends up elsewhere, or in less room than asked for.
     """
     pool = os.urandom(CHUNK_BYTES)
     missing = int(part * size(folder)) - _used_bytes(folder)

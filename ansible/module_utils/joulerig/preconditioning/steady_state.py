@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a drive has settled, by the rounds that it was loaded with: on operations a second and on watts.
 
-SNIA Solid State Storage Performance Test Specification, "Steady State": over a window of 5 rounds the range
-is within 20 % of the mean, and the least-squares line rises or falls by at most 10 % of it. SNIA judges what
-is measured; here a drive's power is measured too, so both must hold.
+SNIA Solid State Storage Performance Test Specification, "Steady State": over a window of 5 rounds
+the range is within 20 % of the mean, and the least-squares line rises or falls by at most 10 % of
+it. SNIA judges what is measured; here a drive's power is measured too, so both must hold.
 
 It needs nothing but Python itself: test hosts run it as well.
 """
@@ -25,9 +25,9 @@ class Window:
     """Some rounds in a row of one series, `first` to `last` (numbers from 1).
 
     `mean` in the series' unit; `range_fraction`: greatest less least, `slope_fraction`: what the
-    least-squares line rises or falls by from the first round to the last, both as parts of the mean. None
-    where a round's value is not known or the mean is not above 0. `reason`: the figures, or why there are
-    none.
+    least-squares line rises or falls by from the first round to the last, both as parts of the
+    mean. None where a round's value is not known or the mean is not above 0. `reason`: the figures,
+    or why there are none.
     """
 
     series: str
@@ -43,8 +43,9 @@ class Window:
 @dataclass(frozen=True)
 class Verdict:
     """`round`: at which it became steady, None where it never did. `rounds`: how many were judged, after
-    `rounds_before` that were not: a window has no pause in it. `judged_on`: the series. `windows`: of each
-    series, the one that the verdict rests on; none where there are too few rounds."""
+    `rounds_before` that were not: a window has no pause in it. `judged_on`: the series. `windows`:
+    of each series, the one that the verdict rests on; none where there are too few rounds.
+    """
 
     steady: bool
     round: int | None
@@ -85,9 +86,9 @@ def _rise(values: Sequence[float]) -> float:
 def judge(rounds: Sequence[Mapping[str, float | None]], rounds_before: int = 0) -> Verdict:
     """The verdict on rounds in a row of equal length: {"iops": 1/s, "watts": W} of each.
 
-    It rests on the first window in which every series is steady, or, where there is none, on the last. Where
-    no round has watts, operations alone are judged, and the reason says so; where only some have, a window
-    without all of its watts is not steady.
+    It rests on the first window in which every series is steady, or, where there is none, on the
+    last. Where no round has watts, operations alone are judged, and the reason says so; where only
+    some have, a window without all of its watts is not steady.
     """
     measured = any(_is_known(one.get("watts")) for one in rounds)
     judged_on = SERIES if measured or not rounds else SERIES[:1]

@@ -14,8 +14,9 @@ _ISSUED = re.compile(r"block_rq_issue: (\d+),(\d+) (\S+) \d+ \([^)]*\) (\d+) \+ 
 class Counter:
     """Requests of each device, by "major:minor" -> drive's name, from lines of the trace.
 
-    `drives`: by name {requests, seeks, distance_bytes}: a request seeks where it does not begin where the one
-    before ended; the distance is summed over these. Flushes without data and discards move no head.
+    `drives`: by name {requests, seeks, distance_bytes}: a request seeks where it does not begin
+    where the one before ended; the distance is summed over these. Flushes without data and discards
+    move no head.
     """
 
     def __init__(self, names):

@@ -20,9 +20,9 @@ _EVENT = re.compile(r"-(\d+)\s+\[\d+\].*?\s(\d+\.\d+): (sync|scan)(_end)?: \(")
 class Shares:
     """Times of both functions from lines of the trace.
 
-    `syncs`, `scans`: calls that ended. `sync_seconds`, `scan_seconds`: within them, calls of all threads
-    added up. `scan_in_sync_seconds`: of searches that a sync waited for. `windows`: by second since the first
-    event, [seconds of syncs that ended in it, of searches within these].
+    `syncs`, `scans`: calls that ended. `sync_seconds`, `scan_seconds`: within them, calls of all
+    threads added up. `scan_in_sync_seconds`: of searches that a sync waited for. `windows`: by
+    second since the first event, [seconds of syncs that ended in it, of searches within these].
     """
 
     def __init__(self):
