@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's tables and series as CSV and Parquet, with a schema document that says what they mean."""
+"""A campaign's tables and series as CSV and Parquet, with a schema document.
+
+The schema document says what each table and column means.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,10 @@ WAVEFORM_FOLDER = "waveforms"
 
 
 def write(campaign: Campaign, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write all tables of a campaign into `folder`, with `SCHEMA_FILE` and copies of its waveform files.
+    """Write all tables of a campaign into `folder`, with their schema and its waveform files.
 
-    Files replace those of the same name, all at the end or none. Returns their paths.
+    The schema is `SCHEMA_FILE`; waveform files are copied. Files replace those of the same name,
+    all at the end or none. Returns their paths.
 
     Raises
     ------

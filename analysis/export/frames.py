@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an export has in addition to analysis.tables.runs_and_cells: phases, energy by rail, I/O counts,
-series, waveforms.
+"""The tables that an export has in addition to those of analysis.tables.runs_and_cells.
+
+Phases, energy by rail, I/O counts, series, waveforms.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ WAVEFORM_COLUMNS = {
 
 
 def phases(campaign: Campaign) -> pl.DataFrame:
-    """One row a phase of a run. Columns: `PHASE_COLUMNS`."""
+    """Return one row for each phase of a run. Columns: `PHASE_COLUMNS`."""
     rows = [
         {**_head(campaign, run), **vars(phase), "seconds": phase.seconds}
         for run in campaign.runs
@@ -58,30 +59,32 @@ def phases(campaign: Campaign) -> pl.DataFrame:
 
 
 def energy(campaign: Campaign) -> pl.DataFrame:
-    """One row a phase and rail of a run. Columns: `ENERGY_COLUMNS`."""
+    """Return one row for each phase and rail of a run. Columns: `ENERGY_COLUMNS`."""
     rows = [{**_head(campaign, run), **vars(rail)} for run in campaign.runs for rail in run.energy]
     return pl.DataFrame(rows, schema=ENERGY_COLUMNS)
 
 
 def io(campaign: Campaign) -> pl.DataFrame:
-    """One row a run and who counted. Columns: `IO_COLUMNS`."""
+    """Return one row for each run and source of its I/O counts. Columns: `IO_COLUMNS`."""
     rows = [{**_head(campaign, run), **vars(count)} for run in campaign.runs for count in run.io.values()]
     return pl.DataFrame(rows, schema=IO_COLUMNS)
 
 
 def rounds(campaign: Campaign) -> pl.DataFrame:
-    """One row a round of a precondition, with the run that it was made for. Columns: `ROUND_COLUMNS`.
+    """Return one row for each round of a precondition. Columns: `ROUND_COLUMNS`.
 
-    Raises ResultsError where a run's file of it is damaged.
+    A row names the run that the precondition was made for. Raises ResultsError where a run's file
+    of it is damaged.
     """
     rows = [row for run in campaign.runs for row in _rounds(campaign, run)]
     return pl.DataFrame(rows, schema=ROUND_COLUMNS)
 
 
 def load_progress(campaign: Campaign) -> pl.DataFrame:
-    """One row an instant at which a run's load reported what it had done. Columns: `PROGRESS_COLUMNS`.
+    """Return one row for each progress report of a run's load. Columns: `PROGRESS_COLUMNS`.
 
-    Raises joulerig.analysis.results.run_file.RunFileError.
+    A row is an instant at which the load reported what it had done. Raises
+    joulerig.analysis.results.run_file.RunFileError.
     """
     found = [pl.DataFrame(schema=PROGRESS_COLUMNS)]
     for run in campaign.runs:
@@ -91,7 +94,7 @@ def load_progress(campaign: Campaign) -> pl.DataFrame:
 
 
 def waveforms(campaign: Campaign) -> pl.DataFrame:
-    """One row a meter that was recorded at the full rate during a run. Columns: `WAVEFORM_COLUMNS`.
+    """Return one row for each meter recorded at full rate in a run. Columns: `WAVEFORM_COLUMNS`.
 
     `file` is from the results folder; null where the recording failed, with the reason in `error`.
     Raises ResultsError where waveforms.json is damaged.
@@ -101,7 +104,7 @@ def waveforms(campaign: Campaign) -> pl.DataFrame:
 
 
 def powers(campaign: Campaign) -> Iterator[pl.DataFrame]:
-    """The power points of one run after the other, with its name. Columns: `POWER_COLUMNS`.
+    """Yield the power points of each run, with its name. Columns: `POWER_COLUMNS`.
 
     A run without any is left out. Raises joulerig.analysis.results.power_points.PowerFileError.
     """
@@ -111,18 +114,20 @@ def powers(campaign: Campaign) -> Iterator[pl.DataFrame]:
 
 
 def power_points(campaign: Campaign) -> pl.DataFrame:
-    """`powers` of all runs in one."""
+    """Return `powers` of all runs in one table."""
     return pl.concat([pl.DataFrame(schema=POWER_COLUMNS), *powers(campaign)])
 
 
 def small(campaign: Campaign) -> dict[str, pl.DataFrame]:
-    """All tables but the series and waveforms, by name: what a bundle holds."""
+    """Return all tables but time series and waveforms, by name: what a bundle holds."""
     of_runs = {"phases": phases(campaign), "energy": energy(campaign), "io": io(campaign)}
     return runs_and_cells.frames(campaign) | of_runs
 
 
 def every(campaign: Campaign) -> dict[str, pl.DataFrame]:
-    """All tables, by name. Raises ResultsError, joulerig.analysis.results.power_points.PowerFileError,
+    """Return all tables, by name.
+
+    Raises ResultsError, joulerig.analysis.results.power_points.PowerFileError,
     joulerig.analysis.results.run_file.RunFileError.
     """
     return small(campaign) | {

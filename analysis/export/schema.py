@@ -16,7 +16,7 @@ _UNDESCRIBED = ("", "")
 
 
 def describe_tables(frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
-    """The schema of these tables, in their order."""
+    """Return the schema of these tables, in their order."""
     return {
         "version": 1,
         "about": "Blank in CSV and null in Parquet: not known, or not so. A quoted empty string is empty."

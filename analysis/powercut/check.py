@@ -19,9 +19,10 @@ NOT_FLUSHED = "fsynced, lost in the drive's cache"
 
 @dataclass(frozen=True)
 class Violation:
-    """A promise that was broken: by which write or name (`sequence`), what became of it, who had promised it.
+    """A broken promise: by which write or name, what became of it, and what had promised it.
 
-    `promised_by` is 0 where none of this cut's operations did: data at rest.
+    `sequence` is that of the write or name. `promised_by` is 0 where none of this cut's operations
+    had promised it: data at rest.
     """
 
     what: str
@@ -75,7 +76,7 @@ def check(
     atomic_rename: bool = True,
     fsync_flushes: bool = True,
 ) -> CutFindings:
-    """Findings of one cut.
+    """Return the findings of one cut.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ CONFIDENCE = 0.95
 
 
 def upper_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> float:
-    """One-sided upper bound of p: the p at which `failures` or fewer have probability 1 - confidence.
+    """Return the one-sided upper bound of p.
 
-    Without a failure that is 1 - (1 - confidence)^(1/trials). 1 where there was no trial. Raises
-    ValueError.
+    It is the p at which `failures` or fewer have probability 1 - confidence. Without a failure that
+    is 1 - (1 - confidence)^(1/trials). 1 where there was no trial. Raises ValueError.
     """
     _check(failures, trials, confidence)
     if failures == trials:
@@ -30,7 +30,7 @@ def upper_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> f
 
 
 def interval(failures: int, trials: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Two-sided interval of p, (1 - confidence) / 2 at each side. Raises ValueError."""
+    """Return the two-sided interval of p, (1 - confidence) / 2 at each side. Raises ValueError."""
     _check(failures, trials, confidence)
     tail = (1 - confidence) / 2
     low = float(beta.ppf(tail, failures, trials - failures + 1)) if failures else 0.0
@@ -39,7 +39,7 @@ def interval(failures: int, trials: int, confidence: float = CONFIDENCE) -> tupl
 
 
 def trials_for(bound: float, confidence: float = CONFIDENCE) -> int:
-    """How many trials without a failure bound p by `bound`. Raises ValueError."""
+    """Return how many trials without a failure bound p by `bound`. Raises ValueError."""
     if not 0 < bound < 1:
         raise ValueError(f"bound {bound}: not between 0 and 1")
     _check(0, 1, confidence)

@@ -11,10 +11,11 @@ from joulerig.analysis.results.schema import Performance, Phase, PhaseName
 
 @dataclass(frozen=True)
 class DurableWrites:
-    """Writes that were promised after the first promise and up to the last one, between these two instants.
+    """Writes of a log that were promised after its first promise and up to its last one.
 
-    Writes under the first promise are not counted, since the work for them began before it. Times
-    are UTC ns of the controller. All zero where there are not two promises.
+    `start_ns` and `end_ns` are the instants of these two promises, UTC ns of the controller. Writes
+    under the first promise are not counted, since the work for them began before it. All zero where
+    there are not two promises.
     """
 
     writes: int
@@ -24,7 +25,7 @@ class DurableWrites:
 
     @property
     def phase(self) -> Phase:
-        """The interval as the workload phase of a run.
+        """Return the interval as the workload phase of a run.
 
         Both instants are the controller's own: the witness is on the clock that the meters are on.
         """
@@ -32,7 +33,7 @@ class DurableWrites:
 
     @property
     def performance(self) -> Performance:
-        """The writes as the operations of a run."""
+        """Return the writes as the operations of a run."""
         seconds = self.phase.seconds
         return Performance(
             seconds=seconds,
@@ -48,12 +49,15 @@ class DurableWrites:
         )
 
     def joules_per_write(self, joules: float | None) -> float | None:
-        """`joules`: the drive's energy from start to end, None where nothing measured it."""
+        """Return joules per write; None where the energy is unknown or no write is counted.
+
+        `joules`: the drive's energy from start to end, None where nothing measured it.
+        """
         return joules / self.writes if joules is not None and self.writes else None
 
 
 def durable_writes(log: WitnessLog) -> DurableWrites:
-    """What a log promised, and over which time."""
+    """Return what a log promised, and over which time."""
     by = promises(log)
     writes = {o.sequence: o for o in log.operations if o.sequence in by}
     instants = sorted({promise.acknowledged_utc_ns or 0 for promise in by.values()})

@@ -34,7 +34,10 @@ class PowerCutError(ResultsError):
 
 @dataclass(frozen=True)
 class Subject:
-    """What is cut: a drive of a host, bare or with a file system. `name` identifies it in its campaign."""
+    """What is cut: a drive of a host, bare or with a file system.
+
+    `name` identifies it in its campaign.
+    """
 
     name: str
     host: str
@@ -124,7 +127,10 @@ def is_former(folder: Path) -> bool:
 
 
 def load(folder: Path) -> PowerCuts:
-    """Check a campaign in a results folder, also a former one. Raises PowerCutError, ResultsError."""
+    """Check the campaign in a results folder, also a former one.
+
+    Raises PowerCutError, ResultsError.
+    """
     if is_former(folder):
         return _load_former(folder)
     campaign = results.load(folder)

@@ -14,7 +14,7 @@ BEFORE_NS = 100_000_000  # of the cut: what the drive draws while it works
 def with_energy(
     held: Mapping[str, Mapping[str, Any]], points: pl.DataFrame, cut_ns: int
 ) -> dict[str, dict[str, Any]]:
-    """`held` with `watts_before` and `joules` for each rail.
+    """Return `held` with `watts_before` and `joules` for each rail.
 
     held: by "drive/rail", {state, seconds, volts, threshold_volts} as the tap reported them;
     points: a frame of analysis.results.power_points.points; cut_ns: UTC, before the rails were

@@ -28,7 +28,7 @@ class NameFate(StrEnum):
     RENAME_LOST = "rename lost"  # an older version is there than the one promised
     MIXED = "mixed"  # not one whole version: torn, short, or foreign
     BOTH = "both names"  # a rename half done: old and new name have the same version
-    NEITHER = "neither name"  # a rename half done: neither has the version, nor an older one the new name
+    NEITHER = "neither name"  # half done: neither has the version, nor the new name an older one
     UNPROMISED_MISSING = "missing, not promised"
 
 
@@ -37,7 +37,11 @@ BROKEN = (NameFate.MISSING, NameFate.UNREADABLE, NameFate.RENAME_LOST, NameFate.
 
 @dataclass(frozen=True)
 class NameFinding:
-    """`sequence`: of the operation that is concerned; `promised_by`: of the flush of the folder, or None."""
+    """What became of one name.
+
+    `sequence`: of the operation that is concerned; `promised_by`: of the flush of the folder, or
+    None.
+    """
 
     target: str
     fate: NameFate
@@ -46,7 +50,7 @@ class NameFinding:
 
 
 def judge(log: WitnessLog, found: Survey) -> list[NameFinding]:
-    """One finding for each name that the writer made."""
+    """Return one finding for each name that the writer made."""
     promised = named(log)
     findings = []
     for target in IN_PLACE:
@@ -102,7 +106,7 @@ def _replaced(log: WitnessLog, renames: list[Operation], found: Survey) -> NameF
 
 
 def whole_version(log: WitnessLog, file: Surveyed) -> int | None:
-    """Sequence number of the one write that a file's content is, whole; None: it is not."""
+    """Return the sequence number of the one write that is a file's whole content, or None."""
     if not file.sectors or file.sectors[0].state != "record":
         return None
     version = file.sectors[0].sequence

@@ -43,8 +43,9 @@ UNHARMED = (Fate.KEPT, Fate.SUPERSEDED)
 
 @dataclass(frozen=True)
 class WriteFate:
-    """One write's fate. `harmed_sectors`: how many of its judged sectors do not show it or something newer.
+    """One write's fate.
 
+    `harmed_sectors`: how many of its judged sectors do not show it or something newer.
     `promised_by`: sequence number of what promised it, or None. `reordered`: it is not (wholly)
     there, while one that was issued only after it had been acknowledged is.
     """
@@ -59,8 +60,9 @@ class WriteFate:
 
 @dataclass(frozen=True)
 class TargetFates:
-    """`changed_at_rest`: offsets of sectors that no write touched and that are not as before.
+    """What became of the writes to one target.
 
+    `changed_at_rest`: offsets of sectors that no write touched and that are not as before.
     `unreported_sectors` hold a write whose issue never reached the log: it was on its way to the
     witness when the host died, so the write was in flight.
     """
@@ -80,7 +82,7 @@ def judge(
     before: Surveyed | None,
     promised: Mapping[int, Operation],
 ) -> TargetFates:
-    """Fates of the writes to `target`.
+    """Return the fates of the writes to `target`.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ def _sectors_of(write: Operation) -> range:
 
 
 def _shown(sector: int, cell: Sector, was: Sector, writes: list[Operation], generation: int) -> int:
-    """Sequence number of the write that a sector shows, or OLD or UNKNOWN."""
+    """Return the sequence number of the write that a sector shows, or OLD or UNKNOWN."""
     if cell.state == "record" and cell.generation == generation:
         for write in writes:
             if write.sequence == cell.sequence and _sectors_of(write).start + cell.index == sector:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is on a drive, or in the files of a folder, sector by sector, as `durawriter survey` reports it."""
+"""What is on a drive, or in the files of a folder, sector by sector.
+
+`durawriter survey` reports it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ STATES = ("record", "misplaced", "damaged", "zero", "foreign")
 
 @dataclass
 class Surveyed:
-    """A drive's region, or a file: its length, its sectors, and why it could not be read, or nothing."""
+    """A drive's region, or a file: its length and its sectors.
+
+    `error`: why it could not be read, or empty.
+    """
 
     bytes: int
     error: str = ""
@@ -55,7 +61,7 @@ Survey = dict[str, Surveyed]
 
 
 def parse(text: str) -> Survey:
-    """A survey by target from the lines that `durawriter survey` prints. Raises SurveyError."""
+    """Parse the lines of `durawriter survey` into a survey by target. Raises SurveyError."""
     found: Survey = {}
     try:
         for line in map(json.loads, text.splitlines()):

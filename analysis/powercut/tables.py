@@ -13,9 +13,10 @@ from joulerig.analysis.powercut.folder import Cut, PowerCuts
 
 
 def joules_per_durable_write(cuts: list[Cut]) -> float | None:
-    """Over all cuts whose energy was measured: joules between promises, over the writes promised there.
+    """Return the energy between promises over the writes promised there, in joules per write.
 
-    None where no cut's was. The virtual lab's true joules stand in only where no cut was measured.
+    Both are sums over all cuts whose energy was measured; None where no cut's was. The virtual
+    lab's true joules stand in only where no cut was measured.
     """
     for key in ("joules", "true_joules"):
         known = [cut for cut in cuts if cut.record.get(key) is not None and cut.durable.writes]
@@ -25,7 +26,7 @@ def joules_per_durable_write(cuts: list[Cut]) -> float | None:
 
 
 def subjects(campaign: PowerCuts) -> pl.DataFrame:
-    """One row a subject: its verdict, and joules per durable write."""
+    """Return one row for each subject: its verdict, and joules per durable write."""
     verdicts = campaign.verdicts()
     rows: list[dict[str, Any]] = []
     for subject in campaign.subjects:
@@ -63,7 +64,7 @@ def subjects(campaign: PowerCuts) -> pl.DataFrame:
 
 
 def cuts(campaign: PowerCuts) -> pl.DataFrame:
-    """One row a cut that could be checked."""
+    """Return one row for each cut that could be checked."""
     rows = [
         {
             "subject": name,
@@ -90,7 +91,7 @@ def cuts(campaign: PowerCuts) -> pl.DataFrame:
 
 
 def violations(campaign: PowerCuts) -> pl.DataFrame:
-    """One row a broken promise."""
+    """Return one row for each broken promise."""
     rows = [
         {"subject": name, "cut": cut.number, **vars(violation)}
         for name, of_subject in campaign.cuts.items()
@@ -119,6 +120,6 @@ def _all_fates(counts: dict[str, int]) -> dict[str, int]:
 
 
 def _of_rails(cut: Cut, key: str) -> list[float]:
-    """A figure of those rails that were seen down, where it is known."""
+    """Return a figure of those rails that were seen down, where it is known."""
     rails = cut.record.get("hold_up", {}).values()
     return [rail[key] for rail in rails if rail["state"] == "DONE" and rail.get(key) is not None]

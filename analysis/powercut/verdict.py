@@ -40,7 +40,7 @@ class Verdict:
 
 
 def from_cuts(subject: str, findings: Iterable[CutFindings]) -> Verdict:
-    """The verdict on `subject` from the findings of its cuts."""
+    """Return the verdict on `subject` from the findings of its cuts."""
     everything = list(findings)
     cuts = [f for f in everything if f.checkable or f.violations]
     broken = [f for f in cuts if f.violations]

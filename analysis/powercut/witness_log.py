@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness's log of one power cut: what was asked, what was acknowledged, and so what was promised."""
+"""The witness's log of one power cut: what was asked, acknowledged, and so promised."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class Operation:
 
 @dataclass(frozen=True)
 class WitnessLog:
-    """`begin` and `cut` are the witness's own lines; `operations` are in the order they were issued."""
+    """The log of one power cut.
+
+    `begin` and `cut` are the witness's own lines; `operations` are in the order they were issued.
+    """
 
     begin: Mapping[str, Any]
     operations: tuple[Operation, ...]
@@ -64,7 +67,7 @@ class WitnessLog:
 
 
 def read(path: Path) -> WitnessLog:
-    """A log from its file. Raises WitnessLogError.
+    """Read a log from its file. Raises WitnessLogError.
 
     A last line without its end is one that the witness was writing when it died: nothing hangs on
     it, since it acknowledges a line only after it is on disk.
@@ -79,7 +82,7 @@ def read(path: Path) -> WitnessLog:
 
 
 def log_from_lines(lines: Iterable[Mapping[str, Any]]) -> WitnessLog:
-    """A log from its lines. Raises WitnessLogError, KeyError."""
+    """Build a log from its lines. Raises WitnessLogError, KeyError."""
     begin: Mapping[str, Any] | None = None
     cut: Mapping[str, Any] | None = None
     operations: dict[int, Operation] = {}
@@ -130,7 +133,10 @@ def _issued(position: int, line: Mapping[str, Any], known: Mapping[int, Operatio
 
 
 def named(log: WitnessLog) -> dict[str, Operation]:
-    """The flush of the folder that promised each file's name. A drive, whose name is empty, needs none."""
+    """Return the flush of the folder that promised each file's name, by that name.
+
+    A drive, whose name is empty, needs none.
+    """
     found: dict[str, Operation] = {}
     flushes = log.acknowledged("flush-names")
     for create in log.acknowledged("create"):
@@ -142,13 +148,13 @@ def named(log: WitnessLog) -> dict[str, Operation]:
 
 
 def promises(log: WitnessLog) -> dict[int, Operation]:
-    """By sequence number of each write that was promised to be durable: the operation that promised it.
+    """Return the operation that promised each write, by the write's sequence number.
 
-    A write is promised by its own acknowledgement where it asked for durability (FUA, O_DSYNC);
-    else by the acknowledgement of the first flush of its target that was issued after the write was
-    acknowledged. Where the target is a file, its name has to have been promised too, by a flush of
-    its folder: what is promised in a file that may not be there is not promised. So the later of
-    the two is what promised it.
+    What is promised is that the write is durable. A write is promised by its own acknowledgement
+    where it asked for durability (FUA, O_DSYNC); else by the acknowledgement of the first flush of
+    its target that was issued after the write was acknowledged. Where the target is a file, its
+    name has to have been promised too, by a flush of its folder: what is promised in a file that
+    may not be there is not promised. So the later of the two is what promised it.
     """
     names = named(log)
     found: dict[int, Operation] = {}
@@ -169,7 +175,7 @@ def promises(log: WitnessLog) -> dict[int, Operation]:
 
 
 def phase(log: WitnessLog) -> str:
-    """What the writer was doing when the power went, as the log has it.
+    """Return what the writer was doing when the power went, according to the log.
 
     `flush` or `write`: one was in flight; `between`: none was, and something acknowledged was not
     promised; `idle`: all that was acknowledged was promised.
