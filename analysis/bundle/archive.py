@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Zip files: written so that the same files give the same bytes, read as something a stranger made."""
+"""Zip files: the same files are written as the same bytes; what is read is not trusted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Writer:
         self._archive.close()
 
     def add(self, name: str, content: Path | bytes) -> str:
-        """Put a file in. Returns the SHA-256 of what went in. Raises BundleError for an unsafe name."""
+        """Add a file to the zip, and return the SHA-256 of its content.
+
+        Raises BundleError for an unsafe name.
+        """
         if why := unsafe(name):
             raise BundleError(f"{name!r} {why}: it cannot be packed")
         info = zipfile.ZipInfo(name, _EPOCH)
@@ -63,7 +66,7 @@ class Writer:
 
 
 def unsafe(name: str) -> str:
-    """Why a member of that name is not to be written below a folder; empty where it can be."""
+    """Return why a member of that name must not be written below a folder; empty if it may be."""
     parts = PurePosixPath(name).parts
     if not name or "\\" in name or any(ord(letter) < 32 for letter in name):
         return "is no name of a file"
@@ -77,7 +80,7 @@ def unsafe(name: str) -> str:
 
 
 def extract(path: Path, folder: Path) -> tuple[int, list[str]]:
-    """Unpack a zip into `folder`. Returns how many files it has, and which of them are damaged, and how.
+    """Unpack a zip into `folder`; return how many files it has, and a line for each damaged one.
 
     A damaged member is left out. Raises BundleError where it is no zip (or has no end, as one that
     was cut short), has names that lead out of `folder` or come twice, links, encrypted members, or

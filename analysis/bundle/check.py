@@ -17,7 +17,10 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class Check:
-    """`detail`: counts, or why it cannot be checked; `offenders`: what is wrong, a line each."""
+    """A line of the checklist.
+
+    `detail`: counts, or why it cannot be checked; `offenders`: what is wrong, a line each.
+    """
 
     name: str
     state: str
@@ -25,7 +28,7 @@ class Check:
     offenders: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """For a terminal: one line, and one for each of the first offenders."""
+        """Return the lines for a terminal: one, and one for each of the first offenders."""
         shown = [f"    {offender}" for offender in self.offenders[:_MOST_SHOWN]]
         if len(self.offenders) > _MOST_SHOWN:
             shown.append(f"    and {len(self.offenders) - _MOST_SHOWN} more")
@@ -33,7 +36,7 @@ class Check:
 
 
 def judged(name: str, detail: str, offenders: Sequence[str]) -> Check:
-    """A check that was made: ok where nothing is wrong."""
+    """Return a check that was made: ok where there are no offenders, failed otherwise."""
     return Check(name, FAILED if offenders else OK, detail, tuple(offenders))
 
 
@@ -43,7 +46,10 @@ def uncheckable(name: str, why: str) -> Check:
 
 @dataclass
 class Tally:
-    """What comparing recomputed with stored numbers came to; `unchecked`: what could not be, and why."""
+    """The result of comparing recomputed numbers with stored ones.
+
+    `unchecked`: what could not be compared, and why.
+    """
 
     compared: int = 0
     offenders: list[str] = field(default_factory=list)
@@ -56,7 +62,10 @@ class Tally:
             self.offenders.append(f"{where}: {shown(stored)} is stored, {shown(again)} comes out")
 
     def check(self, name: str, noun: str) -> Check:
-        """The line of the checklist; not checkable where nothing could be compared, but should have been."""
+        """Return the line of the checklist.
+
+        It is not checkable where nothing could be compared, but should have been.
+        """
         left = f"; not checkable: {_few(self.unchecked)}" if self.unchecked else ""
         if not self.compared and not self.offenders:
             return uncheckable(name, _few(self.unchecked) or f"there are no {noun}")
@@ -64,7 +73,11 @@ class Tally:
 
 
 def alike(stored: Any, again: Any) -> bool:
-    """Whether two values are the same: floats within `TOLERANCE` of their size or `ZERO`, others exactly."""
+    """Return whether two values are the same.
+
+    Floats are the same within `TOLERANCE` of their size or `ZERO`, other values only if equal and
+    of one type.
+    """
     if isinstance(stored, float) or isinstance(again, float):
         if not _is_number(stored) or not _is_number(again):
             return stored is None and again is None

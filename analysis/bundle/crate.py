@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`ro-crate-metadata.json`: what a bundle is, in the terms of RO-Crate 1.1 (https://w3id.org/ro/crate/1.1)."""
+"""`ro-crate-metadata.json`: what a bundle is, in the terms of RO-Crate 1.1.
+
+Source: https://w3id.org/ro/crate/1.1.
+"""
 
 from __future__ import annotations
 
@@ -53,14 +56,16 @@ _ABOUT_OF_RUN = {
 
 
 def document(campaign: Campaign, sizes: Mapping[str, int | None], environment: Mapping[str, Any]) -> bytes:
-    """`metadata` as JSON."""
+    """Return `metadata` as JSON."""
     return (json.dumps(metadata(campaign, sizes, environment), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def metadata(
     campaign: Campaign, sizes: Mapping[str, int | None], environment: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The metadata of a bundle of these files, by name; a size that is not known is None.
+    """Return the metadata of a bundle of these files.
+
+    `sizes`: by name; a size that is not known is None.
 
     The date is the campaign's (its end, or its latest run's), so that the same campaign gives the
     same text.
@@ -102,7 +107,10 @@ def metadata(
 
 
 def problems(document: Any, names: set[str]) -> list[str]:
-    """What is wrong with a metadata document of a bundle with these other files; empty where it holds."""
+    """List what is wrong with a bundle's metadata document; empty where it holds.
+
+    `names`: the other files of the bundle.
+    """
     if not isinstance(document, dict) or document.get("@context") != CONTEXT:
         return [f"@context is not {CONTEXT}"]
     graph = document.get("@graph")

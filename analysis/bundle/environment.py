@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What made a bundle: `environment.json`. Other versions may draw and round the same numbers otherwise."""
+"""What made a bundle: `environment.json`.
+
+Other versions may draw and round the same numbers differently.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ LIBRARIES = (
 
 
 def here(revision: str | None) -> dict[str, Any]:
-    """Of this program, at `revision`."""
+    """Describe this program at `revision`: Python, machine and libraries."""
     return {
         "revision": revision,
         "python": platform.python_version(),
@@ -44,7 +47,10 @@ def document(environment: Mapping[str, Any]) -> bytes:
 
 
 def origin(folder: Path, environment: Mapping[str, Any]) -> Origin:
-    """How what made the bundle in `folder` differs from `environment`; not at all where it does not say."""
+    """Return how the program and libraries that made a bundle differ from `environment`.
+
+    `folder`: the bundle. Without a readable record in it, no difference is reported.
+    """
     try:
         made_by = json.loads((folder / FILE).read_text(encoding="utf-8"))
         before, now = dict(made_by), dict(environment)

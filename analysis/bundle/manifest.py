@@ -23,12 +23,15 @@ class Difference:
 
 
 def text(digests: Mapping[str, str]) -> str:
-    """Write a manifest of these digests by name, sorted by name."""
+    """Return the text of a manifest of these digests by name, sorted by name."""
     return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
 
 
 def parse(path: Path) -> dict[str, str]:
-    """Read digests by name. Raises BundleError for a bad line, an unsafe name, a name given twice."""
+    """Read digests by name.
+
+    Raises BundleError for a bad line, an unsafe name, a name given twice.
+    """
     found: dict[str, str] = {}
     for number, line in enumerate(_lines(path), start=1):
         digest, gap, name = line[:64], line[64:66], line[66:]

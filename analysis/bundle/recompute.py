@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's runs computed again from the files that each left, and how they compare with the journal.
+"""A campaign's runs recomputed from the files that each left, and compared with the journal.
 
 Where a file is not there the journal's own figure stands, and the tally says so.
 """
@@ -54,7 +54,10 @@ class MissingInputError(JoulerigError):
 
 
 def recompute(campaign: Campaign) -> tuple[Campaign, dict[str, Tally]]:
-    """Return the campaign as its runs' files give it, and by kind (`KINDS`) how the journal compares."""
+    """Recompute a campaign from its runs' files, and compare the journal with the result.
+
+    Returns the campaign as the files give it, and a tally of the comparison by kind (`KINDS`).
+    """
     tallies = {kind: Tally() for kind in KINDS}
     of_one = _CutRecomputation if campaign.kind == CampaignKind.POWER_CUT else _Recomputation
     runs = tuple(of_one(campaign, run, tallies).run_again() for run in campaign.runs)
@@ -62,7 +65,10 @@ def recompute(campaign: Campaign) -> tuple[Campaign, dict[str, Tally]]:
 
 
 def rails(campaign: Campaign, run: Run) -> list[run_energy.Rail]:
-    """(drive, meter, rail) of the run's drives by the lab model; by the run's energy where that has none."""
+    """Return (drive, meter, rail) of the run's drives by the lab model.
+
+    They are by the run's energy where the model has none.
+    """
     hosts = ("hosts", run.host, "drives")
     wired = [
         (drive, str(spec.get("meter")), rail)
@@ -74,7 +80,10 @@ def rails(campaign: Campaign, run: Run) -> list[run_energy.Rail]:
 
 
 def json_object(path: Path) -> dict[str, Any] | None:
-    """A JSON object in a file; None where there is no file. Raises ResultsError."""
+    """Read a JSON object from a file; None where there is no file.
+
+    Raises ResultsError.
+    """
     if not path.is_file():
         return None
     try:
@@ -87,7 +96,7 @@ def json_object(path: Path) -> dict[str, Any] | None:
 
 
 class _Recomputation:
-    """Of one run: each step stands on those before, as they came out again."""
+    """The recomputation of one run; each step uses the recomputed results of those before."""
 
     def __init__(self, campaign: Campaign, run: Run, tallies: Mapping[str, Tally]) -> None:
         self.campaign, self.run, self.tallies = campaign, run, tallies
@@ -143,7 +152,7 @@ class _Recomputation:
         return again
 
     def _tool(self) -> str:
-        """Return what loaded: as the host's module was asked, else by its report's format."""
+        """Return the load tool: as the host's module was asked, else by its report's format."""
         asked = meters.subtree(self.answer or {}, "invocation", "module_args", "workload").get("tool")
         tool = asked or load_reports.tool_of(self.load or {})
         if tool is None:
@@ -315,7 +324,7 @@ class _Recomputation:
             return None
 
     def _stands(self, tally: Tally, stored: Any, file: str) -> Any:
-        """The journal's own, as there is no file to compute it from."""
+        """Return the journal's value, as no file is there to recompute it; note it as unchecked."""
         if stored:
             tally.unchecked.append(f"{self.run.id} has no {file} that can be read")
         return stored
@@ -327,7 +336,10 @@ class _Recomputation:
 
 
 class _CutRecomputation(_Recomputation):
-    """Of one power cut: phase and performance follow from what its witness log promised."""
+    """The recomputation of one power cut.
+
+    Phase and performance follow from what its witness log promised.
+    """
 
     def __init__(self, campaign: Campaign, run: Run, tallies: Mapping[str, Tally]) -> None:
         super().__init__(campaign, run, tallies)

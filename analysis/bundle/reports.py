@@ -19,13 +19,18 @@ _FIGURE = re.compile(r'src="data:image/svg\+xml;base64,([^"]*)"')
 
 
 def html(campaign: Campaign) -> str:
-    """The report's HTML; a damaged file that it names is named by its path from the campaign's folder."""
+    """Render the report's HTML.
+
+    A damaged file that it names is named by its path from the campaign's folder.
+    """
     return _placeless(document.html(campaign), campaign.folder)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Why the same numbers may be put otherwise: another revision of the program, other libraries; empty
+    """Why the same numbers may be presented differently.
+
+    `program`: by another revision of the program; `libraries`: with other libraries. Each is empty
     where these are the same.
     """
 
@@ -37,7 +42,7 @@ class Origin:
 
 
 def check_html(folder: Path, again: str, origin: Origin) -> Check:
-    """report.html below `folder` against `again`, the HTML of the campaign as it was computed again."""
+    """Compare report.html below `folder` with `again`, the HTML of the recomputed campaign."""
     path = folder / HTML
     if not path.is_file():
         return uncheckable(_HTML_NAME, "there is none")
@@ -74,7 +79,7 @@ def check_html(folder: Path, again: str, origin: Origin) -> Check:
 
 
 def check_pdf(folder: Path, again: str, origin: Origin) -> Check:
-    """report.pdf below `folder` against the PDF of `again`."""
+    """Compare report.pdf below `folder` with the PDF of `again`."""
     path = folder / PDF
     if not path.is_file():
         return uncheckable(_PDF_NAME, "there is none")
@@ -90,7 +95,7 @@ def _placeless(source: str, folder: Path) -> str:
 
 
 def _texts(source: str) -> list[tuple[str, str]]:
-    """(section, text) of all that a reader sees, in order."""
+    """Return (section, text) of all that a reader sees, in order."""
     body = re.sub(r"<(style|head)>.*?</\1>", " ", source, flags=re.S)
     found, section = [], ""
     for tag, text in re.findall(r"<([^>]*)>([^<]*)", body):

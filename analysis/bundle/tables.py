@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tables in files, compared cell by cell with the same tables computed again."""
+"""Tables in files, compared cell by cell with the same tables recomputed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMING = (
 
 
 def check(folder: Path, again: Mapping[str, pl.DataFrame]) -> Check:
-    """Compare all CSV and Parquet files of tables below `folder` with the tables in `again`, by name.
+    """Compare all CSV and Parquet tables below `folder` with the tables in `again`, by name.
 
     Names that version 6 of the journal changed are taken for today's where the folder's is older.
     """
@@ -50,7 +50,7 @@ def check(folder: Path, again: Mapping[str, pl.DataFrame]) -> Check:
 
 
 def present(folder: Path) -> set[str]:
-    """Names of the tables that `folder` has files of."""
+    """Return the names of the tables that `folder` has files of."""
     return {path.stem for path in _paths(folder)}
 
 
@@ -64,7 +64,7 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> tuple[int, list[str]]:
-    """Compare a file with `again`; return how many values that were, and a line for each difference.
+    """Compare a file with `again`; return the number of values, and a line for each difference.
 
     `version`: of the journal that the file was made from.
     """
@@ -103,7 +103,7 @@ def _is_newer(table: str, values: pl.Series) -> bool:
 
 
 def _with_names_of_version_6(found: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
-    """Return a table of an older journal with today's names of phases, and "excluded" as a status."""
+    """Return an older journal's table with today's phase names, and "excluded" as a status."""
     changed = []
     if "phase" in found.columns:
         changed.append(pl.col("phase").replace(FORMER_PHASES))
@@ -127,7 +127,7 @@ def compare_frames(stored: pl.DataFrame, again: pl.DataFrame, columns: Sequence[
 
 
 def _alike(found: pl.Series, again: pl.Series) -> pl.Expr:
-    """Whether each value is alike, as a column of that name; a CSV file has texts."""
+    """Return whether each value is alike, as a column of that name; a CSV file has texts."""
     one, other = pl.lit(found), pl.lit(again)
     if again.dtype == pl.Float64 and found.dtype in (pl.String, pl.Float64):
         number = one.cast(pl.Float64, strict=False)
@@ -147,7 +147,7 @@ def _alike(found: pl.Series, again: pl.Series) -> pl.Expr:
 
 
 def _row(frame: pl.DataFrame, index: int) -> str:
-    """What names a row: its run, cell or pair, and what there are several of."""
+    """Return the name of a row: its run, cell or pair, and what there are several of."""
     row = frame.row(index, named=True)
     names = next((names for names in _NAMING if names[0] in row), ())
     return " ".join(str(row[name]) for name in names if row.get(name) not in (None, "")) or f"row {index + 1}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bundle, or a results folder, checked by itself: hashes, and every number computed again from raw data."""
+"""The offline check of a bundle or a results folder.
+
+Checks hashes, and recomputes every number from raw data.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ _NOT_PACKED = {".lock", f"{JOURNAL}-wal", f"{JOURNAL}-shm"}
 
 
 def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_process) -> Iterator[Check]:
-    """The checklist of a bundle (a zip, or unpacked) or of a results folder, as the checks are made.
+    """Yield the checklist of a bundle (zip or unpacked) or results folder, as checks are made.
 
     Needs nothing but `source`, and writes nothing to it. `here`:
     joulerig.analysis.bundle.environment.here. `mapped`: by which waveforms are summed
@@ -135,7 +138,7 @@ def _of_former_power_cuts(folder: Path, here: Mapping[str, Any]) -> Iterator[Che
 
 
 def _guarded(name: str, check: Callable[[], Check]) -> Check:
-    """The check, or that it failed where what a stranger wrote makes it stumble."""
+    """Make a check; report it as failed where content that others wrote makes it stumble."""
     try:
         return check()
     except _STUMBLES as error:
@@ -184,7 +187,7 @@ def _journal(path: Path) -> Check:
 
 
 def _events(campaign: Campaign) -> Check:
-    """Whether the status of each run is what the events say it became last."""
+    """Check that the status of each run is what the events say it became last."""
     last: dict[str, str] = {}
     for row in campaign.tables["event"].iter_rows(named=True):
         if row["event"] == "status":
@@ -202,7 +205,7 @@ def _events(campaign: Campaign) -> Check:
 
 
 def _completeness(campaign: Campaign) -> Check:
-    """Whether all planned runs are there, and each that worked has its files."""
+    """Check that all planned runs are there, and that each that worked has its files."""
     wrong = []
     for row in campaign.tables["event"].iter_rows(named=True):
         planned = json.loads(row["detail"]).get("runs") if row["event"] == "created" else None
@@ -231,7 +234,7 @@ def _completeness(campaign: Campaign) -> Check:
 
 
 def _files_of(campaign: Campaign, run: results.Run) -> list[str]:
-    """What a run that worked leaves in its folder, by what the journal has of it."""
+    """List what a run that worked leaves in its folder, by what the journal has of it."""
     if run.status not in WORKED:
         return []
     if campaign.kind == CampaignKind.POWER_CUT:
@@ -250,7 +253,10 @@ def _files_of(campaign: Campaign, run: results.Run) -> list[str]:
 
 
 def _ledger(campaign: Campaign) -> Check:
-    """expected = samples + lost + duplicate + repeated: of each phase and rail, and in each power point."""
+    """Check the loss ledger of each phase and rail, and of each power point.
+
+    expected = samples + lost + duplicate + repeated.
+    """
     rails = [(run, rail) for run in campaign.runs for rail in run.energy if rail.unaccounted is not None]
     wrong = [
         f"{run.id}: {rail.phase}: {rail.drive} {rail.rail} on {rail.meter}: {rail.expected} expected,"
@@ -275,7 +281,7 @@ def _ledger(campaign: Campaign) -> Check:
 
 
 def _tables(folder: Path, again: Campaign) -> dict[str, pl.DataFrame]:
-    """The tables computed again; the long series only where `folder` has files of them."""
+    """Recompute the tables; the long series only where `folder` has files of them."""
     small = frames.small(again)
     return small if files_of_tables.present(folder) <= set(small) else frames.every(again)
 

@@ -21,7 +21,10 @@ NAME = "waveforms"
 
 @dataclass(frozen=True)
 class Sum:
-    """The journal's energy of a rail in a run's workload phase, and the sum over its waveform's samples."""
+    """The energy of a rail in a run's workload phase.
+
+    `rail`: the journal's; `waveform`: the sum over the waveform's samples.
+    """
 
     run: str
     rail: RailEnergy
@@ -36,12 +39,12 @@ class _Failure:
 
 
 def kept(campaign: Campaign) -> bool:
-    """Say whether any run kept a waveform of its workload phase."""
+    """Return whether any run kept a waveform of its workload phase."""
     return any(True for _ in _files(campaign))
 
 
 def check(campaign: Campaign, mapped: Map[Block, list[Stretch] | _Failure]) -> Check:
-    """Say how the waveforms' energy compares with the journal's. Fails where a file cannot be read.
+    """Compare the waveforms' energy with the journal's; fail where a file cannot be read.
 
     The difference is stated, not judged: samples that were lost are in no sum, and a sample belongs
     to the phase in which it ends.
@@ -51,10 +54,11 @@ def check(campaign: Campaign, mapped: Map[Block, list[Stretch] | _Failure]) -> C
 
 
 def compute(campaign: Campaign, mapped: Map[Block, list[Stretch] | _Failure]) -> tuple[list[Sum], list[str]]:
-    """Sum the samples of each run's `waveform-METER.parquet` that end in its workload phase, in joules.
+    """Sum the samples of each run's waveforms that end in its workload phase, in joules.
 
-    Returns the sums in the order of runs and rails, and a line for each file that cannot be read.
-    The sums do not depend on how `mapped` distributes the blocks.
+    A waveform is a file `waveform-METER.parquet`. Returns the sums in the order of runs and rails,
+    and a line for each file that cannot be read. The sums do not depend on how `mapped` distributes
+    the blocks.
     """
     blocks: dict[tuple[str, Path], list[Block]] = {}
     problems: dict[str, None] = {}
@@ -80,7 +84,7 @@ def compute(campaign: Campaign, mapped: Map[Block, list[Stretch] | _Failure]) ->
 
 
 def describe(sums: Iterable[Sum]) -> str:
-    """Say in one line how many samples there are, and how far their sums are from the counters' joules."""
+    """Describe the sums in one line: samples, and how far they are from the counters' joules."""
     sums = list(sums)
     samples = sum(one.waveform.samples for one in sums)
     expected = sum(one.rail.expected or 0 for one in sums)
@@ -106,7 +110,10 @@ def _files(campaign: Campaign) -> Iterator[tuple[Run, Path]]:
 
 
 def _stretches(block: Block) -> list[Stretch] | _Failure:
-    """As waveform_chunks.stretches, but with the error as a result: one bad file does not end the others."""
+    """Call waveform_chunks.stretches, but return an error as a result.
+
+    So one bad file does not end the others.
+    """
     try:
         return waveform_chunks.stretches(block)
     except WaveformError as error:

@@ -25,7 +25,10 @@ from joulerig.analysis.results.schema import FINISHED
 
 @dataclass(frozen=True)
 class Written:
-    """`sha256`: of the zip, to be published next to it: only that shows a bundle that was made again."""
+    """A bundle that was written.
+
+    `sha256`: of the zip, to be published next to it: only it reveals that a bundle was remade.
+    """
 
     path: Path
     files: int
@@ -62,7 +65,10 @@ def write(folder: Path, target: Path, environment: Mapping[str, Any]) -> Written
 
 
 def _staged(folder: Path, stage: Path) -> Campaign:
-    """The campaign in `folder`, at `stage`: its journal copied, the folders of runs that are over linked."""
+    """Stage the campaign in `folder` at `stage`, and load it from there.
+
+    Its journal is copied, the folders of runs that are over are linked.
+    """
     results.load(folder)  # says what is wrong with it by its own name
     copy_journal(folder / JOURNAL, stage / JOURNAL)
     (stage / "runs").mkdir()
@@ -74,7 +80,7 @@ def _staged(folder: Path, stage: Path) -> Campaign:
 
 
 def copy_journal(source: Path, target: Path) -> None:
-    """A journal as it is at one instant, also while it is written, as one file.
+    """Copy a journal as it is at one instant, also while it is written, to one file.
 
     Raises ResultsError.
     """
@@ -87,7 +93,7 @@ def copy_journal(source: Path, target: Path) -> None:
 
 
 def _files(stage: Path, campaign: Campaign) -> dict[str, Path]:
-    """What goes into the bundle, by name; links and hidden files do not."""
+    """Return the files that go into the bundle, by name; links and hidden files do not."""
     folders = [stage, *(run.folder for run in campaign.runs)]
     return {
         path.relative_to(stage).as_posix(): path
