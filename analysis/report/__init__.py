@@ -19,7 +19,9 @@ FORMATS = ("html", "pdf", "csv")
 
 
 def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[Path]:
-    """Write the report of the campaign in `folder` into `folder`/report/ (atomic); also while it runs.
+    """Write the report of the campaign in `folder` into `folder`/report/.
+
+    The files are written atomically, also while the campaign runs.
 
     Parameters
     ----------

@@ -36,7 +36,10 @@ class Settings:
 
 
 class Analysed:
-    """A campaign, its comparisons and its tables. Properties may raise ResultsError on a damaged file."""
+    """A campaign, its comparisons and its tables.
+
+    Properties may raise ResultsError on a damaged file.
+    """
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
@@ -92,7 +95,7 @@ class Analysed:
 
     @cached_property
     def expired(self) -> str:
-        """Return which calibrations that the figures rest on are past their date; empty where none is."""
+        """Return which calibrations that the figures rest on are expired; empty where none is."""
         provenance, found = self.campaign.provenance, []
         for meter in loss_ledger.of_campaign(self.campaign):
             if meters.expired(provenance, meter.meter, meter.last_ns):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The campaign's question answered: cells compared within one drive and workload, and the sentences that
-say so.
+"""The campaign's question answered by comparing cells, and the sentences that say so.
+
+Cells are compared within one drive and workload.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _MOST_NAMED = 3  # combinations that share the first place, by name
 
 @dataclass(frozen=True)
 class Group:
-    """A comparison with its rows of `runs_and_cells.cells`: those with a figure first, best first."""
+    """A comparison with its rows of `runs_and_cells.cells`.
+
+    Those with a figure come first, best first.
+    """
 
     comparison: Comparison
     cells: tuple[Row, ...]
@@ -32,17 +36,17 @@ class Group:
 
     @property
     def ranked(self) -> list[Row]:
-        """Those with an AI."""
+        """Return the cells with an AI."""
         return [cell for cell in self.cells if cell["ai_ops_per_joule"] is not None]
 
     @property
     def compared(self) -> list[Row]:
-        """Those that the comparison ranks, by AI or, where there is none, by performance."""
+        """Return the cells that are ranked, by AI or, where there is none, by performance."""
         return [cell for cell in self.cells if cell["cell"] in self.comparison.ranking.letters]
 
 
 def groups(compared: Iterable[Comparison], cells: Iterable[Row]) -> list[Group]:
-    """All cells, by the comparison that they belong to."""
+    """Return all cells, by the comparison that they belong to."""
     by_name = {cell["cell"]: cell for cell in cells}
     found = []
     for one in compared:
@@ -68,7 +72,10 @@ class Answer:
 
 
 def answer(group: Group) -> Answer:
-    """Best cell by ops/J, all that the runs do not separate from it, its number and how sure that is."""
+    """Return a group's best cell by ops/J, its figure and how sure that is.
+
+    The claim names or counts all cells that the runs do not separate from it.
+    """
     compared = group.compared
     if not compared:
         statuses = sorted({cell["status"] for cell in group.cells})
@@ -84,7 +91,7 @@ def answer(group: Group) -> Answer:
 
 
 def _claim(group: Group) -> str:
-    """The combinations in the first place: one, several, or none that can be named."""
+    """Return the combinations in the first place: one, several, or none that can be named."""
     by_name = {cell["cell"]: cell for cell in group.compared}
     ranking = group.comparison.ranking
     best = ranking.order[0]
@@ -95,7 +102,7 @@ def _claim(group: Group) -> str:
 
 
 def _together(cells: Sequence[Row]) -> str:
-    """ "f2fs with none or mq-deadline": combinations, a file system named once."""
+    """Return combinations as text, a file system named once: "f2fs with none or mq-deadline"."""
     by_filesystem: dict[str, list[str]] = {}
     for cell in cells:
         by_filesystem.setdefault(cell["filesystem"], []).append(cell["scheduler"])
@@ -113,7 +120,7 @@ def _figure(group: Group) -> str:
 
 
 def half_width(cell: Row) -> float | None:
-    """Half of the 95 % interval of a cell's AI; None where it has none."""
+    """Return half of the 95 % interval of a cell's AI; None where it has none."""
     low, high = cell["ai_ops_per_joule_interval_low"], cell["ai_ops_per_joule_interval_high"]
     return None if low is None or high is None else (high - low) / 2
 
@@ -135,7 +142,7 @@ def _rate(best: Row) -> list[str]:
 
 
 def _others(group: Group) -> list[str]:
-    """What the other cells are to the best one."""
+    """Return how the other cells compare with the best one."""
     ranking, compared = group.comparison.ranking, group.compared
     best = compared[0]
     if len(compared) == 1:
@@ -155,14 +162,14 @@ def _others(group: Group) -> list[str]:
 
 
 def _worse(pair: Pair) -> str:
-    """ "5.7 % worse (3.6 to 7.7 %)": the difference with its interval."""
+    """Return the difference with its interval: "5.7 % worse (3.6 to 7.7 %)"."""
     least, greatest = sorted(abs(end) for end in pair.relative_difference_interval)
     word = "worse" if pair.relative_difference > 0 else "better"
     return f"{percent(abs(pair.relative_difference))} % {word} ({percent(least)} to {percent(greatest)} %)"
 
 
 def caveat(found: Sequence[Group]) -> str:
-    """What holds for all answers together."""
+    """Return what holds for all answers together."""
     rankings = [group.comparison.ranking for group in found if group.compared]
     if not any(group.ranked for group in found):
         return "No run ended with both performance and joules, so there is no AI to compare."

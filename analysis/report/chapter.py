@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a chapter of the lab report is: a title, a template, and the content that the template shows."""
+"""A chapter of the lab report: a title, a template, and the content that the template shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Chapter(Generic[Content]):
-    """One chapter: its figures, tables and sentences are in the content, their layout is in the template.
+    """One chapter of the report.
+
+    Its figures, tables and sentences are in the content, their layout is in the template.
 
     Attributes
     ----------

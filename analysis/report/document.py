@@ -27,7 +27,10 @@ _HERE = Path(__file__).parent
 
 
 def html(campaign: Campaign) -> str:
-    """The report. The same campaign gives the same text. Raises analysis.results.campaign.ResultsError."""
+    """Return the report as HTML; the same campaign gives the same text.
+
+    Raises analysis.results.campaign.ResultsError.
+    """
     analysed = Analysed(campaign)
     found = [(chapter, chapter.content(analysed)) for chapter in CHAPTERS]
     return rendered(
@@ -42,7 +45,10 @@ def html(campaign: Campaign) -> str:
 
 
 def rendered(template: str, content: Mapping[str, Any]) -> str:
-    """A template of this folder as a self-contained document: style and fonts are inside it."""
+    """Render a template of this folder as a self-contained document.
+
+    Style and fonts are inside it.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -60,7 +66,7 @@ def rendered(template: str, content: Mapping[str, Any]) -> str:
 
 
 def pdf(document: str) -> bytes:
-    """`html`'s document as PDF. Nothing outside it is fetched: it holds all it needs."""
+    """Return `html`'s document as PDF. Nothing outside it is fetched: it holds all it needs."""
     logging.getLogger("weasyprint").setLevel(logging.ERROR)  # it warns of CSS that is for screens
     fetcher = URLFetcher(allowed_protocols=["data"], fail_on_errors=True)
     with _nothing_collected():
@@ -71,7 +77,10 @@ def pdf(document: str) -> bytes:
 
 @contextlib.contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """WeasyPrint keeps all its boxes to the end: to search them for garbage takes a tenth of its time."""
+    """Switch the garbage collector off while WeasyPrint works.
+
+    WeasyPrint keeps all its boxes to the end: to search them for garbage takes a tenth of its time.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -40,7 +40,7 @@ _ABSENT = {
 def heat_map(
     cells: Sequence[Row], filesystems: Sequence[str], schedulers: Sequence[str], *, virtual: bool
 ) -> Svg:
-    """AI in ops/J, file system x scheduler, each value printed; a cell without one says why.
+    """Draw AI in ops/J, file system x scheduler, each value printed; a cell without one says why.
 
     The colour scale reaches from the best down to the least, or to half of the best where the least
     is above that: a difference of a few percent must not look like one of black and white.
@@ -113,9 +113,10 @@ def _heat_cell(axes: Axes, column: int, row: int, cell: Row | None, shade: Norma
 
 
 def power_trace(points: pl.DataFrame, phases: Sequence[Phase], *, virtual: bool) -> Svg:
-    """Watts of each rail over a run, mean as a line and least to greatest sample as a band, phases shaded.
+    """Draw the watts of each rail over a run, with the phases shaded.
 
-    Long runs are thinned for print to buckets that keep mean, least and greatest.
+    The mean is drawn as a line, the range from least to greatest sample as a band. Long runs are
+    thinned for print to buckets that keep mean, least and greatest.
     """
     origin = min((phase.start_ns for phase in phases), default=int(points["time_ns"].min()))
     with mpl.rc_context(STYLE):
@@ -158,8 +159,9 @@ def power_trace(points: pl.DataFrame, phases: Sequence[Phase], *, virtual: bool)
 
 
 def _label_phases(axes: Axes, phases: Sequence[Phase], origin: int) -> None:
-    """Names above their phases; one that has no room for its name is known by its neighbours, so it goes
-    without.
+    """Put names above their phases.
+
+    A phase that has no room for its name is known by its neighbours, so it goes without.
     """
     low, high = axes.get_xlim()
     for phase in phases:
@@ -202,7 +204,10 @@ def _thin(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def measured_against_true(runs: Sequence[Run], *, virtual: bool) -> Svg:
-    """Error of the workload phase's measured joules against the virtual drive's own, run by run."""
+    """Draw the error of measured joules against the virtual drive's own, run by run.
+
+    The joules are those of the workload phase.
+    """
     drives = list(dict.fromkeys(run.drive for run in runs))
     errors = [run.result.error_percent for run in runs]
     with mpl.rc_context(STYLE):
@@ -243,7 +248,10 @@ def measured_against_true(runs: Sequence[Run], *, virtual: bool) -> Svg:
 def rounds(
     made: Sequence[Mapping[str, float | None]], windows: Mapping[str, Mapping[str, Any]], *, virtual: bool
 ) -> Svg:
-    """Operations a second and watts of each round of a precondition; the verdict's windows are shaded."""
+    """Draw operations per second and watts of each round of a precondition.
+
+    The verdict's windows are shaded.
+    """
     shown = {"iops": "ops/s", "watts": "power (W)"}
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_INCHES, 1.75))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report's fonts, cut down to the letters it uses, so that HTML and PDF look the same wherever they are
-made.
+"""The report's fonts, cut down to the letters it uses.
+
+With them HTML and PDF look the same wherever they are made.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FILES = (
 
 
 def css(text: str) -> str:
-    """@font-face rules with the fonts embedded, for a document that shows `text`."""
+    """Return @font-face rules with the fonts embedded, for a document that shows `text`."""
     letters = frozenset(text) | frozenset(string.printable)
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     return "\n".join(
@@ -38,7 +39,10 @@ def css(text: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _woff2(path: Path, letters: frozenset[str]) -> str:
-    """Return a font with these letters alone, in base64; `rig verify` asks for the same ones again."""
+    """Return a font with these letters alone, in base64.
+
+    It is cached, as `rig verify` asks for the same ones again.
+    """
     options = subset.Options(flavor="woff2", layout_features=["kern", "liga"], notdef_outline=True)
     options.drop_tables += ["FFTM"]
     font = TTFont(path, recalcTimestamp=False, lazy=True)

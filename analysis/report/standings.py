@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A comparison as a figure: its ranking with intervals and letters, and performance against power."""
+"""A comparison as a figure: ranking with intervals and letters, performance against power."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _LEAST = 2.1
 
 
 def figure(group: Group, *, virtual: bool) -> Svg:
-    """Left: each cell's AI with its 95 % interval, best first, numbered, with letters. Right: ops/s against
-    W, the same numbers, and the Pareto front. Colour is by file system, mark by scheduler.
+    """Draw the ranking of a group's cells, and their performance against power.
+
+    Left: each cell's AI with its 95 % interval, best first, numbered, with letters. Right: ops/s
+    against W, the same numbers, and the Pareto front. Colour is by file system, mark by scheduler.
     """
     cells = group.ranked
     height = max(_LEAST, _BELOW + _ABOVE + _ROW * len(cells))
@@ -34,7 +36,7 @@ def figure(group: Group, *, virtual: bool) -> Svg:
 
 
 def _looks(cells: Sequence[Row]) -> list[dict[str, str]]:
-    """Colour and mark of each cell."""
+    """Return the colour and mark of each cell."""
     filesystems = sorted({cell["filesystem"] for cell in cells})
     schedulers = sorted({cell["scheduler"] for cell in cells})
     return [

@@ -11,7 +11,10 @@ DASH = "–"
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """`value` with that many significant digits and no exponent where that reads well; a dash for None."""
+    """Return `value` with `digits` significant digits; a dash where it is None or not finite.
+
+    It has no exponent where that reads well.
+    """
     if value is None or not math.isfinite(value):
         return DASH
     if value == 0:
@@ -38,7 +41,10 @@ def percent(share: float | None, digits: int = 2) -> str:
 
 
 def probability(p: float | None, sign: bool = False) -> str:
-    """A p-value: what is below a thousandth says no more than that. `sign`: with "=" where it has no "<"."""
+    """Return a p-value as text; what is below a thousandth says no more than that.
+
+    `sign`: with "=" where it has no "<".
+    """
     if p is None:
         return DASH
     if p < 0.001:
@@ -51,7 +57,7 @@ def several(count: int, noun: str) -> str:
 
 
 def ranges(numbers: list[int]) -> str:
-    """[1, 2, 3, 7] as "1–3, 7"."""
+    """Return numbers as ranges: [1, 2, 3, 7] as "1–3, 7"."""
     parts: list[list[int]] = []
     for value in sorted(numbers):
         if parts and value == parts[-1][-1] + 1:
@@ -72,7 +78,7 @@ def utc(time_ns: int | None) -> str:
 
 
 def span(first_ns: int | None, last_ns: int | None) -> str:
-    """From one instant to another, to the minute; the day once where it is one."""
+    """Return the span between two instants, to the minute; the day once where it is one."""
     if first_ns is None or last_ns is None:
         return DASH
     first, last = (datetime.fromtimestamp(at // 1_000_000_000, UTC) for at in (first_ns, last_ns))
@@ -99,7 +105,10 @@ def size(size_bytes: Any) -> str:
 
 
 def flat(value: Any, prefix: str = "") -> dict[str, str]:
-    """Nested settings as {"scheduler in_effect": "none"}; a list of plain values is one value."""
+    """Flatten nested settings, as {"scheduler in_effect": "none"}.
+
+    A list of plain values is one value.
+    """
     if isinstance(value, dict):
         return {
             key: text

@@ -76,8 +76,10 @@ CLAIM_COLUMNS = {
 
 
 def pairs(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
-    """One row a pair of cells of one comparison, better one first: how much less the second gives, of the
-    first, with an interval and p adjusted for all pairs of the campaign. Columns: `PAIR_COLUMNS`.
+    """Return one row for each pair of cells of one comparison. Columns: `PAIR_COLUMNS`.
+
+    The better cell is first. A row says how much less the second gives, relative to the first, with
+    an interval and p adjusted for all pairs of the campaign.
     """
     rows = [
         {
@@ -103,8 +105,10 @@ def pairs(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
 
 
 def effects(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
-    """One row a source of variation of a comparison: its share of the sums of squares, F and p; blocks and
-    what remains with their relative standard deviation. Columns: `EFFECT_COLUMNS`.
+    """Return one row for each source of variation of a comparison. Columns: `EFFECT_COLUMNS`.
+
+    A row has the source's share of the sums of squares, F and p; blocks and what remains have their
+    relative standard deviation.
     """
     rows = [
         {**_head(campaign, one), **row}
@@ -135,8 +139,10 @@ def _sources(found: Effects) -> Iterator[dict[str, object]]:
 
 
 def budget(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
-    """One row a source of uncertainty of a cell's AI: relative standard uncertainty, and share of the
-    variance; a source that is not known is a row without figures. Columns: `BUDGET_COLUMNS`.
+    """Return one row for each source of uncertainty of a cell's AI. Columns: `BUDGET_COLUMNS`.
+
+    A row has the relative standard uncertainty and the share of the variance; a source that is not
+    known is a row without figures.
     """
     rows = []
     for one in compared:
@@ -156,7 +162,10 @@ def budget(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
 
 
 def changes(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
-    """One row an anchor of a comparison that has AI: Cemp with dE and dP. Columns: `CEMP_COLUMNS`."""
+    """Return one row for each anchor of a comparison that has AI. Columns: `CEMP_COLUMNS`.
+
+    A row has Cemp with dE and dP.
+    """
     rows = [
         {
             **_head(campaign, one),
@@ -182,7 +191,10 @@ def _percent(share: float | None) -> float | None:
 
 
 def claims(campaign: Campaign, _compared: Sequence[Comparison]) -> pl.DataFrame:
-    """One row a verdict on a claim of the study that the campaign repeats. Columns: `CLAIM_COLUMNS`."""
+    """Return one row for each verdict on a claim. Columns: `CLAIM_COLUMNS`.
+
+    The claims are those of the study that the campaign repeats.
+    """
     study = studies.find_study(campaign)
     rows = [
         {

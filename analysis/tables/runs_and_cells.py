@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's runs and cells as tables, and all its tables as CSV. The report shows these same numbers."""
+"""A campaign's runs and cells as tables, and all its tables as CSV.
+
+The report shows these same numbers.
+"""
 
 from __future__ import annotations
 
@@ -121,12 +124,12 @@ OverTime = Mapping[str, PowerOverTime]  # by run
 
 
 def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
-    """One row a run, in order of execution; what a run does not have is null. Columns: `RUN_COLUMNS`.
+    """Return one row for each run, in order of execution. Columns: `RUN_COLUMNS`.
 
-    `ai_*_energy_low` and `_high`: AI over the energy's interval alone. `calibration`: the worst of
-    the run's meters: expired, none, valid; null where none was recorded. `peak_watts`: of `over`,
-    which is analysis.runs.over_time.of_campaign's where it is not given. What comes after it:
-    analysis.runs.derived.
+    What a run does not have is null. `ai_*_energy_low` and `_high`: AI over the energy's interval
+    alone. `calibration`: the worst of the run's meters: expired, none, valid; null where none was
+    recorded. `peak_watts`: of `over`, which is analysis.runs.over_time.of_campaign's where it is
+    not given. What comes after it: analysis.runs.derived.
     """
     over = over_time.of_campaign(campaign)[0] if over is None else over
     return pl.DataFrame([_run_row(campaign, run, over) for run in campaign.runs], schema=RUN_COLUMNS)
@@ -135,8 +138,10 @@ def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
 def cells(
     campaign: Campaign, compared: Sequence[Comparison] | None = None, over: OverTime | None = None
 ) -> pl.DataFrame:
-    """One row a cell, with the figures of its runs that are ok and have joules; where none has any (no rail),
-    with the performance of those that are ok. Columns: `CELL_COLUMNS`.
+    """Return one row for each cell. Columns: `CELL_COLUMNS`.
+
+    The figures are those of its runs that are ok and have joules; where none has any (no rail), a
+    row has the performance of those that are ok.
 
     Means are ratios of sums (analysis.energy.indicator.ratio_of_sums). Latencies are medians of the
     runs' own quantiles: quantiles cannot be pooled. AI over the energies' intervals alone is all
@@ -159,7 +164,7 @@ def cells(
 
 
 def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
-    """Runs, cells, the comparisons and what changed over the runs, by the names of their files."""
+    """Return runs, cells, comparisons and changes over the runs, by the names of their files."""
     compared = comparison.of_campaign(campaign)
     over, _ = over_time.of_campaign(campaign)
     found = {"runs": runs(campaign, over), "cells": cells(campaign, compared, over)}
@@ -178,7 +183,7 @@ def write_table(folder: Path, name: str, frame: pl.DataFrame) -> Path:
 
 
 def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
-    """What a cell's comparison says of it; nothing where it has no figure."""
+    """Return what a cell's comparison says of it; nothing where it has no figure."""
     if one is None:
         return {}
     row: dict[str, object] = {"letters": one.ranking.letters[cell]} if one.ranking.method else {}
@@ -268,13 +273,16 @@ def _cell_row(campaign: Campaign, cell: str, of_it: list[Run], over: OverTime) -
 
 
 def _peak(of_it: Sequence[Run], over: OverTime) -> float | None:
-    """The greatest power that a run of these has; None where none has a trace."""
+    """Return the greatest power of these runs; None where none has a trace."""
     peaks = [over[run.id].peak_watts for run in of_it if run.id in over]
     return max((peak for peak in peaks if peak is not None), default=None)
 
 
 def _figure(performances: Sequence[dict[str, object]]) -> dict[str, object]:
-    """Columns of a cell's unit and figure of merit; of no figure where not every run has one."""
+    """Return the columns of a cell's unit and figure of merit.
+
+    The figure is left out where not every run has one.
+    """
     row = {name: performances[0][name] for name in ("unit", "figure_name", "figure_unit", "figure_better")}
     figures = pl.Series([done["figure"] for done in performances], dtype=pl.Float64)
     if figures.null_count() == 0:
@@ -298,7 +306,10 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def calibration(campaign: Campaign, of_it: Sequence[Run]) -> str | None:
-    """The worst calibration that figures of these runs rest on; None where none of them was recorded."""
+    """Return the worst calibration that figures of these runs rest on.
+
+    None where none of them was recorded.
+    """
     states = {
         calibration_state(meters.calibration(campaign.provenance, rail.meter), run.started_ns)
         for run in of_it

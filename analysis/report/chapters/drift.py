@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changed from the first to the last run, and which runs are outliers, as the report says it."""
+"""What changed from the first to the last run, and which runs are outliers, in the report."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ class BothWays:
 
 @dataclass(frozen=True)
 class DriftAndOutliers:
-    """`drawn`: the comparisons in `figure`, the surest of a drift first; it is None where no cell has two
-    runs. `judged`: what is said where no run is an outlier. `both`: of the comparisons with
-    outliers.
+    """What the chapter shows of drift and outliers.
+
+    `drawn`: the comparisons in `figure`, the surest of a drift first; `figure` is None where no
+    cell has two runs. `judged`: what is said where no run is an outlier. `both`: of the comparisons
+    with outliers.
     """
 
     sentences: tuple[str, ...]
@@ -75,7 +77,10 @@ def _sureness(one: Drift) -> float:
 
 
 def sentence(one: Drift) -> str:
-    """ "nvme-plp, varmail: over 1 h 12 min AI changed by +0.3 % (95 % −0.4 to +1.0 %): no drift seen"."""
+    """Return the drift of one comparison as a sentence.
+
+    "nvme-plp, varmail: over 1 h 12 min AI changed by +0.3 % (95 % −0.4 to +1.0 %): no drift seen".
+    """
     quantity = "AI" if one.comparison.quantity == AI else "performance"
     if one.trend is None:
         return f"{one.comparison.name}: drift cannot be judged: {one.why}."
@@ -96,7 +101,7 @@ def _percent(share: float | None) -> str:
 
 
 def _judged(found: Sequence[Judged]) -> str:
-    """Which runs could be judged at all, where none is an outlier."""
+    """Return a sentence on which runs could be judged at all, where none is an outlier."""
     runs = sum(one.judged for one in found if one.judged >= outliers.FEWEST)
     if not runs:
         return (
@@ -121,8 +126,10 @@ def _both_ways(
 
 
 def figure(found: Sequence[Drift], far: set[str], *, virtual: bool) -> Svg:
-    """Each run's AI over the mean of its cell's, in percent, against the time since the first run; the drift
-    as a line. Outliers have a mark of their own.
+    """Draw each run's AI over the mean of its cell's, and the drift as a line.
+
+    AI over the mean is in percent, against the time since the first run. Outliers have another
+    mark.
     """
     columns = min(2, len(found))
     lines = math.ceil(len(found) / columns)

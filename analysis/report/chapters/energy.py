@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The chapters on the joules themselves: against true joules, samples lost, intervals, idle baseline."""
+"""The chapters on the joules themselves: true joules, lost samples, intervals, idle baseline."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _GAPS = {"gap_low": "gap_low_joules", "gap_high": "gap_high_joules"}
 
 @dataclass(frozen=True)
 class Truth:
-    """Measured against true joules. `bound`: the least and the greatest share of a load's time, in percent,
-    that the drives' models set the pace for. `worst_error`: percent, of the run `worst`.
+    """Measured against true joules.
+
+    `bound`: the least and the greatest share of a load's time, in percent, that the drives' models
+    set the pace for. `worst_error`: percent, of the run `worst`.
     """
 
     figure: Svg
@@ -56,7 +58,10 @@ class Losses:
 
 @dataclass(frozen=True)
 class RailInterval:
-    """What the intervals of one rail's workload phases are made of; `budget` is in watts, at mean power."""
+    """What the intervals of one rail's workload phases are made of.
+
+    `budget` is in watts, at mean power.
+    """
 
     drive: str
     meter: str
@@ -85,7 +90,10 @@ class IdleBaseline:
 
 
 def true_joules(analysed: Analysed) -> TrueJoules | None:
-    """Return how far measured joules are off the true ones; None on a bench, where these are unknown."""
+    """Return how far measured joules are off the true ones.
+
+    None on a bench, where these are unknown.
+    """
     campaign = analysed.campaign
     return TrueJoules(_truth(campaign)) if campaign.virtual else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changed while the runs' loads ran, as the report says it: in words, by run, and one of them drawn."""
+"""What changed while the runs' loads ran: in words, by run, and one of them drawn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Row:
 
     @property
     def changes(self) -> str:
-        """ "2.1, 5.6": when, in seconds since the load began."""
+        """Return when the level changed, in seconds since the load began: "2.1, 5.6"."""
         return ", ".join(number(at, 3) for at in self.course.changes or ())
 
     @property
@@ -41,7 +41,11 @@ class Row:
 
 @dataclass(frozen=True)
 class LoadCourses:
-    """`rows`: those that change most first, at most `_MOST_RUNS` of `count`. `drawn`: the first of them."""
+    """What the chapter shows of the runs' loads.
+
+    `rows`: those that change most first, at most `_MOST_RUNS` of `count`. `drawn`: the first of
+    them.
+    """
 
     summary: str
     rows: tuple[Row, ...]
@@ -66,14 +70,17 @@ def from_courses(campaign: Campaign, found: Mapping[str, Sequence[Course]]) -> L
 
 
 def _extent(course: Course) -> float:
-    """How far the power went, relative to its mean: between levels, or by its trend from begin to end."""
+    """Return how far the power went, relative to its mean.
+
+    That is between levels, or by its trend from begin to end.
+    """
     if course.changes:
         return course.swing
     return abs(course.trend_over_load or 0.0)
 
 
 def _summary(campaign: Campaign, rows: Sequence[Row]) -> str:
-    """What the runs' power did, in words, also where there is nothing to tell."""
+    """Return what the runs' power did, in words, also where there is nothing to report."""
     ended = sum(run.status == Status.OK for run in campaign.runs)
     if not rows:
         if not ended:
@@ -95,7 +102,10 @@ def _summary(campaign: Campaign, rows: Sequence[Row]) -> str:
 
 
 def figure(course: Course, *, virtual: bool) -> Svg:
-    """A quantity at each step of a run's load, with its levels; what was not measured is left blank."""
+    """Draw a quantity at each step of a run's load, with its levels.
+
+    What was not measured is left blank.
+    """
     found = course.series
     with mpl.rc_context(STYLE):
         drawn = Figure(figsize=(WIDTH_INCHES, 1.9))

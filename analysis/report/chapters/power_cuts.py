@@ -15,7 +15,10 @@ MOST_VIOLATIONS = 50  # that are listed; violations.csv has them all
 
 
 def power_cuts(analysed: Analysed) -> dict[str, Any] | None:
-    """Return what became of the writes, None for a campaign of another kind. Raises PowerCutError."""
+    """Return what became of the writes, None for a campaign of another kind.
+
+    Raises PowerCutError.
+    """
     campaign = analysed.campaign
     if campaign.kind != CampaignKind.POWER_CUT:
         return None
@@ -68,7 +71,7 @@ def _sentence(words: str) -> str:
 
 
 def _span(cuts: list[dict[str, Any]], key: str, scale: float) -> tuple[float, float] | None:
-    """The least and the greatest of a figure over the cuts that have it."""
+    """Return the least and the greatest of a figure over the cuts that have it."""
     known = [scale * cut[key] for cut in cuts if cut[key] is not None]
     return (min(known), max(known)) if known else None
 

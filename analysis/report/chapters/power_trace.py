@@ -18,7 +18,10 @@ from joulerig.analysis.tables import runs_and_cells
 
 @dataclass(frozen=True)
 class PhaseRow:
-    """A phase of the run, all rails of its drives together: seconds, joules, watts; None where not known."""
+    """A phase of the run, all rails of its drives together.
+
+    Seconds, joules, watts; None where not known.
+    """
 
     phase: str
     seconds: float
@@ -31,7 +34,10 @@ class PhaseRow:
 
 @dataclass(frozen=True)
 class PowerTrace:
-    """The power trace that stands for the campaign; `figure` None where there is none, `note` says why."""
+    """The power trace that stands for the campaign.
+
+    `figure`: None where there is none. `note`: which run it is of, or why there is none.
+    """
 
     run: Run | None
     note: str
@@ -41,7 +47,10 @@ class PowerTrace:
 
 
 def power_trace(analysed: Analysed) -> PowerTrace:
-    """Return the trace of the first group's best cell: the run whose AI is the median (the lower of two)."""
+    """Return the power trace of the first group's best cell.
+
+    It is that of the run whose AI is the median (the lower of two).
+    """
     campaign = analysed.campaign
     order = [
         run for group in analysed.groups for cell in group.ranked for run in _by_ai(campaign, cell["cell"])
@@ -83,7 +92,7 @@ def _standing(campaign: Campaign, run: Run, order: Sequence[Run]) -> str:
 
 
 def _by_ai(campaign: Campaign, cell: str) -> list[Run]:
-    """The cell's runs that count, the median one by AI first."""
+    """Return the cell's runs that count, the median one by AI first."""
     runs = sorted(
         (run for run in campaign.runs if run.cell == cell and run.counts),
         key=lambda run: ((run.result.ai_ops_per_joule if run.result else None) or 0.0, run.ordinal),
@@ -108,7 +117,7 @@ def _phase_row(run: Run, phase: str) -> PhaseRow:
 
 
 def _sum(rails: Sequence[RailEnergy], name: str) -> float | None:
-    """The sum of a column over the rails; None where a rail has no value, or there is none."""
+    """Sum a column over the rails; None where a rail has no value, or there is none."""
     values = [getattr(rail, name) for rail in rails]
     return sum(values) if values and None not in values else None
 

@@ -28,7 +28,7 @@ PARTS = {
 
 
 def matters(compared: Sequence[Comparison]) -> list[str]:
-    """Of each factor, a sentence: where it has an effect, and where none is seen."""
+    """Return a sentence for each factor: where it has an effect, and where none is seen."""
     by_source: dict[str, list[tuple[Comparison, Effect]]] = {}
     for one in compared:
         for effect in one.by_factor.sources if one.by_factor else ():
@@ -51,7 +51,10 @@ def _where(one: Comparison, effect: Effect) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """Of one cell: relative standard uncertainty of its AI, shares of the variance, and what would help."""
+    """The uncertainty budget of one cell's AI.
+
+    `standard`: relative standard uncertainty; `shares`: of the variance; `remedy`: what would help.
+    """
 
     cell: Row
     standard: float
@@ -61,7 +64,7 @@ class Budget:
 
 
 def budgets(group: Group) -> list[Budget]:
-    """Of each cell with an AI."""
+    """Return the budget of each cell with an AI."""
     found = []
     for cell in group.ranked:
         precision = group.comparison.precision[cell["cell"]]

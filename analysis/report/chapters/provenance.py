@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The chapters to repeat a campaign by: drives, meters, versions, settings; commands and definition."""
+"""The chapters to repeat a campaign by.
+
+They show drives, meters, versions and settings; commands and the definition.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ _SHOWN_ELSEWHERE = ("calibration", "emulated", "subjects")  # of the provenance
 
 @dataclass(frozen=True)
 class Provenance:
-    """Drives, meters, versions and settings. `damaged`: files of the campaign that cannot be read."""
+    """Drives, meters, versions and settings.
+
+    `damaged`: files of the campaign that cannot be read.
+    """
 
     drives: list[dict[str, Any]]
     meters: list[dict[str, Any]]
@@ -53,7 +59,10 @@ def provenance(analysed: Analysed) -> Provenance:
 
 
 def repetition(analysed: Analysed) -> Repetition:
-    """Return the commands that repeat the campaign, and its definition with the defaults filled in."""
+    """Return the commands that repeat the campaign, and its definition.
+
+    The definition has the defaults filled in.
+    """
     definition = yaml.safe_dump(
         analysed.campaign.definition, sort_keys=False, allow_unicode=True, width=90, default_flow_style=None
     )
@@ -61,7 +70,10 @@ def repetition(analysed: Analysed) -> Repetition:
 
 
 def _drives(campaign: Campaign, settings: Settings) -> list[dict[str, Any]]:
-    """The drives that the campaign used: from the lab model, model and firmware as the host found them."""
+    """Return the drives that the campaign used.
+
+    They are from the lab model; model and firmware are as the host found them.
+    """
     used = {(run.host, run.drive): run for run in campaign.runs}
     used |= {
         (run.host, run.factors["journal"]): run
@@ -106,7 +118,7 @@ def _channels(wiring: dict[str, Any]) -> str:
 
 
 def _meters(campaign: Campaign) -> list[dict[str, Any]]:
-    """The meters that measured, as the journal and the lab model tell them."""
+    """Return the meters that measured, as the journal and the lab model describe them."""
     return [
         {
             "name": used.meter,
@@ -122,7 +134,7 @@ def _meters(campaign: Campaign) -> list[dict[str, Any]]:
 
 
 def _commands(campaign: Campaign) -> list[tuple[str, str]]:
-    """What to type to do it again: (command, what it does)."""
+    """Return what to type to repeat the campaign: (command, what it does)."""
     playbook = next(
         (
             str(source[key])

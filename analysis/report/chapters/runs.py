@@ -19,7 +19,10 @@ MOST_RUNS = 200  # listed one by one; of more than these, runs.csv has all
 
 @dataclass(frozen=True)
 class Reason:
-    """Runs that are not ok, with the same status and the same reason. `cells`: or, of many, the levels."""
+    """Runs that are not ok, with the same status and the same reason.
+
+    `cells`: their cells or, of many, the levels.
+    """
 
     status: str
     reason: str
@@ -62,7 +65,7 @@ def to_list(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
 
 
 def _reasons(campaign: Campaign) -> list[Reason]:
-    """Runs that are not ok, together where status and reason are the same."""
+    """Return the runs that are not ok, together where status and reason are the same."""
     found: dict[tuple[str, str], list[Run]] = {}
     for run in campaign.runs:
         if run.status != Status.OK:
@@ -82,7 +85,7 @@ def _reasons(campaign: Campaign) -> list[Reason]:
 
 
 def _which(runs: Sequence[Run]) -> list[str]:
-    """The runs' cells by name where they are few, else the levels that they have."""
+    """Return the runs' cells by name where they are few, else the levels that they have."""
     cells = list(dict.fromkeys(run.cell for run in runs))
     if len(cells) <= _MOST_CELLS:
         return cells
@@ -99,7 +102,7 @@ def _which(runs: Sequence[Run]) -> list[str]:
 
 
 def _excluded(campaign: Campaign) -> list[tuple[str, str]]:
-    """What the campaign's definition leaves out, with its reason: (what, why)."""
+    """Return what the campaign's definition leaves out, with its reason: (what, why)."""
     listed = campaign.definition.get("exclude") or []
     rows = []
     for entry in listed if isinstance(listed, list) else [listed]:

@@ -17,8 +17,10 @@ from joulerig.analysis.statistics import steady_state as rule
 
 @dataclass(frozen=True)
 class Settling:
-    """A precondition that runs of a drive stand on. `windows`: of iops and of watts, empty where not judged;
-    `figure`: its rounds, None where another campaign made it.
+    """A precondition that runs of a drive stand on.
+
+    `windows`: of iops and of watts, empty where not judged; `figure`: its rounds, None where
+    another campaign made it.
     """
 
     host: str
@@ -35,7 +37,10 @@ class Settling:
 
 @dataclass(frozen=True)
 class SteadyState:
-    """The preconditions, and the limits of the verdict: rounds of its window, range and slope over mean."""
+    """The preconditions, and the limits of the verdict.
+
+    The limits are the rounds of its window, and range and slope over mean.
+    """
 
     settlings: list[Settling]
     rounds: int = rule.ROUNDS
@@ -44,7 +49,10 @@ class SteadyState:
 
 
 def steady_state(analysed: Analysed) -> SteadyState | None:
-    """Return how each drive was brought to its state, in order; None where no run was preconditioned."""
+    """Return how each drive was brought to its state, in order.
+
+    None where no run was preconditioned.
+    """
     found, _ = _preconditions(analysed.campaign)
     order = sorted(found, key=lambda key: (*key[:2], found[key][0].ordinal))
     settlings = [_settling(analysed.campaign, found[key]) for key in order]
@@ -57,7 +65,10 @@ def damaged_files(campaign: Campaign) -> list[str]:
 
 
 def _preconditions(campaign: Campaign) -> tuple[dict[tuple[str, str, str], list[Run]], list[str]]:
-    """The preconditioned runs by host, drive and the run that made the precondition; and damaged files."""
+    """Return the preconditioned runs, and the damaged files.
+
+    The runs are by host, drive and the run that made the precondition.
+    """
     found: dict[tuple[str, str, str], list[Run]] = {}
     damaged = []
     for run in campaign.runs:

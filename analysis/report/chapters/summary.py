@@ -16,7 +16,10 @@ from joulerig.analysis.results.schema import Status
 
 @dataclass(frozen=True)
 class Answers:
-    """`statuses`: how many runs have each status. `seconds`: from the first run to the last, if known."""
+    """The answers to the campaign's question.
+
+    `statuses`: how many runs have each status. `seconds`: from the first run to the last, if known.
+    """
 
     answers: list[answer.Answer]
     caveat: str
