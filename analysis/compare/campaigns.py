@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two campaigns compared: cell by cell what changed in work per joule, and what was set otherwise."""
+"""Two campaigns compared: work per joule cell by cell, and the settings that differ."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from joulerig.analysis.statistics.ranking import ALPHA, sidak
 
 @dataclass(frozen=True)
 class Change:
-    """Of a cell that both campaigns have: AI in ops/J, ratio of sums, `before` and `after`.
+    """The change of a cell that both campaigns have.
 
-    `ratio` = after / before - 1 of the runs' mean logarithms, from `low` to `high` (95 %, for all
-    cells at once), `p` adjusted alike; None where `why` says that there is nothing to test by.
+    `before`, `after`: AI in ops/J, ratio of sums. `ratio` = after / before - 1 of the runs' mean
+    logarithms, from `low` to `high` (95 %, for all cells at once), `p` adjusted alike; None where
+    `why` says that there is nothing to test by.
     """
 
     cell: str
@@ -39,7 +40,7 @@ class Change:
 
 
 def changes(before: Campaign, after: Campaign) -> list[Change]:
-    """Of each cell with an AI in both, in the order of the first campaign.
+    """Compare each cell with an AI in both campaigns, in the order of the first.
 
     Welch's t test of the logarithms of the runs' AI (B. L. Welch, The generalization of "Student's"
     problem when several different population variances are involved, Biometrika 34, 1947, 28-35),
@@ -52,12 +53,15 @@ def changes(before: Campaign, after: Campaign) -> list[Change]:
 
 
 def only_in(one: Campaign, other: Campaign) -> list[str]:
-    """Cells with an AI in one campaign and none in the other."""
+    """List the cells with an AI in one campaign and none in the other."""
     return [cell for cell in _counted(one) if cell not in _counted(other)]
 
 
 def settings(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """What differs of two flat mappings: (name, before, after), empty where one has no such name."""
+    """List what differs between two flat mappings: (name, before, after).
+
+    A value is empty where its mapping has no such name.
+    """
     names = dict.fromkeys([*before, *after])
     pairs = [(name, before.get(name, ""), after.get(name, "")) for name in names]
     return [row for row in pairs if row[1] != row[2]]

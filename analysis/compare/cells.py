@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A campaign's cells compared: which the runs separate, how sure each AI is, which factor matters."""
+"""A campaign's cells compared.
+
+Which of them the runs separate, how sure each AI is, which factor matters.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class Precision:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Each source's share of the variance; empty where there is none."""
+        """Return each source's share of the variance; empty where there is none."""
         variance = sum(part**2 for part in self.parts.values())
         return {name: part**2 / variance for name, part in self.parts.items()} if variance > 0 else {}
 
@@ -91,7 +94,9 @@ class Comparison:
 
 
 def of_campaign(campaign: Campaign) -> list[Comparison]:
-    """One comparison a drive, workload and level of each further factor, in the order of the definition.
+    """Compare the cells of each drive, workload and level of each further factor.
+
+    Returns one comparison each, in the order of the definition.
 
     The family of the tests is all pairs of the campaign: where nothing differs, at most one
     campaign in twenty separates any two cells. Comparisons share that evenly (Šidák).
@@ -110,7 +115,10 @@ def of_campaign(campaign: Campaign) -> list[Comparison]:
 
 
 def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
-    """The levels of a factor in the order of the campaign's definition; sorted where that does not tell."""
+    """Return the levels of a factor in the order of the definition.
+
+    They are sorted where the campaign's definition does not give their order.
+    """
     definition = campaign.definition
     factors = definition.get("factors")
     for source in (factors if isinstance(factors, dict) else {}, definition):
@@ -189,9 +197,10 @@ def _precision(runs: Sequence[Run]) -> Precision:
 
 
 def _common(runs: Sequence[Run], joules: float) -> tuple[dict[str, float], list[str]]:
-    """Relative standard uncertainty by what no replicate averages out, and what of it is not known.
+    """Return relative standard uncertainty by source, and the sources where it is not known.
 
-    Errors are taken as one and the same in all rails and runs: they add up.
+    The sources are those that no replicate averages out. Errors are taken as one and the same in
+    all rails and runs: they add up.
     """
     budgets = [
         rail.budget.standards() for run in runs for rail in run.energy if rail.phase == PhaseName.WORKLOAD

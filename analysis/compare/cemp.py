@@ -35,7 +35,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Change:
-    """At one anchor: `energy` (dE) and `performance` (dP) relative to the means over all cells."""
+    """The change at one anchor.
+
+    `energy` (dE) and `performance` (dP) are relative to the means over all cells.
+    """
 
     anchor: str
     cell: str
@@ -52,7 +55,7 @@ _ANCHORS: Sequence[tuple[str, Callable[[Point], float]]] = (
 
 
 def changes(points: Mapping[str, Point], definition: str = DEFINITION) -> list[Change]:
-    """dE, dP and Cemp at the three anchors, over the cells of one drive and workload.
+    """Compute dE, dP and Cemp at the three anchors, over the cells of one drive and workload.
 
     ``dE = W / mean(W) - 1`` and ``dP = performance / mean(performance) - 1``, the means over all
     cells; power stands for energy, as all cells are loaded for the same time. Empty with fewer than

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether work per joule drifted over a campaign: every cell that has several runs is its own control."""
+"""Drift of work per joule over a campaign: each cell with several runs is its own control."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Residual:
-    """A run's logarithm of the quantity less the mean of its cell's, `seconds` after the first run's load."""
+    """A run's logarithm of the quantity less the mean of its cell's.
+
+    `seconds`: after the first run's load.
+    """
 
     run: Run
     seconds: float
@@ -45,9 +48,10 @@ class Residual:
 
 @dataclass(frozen=True)
 class Drift:
-    """Of one comparison: its runs in cells with two or more, from the first to the last `span_seconds`.
+    """The drift in one comparison.
 
-    `trend`: of logarithms per second, cells as groups; None where `why` says that it is unknown.
+    It is of the runs in cells with two or more, from the first to the last `span_seconds`. `trend`:
+    of logarithms per second, cells as groups; None where `why` says that it is unknown.
     """
 
     comparison: Comparison
@@ -62,14 +66,17 @@ class Drift:
         return self.trend is not None and self.trend.p < ALPHA
 
     def change(self, slope: float | None, seconds: float | None = None) -> float | None:
-        """What a slope of logarithms comes to over the span, or over so many seconds: 0.01 is 1 % more."""
+        """Return the change that a slope of logarithms amounts to over the span: 0.01 is 1 % more.
+
+        `seconds`: over so many seconds instead. None where `slope` is None.
+        """
         return (
             None if slope is None else math.expm1(slope * (self.span_seconds if seconds is None else seconds))
         )
 
 
 def of_campaign(campaign: Campaign, compared: Sequence[Comparison]) -> list[Drift]:
-    """One a comparison, in their order.
+    """Compute the drift of each comparison, in their order.
 
     Order within a block is random, so that a cell's runs are spread over the campaign and their
     differences are those of time. With few blocks a shift of a whole block looks like drift: it is
@@ -79,7 +86,7 @@ def of_campaign(campaign: Campaign, compared: Sequence[Comparison]) -> list[Drif
 
 
 def values(campaign: Campaign, one: Comparison) -> dict[str, list[tuple[Run, float]]]:
-    """By cell: a comparison's runs, each with its ops/J, or with its ops/s where no rail is measured."""
+    """Return a comparison's runs by cell, each with its ops/J, or ops/s without measured rails."""
     found: dict[str, list[tuple[Run, float]]] = {cell: [] for cell in one.ranking.order}
     for run in campaign.runs:
         if run.cell not in found:
@@ -131,7 +138,10 @@ def _spread(residuals: Sequence[Residual]) -> bool:
 
 
 def table(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
-    """A row a comparison. Columns: `COLUMNS`; `why`: why there is no drift to tell."""
+    """Tabulate drift, a row for each comparison.
+
+    Columns: `COLUMNS`; `why`: why the drift is unknown.
+    """
     rows = []
     for one in of_campaign(campaign, compared):
         slope, low, high, p = one.trend or (None, None, None, None)

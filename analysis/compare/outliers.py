@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs that lie far from the others of their cell. They stay in all figures; what they change is shown."""
+"""Runs that lie far from the others of their cell.
+
+They stay in all figures; what they change is shown.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,9 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Outlier:
-    """`off`: the run over the geometric mean of its cell's other runs that are no outliers, less 1;
+    """A run that lies far from the others of its cell.
+
+    `off`: the run over the geometric mean of its cell's other runs that are no outliers, less 1;
     `z`: modified z-score.
     """
 
@@ -56,12 +61,15 @@ class Judged:
 
 
 def of_campaign(campaign: Campaign, compared: Sequence[Comparison]) -> list[Judged]:
-    """One a comparison, in their order."""
+    """Find the outliers of each comparison, in their order."""
     return [_of_comparison(campaign, one) for one in compared]
 
 
 def without(campaign: Campaign, found: Sequence[Judged]) -> tuple[Campaign, list[Comparison]]:
-    """The campaign without its outliers, and its comparisons in the same order; none where it has none."""
+    """Return the campaign without its outliers, and its comparisons in the same order.
+
+    There are no comparisons where there are no outliers.
+    """
     outliers = {outlier.run.id for one in found for outlier in one.outliers}
     if not outliers:
         return campaign, []
@@ -86,7 +94,7 @@ def _of_comparison(campaign: Campaign, one: Comparison) -> Judged:
 
 
 def find_outlying(cells: Mapping[str, Mapping[str, float]]) -> list[tuple[str, str, float]]:
-    """Which values lie far from their cell's, worst first.
+    """Find the values that lie far from their cell's, worst first.
 
     Parameters
     ----------
@@ -100,10 +108,11 @@ def find_outlying(cells: Mapping[str, Mapping[str, float]]) -> list[tuple[str, s
 
     Notes
     -----
-    The modified z-score ``0.6745 (r - median(r)) / median(|r - median(r)|)`` above 3.5 (B. Iglewicz, D. C.
-    Hoaglin, How to Detect and Handle Outliers, ASQC, 1993) of the residuals of all cells together, each r a
-    value less its cell's mean, times sqrt(n / (n - 1)) as a mean of n hides part of it. The worst is taken
-    out, and then the rest is judged again: one far value moves its cell's mean, and with it the others.
+    The modified z-score ``0.6745 (r - median(r)) / median(|r - median(r)|)`` above 3.5 (B.
+    Iglewicz, D. C. Hoaglin, How to Detect and Handle Outliers, ASQC, 1993) of the residuals of all
+    cells together, each r a value less its cell's mean, times sqrt(n / (n - 1)) as a mean of n
+    hides part of it. The worst is taken out, and then the rest is judged again: one far value moves
+    its cell's mean, and with it the others.
     """
     left = {cell: dict(values) for cell, values in cells.items()}
     most = MOST * sum(len(values) for values in cells.values())
@@ -134,7 +143,7 @@ def find_outlying(cells: Mapping[str, Mapping[str, float]]) -> list[tuple[str, s
 
 
 def table(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
-    """A row an outlier. Columns: `COLUMNS`."""
+    """Tabulate outliers, a row for each. Columns: `COLUMNS`."""
     rows = [
         {
             "campaign": campaign.id,
