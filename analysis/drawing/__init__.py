@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Draw figures as SVG: one style, colours for colour-blind readers, the same bytes for the same input.
+"""Figures as SVG in one style: colours for colour-blind readers, equal bytes for equal input.
 
 matplotlib is imported when a figure is drawn, not before: a study's claims are judged, and a
 campaign's definition is checked, where it is not installed.

@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class RunIndicator:
-    """Of one run's workload phase; None where there are no joules to divide by."""
+    """The indicator of one run's workload phase; None where there are no joules to divide by."""
 
     mean_watts: float | None
     ops_per_joule: float | None
@@ -26,12 +26,12 @@ class RunIndicator:
 
 
 def moved(read_bytes: int | None, write_bytes: int | None) -> int | None:
-    """Bytes read plus written; None where either is not known."""
+    """Return bytes read plus written; None where either is not known."""
     return None if read_bytes is None or write_bytes is None else read_bytes + write_bytes
 
 
 def of_run(*, ops: int, bytes_moved: int | None, seconds: float, joules: float | None) -> RunIndicator:
-    """AI of a run.
+    """Compute the AI of a run.
 
     Parameters
     ----------
@@ -59,10 +59,11 @@ def of_run(*, ops: int, bytes_moved: int | None, seconds: float, joules: float |
 
 
 def within_energy(work: float | None, low: float | None, high: float | None) -> tuple[float, float] | None:
-    """Least and greatest work per joule of an energy from `low` to `high` joules; None where that is unknown.
+    """Return the least and greatest work per joule of an energy from `low` to `high` joules.
 
-    Of the energy's interval alone: what the work varies by from run to run is not in it. None too
-    where the interval reaches zero: there is no greatest then, and where the work is not known.
+    Of the energy's interval alone: what the work varies by from run to run is not in it. None where
+    the energy or the work is not known, and where the interval reaches zero: there is no greatest
+    then.
     """
     if work is None or low is None or high is None or not low > 0:
         return None
@@ -87,7 +88,7 @@ class Spread:
 
 
 def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float]) -> Spread:
-    """The ratio of a cell, from those of its runs: sum of numerators / sum of denominators.
+    """Compute a cell's ratio from those of its runs: sum of numerators / sum of denominators.
 
     Why not the mean of the runs' ratios: work per joule of a cell is all its work over all its
     joules; the ratio of sums is that, its bias falls with the number of runs while that of a mean
@@ -128,8 +129,10 @@ def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float]) ->
 
 @dataclass(frozen=True)
 class Measured:
-    """What AI needs of a run that finished; `joules` None where its drives have no rail, `bytes_moved` where
-    its workload does not count them.
+    """What AI needs of a run that finished.
+
+    `joules` is None where its drives have no rail, `bytes_moved` where its workload does not count
+    them.
     """
 
     ops: int
@@ -140,7 +143,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class CellIndicator:
-    """Of the runs of one cell that finished with joules; where none has any, performance alone."""
+    """The indicator of the runs of one cell that finished with joules.
+
+    Where none has any, performance alone.
+    """
 
     ops_per_joule: Spread
     mb_per_joule: Spread
@@ -150,11 +156,12 @@ class CellIndicator:
 
 
 def of_cell(runs: Sequence[Measured]) -> CellIndicator:
-    """AI, performance and power of a cell; runs whose joules are not positive are left out of all five.
+    """Compute AI, performance and power of a cell.
 
-    All five are of the same runs, so that they divide into each other; see `ratio_of_sums`. Where
-    no run has joules, as on a drive without rails, AI and power are of none, performance is of all.
-    Where a run's bytes are not known there is nothing of bytes.
+    Runs whose joules are not positive are left out of all five. All five are of the same runs, so
+    that they divide into each other; see `ratio_of_sums`. Where no run has joules, as on a drive
+    without rails, AI and power are of none, performance is of all. Where a run's bytes are not
+    known there is nothing of bytes.
     """
     timed = [run for run in runs if run.seconds > 0]
     measured = [run for run in timed if run.joules is not None and run.joules > 0]

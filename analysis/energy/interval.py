@@ -77,7 +77,10 @@ class CounterPoints:
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> CounterPoints:
-        """From the rows of one rail: `time_ns` (or `time`), `joules`, `session` and any of the others."""
+        """Build the points from the rows of one rail.
+
+        Columns: `time_ns` (or `time`), `joules`, `session` and any of the others.
+        """
         if frame.is_empty():
             return cls(np.empty(0), np.empty(0), np.empty(0, dtype=object))
         if "time_ns" not in frame.columns:
@@ -129,7 +132,7 @@ class EnergyBudget:
     product: float | None = None
 
     def shares(self) -> dict[str, float]:
-        """Each known part's share of the interval's width; empty where there is no width."""
+        """Return each known part's share of the interval's width; empty where there is no width."""
         halves = {
             "gaps": None if self.gap_low is None else (self.gap_high - self.gap_low) / 2,
             "interpolation": self.interpolation,
@@ -142,11 +145,11 @@ class EnergyBudget:
         return {name: half / width for name, half in known.items()} if width > 0 else {}
 
     def standards(self) -> dict[str, float | None]:
-        """Each part's standard uncertainty around the value, in joules; None: that part is not known.
+        """Return each part's standard uncertainty around the value, in joules.
 
-        What has limits lies anywhere within them alike (JCGM 100:2008, 4.3.7); the gaps' reach from
-        gap_low to gap_high and the product's to one side, so that their mean square around the
-        value counts.
+        None: that part is not known. What has limits lies anywhere within them alike (JCGM
+        100:2008, 4.3.7); the gaps' reach from gap_low to gap_high and the product's to one side, so
+        that their mean square around the value counts.
         """
         limits = {
             "gaps": None
@@ -209,7 +212,7 @@ class IntervalEnergy:
         return self.joules + gap + sign * either_way - (parts.product if sign < 0 else 0.0)
 
     def with_meter(self, expanded_joules: float | None) -> IntervalEnergy:
-        """The same with the meter's expanded uncertainty in its budget."""
+        """Return this energy with the meter's expanded uncertainty in its budget."""
         return replace(self, budget=replace(self.budget, meter=expanded_joules))
 
 
@@ -222,7 +225,7 @@ def of_interval(
     edge_error_ns: int = 0,
     mean_products: bool = False,
 ) -> IntervalEnergy:
-    """Energy between two instants.
+    """Compute the energy between two instants.
 
     The counter at an end is interpolated linearly between the points around it; an end that falls
     on a point takes that point.
@@ -268,14 +271,15 @@ def of_interval(
 
     Notes
     -----
-    *Interpolation.* Between points at 0 and d, with the mean power w known and the power p(t) within
-    [watts_min, watts_max], the true energy at fraction a differs from the line by at most
-    ``a (1 - a) d (watts_max - watts_min)``: over the part before, the mean is w1, over the part after w2, and
-    a w1 + (1 - a) w2 = w, so the error is a d (w1 - w) = a (1 - a) d (w1 - w2). It vanishes on a point and
-    never exceeds d (watts_max - watts_min) / 4, hence always ``|error| <= d (watts_max - watts_min)`` with d
-    the distance between points. The part of the budget is the sum over both ends. It bounds the interpolation
-    alone, not the meter: watts_min and watts_max are extremes of samples, so a meter whose samples are means
-    over a window knows nothing finer than that window.
+    *Interpolation.* Between points at 0 and d, with the mean power w known and the power p(t)
+    within [watts_min, watts_max], the true energy at fraction a differs from the line by at most
+    ``a (1 - a) d (watts_max - watts_min)``: over the part before, the mean is w1, over the part
+    after w2, and a w1 + (1 - a) w2 = w, so the error is a d (w1 - w) = a (1 - a) d (w1 - w2). It
+    vanishes on a point and never exceeds d (watts_max - watts_min) / 4, hence always
+    ``|error| <= d (watts_max - watts_min)`` with d the distance between points. The part of the
+    budget is the sum over both ends. It bounds the interpolation alone, not the meter: watts_min
+    and watts_max are extremes of samples, so a meter whose samples are means over a window knows
+    nothing finer than that window.
 
     *Gaps.* A gap of g seconds adds from g times the least to g times the greatest power that the
     rail was seen to draw: by the counters joules_low and joules_high (which for an instrument that
@@ -371,7 +375,7 @@ def total(parts: Iterable[IntervalEnergy]) -> IntervalEnergy:
 
 
 def _broken(points: CounterPoints, first: int, last: int) -> str:
-    """Why the counter did not go on from point `first` to `last`; empty where it did."""
+    """Return why the counter did not go on from point `first` to `last`; empty where it did."""
     within = points.session[first : last + 1]
     if any(session is None for session in within):
         return "session not known: nothing tells that the counter went on"
@@ -385,7 +389,7 @@ def _broken(points: CounterPoints, first: int, last: int) -> str:
 
 
 def _unknown_at_an_end(points: CounterPoints, start_ns: int, end_ns: int, max_gap_ns: int) -> str:
-    """Why the gap or hole in which an end lies cannot be bounded; empty where it can."""
+    """Return why the gap or hole in which an end lies cannot be bounded; empty where it can."""
     ends = {name: _around(points.time_ns, at) for name, at in (("start", start_ns), ("end", end_ns))}
     for name, (before, after) in ends.items():
         distance = int(points.time_ns[after]) - int(points.time_ns[before])
@@ -401,7 +405,7 @@ def _unknown_at_an_end(points: CounterPoints, start_ns: int, end_ns: int, max_ga
 
 
 def _gap(points: CounterPoints, before: int, after: int) -> float:
-    """Seconds of gaps from one point to another, at most the time between them."""
+    """Return the seconds of gaps from one point to another, at most the time between them."""
     if points.gap_seconds is None:
         return 0.0
     length = (int(points.time_ns[after]) - int(points.time_ns[before])) * 1e-9
@@ -409,10 +413,10 @@ def _gap(points: CounterPoints, before: int, after: int) -> float:
 
 
 def _seen(points: CounterPoints, before: int, after: int) -> tuple[float, float] | None:
-    """Least and greatest watts of the session of step `before` to `after`, in the points up to `after`.
+    """Return the least and greatest watts in the points up to `after`; None if not known.
 
-    Points that come after a gap are the nearest to it on their side: the one that ends the first
-    step behind `after` counts too.
+    Of the session of step `before` to `after`. Points that come after a gap are the nearest to it
+    on their side: the one that ends the first step behind `after` counts too.
     """
     if points.watts_min is None or points.watts_max is None:
         return None
@@ -426,7 +430,7 @@ def _seen(points: CounterPoints, before: int, after: int) -> tuple[float, float]
 def _unmeasured(
     points: CounterPoints, start_ns: int, end_ns: int, max_gap_ns: int
 ) -> tuple[float | None, float | None, float | None]:
-    """Gap low, gap high and interpolation of the budget; see the notes of `of_interval`."""
+    """Compute gap low, gap high and interpolation of the budget; see `of_interval`, notes."""
     parts = []
     start, end = _around(points.time_ns, start_ns), _around(points.time_ns, end_ns)
     if start == end and start[0] < start[1] and _holed(points, *start, max_gap_ns):
@@ -451,9 +455,10 @@ def _unmeasured(
 
 
 def _unseen(points: CounterPoints, before: int, after: int) -> tuple[float, float]:
-    """What the counters' own low and high add in a step without a gap: nothing is known between readings.
+    """Return what the counters' own low and high add in a step without a gap.
 
-    All of it, whatever part of the step is inside: nothing shows where in the step it lies.
+    Nothing is known between readings. All of it counts, whatever part of the step is inside:
+    nothing shows where in the step it lies.
     """
     if points.joules_low is None or points.joules_high is None:
         return 0.0, 0.0
@@ -469,7 +474,10 @@ def _holed(points: CounterPoints, before: int, after: int, max_gap_ns: int) -> b
 def _holed_step(
     points: CounterPoints, before: int, after: int, inside_ns: int
 ) -> tuple[float, float, float] | None:
-    """Gap low, gap high and interpolation of the part inside of a step that has a gap or lacks points."""
+    """Compute gap low, gap high and interpolation of the part inside of a step.
+
+    The step has a gap or lacks points. None where no power was seen.
+    """
     seen = _seen(points, before, after)
     if seen is None:
         return None
@@ -495,7 +503,10 @@ def _holed_step(
 
 
 def _whole_gaps(points: CounterPoints, first: int, last: int) -> tuple[float, float, float] | None:
-    """What the gaps from point `first` to `last` can have drawn; None where no power was seen."""
+    """Bound what the gaps from point `first` to `last` can have drawn.
+
+    None where no power was seen.
+    """
     gap = _gap(points, first, last)
     low: list[float] = []
     high: list[float] = []
@@ -512,7 +523,10 @@ def _whole_gaps(points: CounterPoints, first: int, last: int) -> tuple[float, fl
 
 
 def _alignment(points: CounterPoints, instant: int, edge_error_ns: int) -> float | None:
-    """What an end moved by its error can change: joules. None where no power around it is known."""
+    """Bound what an end moved by its error can change, in joules.
+
+    None where no power around it is known.
+    """
     before, after = _around(points.time_ns, instant)
     error_ns = float(edge_error_ns)
     if points.clock_residual_seconds is not None:
@@ -537,9 +551,9 @@ def _alignment(points: CounterPoints, instant: int, edge_error_ns: int) -> float
 
 
 def _product(points: CounterPoints, start_ns: int, end_ns: int) -> float | None:
-    """How far products of means can be above the mean of the products over the interval, in joules.
+    """Bound how far products of means are above the mean of the products, in joules.
 
-    None where volts, amps or extremes are not known.
+    Over the interval. None where volts, amps or extremes are not known.
     """
     if any(values is None for values in (points.volts, points.amps, points.watts_min, points.watts_max)):
         return None
@@ -566,7 +580,10 @@ def _product(points: CounterPoints, start_ns: int, end_ns: int) -> float | None:
 def _integral(
     points: CounterPoints, means: NDArray[np.float64] | None, start_ns: int, end_ns: int
 ) -> float | None:
-    """Integral of a quantity from its means over the steps before the points; a step without one has none."""
+    """Integrate a quantity from its means over the steps before the points.
+
+    A step without a mean adds nothing.
+    """
     if means is None:
         return None
     edges = np.clip(points.time_ns, start_ns, end_ns)
@@ -580,13 +597,16 @@ def _integral(
 
 
 def _around(time_ns: NDArray[np.int64], instant: int) -> tuple[int, int]:
-    """Indices of the points around a covered instant; the same one twice where it falls on a point."""
+    """Return the indices of the points around a covered instant.
+
+    The same one twice where it falls on a point.
+    """
     after = int(np.searchsorted(time_ns, instant, side="left"))
     return (after, after) if time_ns[after] == instant else (after - 1, after)
 
 
 def _counter_at(counter: NDArray[np.float64], time_ns: NDArray[np.int64], instant: int) -> float:
-    """A counter at an instant, on the line between the points around it."""
+    """Interpolate a counter at an instant, on the line between the points around it."""
     before, after = _around(time_ns, instant)
     if before == after:
         return float(counter[after])
@@ -595,7 +615,10 @@ def _counter_at(counter: NDArray[np.float64], time_ns: NDArray[np.int64], instan
 
 
 def _line_bound(points: CounterPoints, before: int, after: int, instant: int) -> float | None:
-    """How far the counter at an instant can be from the line; None where the step's power is not known."""
+    """Bound how far the counter at an instant can be from the line.
+
+    None where the step's power is not known.
+    """
     if points.watts_min is None or points.watts_max is None:
         return None
     distance = int(points.time_ns[after]) - int(points.time_ns[before])
@@ -605,7 +628,10 @@ def _line_bound(points: CounterPoints, before: int, after: int, instant: int) ->
 
 
 def _ledger(points: CounterPoints, first: int, last: int) -> dict[str, int | float]:
-    """Rises of the cumulative ledger from point `first` to `last`; a step into a new session is none."""
+    """Sum the rises of the cumulative ledger from point `first` to `last`.
+
+    A step into a new session adds nothing.
+    """
     same = (
         points.session[first + 1 : last + 1] == points.session[first:last]
         if last > first

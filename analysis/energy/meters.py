@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a campaign's records say of its meters: channels, class, calibration, and how late a sample can be.
+"""A meter in a campaign's records: channels, class, calibration, and how late a sample can be.
 
 Plain data: `lab` is the lab model and `provenance` the provenance as the journal has them; what is
 not in them (an older campaign) is not known.
@@ -23,35 +23,38 @@ LATENCY_NS = 2_000_000
 
 
 def subtree(tree: Any, *keys: str) -> dict[str, Any]:
-    """The object at a path of keys in JSON; empty where there is none."""
+    """Return the object at a path of keys in JSON; empty where there is none."""
     for key in keys:
         tree = tree.get(key) if isinstance(tree, Mapping) else None
     return dict(tree) if isinstance(tree, Mapping) else {}
 
 
 def declared(lab: Plain, meter: str) -> dict[str, Any]:
-    """The meter as the inventory described it; empty where it did not."""
+    """Return the meter as the inventory described it; empty where it did not."""
     return subtree(lab, "controller", "meters", meter) or subtree(lab, "meters", meter)
 
 
 def channels(lab: Plain, host: str, drive: str, rail: str) -> dict[str, str]:
-    """A rail's channels by quantity; empty where the lab model does not say."""
+    """Return a rail's channels by quantity; empty where the lab model has none."""
     wiring = subtree(lab, "hosts", host, "drives", drive, "rails", rail)
     return {kind: str(wiring[kind]) for kind in uncertainty.QUANTITIES if wiring.get(kind)}
 
 
 def calibration(provenance: Plain, meter: str) -> dict[str, Any]:
-    """The calibration that was in force, as `rig meters calibrate` left it; empty where none was recorded."""
+    """Return the calibration that was in force; empty where none was recorded.
+
+    It is as `rig meters calibrate` left it.
+    """
     return subtree(provenance, "calibration", meter)
 
 
 def expired(provenance: Plain, meter: str, at_ns: int | None = None) -> bool:
-    """Whether figures of the meter at that instant rest on a calibration that is past its date."""
+    """Return whether figures of the meter at that instant rest on an expired calibration."""
     return uncertainty.calibration_state(calibration(provenance, meter), at_ns) == "expired"
 
 
 def standing(lab: Plain, provenance: Plain, meter: str, at_ns: int | None = None) -> str:
-    """What vouches for a meter, in words: its calibration, or else its class."""
+    """Describe what vouches for a meter: its calibration, or else its class."""
     record = calibration(provenance, meter)
     state = uncertainty.calibration_state(record, at_ns)
     if state in ("valid", "expired"):
@@ -79,10 +82,10 @@ def _class_text(accuracy: Plain) -> str:
 
 
 def edge_error_ns(lab: Plain, meter: str) -> int:
-    """How far a point's time may be from its instant, the residual of the time fit left out.
+    """Return how far a point's time may be from its instant, in nanoseconds.
 
-    The path's latency; for an instrument that is asked for each reading also the time between two
-    readings, anywhere in which the reading was taken.
+    It is the path's latency, the residual of the time fit left out; for an instrument that is asked
+    for each reading also the time between two readings, anywhere in which the reading was taken.
     """
     spec = declared(lab, meter)
     rate = spec.get("sample_rate_hz")
@@ -91,7 +94,7 @@ def edge_error_ns(lab: Plain, meter: str) -> int:
 
 
 def mean_products(lab: Plain, host: str, drive: str, meter: str, rail: str) -> bool:
-    """Whether the rail's power is mean volts times mean amps of each sample's window."""
+    """Return whether the rail's power is mean volts times mean amps of each sample's window."""
     spec = declared(lab, meter)
     window_mean = spec.get("samples") == "window-mean" and spec.get("timing") != "poll"
     return window_mean and "volts" in channels(lab, host, drive, rail)
@@ -111,7 +114,10 @@ def budget(
     amp_seconds: float | None,
     at_ns: int | None = None,
 ) -> MeterBudget:
-    """The meter's budget of one rail's energy over an interval that began at `at_ns` (UTC)."""
+    """Compute the meter's budget of one rail's energy over an interval.
+
+    The interval began at `at_ns` (UTC).
+    """
     if joules is None:
         return MeterBudget((), "no joules")
     wired = channels(lab, host, drive, rail)

@@ -21,7 +21,10 @@ QUANTITIES = ("volts", "amps", "watts", "watt_hours")
 
 @dataclass(frozen=True)
 class Component:
-    """One source of uncertainty: `standard` in joules (of a power: watts), `share` of the variance."""
+    """One source of uncertainty.
+
+    `standard`: in joules (of a power: watts); `share`: of the variance.
+    """
 
     source: str
     standard: float
@@ -30,7 +33,10 @@ class Component:
 
 @dataclass(frozen=True)
 class MeterBudget:
-    """A rail's budget. `standard` and `expanded` (k = 2) are None where `unknown` names what is missing."""
+    """A rail's budget.
+
+    `standard` and `expanded` (k = 2) are None where `unknown` names what is missing.
+    """
 
     components: tuple[Component, ...]
     unknown: str = ""
@@ -55,7 +61,7 @@ def of_energy(
     calibration: Mapping[str, Any] | None = None,
     expired: bool = False,
 ) -> MeterBudget:
-    """Budget of a rail's energy over an interval.
+    """Compute the budget of a rail's energy over an interval.
 
     Parameters
     ----------
@@ -87,8 +93,8 @@ def of_energy(
 
     Notes
     -----
-    With volts and amps that change their sign within the interval the integrals are smaller than those of the
-    magnitudes, and so is the part of a class' offset.
+    With volts and amps that change their sign within the interval the integrals are smaller than
+    those of the magnitudes, and so is the part of a class' offset.
     """
     kinds = [kind for kind in QUANTITIES if kind in channels]
     if kinds not in (["volts", "amps"], ["watts"], ["watt_hours"]):
@@ -120,23 +126,35 @@ def of_energy(
 
 
 def class_standard(value: float, gain_percent: float, offset: float) -> float:
-    """Standard uncertainty by a class: limits, all within equally likely (JCGM 100:2008, 4.3.7)."""
+    """Compute the standard uncertainty by a class.
+
+    A class gives limits, and all within them is equally likely (JCGM 100:2008, 4.3.7).
+    """
     return (gain_percent / 100 * abs(value) + offset) / math.sqrt(3)
 
 
 def quantisation_standard(resolution: float) -> float:
-    """Standard uncertainty of a reading in steps of `resolution`: half a step is the limit."""
+    """Compute the standard uncertainty of a reading in steps of `resolution`.
+
+    Half a step is the limit.
+    """
     return resolution / math.sqrt(12)
 
 
 def line_standard(reading: float, weight: float, u_gain: float, u_offset: float, cov: float) -> float:
-    """Standard uncertainty of gain * reading + offset * weight (JCGM 100:2008, equation 13)."""
+    """Compute the standard uncertainty of gain * reading + offset * weight.
+
+    Source: JCGM 100:2008, equation 13.
+    """
     variance = (reading * u_gain) ** 2 + (weight * u_offset) ** 2 + 2 * reading * weight * cov
     return math.sqrt(max(0.0, variance))
 
 
 def combined(budgets: Sequence[MeterBudget]) -> MeterBudget:
-    """Of a sum of energies whose errors may be one and the same (one meter's rails): errors add up."""
+    """Combine the budgets of energies that are summed.
+
+    Their errors may be one and the same (one meter's rails), so errors add up.
+    """
     unknown = next((budget.unknown for budget in budgets if budget.unknown), "")
     if unknown:
         return MeterBudget((), unknown)
@@ -148,9 +166,9 @@ def combined(budgets: Sequence[MeterBudget]) -> MeterBudget:
 
 
 def calibration_state(entry: Mapping[str, Any] | None, at_ns: int | None = None) -> str:
-    """`none`, `valid` or `expired` at an instant (UTC ns); empty where it was not recorded.
+    """Return the state of a calibration at an instant (UTC ns): `none`, `valid` or `expired`.
 
-    A calibration holds to the end of the day it expires on.
+    Empty where it was not recorded. A calibration holds to the end of the day it expires on.
     """
     if not entry or not entry.get("state"):
         return ""
@@ -166,7 +184,10 @@ def calibration_state(entry: Mapping[str, Any] | None, at_ns: int | None = None)
 
 
 def _class(accuracy: Mapping[str, Mapping[str, float]] | None, kind: str, seconds: float) -> dict[str, float]:
-    """The class of a quantity; that of an energy register follows from one of power, but for its steps."""
+    """Return the class of a quantity.
+
+    That of an energy register follows from one of power, but for its steps.
+    """
     accuracy = accuracy or {}
     found = {key: value for key, value in (accuracy.get(kind) or {}).items() if value is not None}
     if kind == "watt_hours" and not found and accuracy.get("watts"):
@@ -183,7 +204,7 @@ def _states_limits(limits: Mapping[str, float]) -> bool:
 
 
 def _calibration(fitted: Mapping[str, float], joules: float, weight: float, kind: str) -> float:
-    """u of E = gain * R + offset * weight, where R is what the raw readings would have given."""
+    """Compute u of E = gain * R + offset * weight; R is what the raw readings would have given."""
     gain, offset = fitted.get("gain", 1.0), fitted.get("offset", 0.0)
     if kind == "watt_hours":  # a difference of two readings has no offset
         return abs(joules / gain) * fitted.get("u_gain", 0.0)
