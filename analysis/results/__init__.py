@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read a campaign's results: its journal, the files of its runs, and the InfluxDB queries behind them."""
+"""Read a campaign's results: its journal, its runs' files, and the InfluxDB queries behind them."""
 
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run, load
 

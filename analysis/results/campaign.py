@@ -53,12 +53,15 @@ class Run(RunRow):
 
     @property
     def counts(self) -> bool:
-        """Whether the run enters its cell's AI: it is ok, with performance and joules to divide by."""
+        """Return whether the run enters its cell's AI: it is ok, and has performance and joules.
+
+        The joules must be above 0, as they are divided by.
+        """
         return self._worked and self.result is not None and (self.result.joules or 0.0) > 0
 
     @property
     def unmetered(self) -> bool:
-        """Whether the run is ok with performance alone: no drive of it has a rail."""
+        """Return whether the run is ok with performance alone: no drive of it has a rail."""
         return self._worked and (self.result is None or self.result.joules is None)
 
     @property
@@ -67,35 +70,44 @@ class Run(RunRow):
 
     @cached_property
     def precondition(self) -> dict[str, Any]:
-        """`precondition.json`: how its drive came to its state; empty where none was asked for. Raises
-        ResultsError.
+        """Return `precondition.json`, how the drive came to its state; empty without a precondition.
 
-        reused, why, by (a run), recipe, verdict, and, where it was made for this run, stretches of
-        rounds.
+        Keys: reused, why, by (a run), recipe, verdict, and, where it was made for this run,
+        stretches of rounds. Raises ResultsError.
         """
         found = _json_file(self.folder / PRECONDITION_FILE)
         return {**found, "recipe": current_recipe(found["recipe"])} if "recipe" in found else found
 
     @cached_property
     def load(self) -> dict[str, Any]:
-        """`load.json`: the load's own report; empty where the run left none. Raises ResultsError."""
+        """Return `load.json`: the load's own report; empty where the run left none.
+
+        Raises ResultsError.
+        """
         return _json_file(self.folder / "load.json")
 
     @cached_property
     def seeks(self) -> dict[str, Any]:
-        """By drive: requests, seeks, distance_bytes; empty where not counted. Raises ResultsError."""
+        """Return requests, seeks and distance_bytes by drive; empty where not counted.
+
+        Raises ResultsError.
+        """
         return (_json_file(self.folder / "result.json").get("seeks") or {}).get("drives") or {}
 
     @cached_property
     def free_nids(self) -> dict[str, Any]:
-        """Of f2fs: syncs, scans and their seconds by the kernel's trace, or `why` there are none; empty where
-        it was not asked for. Raises ResultsError.
+        """Return f2fs's syncs, scans and their seconds by the kernel's trace, or `why` it has none.
+
+        Empty where it was not asked for. Raises ResultsError.
         """
         return _json_file(self.folder / "result.json").get("free_nids") or {}
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """`settings.json`: what was in effect; empty where the run left none. Raises ResultsError."""
+        """Return `settings.json`: what was in effect; empty where the run left none.
+
+        Raises ResultsError.
+        """
         return _json_file(self.folder / "settings.json")
 
 
@@ -109,24 +121,27 @@ class Campaign(CampaignRow):
 
     @property
     def revision(self) -> str | None:
-        """The git revision of the code that ran; None where none was recorded."""
+        """Return the git revision of the code that ran; None where none was recorded."""
         return meters.subtree(self.provenance, "controller").get("revision") or self.provenance.get(
             "git_revision"
         )
 
     def drives(self, run: Run) -> list[str]:
-        """The drives that a run stood on: its own or its array's members, and an external journal's."""
+        """Return the drives that a run stood on.
+
+        Its own or its array's members, and an external journal's.
+        """
         own = meters.subtree(self.lab, "hosts", run.host, "arrays", run.drive).get("members", [run.drive])
         other = run.factors.get("journal", "internal")
         return [*own, *([other] if other != "internal" else [])]
 
     def emulated(self, run: Run) -> dict[str, str]:
-        """Those of a run's drives that something plays, and what: "scsi_debug, 8 ms a request"."""
+        """Return what plays each of a run's emulated drives: "scsi_debug, 8 ms a request"."""
         known = meters.subtree(self.provenance, "emulated", run.host)
         return {drive: known[drive] for drive in self.drives(run) if drive in known}
 
     def cells(self) -> dict[str, list[Run]]:
-        """Runs by cell, in the order in which the cells first come up."""
+        """Group the runs by cell, in the order in which the cells first come up."""
         cells: dict[str, list[Run]] = {}
         for run in self.runs:
             cells.setdefault(run.cell, []).append(run)
@@ -134,7 +149,7 @@ class Campaign(CampaignRow):
 
 
 def load(folder: Path | str) -> Campaign:
-    """The campaign in `folder`, read-only, as of one instant: also while it runs.
+    """Read the campaign in `folder`, without writing, as of one instant: also while it runs.
 
     Raises
     ------

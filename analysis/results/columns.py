@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Describe a table's columns in the data class of its rows: type, unit, meaning, journal version."""
+"""Table columns declared in the data class of their rows: type, unit, meaning, journal version."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Column:
 
     @property
     def sql(self) -> str:
-        """The column's definition in CREATE TABLE."""
+        """Return the column's definition in CREATE TABLE."""
         parts = [self.name, self.sql_type, self.constraint]
         if not self.nullable and "PRIMARY KEY" not in self.constraint:
             parts.append("NOT NULL")

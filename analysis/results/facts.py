@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compute the columns of a run's rows that declare their `source` (joulerig.analysis.results.schema).
+"""Compute the columns of a run's rows that declare their `source`.
 
-The campaign engine records them when a run ends; `rig verify` computes them again from the run's
-files.
+joulerig.analysis.results.schema declares them. The campaign engine records them when a run ends;
+`rig verify` computes them again from the run's files.
 """
 
 from __future__ import annotations

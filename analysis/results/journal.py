@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Create, upgrade and read a campaign's journal: results/<campaign-id>/journal.sqlite (SQLite, WAL).
+"""Create, upgrade and read a campaign's journal: results/<campaign-id>/journal.sqlite.
 
-Every reader comes through here: one that only looks at a journal of an older version gets it as an
-upgrade would leave it, and the file stays as it is.
+It is SQLite in WAL mode. Every reader comes through here: one that only looks at a journal of an
+older version gets it as an upgrade would leave it, and the file stays as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXCLUDED = "excluded: "  # how the reason of such a run began before version 6
 
 
 def _version_6(database: sqlite3.Connection) -> None:
-    """Excluded is a status, the setup phase has its own name, preconditioning is a kind of event."""
+    """Make excluded a status and preconditioning a kind of event, and rename the setup phase."""
     database.execute(
         "UPDATE run SET status = ?, reason = substr(reason, ?) WHERE status = ? AND substr(reason, 1, ?) = ?",
         (Status.EXCLUDED, len(EXCLUDED) + 1, Status.NOT_RUN, len(EXCLUDED), EXCLUDED),
@@ -44,7 +44,7 @@ VERSION = max(*CHANGES, *(one.since for table in TABLES.values() for one in tabl
 
 
 class JournalError(JoulerigError):
-    """A journal that this program does not read; the message is one line without the file's name."""
+    """A journal that this program does not read; the message is a line without the file's name."""
 
 
 def create_table(table: Table, name: str | None = None) -> str:
@@ -71,7 +71,10 @@ def create_tables(database: sqlite3.Connection) -> None:
 
 
 def version_of(database: sqlite3.Connection) -> int:
-    """Return a journal's version. Raises JournalError: not one of a campaign, or of a newer program."""
+    """Return a journal's version.
+
+    Raises JournalError where it is not a campaign's journal, or a newer program wrote it.
+    """
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
     present = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if version > VERSION:
@@ -87,10 +90,11 @@ def version_of(database: sqlite3.Connection) -> int:
 
 
 def upgrade(database: sqlite3.Connection, version: int) -> None:
-    """Bring a journal of an earlier version up to date: call it within a transaction, without foreign keys.
+    """Bring a journal of an earlier version up to date.
 
-    Every table is made as it is declared now, and keeps its rows (SQLite changes no key or
-    constraint in place); then `CHANGES` are made to the rows.
+    Call it within a transaction, without foreign keys. Every table is made as it is declared now,
+    and keeps its rows (SQLite changes no key or constraint in place); then `CHANGES` are made to
+    the rows.
     """
     for table in TABLES.values():
         had = {row[1] for row in database.execute(f"PRAGMA table_info({table.name})")}
@@ -128,10 +132,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def snapshot(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Give a journal as of one instant, in the current version. Raises JournalError, sqlite3.DatabaseError.
+    """Give a journal as of one instant, in the current version.
 
     One transaction: a campaign that runs goes on writing, and tables of two instants would
-    contradict.
+    contradict each other. Raises JournalError, sqlite3.DatabaseError.
     """
     database.execute("BEGIN")
     try:
@@ -149,7 +153,10 @@ def snapshot(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def read(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return a journal's rows by table, as of one instant. Raises JournalError, sqlite3.DatabaseError."""
+    """Return a journal's rows by table, as of one instant.
+
+    Raises JournalError, sqlite3.DatabaseError.
+    """
     with closing(connect(path)) as database:
         database.row_factory = sqlite3.Row
         with snapshot(database) as journal:

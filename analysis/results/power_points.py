@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power points of drives: from InfluxDB, kept as a run's `power.csv`, and the energy of a phase from
-either.
+"""Power points of drives, and the energy of a phase by them.
+
+The points are from InfluxDB, and are kept as a run's `power.csv`; energy is computed from either.
 """
 
 from __future__ import annotations
@@ -58,11 +59,12 @@ def points(
     *,
     margin_ns: int = 1_000_000_000,
 ) -> pl.DataFrame:
-    """Power points of `drives` of `host` from `start_ns` to `end_ns`, with `margin_ns` more at both ends.
+    """Query the power points of a host's drives over an interval, with a margin at both ends.
 
-    The margin holds the points that enclose the interval; where a rail has a gap there, its nearest
-    point beyond it is looked for. Columns: `COLUMNS`, sorted by drive, rail, meter and time;
-    without rows where there are none. Raises joulerig.analysis.results.influxdb.client.InfluxError.
+    From `start_ns` to `end_ns`, with `margin_ns` more at both ends. The margin holds the points
+    that enclose the interval; where a rail has a gap there, its nearest point beyond it is looked
+    for. Columns: `COLUMNS`, sorted by drive, rail, meter and time; without rows where there are
+    none. Raises joulerig.analysis.results.influxdb.client.InfluxError.
     """
     schema = pl.DataFrame(schema=COLUMNS)
     if not drives:
@@ -101,11 +103,11 @@ def energy_by_rail(
     edge_error_ns: Mapping[str, int] | None = None,
     mean_products: Callable[[str, str, str], bool] | None = None,
 ) -> dict[tuple[str, str, str], IntervalEnergy]:
-    """Energy of an interval by (drive, meter, rail), from a frame of `points` or `read`.
+    """Compute an interval's energy by (drive, meter, rail), from a frame of `points` or `read`.
 
     `edge_error_ns`, `mean_products`: analysis.energy.interval.of_interval's, by meter, and for a
-    drive, meter and rail. Has what the frame has: a rail that ought to be there and is not must be
-    missed by who knows the lab.
+    drive, meter and rail. The result has the rails of the frame: a rail that ought to be there and
+    is not must be missed by a caller that knows the lab.
     """
     errors = edge_error_ns or {}
     return {
@@ -122,17 +124,18 @@ def energy_by_rail(
 
 
 def write(frame: pl.DataFrame, path: Path) -> Path:
-    """Keep `frame` as a run's power.csv (atomic). Floats are written so that they read back the same.
+    """Keep `frame` as a run's power.csv (atomic).
 
-    Columns that it lacks are written as nulls.
+    Floats are written so that they read back the same. Columns that it lacks are written as nulls.
     """
     return atomic.write(path, _conform(frame).write_csv().encode())
 
 
 def read(path: Path, columns: Sequence[str] = tuple(COLUMNS)) -> pl.DataFrame | None:
-    """A run's power.csv, `columns` of it; None where there is none or it has no rows. What it lacks is null.
+    """Read `columns` of a run's power.csv; None where there is none or it has no rows.
 
-    Raises PowerFileError where it cannot be read, or lacks time_ns, rail or watts.
+    Columns that it lacks are null. Raises PowerFileError where it cannot be read, or lacks time_ns,
+    rail or watts.
     """
     if not path.is_file():
         return None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Energy of a test host's processor packages over a run's workload phase: from InfluxDB, its readings kept as
-the run's `processor.csv`. Hosts without RAPL have none.
+"""Energy of a test host's processor packages over a run's workload phase.
+
+The readings are from InfluxDB, and are kept as the run's `processor.csv`. Hosts without RAPL have
+none.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ _AROUND_NS = 3_000_000_000  # the agent reads once a second
 
 
 def points(client: Client, host: str, load: Phase) -> pl.DataFrame:
-    """Readings of the packages' counter (all of the host's, J, cumulative) from the last one before the
-    workload phase to the first one after it, on the controller's clock.
+    """Query the readings of the packages' counter around a run's workload phase.
+
+    The counter is of all the host's packages, J, cumulative. From the last reading before the phase
+    to the first one after it, on the controller's clock.
 
     Columns: `COLUMNS`, by time. Without rows where the host has no RAPL, or none is reported yet.
     Raises joulerig.analysis.results.influxdb.client.InfluxError.
@@ -43,13 +47,13 @@ def points(client: Client, host: str, load: Phase) -> pl.DataFrame:
 
 
 def enclose(frame: pl.DataFrame, load: Phase) -> bool:
-    """Whether the readings reach from before the phase to after it."""
+    """Return whether the readings reach from before the phase to after it."""
     times = frame["time_ns"]
     return len(times) > 1 and times[0] <= load.start_ns and times[-1] >= load.end_ns
 
 
 def joules(frame: pl.DataFrame, load: Phase) -> float | None:
-    """J of all packages over the phase, linear between the readings around its ends.
+    """Compute the J of all packages over the phase, linear between the readings around its ends.
 
     None where the readings do not enclose it, or the counter restarted among them (the agent was
     restarted).
@@ -70,7 +74,7 @@ def write(frame: pl.DataFrame, folder: Path) -> Path:
 
 
 def read(folder: Path) -> pl.DataFrame | None:
-    """The processor.csv of a run's folder; None where there is none or it has no rows.
+    """Read the processor.csv of a run's folder; None where there is none or it has no rows.
 
     Raises joulerig.analysis.results.run_file.RunFileError where it cannot be read.
     """

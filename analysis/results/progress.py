@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run's load reported of itself while it ran: from InfluxDB, kept as the run's `progress.csv`."""
+"""What a load reported of itself while it ran: from InfluxDB, kept as the run's `progress.csv`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LATE_NS = 3_000_000_000  # a load's last point is reported a little after its e
 
 
 def points(client: Client, host: str, run: str, load: Phase) -> pl.DataFrame:
-    """The `workload` points of a run's load, on the controller's clock.
+    """Query the `workload` points of a run's load, on the controller's clock.
 
     Columns: `COLUMNS`, by time; each what was done since the point before or, of the first, since
     the load began. Without rows where the load reported nothing. Raises
@@ -41,7 +41,7 @@ def write(frame: pl.DataFrame, folder: Path) -> Path:
 
 
 def read(folder: Path) -> pl.DataFrame | None:
-    """The progress.csv of a run's folder; None where there is none or it has no rows.
+    """Read the progress.csv of a run's folder; None where there is none or it has no rows.
 
     Raises joulerig.analysis.results.run_file.RunFileError where it cannot be read.
     """

@@ -18,7 +18,7 @@ _TYPES = {"INTEGER": "integer", "REAL": "number", "TEXT": "text"}
 
 
 def journal_page() -> str:
-    """Return the page as Markdown: the journal's tables and columns, statuses, phases, kinds of event."""
+    """Return the journal's page as Markdown: tables, columns, statuses, phases, kinds of event."""
     parts = [
         "# The journal\n",
         f"`results/<campaign-id>/journal.sqlite`, version {VERSION}: SQLite in WAL mode. Times are UTC"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run's energy by phase and rail from its power points, and work per joule: the journal's `energy` and
-`result` rows. The campaign engine makes them by these functions, and `rig verify` checks
-them by the same.
+"""A run's energy by phase and rail from its power points, and work per joule.
+
+These are the journal's `energy` and `result` rows. The campaign engine makes them by these
+functions, and `rig verify` checks them by the same.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def of_phases(
     lab: Mapping[str, Any],
     provenance: Mapping[str, Any],
 ) -> list[tuple[Phase, Rail, IntervalEnergy]]:
-    """Energy of each rail over each phase, phases first.
+    """Compute the energy of each rail over each phase, phases first.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def of_phases(
 
 
 def row(phase: Phase, rail: Rail, found: IntervalEnergy) -> dict[str, Any]:
-    """The journal's `energy` row, without `run` and the truth."""
+    """Return the journal's `energy` row, without `run` and the truth."""
     drive, meter, name = rail
     return {
         "phase": phase.phase,
@@ -103,7 +104,7 @@ def row(phase: Phase, rail: Rail, found: IntervalEnergy) -> dict[str, Any]:
 
 
 def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[str, Any]:
-    """The journal's `result` row, without `run`, device_bound_fraction and cpu_joules.
+    """Return the journal's `result` row, without `run`, device_bound_fraction and cpu_joules.
 
     `rows`: `energy` rows of all rails of the drive, or none, as a part would pass for all; `done`:
     the `performance` row.

@@ -22,7 +22,10 @@ def write(frame: pl.DataFrame, path: Path, columns: Mapping[str, type[pl.DataTyp
 
 
 def read(path: Path, columns: Mapping[str, type[pl.DataType]]) -> pl.DataFrame | None:
-    """What `write` kept; None where there is no such file or it has no rows. Raises RunFileError."""
+    """Read what `write` kept; None where there is no such file or it has no rows.
+
+    Raises RunFileError.
+    """
     if not path.is_file():
         return None
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # ruff: noqa: RUF009 (column() returns a dataclasses.field)
-"""Declare the record of a run: the journal's tables and columns, statuses, phases and kinds of event.
+"""Declare a run's record: the journal's tables and columns, statuses, phases and kinds of event.
 
 This is the only such declaration. The journal's SQL and its upgrades (`results/journal.py`), the
 data classes that a reader gets, the columns of exports with their units and meaning, and the
@@ -8,8 +8,9 @@ reference page are made from it. To add a column, add one line below with `since
 `journal.VERSION` is now. `source` says how its value follows from what a run left
 (`results/facts.py`); that line is then all:
 
-    errors: int | None = column("", "Failed jobs.", since=9, source=lambda run:
-    run.report["errors"])
+    errors: int | None = column(
+        "", "Failed jobs.", since=9, source=lambda run: run.report["errors"]
+    )
 """
 
 from __future__ import annotations
@@ -128,7 +129,10 @@ Levels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: the level of each factor, equal for replicates. `further`: those beyond `CELL_FACTORS`."""
+    """A cell: the level of each factor, equal for replicates.
+
+    `further`: the levels of the factors beyond `CELL_FACTORS`.
+    """
 
     drive: str
     filesystem: str
@@ -138,7 +142,10 @@ class Cell:
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, Any]) -> Self:
-        """Return the cell of these levels, by factor. Raises KeyError for one without `CELL_FACTORS`."""
+        """Return the cell of these levels, by factor.
+
+        Raises KeyError where one of `CELL_FACTORS` is missing.
+        """
         further = ((name, str(level)) for name, level in levels.items() if name not in CELL_FACTORS)
         drive, filesystem, scheduler, workload = (str(levels[name]) for name in CELL_FACTORS)
         return cls(drive, filesystem, scheduler, workload, tuple(further))
@@ -208,7 +215,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Performance:
-    """One row a run: its workload phase, by the load's own report; NULL where that has no figure."""
+    """One row a run: its workload phase, by the load's report; NULL where that has no figure."""
 
     seconds: float = column("s", "Length of the workload phase.")
     ops: int = column("", "Operations of the workload phase.")
@@ -280,8 +287,9 @@ class RailEnergy:
 
     @property
     def unaccounted(self) -> int | None:
-        """Samples expected that no column of the ledger has; 0 where it balances, None where parts are not
-        known.
+        """Return the samples expected that no column of the ledger has; 0 where it balances.
+
+        None where parts are not known.
         """
         if self.duplicate is None or self.repeated is None:
             return None
@@ -332,7 +340,7 @@ class Result:
 
     @property
     def truth_within(self) -> bool | None:
-        """Whether the true joules lie from low to high; None where one of the three is not known."""
+        """Return whether the true joules lie from low to high; None where one is not known."""
         if self.true_joules is None or self.joules_low is None or self.joules_high is None:
             return None
         return self.joules_low <= self.true_joules <= self.joules_high

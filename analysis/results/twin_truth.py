@@ -45,10 +45,10 @@ def twin_io(phases: Sequence[Phase], truth: Truth, members: int) -> dict[str, An
 
 
 def device_bound(phases: Sequence[Phase], truth: Truth) -> float | None:
-    """Return the fraction of the workload phase in which the work waited for a twin's model of time.
+    """Return the part of the workload phase in which the work waited for a twin's model of time.
 
-    Of several drives the greatest. 0 to 1; the rest waited for the host's processor. None without
-    twins.
+    A fraction, 0 to 1; of several drives the greatest. The rest waited for the host's processor.
+    None without twins.
     """
     loads = [index for index, phase in enumerate(phases) if phase.phase == PhaseName.WORKLOAD]
     if not truth or not loads:

@@ -46,7 +46,7 @@ class Waveform:
 
 
 def metadata(path: Path) -> dict[str, Any]:
-    """What a waveform file says of itself, without its samples. Raises WaveformError."""
+    """Read what a waveform file says of itself, without its samples. Raises WaveformError."""
     try:
         text = pl.read_parquet_metadata(path).get(METADATA_KEY)
         meta = json.loads(text) if text is not None else None
@@ -64,10 +64,10 @@ def read(
     start_ns: int | None = None,
     end_ns: int | None = None,
 ) -> Waveform:
-    """A waveform file, or of it the rails named `rails`, and the samples that end in (start_ns, end_ns].
+    """Read a waveform file, or of it some rails and the samples of an interval.
 
-    Row groups outside the interval are not read. Samples without a time are in no interval. Raises
-    WaveformError.
+    `rails`: their names. The interval's samples are those that end in (start_ns, end_ns]. Row
+    groups outside it are not read. Samples without a time are in no interval. Raises WaveformError.
     """
     meta = metadata(path)
     lazy = pl.scan_parquet(path)
@@ -94,10 +94,10 @@ def read(
 
 
 def sample_times(meta: dict[str, Any], stream: int, index: pl.Series) -> pl.Series:
-    """UTC ns of the ends of samples: `time_ns`, as long as `index`; nulls where the stream has no clock.
+    """Return the UTC ns of the ends of samples: `time_ns`, as long as `index`.
 
-    Linear between the clock's pairs (index i, UTC u: at u, i samples had been made), at the
-    declared rate outside of them.
+    Nulls where the stream has no clock. Linear between the clock's pairs (index i, UTC u: at u, i
+    samples had been made), at the declared rate outside of them.
     """
     pairs = _pairs(meta, stream)
     if pairs is None:
@@ -112,10 +112,10 @@ def sample_times(meta: dict[str, Any], stream: int, index: pl.Series) -> pl.Seri
 
 
 def energy_by_rail(waveform: Waveform) -> dict[tuple[str, str, str], float]:
-    """Joules of the samples that are there, by (host, drive, rail), on the instrument's own time.
+    """Compute the joules of the samples that are there, by (host, drive, rail).
 
-    Window means: the sum of V x I x period. Point samples: trapezoids between neighbours, none over
-    a gap.
+    On the instrument's own time. Window means: the sum of V x I x period. Point samples: trapezoids
+    between neighbours, none over a gap.
     """
     period = 1 / waveform.meta["sample_rate_hz"]
     watts = pl.col("volts").cast(pl.Float64) * pl.col("amps").cast(pl.Float64)
@@ -129,7 +129,10 @@ def energy_by_rail(waveform: Waveform) -> dict[tuple[str, str, str], float]:
 
 
 def _pairs(meta: dict[str, Any], stream: int) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Of a stream's clock: indices, ns since the first pair (small enough for a float), and its UTC ns."""
+    """Return a stream's clock: indices, ns since the first pair, and the first pair's UTC ns.
+
+    The ns since the first pair are small enough for a float. None where the stream has no clock.
+    """
     pairs = [(pair["index"], pair["utc_ns"]) for pair in meta["clock"] if pair["stream"] == stream]
     if not pairs:
         return None
@@ -138,7 +141,10 @@ def _pairs(meta: dict[str, Any], stream: int) -> tuple[np.ndarray, np.ndarray, i
 
 
 def _about(meta: dict[str, Any], start_ns: int | None, end_ns: int | None) -> pl.Expr:
-    """A condition on stream and index that holds for all samples of the interval, and for few others."""
+    """Return a condition that holds for all samples of the interval, and for few others.
+
+    It is a condition on stream and index.
+    """
     period = 1e9 / meta["sample_rate_hz"]
     wanted = pl.lit(False)
     for stream in sorted({pair["stream"] for pair in meta["clock"]}):

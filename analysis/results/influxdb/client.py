@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A thin InfluxQL query client: one dialect (`/query`, HTTP Basic, CSV) for InfluxDB 1.x, 2.x and 3.x.
+"""A thin InfluxQL client: one dialect (`/query`, HTTP Basic, CSV) for InfluxDB 1.x, 2.x and 3.x.
 
 On 2.x and 3.x the password is the token (2.x needs a DBRP mapping, which it makes itself for a
 bucket that is named as the database).
@@ -39,7 +39,7 @@ class BadQuery(InfluxError):
 
 
 def quote_string(value: str) -> str:
-    """`value` as an InfluxQL string literal: for tag values and string fields.
+    """Quote `value` as an InfluxQL string literal: for tag values and string fields.
 
     >>> quote_string("it's")
     "'it\\\\'s'"
@@ -48,7 +48,7 @@ def quote_string(value: str) -> str:
 
 
 def quote_identifier(name: str) -> str:
-    """`name` as an InfluxQL identifier: for databases, measurements, tags and fields.
+    """Quote `name` as an InfluxQL identifier: for databases, measurements, tags and fields.
 
     >>> quote_identifier("read bytes")
     '"read bytes"'
@@ -61,7 +61,7 @@ def _escape(text: str, quote: str) -> str:
 
 
 class Client:
-    """Queries one database of one server.
+    """A client of one database of one server.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Client:
         self._http.close()
 
     def query(self, influxql: str, *, types: Mapping[str, type[pl.DataType]] | None = None) -> pl.DataFrame:
-        """The rows of one InfluxQL statement.
+        """Return the rows of one InfluxQL statement.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ def _one_line(text: str, longest: int = 300) -> str:
 
 
 def _reason(body: str) -> str:
-    """The error text of a JSON or CSV answer, empty where there is none."""
+    """Return the error text of a JSON or CSV answer, empty where there is none."""
     found = re.search(r'"(?:error|message)"\s*:\s*"((?:[^"\\]|\\.)*)"', body)
     if found:
         return found[1].replace('\\"', '"')
@@ -234,7 +234,10 @@ def _boolean(values: pl.Series) -> pl.Series:
 
 
 def _tags(packed: pl.Series) -> dict[str, pl.Series]:
-    """Tag columns of InfluxDB's packed one: `host=h\\ 1,rail=3v3`; comma, equals sign, space are escaped."""
+    """Return the tag columns of InfluxDB's packed one: `host=h\\ 1,rail=3v3`.
+
+    In it comma, equals sign and space are escaped.
+    """
     sets = {text: _tag_set(text) for text in packed.unique().to_list() if text}
     names = sorted({name for tags in sets.values() for name in tags})
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Declare what InfluxDB holds: measurements, their tags, and their fields with type, unit and meaning.
+"""Declare InfluxDB's measurements, their tags, and their fields with type, unit and meaning.
 
 This is the only such declaration. The types by which the client reads a column and the reference
 page are made from it; tests hold powerd, iod, flowop and the test hosts to it.
@@ -227,7 +227,7 @@ _OF_CLASSES = [(re.compile(field.pattern), field.type) for field in WORKLOAD.fie
 def column_type(name: str) -> type[pl.DataType] | None:
     """Return the type in which a tag or field is read; None for a name that is not declared.
 
-    >>> column_type("class_fsync_p99_seconds"), column_type("class_fsync_ops"), column_type("of_mine")
+    >>> column_type("class_fsync_p99_seconds"), column_type("class_fsync_ops"), column_type("mine")
     (Float64, Int64, None)
     """
     if name in _BY_NAME and "NAME" not in name:
