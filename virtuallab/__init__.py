@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The virtual lab: test hosts in QEMU, twins for drives, virtual power taps; it stands in for a bench."""
+"""The virtual lab, which stands in for a bench.
+
+It has test hosts in QEMU, twins for drives and virtual power taps.
+"""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which QEMU accelerator a guest really boots under: /dev/kvm opening proves nothing, guests may hang."""
+"""Which QEMU accelerator a guest really boots under.
+
+/dev/kvm opening proves nothing, guests may hang.
+"""
 
 from __future__ import annotations
 

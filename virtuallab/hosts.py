@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The virtual test hosts: their disks and keys, their QEMU processes, and the wait for one that boots."""
+"""The virtual test hosts: disks and keys, QEMU processes, and the wait for one that boots."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The guest image of virtual test hosts: Debian 12 by mmdebstrap, cached by a hash of its definition.
+"""The guest image of virtual test hosts: Debian 12 by mmdebstrap.
 
-`more` is what a lab wants in its guests in addition to PACKAGES: joulerig.rig.lab.packages says
-what.
+It is cached by a hash of its definition. `more` is what a lab wants in its guests in addition to
+PACKAGES: joulerig.rig.lab.packages says what.
 """
 
 from __future__ import annotations
@@ -125,7 +125,10 @@ def cached(more: Iterable[str] = ()) -> Image | None:
 
 
 def build(more: Iterable[str] = (), report: Callable[[str], object] = print) -> Image:
-    """Return the image; build it if the cache lacks it (root or sudo, about a minute). Raises UserError."""
+    """Return the image; build it if the cache lacks it (root or sudo, about a minute).
+
+    Raises UserError.
+    """
     if image := cached(more):
         return image
     if not shutil.which("mmdebstrap"):

@@ -23,9 +23,9 @@ def folder() -> Path:
 
 
 def up(lab: Lab, report: Callable[[str], object] = print) -> None:
-    """Start the virtual lab and wait until its hosts answer over SSH; what runs already is left alone.
+    """Start the virtual lab and wait until its hosts answer over SSH.
 
-    Raises UserError.
+    What runs already is left alone. Raises UserError.
     """
     virtual = {name: host for name, host in lab.hosts.items() if host.virtual}
     if not virtual:
@@ -59,13 +59,19 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
 
 
 def down() -> list[str]:
-    """Shut down and stop the virtual lab, return its processes' names; its drives keep their data."""
+    """Shut down and stop the virtual lab; return the names of its processes.
+
+    Its drives keep their data.
+    """
     hosts.shut_down(folder())
     return supervisor.stop(lambda name: name.startswith(PROCESSES))
 
 
 def status(lab: Lab) -> dict[str, dict[str, Any]]:
-    """Return the state of each process, and each twin's reply to `state`, or None where it gives none."""
+    """Return the state of each process, and each twin's reply to `state`.
+
+    A reply is None where a twin gives none.
+    """
     states = {name: state for name, state in supervisor.states().items() if name.startswith(PROCESSES)}
     replies: dict[str, Any] = {}
     for host, spec in lab.hosts.items():

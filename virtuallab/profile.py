@@ -51,7 +51,10 @@ class RailModel(Strict):
 
 
 class FlashLatency(Strict):
-    """Microseconds. `read` and `write`: a command's time in addition to the flash's and the link's."""
+    """Microseconds of a flash drive.
+
+    `read` and `write`: a command's time in addition to the flash's and the link's.
+    """
 
     read: NonNegativeFloat
     write: NonNegativeFloat
@@ -105,8 +108,11 @@ class Disk(Strict):
 
 
 class PowerState(Strict):
-    """An operational state bounds what the drive draws (`watts` of a rail: the most); one with `idle_seconds`
-    is entered by the drive itself after that time without work, and `watts` is what it draws there.
+    """An operational or an idle power state.
+
+    An operational state bounds what the drive draws (`watts` of a rail: the most). One with
+    `idle_seconds` is entered by the drive itself after that time without work, and `watts` is what
+    it draws there.
     """
 
     name: str
@@ -155,7 +161,10 @@ class Profile(Strict):
         return self
 
     def active_watts(self, rail: str) -> float | None:
-        """Return the most that operations add to a rail's idle power: by the operating state, or the rail."""
+        """Return the most that operations add to a rail's idle power.
+
+        The operating state bounds it, or else the rail.
+        """
         for state in self.power_states:
             if state.name == self.operating_state:
                 return state.watts[rail] - self.rails[rail].idle_watts

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A twin without host, meter or supervisor: the drive's own interface alone, for power cuts at it."""
+"""A twin without host, meter or supervisor, for power cuts at it.
+
+It is the drive's own interface alone.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ START_SECONDS = 10.0
 
 
 class StandaloneTwin:
-    """A twin with the profile `profile_name` and an empty drive in a temporary folder; a context manager.
+    """A twin with the profile `profile_name` and an empty drive in a temporary folder.
 
-    `options` are extra parameters of the plugin, `key=value` each. `nbd` is the socket that serves
-    the drive; its folder has a short path, as unix sockets need. `plp`: whether the drive has
-    power-loss protection.
+    It is a context manager. `options` are extra parameters of the plugin, `key=value` each. `nbd`
+    is the socket that serves the drive; its folder has a short path, as unix sockets need. `plp`:
+    whether the drive has power-loss protection.
     """
 
     def __init__(self, profile_name: str, size_bytes: int, options: list[str]) -> None:

@@ -47,7 +47,10 @@ def process(lab: Lab, tap: str) -> supervisor.Program:
 
 
 def _common_value(tap: str, key: str, values: Iterable[float | None]) -> float:
-    """Return the value that all meters of a tap have: the tap is one instrument. Raises UserError."""
+    """Return the value that all meters of a tap have: the tap is one instrument.
+
+    Raises UserError.
+    """
     found = {value for value in values if value is not None}
     if len(found) != 1:
         raise UserError(f"host_vars: meters of the virtual tap {tap}: {key}: {sorted(found)}: must be equal")

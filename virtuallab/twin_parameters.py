@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drive profile as parameters of the twin's nbdkit plugin (docs/reference/protocols/twin.md, "Twin")."""
+"""A drive profile as parameters of the twin's nbdkit plugin.
+
+See docs/reference/protocols/twin.md, "Twin".
+"""
 
 from __future__ import annotations
 

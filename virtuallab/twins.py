@@ -44,7 +44,10 @@ def history(host: str, drive: str, instants_ns: Sequence[int]) -> dict[str, Any]
 
 
 def request(path: Path, line: str) -> dict[str, Any]:
-    """Send a request to the twin with the control socket `path`, return its reply. Raises UserError."""
+    """Send a request to the twin with the control socket `path`; return its reply.
+
+    Raises UserError.
+    """
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(REPLY_SECONDS)
@@ -81,9 +84,9 @@ def listens(nbd: Path, control: Path) -> bool:
 def process(
     host: str, name: str, drive: Drive, folder: Path, profiles: Mapping[str, profile.Profile] | None = None
 ) -> supervisor.Program:
-    """Describe the process of a drive's twin, whose backing file lies in `folder`. Raises UserError.
+    """Describe the process of a drive's twin, whose backing file lies in `folder`.
 
-    `profiles`: those that the drive can name; by default the shipped ones.
+    `profiles`: those that the drive can name; by default the shipped ones. Raises UserError.
     """
     where = f"host_vars/{host}.yml: drives.{name}"
     model = profile.load(drive.profile or "", f"{where}.profile", profiles)

@@ -21,7 +21,10 @@ from joulerig.rig.lab import model
 
 
 class ActionModule(ActionBase):
-    """`joulerig_campaign: {folder: results/ID, kernels: {LEVEL: {release: TEXT, tick_hertz: N}}}`."""
+    """Action `joulerig_campaign`, which executes the runs of one host.
+
+    Arguments: `{folder: results/ID, kernels: {LEVEL: {release: TEXT, tick_hertz: N}}}`.
+    """
 
     TRANSFERS_FILES = False
     _supports_check_mode = False

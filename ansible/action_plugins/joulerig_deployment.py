@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of the controller that a test host's roles need: packages, the agent's configuration, the clock."""
+"""Facts of the controller that a test host's roles need.
+
+They are about packages, the agent's configuration and the clock.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from joulerig.rig.lab import model, packages
 
 
 class ActionModule(ActionBase):
-    """`joulerig_deployment:` takes no arguments; its facts are rig_build, rig_clock_server, rig_agent
-    and rig_filesystem_packages.
+    """Action `joulerig_deployment:`, which takes no arguments.
+
+    Its facts are rig_build, rig_clock_server, rig_agent and rig_filesystem_packages.
     """
 
     TRANSFERS_FILES = False

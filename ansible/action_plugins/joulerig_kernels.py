@@ -17,8 +17,10 @@ from joulerig.rig.lab.kernels import build
 
 
 class ActionModule(ActionBase):
-    """`joulerig_kernels: {folder: results/ID}`; gives the fact campaign_kernels: for each host,
-    for each level of the kernel to boot, its archive, its release, its tick_hertz.
+    """Action `joulerig_kernels: {folder: results/ID}`, which sets the fact campaign_kernels.
+
+    The fact has, for each host and each level of the kernel to boot, its archive, its release and
+    its tick_hertz.
     """
 
     TRANSFERS_FILES = False

@@ -17,8 +17,10 @@ from joulerig.rig.lab import model
 
 
 class ActionModule(ActionBase):
-    """`joulerig_open: {campaign: MAPPING, short: BOOL, resume: ID}`; gives the facts campaign_folder, and of
-    `joulerig.rig.workloads.deployment` campaign_programs and campaign_packages.
+    """Action `joulerig_open: {campaign: MAPPING, short: BOOL, resume: ID}`.
+
+    Gives the facts campaign_folder, and of `joulerig.rig.workloads.deployment` campaign_programs
+    and campaign_packages.
     """
 
     TRANSFERS_FILES = False

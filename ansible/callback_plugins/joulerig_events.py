@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write why a playbook's tasks fail into the file of events that `rig` reads (rig/campaign/events.py)."""
+"""Write why a playbook's tasks fail into the file of events that `rig` reads.
+
+The events: rig/campaign/events.py.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,10 @@ WITHOUT_REDUNDANCY = ("raid0",)
 
 
 def existing(name, level, chunk_kib, members, host):
-    """Kernel name of the array where it is there as declared, else None. Raises Refused where it differs."""
+    """Return the kernel name of the array where it is there as declared, else None.
+
+    Raises Refused where it differs.
+    """
     try:
         kernel_name = drive.find_array(name, host)
     except Refused:
@@ -91,7 +94,10 @@ def await_resync(name, kernel_name, seconds, host):
 
 
 def stop(name, members, host):
-    """Stop the array under its wipe lease and unmark its members, which would be refused as such for ever."""
+    """Stop the array under its wipe lease and unmark its members.
+
+    Members that are still marked would be refused as such for ever.
+    """
     lease = drive.lease_array(name, members, host)
     devices = [f"{host.dev}/{drive.find(spec, host)}" for spec in members]
     run(["mdadm", "--stop", lease.device()])

@@ -26,10 +26,10 @@ from ansible.module_utils.joulerig.tools import Refused, run_json
 
 
 def second_opinion(name, interface):
-    """(serial, size_bytes) as the drive's own tool gives them; None where there is no such tool.
+    """Ask the drive's own tool for (serial, size_bytes); None where there is no such tool.
 
     None, too, of a disk that scsi_debug emulates: the serial that it reports changes with every
-    load.
+    load. Raises Refused where the tool does not know the drive.
     """
     if drive.Host().debug_adapter(name) is not None:
         return None

@@ -69,7 +69,7 @@ NOTHING = {"write_bytes": 0, "discard_bytes": 0}
 
 
 def execute(p, result):
-    """Fills `result` as it goes, so that an error leaves what was known by then."""
+    """Fill `result` step by step, so that an error leaves what was known by then."""
     with contextlib.ExitStack() as undo:
         undo.enter_context(drive.HostLock(SPARE_SECONDS))
         result["clock"].append(clock.measure(p["clock_server"]))

@@ -128,7 +128,10 @@ SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take
 
 
 def execute(p, result):
-    """The run; fills `result` as it goes, so that an error leaves what was known by then."""
+    """Execute the run.
+
+    Fills `result` as it goes, so that an error leaves what was known by then.
+    """
     if p["version"] != VERSION:
         raise Refused(f"request of version {p['version']}; this module executes version {VERSION}")
     with contextlib.ExitStack() as undo:
@@ -256,7 +259,10 @@ def _free_nids(p):
 
 
 def _check_array_kept_quiet(p):
-    """Whole and without a resync after the load as before it."""
+    """Check that the array is whole and without a resync after the load as before it.
+
+    Raises Failed where it is not.
+    """
     try:
         drive.check_array(p["drive"], p["members"])
     except Refused as change:
@@ -264,7 +270,7 @@ def _check_array_kept_quiet(p):
 
 
 def _written(drives):
-    """Counters of each drive; None for a RAM block device, which counts nothing."""
+    """Read the counters of each drive; None for a RAM block device, which counts nothing."""
     return {
         one: None if interface == "ram" else blockqueue.written(kernel_name)
         for one, (kernel_name, interface) in drives.items()
@@ -272,7 +278,7 @@ def _written(drives):
 
 
 def _touched(drives, before):
-    """What each drive was asked to write and to discard since `before`."""
+    """Return what each drive was asked to write and to discard since `before`."""
     return {
         one: {key: after and after[key] - before[one][key] for key in ("write_bytes", "discard_bytes")}
         for one, after in _written(drives).items()

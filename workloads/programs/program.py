@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the programs of this folder share: arguments, the report, signals, children that never stay behind.
+"""What the programs of this folder share.
+
+They share arguments, the report, signals, and children that never stay behind.
 
 A program is a script NAME/NAME.py (standard library only), next to its NAME/program.yml, that ends
 with
@@ -43,7 +45,10 @@ class Failed(Exception):
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM came; like KeyboardInterrupt no Exception, so that nothing on the way swallows it."""
+    """SIGINT or SIGTERM came.
+
+    Like KeyboardInterrupt it is no Exception, so that nothing on the way swallows it.
+    """
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,10 @@ class Record:
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[None]:
-        """The load alone, from here to the block's end however it ends; once in a program."""
+        """Measure the load alone, from here to the block's end however it ends.
+
+        Once in a program.
+        """
         self._begin = _now()
         try:
             yield
@@ -84,20 +92,23 @@ class Record:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the load began, of a load that ended: its length; 0 before it."""
+        """Return the seconds since the load began; 0 before it.
+
+        Of a load that ended: its length.
+        """
         if self._begin is None:
             return 0.0
         return ((self._end or _now())[1] - self._begin[1]) / 1e9
 
     def passes(self) -> Iterator[int]:
-        """0, 1, ... : whole passes until the seconds are over, at least one."""
+        """Yield 0, 1, ... for whole passes until the seconds are over, at least one."""
         number = 0
         while number == 0 or self.elapsed < self.limit_seconds:
             yield number
             number += 1
 
     def set_figure(self, name: str, unit: str, value: float, better: str) -> None:
-        """The study's own figure; `better`: higher or lower."""
+        """Set the study's own figure; `better`: higher or lower."""
         self.figure = {"name": name, "unit": unit, "value": value, "better": better}
 
     def report(self, ended: str, error: str) -> dict[str, Any]:
@@ -128,7 +139,9 @@ def main(
     load: Callable[[Given, Record], None],
     least: Mapping[str, int] | None = None,
 ) -> None:
-    """Do what the command line says and exit: 0, 1 after a line on standard error, 2 where it is no command.
+    """Do what the command line says and exit.
+
+    The exit code is 0, 1 after a line on standard error, or 2 where it is no command.
 
     `unit`: what one op is; `defaults`: of every setting, also its type; `least`: the least allowed
     value of those whole numbers that may be below 1.
@@ -197,7 +210,7 @@ def _given(arguments: argparse.Namespace, defaults: Mapping[str, Any], least: Ma
 
 
 def write_whole(path: Path, text: str) -> None:
-    """The file with that text, or none of it; a device such as /dev/null stays one."""
+    """Write the file with that text, or none of it; a device such as /dev/null stays one."""
     if path.exists() and not path.is_file():
         path.write_text(text)
         return
@@ -207,7 +220,10 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def die_with_parent(death: signal.Signals = signal.SIGTERM) -> None:
-    """Send this process `death` when its parent ends. Changing its user afterwards would undo it."""
+    """Have this process get the signal `death` when its parent ends.
+
+    Changing its user afterwards would undo it. Raises OSError.
+    """
     if _libc.prctl(_SET_DEATH_SIGNAL, int(death), 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
 
@@ -219,9 +235,10 @@ def child(
     death: signal.Signals = signal.SIGTERM,
     **options: Any,
 ) -> Iterator[subprocess.Popen]:
-    """A child in its own session: a terminal's interrupt is ours alone, and its whole group ends with
-    the block, by `death` and after END_PATIENCE_SECONDS by SIGKILL; it ends, too, when this process
-    dies.
+    """Run a child in a separate session, and end its whole group with the block.
+
+    A terminal's interrupt is ours alone. The group ends by `death`, and after END_PATIENCE_SECONDS
+    by SIGKILL; it ends, too, when this process dies.
 
     `options`: Popen's. `death` is what makes it end its own children, too (of make: SIGTERM).
     Raises Failed, with the Debian package that has it, where it is missing.
@@ -274,7 +291,7 @@ def run(
     death: signal.Signals = signal.SIGTERM,
     **options: Any,
 ) -> str:
-    """Standard output of a child that gets `text`.
+    """Run a child that gets `text`, and return its standard output.
 
     Raises Failed unless its exit code is one of `allowed`: the first line of an error, else the
     first one.
@@ -297,7 +314,10 @@ def run(
 
 
 def drop_caches() -> bool:
-    """Write all to the drives and let the kernel forget what it read; False where this user may not."""
+    """Write all to the drives and let the kernel forget what it read.
+
+    False where this user may not.
+    """
     os.sync()
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3")
@@ -307,14 +327,14 @@ def drop_caches() -> bool:
 
 
 def fresh(folder: Path) -> Path:
-    """An empty folder of that name; what an earlier layout left there is removed."""
+    """Make an empty folder of that name; what an earlier layout left there is removed."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
 def unpack(archive: str, folder: Path) -> None:
-    """The tar `archive`, whole and on the drive."""
+    """Unpack the tar `archive`, whole and on the drive. Raises Failed."""
     if not archive:
         raise Failed("--settings: source: missing; allowed: a tar of a kernel's source")
     if not Path(archive).is_file():
@@ -328,7 +348,7 @@ def unpack(archive: str, folder: Path) -> None:
 
 
 def files_of(folder: Path) -> dict[Path, int]:
-    """Every regular file below it, with its size in bytes."""
+    """Return every regular file below the folder, with its size in bytes."""
     found = {}
     for top, _, names in os.walk(folder):
         for name in names:
@@ -340,12 +360,12 @@ def files_of(folder: Path) -> dict[Path, int]:
 
 
 def tool_version(command: str) -> str:
-    """The first line of what `COMMAND --version` says."""
+    """Return the first line of what `COMMAND --version` says."""
     return (run([command, "--version"]).splitlines() or [""])[0].strip()
 
 
 def quantile(values: Sequence[float], fraction: float) -> float | None:
-    """The least value that at least that fraction is within; None of no values."""
+    """Return the least value that at least that fraction is within; None of no values."""
     ranked = sorted(values)
     if not ranked:
         return None
@@ -353,12 +373,15 @@ def quantile(values: Sequence[float], fraction: float) -> float | None:
 
 
 def _now() -> tuple[int, int]:
-    """CLOCK_REALTIME and CLOCK_MONOTONIC in ns."""
+    """Return CLOCK_REALTIME and CLOCK_MONOTONIC in ns."""
     return time.clock_gettime_ns(time.CLOCK_REALTIME), time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
 def _follow_signals() -> None:
-    """The first SIGINT or SIGTERM raises Interrupted, later ones do nothing: what runs is ended whole."""
+    """Raise Interrupted at the first SIGINT or SIGTERM; later ones do nothing.
+
+    So what runs is ended whole.
+    """
 
     def interrupt(*_: Any) -> None:
         _ignore_signals()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Offset between this host's clock and the controller's: SNTP (RFC 5905), the least round trip counts."""
+"""Offset between this host's clock and the controller's, by SNTP (RFC 5905).
+
+Of several exchanges, the one with the least round trip counts.
+"""
 
 import socket
 import struct
@@ -15,7 +18,10 @@ def _ntp_to_ns(seconds, fraction):
 
 
 def exchange(sock):
-    """(offset_ns, round_trip_ns) of one exchange on a connected UDP socket: offset = server - this host."""
+    """Return (offset_ns, round_trip_ns) of one exchange on a connected UDP socket.
+
+    The offset is server minus this host.
+    """
     sent = time.time_ns()
     seconds, rest = divmod(sent, 1_000_000_000)
     originate = struct.pack("!II", (seconds + NTP_EPOCH_SECONDS) & 0xFFFFFFFF, (rest << 32) // 1_000_000_000)
@@ -32,10 +38,11 @@ def exchange(sock):
 
 
 def measure(server, exchanges=24, timeout=1.0):
-    """{"at_ns", "offset_ns", "error_ns", "exchanges"} of the exchange with the least round trip.
+    """Return the clock offset by the exchange with the least round trip.
 
-    When (host's clock), controller minus host, half the round trip, and how many exchanges were
-    answered. `server` is "address:port" (UDP). Raises Failed when nothing answers.
+    Gives {"at_ns", "offset_ns", "error_ns", "exchanges"}: when (host's clock), controller minus
+    host, half the round trip, and how many exchanges were answered. `server` is "address:port"
+    (UDP). Raises Failed when nothing answers.
     """
     address, _, port = server.rpartition(":")
     best = None

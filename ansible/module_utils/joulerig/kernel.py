@@ -20,7 +20,10 @@ DELAY_SECONDS = 2  # until the host goes, so that the answer is out by then
 
 
 def running(folder=FOLDER, system=None):
-    """What runs: release, tick (CONFIG_HZ, or None), boot, and whether it is one of the rig's."""
+    """Return what runs: release, tick, boot, and whether it is one of the rig's.
+
+    The tick is CONFIG_HZ, or None.
+    """
     system = system or Host()
     release = platform.release()
     return {
@@ -38,7 +41,10 @@ def reached(path=REACHED):
 
 
 def tick_hertz(system, release, boot="/boot"):
-    """Timer interrupts a second (CONFIG_HZ) by the kernel's configuration; None where that is not there."""
+    """Read the timer interrupts a second (CONFIG_HZ) from the kernel's configuration.
+
+    None where that is not there.
+    """
     for line in (system.read(f"{boot}/config-{release}") or "").splitlines():
         if line.startswith("CONFIG_HZ="):
             return int(line.partition("=")[2])
@@ -46,9 +52,10 @@ def tick_hertz(system, release, boot="/boot"):
 
 
 def start(release, folder=FOLDER, system=None):
-    """Have this host run a kernel of the rig's, or with an empty `release` its own, a moment from now.
+    """Have this host run a kernel of the rig's, a moment from now.
 
-    Raises Refused where the host can't, Failed where something went wrong.
+    With an empty `release` it reboots into its own. Raises Refused where the host can't, Failed
+    where something went wrong.
     """
     if not release:
         _soon("reboot")
@@ -72,7 +79,10 @@ def _soon(how):
 
 
 def await_booted(seconds=300):
-    """Until every service that the boot starts is up, or one failed, which is no matter here."""
+    """Wait until every service that the boot starts is up, or one failed.
+
+    A failed service is no matter here. Raises Failed after `seconds`.
+    """
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

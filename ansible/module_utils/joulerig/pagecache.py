@@ -37,8 +37,10 @@ def drop(folder, remaining=REMAINING):
 
 
 def look(folder):
-    """How much of the files of `folder` the page cache has: {"files", "files_asked", "pages_asked",
-    "pages_cached"}. What DAX maps is in no page cache.
+    """Count the pages of the files of `folder` that the page cache has.
+
+    Gives {"files", "files_asked", "pages_asked", "pages_cached"}. What DAX maps is in no page
+    cache.
     """
     files = sorted(_files(folder))
     asked = files[:: max(1, -(-len(files) // FILES_ASKED))]
@@ -62,7 +64,10 @@ def _files(folder):
 
 
 def cached(path):
-    """(pages of a file, how many of them the page cache has), by mincore(2). Raises OSError."""
+    """Return (pages of a file, how many of them the page cache has), by mincore(2).
+
+    Raises OSError.
+    """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         pages = -(-size // mmap.PAGESIZE)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Phases of a run and its work: recorded for the result, and announced to the host's agent as they come."""
+"""Phases of a run and its work.
+
+They are recorded for the result, and announced to the host's agent as they come.
+"""
 
 import contextlib
 import socket
@@ -16,7 +19,10 @@ def _tag(text):
 
 
 class Phases:
-    """Records (phase, start_ns, end_ns) in the host's clock; `tags` are those of the `phase` measurement."""
+    """Records (phase, start_ns, end_ns) in the host's clock.
+
+    `tags` are those of the `phase` measurement.
+    """
 
     def __init__(self, agent_socket, tags, clock):
         self._socket, self._tags, self._clock = agent_socket, tags, clock
@@ -32,7 +38,7 @@ class Phases:
             self.add(name, start, time.time_ns())
 
     def begin(self, name):
-        """Announce a phase whose exact ends come later by `add`; gives when it began."""
+        """Announce a phase whose exact ends come later by `add`; return when it began."""
         start = time.time_ns()
         self._announced[name] = start
         self._announce(name, start, None)
@@ -57,9 +63,9 @@ class Phases:
         self._send("phase", tags, fields, self._announced.get(name, start) + offset)
 
     def work(self, counts, end):
-        """Announce what the load did since it last did, by its `end` (host's clock): a `workload` point.
+        """Announce what the load did since it last did, as a `workload` point.
 
-        `counts` are integers, None where one is not known.
+        `end` is its time (host's clock). `counts` are integers, None where one is not known.
         """
         self._send_of_run("workload", counts, end + self._clock["offset_ns"])
 
@@ -77,7 +83,7 @@ class Phases:
         self._send(measurement, tags, fields, at)
 
     def words(self):
-        """The words of a command line by which flowop sends `workload` points itself."""
+        """Return the words of a command line by which flowop sends `workload` points itself."""
         tags = [word for key in ("run", "host", "drive") for word in (f"--{key}", self._tags[key])]
         return ["--points", f"unix:{self._socket}", *tags]
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a test host does for a power cut: prepare a drive, start the writer, tell what is there after it."""
+"""What a test host does for a power cut.
+
+It prepares a drive, starts the writer, and reports what is there after the cut.
+"""
 
 import contextlib
 import os
@@ -40,9 +43,10 @@ def prepare(member, definition):
 
 
 def start(member, definition, options, witness):
-    """Start the writer and leave it running, on a file system mounted for it, or on a leased bare drive.
+    """Start the writer and leave it running.
 
-    The bare drive is handed over as an open descriptor: the writer takes no path.
+    It writes on a file system mounted for it, or on a leased bare drive. The bare drive is handed
+    over as an open descriptor: the writer takes no path.
     """
     command = [PROGRAM, "write", *options, "--witness", witness]
     keep = []
@@ -75,7 +79,7 @@ def start(member, definition, options, witness):
 
 
 def survey(member, definition, after, options):
-    """What is there: mounted (which replays a journal), read, unmounted, checked.
+    """Survey what is there: mounted (which replays a journal), read, unmounted, checked.
 
     `after`: {before_mount, repair, check} of the file system. Nothing is written by intent but by
     mount, before_mount and repair. That it cannot be mounted is a finding (`mount_problem`): it is
@@ -112,7 +116,7 @@ def survey(member, definition, after, options):
 
 
 def _mount(undo, member, definition, device, result):
-    """Mount, and keep how long it took; gives why it could not be, or nothing."""
+    """Mount, and keep how long it took; return why it could not be, or an empty text."""
     began = time.monotonic()
     try:
         result["mount_options"] = filesystem.mount(undo, device, definition, mount_point(member))
@@ -123,7 +127,11 @@ def _mount(undo, member, definition, device, result):
 
 
 def _complete(command, remedy, keep=()):
-    """`command` when it has ended, with whatever exit code; `remedy` is for a host that has no such tool."""
+    """Run `command` to its end, and return it with whatever exit code it has.
+
+    `remedy` is for a host that has no such tool. Raises Refused there, Failed where the command
+    runs longer than READ_SECONDS.
+    """
     try:
         return subprocess.run(
             command,
@@ -147,14 +155,20 @@ def _read(command, keep):
 
 
 def _checker(command, device):
-    """What a file system's checker says. Its exit code is a finding, not a failure of ours."""
+    """Run a file system's checker and return what it says.
+
+    Its exit code is a finding, not a failure of ours.
+    """
     done = _complete([*command, device], "playbooks/provision.yml installs it")
     words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return {"command": [*command, device], "exit": done.returncode, "last_lines": words[-FOUND_LINES:]}
 
 
 def reset():
-    """Reset this host, writing nothing, a second from now: the answer to this call still goes out."""
+    """Reset this host, writing nothing, a second from now.
+
+    The answer to this call still goes out.
+    """
     command = "sleep 1; echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger"
     subprocess.Popen(
         ["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True

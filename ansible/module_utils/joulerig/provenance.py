@@ -17,7 +17,7 @@ TOOLS = {
 
 
 def host():
-    """Kernel, its command line, tools and processor of this host."""
+    """Describe this host: kernel, its command line, tools and processor."""
     system = Host()
     model = [
         line.split(":", 1)[1].strip()
@@ -56,7 +56,7 @@ def drive(name, interface):
 
 
 def _emulated(system, name):
-    """What plays a disk and how, as the kernel has it; None for a real one."""
+    """Return what plays a disk and how, as the kernel has it; None for a real one."""
     if system.debug_adapter(name) is None:
         return None
     delay = int(system.read(f"{system.sys}/module/scsi_debug/parameters/ndelay", "0"))
@@ -64,7 +64,10 @@ def _emulated(system, name):
 
 
 def array(name):
-    """An md array as the kernel runs it; `sync_action` and `resync_start` are of one with redundancy."""
+    """Describe an md array as the kernel runs it.
+
+    `sync_action` and `resync_start` are of one with redundancy.
+    """
     system = Host()
     base = f"{system.sys}/block/{name}/md"
     found = {
@@ -79,7 +82,10 @@ def array(name):
 
 
 def health(name, interface):
-    """The drive's own health report (nvme smart-log or smartctl, JSON), or None where it has none."""
+    """Return the drive's own health report, or None where it has none.
+
+    It is JSON of nvme smart-log or smartctl.
+    """
     if interface == "nvme":
         return run_json(["nvme", "smart-log", "--output-format=json", f"/dev/{name}"])
     if interface in ("sata-ssd", "hdd"):

@@ -46,7 +46,10 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
 ) -> str:
-    """Standard output of `command` (a list). Raises Failed, with its first line, unless it exits with 0."""
+    """Run `command` (a list) and return its standard output.
+
+    Raises Failed, with its first line, unless it exits with 0.
+    """
     try:
         done = subprocess.run(
             command,
@@ -67,20 +70,23 @@ def run(
 
 
 def not_found(command: Sequence[str]) -> Failed:
-    """The error of a host that has no such program."""
+    """Return the error of a host that has no such program."""
     return Failed(
         f"{command[0]}: not found on this host; playbooks/provision.yml or the campaign's own installs it"
     )
 
 
 def complaint(who: str, code: int, output: str) -> str:
-    """What a tool that ended with a bad exit code said first."""
+    """Return what a tool that ended with a bad exit code said first."""
     words = [line.strip() for line in output.splitlines() if line.strip()]
     return f"{who}: exit {code}: {words[0] if words else 'it said nothing'}"
 
 
 def run_json(command: Sequence[str], timeout: float = 60) -> Any:
-    """A tool's JSON output; None where it gave none (a query that some devices do not answer)."""
+    """Run a tool and return its JSON output; None where it gave none.
+
+    Some devices do not answer every query.
+    """
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
@@ -91,7 +97,7 @@ def run_json(command: Sequence[str], timeout: float = 60) -> Any:
 
 
 def version(command: Sequence[str]) -> str | None:
-    """First line of what `command` says of its version, or None."""
+    """Return the first line of what `command` says of its version, or None."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):

@@ -20,12 +20,12 @@ NOTHING_FOUND = 1
 
 
 def layout(given: program.Given) -> None:
-    """The source, whole and on the drive."""
+    """Unpack the source, whole and on the drive."""
     program.unpack(given.settings["source"], program.fresh(given.directory / FOLDER))
 
 
 def load(given: program.Given, record: program.Record) -> None:
-    """Passes over all files."""
+    """Search all files in whole passes."""
     folder = given.directory / FOLDER
     sizes = program.files_of(folder)
     if not sizes:

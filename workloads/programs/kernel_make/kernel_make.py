@@ -21,7 +21,10 @@ FOLDER = "joulerig-kernel-make"
 
 
 def layout(given: program.Given) -> None:
-    """The source and a configuration of it; what making that took is removed."""
+    """Unpack the source and make a configuration of it.
+
+    What making that took is removed.
+    """
     folder = program.fresh(given.directory / FOLDER)
     (folder / "source").mkdir()
     program.unpack(given.settings["source"], folder / "source")
@@ -37,7 +40,7 @@ def layout(given: program.Given) -> None:
 
 
 def load(given: program.Given, record: program.Record) -> None:
-    """Builds, each from nothing."""
+    """Build the target again and again, each time from nothing."""
     folder = given.directory / FOLDER
     if not (folder / "config").is_file():
         raise program.Failed(f"{folder}: holds no configured source; allowed: a folder after `layout`")

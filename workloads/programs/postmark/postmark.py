@@ -36,7 +36,7 @@ BEGUN, DONE = "Performing transactions", "Done"
 
 
 def layout(given: program.Given) -> None:
-    """An empty folder: Postmark creates its files in each pass."""
+    """Make an empty folder: Postmark creates its files in each pass."""
     _check(given.settings)
     program.fresh(given.directory / FOLDER)
 
@@ -61,7 +61,7 @@ def load(given: program.Given, record: program.Record) -> None:
 
 
 def _check(settings: dict) -> None:
-    """What Postmark would take and make nothing of. Raises Failed."""
+    """Refuse settings that Postmark would take and make nothing of. Raises Failed."""
     least, most = settings["least_bytes"], settings["most_bytes"]
     if least > most:
         raise program.Failed(f"--settings: least_bytes: {least}; allowed: at most most_bytes ({most})")
@@ -89,7 +89,10 @@ def commands(settings: dict, seed: int) -> str:
 
 
 def _one_pass(folder: Path, words: str) -> tuple[float, str]:
-    """Seconds of its transactions, and all that it said. Raises Failed."""
+    """Run one pass; return the seconds of its transactions and all that it said.
+
+    Raises Failed.
+    """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with program.child(["postmark"], "postmark", cwd=folder, **pipes) as process:
         process.stdin.write(words.encode())
@@ -119,7 +122,10 @@ def _complaint(output: str) -> str:
 
 
 def moved(output: str) -> tuple[int, int]:
-    """Bytes read and written, of Postmark's report. Raises Failed where it has none."""
+    """Return the bytes read and written by Postmark's report.
+
+    Raises Failed where it has none.
+    """
     found = []
     for way in ("read", "written"):
         line = re.search(rf"^\s*([0-9.]+) (\w+) {way} \([^()]* per second\)\s*$", output, re.MULTILINE)

@@ -95,14 +95,17 @@ class Cluster:
         )
 
     def sql(self, text: str, **variables: float) -> list[list[str]]:
-        """What a script answers, by row and column."""
+        """Run a script and return what it answers, by row and column."""
         given = [f"--set={name}={value}" for name, value in {"ON_ERROR_STOP": 1, **variables}.items()]
         answer = self.run("psql", "-X", "-q", "-A", "-t", "-F", "\t", *given, "-f", "-", text=text)
         return [line.split("\t") for line in answer.splitlines()]
 
     @contextlib.contextmanager
     def serving(self, shared_buffers_mb: int) -> Iterator[subprocess.Popen]:
-        """A server that answers. At the end it drops its work: `stop` lets it conclude before."""
+        """Start a server and wait until it answers.
+
+        At the end it drops its work: `stop` lets it conclude before.
+        """
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self.folder),
@@ -139,7 +142,7 @@ class Cluster:
 
 
 def stop(server: subprocess.Popen) -> None:
-    """Let it write all that it has to its data files. Raises Failed."""
+    """Let the server write all that it has to its data files. Raises Failed."""
     server.send_signal(signal.SIGINT)
     try:
         server.wait(STOP_PATIENCE_SECONDS)
@@ -150,7 +153,7 @@ def stop(server: subprocess.Popen) -> None:
 
 
 def layout(given: program.Given) -> None:
-    """A database with the specification's first content, its server stopped."""
+    """Make a database with the specification's first content, its server stopped."""
     cluster = Cluster(program.fresh(given.directory / FOLDER))
     cluster.create()
     scale = {name: given.settings[name] for name in ("warehouses", "items", "customers")}
@@ -163,7 +166,7 @@ def layout(given: program.Given) -> None:
 
 
 def load(given: program.Given, record: program.Record) -> None:
-    """pgbench for the given time, then the consistency conditions."""
+    """Run pgbench for the given time, then check the consistency conditions."""
     cluster = Cluster(given.directory / FOLDER)
     if not (cluster.data / "PG_VERSION").is_file():
         raise program.Failed(f"{cluster.folder}: holds no database; allowed: a folder after `layout`")
@@ -188,7 +191,10 @@ def load(given: program.Given, record: program.Record) -> None:
 
 
 def _words(given: program.Given, notes: Path) -> list[str]:
-    """pgbench's, its scripts written to `notes`, where its log goes, too."""
+    """Return the words of pgbench's command line.
+
+    Its scripts are written to `notes`, where its log goes, too.
+    """
     scripts = []
     for name, weight, arguments in TRANSACTIONS:
         script = notes / f"{name}.sql"
@@ -215,7 +221,10 @@ def _words(given: program.Given, notes: Path) -> list[str]:
 
 
 def _transactions(notes: Path) -> Iterator[Transaction]:
-    """Those that were done, of pgbench's logs; of a pgbench that was ended, the last block is missing."""
+    """Yield the transactions that were done, from pgbench's logs.
+
+    Of a pgbench that was ended, the last block is missing.
+    """
     for log in notes.glob("log.*"):
         for line in log.read_text().splitlines(keepends=True):
             words = line.split()  # client, its number, us, script, seconds, us
@@ -225,7 +234,7 @@ def _transactions(notes: Path) -> Iterator[Transaction]:
 
 
 def _tell(record: program.Record, done: list[Transaction], began_ns: int) -> None:
-    """The record's figures; rates are of the time that the log is of."""
+    """Fill in the record's figures; rates are of the time that the log is of."""
     seconds = [one.seconds for one in done]
     record.ops = len(done)
     record.latency_p50_seconds = program.quantile(seconds, 0.5)
@@ -245,13 +254,13 @@ def _tell(record: program.Record, done: list[Transaction], began_ns: int) -> Non
 
 
 def _journal(cluster: Cluster) -> dict[str, int]:
-    """What the server's write-ahead log has taken so far."""
+    """Return what the server's write-ahead log has taken so far: {syncs, bytes}."""
     syncs, written = cluster.sql("SELECT wal_sync, wal_bytes FROM pg_stat_wal")[0]
     return {"syncs": int(syncs), "bytes": int(written)}
 
 
 def _check(cluster: Cluster, record: program.Record) -> None:
-    """Raises Failed where a consistency condition does not hold."""
+    """Raise Failed where a consistency condition does not hold."""
     broken = {
         number: int(count) for number, count in cluster.sql("SELECT condition, broken FROM consistency")
     }
@@ -262,7 +271,7 @@ def _check(cluster: Cluster, record: program.Record) -> None:
 
 
 def _programs() -> Path:
-    """The folder of the newest PostgreSQL's programs. Raises Failed."""
+    """Return the folder of the newest PostgreSQL's programs. Raises Failed."""
     found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
     if not found:
         raise program.Failed(f"initdb: not found; Debian's package {PACKAGE} has it")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drive's scheduler and write cache: set, read back, restored; and the block layer's own statistics."""
+"""A drive's scheduler and write cache, and the block layer's own statistics.
+
+Settings are set, read back and restored.
+"""
 
 import glob
 import re
@@ -22,7 +25,7 @@ def _path(name, key, sys=None):
 
 
 def get(name, key, sys=None):
-    """A queue attribute; for the scheduler the one in effect."""
+    """Read a queue attribute; for the scheduler the one in effect."""
     with open(_path(name, key, sys)) as file:
         text = file.read().strip()
     if key == "scheduler" and "[" in text:
@@ -31,7 +34,7 @@ def get(name, key, sys=None):
 
 
 def schedulers(name, sys=None):
-    """Names of the I/O schedulers that this device can have now."""
+    """List the I/O schedulers that this device can have now."""
     with open(_path(name, "scheduler", sys)) as file:
         return file.read().replace("[", " ").replace("]", " ").split()
 
@@ -50,10 +53,11 @@ def put(name, key, value, sys=None):
 
 
 def put_write_cache(name, value, sys=None):
-    """Set the drive's own write cache, and the kernel's view of it, to "write back" or "write through".
+    """Set the drive's own write cache, and the kernel's view of it.
 
-    Writing queue/write_cache alone would keep the cache and stop the flushes: durability would be a
-    lie. Raises Failed when it did not take, Refused where a drive's cache cannot be set.
+    `value` is "write back" or "write through". Writing queue/write_cache alone would keep the cache
+    and stop the flushes: durability would be a lie. Raises Failed when it did not take, Refused
+    where a drive's cache cannot be set.
     """
     pages = glob.glob(f"{sys or paths.SYS}/block/{name}/device/scsi_disk/*/cache_type")
     if pages:
@@ -78,11 +82,12 @@ def put_write_cache(name, value, sys=None):
 
 
 def apply(undo, name, scheduler, write_cache, sys=None):
-    """Set scheduler and write cache (None: as it is) of a device; `undo` (an ExitStack) puts them back.
+    """Set scheduler and write cache of a device; `undo` (an ExitStack) puts them back.
 
-    "no flush" leaves the drive's cache alone and has the kernel take it for none, so that it sends
-    no flush: of a drive with power-loss protection that is true. Gives the settings {key:
-    {"before", "in_effect"}}. A scheduler the kernel lacks raises Refused.
+    A write cache of None stays as it is. "no flush" leaves the drive's cache alone and has the
+    kernel take it for none, so that it sends no flush: of a drive with power-loss protection that
+    is true. Gives the settings {key: {"before", "in_effect"}}. A scheduler the kernel lacks raises
+    Refused.
     """
     if scheduler not in (available := schedulers(name, sys)):
         allowed = ", ".join(available)
@@ -116,7 +121,10 @@ def _stat(name, sys):
 
 
 def written(name, sys=None):
-    """What was asked of a device since boot that changes its content: {write_bytes, discard_bytes}."""
+    """Return the bytes written to and discarded on a device since boot.
+
+    Gives {write_bytes, discard_bytes}: all that was asked of it that changes its content.
+    """
     values = _stat(name, sys)
     return {
         "write_bytes": values["write_sectors"] * 512,
@@ -125,7 +133,10 @@ def written(name, sys=None):
 
 
 def stat(name, sys=None):
-    """Counters since boot: {reads, read_bytes, writes, write_bytes, flushes, discards}."""
+    """Return a device's I/O counters since boot.
+
+    Gives {reads, read_bytes, writes, write_bytes, flushes, discards}.
+    """
     values = _stat(name, sys)
     return {
         "reads": values["reads"],

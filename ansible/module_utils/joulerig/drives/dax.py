@@ -38,7 +38,7 @@ def check_device(definition, name, sys=None):
 
 
 def in_effect(folder):
-    """Whether the kernel says that a new file in `folder` is accessed by DAX."""
+    """Check whether the kernel says that a new file in `folder` is accessed by DAX."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         return bool(_attributes(file.name) & STATX_ATTR_DAX)
 
@@ -52,7 +52,10 @@ def _attributes(path):
 
 
 def verify(definition, folder):
-    """What `folder`'s file system does: {"asked", "in_effect"}. Raises Failed where it fell back silently."""
+    """Return whether DAX was asked for and is in effect in `folder`: {"asked", "in_effect"}.
+
+    Raises Failed where the file system fell back silently.
+    """
     asked, effective = bool(definition.get("dax")), in_effect(folder)
     if asked and not effective:
         raise Failed(

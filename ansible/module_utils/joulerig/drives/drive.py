@@ -39,7 +39,7 @@ class Host:
             return default
 
     def block_devices(self):
-        """Whole disks: no partitions, no loop, RAM, md or device-mapper devices.
+        """Yield the names of whole disks: no partitions, no loop, RAM, md or device-mapper devices.
 
         The single paths of a multipath NVMe drive are hidden disks with the serial of the real one.
         """
@@ -49,7 +49,7 @@ class Host:
                 yield name
 
     def serial(self, name):
-        """Serial number of a whole disk as its firmware gives it, or None."""
+        """Return the serial number of a whole disk as its firmware gives it, or None."""
         if (adapter := self.debug_adapter(name)) is not None:
             return SCSI_DEBUG + adapter
         base = f"{self.sys}/block/{name}/device"
@@ -62,7 +62,10 @@ class Host:
             return None
 
     def debug_adapter(self, name):
-        """Number of the adapter that scsi_debug emulates for a disk; None for any other disk."""
+        """Return the number of the adapter that scsi_debug emulates for a disk.
+
+        None for any other disk.
+        """
         words = os.path.realpath(f"{self.sys}/block/{name}").split("/")
         if "pseudo_0" not in words[:-1]:
             return None
@@ -77,7 +80,7 @@ class Host:
         return int(self.read(f"{self.sys}/block/{name}/size", "0")) * 512
 
     def numbers(self, name):
-        """major:minor of a device and of each of its partitions."""
+        """Return major:minor of a device and of each of its partitions, by name."""
         base = f"{self.sys}/block/{name}"
         found = {name: self.read(f"{base}/dev")}
         for entry in os.listdir(base):
@@ -86,7 +89,7 @@ class Host:
         return found
 
     def holders(self, name):
-        """What is built upon a device or its partitions: md, device mapper, bcache."""
+        """List what is built upon a device or its partitions: md, device mapper, bcache."""
         found = []
         for part in self.numbers(name):
             base = f"{self.sys}/class/block/{part}/holders"
@@ -95,7 +98,7 @@ class Host:
         return found
 
     def mounts(self):
-        """(major:minor, source, mount point) of every mount."""
+        """Yield (major:minor, source, mount point) of every mount."""
         for line in (self.read(f"{self.proc}/self/mountinfo") or "").splitlines():
             fields = line.split()
             yield fields[2], fields[fields.index("-") + 2], fields[4]
@@ -105,7 +108,10 @@ class Host:
         return [line.split()[0] for line in lines]
 
     def ancestors(self, number):
-        """Names of all devices below `number` (major:minor): its disk, the slaves of dm and md devices."""
+        """Return the names of all devices below `number` (major:minor).
+
+        These are its disk, and the slaves of dm and md devices.
+        """
         path = os.path.realpath(f"{self.sys}/dev/block/{number}")
         if not os.path.isdir(path):
             return set()
@@ -119,14 +125,17 @@ class Host:
 
 
 def _digits(wwn):
-    """A WWN's hexadecimal digits: naa.5000..., 0x5000... and eui.0025... are written in many ways."""
+    """Extract a WWN's hexadecimal digits.
+
+    WWNs are written in many ways: naa.5000..., 0x5000... and eui.0025...
+    """
     return (wwn or "").lower().removeprefix("0x").split(".", 1)[-1].replace("-", "")
 
 
 def find(spec, host=None):
-    """Kernel name of the drive that `spec` {name, interface, serial, wwn, size_bytes} declares.
+    """Return the kernel name of the drive that `spec` declares.
 
-    Raises Refused.
+    `spec` is {name, interface, serial, wwn, size_bytes}. Raises Refused.
     """
     host = host or Host()
     what = spec["name"]
@@ -156,9 +165,9 @@ def _check_size(spec, device, size_bytes):
 
 
 def nvdimm_region(spec):
-    """ndctl's record of the region that lies on the declared NVDIMM alone: {dev, size, namespaces}.
+    """Return ndctl's record of the region that lies on the declared NVDIMM alone.
 
-    Raises Refused.
+    The record is {dev, size, namespaces}. Raises Refused.
     """
     what = spec["name"]
     listing = run_json(["ndctl", "list", "-D", "-R", "-N"])
@@ -185,7 +194,10 @@ def _find_nvdimm(spec):
 
 
 def _find_emulated(spec, host):
-    """An NVDIMM that memmap= made is a region of the bus `e820`, known by where in memory it starts."""
+    """Return the kernel name of an NVDIMM that memmap= made.
+
+    It is a region of the bus `e820`, known by where in memory it starts. Raises Refused.
+    """
     base = f"{host.sys}/bus/nd/devices"
     starts = {}
     for region in sorted(os.listdir(base)) if os.path.isdir(base) else ():
@@ -206,7 +218,10 @@ def _find_emulated(spec, host):
 
 
 def _find_ram(spec, host):
-    """The RAM block device of that name: brd's, whose devices have a major number of their own."""
+    """Return the name of the RAM block device that `spec` declares.
+
+    It is brd's, whose devices have a separate major number. Raises Refused.
+    """
     name = spec["serial"]
     if not (host.read(f"{host.sys}/block/{name}/dev") or "").startswith(RAM_MAJOR):
         raise Refused(
@@ -217,7 +232,7 @@ def _find_ram(spec, host):
 
 
 def find_array(name, host=None):
-    """Kernel name of the md array `name`. Raises Refused."""
+    """Return the kernel name of the md array `name`. Raises Refused."""
     host = host or Host()
     path = f"{host.dev}/md/{name}"
     if not os.path.exists(path):
@@ -226,9 +241,9 @@ def find_array(name, host=None):
 
 
 def check_array(name, members, host=None):
-    """Kernel name of the md array `name`, made of exactly the declared drives `members`, whole and at rest.
+    """Check the md array `name` and return its kernel name.
 
-    Raises Refused.
+    It must be made of exactly the declared drives `members`, whole and at rest. Raises Refused.
     """
     host = host or Host()
     kernel_name = find_array(name, host)
@@ -250,7 +265,10 @@ def check_array(name, members, host=None):
 
 
 def is_synchronised(kernel_name, host):
-    """Whether an md array has no resync before it; one assembled unclean begins it with its first write."""
+    """Check that an md array has no resync before it.
+
+    An array that was assembled unclean begins its resync with its first write.
+    """
     base = f"{host.sys}/block/{kernel_name}/md"
     redundant = os.path.exists(f"{base}/sync_action")
     return not redundant or host.read(f"{base}/resync_start", "none") == "none"
@@ -287,13 +305,16 @@ class Lease:
 
 
 def lease(spec, host=None):
-    """A wipe lease for the declared drive `spec`. Raises Refused, and nothing is touched."""
+    """Return a wipe lease for the declared drive `spec`.
+
+    Raises Refused, and nothing is touched.
+    """
     host = host or Host()
     return Lease(spec["name"], lambda: find(spec, host), host)
 
 
 def lease_array(name, members, host=None):
-    """A wipe lease for an md array whose members are exactly the declared drives `members`.
+    """Return a wipe lease for an md array made of exactly the declared drives `members`.
 
     Raises Refused, and nothing is touched.
     """
@@ -334,7 +355,11 @@ def _signatures(what, device):
 
 
 def _check_exclusive(what, device):
-    """The kernel's own word: an exclusive open fails while a file system, md, dm or swap has the device."""
+    """Refuse a device that the kernel does not let us open exclusively.
+
+    This is the kernel's own word: an exclusive open fails while a file system, md, dm or swap has
+    the device.
+    """
     try:
         handle = os.open(device, os.O_RDONLY | os.O_EXCL)
     except OSError as error:

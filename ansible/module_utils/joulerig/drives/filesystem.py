@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make and mount a file system on a leased drive, its journal on another one if so asked; take it down again.
+"""Make and mount a file system on a leased drive; take it down again.
 
-A definition is {name, type, module, mkfs, mount_options, external_journal: {make, mkfs,
-mount_options}}.
+Its journal is on another drive if so asked. A definition is {name, type, module, mkfs,
+mount_options, external_journal: {make, mkfs, mount_options}}.
 """
 
 import os
@@ -14,7 +14,10 @@ JOURNAL = "{journal}"  # stands for the journal's device in a definition
 
 
 def known_to_kernel(fstype, module=None):
-    """Whether the kernel has `fstype`, loading its module (of that name, if no other is given) if need be."""
+    """Check whether the kernel has `fstype`, loading its module if need be.
+
+    The module is of that name if no other is given.
+    """
     for attempt in (False, True):
         if attempt:
             try:
@@ -38,14 +41,17 @@ def check(definition):
 
 
 def _with_journal(definition, words, device):
-    """`words` of a definition's external journal, its device put in."""
+    """Return `words` of a definition's external journal, its device put in.
+
+    Raises Unable where the definition has none.
+    """
     if not definition.get("external_journal"):
         raise Unable(f"{definition['name']}: has no external journal")
     return [word.replace(JOURNAL, device) for word in definition["external_journal"][words]]
 
 
 def make(lease, definition, journal_lease=None):
-    """mkfs on the leased drive, after what its journal's leased drive needs.
+    """Run mkfs on the leased drive, after what its journal's leased drive needs.
 
     Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a
     definition has no mkfs, mounting makes the file system: no command, but the lease must hold.
@@ -64,7 +70,10 @@ def make(lease, definition, journal_lease=None):
 
 
 def mount(undo, device, definition, place, journal_device=None):
-    """Mount; `undo` (an ExitStack) unmounts. Gives the mount options in effect."""
+    """Mount a file system and return the mount options in effect.
+
+    `undo` (an ExitStack) unmounts it.
+    """
     os.makedirs(place, exist_ok=True)
     if os.path.ismount(place):  # of a run that was killed: a second mount would hide it, and its drive
         raise Refused(f"{place}: something is mounted there already; umount it")

@@ -20,7 +20,7 @@ APPEAR_SECONDS = 30.0
 
 
 def wanted(drives, emulated):
-    """What the declared `drives` (by name) ask for: {module: (parameters, drives)}.
+    """Return what the declared `drives` (by name) ask for: {module: (parameters, drives)}.
 
     `emulated`: the host's {access_milliseconds}, or None.
     """
@@ -42,7 +42,10 @@ def wanted(drives, emulated):
 
 
 def is_loaded(module, parameters, specs, host):
-    """Whether the module is there with these parameters and drives. Raises Refused where it has others."""
+    """Check whether the module is loaded with these parameters and drives.
+
+    Raises Refused where it has others.
+    """
     base = f"{host.sys}/module/{module}"
     if not os.path.isdir(base):
         return False
@@ -59,7 +62,10 @@ def is_loaded(module, parameters, specs, host):
 
 
 def load(module, parameters, specs, host):
-    """Load the module and see that every drive is there. Raises Refused where there is not the memory."""
+    """Load the module and see that every drive is there.
+
+    Raises Refused where there is not the memory.
+    """
     size = sum(spec["size_bytes"] for spec in specs)
     available = _available_bytes(host)
     if size + SPARE_BYTES > available:
@@ -73,7 +79,10 @@ def load(module, parameters, specs, host):
 
 
 def _set_one_at_a_time(specs, host):
-    """A disk has one actuator. Not by max_queue: scsi_debug aborts the excess, and md drops members."""
+    """Limit each disk to one request at a time: a disk has one actuator.
+
+    Not by max_queue: scsi_debug aborts the excess, and md drops members.
+    """
     for spec in specs:
         path = f"{host.sys}/block/{drive.find(spec, host)}/device/queue_depth"
         if os.path.exists(path):
@@ -97,7 +106,10 @@ def _await_all(specs, host):
 
 
 def unload(module, specs, host):
-    """Take the module away, and its drives' content with it: each under a wipe lease. Raises Refused."""
+    """Take the module away, and its drives' content with it.
+
+    Each drive is under a wipe lease. Raises Refused.
+    """
     for spec in specs:
         drive.lease(spec, host).device()
     run(["modprobe", "--remove", module])

@@ -22,10 +22,11 @@ CHATTER = re.compile(r" : Saving output of (pre|post)run in ")
 
 
 class Workload:
-    """A definition {name, job, environment}: the text of a fio job file; `environment` is not needed.
+    """A definition {name, job, environment}.
 
-    The job file reads its surroundings from the environment, as any fio job file can:
-    JOULERIG_DIRECTORY, JOULERIG_SECONDS, JOULERIG_SEED, and what `environment` adds.
+    `job` is the text of a fio job file; `environment` is not needed. The job file reads its
+    surroundings from the environment, as any fio job file can: JOULERIG_DIRECTORY,
+    JOULERIG_SECONDS, JOULERIG_SEED, and what `environment` adds.
     """
 
     def __init__(self, definition, surroundings):
@@ -41,7 +42,7 @@ class Workload:
         os.makedirs(surroundings.directory, exist_ok=True)
 
     def _fio(self, preamble, label, timeout, tell=None):
-        """Gives why it did not end well, or an empty text, and its progress."""
+        """Run fio; return why it did not end well, or an empty text, and its progress."""
         scratch = self._surroundings.scratch
         job, output = os.path.join(scratch, f"{label}.fio"), os.path.join(scratch, f"{label}.json")
         with open(job, "w") as file:
@@ -59,7 +60,7 @@ class Workload:
         raise_if(self._fio("[global]\ncreate_only=1\n", "layout", LAYOUT_SECONDS)[0])
 
     def load(self):
-        """Load; gives what became of it (Done)."""
+        """Load; return what became of it (Done)."""
         stamps = os.path.join(self._surroundings.scratch, "stamps")
         for one in (stamps + ".begin", stamps + ".end"):  # of a load before
             with contextlib.suppress(FileNotFoundError):
@@ -83,7 +84,10 @@ class Workload:
         return Done(min(start), max(end), report, problem)
 
     def _own_problem(self, progress):
-        """What the report of a fio that ended well says went wrong."""
+        """Return what the report of a fio that ended well says went wrong.
+
+        An empty text where nothing did.
+        """
         if progress.report is None:
             return f"fio: {self._name}: its output is not JSON: {progress.other_words[:200]!r}"
         for job in progress.report.get("jobs", []):
@@ -93,10 +97,11 @@ class Workload:
 
 
 class Progress:
-    """fio's reports as it writes them to the file `output`: each is of all so far, the last one of the load.
+    """fio's reports as it writes them to the file `output`.
 
-    `tell(counts, at)`, where there is one, gets what came since the one before. `report`: the
-    newest; None if that is not JSON. `other_words`: the other lines on the same output.
+    Each report is of all so far, the last one of the load. `tell(counts, at)`, where there is one,
+    gets what came since the one before. `report`: the newest; None if that is not JSON.
+    `other_words`: the other lines on the same output.
     """
 
     def __init__(self, output, tell=None):
@@ -138,7 +143,7 @@ class Progress:
 
 
 def counts(report):
-    """{ops, read_bytes, write_bytes} of a report, over all of its jobs."""
+    """Add up {ops, read_bytes, write_bytes} of a report over all of its jobs."""
     ways = [job[way] for job in report["jobs"] for way in ("read", "write")]
     return {
         "ops": sum(way["total_ios"] for way in ways),
@@ -148,7 +153,7 @@ def counts(report):
 
 
 def _stamps(path):
-    """The times in a file of stamps; none where there is none."""
+    """Read the times in a file of stamps; none where there is none."""
     try:
         with open(path) as file:
             return [int(line) for line in file.read().split()]

@@ -12,8 +12,10 @@ TRACE_SECONDS = 86400  # a trace ends by itself
 
 
 class Workload:
-    """A definition {name, program, words, texts}: `words` of a command line in which `{seconds}`, `{seed}`
-    and the names of `texts`, files that are made for it, stand for what they are here.
+    """A definition {name, program, words, texts}.
+
+    In `words`, those of a command line, `{seconds}`, `{seed}` and the names of `texts`, files that
+    are made for it, stand for what they are here.
     """
 
     def __init__(self, definition, surroundings):
@@ -36,7 +38,7 @@ class Workload:
         raise_if(attend("flowop", [*self._command, "--layout-only", "--output", output], LAYOUT_SECONDS))
 
     def load(self):
-        """Load; gives what became of it (Done). Its points go to the agent as it runs."""
+        """Load; return what became of it (Done). Its points go to the agent as it runs."""
         output = os.path.join(self._surroundings.scratch, "load.json")
         points = self._surroundings.points
         words = points.words() if points else []
@@ -45,7 +47,10 @@ class Workload:
 
 
 def done_of(output, problem, who):
-    """What became of a load that left its report in the file `output`. Raises Failed where it left none."""
+    """Return what became of a load that left its report in the file `output`.
+
+    Raises Failed where it left none.
+    """
     try:
         with open(output) as file:
             report = json.load(file)

@@ -64,12 +64,12 @@ def attend(
     left: Callable[[], bool] = controller_left,
     **options: Any,
 ) -> str:
-    """Run `command` to its end; gives why it did not end well, `who` first, or an empty text.
+    """Run `command` to its end; return why it did not end well, or an empty text.
 
-    `look` is called several times a second. A load that is interrupted (KeyboardInterrupt), whose
-    controller `left`, or which takes longer than `timeout` seconds is asked to end by SIGTERM, so
-    that it can still write its report. None of its processes is left behind. `options` are Popen's.
-    Raises Failed where there is no such program.
+    The reason begins with `who`. `look` is called several times a second. A load that is
+    interrupted (KeyboardInterrupt), whose controller `left`, or which takes longer than `timeout`
+    seconds is asked to end by SIGTERM, so that it can still write its report. None of its processes
+    is left behind. `options` are Popen's. Raises Failed where there is no such program.
     """
     with tempfile.TemporaryFile("w+") as words:
         options = {"stdout": subprocess.DEVNULL, "stderr": words, **options}

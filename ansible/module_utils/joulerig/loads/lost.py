@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Results that had no controller to go to any more: kept on this host until the run is taken up again."""
+"""Results that had no controller to go to any more.
+
+They are kept on this host until the run is taken up again.
+"""
 
 import json
 import os
@@ -19,7 +22,7 @@ def keep(run, result, folder=FOLDER):
 
 
 def take(run, folder=FOLDER):
-    """What was kept of `run`, which is then no more here; None where nothing was."""
+    """Return what was kept of `run` and remove it here; None where nothing was kept."""
     path = os.path.join(folder, f"{run}.json")
     try:
         with open(path) as file:

@@ -39,7 +39,7 @@ class Workload:
         raise_if(attend(self._name, self._command("layout"), LONGEST_SECONDS))
 
     def load(self):
-        """Load; gives what became of it (Done)."""
+        """Load; return what became of it (Done)."""
         given = self._surroundings
         output = os.path.join(given.scratch, "load.json")
         command = self._command("load", "--seconds", str(given.seconds), "--output", output)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a workload on this host with any tool: lay_out() creates its files, load() returns its result."""
+"""Run a workload on this host with any tool.
+
+lay_out() creates its files, load() returns its result.
+"""
 
 from ansible.module_utils.joulerig.loads import fio, flowop, program
 

@@ -41,7 +41,7 @@ def fill(folder, part):
 
 
 def size(folder):
-    """Bytes of a file system that files can have."""
+    """Return the bytes of a file system that files can have."""
     stat = os.statvfs(folder)
     return stat.f_blocks * stat.f_frsize
 

@@ -21,7 +21,10 @@ bs=128k
 
 
 def purge(lease, method):
-    """Have the drive forget its content: "discard" all of it, or "format" it, which only NVMe drives can."""
+    """Have the drive forget its content.
+
+    `method`: "discard" all of it, or "format" it, which only NVMe drives can.
+    """
     device = lease.device()
     if method == "discard":
         run(["blkdiscard", "--force", device], timeout=PURGE_SECONDS)

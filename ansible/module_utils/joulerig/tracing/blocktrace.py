@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Seeks of drives while a load runs: distances between consecutive requests, from the kernel's own trace."""
+"""Seeks of drives while a load runs.
+
+They are distances between consecutive requests, from the kernel's own trace.
+"""
 
 import re
 
@@ -25,7 +28,7 @@ class Counter:
         self.drives = {name: {"requests": 0, "seeks": 0, "distance_bytes": 0} for name in names.values()}
 
     def take(self, line):
-        """One line of the trace."""
+        """Count the request in one line of the trace."""
         if issued := _ISSUED.search(line):
             major, minor, what, first, sectors = issued.groups()
             name = self._names.get(f"{major}:{minor}")
@@ -42,8 +45,10 @@ class Counter:
 
 
 class Seeks:
-    """Counts while its block runs; `found` then is {drives, lost}: Counter's, and how many events the kernel
-    had no room for. Takes {drive's name: kernel's name}.
+    """Counts while its block runs; `found` then is {drives, lost}.
+
+    `drives` is Counter's, `lost` how many events the kernel had no room for. Takes {drive's name:
+    kernel's name}.
 
     Raises Refused where the kernel has no such trace.
     """
@@ -70,6 +75,9 @@ class Seeks:
 
 
 def _condition(number):
-    """The trace's filter for a device "major:minor": its own number has 20 bits for the minor."""
+    """Return the trace's filter for a device "major:minor".
+
+    The kernel's own number of a device has 20 bits for the minor.
+    """
     major, minor = map(int, number.split(":"))
     return f"dev == {major << 20 | minor}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much of f2fs's fsync is search for free node numbers, from probes on the kernel's own functions."""
+"""How much of f2fs's fsync is search for free node numbers.
+
+It is measured by probes on the kernel's own functions.
+"""
 
 import contextlib
 import math
@@ -34,7 +37,7 @@ class Shares:
         self.windows = []
 
     def take(self, line):
-        """One line of the trace."""
+        """Take the call or return in one line of the trace."""
         found = _EVENT.search(line)
         if not found:
             return
@@ -117,7 +120,10 @@ class FreeNids:
             self._command(f"r{RETURNS}:{GROUP}/{name}_end {function}")
 
     def _remove(self):
-        """Also those of a run that was killed, which may still be enabled."""
+        """Remove the probes, also those of a run that was killed.
+
+        These may still be enabled.
+        """
         for event in self._events:
             with contextlib.suppress(OSError):
                 kerneltrace.put(f"{self._tracing}/instances/{GROUP}/{event}/enable", "0")

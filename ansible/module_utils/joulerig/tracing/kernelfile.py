@@ -12,7 +12,11 @@ class KernelFiles:
     """
 
     def __init__(self, asked, drives, sys="/sys", proc="/proc"):
-        """`drives`: the kernel's name of each drive of the run, by its own name."""
+        """Resolve the files asked for.
+
+        `drives`: the kernel's name of each drive of the run, by its own name. Raises Refused for a
+        file that is not under /sys or /proc/sys.
+        """
         self._files = []  # (factor, drive or "", path on this system, path as declared, value)
         for one in asked:
             declared = one["path"]

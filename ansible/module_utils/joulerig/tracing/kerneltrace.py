@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel's own trace while a load runs, in an instance of ours: other users of it are not disturbed."""
+"""The kernel's own trace while a load runs.
+
+It is in an instance of ours: other users of it are not disturbed.
+"""
 
 import os
 import re
@@ -79,7 +82,7 @@ class Trace:
             put(f"{event}/enable", whether)
 
     def _read(self):
-        """Takes lines until there are no more after the stop."""
+        """Take lines until there are no more after the stop."""
         rest = ""
         while True:
             stopping = self._stop.is_set()
