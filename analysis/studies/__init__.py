@@ -38,14 +38,18 @@ STUDIES: dict[str, Study] = {study.name: study for study in _discover()}
 
 
 def find_study(campaign: Campaign) -> Study | None:
-    """Return the study that a campaign repeats; None where it names none, or one that is unknown here."""
+    """Return the study that a campaign repeats.
+
+    None where it names none, or one that is unknown here.
+    """
     return STUDIES.get(campaign.definition.get("study") or "")
 
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
-    """Judge each claim of the campaign's study, separately for each level of the factors it does not know.
+    """Judge each claim of the campaign's study.
 
-    Empty where the campaign repeats no study.
+    They are judged separately for each level of the factors that the study does not know. Empty
+    where the campaign repeats no study.
     """
     study = find_study(campaign)
     return [

@@ -83,7 +83,10 @@ _EXPECTED = "above 1: AI of the best of these, over that of the best other one"
 
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
-    """By drive: the best combinations by workload, then the two that go through all workloads."""
+    """Judge the claims by drive.
+
+    The best combinations by workload come first, then the two that go through all workloads.
+    """
     counted = [
         run
         for run in campaign.runs
@@ -125,7 +128,7 @@ def _best(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdi
 def _first(
     campaign: Campaign, claim: Claim, where: str, named: Sequence[Run], others: Sequence[Run]
 ) -> Verdict:
-    """Whether the best cell of `named` is above the best one of `others`."""
+    """Judge whether the best cell of `named` is above the best one of `others`."""
     if not named or not others:
         lacking = "the claim's" if not named else "any other"
         return claims.undecided(claim, where, f"no run of {lacking} combinations has joules", _EXPECTED)
@@ -163,7 +166,10 @@ def _journal_alone(campaign: Campaign, where: str, of_it: Sequence[Run]) -> Iter
 def _above_idle(
     campaign: Campaign, claim: Claim, where: str, ext3: Sequence[Run], ext2: Sequence[Run]
 ) -> Verdict:
-    """In addition to the joules, what they follow from: volume and flushes of an operation."""
+    """Judge the joules above idle power, and name what they follow from.
+
+    That is the volume and the flushes of an operation.
+    """
 
     def ratio(name: str) -> claims.Effect | None:
         return claims.ratio(ext3, ext2, lambda run: _per_op(campaign, run, name))
@@ -179,22 +185,23 @@ def _above_idle(
 
 
 def _per_op(campaign: Campaign, run: Run, name: str) -> float | None:
-    """One of a run's `derived.amounts`, for each operation; None where it is not known."""
+    """Return one of a run's `derived.amounts` for each operation; None where it is not known."""
     found = derived.amounts(campaign, run)
     amount, ops = found.get(name), found.get("ops")
     return amount / ops if amount is not None and ops else None
 
 
 def _journalled_or_not(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-    """Runs of ext3, runs of ext2."""
+    """Return runs of ext3, runs of ext2."""
     return _alike(runs, "scheduler", lambda run: run.filesystem, {"ext3"}, {"ext2"})
 
 
 def _alike(
     runs: Sequence[Run], within: str, side: Callable[[Run], str], first: set[str], second: set[str]
 ) -> tuple[list[Run], list[Run]]:
-    """Runs of two sides, of those blocks and levels of `within` alone that have all of both: what one side
-    lacks must not look like a difference.
+    """Return runs of two sides, of those blocks and levels of `within` that have all of both.
+
+    What one side lacks must not look like a difference.
     """
     found: dict[tuple[int, str], dict[str, list[Run]]] = {}
     for run in runs:
@@ -208,7 +215,7 @@ def _alike(
 
 
 def _best_cell(runs: Sequence[Run]) -> list[Run]:
-    """Runs of the cell with the greatest AI."""
+    """Return the runs of the cell with the greatest AI."""
     cells: dict[str, list[Run]] = {}
     for run in runs:
         cells.setdefault(run.cell, []).append(run)

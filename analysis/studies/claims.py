@@ -41,8 +41,9 @@ class Claim:
 
 
 class Effect(NamedTuple):
-    """A ratio, from `low` to `high` (95 %; None where there are too few blocks for an interval), over so many
-    blocks.
+    """A ratio, from `low` to `high` (95 %), over so many blocks.
+
+    `low` and `high` are None where there are too few blocks for an interval.
     """
 
     value: float
@@ -53,8 +54,10 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """`where`: the drive, and what else it is about. `expected`: what the effect ought to be, in words.
-    `why`: where it is open, the reason; else what is behind it, if that is known.
+    """What a campaign says of a claim.
+
+    `where`: the drive, and what else it is about. `expected`: what the effect ought to be, in
+    words. `why`: where it is open, the reason; else what is behind it, if that is known.
     """
 
     claim: Claim
@@ -66,7 +69,7 @@ class Verdict:
 
 
 def ratio(first: Sequence[Run], second: Sequence[Run], figure: Figure) -> Effect | None:
-    """How many times the figure of `first` is that of `second`, of runs of the same blocks.
+    """Return how many times the figure of `first` is that of `second`, by blocks.
 
     Mean logarithms by block, their difference within each block that has both, and Student's t over
     the blocks: what a block has in common is in no ratio. None where no block has both, or a figure
@@ -88,14 +91,20 @@ def ratio(first: Sequence[Run], second: Sequence[Run], figure: Figure) -> Effect
 
 
 def greater(claim: Claim, where: str, effect: Effect | None, expected: str, why: str = "") -> Verdict:
-    """On a claim that a ratio is above 1. `why`: what keeps it open, if anything does."""
+    """Judge a claim that a ratio is above 1.
+
+    `why`: what keeps it open, if anything does.
+    """
     return _judged(claim, where, effect, expected, why, (1.0, math.inf))
 
 
 def within_margin(
     claim: Claim, where: str, effect: Effect | None, published: float, margin: float, why: str = ""
 ) -> Verdict:
-    """On a claim that a ratio is `published`, give or take `margin` of it (a part: 0.1 is 10 %)."""
+    """Judge a claim that a ratio is `published`, give or take `margin` of it.
+
+    `margin` is a part: 0.1 is 10 %. `why`: what keeps it open, if anything does.
+    """
     band = published * (1 - margin), published * (1 + margin)
     return _judged(claim, where, effect, f"{band[0]:.3g} to {band[1]:.3g}", why, band)
 
@@ -121,7 +130,7 @@ def _judged(
 
 
 def paced_by_host(campaign: Campaign, runs: Sequence[Run]) -> str:
-    """Why speed and energy of these runs tell nothing of a drive; empty where they do."""
+    """Return why speed and energy of these runs say nothing of a drive; empty where they do."""
     fractions = [run.result.device_bound_fraction for run in runs if run.result]
     parts = [part for part in fractions if part is not None]
     if not campaign.virtual or (parts and min(parts) >= LEAST_DEVICE_BOUND):
@@ -137,7 +146,7 @@ def paced_by_host(campaign: Campaign, runs: Sequence[Run]) -> str:
 
 
 def _by_block(runs: Sequence[Run], figure: Figure) -> dict[int, float] | None:
-    """Mean logarithm by block; None where a figure is not positive."""
+    """Return the mean logarithm by block; None where a figure is not positive."""
     found: dict[int, list[float]] = {}
     for run in runs:
         value = figure(run)

@@ -70,8 +70,10 @@ TENTHS = 10  # the begin and the end of a run are a tenth of its windows each
 
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
-    """By drive, flush cost and workload, where there are runs of both file systems; the search by drive and
-    workload, where flushes are sent in some runs of f2fs and not in others.
+    """Judge by drive, flush cost and workload, where there are runs of both file systems.
+
+    The search is judged by drive and workload, where flushes are sent in some runs of f2fs and not
+    in others.
     """
     judged = []
     for where, f2fs, ext4 in pairs(campaign):
@@ -99,8 +101,10 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
 def _trend(
     where: str, f2fs: Sequence[Run], ext4: Sequence[Run], works: Mapping[str, WorkOverTime], why: str
 ) -> Verdict:
-    """Over all windows of the run: Mann and Kendall's test and Sen's slope of the ratio's logarithm, blocks
-    as groups, the memory of the series allowed for.
+    """Judge the trend of the ratio over all windows of the run.
+
+    Mann and Kendall's test and Sen's slope of the ratio's logarithm, blocks as groups, the memory
+    of the series allowed for.
     """
     expected = "above 1: ratio at first over at last, by Sen's slope over all windows"
     found = [
@@ -125,9 +129,11 @@ def _trend(
 def over_run(
     f2fs: Sequence[Run], ext4: Sequence[Run], works: Mapping[str, WorkOverTime]
 ) -> list[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
-    """Block, seconds since the load began, operations a second of f2fs over those of ext4, of those windows
-    that all runs of the block have; NaN where ext4 did none. `works`: by run; a block with a run
-    that is not among them is left out.
+    """Return, for each block, the ratio of operations a second, f2fs over ext4, in each window.
+
+    Gives block, seconds since the load began, and the ratio, of those windows that all runs of the
+    block have; NaN where ext4 did none. `works`: by run; a block with a run that is not among them
+    is left out.
     """
     found = []
     for block in sorted({run.block for run in f2fs} & {run.block for run in ext4}):
@@ -168,8 +174,10 @@ def _search(campaign: Campaign) -> Iterator[Verdict]:
 
 
 def share_of_search(run: Run) -> float | None:
-    """Seconds of searches for free node numbers that a sync waited for, over seconds of syncs, by the
-    kernel's trace; None where it was not timed, or nothing was synced.
+    """Return the share of searches for free node numbers in the time of fsync.
+
+    Seconds of searches that a sync waited for, over seconds of syncs, by the kernel's trace; None
+    where it was not timed, or nothing was synced.
     """
     try:
         timed = run.free_nids
@@ -180,7 +188,7 @@ def share_of_search(run: Run) -> float | None:
 
 
 def pairs(campaign: Campaign) -> Iterator[tuple[str, list[Run], list[Run]]]:
-    """What they are about, runs of f2fs, runs of ext4: alike in all other factors, and ok."""
+    """Yield what they are about, runs of f2fs, runs of ext4: alike in all other factors, and ok."""
     found: dict[str, dict[str, list[Run]]] = {}
     for run in campaign.runs:
         if run.status == Status.OK and run.filesystem in ("f2fs", "ext4"):
@@ -193,12 +201,15 @@ def pairs(campaign: Campaign) -> Iterator[tuple[str, list[Run], list[Run]]]:
 
 
 def works_of(runs: Sequence[Run]) -> dict[str, WorkOverTime]:
-    """By run, of those whose files tell: what the load did in windows of a second."""
+    """Return, by run, what the load did in windows of a second.
+
+    Runs whose files do not say are left out.
+    """
     return {run.id: work for run in runs if (work := _work_of(run)) is not None}
 
 
 def _work_of(run: Run) -> WorkOverTime | None:
-    """What the run's load did in windows of a second; None where its files do not tell."""
+    """Return what the run's load did in windows of a second; None where its files do not say."""
     try:
         found = over_time.of_run(run)
     except (power_points.PowerFileError, run_file.RunFileError):
@@ -207,8 +218,9 @@ def _work_of(run: Run) -> WorkOverTime | None:
 
 
 def _ends(work: WorkOverTime) -> tuple[float, float] | None:
-    """Mean operations a second of the first and of the last tenth of a run's windows, one window at least;
-    None where none was done.
+    """Return the mean operations a second of the first and of the last tenth of the windows.
+
+    A tenth is one window at least. None where none was done.
     """
     rates = work.ops_per_second
     part = max(1, len(rates) // TENTHS)
@@ -217,7 +229,7 @@ def _ends(work: WorkOverTime) -> tuple[float, float] | None:
 
 
 def _draw_ratio_over_time(campaign: Campaign) -> Svg | None:
-    """Operations a second of f2fs over those of ext4, in windows of a second, over the run."""
+    """Draw operations a second of f2fs over those of ext4, in windows of a second, over the run."""
     drawn: list[tuple[str, np.ndarray, np.ndarray]] = []
     for where, f2fs, ext4 in pairs(campaign):
         works = works_of([*f2fs, *ext4])

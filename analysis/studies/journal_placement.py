@@ -63,7 +63,10 @@ ENERGY = Claim("energy", "With an external journal a megabyte takes less energy.
 
 @dataclass(frozen=True)
 class Placements:
-    """Runs of one drive and file system, by how the journal is used: `external` by the journal's drive."""
+    """Runs of one drive and file system, by how the journal is used.
+
+    `external` is by the journal's drive.
+    """
 
     where: str
     internal: list[Run]
@@ -72,7 +75,7 @@ class Placements:
 
 
 def placements(campaign: Campaign) -> list[Placements]:
-    """Of runs that are ok, by drive and file system."""
+    """Group the runs that are ok by drive and file system."""
     found: dict[str, Placements] = {}
     for run in campaign.runs:
         if run.status != Status.OK or not run.performance or not run.performance.syncs:
@@ -89,7 +92,10 @@ def placements(campaign: Campaign) -> list[Placements]:
 
 
 def seeks_per_mib(campaign: Campaign, run: Run) -> float | None:
-    """Seeks of the drives that the data is on, for each MiB that the load wrote; None where not counted."""
+    """Return the seeks for each MiB that the load wrote; None where not counted.
+
+    They are those of the drives that the data is on.
+    """
     try:
         counted = run.seeks
     except ResultsError:
@@ -103,7 +109,10 @@ def seeks_per_mib(campaign: Campaign, run: Run) -> float | None:
 
 
 def updates_per_mib(run: Run) -> float | None:
-    """Journal transactions for each MiB that the load wrote; None where none are reported (jbd2 does)."""
+    """Return the journal transactions for each MiB that the load wrote.
+
+    None where none are reported (jbd2 does).
+    """
     counted = run.io.get("iod")
     transactions = counted.journal_transactions if counted else None
     written = run.performance.write_bytes if run.performance else None
@@ -111,7 +120,7 @@ def updates_per_mib(run: Run) -> float | None:
 
 
 def joules_per_mb(run: Run) -> float | None:
-    """Of all drives of the run, the journal's too."""
+    """Return the joules per MB of all drives of the run, the journal's too."""
     ai = run.result.ai_mb_per_joule if run.result else None
     return 1 / ai if ai else None
 
@@ -121,7 +130,7 @@ def mb_per_second(run: Run) -> float | None:
 
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
-    """By drive and file system, and by the journal's drive where there is one."""
+    """Judge by drive and file system, and by the journal's drive where there is one."""
     return [one for mine in placements(campaign) for one in _judge_placements(campaign, mine)]
 
 
@@ -133,7 +142,7 @@ def _judge_placements(campaign: Campaign, mine: Placements) -> Iterator[Verdict]
         return claims.greater(claim, where, claims.ratio(first, second, figure), f"above 1: {what}", why)
 
     def seeks(run: Run) -> float | None:
-        """One more than there were, so that a run without any has a ratio."""
+        """Return the seeks per MiB, one seek added, so that a run without any has a ratio."""
         found = seeks_per_mib(campaign, run)
         return None if found is None else found + MIB / run.performance.write_bytes
 
@@ -165,7 +174,10 @@ def _judge_placements(campaign: Campaign, mine: Placements) -> Iterator[Verdict]
 
 
 def _draw_placements(campaign: Campaign) -> Svg | None:
-    """MB/s, seeks and journal updates per MiB, J/MB by use of the journal, a bar each; runs as points."""
+    """Draw MB/s, seeks and journal updates per MiB, and J/MB by use of the journal.
+
+    A bar each; runs as points.
+    """
     bars = [
         (f"{name}\n{mine.where}", runs)
         for mine in placements(campaign)

@@ -91,9 +91,11 @@ VOLUME_MARGIN, RATE_MARGIN, MODEL_MARGIN = 0.10, 0.15, 0.05
 
 @dataclass(frozen=True)
 class Point:
-    """A run as the model sees it. `interval`: seconds between changes of mtime, infinite for never; `rate`:
-    syncs a second; bytes and flushes are those of the block layer, by sync. `counted`: the part of
-    the syncs that found a new mtime, as the load counted it; None where it did not.
+    """A run as the model sees it.
+
+    `interval`: seconds between changes of mtime, infinite for never; `rate`: syncs a second; bytes
+    and flushes are those of the block layer, by sync. `counted`: the part of the syncs that found a
+    new mtime, as the load counted it; None where it did not.
     """
 
     run: Run
@@ -105,7 +107,7 @@ class Point:
 
     @property
     def part(self) -> float:
-        """Of the syncs, those that find a new mtime, by the model."""
+        """Return the part of the syncs that find a new mtime, by the model."""
         return part_with_new_mtime(self.interval, self.rate)
 
     @property
@@ -114,17 +116,20 @@ class Point:
 
 
 def _kibibytes(part: float) -> float:
-    """Of a sync, where this part of them finds a new mtime."""
+    """Return the KiB that a sync writes, where this part of them finds a new mtime."""
     return KIBIBYTES[0] + KIBIBYTES[1] * part
 
 
 def part_with_new_mtime(interval: float, rate: float) -> float:
-    """``min(1, 1 / (interval rate))``; 0 where mtime never changes."""
+    """Return ``min(1, 1 / (interval rate))``; 0 where mtime never changes."""
     return 0.0 if math.isinf(interval) else min(1.0, 1.0 / (interval * rate))
 
 
 def points(campaign: Campaign) -> list[Point]:
-    """Of every run that is ok, whose interval is known and whose syncs and I/O were counted."""
+    """Return the point of every run that is ok and has all that it takes.
+
+    Its interval is known, and its syncs and I/O were counted.
+    """
     found = []
     for run in campaign.runs:
         amounts = derived.amounts(campaign, run) if run.status == Status.OK else {}
@@ -141,7 +146,10 @@ def points(campaign: Campaign) -> list[Point]:
 
 
 def _counted(run: Run, interval: float, syncs: float) -> float | None:
-    """Part of the syncs whose write was stamped otherwise than the one before to its file."""
+    """Return the part of the syncs whose write was stamped otherwise than the one before.
+
+    The one before is that to the same file. None where the load did not count its stamps.
+    """
     if interval == NEVER:
         return 0.0
     stamps = (run.load or {}).get("stamps")
@@ -149,7 +157,10 @@ def _counted(run: Run, interval: float, syncs: float) -> float | None:
 
 
 def interval_seconds(run: Run) -> float | None:
-    """How long mtime stays as it is, by the run's own settings; None where they do not tell."""
+    """Return how long mtime stays as it is, by the run's own settings.
+
+    None where they do not say.
+    """
     try:
         load, settings = run.load, run.settings
     except ResultsError:
@@ -166,7 +177,7 @@ def interval_seconds(run: Run) -> float | None:
 
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
-    """By drive and workload, in the order of the campaign's definition."""
+    """Judge by drive and workload, in the order of the campaign's definition."""
     found = points(campaign)
     judged = []
     for drive in cells.levels(campaign, "drive", {run.drive for run in campaign.runs}):
@@ -215,12 +226,12 @@ def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[
 
 
 def _kernel(point: Point) -> str | None:
-    """The kernel that a run was on: what is compared is compared on one."""
+    """Return the kernel that a run was on: what is compared is compared on one."""
     return point.run.factors.get("kernel")
 
 
 def _standing_for(tick: float, mine: Sequence[Point]) -> tuple[list[Point], str]:
-    """Points of a kernel with this tick (seconds), and why there are none.
+    """Return the points of a kernel with this tick (seconds), and why there are none.
 
     Those of a longer tick stand for 1 ms too where all their syncs find a new mtime as it is: a
     shorter one would change nothing.
@@ -237,14 +248,17 @@ def _standing_for(tick: float, mine: Sequence[Point]) -> tuple[list[Point], str]
 
 
 def _at_these_rates(long: Sequence[Point], short: Sequence[Point]) -> str:
-    """What ratio of volumes the model expects: it depends on how many syncs there are in a second."""
+    """Describe the ratio of volumes that the model expects.
+
+    It depends on how many syncs there are in a second.
+    """
     expected = _ratio(long, short, attrgetter("modelled_kibibytes"))
     rates = [point.rate for point in (*long, *short)]
     return f"{expected.value:.3g} by the model, at {min(rates):.0f} to {max(rates):.0f} syncs a second"
 
 
 def _model(drive: str, mine: Sequence[Point]) -> list[Verdict]:
-    """Of all points, with f of the model and with f as counted."""
+    """Judge the model on all points, with f of the model and with f as counted."""
     if not mine:
         why = "no run has syncs, block-layer counts and a known mtime interval"
         return [claims.undecided(claim, drive, why) for claim in (MODEL, COUNTED)]
@@ -260,7 +274,7 @@ def _model(drive: str, mine: Sequence[Point]) -> list[Verdict]:
 
 
 def _farthest(claim: Claim, drive: str, mine: Sequence[Point], modelled: Callable[[Point], float]) -> Verdict:
-    """The point that is farthest from what was modelled decides."""
+    """Judge by the point that is farthest from what was modelled."""
     over = sorted(point.kibibytes / modelled(point) for point in mine)
     worst = max(over, key=lambda one: abs(math.log(one)))
     blocks = len({point.run.block for point in mine})
@@ -287,7 +301,10 @@ def _ratio(
 
 
 def _draw_volume_by_rate(campaign: Campaign) -> Svg | None:
-    """Written volume of a sync against syncs a second: measured points, and the model as lines."""
+    """Draw the written volume of a sync against syncs a second.
+
+    Measured points, and the model as lines.
+    """
     found = points(campaign)
     if not found:
         return None

@@ -82,8 +82,9 @@ TIMES = (
 
 
 def verdicts(campaign: Campaign) -> list[Verdict]:
-    """By drive: whether DAX bypassed the page cache, then what was published of PMFS and HiNFS; that once,
-    where no drive was to run them.
+    """Judge by drive whether DAX bypassed the page cache, then what was published.
+
+    What was published of PMFS and HiNFS is judged once where no drive was to run them.
     """
     found = []
     drives = cells.levels(campaign, "drive", {run.drive for run in campaign.runs})
@@ -98,16 +99,19 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
 
 
 def seconds_per_op(run: Run) -> float | None:
-    """Time that an operation takes: its mean over several runs, over another file system's, is the study's
-    normalised execution time.
+    """Return the time that an operation takes.
+
+    Its mean over several runs, over another file system's, is the study's normalised execution
+    time.
     """
     rate = run.performance.ops_per_second if run.status == Status.OK and run.performance else None
     return 1 / rate if rate else None
 
 
 def replayed_seconds(run: Run) -> dict[str, float] | None:
-    """Of a replayed trace: seconds in system calls by REPLAYED and other, all threads added up; None where
-    the load was none, or does not tell.
+    """Return the seconds in system calls of a replayed trace, by REPLAYED and other.
+
+    All threads are added up. None where the load was none, or does not say.
     """
     try:
         load = run.load if run.status == Status.OK else {}
@@ -121,7 +125,10 @@ def replayed_seconds(run: Run) -> dict[str, float] | None:
 
 
 def cached_share(run: Run) -> float | None:
-    """Of the pages of the load's files, those in the page cache at its end; None where not reported."""
+    """Return the share of the pages of the load's files that are in the page cache at its end.
+
+    None where not reported.
+    """
     try:
         found = run.settings.get("caches_after") or {}
     except ResultsError:
@@ -131,7 +138,7 @@ def cached_share(run: Run) -> float | None:
 
 
 def by_dax(run: Run) -> bool | None:
-    """Whether DAX was in effect; None where the run does not tell."""
+    """Return whether DAX was in effect; None where the run does not say."""
     try:
         return (run.settings.get("dax") or {}).get("in_effect")
     except ResultsError:
@@ -139,7 +146,7 @@ def by_dax(run: Run) -> bool | None:
 
 
 def _bypass(drive: str, mine: list[Run]) -> Iterator[Verdict]:
-    """Of all runs, not of a mean: one that is cached denies it."""
+    """Judge the bypass of all runs, not of a mean: one that is cached denies it."""
     shares: dict[bool, list[float]] = {True: [], False: []}
     for run in mine:
         dax, share = by_dax(run), cached_share(run)
@@ -184,13 +191,19 @@ def _times(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verd
 
 
 def _emulated(campaign: Campaign) -> str:
-    """On the virtual lab an operation on memory takes what the emulated processor takes."""
+    """Return why time says nothing on the virtual lab; empty on a bench.
+
+    There an operation on memory takes what the emulated processor takes.
+    """
     why = "virtual lab: memory has no model of time, the emulated processor set the pace"
     return why if campaign.virtual else ""
 
 
 def _draw_times(campaign: Campaign) -> Svg | None:
-    """Time of an operation over that of the reference, by workload: a group of bars each."""
+    """Draw the time of an operation over that of the reference, by workload.
+
+    A group of bars each.
+    """
     times: dict[tuple[str, str], list[float]] = {}
     for run in campaign.runs:
         if (seconds := seconds_per_op(run)) is not None:
@@ -228,7 +241,10 @@ def _draw_times(campaign: Campaign) -> Svg | None:
 
 
 def _draw_replays(campaign: Campaign) -> Svg | None:
-    """Seconds in system calls of each replayed trace, by class: a bar each file system, means over runs."""
+    """Draw the seconds in system calls of each replayed trace, by class.
+
+    A bar each file system, means over runs.
+    """
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     for run in campaign.runs:
         if (seconds := replayed_seconds(run)) is not None:

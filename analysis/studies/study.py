@@ -14,7 +14,10 @@ from joulerig.analysis.studies.claims import Claim, Verdict
 
 @dataclass(frozen=True)
 class StudyFigure:
-    """A figure of a study. `draw` returns None where no run of the campaign has what the figure needs."""
+    """A figure of a study.
+
+    `draw` returns None where no run of the campaign has what the figure needs.
+    """
 
     draw: Callable[[Campaign], Svg | None]
     caption: str
@@ -62,7 +65,10 @@ class Study:
         return tuple(claim for claim in self.claims if claim.from_the_io_path)
 
     def page(self) -> str:
-        """Return the documentation page as Markdown: title, reference, text and a table of the claims."""
+        """Return the documentation page as Markdown.
+
+        It has title, reference, text and a table of the claims.
+        """
         claims = "\n".join(
             f"| `{claim.key}` | {claim.text} | {claim.origin} | {'yes' if claim.from_the_io_path else ''} |"
             for claim in self.claims
