@@ -70,7 +70,7 @@ class Run(RunRow):
 
     @cached_property
     def precondition(self) -> dict[str, Any]:
-        """Return `precondition.json`, how the drive came to its state; empty without a precondition.
+        """Return `precondition.json`, how the drive came to its state; empty where not asked for.
 
         Keys: reused, why, by (a run), recipe, verdict, and, where it was made for this run,
         stretches of rounds. Raises ResultsError.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Figures in addition to AI, of a run and of a cell: idle-subtracted energy, cost of an operation, of a sync
-and of a durable byte, how much is written at each level, and the rates per watt that SNIA's Emerald
-reports.
+"""Figures in addition to AI, of a run and of a cell.
+
+They are idle-subtracted energy, cost of an operation, of a sync and of a durable byte, how much is
+written at each level, and the rates per watt that SNIA's Emerald reports.
 
 Each is one amount over another, both of the workload phase. A run's figure is its own ratio, a
 cell's the ratio of sums over its runs (analysis.energy.indicator.ratio_of_sums says why), of those
@@ -44,7 +45,7 @@ VOLUMES = ("write_bytes", "block_write_bytes", "device_write_bytes")
 
 
 def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
-    """What a run came to; None where it is not known. Empty for a run without performance.
+    """Return what a run came to; None where it is not known. Empty for a run without performance.
 
     idle_joules
         What its drives would have drawn in the workload phase at the watts of the run's own idle
@@ -97,14 +98,15 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
 
 
 def of_runs(runs: Sequence[Amounts]) -> dict[str, float | None]:
-    """All figures of one run or of a cell's, from their `amounts`; None where nothing, or nothing
-    positive, is there to divide by.
+    """Compute all figures of one run, or of a cell's runs, from their `amounts`.
+
+    None where nothing, or nothing positive, is there to divide by.
     """
     return {name: _ratio(runs, *parts) for name, parts in RATIOS.items()}
 
 
 def volumes(runs: Sequence[Amounts]) -> dict[str, float | None]:
-    """Bytes that the runs together wrote, by level; None where one of them does not tell."""
+    """Sum the bytes that the runs wrote, by level; None where those of a run are not known."""
     found = {name: [run.get(name) for run in runs] for name in VOLUMES}
     return {name: sum(of_it) if of_it and None not in of_it else None for name, of_it in found.items()}
 
@@ -117,7 +119,11 @@ def _ratio(runs: Sequence[Amounts], top: str, bottom: str) -> float | None:
 
 
 def _idle_watts(run: Run) -> float | None:
-    """Watts of the run's own idle phase, where it measured the same rails as the workload phase."""
+    """Return the watts of the run's own idle phase.
+
+    None where it did not measure the same rails as the workload phase, or `idle_baseline.of_run`
+    has none.
+    """
     idle, load = (
         {(rail.drive, rail.meter, rail.rail) for rail in run.energy if rail.phase == phase}
         for phase in (idle_baseline.PHASE, PhaseName.WORKLOAD)

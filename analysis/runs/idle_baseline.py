@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each rail of a drive draws when the host asks nothing of it: from the idle phases of a campaign's
-runs.
+"""What each rail of a drive draws when the host asks nothing of it, by a campaign's idle phases.
 
 A separate figure: it is in no joules and no AI. An idle phase follows the layout of the run's
 files, so that a drive may still be busy with itself; what the runs differ by is shown for that
@@ -48,12 +47,15 @@ class Baseline:
 
     @property
     def same_day(self) -> bool:
-        """Whether all of it was measured on one day (UTC)."""
+        """Return whether all of it was measured on one day (UTC)."""
         return self.first_ns is None or _day(self.first_ns) == _day(self.last_ns)
 
 
 def of_campaign(campaign: Campaign) -> list[Baseline]:
-    """By host, drive (an array's members each by themselves), rail and meter, in that order."""
+    """Compute the idle power of each rail of each drive, from all runs of a campaign.
+
+    By host, drive (an array's members each by themselves), rail and meter, in that order.
+    """
     found: dict[tuple[str, str, str, str], list[tuple[Run, RailEnergy]]] = {}
     for run in campaign.runs:
         for rail in run.energy:
@@ -63,7 +65,7 @@ def of_campaign(campaign: Campaign) -> list[Baseline]:
 
 
 def of_run(run: Run) -> float | None:
-    """Watts that a run's drives drew in its own idle phase, all rails together.
+    """Compute the watts that a run's drives drew in its own idle phase, all rails together.
 
     None without an idle phase, and where a rail has no joules of it or too long a gap in it.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loss ledger of a campaign's meters: expected = samples + lost + duplicate + repeated, over all phases.
+"""The loss ledger of a campaign's meters: expected = samples + lost + duplicate + repeated.
 
-A rail's samples are counted between the points that enclose a phase, so that the samples of a point
-between two phases count in both; each phase's own ledger balances by itself.
+It is over all phases. A rail's samples are counted between the points that enclose a phase, so that
+the samples of a point between two phases count in both; each phase's own ledger balances by itself.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from joulerig.analysis.results.schema import RailEnergy
 
 @dataclass(frozen=True)
 class Ledger:
-    """Sums over the rails of one meter, or over one rail of it. `duplicate`, `repeated`, `surplus` and
-    `worst_gap_seconds` are None where a run's journal does not have them.
+    """Sums over the rails of one meter, or over one rail of it.
+
+    `duplicate`, `repeated`, `surplus` and `worst_gap_seconds` are None where a run's journal does
+    not have them.
 
     `phases`: how many there are, `without`: of these without joules. `unaccounted`: the sum of the
     magnitudes of what each phase's ledger is off by: losses of one must not cancel against
@@ -42,17 +44,17 @@ class Ledger:
 
     @property
     def balanced(self) -> bool | None:
-        """None where a part of the ledger is not known."""
+        """Return whether the ledger balances; None where a part of it is not known."""
         return None if self.unaccounted is None else self.unaccounted == 0
 
 
 def of_campaign(campaign: Campaign) -> list[Ledger]:
-    """A ledger for each meter; `drive` and `rail` are empty."""
+    """Return a ledger for each meter; `drive` and `rail` are empty."""
     return _grouped(campaign, by_rail=False)
 
 
 def of_rails(campaign: Campaign) -> list[Ledger]:
-    """A ledger for each rail, in order of meter, drive, rail."""
+    """Return a ledger for each rail, in order of meter, drive, rail."""
     return _grouped(campaign, by_rail=True)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run's workload phase over time: its power and, where its progress was kept, its performance, at steps."""
+"""A run's workload phase at steps: its power, and its performance where its progress was kept."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class PowerOverTime:
 
 @dataclass(frozen=True)
 class WorkOverTime:
-    """What the load reported of itself, at the instants at which it did: operations a second, and per joule
-    of all rails, NaN where a rail was not measured.
+    """What the load reported of itself, at the instants at which it did.
+
+    Operations a second, and per joule of all rails, NaN where a rail was not measured.
     """
 
     instants: Floats
@@ -56,7 +57,10 @@ class WorkOverTime:
 
 
 def of_campaign(campaign: Campaign) -> tuple[dict[str, PowerOverTime], list[str]]:
-    """By run, of those that have it; and which files of runs cannot be read."""
+    """Return power over time by run, of runs that have it, and which files of runs are unreadable.
+
+    The files are given by their error messages.
+    """
     found, damaged = {}, []
     for run in campaign.runs:
         try:
@@ -68,9 +72,10 @@ def of_campaign(campaign: Campaign) -> tuple[dict[str, PowerOverTime], list[str]
 
 
 def of_run(run: Run) -> PowerOverTime | None:
-    """From its power.csv, and progress.csv where it kept one; None without power or workload phase.
+    """Return a run's power over time; None without power points or workload phase.
 
-    Raises power.PowerFileError, run_file.RunFileError.
+    From its power.csv, and progress.csv where it kept one; None also where `of_points` gives none.
+    Raises power_points.PowerFileError, run_file.RunFileError.
     """
     phase = run.phases.get(PhaseName.WORKLOAD)
     frame = power_points.read(run.folder / "power.csv", _NEEDED) if phase else None
@@ -80,9 +85,10 @@ def of_run(run: Run) -> PowerOverTime | None:
 def of_points(
     frame: pl.DataFrame, phase: Phase, reported: pl.DataFrame | None = None
 ) -> PowerOverTime | None:
-    """From power points with time_ns, drive, meter, rail and watts; None where the phase has too few.
+    """Return power over time by power points; None where the phase has too few.
 
-    `reported`: progress points with time_ns and ops.
+    `frame`: power points with time_ns, drive, meter, rail and watts. `reported`: progress points
+    with time_ns and ops.
     """
     rails = _rails(frame, phase.start_ns)
     spacing = max((float(np.median(np.diff(rail.times))) for rail in rails), default=0.0)
@@ -99,8 +105,10 @@ def of_points(
 
 
 def _work(rails: Sequence[Rail], reported: pl.DataFrame, phase: Phase) -> WorkOverTime | None:
-    """Points are taken together where there are more than `MOST_STEPS`; the last one, reported when the load
-    ended, is left out where it comes sooner than the others do.
+    """Return what the load did over time, by its progress points; None where they give no steps.
+
+    Points are taken together where there are more than `MOST_STEPS`; the last one, reported when
+    the load ended, is left out where it comes sooner than the others do.
     """
     reported = reported.filter(pl.col("ops").is_not_null()).unique("time_ns").sort("time_ns")
     if reported.is_empty():
@@ -122,8 +130,10 @@ def _work(rails: Sequence[Rail], reported: pl.DataFrame, phase: Phase) -> WorkOv
 
 @dataclass(frozen=True)
 class Rail:
-    """Stored points of one rail: `watts[k]` is the mean from `times[k]` to `times[k + 1]` (seconds since the
-    phase began), NaN where nothing was measured.
+    """Stored points of one rail.
+
+    `watts[k]` is the mean from `times[k]` to `times[k + 1]` (seconds since the phase began), NaN
+    where nothing was measured.
     """
 
     times: Floats
@@ -131,7 +141,10 @@ class Rail:
 
 
 def _rails(frame: pl.DataFrame, origin_ns: int) -> list[Rail]:
-    """Those with two points or more. A pause that is long for the rail's points is not measured."""
+    """Return the rails with two points or more, times in seconds since `origin_ns`.
+
+    A pause that is long for the rail's points counts as not measured.
+    """
     found = []
     for _, rows in frame.group_by("drive", "meter", "rail", maintain_order=True):
         instants, first = np.unique(rows["time_ns"].to_numpy(), return_index=True)
@@ -146,8 +159,10 @@ def _rails(frame: pl.DataFrame, origin_ns: int) -> list[Rail]:
 
 
 def watts_between(rails: Sequence[Rail], edges: Floats) -> Floats:
-    """Mean watts of all rails together from each edge to the next, n of n + 1; NaN where one was not
-    measured for more than `MOST_GAP` of the step.
+    """Compute the mean watts of all rails together from each edge to the next.
+
+    That is n values for n + 1 edges; NaN where one rail was not measured for more than `MOST_GAP`
+    of the step.
     """
     lengths = np.diff(edges)
     total = np.zeros(len(lengths))
@@ -162,12 +177,16 @@ def watts_between(rails: Sequence[Rail], edges: Floats) -> Floats:
 
 
 def _counted(times: Floats, amounts: Floats, at: Floats) -> Floats:
-    """What has come together by each instant `at`, amounts being spread evenly between times."""
+    """Return what has come together by each instant `at`, amounts spread evenly between times."""
     return np.interp(at, times, np.concatenate(([0.0], np.cumsum(amounts))))
 
 
 def _peak(rails: Sequence[Rail], phase: Phase) -> float | None:
-    """Power is taken as even within each point, so its greatest value is that at the end of some point."""
+    """Return the greatest power of all rails together; None where no instant has all rails.
+
+    Power is taken as even within each point, so its greatest value is that at the end of some
+    point.
+    """
     instants = np.unique(np.concatenate([rail.times[1:] for rail in rails]))
     begins = np.max([rail.times[0] for rail in rails])
     instants = instants[(instants > max(0.0, begins)) & (instants <= phase.seconds)]

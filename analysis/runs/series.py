@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changed while a run's load ran: changes of level, and a trend, in its quantities over time."""
+"""Changes of level, and a trend, in a run's quantities over time while its load ran."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ POWER = "W"
 
 @dataclass(frozen=True)
 class Series:
-    """A quantity of a run over its workload phase, at regular steps: `instants` are the steps' middles in
-    seconds since the phase began, `values` NaN where it was not measured.
+    """A quantity of a run over its workload phase, at regular steps.
+
+    `instants` are the steps' middles in seconds since the phase began, `values` NaN where it was
+    not measured.
     """
 
     quantity: str
@@ -48,7 +50,7 @@ class Series:
 
     @property
     def known(self) -> Floats:
-        """Which values were measured: bool."""
+        """Return which values were measured: bool."""
         return ~np.isnan(self.values)
 
 
@@ -70,25 +72,28 @@ class Course:
 
     @property
     def rises_or_falls(self) -> bool:
-        """Whether there is a trend, and none that changes of level tell of better."""
+        """Return whether there is a trend, and no changes of level that describe it better."""
         return self.p is not None and self.p < ALPHA and not self.changes
 
     @property
     def trend_over_load(self) -> float | None:
-        """What the slope comes to from the begin to the end of the load, relative to the mean."""
+        """Return what the slope comes to from begin to end of the load, relative to the mean."""
         seconds = self.series.step_seconds * len(self.series.values)
         return None if self.slope is None else self.slope * seconds / 60
 
     @property
     def swing(self) -> float:
-        """The greatest level less the least, relative to the mean; 0 for one level."""
+        """Return the greatest level less the least, relative to the mean; 0 for one level."""
         known = self.series.values[self.series.known]
         mean = abs(float(known.mean())) if len(known) else 0.0
         return (max(self.levels) - min(self.levels)) / mean if self.levels and mean > 0 else 0.0
 
 
 def course(series: Series) -> Course:
-    """What a series did: analysis.statistics.segments.changes, analysis.statistics.trend.of_series."""
+    """Find a series' changes of level, and its trend.
+
+    By analysis.statistics.segments.changes and analysis.statistics.trend.of_series.
+    """
     known = series.known
     values, instants = series.values[known], series.instants[known]
     begins = segments.changes(values)
@@ -105,7 +110,7 @@ def course(series: Series) -> Course:
 
 
 def of_campaign(campaign: Campaign, over: Mapping[str, PowerOverTime]) -> dict[str, list[Course]]:
-    """By run, in order, of those that ended well and have their power over time."""
+    """Return the courses by run, in order, of runs that ended well and have power over time."""
     return {
         run.id: [course(series) for series in _of_run(over[run.id])]
         for run in campaign.runs
@@ -121,7 +126,10 @@ def _of_run(found: PowerOverTime) -> Iterable[Series]:
 
 
 def table(campaign: Campaign, found: Mapping[str, list[Course]]) -> pl.DataFrame:
-    """A row a run and quantity. `changes` null: too short to tell; `change_seconds`, `levels`: lists, by ";".
+    """Return a frame with a row a run and quantity.
+
+    `changes` is null where the series is too short to judge; `change_seconds`, `levels`: lists, by
+    ";".
 
     Columns: `COLUMNS`.
     """

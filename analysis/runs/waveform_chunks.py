@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The joules of a waveform of any length, block by block, by one process or many: the same to the last bit.
+"""The joules of a waveform of any length, block by block, by one process or many.
 
-A block is a fixed number of the file's rows, in whichever process. Within it samples are summed in
-order; the sums of blocks are added exactly (math.fsum). So nothing depends on how many processes
-there are.
+They are the same to the last bit. A block is a fixed number of the file's rows, in whichever
+process. Within it samples are summed in order; the sums of blocks are added exactly (math.fsum). So
+nothing depends on how many processes there are.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _OTHER = pl.any_horizontal(pl.col(name) != pl.col(name).shift(1) for name in _SO
 
 @dataclass(frozen=True)
 class Block:
-    """Rows [`first`, `first` + ROWS) of a waveform file; of them the samples that end in (start_ns, end_ns],
-    all where that is None.
+    """Rows [`first`, `first` + ROWS) of a waveform file.
+
+    `interval`: of the rows the samples that end in (start_ns, end_ns], all where it is None.
     """
 
     path: Path
@@ -63,13 +64,13 @@ class Joules:
 
 
 def of_file(path: Path, interval: tuple[int, int] | None = None) -> list[Block]:
-    """The blocks of a file, in order. Raises WaveformError."""
+    """Return the blocks of a file, in order. Raises WaveformError."""
     metadata(path)  # what is no waveform is reported now, in one line
     return [Block(path, first, interval) for first in range(0, _rows(path), ROWS)]
 
 
 def stretches(block: Block) -> list[Stretch]:
-    """A block's stretches, in the order of the file. Raises WaveformError.
+    """Return a block's stretches, in the order of the file. Raises WaveformError.
 
     Within a file the samples of a rail's stream are in the order of their index, as powerd writes
     them.
@@ -87,10 +88,10 @@ def stretches(block: Block) -> list[Stretch]:
 
 
 def joules(path: Path, found: Iterable[Iterable[Stretch]]) -> dict[Rail, Joules]:
-    """The joules of each rail of a file, from the stretches of all its blocks in order. Raises WaveformError.
+    """Add up the joules of each rail of a file, from the stretches of all its blocks in order.
 
     As analysis.results.waveform.energy_by_rail: window means by the sum of V x I x period, point
-    samples by trapezoids between neighbours, none over a gap.
+    samples by trapezoids between neighbours, none over a gap. Raises WaveformError.
     """
     meta = metadata(path)
     trapezoids = meta["samples"] != "window-mean"

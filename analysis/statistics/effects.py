@@ -18,8 +18,9 @@ BLOCK = "block"
 
 @dataclass(frozen=True)
 class Effect:
-    """Of one source of variation. `share` of all sums of squares; `f` and `p` None where the runs leave no
-    spread to test by.
+    """The effect of one source of variation.
+
+    `share` of all sums of squares; `f` and `p` None where the runs leave no spread to test by.
     """
 
     source: str
@@ -31,8 +32,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class Effects:
-    """`sources`: first factor, second factor, their interaction, the blocks; those with no degree of freedom
-    are left out. `residual_share` and `residual_freedom` are what remains.
+    """The effects of all sources of variation, and what remains.
+
+    `sources`: first factor, second factor, their interaction, the blocks; those with no degree of
+    freedom are left out. `residual_share` and `residual_freedom` are what remains.
 
     `residual_deviation` and `block_deviation` are standard deviations of logarithms, that is
     relative ones: between runs alike, and between blocks (by moments; 0 where blocks differ by less
@@ -53,7 +56,7 @@ def of_two(
     values: ArrayLike,
     names: tuple[str, str] = ("file system", "scheduler"),
 ) -> Effects | None:
-    """Type II analysis of variance of log(values) by two factors, their interaction and blocks.
+    """Analyse the variance (type II) of log(values) by two factors, their interaction and blocks.
 
     Parameters
     ----------
@@ -68,10 +71,10 @@ def of_two(
 
     Notes
     -----
-    Each main effect is tested after the other one and the blocks, the interaction after both, the blocks
-    after all (R. Langsrud, ANOVA for unbalanced data, Statistics and Computing 13, 2003, 163-167). Where no
-    run is missing, the tests of the factors are those of the mixed model with the block as random effect
-    (docs/decisions/013-blocks.md).
+    Each main effect is tested after the other one and the blocks, the interaction after both, the
+    blocks after all (R. Langsrud, ANOVA for unbalanced data, Statistics and Computing 13, 2003,
+    163-167). Where no run is missing, the tests of the factors are those of the mixed model with
+    the block as random effect (docs/decisions/013-blocks.md).
     """
     values = np.asarray(values, dtype=float)
     if not len(values) or not np.all(values > 0):
@@ -119,7 +122,7 @@ def _table(found: dict[str, tuple[float, int]], residual: float, freedom: int, r
 
 
 def _indicators(levels: Iterable) -> NDArray[np.float64]:
-    """One column a level, 1 where a run has it."""
+    """Return a matrix with one column a level, 1 where a run has it."""
     levels = list(levels)
     order = {level: column for column, level in enumerate(dict.fromkeys(levels))}
     matrix = np.zeros((len(levels), len(order)))
@@ -128,7 +131,7 @@ def _indicators(levels: Iterable) -> NDArray[np.float64]:
 
 
 def _fit(y: NDArray[np.float64], *parts: NDArray[np.float64]) -> tuple[float, int]:
-    """Residual sum of squares, and rank, of a linear model of these columns."""
+    """Return the residual sum of squares, and rank, of a linear model of these columns."""
     design = np.hstack(parts)
     solution, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
     return float(np.sum((y - design @ solution) ** 2)), int(rank)

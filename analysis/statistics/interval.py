@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Confidence intervals of a ratio of sums, as AI is one: by Fieller's theorem and by the bootstrap."""
+"""Confidence intervals of a ratio of sums, such as AI: by Fieller's theorem and the bootstrap."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Interval(NamedTuple):
 
 
 def relative_variance(top: ArrayLike, bottom: ArrayLike) -> float | None:
-    """Variance of sum(top) / sum(bottom) by the spread between runs, relative to the ratio's square.
+    """Estimate the variance of sum(top) / sum(bottom), relative to the ratio's square.
 
-    To first order, from the runs' own deviations ``top / mean(top) - bottom / mean(bottom)``
-    (Cochran, Sampling Techniques, 3rd ed., section 2.11). None with fewer than two runs, or means
-    that are not positive.
+    By the spread between runs; to first order, from the runs' own deviations
+    ``top / mean(top) - bottom / mean(bottom)`` (Cochran, Sampling Techniques, 3rd ed., section
+    2.11). None with fewer than two runs, or means that are not positive.
     """
     top, bottom = _pairs(top, bottom)
     if len(top) < 2 or not (top.mean() > 0 and bottom.mean() > 0):
@@ -39,7 +39,7 @@ def relative_variance(top: ArrayLike, bottom: ArrayLike) -> float | None:
 
 
 def fieller(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -> Interval | None:
-    """Confidence interval of mean(top) / mean(bottom), of pairs, by Fieller's theorem.
+    """Compute a confidence interval of mean(top) / mean(bottom), of pairs, by Fieller's theorem.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def fieller(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -
 
     Notes
     -----
-    All r for which ``(mean(top) - r mean(bottom))^2 <= t^2 var(mean(top) - r mean(bottom))``, t of n - 1
-    degrees of freedom (E. C. Fieller, Some problems in interval estimation, Journal of the Royal Statistical
-    Society B 16(2), 1954, 175-185).
+    All r for which ``(mean(top) - r mean(bottom))^2 <= t^2 var(mean(top) - r mean(bottom))``, t of
+    n - 1 degrees of freedom (E. C. Fieller, Some problems in interval estimation, Journal of the
+    Royal Statistical Society B 16(2), 1954, 175-185).
     """
     top, bottom = _pairs(top, bottom)
     count = len(top)
@@ -76,8 +76,10 @@ def fieller(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -
 
 
 def bca(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -> Interval | None:
-    """Confidence interval of sum(top) / sum(bottom) by resampling runs, bias-corrected and accelerated (Efron
-    1987, Journal of the American Statistical Association 82(397), 171-185).
+    """Compute a confidence interval of sum(top) / sum(bottom) by resampling runs.
+
+    Bias-corrected and accelerated (Efron 1987, Journal of the American Statistical Association
+    82(397), 171-185).
 
     None with fewer than three runs, and where the runs' ratios are all alike: there is nothing to
     resample. With few runs it is too narrow, as any bootstrap is.
@@ -104,7 +106,7 @@ def bca(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -> In
 
 
 def with_common(value: float, random: Interval, common: float, runs: int) -> Interval:
-    """A 95 % interval with what is wrong in every run alike added to it.
+    """Add to a 95 % interval what is wrong in every run alike.
 
     Parameters
     ----------
@@ -119,11 +121,12 @@ def with_common(value: float, random: Interval, common: float, runs: int) -> Int
 
     Notes
     -----
-    Each side is halfway between two ways to combine a part known from few runs with one known beforehand:
-    the root of the sum of squares of the two 95 % limits, which covers too much with few runs (97.7 % of
-    three), and the combined standard uncertainty by Student's t with the effective degrees of freedom of
-    Welch and Satterthwaite (JCGM 100:2008, G.4), which covers too little (92.2 %). Halfway it is 94 to 97 %,
-    by simulation. What is added never makes a side shorter.
+    Each side is halfway between two ways to combine a part known from few runs with one known
+    beforehand: the root of the sum of squares of the two 95 % limits, which covers too much with
+    few runs (97.7 % of three), and the combined standard uncertainty by Student's t with the
+    effective degrees of freedom of Welch and Satterthwaite (JCGM 100:2008, G.4), which covers too
+    little (92.2 %). Halfway it is 94 to 97 %, by simulation. What is added never makes a side
+    shorter.
     """
     shared = common * abs(value)
     return Interval(
@@ -133,7 +136,7 @@ def with_common(value: float, random: Interval, common: float, runs: int) -> Int
 
 
 def _widened(side: float, shared: float, freedom: int) -> float:
-    """A side of an interval with a standard uncertainty added that is known beforehand."""
+    """Add a standard uncertainty that is known beforehand to a side of an interval."""
     if side <= 0:
         return _NORMAL * shared
     standard = side / _student(freedom)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 
 def display(ordered: Sequence[str], separated: Collection[tuple[str, str]]) -> dict[str, str]:
-    """Letters by name: two names share one if and only if their pair is not in `separated`.
+    """Return letters by name: two names share one if and only if `separated` lacks their pair.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def display(ordered: Sequence[str], separated: Collection[tuple[str, str]]) -> d
 
 
 def _absorbed(columns: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    """Those that lie in no other one, each once."""
+    """Return the columns that lie in no other one, each once."""
     distinct = list(dict.fromkeys(columns))
     return [column for column in distinct if not any(column < other for other in distinct)]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def front(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Names of the points that no other one beats, by rising watts.
+    """Return the names of the points that no other one beats, by rising watts.
 
     `points`: (performance, watts) by name. One beats another where it is at least as fast with no
     more watts, and better in one of the two; points that are alike are in the front together.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cells in an order, with which of them the runs separate: all pairs, blocks respected, family-wise."""
+"""Cells in an order, and which of them the runs separate: all pairs, by blocks, family-wise."""
 
 from __future__ import annotations
 
@@ -45,17 +45,20 @@ class Pair:
 
     @property
     def p(self) -> float | None:
-        """Adjusted for all pairs of the family; worked out for all of them when one is asked for."""
+        """Return p adjusted for all pairs of the family.
+
+        It is worked out for all of them when one is asked for.
+        """
         return None if self._p is None else self._p()
 
     @property
     def relative_difference(self) -> float | None:
-        """How much less `second` is than `first`, relative to `first`."""
+        """Return how much less `second` is than `first`, relative to `first`."""
         return None if self.difference is None else -math.expm1(-self.difference)
 
     @property
     def relative_difference_interval(self) -> tuple[float, float] | None:
-        """Least and greatest `relative_difference`, for all pairs at once."""
+        """Return the least and greatest `relative_difference`, for all pairs at once."""
         if self.reach is None:
             return None
         return tuple(-math.expm1(-self.difference + side * self.reach) for side in (1, -1))
@@ -78,14 +81,17 @@ class Ranking:
 
     @property
     def winner(self) -> str | None:
-        """The first cell, where it is separated from every other one, and above it."""
+        """Return the first cell, where it is separated from every other one, and above it.
+
+        None where it is not.
+        """
         if len(self.order) < 2 or self.not_separated(self.order[0]):
             return None
         firsts = [pair for pair in self.pairs if pair.first == self.order[0]]
         return self.order[0] if all(pair.difference > 0 for pair in firsts) else None
 
     def not_separated(self, cell: str) -> list[str]:
-        """The other cells that the runs do not separate from this one, in order."""
+        """Return the other cells that the runs do not separate from this one, in order."""
         close = {
             other
             for pair in self.pairs
@@ -99,7 +105,7 @@ class Ranking:
 
 
 def rank(runs: Runs, alpha: float = ALPHA) -> Ranking:
-    """All pairs of cells tested, with probability `alpha` that any of the tests errs where none differ.
+    """Test all pairs of cells, with probability `alpha` that any test errs where none differ.
 
     Parameters
     ----------
@@ -111,11 +117,12 @@ def rank(runs: Runs, alpha: float = ALPHA) -> Ranking:
 
     Notes
     -----
-    Logarithms of the values, as differences in work per joule are ratios; the model is cell + block, by least
-    squares. Tukey-Kramer's test (C. Y. Kramer, Extension of multiple range tests to group means with unequal
-    numbers of replications, Biometrics 12(3), 1956, 307-310) where the cells vary alike, as far as Bartlett's
-    test of the residuals shows; else paired t tests of the differences within blocks, at Šidák's level
-    (docs/decisions/009-pairs.md). Both ask for two runs in one cell, or two blocks.
+    Logarithms of the values, as differences in work per joule are ratios; the model is cell +
+    block, by least squares. Tukey-Kramer's test (C. Y. Kramer, Extension of multiple range tests to
+    group means with unequal numbers of replications, Biometrics 12(3), 1956, 307-310) where the
+    cells vary alike, as far as Bartlett's test of the residuals shows; else paired t tests of the
+    differences within blocks, at Šidák's level (docs/decisions/009-pairs.md). Both ask for two runs
+    in one cell, or two blocks.
     """
     order = tuple(runs)
     usable = {cell: found for cell, found in runs.items() if found and all(value > 0 for _, value in found)}
@@ -178,7 +185,10 @@ class _Model:
         return math.sqrt(float(self.residuals @ self.residuals) / self.freedom)
 
     def equal_variances(self) -> float | None:
-        """p of Bartlett's test that the cells vary alike; None where a cell has too few runs to tell."""
+        """Return p of Bartlett's test that the cells vary alike.
+
+        None where a cell has fewer than `FEWEST_FOR_VARIANCES` runs.
+        """
         of_cells = [self.residuals[self.cell_of == cell] for cell in range(len(self.cells))]
         if min(map(len, of_cells)) < FEWEST_FOR_VARIANCES:
             return None
@@ -187,7 +197,7 @@ class _Model:
         return float(stats.bartlett(*of_cells).pvalue)
 
     def tukey(self, runs: Runs, alpha: float) -> Iterator[Pair]:
-        """Pairs that the blocks connect."""
+        """Yield the pairs that the blocks connect, tested."""
         count, freedom = len(self.cells), self.freedom
         reach = studentized_range.critical(alpha, count, freedom) / math.sqrt(2)
         found = []
@@ -209,7 +219,10 @@ class _Model:
 
 
 def _paired(runs: Runs, alpha: float) -> Iterator[Pair]:
-    """Pairs with two blocks in common or more, each by its own differences within blocks."""
+    """Yield the pairs with two blocks in common or more, tested.
+
+    Each is tested by its own differences within blocks.
+    """
     logs = {cell: _by_block(found) for cell, found in runs.items()}
     count = math.comb(len(runs), 2)
     level = -math.expm1(math.log1p(-alpha) / count)
@@ -230,12 +243,12 @@ def _paired_p(statistic: float, count: int, freedom: int) -> float:
 
 
 def sidak(p: float, count: int) -> float:
-    """A p-value adjusted for being the least of `count`."""
+    """Adjust a p-value for being the least of `count`."""
     return 1.0 if p >= 1 else -math.expm1(count * math.log1p(-p))
 
 
 def _by_block(found: Sequence[tuple[int, float]]) -> dict[int, float]:
-    """Mean logarithm by block."""
+    """Return the mean logarithm by block."""
     logs: dict[int, list[float]] = {}
     for block, value in found:
         logs.setdefault(block, []).append(math.log(value))

@@ -19,7 +19,9 @@ PENALTY, PENALTY_OF_MEMORY = 10.0, 15.0
 
 
 def changes(values: ArrayLike) -> list[int] | None:
-    """Indices at which a new level begins; empty where the level stays, or only rises or falls steadily.
+    """Find the indices at which a new level begins.
+
+    Empty where the level stays, or only rises or falls steadily.
 
     Parameters
     ----------
@@ -33,10 +35,11 @@ def changes(values: ArrayLike) -> list[int] | None:
 
     Notes
     -----
-    The least sum of squares around levels plus a penalty for each change, of the values' ranks: by optimal
-    partitioning, which is exact (B. Jackson and others, An algorithm for optimal partitioning of data
-    on an interval, IEEE Signal Processing Letters 12(2), 2005, 105-108). Levels that fit no better than a
-    straight line does at the price of one change are that line, and no changes.
+    The least sum of squares around levels plus a penalty for each change, of the values' ranks: by
+    optimal partitioning, which is exact (B. Jackson and others, An algorithm for optimal
+    partitioning of data on an interval, IEEE Signal Processing Letters 12(2), 2005, 105-108).
+    Levels that fit no better than a straight line does at the price of one change are that line,
+    and no changes.
     """
     values = np.asarray(values, dtype=float)
     if len(values) < FEWEST:
@@ -56,13 +59,18 @@ def changes(values: ArrayLike) -> list[int] | None:
 
 
 def too_few(count: int, of_it: Noise) -> bool:
-    """Whether so many values of that noise are worth fewer than `FEWEST_INDEPENDENT` independent ones."""
+    """Return whether `count` values of that noise are too few to find changes of level in.
+
+    They are if worth fewer than `FEWEST_INDEPENDENT` independent ones.
+    """
     return count * (1 - of_it.memory) / (1 + of_it.memory) < FEWEST_INDEPENDENT
 
 
 def partition(values: NDArray[np.float64], price: float) -> list[int]:
-    """Where segments begin, but for the first, of the partition with the least sum of squares around the
-    segments' means plus `price` a change; a segment has at least `SHORTEST` values.
+    """Return where segments begin, but for the first, of the best partition.
+
+    That is the one with the least sum of squares around the segments' means plus `price` a change;
+    a segment has at least `SHORTEST` values.
     """
     count = len(values)
     sums = np.concatenate(([0.0], np.cumsum(values)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a drive has settled, by the rounds that it was loaded with: on operations a second and on watts.
+"""Whether a drive has settled, by operations a second and watts of the rounds that loaded it.
 
 SNIA Solid State Storage Performance Test Specification, "Steady State": over a window of 5 rounds
 the range is within 20 % of the mean, and the least-squares line rises or falls by at most 10 % of
@@ -42,9 +42,12 @@ class Window:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`round`: at which it became steady, None where it never did. `rounds`: how many were judged, after
-    `rounds_before` that were not: a window has no pause in it. `judged_on`: the series. `windows`:
-    of each series, the one that the verdict rests on; none where there are too few rounds.
+    """Whether a drive has settled, and the windows that show it.
+
+    `round`: at which it became steady, None where it never did. `rounds`: how many were judged,
+    after `rounds_before` that were not: a window has no pause in it. `judged_on`: the series.
+    `windows`: of each series, the one that the verdict rests on; none where there are too few
+    rounds.
     """
 
     steady: bool
@@ -57,7 +60,7 @@ class Verdict:
 
 
 def judge_window(series: str, values: Sequence[float | None], first: int = 1) -> Window:
-    """The window of all of `values`, the first of which is round `first`."""
+    """Judge the window of all of `values`, the first of which is round `first`."""
     last = first + len(values) - 1
     known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < len(values):
@@ -76,7 +79,10 @@ def judge_window(series: str, values: Sequence[float | None], first: int = 1) ->
 
 
 def _rise(values: Sequence[float]) -> float:
-    """What the least-squares line through values at equal distances rises by, from the first to the last."""
+    """Return what the least-squares line rises by, from the first value to the last.
+
+    The line is through values at equal distances.
+    """
     middle = (len(values) - 1) / 2
     mean = math.fsum(values) / len(values)
     above = math.fsum((x - middle) * (y - mean) for x, y in enumerate(values))
@@ -84,11 +90,11 @@ def _rise(values: Sequence[float]) -> float:
 
 
 def judge(rounds: Sequence[Mapping[str, float | None]], rounds_before: int = 0) -> Verdict:
-    """The verdict on rounds in a row of equal length: {"iops": 1/s, "watts": W} of each.
+    """Judge rounds in a row of equal length: {"iops": 1/s, "watts": W} of each.
 
-    It rests on the first window in which every series is steady, or, where there is none, on the
-    last. Where no round has watts, operations alone are judged, and the reason says so; where only
-    some have, a window without all of its watts is not steady.
+    The verdict rests on the first window in which every series is steady, or, where there is none,
+    on the last. Where no round has watts, operations alone are judged, and the reason says so;
+    where only some have, a window without all of its watts is not steady.
     """
     measured = any(_is_known(one.get("watts")) for one in rounds)
     judged_on = SERIES if measured or not rounds else SERIES[:1]

@@ -20,7 +20,7 @@ _AT_ONCE = 1 << 20  # values of the integrand in memory
 
 
 def survival(q: ArrayLike, count: int, freedom: int) -> NDArray[np.float64]:
-    """Probability that the studentized range exceeds `q`, to 1e-12.
+    """Compute the probability that the studentized range exceeds `q`, to 1e-12.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def survival(q: ArrayLike, count: int, freedom: int) -> NDArray[np.float64]:
 
     Notes
     -----
-    With s the standard error over its expectation, f its density, and Q the survival of the range of `count`
-    standard normals (H. L. Harter, Tables of range and studentized range, Annals of Mathematical Statistics
-    31(4), 1960, 1122-1147)::
+    With s the standard error over its expectation, f its density, and Q the survival of the range
+    of `count` standard normals (H. L. Harter, Tables of range and studentized range, Annals of
+    Mathematical Statistics 31(4), 1960, 1122-1147)::
 
         P = ∫ f(s) Q(q s) ds,  Q(w) = count ∫ φ(z) [Φ(z)^(count-1) - (Φ(z) - Φ(z - w))^(count-1)] dz
 
@@ -63,7 +63,7 @@ def survival(q: ArrayLike, count: int, freedom: int) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=256)
 def critical(alpha: float, count: int, freedom: int) -> float:
-    """The q that the studentized range exceeds with probability `alpha`."""
+    """Return the q that the studentized range exceeds with probability `alpha`."""
     above = 4.0
     while survival(above, count, freedom) > alpha:
         above *= 2
@@ -73,7 +73,10 @@ def critical(alpha: float, count: int, freedom: int) -> float:
 
 @lru_cache(maxsize=64)
 def _standard_errors(freedom: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes s and weights of ∫ f(s) g(s) ds, f of chi with `freedom` degrees over sqrt(freedom)."""
+    """Return nodes s and weights of ∫ f(s) g(s) ds.
+
+    f is the density of chi with `freedom` degrees over sqrt(freedom).
+    """
     step = min(0.1, 0.35 / math.sqrt(freedom))
     logs = np.arange(-(_NEGLIGIBLE + 5) / freedom - 9 / math.sqrt(freedom), 3.0, step)
     below_greatest = freedom * (logs - np.expm1(2 * logs) / 2)  # log of s f(s), 0 at s = 1
@@ -89,7 +92,7 @@ def _normal_nodes() -> NDArray[np.float64]:
 
 
 def _range_survival(w: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Probability that the range of `count` standard normals exceeds `w`."""
+    """Compute the probability that the range of `count` standard normals exceeds `w`."""
     z = _normal_nodes()
     below = special.ndtr(z)
     weight = count * _NORMAL_STEP * np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * below ** (count - 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether values rise or fall with time: Theil and Sen's slope with Kendall's test, over groups too."""
+"""Whether values rise or fall with time: Theil and Sen's slope, Kendall's test, over groups too."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ FEWEST_PAIRS = 6  # of two values of a group: with fewer no p can be below 0.05
 
 
 class Trend(NamedTuple):
-    """`slope` per unit of time, from `low` to `high` (95 %; None where the pairs are too few for it), and the
-    two-sided `p` of no trend.
+    """The trend of values with time.
+
+    `slope` per unit of time, from `low` to `high` (95 %; None where the pairs are too few for it),
+    and the two-sided `p` of no trend.
     """
 
     slope: float
@@ -29,7 +31,7 @@ class Trend(NamedTuple):
 
 
 def of_groups(groups: Iterable[tuple[ArrayLike, ArrayLike]], inflation: float = 1.0) -> Trend | None:
-    """The trend that groups of values have in common; their levels may differ.
+    """Estimate the trend that groups of values have in common; their levels may differ.
 
     Parameters
     ----------
@@ -45,11 +47,11 @@ def of_groups(groups: Iterable[tuple[ArrayLike, ArrayLike]], inflation: float = 
 
     Notes
     -----
-    The seasonal Kendall test and slope with groups for seasons (R. M. Hirsch, J. R. Slack, R. A. Smith,
-    Techniques of trend analysis for monthly water quality data, Water Resources Research 18(1), 1982,
-    107-121); of one group they are Mann and Kendall's test and Theil and Sen's slope. The interval is that of
-    P. K. Sen, Estimates of the regression coefficient based on Kendall's tau, Journal of the American
-    Statistical Association 63, 1968, 1379-1389.
+    The seasonal Kendall test and slope with groups for seasons (R. M. Hirsch, J. R. Slack, R. A.
+    Smith, Techniques of trend analysis for monthly water quality data, Water Resources Research
+    18(1), 1982, 107-121); of one group they are Mann and Kendall's test and Theil and Sen's slope.
+    The interval is that of P. K. Sen, Estimates of the regression coefficient based on Kendall's
+    tau, Journal of the American Statistical Association 63, 1968, 1379-1389.
     """
     slopes: list[NDArray[np.float64]] = []
     variance = 0.0
@@ -78,7 +80,7 @@ def of_groups(groups: Iterable[tuple[ArrayLike, ArrayLike]], inflation: float = 
 
 
 def _variance(values: NDArray[np.float64]) -> float:
-    """Of Kendall's statistic, of independent values; ties taken off."""
+    """Return the variance of Kendall's statistic, of independent values; ties taken off."""
     ties = np.unique(values, return_counts=True)[1]
     return float(_terms(len(values)) - _terms(ties).sum()) / 18
 
@@ -89,7 +91,7 @@ def _terms(counts: ArrayLike) -> NDArray[np.float64]:
 
 
 def inflation(values: ArrayLike) -> float:
-    """By how much the memory of `values` makes the variance of Kendall's statistic greater.
+    """Return the factor by which memory of `values` raises the variance of Kendall's statistic.
 
     K. H. Hamed, A. R. Rao, A modified Mann-Kendall trend test for autocorrelated data, Journal of
     Hydrology 204, 1998, 182-196; the correlations of the ranks, their trend taken out, are those of
@@ -105,5 +107,8 @@ def inflation(values: ArrayLike) -> float:
 
 
 def of_series(times: ArrayLike, values: ArrayLike) -> Trend | None:
-    """The trend of one series at regular steps, its memory allowed for; None as in `of_groups`."""
+    """Estimate the trend of one series at regular steps, its memory allowed for.
+
+    None as in `of_groups`.
+    """
     return of_groups([(times, values)], inflation(values))
