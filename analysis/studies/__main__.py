@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write the documentation page of every study into a folder: `python -m joulerig.analysis.studies FOLDER`."""
+"""Write the page of every study into a folder: `python -m joulerig.analysis.studies FOLDER`."""
 
 from __future__ import annotations
 

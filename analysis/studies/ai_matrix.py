@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judge what Sun, Qin and Xie (2014) found: which file system and I/O scheduler do the most work per joule.
+"""Judge what Sun, Qin and Xie (2014) found: which combinations do the most work per joule.
 
 **Question.** Which file system and I/O scheduler do the most work per joule on an SSD?
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether what a study published holds in a campaign: an effect with its interval, and the verdict on it.
+"""Judge what a study published by a campaign: an effect with its interval, and the verdict.
 
 A verdict is never looser than its interval: a claim holds where all of the interval agrees with it,
 does not hold where nothing of it does, and is open otherwise, with the reason.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judge what Oral et al. (2010) found: writes that each wait for a journal commit on disks, and two remedies.
+"""Judge what Oral et al. (2010) found: writes that wait for a journal commit, and two remedies.
 
 **Question.** How much does an external journal give on an array of hard disks where every write
 waits for a commit, and how much does it give to commit less often?
@@ -15,7 +15,7 @@ disks:
 | | level | |
 |---|---|---|
 | A | `seqwrite-fsync`, `journal: internal` | a commit for every write |
-| B | `seqwrite-fsync`, `journal: DRIVE` | the journal (128 MiB) on a disk outside the array, or on an SSD |
+| B | `seqwrite-fsync`, `journal: DRIVE` | journal (128 MiB) on a disk off the array, or an SSD |
 | C | `seqwrite-fsync-16`, `journal: internal` | a commit for 16 writes |
 
 The published percentages are of Lustre's clients and servers, so only orders are judged.

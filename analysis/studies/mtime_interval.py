@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judge what Son, Lee and Won (2016) found: what an fsync writes, by how often an inode's mtime may change.
+"""Judge what Son, Lee and Won (2016) found: what an fsync writes, by the interval of the mtime.
 
 **Question.** How much less does an fsync write where the inode's mtime changes once a second
 instead of once a tick?

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judge what Ou, Shu and Lu (2016) found: how long work takes by file system on non-volatile memory.
+"""Judge what Ou, Shu and Lu (2016) found: how long work takes on non-volatile memory.
 
 **Question.** How long does a piece of work take on non-volatile memory, by DAX, through the page
 cache, and on a RAM block device?
