@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from tests.support.influxd import Influxd
 # the virtual lab's tests. The others measure times or rates, and have the machine for themselves.
 ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "docs", "meters", "rig", "workloads"}
 pytest_plugins = ["tests.support.fake_host", "tests.support.lab_files"]
+# A shell starts what runs in the background with SIGINT ignored, which every program that a test
+# starts and interrupts would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 TIMED = {"test_families.py", "test_faults_of_a_capture.py"}
 
 
