@@ -14,7 +14,7 @@ import pytest
 
 from joulerig.analysis.statistics import steady_state
 from joulerig.analysis.statistics.steady_state import judge, judge_window
-from tests.support import FIXTURES
+from tests.support import FIXTURES, ROOT
 
 RECORDED = json.loads((FIXTURES / "steady_state.json").read_text())
 CLIFF = [9000.0, 8800.0, 5000.0, 2000.0, 1000.0]
@@ -184,6 +184,11 @@ def test_watts_settle_before_operations_do_where_most_of_them_are_idle_power():
 
 
 # --- on a test host
+
+
+def test_a_test_host_runs_the_same_file():
+    theirs = ROOT / "ansible/module_utils/joulerig/preconditioning/steady_state.py"
+    assert theirs.samefile(steady_state.__file__)
 
 
 def test_a_test_host_needs_nothing_but_python_to_run_it():
