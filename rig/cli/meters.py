@@ -138,7 +138,7 @@ def scan(
 ) -> None:
     """Ask what answers: at the inventory's meters, or at --driver and --connection."""
     from joulerig.rig.lab import meters
-    from joulerig.rig.lab.meters import source
+    from joulerig.rig.lab.meters import declaration, source
 
     described = _lab()
     running = _running()
@@ -183,15 +183,41 @@ def scan(
     if as_json:
         print(json.dumps(found, indent=1))
     else:
-        for row in found:
-            out.print(f"[bold]{escape(row['asked'])}[/] {escape(row['problem'])}")
-            for one in row["instruments"]:
-                identity = " ".join(filter(None, (one["vendor"], one["model"], one["version"])))
-                serial = f", serial {one['serial']}" if one["serial"] else ""
-                analog = [ch["name"] for ch in one["channels"] if ch["type"] == "analog"]
-                out.print(f"  {escape(identity + serial)}; channels {escape(', '.join(analog))}")
-    if driver is not None and found[0]["problem"]:
-        raise UserError(found[0]["problem"])
+        for line in _scan_lines(found, declared=driver is None):
+            out.print(escape(line), soft_wrap=True)
+    if driver is not None:
+        if found[0]["problem"]:
+            raise UserError(f"{found[0]['problem']}; check its power, its cable and --connection")
+        if not as_json:
+            for one in found[0]["instruments"]:
+                at = connection or one["connection"] or None
+                for line in declaration.advice(described, families, driver, at, serialcomm):
+                    out.print(escape(line), soft_wrap=True)
+
+
+def _scan_lines(found: list[dict[str, Any]], *, declared: bool) -> Iterator[str]:
+    """Yield what answered, a line each; of `declared` meters also what to do next."""
+    for row in found:
+        if row["problem"] and declared:
+            yield f"{row['asked']}: {row['problem']}"
+        for one in row["instruments"]:
+            identity = " ".join(filter(None, (one["vendor"], one["model"], one["version"])))
+            serial = f", serial {one['serial']}" if one["serial"] else ""
+            analog = [ch["name"] for ch in one["channels"] if ch["type"] == "analog"]
+            yield f"{row['asked']}: {identity}{serial}; channels {', '.join(analog)}"
+    if not declared:
+        return
+    if not found:
+        yield "the inventory declares no meter; ask another instrument with --driver and --connection"
+    if any(row["instruments"] for row in found):
+        yield "next: 'rig meters show METER' shows a meter's readings, rates and accuracy"
+    if any(row["problem"] and row["specification"] for row in found):
+        yield (
+            "where none answers: check the meter's power and cable, and its 'connection' in the controller's"
+            " host_vars; 'rig up' starts a virtual tap"
+        )
+    if any(not row["specification"] for row in found):
+        yield "a meter that powerd reads: 'rig meters show METER', or 'rig down' and scan again"
 
 
 def _measured(described, name: str, status: dict[str, Any]) -> list[dict[str, Any]]:

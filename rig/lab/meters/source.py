@@ -82,7 +82,8 @@ def scan(specification: str, family: Family, seconds: float = SCAN_SECONDS) -> l
     if done.returncode == 4:
         raise UserError(f"{specification}: accepts connections, but does not answer within {seconds:g} s")
     if done.returncode:
-        raise UserError(f"{specification}: {_last_words(done.stderr)}")
+        why = _last_words(done.stderr)
+        raise UserError(why if specification in why else f"{specification}: {why}")
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 

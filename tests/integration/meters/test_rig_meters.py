@@ -50,6 +50,16 @@ class Bench:
     def lab(self):
         return lab.load(self.folder / "inventory.ini")
 
+    def declare(self, name, driver="", **keys):
+        """Change keys of the inventory's meter `name`, add it, or remove it (`driver` None)."""
+        file = self.folder / "host_vars" / "boss.yml"
+        boss = yaml.safe_load(file.read_text())
+        if driver is None:
+            del boss["meters"][name]
+        else:
+            boss["meters"].setdefault(name, {}).update(keys | ({"driver": driver} if driver else {}))
+        file.write_text(yaml.safe_dump(boss, sort_keys=False))
+
     def rig(self, *words, stdin=""):
         with self._monkeypatch.context() as own:
             own.setattr(sys, "argv", ["rig", "meters", *map(str, words)])
@@ -111,9 +121,37 @@ def test_scan_of_the_inventory(bench):
     assert dmm["instruments"][0]["model"] == "34465A"
 
 
+def test_scan_of_the_inventory_says_what_to_do_next(bench):
+    bench.declare("psu", connection="tcp-raw/127.0.0.1/1")
+    done = bench.rig("scan")
+    silent, found, *advice = done.stdout.splitlines()
+    assert done.returncode == 0
+    assert silent == "psu: no instrument answers at scpi-pps:conn=tcp-raw/127.0.0.1/1"
+    assert found.startswith("dmm: Keysight Technologies 34465A")
+    assert "'rig meters show METER'" in advice[0]
+    assert "check the meter's power and cable, and its 'connection'" in advice[1]
+
+
 def test_scan_of_a_connection(bench):
     done = bench.rig("scan", "--driver", "scpi-dmm", "--connection", bench.dmm.connection)
     assert "Keysight Technologies 34465A A.03.02, serial MYEMU00001; channels P1" in done.stdout
+    assert "this is dmm of the inventory" in done.stdout
+
+
+def test_what_a_scan_of_a_new_instrument_prints_is_its_inventory_entry(bench):
+    bench.declare("dmm", None)
+    done = bench.rig("scan", "--driver", "scpi-dmm", "--connection", bench.dmm.connection)
+    written = yaml.safe_load("\n".join(line for line in done.stdout.splitlines() if line.startswith("  ")))
+    assert written == {"meter1": {"driver": "scpi-dmm", "connection": bench.dmm.connection}}
+    bench.declare("meter1", **written["meter1"])
+    assert bench.json("show", "meter1")["instrument"]["model"] == "34465A"
+
+
+def test_a_scan_that_fails_says_why_once(bench):
+    done = bench.rig("scan", "--driver", "scpi-pps", "--connection", "tcp-raw/127.0.0.1/1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("tcp-raw/127.0.0.1/1") == 1
+    assert "check its power, its cable and --connection" in done.stderr
 
 
 def test_scan_of_a_mute_peer_ends(bench):
