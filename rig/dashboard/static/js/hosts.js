@@ -56,7 +56,7 @@ function update(element, host) {
   setText(clock, run.started_ns ? duration(now() - run.started_ns / 1e9) : "");
   setText(element.querySelector(".run-id"), `run ${run.id} · replicate ${run.replicate} · ${host.done + 1} of ${host.total}`);
   const steps = run.settling ? settlingOrder : order;
-  const seen = new Map(phases.ofRun(run.id).map((band) => [band.phase, band]));
+  const seen = new Map(phases.runBands(run.id).map((band) => [band.phase, band]));
   const current = [...seen.keys()].reduce((best, phase) => Math.max(best, steps.indexOf(phase)), -1);
   settling.update(element.querySelector(".settling"), run, steps[current]);
   keyed(

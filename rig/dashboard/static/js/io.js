@@ -5,7 +5,7 @@ import { Strip } from "./chart.js";
 import { id, keyed, make, setText } from "./dom.js";
 import { fixed, number } from "./format.js";
 import { driveColour, driveDash } from "./theme.js";
-import { wattsOf } from "./power.js";
+import { driveWatts } from "./power.js";
 import * as phases from "./phases.js";
 
 // Columns of an I/O section: reads/s, writes/s, flushes/s, read MB/s, write MB/s
@@ -70,10 +70,10 @@ export function drawNumbers(io, power) {
         drive.channel === null
           ? ["–", "–", "–", "–", "–"]
           : [0, 1, 2, 3, 4].map((column) => number(io.recent(drive.channel, column)));
-      [fixed(wattsOf(power, drive.host, drive.drive), 2), ...figures].forEach((text, i) =>
+      [fixed(driveWatts(power, drive.host, drive.drive), 2), ...figures].forEach((text, i) =>
         setText(row.children[i + 1], text),
       );
-      row.classList.toggle("busy", phases.ofDrive(drive.host, drive.drive).some((band) => band.end_ns === null));
+      row.classList.toggle("busy", phases.driveBands(drive.host, drive.drive).some((band) => band.end_ns === null));
     },
   );
 }

@@ -6,7 +6,7 @@ import { colour } from "./theme.js";
 let bands = [];
 let arrays = {};
 
-let ofCampaign = new Set(); // "host/drive" of the drives that the campaign is about
+let campaignDrives = new Set(); // "host/drive" of the drives that the campaign is about
 
 export const setBands = (list) => (bands = list);
 
@@ -14,23 +14,23 @@ export const setBands = (list) => (bands = list);
 // shown.
 export function setCampaign(message) {
   arrays = message.arrays || {};
-  const before = [...ofCampaign].join();
-  ofCampaign = new Set();
+  const before = [...campaignDrives].join();
+  campaignDrives = new Set();
   for (const { host, drive, journal } of message.runs || [])
     for (const member of [...(arrays[host]?.[drive] ?? [drive]), ...(journal ? [journal] : [])])
-      ofCampaign.add(host + "/" + member);
-  return [...ofCampaign].join() !== before;
+      campaignDrives.add(host + "/" + member);
+  return [...campaignDrives].join() !== before;
 }
 
 // Drives of the campaign first, then by name.
 export const inOrder = (a, b) =>
-  ofCampaign.has(b.key) - ofCampaign.has(a.key) || a.key.localeCompare(b.key, undefined, { numeric: true });
+  campaignDrives.has(b.key) - campaignDrives.has(a.key) || a.key.localeCompare(b.key, undefined, { numeric: true });
 // The name of a phase's colour.
-const shadeOf = (phase) => (PRECONDITIONING.includes(phase) ? "setup" : PHASES.includes(phase) ? phase : "prepare");
-export const ofRun = (run) => bands.filter((band) => band.run === run);
+const phaseShade = (phase) => (PRECONDITIONING.includes(phase) ? "setup" : PHASES.includes(phase) ? phase : "prepare");
+export const runBands = (run) => bands.filter((band) => band.run === run);
 
 // The bands of a drive: of runs on it, and on an array that it is a member of.
-export function ofDrive(host, drive) {
+export function driveBands(host, drive) {
   return bands.filter(
     (band) => band.host === host && (band.drive === drive || arrays[host]?.[band.drive]?.includes(drive)),
   );
@@ -56,7 +56,7 @@ export function shade(list) {
       if (end <= start) continue;
       const left = u.valToPos(start, "x", true);
       const width = u.valToPos(end, "x", true) - left;
-      ctx.fillStyle = colour("phase-" + shadeOf(band.phase));
+      ctx.fillStyle = colour("phase-" + phaseShade(band.phase));
       ctx.fillRect(left, bbox.top, width, bbox.height);
       if (ctx.measureText(band.phase).width + 6 * ratio < width) {
         ctx.fillStyle = colour("muted");

@@ -58,7 +58,7 @@ function card(drive, span, manyHosts) {
     series,
     bands,
     span,
-    behind: phases.shade(() => phases.ofDrive(drive.host, drive.drive)),
+    behind: phases.shade(() => phases.driveBands(drive.host, drive.drive)),
   };
   // uPlot needs the element's width: the card must be in the page first.
   queueMicrotask(() => (cards.get(drive.key).strip = new Strip(options)));
@@ -73,7 +73,7 @@ export function setTrust(rails, status) {
 
 // Watts of a drive, the sum of its rails over the last second; null unless all of them are being
 // read.
-export function wattsOf(window, host, drive) {
+export function driveWatts(window, host, drive) {
   const shown = cards.get(host + "/" + drive);
   if (!shown) return null;
   let sum = 0;
@@ -101,7 +101,7 @@ export function draw(window, end) {
 export function drawNumbers(window) {
   for (const [key, { element, total, rows, rails }] of cards) {
     const [host, drive] = key.split("/");
-    setText(total, fixed(wattsOf(window, host, drive), 2));
+    setText(total, fixed(driveWatts(window, host, drive), 2));
     rails.forEach((rail, index) => {
       const watts = window.recent(rail.channel, 0);
       setText(rows[index].value, fixed(watts, 3));
@@ -110,7 +110,7 @@ export function drawNumbers(window) {
       rows[index].note.title = title;
       rows[index].element.className = kind;
     });
-    element.classList.toggle("busy", phases.ofDrive(host, drive).some((band) => band.end_ns === null));
+    element.classList.toggle("busy", phases.driveBands(host, drive).some((band) => band.end_ns === null));
   }
 }
 

@@ -8,7 +8,7 @@ import { now } from "./clock.js";
 const STEPS = { purge: "purging", fill: "filling" };
 let rounds = {};
 
-export const setRounds = (ofRun) => (rounds = ofRun);
+export const setRounds = (byRun) => (rounds = byRun);
 
 export function create() {
   const heads = ["round", "IOPS", "W"].map((name) => make("th", { class: "n" }, name));
