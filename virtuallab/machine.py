@@ -64,7 +64,7 @@ def command(
                 f"size={nvdimm_bytes(drive)}",
                 "-device", f"nvdimm,memdev={key},label-size={NVDIMM_LABEL_BYTES}",
             ]  # fmt: skip
-        if drive.of_memory:
+        if drive.in_memory:
             continue
         arguments += [
             "-blockdev",

@@ -419,7 +419,7 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
         by_host[host_name] = boots * BOOT_SECONDS
     for run in executed:
         host = lab.hosts[run.host]
-        names = lab.members_of(run.host, *stands_on(run.drive, run.levels))
+        names = lab.member_drives(run.host, *stands_on(run.drive, run.levels))
         members = {name: host.drives[name] for name in names}
         assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
         filled = assumed.filled_fraction * sum(drive.size_bytes for drive in members.values())

@@ -115,7 +115,7 @@ class State:
     unknown: str
 
 
-def of_events(events: Sequence[Mapping[str, Any]]) -> State:
+def state_after(events: Sequence[Mapping[str, Any]]) -> State:
     """Return the state of a drive after `events`."""
 
     def last(name: str) -> tuple[int, Mapping[str, Any] | None]:
@@ -169,7 +169,7 @@ def may_reuse(
     now, and since then no more was written or discarded than it allows, all of it by the rig.
     `counted_bytes`: what the drive itself has counted as written by now; None: it reports none.
     """
-    state = of_events(events)
+    state = state_after(events)
     before = state.preconditioned
     if before is None:
         return False, "never preconditioned"
@@ -233,7 +233,7 @@ def run_ended(run: Mapping[str, Any], outcome: RunOutcome, lab: Lab) -> None:
 
 def _serials(run: Mapping[str, Any], lab: Lab) -> dict[str, str]:
     """Return the serials of the drives that a run writes to, by name."""
-    members = lab.members_of(run["host"], *factors.stands_on(run["drive"], run["factors"]))
+    members = lab.member_drives(run["host"], *factors.stands_on(run["drive"], run["factors"]))
     return {name: lab.hosts[run["host"]].drives[name].serial for name in members}
 
 

@@ -46,10 +46,10 @@ def energies(
     """
     described = (campaign or {}).get("lab") or {}
     provenance = (campaign or {}).get("provenance") or {}
-    rails = lab.rails_of(host, *drives)
+    rails = lab.drive_rails(host, *drives)
     if not rails:
         return [], []
-    unmeasured = sorted(set(lab.members_of(host, *drives)) - {member for member, _, _ in rails})
+    unmeasured = sorted(set(lab.member_drives(host, *drives)) - {member for member, _, _ in rails})
     missing = [f"no energy of {member}: the inventory gives it no rails" for member in unmeasured]
     if not phases:
         return [], missing
@@ -80,7 +80,7 @@ def watts(
     Waits for points that are still on their way. None where a rail has no energy of an interval, or
     one with more than 1 % of it in gaps; all are None where the drive has no rail.
     """
-    rails = lab.rails_of(host, drive)
+    rails = lab.drive_rails(host, drive)
     if not rails:
         return [None for _ in intervals]
     patience = 0.0 if _silent_meters({rail.meter for _, _, rail in rails}) else ARRIVAL_SECONDS
@@ -108,7 +108,7 @@ def _points(
     end_ns: int,
     patience_seconds: float,
 ) -> pl.DataFrame:
-    """Return the power points of `rails` (Lab.rails_of) around an interval, late ones too."""
+    """Return the power points of `rails` (Lab.drive_rails) around an interval, late ones too."""
     members = sorted({member for member, _, _ in rails})
 
     def arrived() -> pl.DataFrame | None:
@@ -134,7 +134,7 @@ def truths(
         return {}
     edges = [edge for phase in phases for edge in (phase.start_ns, phase.end_ns)]
     found = {}
-    for member in sorted({member for member, _, _ in lab.rails_of(host, *drives)}):
+    for member in sorted({member for member, _, _ in lab.drive_rails(host, *drives)}):
         with contextlib.suppress(UserError):
             found[member] = source.history(host, member, edges)
     return found

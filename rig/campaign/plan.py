@@ -78,7 +78,7 @@ class MeasurementPlan:
 Plan = MeasurementPlan | PowerCutPlan
 
 
-def kind_of(mapping: Any, source: str) -> CampaignKind:
+def campaign_kind(mapping: Any, source: str) -> CampaignKind:
     """Return the kind of campaign that a mapping describes. Raises UserError."""
     kind = mapping.get("kind", CampaignKind.MEASUREMENT) if isinstance(mapping, dict) else None
     if kind is not None and kind not in list(CampaignKind):
@@ -92,7 +92,7 @@ def make_plan(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Pl
 
     Raises UserError for what the campaign or the lab does not allow.
     """
-    if kind_of(mapping, source) == CampaignKind.POWER_CUT:
+    if campaign_kind(mapping, source) == CampaignKind.POWER_CUT:
         if short:
             raise UserError(f"{source}: campaign.kind: a power-cut campaign has no short form")
         return power_cuts.make_plan(mapping, lab, source)

@@ -64,7 +64,7 @@ def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[
         for name, key in meant:
             spec = lab.hosts[name]
             source = virtual.truth_source(lab, name) if key in spec.twins else None
-            of = _of_twin(source, name, key) if source else _of_host(database, name, key)
+            of = _read_twin(source, name, key) if source else _read_host(database, name, key)
             found.append(Health(name, key, spec.drives[key].interface, spec.drives[key].serial, *of))
     return found
 
@@ -82,7 +82,7 @@ def _meant(lab: Lab, host: str | None, drive: str | None) -> list[tuple[str, str
     return [(name, key) for name in hosts for key in ([drive] if drive else lab.hosts[name].drives)]
 
 
-def _of_twin(source: TruthSource, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+def _read_twin(source: TruthSource, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
     try:
         page = source.state(host, drive)["health"]
     except UserError as error:
@@ -91,7 +91,7 @@ def _of_twin(source: TruthSource, host: str, drive: str) -> tuple[str, str, dict
     return "twin", "", page
 
 
-def _of_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+def _read_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
     where = f"host = {quote_string(host)} AND drive = {quote_string(drive)}"
     try:
         frame = database.query(f"SELECT * FROM drive_health WHERE {where} ORDER BY time DESC LIMIT 1")
@@ -138,7 +138,7 @@ def state(
     from joulerig.rig.lab import model as lab
 
     found = {
-        (name, key, serial): drive_record.of_events(events)
+        (name, key, serial): drive_record.state_after(events)
         for name, key, serial, events in _records(lab.load(), host, drive)
     }
     if as_json:

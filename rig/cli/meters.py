@@ -238,7 +238,7 @@ def _corrected(values: Any, held: dict[str, Any] | None) -> Any:
     return held["gain"] * values + held["offset"] if held else values
 
 
-def _of_samples(described, name: str, samples: dict[str, Any]) -> list[dict[str, Any]]:
+def _sample_rows(described, name: str, samples: dict[str, Any]) -> list[dict[str, Any]]:
     """Return rows like `_measured`, from uncorrected samples (n,) of channels."""
     import numpy as np
 
@@ -284,12 +284,12 @@ def _budgets(
         budgets = {}
         for quantity, channel in wiring.get(key, {}).items():
             if quantity in UNITS and reading.get(quantity) is not None:
-                of_channel = held["channels"].get(channel)
-                budgets[quantity] = uncertainty.of_reading(
-                    reading[quantity], classes.get(quantity), of_channel
+                correction = held["channels"].get(channel)
+                budgets[quantity] = uncertainty.reading_budget(
+                    reading[quantity], classes.get(quantity), correction
                 )
         if {"volts", "amps"} <= set(budgets):
-            watts = uncertainty.of_power(budgets["volts"], budgets["amps"])
+            watts = uncertainty.power_uncertainty(budgets["volts"], budgets["amps"])
         else:
             watts = budgets["watts"].standard if "watts" in budgets else math.nan
         rows.append(
@@ -329,10 +329,10 @@ def show(name: MeterArgument, as_json: JsonOption = False) -> None:
     readings = _measured(described, name, status) if status else []
     if not status:
         try:
-            channels = list(described.channels_of(name))
+            channels = list(described.meter_channels(name))
             if channels:
                 means, instrument = source.average(described, name, channels, 1.0)
-                readings = _of_samples(described, name, {ch: [mean.value] for ch, mean in means.items()})
+                readings = _sample_rows(described, name, {ch: [mean.value] for ch, mean in means.items()})
             else:
                 instrument = source.scan(
                     source.driver(described, name), described.controller.meters[name].family
@@ -352,7 +352,7 @@ def show(name: MeterArgument, as_json: JsonOption = False) -> None:
         "reason": status.get("reason", ""),
         "timing": meter.timing,
         "samples": meter.samples,
-        "channels": described.channels_of(name),
+        "channels": described.meter_channels(name),
         "sample_rate_hz": meter.sample_rate_hz,
         "observed_rate_hz": status.get("observed_rate_hz"),
         "ledger": {key: status[key] for key in LEDGER if key in status},
@@ -455,7 +455,7 @@ def _powerd_rows(described, name: str, interval: float) -> Iterator[list[dict[st
 def _own_rows(described, name: str, interval: float) -> Iterator[list[dict[str, Any]]]:
     from joulerig.rig.lab.meters import source
 
-    with source.Reading(described, name, list(described.channels_of(name))) as reading:
+    with source.Reading(described, name, list(described.meter_channels(name))) as reading:
         parts: dict[str, list] = {}
         last: dict[str, list] = {}
         due = time.monotonic() + interval
@@ -466,7 +466,7 @@ def _own_rows(described, name: str, interval: float) -> Iterator[list[dict[str, 
                 # A slow channel keeps what it read last.
                 last |= parts
                 parts = {}
-                yield _of_samples(described, name, last)
+                yield _sample_rows(described, name, last)
 
 
 def _rail_table(name: str, readings: list[dict[str, Any]]) -> Table:

@@ -156,28 +156,26 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     cells = runs_and_cells.cells(campaign)
     console = Console(width=width, record=True, file=io.StringIO())
     mark = _virtual(campaign)
-    further = {
-        cell: " · ".join(level_texts(of_it[0].key.further)) for cell, of_it in campaign.cells().items()
-    }
+    further = {cell: " · ".join(level_texts(runs[0].key.further)) for cell, runs in campaign.cells().items()}
     cells = cells.with_columns(further=pl.col("cell").replace_strict(further, return_dtype=pl.String))
     emulated = {run.drive: by for run in campaign.runs for by in [_emulated(campaign, run)] if by}
-    for (drive, workload, further), of_both in cells.group_by(
+    for (drive, workload, further), block in cells.group_by(
         "drive", "workload", "further", maintain_order=True
     ):
-        schedulers = _in_order(campaign.definition["factors"]["scheduler"], of_both["scheduler"])
+        schedulers = _in_order(campaign.definition["factors"]["scheduler"], block["scheduler"])
         which = " · ".join(part for part in (drive, workload, further) if part)
         note = f" · {emulated[drive]}" if drive in emulated else ""
-        filesystems = _in_order(campaign.definition["factors"]["filesystem"], of_both["filesystem"])
-        best = of_both["ai_ops_per_joule"].max()
-        unit = of_both["unit"].drop_nulls()[:1].to_list()
+        filesystems = _in_order(campaign.definition["factors"]["filesystem"], block["filesystem"])
+        best = block["ai_ops_per_joule"].max()
+        unit = block["unit"].drop_nulls()[:1].to_list()
         op = f" · an op is a {unit[0]}" if unit and unit != ["operation"] else ""
         console.print(
             f"AI in ops/J [low, high by energy] · {which}{mark}{note}{op}", markup=False, soft_wrap=True
         )
-        console.print(_matrix(of_both, filesystems, schedulers, partial(_cell, best=best)))
-        if title := _figure_title(of_both):
+        console.print(_matrix(block, filesystems, schedulers, partial(_cell, best=best)))
+        if title := _figure_title(block):
             console.print(f"{title} · {which}{mark}{note}", markup=False, soft_wrap=True)
-            console.print(_matrix(of_both, filesystems, schedulers, _figure))
+            console.print(_matrix(block, filesystems, schedulers, _figure))
     runs = runs_and_cells.runs(campaign)
     errors = runs["error_percent"].drop_nulls()
     if len(errors):
@@ -257,12 +255,12 @@ def _foundations(campaign: Campaign) -> list[str]:
 
 def _preconditions(campaign: Campaign) -> list[str]:
     """Return the results of the drives' preconditions, a line each."""
-    of_drive: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    by_drive: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in campaign.runs:
         if run.precondition:
-            of_drive.setdefault((run.host, run.drive), []).append(run.precondition)
+            by_drive.setdefault((run.host, run.drive), []).append(run.precondition)
     lines = []
-    for (host, drive), found in of_drive.items():
+    for (host, drive), found in by_drive.items():
         made = sum(not one["reused"] for one in found)
         steady = sum(one["verdict"]["steady"] for one in found)
         lines.append(

@@ -114,9 +114,9 @@ def _figures(done: dict[str, Any]) -> list[str]:
     if done["syncs"]:
         lines.append(f"{done['syncs']} syncs")
     if done["latency_p50_seconds"] is not None:
-        of_what = "one" if done["unit"] != "operation" else "a sync" if done["syncs"] else "an operation"
+        operation = "one" if done["unit"] != "operation" else "a sync" if done["syncs"] else "an operation"
         p50, p99 = 1e3 * done["latency_p50_seconds"], 1e3 * (done["latency_p99_seconds"] or 0)
-        lines.append(f"latency of {of_what}: p50 {p50:.3f} ms, p99 {p99:.3f} ms")
+        lines.append(f"latency of {operation}: p50 {p50:.3f} ms, p99 {p99:.3f} ms")
     if done["figure"] is not None:
         figure = f"{done['figure']:.6g} {done['figure_unit']}"
         lines.append(f"{done['figure_name']}: {figure} ({done['figure_better']} is better)")

@@ -36,7 +36,7 @@ class Program:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def log_of(name: str) -> Path:
+def log_path(name: str) -> Path:
     """Return the file that takes the output of the program `name`."""
     return paths.var() / "log" / f"{name}.log"
 
@@ -96,7 +96,7 @@ def stop(select: Callable[[str], bool]) -> list[str]:
         wait.until(ended, STOP_SECONDS)
         for name in names:
             api.supervisor.removeProcessGroup(name)
-            _config_of(name).unlink(missing_ok=True)
+            _config_path(name).unlink(missing_ok=True)
     if len(gone) == len(states):
         api.supervisor.shutdown()
         wait.until(lambda: _connect() is None, 20)
@@ -129,29 +129,31 @@ def halt(name: str) -> None:
 def last_words(name: str) -> str:
     """Return the last line that a program wrote."""
     try:
-        lines = [line for line in log_of(name).read_text(errors="replace").splitlines() if line.strip()]
+        lines = [line for line in log_path(name).read_text(errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
-    return f"{lines[-1].strip()} ({paths.short(log_of(name))})" if lines else f"no output ({log_of(name)})"
+    return (
+        f"{lines[-1].strip()} ({paths.short(log_path(name))})" if lines else f"no output ({log_path(name)})"
+    )
 
 
 def _folder() -> Path:
     return paths.var() / "supervisor"
 
 
-def _config_of(name: str) -> Path:
+def _config_path(name: str) -> Path:
     return _folder() / "programs" / f"{name}.conf"
 
 
 def _priority(name: str) -> int:
-    path = _config_of(name)
+    path = _config_path(name)
     match = re.search(r"^priority=(\d+)", path.read_text(), re.M) if path.exists() else None
     return int(match[1]) if match else 0
 
 
 def _configure(program: Program) -> bool:
     """Write the program's section; True when that changed anything."""
-    log_of(program.name).parent.mkdir(parents=True, exist_ok=True)
+    log_path(program.name).parent.mkdir(parents=True, exist_ok=True)
     quoted = " ".join(map(_quoted, program.command))
     environment = ",".join(f'{key}="{value}"' for key, value in sorted(program.environment.items()))
     text = "\n".join(
@@ -168,13 +170,13 @@ def _configure(program: Program) -> bool:
             "stopasgroup=true",
             "killasgroup=true",
             "redirect_stderr=true",
-            f"stdout_logfile={log_of(program.name)}",
+            f"stdout_logfile={log_path(program.name)}",
             "stdout_logfile_maxbytes=10MB",
             "stdout_logfile_backups=1",
             "",
         ]
     )
-    path = _config_of(program.name)
+    path = _config_path(program.name)
     if path.exists() and path.read_text() == text:
         return False
     files.replace(path, text)

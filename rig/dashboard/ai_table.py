@@ -26,7 +26,7 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
     where a run's bytes are not known.
     """
     blocks: dict[tuple[str, ...], dict[str, Any]] = {}
-    of_cell: dict[int, list[tuple[str, dict[str, Any]]]] = {}
+    by_cell: dict[int, list[tuple[str, dict[str, Any]]]] = {}
     unmetered: dict[int, list[dict[str, Any]]] = {}
     for run in runs:
         further = {k: v for k, v in factors(run).items() if k not in CELL_FACTORS}
@@ -58,7 +58,7 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
         cell["not_run"] += run["status"] in (Status.REFUSED, Status.NOT_RUN, Status.EXCLUDED)
         result = results.get(run["id"])
         if result and result["joules"] is not None and result["joules"] > 0:
-            of_cell.setdefault(id(cell), []).append((run["status"], result))
+            by_cell.setdefault(id(cell), []).append((run["status"], result))
         elif result and result["joules"] is None and run["status"] == Status.OK and result["seconds"] > 0:
             unmetered.setdefault(id(cell), []).append(result)
     for block in blocks.values():
@@ -75,7 +75,7 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
                 }
         for metric, work in WORK.items():
             for cell in cells:
-                figure = _figure(of_cell.get(id(cell), []), work)
+                figure = _figure(by_cell.get(id(cell), []), work)
                 if figure:
                     cell[metric] = figure
             _mark([cell[metric] for cell in cells if metric in cell])

@@ -238,12 +238,12 @@ def tidy(bands: dict[tuple[str, ...], dict[str, Any]], now_ns: int) -> dict[tupl
     for band in bands.values():
         by_host.setdefault(band["host"], []).append(band)
     current = set()
-    for of_host in by_host.values():
-        of_host.sort(key=lambda band: band["start_ns"])
-        for band, after in pairwise(of_host):
+    for host_bands in by_host.values():
+        host_bands.sort(key=lambda band: band["start_ns"])
+        for band, after in pairwise(host_bands):
             if band["end_ns"] is None:
                 band["end_ns"] = after["start_ns"]
-        current.add(of_host[-1]["run"])
+        current.add(host_bands[-1]["run"])
     return {
         key: band
         for key, band in bands.items()
@@ -255,10 +255,10 @@ class Rounds:
     """The rounds of preconditions that are on their way: operations a second and watts."""
 
     def __init__(self) -> None:
-        self.of_run: dict[str, list[dict[str, Any]]] = {}
+        self.by_run: dict[str, list[dict[str, Any]]] = {}
 
     def poll(self, influx: Queries, runs: Iterable[str]) -> None:
-        known, self.of_run = self.of_run, {}
+        known, self.by_run = self.by_run, {}
         for run in runs:
             frame = influx.query(
                 f"SELECT number, ops, start_ns, end_ns FROM precondition WHERE run = {quote_string(run)}"
@@ -266,7 +266,7 @@ class Rounds:
             )
             before = {one["number"]: one for one in known.get(run, ())}
             made = frame.drop_nulls().sort("number").iter_rows(named=True) if frame.height else ()
-            self.of_run[run] = [_with_watts(influx, row, before.get(row["number"])) for row in made]
+            self.by_run[run] = [_with_watts(influx, row, before.get(row["number"])) for row in made]
 
 
 def _with_watts(influx: Queries, row: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class Poller:
                 for number, rail in enumerate(self._power.rails)
             ],
             "bands": list(self._phases.bands.values()),
-            "rounds": self._rounds.of_run,
+            "rounds": self._rounds.by_run,
         }
 
     def _broadcast(self, tick: int) -> None:

@@ -100,7 +100,7 @@ class Drive(Strict):
         return {"name": name, **self.model_dump(include={"interface", "serial", "wwn", "size_bytes"})}
 
     @property
-    def of_memory(self) -> bool:
+    def in_memory(self) -> bool:
         """Return whether the drive is memory of its test host: it cannot move, and has no twin."""
         return self.interface in ("nvdimm", "ram") or self.serial.startswith(SCSI_DEBUG)
 
@@ -176,7 +176,7 @@ class TestHost(Strict):
         """Return the drives of a virtual host that have a twin; drives of memory have none."""
         if not self.virtual:
             return {}
-        return {name: drive for name, drive in self.drives.items() if not drive.of_memory}
+        return {name: drive for name, drive in self.drives.items() if not drive.in_memory}
 
     @model_validator(mode="after")
     def _consistent(self) -> TestHost:
@@ -188,7 +188,7 @@ class TestHost(Strict):
                     f" {serials[drive.serial]!r}; a serial belongs to one drive"
                 )
             serials[drive.serial] = name
-            if self.virtual and not drive.of_memory and not drive.profile:
+            if self.virtual and not drive.in_memory and not drive.profile:
                 raise ValueError(f"drives.{name}.profile: missing; a virtual host's drive needs a profile")
         member_of: dict[str, str] = {}
         for name, array in self.arrays.items():
@@ -479,21 +479,23 @@ class Lab(Strict):
         spec = self.controller.meters[meter]
         return f"tcp-raw/127.0.0.1/{spec.virtual.tcp_port}" if spec.virtual else spec.connection
 
-    def rails_of(self, host: str, *names: str) -> list[tuple[str, str, Rail]]:
+    def drive_rails(self, host: str, *names: str) -> list[tuple[str, str, Rail]]:
         """Return (drive, rail name, rail) of these drives and of the members of arrays."""
         drives = self.hosts[host].drives
         return [
-            (m, name, rail) for m in self.members_of(host, *names) for name, rail in drives[m].rails.items()
+            (m, name, rail)
+            for m in self.member_drives(host, *names)
+            for name, rail in drives[m].rails.items()
         ]
 
-    def channels_of(self, meter: str) -> dict[str, str]:
+    def meter_channels(self, meter: str) -> dict[str, str]:
         """Return the quantity (volts, amps, watts, watt_hours) of each channel of `meter`."""
         rails = (
             r for host in self.hosts.values() for drive in host.drives.values() for r in drive.rails.values()
         )
         return {ch: quantity for r in rails if r.meter == meter for quantity, ch in r.channels.items()}
 
-    def members_of(self, host: str, *names: str) -> list[str]:
+    def member_drives(self, host: str, *names: str) -> list[str]:
         """Return the drives that these consist of: themselves, or an array's members."""
         arrays = self.hosts[host].arrays
         return [m for name in names for m in (arrays[name].members if name in arrays else [name])]
@@ -590,7 +592,7 @@ def _check_serials(lab: Lab) -> None:
     seen: dict[str, str] = {}
     for host, model in lab.hosts.items():
         for name, drive in model.drives.items():
-            if drive.of_memory:
+            if drive.in_memory:
                 continue
             if drive.serial in seen:
                 where = f"{_file(lab.inventory, host)}: drives.{name}.serial"
@@ -656,7 +658,7 @@ def _with_rates(lab: Lab, source: str) -> Lab:
                 f"{where}.connection: {meter.connection!r} is also that of {first}; they must differ"
             )
         family = meter.family
-        channels = max(1, len(lab.channels_of(name)))
+        channels = max(1, len(lab.meter_channels(name)))
         changes: dict[str, Any] = {}
         rate = meter.sample_rate_hz
         if rate is None:

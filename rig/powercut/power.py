@@ -48,7 +48,7 @@ class Power:
         """Return lists of drives that share a meter, which are switched one after another."""
         lists: list[tuple[set[str], list[str]]] = []
         for drive in self._drives:
-            meters = {rail.meter for _, _, rail in self._lab.rails_of(self._host, drive)}
+            meters = {rail.meter for _, _, rail in self._lab.drive_rails(self._host, drive)}
             apart = [one for one in lists if not one[0] & meters]
             joined = [one for one in lists if one[0] & meters]
             together = [name for _, names in joined for name in names]
@@ -58,7 +58,7 @@ class Power:
     def hold_up(self, drive: str) -> dict[str, dict[str, Any]]:
         """Return of each rail, by the tap, the seconds until it was down and the volts before."""
         found = {}
-        for member, name, rail in self._lab.rails_of(self._host, drive):
+        for member, name, rail in self._lab.drive_rails(self._host, drive):
             end = time.monotonic() + HOLD_UP_SECONDS
             while True:
                 seen = tap.hold_up(self._lab, rail)

@@ -28,7 +28,7 @@ def load(lab: Lab) -> dict[str, Workload]:
     known = shipped()
     own = definitions.with_own(known, [folder / "workloads.yml"], KIND, _entry_in(folder))
     mine = {name: one for name, one in programs.load(lab).items() if one.directory.parent != programs.SHIPPED}
-    for name, workload in _of_programs(mine, folder).items():
+    for name, workload in _program_workloads(mine, folder).items():
         if name in own:
             what = f"is a shipped {KIND}" if name in known else f"is a {KIND} of workloads.yml too"
             raise UserError(f"{paths.short(folder / 'programs')}: {name}: {what}; give another name")
@@ -48,11 +48,11 @@ def shipped() -> dict[str, Workload]:
     for name in place.PERSONALITIES.names():
         found[name] = engines.Flowop(engine="flowop", personality=name).resolved(SHIPPED.parent)
     named = definitions.read(SHIPPED, KIND, _entry_in(SHIPPED.parent))
-    named |= _of_programs(programs.read(programs.SHIPPED), SHIPPED.parent)
+    named |= _program_workloads(programs.read(programs.SHIPPED), SHIPPED.parent)
     return found | dict(sorted(named.items()))
 
 
-def _of_programs(known: Mapping[str, Program], folder: Path) -> dict[str, Workload]:
+def _program_workloads(known: Mapping[str, Program], folder: Path) -> dict[str, Workload]:
     """Return the workloads that programs make; their files are in `folder`. Raises UserError."""
     found: dict[str, Workload] = {}
     for program in known.values():

@@ -48,7 +48,7 @@ def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[st
     """
     host = lab.hosts[run["host"]]
     names = factors.stands_on(run["drive"], run["factors"])
-    members = [host.drives[name] for name in lab.members_of(run["host"], *names)]
+    members = [host.drives[name] for name in lab.member_drives(run["host"], *names)]
     for is_one in (_is_ram, _is_emulated):
         if any(is_one(drive) for drive in members):
             made = {name: drive for name, drive in host.drives.items() if is_one(drive)}

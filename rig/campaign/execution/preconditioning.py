@@ -49,7 +49,7 @@ def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> 
         holds, why = drive_record.may_reuse(events, recipe, asked, drive.size_bytes, counted)
         if holds:
             journal.note(run["id"], {"precondition": "reused", "why": why}, EventKind.PRECONDITIONING)
-            before = drive_record.of_events(events).preconditioned
+            before = drive_record.state_after(events).preconditioned
             _keep(campaign, run, {"reused": True, "why": why, **_as_kept(before)})
             return None
         seconds, _ = campaigns.precondition_cost(asked, drive)

@@ -61,7 +61,7 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
         status, reasons = Status.FAILED, ["the load left no report"]
     if status == Status.OK and reasons:
         status = Status.PARTIAL
-    if status == Status.OK and not lab.rails_of(run["host"], *_drives(run)):
+    if status == Status.OK and not lab.drive_rails(run["host"], *_drives(run)):
         reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
     if status in WORKED and (why := _not_steady(folder)):
         reasons.append(why)  # a result, and no fault of the run
@@ -126,15 +126,19 @@ def measure_run(
             if truth:
                 files.replace(folder / "truth.json", json.dumps(truth))
             tables["energy"] = rows
-            members = lab.members_of(host, *drives)
+            members = lab.member_drives(host, *drives)
             whole = {row["drive"] for row in rows} == set(members)
             bound = twin_truth.device_bound(phases, truth)
-            of_drive = run_energy.result(rows if whole else [], done)
+            drive_result = run_energy.result(rows if whole else [], done)
             counted = measure.package_joules(database, host, load)
             if counted.height:
                 processor.write(counted, folder)
             tables["result"] = [
-                {**of_drive, "device_bound_fraction": bound, "cpu_joules": processor.joules(counted, load)}
+                {
+                    **drive_result,
+                    "device_bound_fraction": bound,
+                    "cpu_joules": processor.joules(counted, load),
+                }
             ]
             tables["io"] = _io(run, counters, load, database)
             if twin := twin_truth.twin_io(phases, truth, len(members)):

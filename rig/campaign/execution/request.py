@@ -145,7 +145,7 @@ def make_request(
         host=run.host,
         drive=run.drive,
         array=run.drive in host.arrays,
-        members=[_declared(lab, run.host, name) for name in lab.members_of(run.host, run.drive)],
+        members=[_declared(lab, run.host, name) for name in lab.member_drives(run.host, run.drive)],
         filesystem=RequestedFileSystem(**filesystem.for_host(levels["filesystem"])),
         preconditioned=campaign.precondition is not None,
         scheduler=levels["scheduler"],

@@ -26,7 +26,7 @@ def recorded(campaign: OpenCampaign, run: Mapping[str, Any]) -> Iterator[None]:
     asked = campaign.definition.waveforms
     drives = factors.stands_on(run["drive"], run["factors"])
     meters = (
-        sorted({rail.meter for _, _, rail in campaign.lab.rails_of(run["host"], *drives)}) if asked else []
+        sorted({rail.meter for _, _, rail in campaign.lab.drive_rails(run["host"], *drives)}) if asked else []
     )
     if asked is None or not meters:
         yield

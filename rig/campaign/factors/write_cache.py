@@ -25,7 +25,7 @@ def refusal(level: str, subject: Subject) -> str:
         return ""
     drives = subject.lab.hosts[subject.host].drives
     used = [subject.drive, *filter(None, [journal_drive(subject.levels)])]
-    bare = [name for name in subject.lab.members_of(subject.host, *used) if not drives[name].plp]
+    bare = [name for name in subject.lab.member_drives(subject.host, *used) if not drives[name].plp]
     if not bare:
         return ""
     able = ", ".join(name for name, drive in drives.items() if drive.plp) or "none"

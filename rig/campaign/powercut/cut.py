@@ -50,7 +50,7 @@ class Aim:
     seed: int
 
     @classmethod
-    def of_block(cls, seed: int, group: Sequence[str], number: int) -> Aim:
+    def for_block(cls, seed: int, group: Sequence[str], number: int) -> Aim:
         """Return the aim of a group's cut, from 1: the same whenever it is asked for.
 
         Each five cuts of a group are aimed at every phase once, in a random order.

@@ -76,11 +76,11 @@ class PowerCutExecutor:
             stopping = Stopping(self._campaign.definition.stop, self._name, self._clock)
             while runs := stopping.next(partial(journal.take_block, self._name)):
                 self._execute_block(runs)
-                stopping.count(self._status_of(runs))
+                stopping.count(self._block_status(runs))
                 done += len(runs)
         return done
 
-    def _status_of(self, runs: Sequence[Mapping[str, Any]]) -> str:
+    def _block_status(self, runs: Sequence[Mapping[str, Any]]) -> str:
         """Return the status of a block: that of its best run."""
         ids = {run["id"] for run in runs}
         found = {run["status"] for run in self._campaign.journal.runs() if run["id"] in ids}
@@ -127,7 +127,7 @@ class PowerCutExecutor:
             for other in self._campaign.journal.runs()
             if (other["host"], other["block"]) == (run["host"], run["block"])
         ]
-        return Aim.of_block(self._campaign.definition.seed, planned, run["replicate"])
+        return Aim.for_block(self._campaign.definition.seed, planned, run["replicate"])
 
     def _prepare_group(self, runs: Sequence[Mapping[str, Any]], left: Runs) -> list[Prepared]:
         """Prepare the subjects of a block; start the host where an interrupted cut left it off."""

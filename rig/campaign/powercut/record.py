@@ -82,7 +82,7 @@ def _with_energy(lab: Lab, host: str, drive: str, cut: CutOff) -> Mapping[str, A
     """Return the tap's hold-up record of a drive's rails, with energy where there are points."""
     try:
         with measure.client(lab) as database:
-            members = lab.members_of(host, drive)
+            members = lab.member_drives(host, drive)
             seen = power_points.points(database, host, members, cut.cut_ns - hold_up.BEFORE_NS, cut.cut_ns)
     except (InfluxError, UserError):
         return cut.held

@@ -74,7 +74,7 @@ def _quantity(lab: Lab, name: str, channel: str) -> str:
         raise UserError(
             f"--channel: {channel!r}: {family.driver} has no such channel; allowed: {family.channels_text}"
         )
-    quantity = lab.channels_of(name).get(channel, "")
+    quantity = lab.meter_channels(name).get(channel, "")
     if quantity == "watt_hours":
         raise UserError(
             f"--channel: {channel!r} is an energy register; allowed: a channel of volts, amps or watts"
@@ -109,7 +109,7 @@ def from_points(
         readings.append(reading)
         uncertainties.append(uncertain)
     if not quantity:
-        allowed = ", ".join(lab.channels_of(name)) or "none; let the reading be averaged"
+        allowed = ", ".join(lab.meter_channels(name)) or "none; let the reading be averaged"
         raise UserError(f"--channel: {channel!r} of {name} measures no rail; allowed: {allowed}")
     if instrument is None and ask:
         try:
@@ -156,7 +156,7 @@ def from_reference(
         references = held["gain"] * references + held["offset"]
     accuracy = lab.controller.meters[other].accuracy.get(quantity)
     largest = float(references[np.argmax(np.abs(references))])
-    budget = uncertainty.of_reading(largest, accuracy, held).standard
+    budget = uncertainty.reading_budget(largest, accuracy, held).standard
     identity = [other_instrument.get(key) or "" for key in ("vendor", "model", "serial")]
     return Points(
         quantity,

@@ -247,7 +247,7 @@ def corrections(lab: Lab, meter: str) -> dict[str, dict[str, float]]:
     records = found.records if found else {}
     return {
         channel: {"gain": records[channel].gain, "offset": records[channel].offset}
-        for channel in lab.channels_of(meter)
+        for channel in lab.meter_channels(meter)
         if channel in records and not another_instrument(records[channel], model)
     }
 
@@ -279,7 +279,7 @@ def summary(
     for record in records.values():
         if why := another_instrument(record, model, instrument):
             return {"state": "none", "reason": f"another instrument's calibration: {why}", "channels": {}}
-    used = lab.channels_of(meter) or dict.fromkeys(records)
+    used = lab.meter_channels(meter) or dict.fromkeys(records)
     missing = [channel for channel in used if channel not in records]
     states = {name: record.state(today) for name, record in records.items()}
     state: State = "valid"
@@ -322,4 +322,4 @@ def warnings(lab: Lab, today: datetime.date) -> list[str]:
 
 def provenance(lab: Lab, today: datetime.date) -> dict[str, Any]:
     """Return `summary` of each meter that measures a rail."""
-    return {name: summary(lab, name, today) for name in lab.controller.meters if lab.channels_of(name)}
+    return {name: summary(lab, name, today) for name in lab.controller.meters if lab.meter_channels(name)}

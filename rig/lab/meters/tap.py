@@ -155,7 +155,7 @@ def switch_drive(lab: Lab, host: str, drive: str, on: bool) -> dict[str, int]:
     Return, by "drive/rail", the number of the sample in which it was switched. Raises UserError,
     before any is switched, where one is not behind a tap.
     """
-    rails = lab.rails_of(host, drive)
+    rails = lab.drive_rails(host, drive)
     if not rails:
         raise UserError(f"{host}/{drive}: has no rail on a power tap")
     for _, _, rail in rails:

@@ -35,7 +35,7 @@ class Budget:
         return {key: None if math.isnan(value) else value for key, value in figures.items()}
 
 
-def of_reading(value: float, accuracy: Accuracy | None, calibration: dict[str, Any] | None) -> Budget:
+def reading_budget(value: float, accuracy: Accuracy | None, calibration: dict[str, Any] | None) -> Budget:
     """Return the budget of a (corrected) reading `value` in volts, amps or watts.
 
     `calibration`: a channel of `calibration.summary`. The class' limits are taken as a rectangle's
@@ -59,7 +59,7 @@ def of_reading(value: float, accuracy: Accuracy | None, calibration: dict[str, A
     return Budget(value, meter_class, known, quantisation_standard(resolution))
 
 
-def of_power(volts: Budget, amps: Budget) -> float:
+def power_uncertainty(volts: Budget, amps: Budget) -> float:
     """Return the standard uncertainty of volts times amps, in watts, for independent errors.
 
     Source: JCGM 100:2008 (GUM) 5.1.2.

@@ -143,7 +143,7 @@ def test_a_cut_is_a_run_whose_operations_are_its_durable_writes(cuts):
 
 def test_cuts_are_aimed_as_the_seed_says(cuts):
     cuts.execute()
-    assert cuts.aims() == [Aim.of_block(7, ["bench1-fast-none"], n).phase for n in (1, 2, 3)]
+    assert cuts.aims() == [Aim.for_block(7, ["bench1-fast-none"], n).phase for n in (1, 2, 3)]
 
 
 def test_a_cut_that_cannot_be_read_back_is_failed_and_the_next_is_prepared_first(cuts):
@@ -223,7 +223,7 @@ def test_a_controller_that_dies_in_a_cut_resumes_with_it_and_aims_as_before(cuts
     assert cuts.statuses == ["partial", "running", "planned"]
     assert cuts.resume() == 2
     assert cuts.statuses == ["partial"] * 3
-    assert cuts.aims() == [Aim.of_block(7, ["bench1-fast-none"], n).phase for n in (1, 2, 3)]
+    assert cuts.aims() == [Aim.for_block(7, ["bench1-fast-none"], n).phase for n in (1, 2, 3)]
     found = folder.load(cuts.folder)
     # What the interrupted cut left on the drive is neither a promise of the next one nor data at
     # rest.

@@ -515,7 +515,7 @@ def test_a_longer_run_and_a_fuller_file_system_cost_more(mapping, bench):
     filled = sum(
         0.5 * drives[member].size_bytes
         for run in planned(mapping, bench)
-        for member in bench.members_of(run.host, run.drive)
+        for member in bench.member_drives(run.host, run.drive)
     )
     assert fuller.terabytes_written - longer.terabytes_written == pytest.approx(filled / 1e12)
     assert fuller.hours > longer.hours

@@ -13,7 +13,7 @@ import pytest
 
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.campaign.definition import Precondition
-from joulerig.rig.campaign.drive_record import DriveRecord, counter_bytes, may_reuse, of_events
+from joulerig.rig.campaign.drive_record import DriveRecord, counter_bytes, may_reuse, state_after
 from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.cli import main
 from joulerig.rig.common.errors import UserError
@@ -242,7 +242,7 @@ def test_what_the_drive_reports_now_counts(counted, holds):
 
 
 def test_the_state_of_a_drive():
-    state = of_events(
+    state = state_after(
         timed(
             *made(),
             began("b"),
@@ -259,11 +259,11 @@ def test_the_state_of_a_drive():
 
 def test_a_pass_before_the_last_purge_is_none():
     purge = {"event": "purged", "by": "b", "method": "format"}
-    assert of_events(timed(*made(), began("b"), purge, ended("b"))).filled is None
+    assert state_after(timed(*made(), began("b"), purge, ended("b"))).filled is None
 
 
 def test_of_an_untouched_drive_nothing_is_known():
-    state = of_events([])
+    state = state_after([])
     assert (state.purged, state.preconditioned, state.written_bytes, state.purged_bytes) == (None,) * 4
 
 

@@ -176,10 +176,10 @@ def test_words_with_odd_characters_reach_a_program_as_they_are(supervised):
     words = ["a b", "100%", 'say "x"', "back\\slash", "semi ; colon", "no # comment", "it's"]
     script = "import sys, time; print(repr(sys.argv[1:]), flush=True); time.sleep(1000)"
     program = services.Program(
-        "echo", [sys.executable, "-c", script, *words], lambda: bool(services.log_of("echo").read_text())
+        "echo", [sys.executable, "-c", script, *words], lambda: bool(services.log_path("echo").read_text())
     )
     services.start([program])
-    assert services.log_of("echo").read_text().strip() == repr(words)
+    assert services.log_path("echo").read_text().strip() == repr(words)
 
 
 def test_a_place_with_odd_characters(tmp_path, monkeypatch):

@@ -153,7 +153,7 @@ def point(number: int, **more: Any) -> dict[str, Any]:
 def test_a_round_has_its_operations_a_second_and_the_watts_of_all_rails():
     rounds = Rounds()
     rounds.poll(Answers([point(2), point(1)], [3.0, 1.25]), ["a"])
-    assert rounds.of_run == {
+    assert rounds.by_run == {
         "a": [{"number": n, "iops": 2000.0, "watts": pytest.approx(4.25)} for n in (1, 2)],
     }
 
@@ -161,11 +161,11 @@ def test_a_round_has_its_operations_a_second_and_the_watts_of_all_rails():
 def test_watts_that_are_there_are_not_asked_for_again_those_that_are_missing_are():
     rounds, answers = Rounds(), Answers([point(1)], [])
     rounds.poll(answers, ["a"])
-    assert rounds.of_run["a"][0]["watts"] is None
+    assert rounds.by_run["a"][0]["watts"] is None
     answers.watts = [4.0]
     for _ in range(3):
         rounds.poll(answers, ["a"])
-    assert rounds.of_run["a"][0]["watts"] == 4.0
+    assert rounds.by_run["a"][0]["watts"] == 4.0
     assert answers.asked == 2
 
 
@@ -173,4 +173,4 @@ def test_a_run_that_no_longer_settles_is_forgotten():
     rounds = Rounds()
     rounds.poll(Answers([point(1)], [4.0]), ["a"])
     rounds.poll(Answers([], []), [])
-    assert rounds.of_run == {}
+    assert rounds.by_run == {}

@@ -218,7 +218,7 @@ CLASS = Accuracy(gain_percent=0.1, offset=0.005, resolution=0.001)
 
 
 def test_budget_of_a_meter_that_is_not_calibrated():
-    budget = uncertainty.of_reading(5.0, CLASS, None)
+    budget = uncertainty.reading_budget(5.0, CLASS, None)
     assert budget.meter_class == pytest.approx(0.010 / math.sqrt(3))
     assert budget.quantisation == pytest.approx(0.001 / math.sqrt(12))
     assert budget.standard == pytest.approx(math.hypot(0.010 / math.sqrt(3), 0.001 / math.sqrt(12)))
@@ -229,19 +229,19 @@ def held(state):
 
 
 def test_a_calibration_takes_the_place_of_the_class_while_it_holds():
-    budget = uncertainty.of_reading(4.0, CLASS, held("valid"))
+    budget = uncertainty.reading_budget(4.0, CLASS, held("valid"))
     assert (budget.meter_class, budget.calibration) == (0.0, pytest.approx(5e-4))
-    expired = uncertainty.of_reading(4.0, CLASS, held("expired"))
+    expired = uncertainty.reading_budget(4.0, CLASS, held("expired"))
     assert expired.meter_class > 0
     assert expired.calibration == pytest.approx(5e-4)
 
 
 def test_what_was_not_declared_is_not_known():
-    assert math.isnan(uncertainty.of_reading(5.0, None, None).standard)
-    assert uncertainty.of_reading(5.0, None, None).as_dict()["standard"] is None
+    assert math.isnan(uncertainty.reading_budget(5.0, None, None).standard)
+    assert uncertainty.reading_budget(5.0, None, None).as_dict()["standard"] is None
 
 
 def test_power_is_as_uncertain_as_volts_and_amps_together():
     volts = types.SimpleNamespace(value=5.0, standard=0.01)
     amps = types.SimpleNamespace(value=2.0, standard=0.003)
-    assert uncertainty.of_power(volts, amps) == pytest.approx(math.hypot(2.0 * 0.01, 5.0 * 0.003))
+    assert uncertainty.power_uncertainty(volts, amps) == pytest.approx(math.hypot(2.0 * 0.01, 5.0 * 0.003))

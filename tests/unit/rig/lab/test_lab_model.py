@@ -32,12 +32,12 @@ def test_a_lab_without_virtual_hosts_is_physical(bench):
 
 
 def test_rails_of_a_drive(bench):
-    [(member, name, rail)] = bench.rails_of("bench1", "fast")
+    [(member, name, rail)] = bench.drive_rails("bench1", "fast")
     assert (member, name, rail.meter, rail.volts, rail.amps) == ("fast", "12v", "tap1", "CH1", "CH2")
 
 
 def test_rails_of_an_array_are_those_of_its_members(bench):
-    assert [member for member, _, _ in bench.rails_of("bench1", "pair")] == ["hdd-1", "hdd-2"]
+    assert [member for member, _, _ in bench.drive_rails("bench1", "pair")] == ["hdd-1", "hdd-2"]
 
 
 def test_variables_that_are_ansibles_or_the_users_own_are_left_alone(lab_files):
@@ -220,7 +220,7 @@ def disks(lab_files, *serials, size_bytes=1 << 26, **more):
 
 def test_a_ram_block_device(lab_files):
     lab_files.drives["ram"] = {"interface": "ram", "serial": "ram0", "size_bytes": 1 << 30}
-    assert lab_files.load().hosts["bench1"].drives["ram"].of_memory
+    assert lab_files.load().hosts["bench1"].drives["ram"].in_memory
 
 
 def test_emulated_disks_may_make_an_array(lab_files):

@@ -28,7 +28,7 @@ class Powerd:
 @pytest.fixture
 def run(tmp_path):
     rails = [("d", "5v", SimpleNamespace(meter="tap-a")), ("d", "12v", SimpleNamespace(meter="tap-b"))]
-    lab = SimpleNamespace(rails_of=lambda host, *drives: rails)
+    lab = SimpleNamespace(drive_rails=lambda host, *drives: rails)
 
     def with_waveforms(asked):
         definition = SimpleNamespace(waveforms=asked and Waveforms(**asked))

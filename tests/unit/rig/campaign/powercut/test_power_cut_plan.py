@@ -110,12 +110,12 @@ def test_power_cuts_have_no_short_form(bench, mapping):
 
 
 def test_each_five_cuts_are_aimed_at_every_phase_and_in_turn_at_each_subject():
-    aims = [Aim.of_block(7, ["a", "b"], number) for number in range(1, 11)]
+    aims = [Aim.for_block(7, ["a", "b"], number) for number in range(1, 11)]
     assert sorted(aim.phase for aim in aims[:5]) == sorted(PHASES) == sorted(aim.phase for aim in aims[5:])
     assert [aim.subject for aim in aims[:4]] == ["b", "a", "b", "a"]
     assert len({aim.seed for aim in aims}) == 10
 
 
 def test_the_aim_of_a_cut_is_the_same_whenever_it_is_made():
-    assert Aim.of_block(7, ["a", "b"], 4) == Aim.of_block(7, ["a", "b"], 4)
-    assert Aim.of_block(7, ["a", "b"], 4) != Aim.of_block(8, ["a", "b"], 4)
+    assert Aim.for_block(7, ["a", "b"], 4) == Aim.for_block(7, ["a", "b"], 4)
+    assert Aim.for_block(7, ["a", "b"], 4) != Aim.for_block(8, ["a", "b"], 4)
