@@ -182,11 +182,11 @@ class Results:
 
     @cached_property
     def _over_time(self) -> tuple[dict[str, over_time.PowerOverTime], list[str]]:
-        return over_time.of_campaign(self.campaign)
+        return over_time.power_by_run(self.campaign)
 
     @cached_property
     def _compared(self) -> Sequence[Comparison]:
-        return comparison.of_campaign(self.campaign)
+        return comparison.compare_cells(self.campaign)
 
     @cached_property
     def _cells(self) -> pl.DataFrame:

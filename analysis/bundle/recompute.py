@@ -20,7 +20,7 @@ from joulerig.analysis.powercut.folder import WITNESS_LOG
 from joulerig.analysis.results import load_reports, power_points, processor, run_energy, run_file, twin_truth
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import Campaign, ResultsError, Run
-from joulerig.analysis.results.columns import columns_of
+from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.facts import RunFacts, compute_columns
 from joulerig.analysis.results.schema import (
     WORKED,
@@ -59,8 +59,8 @@ def recompute(campaign: Campaign) -> tuple[Campaign, dict[str, Tally]]:
     Returns the campaign as the files give it, and a tally of the comparison by kind (`KINDS`).
     """
     tallies = {kind: Tally() for kind in KINDS}
-    of_one = _CutRecomputation if campaign.kind == CampaignKind.POWER_CUT else _Recomputation
-    runs = tuple(of_one(campaign, run, tallies).run_again() for run in campaign.runs)
+    recomputed = _CutRecomputation if campaign.kind == CampaignKind.POWER_CUT else _Recomputation
+    runs = tuple(recomputed(campaign, run, tallies).run_again() for run in campaign.runs)
     return replace(campaign, runs=runs), tallies
 
 
@@ -154,7 +154,7 @@ class _Recomputation:
     def _tool(self) -> str:
         """Return the load tool: as the host's module was asked, else by its report's format."""
         asked = meters.subtree(self.answer or {}, "invocation", "module_args", "workload").get("tool")
-        tool = asked or load_reports.tool_of(self.load or {})
+        tool = asked or load_reports.detect_tool(self.load or {})
         if tool is None:
             raise MissingInputError(
                 "result.json does not name what loaded, and load.json's format is unknown"
@@ -184,7 +184,7 @@ class _Recomputation:
         return tuple(after[key] for key in order)
 
     def _energy_rows(self, frame: Any, phases: Sequence[Phase]) -> list[RailEnergy]:
-        found = run_energy.of_phases(
+        found = run_energy.phase_energies(
             frame,
             phases,
             rails(self.campaign, self.run),
@@ -384,7 +384,7 @@ class _CutRecomputation(_Recomputation):
 
 
 def _with_source(record: type[Any]) -> set[str]:
-    return {name for name, one in columns_of(record).items() if one.source is not None}
+    return {name for name, one in declared_columns(record).items() if one.source is not None}
 
 
 def _without_computed(one: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import polars as pl
 from joulerig.analysis.bundle.check import TOLERANCE, ZERO, Check, Tally, judged, shown, uncheckable
 from joulerig.analysis.export.columns import DECLARED
 from joulerig.analysis.results import journal
-from joulerig.analysis.results.columns import columns_of
+from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import FORMER_PHASES, Status
 
 FOLDERS = ("export", "report")
@@ -34,7 +34,7 @@ def check(folder: Path, again: Mapping[str, pl.DataFrame]) -> Check:
     version = journal.VERSION
     if (folder / journal.FILE).is_file():
         with closing(journal.connect(folder / journal.FILE)) as database:
-            version = journal.version_of(database)
+            version = journal.read_version(database)
     for path in _paths(folder):
         where = path.relative_to(folder).as_posix()
         files += 1
@@ -95,7 +95,7 @@ def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> 
 
 def _is_newer(table: str, values: pl.Series) -> bool:
     """Return whether a column came into the journal later, and these rows are of before."""
-    declared = [columns_of(record).get(values.name) for record in DECLARED.get(table, ())]
+    declared = [declared_columns(record).get(values.name) for record in DECLARED.get(table, ())]
     one = next((column for column in declared if column is not None), None)
     if one is None or one.since == 1:
         return False

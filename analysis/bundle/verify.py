@@ -69,25 +69,25 @@ def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_pro
                 f"{source}: neither {JOURNAL} nor {manifest.FILE} in it: no bundle, no campaign"
             )
         yield uncheckable("zip", "a folder")
-        yield from _of_folder(source, here, mapped)
+        yield from _check_folder(source, here, mapped)
         return
     if not source.is_file():
         raise BundleError(f"{source}: no such file or folder; give a bundle (zip or folder) or a campaign")
     with tempfile.TemporaryDirectory(prefix="joulerig-verify-") as name:
         count, damaged = archive.extract(source, Path(name))
         yield judged("zip", f"{count} files", damaged)
-        yield from _of_folder(Path(name), here, mapped)
+        yield from _check_folder(Path(name), here, mapped)
 
 
 def failed(checks: Sequence[Check]) -> bool:
     return any(check.state == FAILED for check in checks)
 
 
-def _of_folder(folder: Path, here: Mapping[str, Any], mapped: Map[Any, Any]) -> Iterator[Check]:
+def _check_folder(folder: Path, here: Mapping[str, Any], mapped: Map[Any, Any]) -> Iterator[Check]:
     yield _guarded("manifest", lambda: _manifest(folder))
     yield _guarded("RO-Crate", lambda: _crate(folder))
     if is_former(folder):
-        yield from _of_former_power_cuts(folder, here)
+        yield from _check_former_power_cuts(folder, here)
         return
     yield _guarded("journal", lambda: _journal(folder / JOURNAL))
     try:
@@ -115,7 +115,7 @@ def _of_folder(folder: Path, here: Mapping[str, Any], mapped: Map[Any, Any]) -> 
     yield _guarded("report.pdf", lambda: reports.check_pdf(folder, html, origin))
 
 
-def _of_former_power_cuts(folder: Path, here: Mapping[str, Any]) -> Iterator[Check]:
+def _check_former_power_cuts(folder: Path, here: Mapping[str, Any]) -> Iterator[Check]:
     """Check power cuts without a journal: verdicts, tables and report, from the witness logs.
 
     A broken promise is a result, not a failed check.
@@ -213,7 +213,7 @@ def _completeness(campaign: Campaign) -> Check:
             wrong.append(f"{planned} runs were planned, {len(campaign.runs)} are in the journal")
     expected = 0
     for run in campaign.runs:
-        files = _files_of(campaign, run)
+        files = _expected_files(campaign, run)
         expected += len(files)
         wrong += [f"runs/{run.id}/{name}: missing" for name in files if not (run.folder / name).is_file()]
     known = {run.id for run in campaign.runs}
@@ -233,7 +233,7 @@ def _completeness(campaign: Campaign) -> Check:
     return judged("completeness", f"{len(campaign.runs)} runs, {expected} files of those that worked", wrong)
 
 
-def _files_of(campaign: Campaign, run: results.Run) -> list[str]:
+def _expected_files(campaign: Campaign, run: results.Run) -> list[str]:
     """List what a run that worked leaves in its folder, by what the journal has of it."""
     if run.status not in WORKED:
         return []
@@ -276,7 +276,7 @@ def _ledger(campaign: Campaign) -> Check:
             )
     if not rails and not points:
         return uncheckable("ledger", "nothing was measured, or parts of the ledger are not known")
-    meters = len(loss_ledger.of_campaign(campaign))
+    meters = len(loss_ledger.meter_ledgers(campaign))
     return judged("ledger", f"{meters} meters, {len(rails)} phases and rails, {points} power points", wrong)
 
 

@@ -65,13 +65,13 @@ def compute(campaign: Campaign, mapped: Map[Block, list[Stretch] | _Failure]) ->
     for run, path in _files(campaign):
         phase = run.phases[PHASE]
         try:
-            blocks[run.id, path] = waveform_chunks.of_file(path, (phase.start_ns, phase.end_ns))
+            blocks[run.id, path] = waveform_chunks.split_file(path, (phase.start_ns, phase.end_ns))
         except WaveformError as error:
             problems[_line(run.id, path, error)] = None
-    found = iter(mapped(_stretches, [block for of_file in blocks.values() for block in of_file]))
+    found = iter(mapped(_stretches, [block for file_blocks in blocks.values() for block in file_blocks]))
     summed: dict[tuple[str, str, str, str], Joules] = {}
-    for (run_id, path), of_file in blocks.items():
-        results = [next(found) for _ in of_file]
+    for (run_id, path), file_blocks in blocks.items():
+        results = [next(found) for _ in file_blocks]
         failures = [one for one in results if isinstance(one, _Failure)]
         if failures:
             problems[_line(run_id, path, failures[0].problem)] = None

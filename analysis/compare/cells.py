@@ -93,7 +93,7 @@ class Comparison:
         }
 
 
-def of_campaign(campaign: Campaign) -> list[Comparison]:
+def compare_cells(campaign: Campaign) -> list[Comparison]:
     """Compare the cells of each drive, workload and level of each further factor.
 
     Returns one comparison each, in the order of the definition.
@@ -146,7 +146,7 @@ def _compared(key: _Key, cells: Mapping[str, list[Run]], alpha: float) -> Compar
         ),
         {cell: _precision(counted[cell]) for cell in points},
         points,
-        effects.of_two(
+        effects.two_way_anova(
             [run.filesystem for run in kept],
             [run.scheduler for run in kept],
             [run.block for run in kept],

@@ -75,14 +75,14 @@ class Drift:
         )
 
 
-def of_campaign(campaign: Campaign, compared: Sequence[Comparison]) -> list[Drift]:
+def estimate_drifts(campaign: Campaign, compared: Sequence[Comparison]) -> list[Drift]:
     """Compute the drift of each comparison, in their order.
 
     Order within a block is random, so that a cell's runs are spread over the campaign and their
     differences are those of time. With few blocks a shift of a whole block looks like drift: it is
     one, of that campaign.
     """
-    return [_of_comparison(campaign, one) for one in compared]
+    return [_estimate_drift(campaign, one) for one in compared]
 
 
 def values(campaign: Campaign, one: Comparison) -> dict[str, list[tuple[Run, float]]]:
@@ -102,7 +102,7 @@ def values(campaign: Campaign, one: Comparison) -> dict[str, list[tuple[Run, flo
     return found
 
 
-def _of_comparison(campaign: Campaign, one: Comparison) -> Drift:
+def _estimate_drift(campaign: Campaign, one: Comparison) -> Drift:
     cells = {cell: runs for cell, runs in values(campaign, one).items() if len(runs) > 1}
     instants = [_instant(run) for runs in cells.values() for run, _ in runs]
     if not instants:
@@ -122,7 +122,7 @@ def _of_comparison(campaign: Campaign, one: Comparison) -> Drift:
     span = (max(instants) - first) * 1e-9
     found = None
     why = "" if _spread(residuals) else "the runs of each cell are all alike"
-    if not why and (found := trend.of_groups(groups)) is None:
+    if not why and (found := trend.common_trend(groups)) is None:
         why = "too few runs"
     ordered = tuple(sorted(residuals, key=lambda residual: residual.seconds))
     return Drift(one, ordered, len(cells), span, found, why)
@@ -143,7 +143,7 @@ def table(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
     Columns: `COLUMNS`; `why`: why the drift is unknown.
     """
     rows = []
-    for one in of_campaign(campaign, compared):
+    for one in estimate_drifts(campaign, compared):
         slope, low, high, p = one.trend or (None, None, None, None)
         percent = {
             "": one.change(slope), "_low": one.change(low), "_high": one.change(high),

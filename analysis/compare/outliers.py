@@ -60,9 +60,9 @@ class Judged:
     outliers: tuple[Outlier, ...]
 
 
-def of_campaign(campaign: Campaign, compared: Sequence[Comparison]) -> list[Judged]:
+def find_outliers(campaign: Campaign, compared: Sequence[Comparison]) -> list[Judged]:
     """Find the outliers of each comparison, in their order."""
-    return [_of_comparison(campaign, one) for one in compared]
+    return [_judge(campaign, one) for one in compared]
 
 
 def without(campaign: Campaign, found: Sequence[Judged]) -> tuple[Campaign, list[Comparison]]:
@@ -74,10 +74,10 @@ def without(campaign: Campaign, found: Sequence[Judged]) -> tuple[Campaign, list
     if not outliers:
         return campaign, []
     rest = replace(campaign, runs=tuple(run for run in campaign.runs if run.id not in outliers))
-    return rest, comparison.of_campaign(rest)
+    return rest, comparison.compare_cells(rest)
 
 
-def _of_comparison(campaign: Campaign, one: Comparison) -> Judged:
+def _judge(campaign: Campaign, one: Comparison) -> Judged:
     cells = {
         cell: {run.id: math.log(value) for run, value in runs}
         for cell, runs in drift.values(campaign, one).items()
@@ -127,8 +127,8 @@ def find_outlying(cells: Mapping[str, Mapping[str, float]]) -> list[tuple[str, s
         ]
         if len(residuals) < FEWEST:
             break
-        of_them = np.array([residual for *_, residual in residuals])
-        deviations = of_them - np.median(of_them)
+        alone = np.array([residual for *_, residual in residuals])
+        deviations = alone - np.median(alone)
         scale = float(np.median(np.abs(deviations)))
         if scale <= LOG_ROUNDING:
             break
@@ -153,7 +153,7 @@ def table(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
             "off_percent": 100 * outlier.off,
             "modified_z": outlier.z,
         }
-        for one in of_campaign(campaign, compared)
+        for one in find_outliers(campaign, compared)
         for outlier in one.outliers
     ]
     return pl.DataFrame(rows, schema=COLUMNS)

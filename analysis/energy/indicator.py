@@ -30,7 +30,7 @@ def moved(read_bytes: int | None, write_bytes: int | None) -> int | None:
     return None if read_bytes is None or write_bytes is None else read_bytes + write_bytes
 
 
-def of_run(*, ops: int, bytes_moved: int | None, seconds: float, joules: float | None) -> RunIndicator:
+def run_indicator(*, ops: int, bytes_moved: int | None, seconds: float, joules: float | None) -> RunIndicator:
     """Compute the AI of a run.
 
     Parameters
@@ -155,7 +155,7 @@ class CellIndicator:
     watts: Spread
 
 
-def of_cell(runs: Sequence[Measured]) -> CellIndicator:
+def cell_indicator(runs: Sequence[Measured]) -> CellIndicator:
     """Compute AI, performance and power of a cell.
 
     Runs whose joules are not positive are left out of all five. All five are of the same runs, so

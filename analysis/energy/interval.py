@@ -216,7 +216,7 @@ class IntervalEnergy:
         return replace(self, budget=replace(self.budget, meter=expanded_joules))
 
 
-def of_interval(
+def energy_between(
     points: CounterPoints,
     start_ns: int,
     end_ns: int,
@@ -430,7 +430,7 @@ def _seen(points: CounterPoints, before: int, after: int) -> tuple[float, float]
 def _unmeasured(
     points: CounterPoints, start_ns: int, end_ns: int, max_gap_ns: int
 ) -> tuple[float | None, float | None, float | None]:
-    """Compute gap low, gap high and interpolation of the budget; see `of_interval`, notes."""
+    """Compute gap low, gap high and interpolation of the budget; see `energy_between`, notes."""
     parts = []
     start, end = _around(points.time_ns, start_ns), _around(points.time_ns, end_ns)
     if start == end and start[0] < start[1] and _holed(points, *start, max_gap_ns):

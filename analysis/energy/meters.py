@@ -125,7 +125,7 @@ def budget(
         return MeterBudget((), "the rail's channels are not known")
     record = calibration(provenance, meter)
     state = uncertainty.calibration_state(record, at_ns)
-    return uncertainty.of_energy(
+    return uncertainty.energy_uncertainty(
         joules=joules,
         seconds=seconds,
         channels=wired,

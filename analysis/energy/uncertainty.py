@@ -50,7 +50,7 @@ class MeterBudget:
         return None if self.standard is None else COVERAGE_FACTOR * self.standard
 
 
-def of_energy(
+def energy_uncertainty(
     *,
     joules: float,
     seconds: float,
@@ -113,10 +113,10 @@ def of_energy(
         if fitted is not None:
             parts.append((f"{kind} calibration", _calibration(fitted, joules, weights[kind], kind)))
         if _states_limits(limits) and (fitted is None or expired):
-            of_class = class_standard(
+            meter_class = class_standard(
                 joules, limits.get("gain_percent", 0.0), limits.get("offset", 0.0) * weight
             )
-            parts.append((f"{kind} class", of_class))
+            parts.append((f"{kind} class", meter_class))
         if limits.get("resolution"):
             # A register is read twice, at the beginning and at the end.
             readings = math.sqrt(2) if kind == "watt_hours" else 1.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from joulerig.analysis.results.columns import columns_of
+from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import (
     IoCount,
     Performance,
@@ -44,7 +44,7 @@ ABOUT = {
     "waveforms": "One row a meter that was recorded at its full rate during a run.",
 }
 
-_RAIL = columns_of(RailEnergy)
+_RAIL = declared_columns(RailEnergy)
 COMMON: Described = {
     **{
         name: (_RAIL[name].unit, _RAIL[name].meaning)
@@ -328,7 +328,7 @@ def own(table: str) -> Described:
     declared = {
         name: (one.unit, one.meaning)
         for record in DECLARED.get(table, ())
-        for name, one in columns_of(record).items()
+        for name, one in declared_columns(record).items()
         if table != "runs" or name not in RENAMED
     }
     return declared | OWN.get(table, {})

@@ -120,8 +120,8 @@ def power_points(campaign: Campaign) -> pl.DataFrame:
 
 def small(campaign: Campaign) -> dict[str, pl.DataFrame]:
     """Return all tables but time series and waveforms, by name: what a bundle holds."""
-    of_runs = {"phases": phases(campaign), "energy": energy(campaign), "io": io(campaign)}
-    return runs_and_cells.frames(campaign) | of_runs
+    run_tables = {"phases": phases(campaign), "energy": energy(campaign), "io": io(campaign)}
+    return runs_and_cells.frames(campaign) | run_tables
 
 
 def every(campaign: Campaign) -> dict[str, pl.DataFrame]:
@@ -168,11 +168,11 @@ def _waveforms(campaign: Campaign, run: Run) -> Iterator[dict[str, Any]]:
         row = {**_head(campaign, run), "meter": meter, **counted, "error": said.get("error") or None}
         file = run.folder / f"waveform-{meter}.parquet"
         if file.is_file():
-            row |= {"file": str(file.relative_to(campaign.folder)), **_of_file(file)}
+            row |= {"file": str(file.relative_to(campaign.folder)), **_file_row(file)}
         yield row
 
 
-def _of_file(path: Path) -> dict[str, Any]:
+def _file_row(path: Path) -> dict[str, Any]:
     try:
         meta = waveform.metadata(path)
     except waveform.WaveformError as error:

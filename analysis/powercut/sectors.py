@@ -95,7 +95,7 @@ def judge(
     writes = [o for o in log.operations if o.is_write and o.target == target]
     by_sector: dict[int, list[Operation]] = defaultdict(list)
     for write in writes:
-        for sector in _sectors_of(write):
+        for sector in _written_sectors(write):
             by_sector[sector].append(write)
     known = {o.sequence for o in log.operations}
     shows: dict[int, int] = {}
@@ -109,12 +109,12 @@ def judge(
             shows[sector] = _shown(sector, cell, was, by_sector[sector], log.generation)
         elif cell != was:
             changed.append(sector * SECTOR_BYTES)
-    survivors = [w for w in writes if any(shows[s] == w.sequence for s in _sectors_of(w))]
+    survivors = [w for w in writes if any(shows[s] == w.sequence for s in _written_sectors(w))]
     fates = [_fate(w, by_sector, shows, promised, survivors) for w in writes]
     return TargetFates(fates, changed, unreported)
 
 
-def _sectors_of(write: Operation) -> range:
+def _written_sectors(write: Operation) -> range:
     first = write.offset // SECTOR_BYTES
     return range(first, first + write.bytes // SECTOR_BYTES)
 
@@ -123,7 +123,7 @@ def _shown(sector: int, cell: Sector, was: Sector, writes: list[Operation], gene
     """Return the sequence number of the write that a sector shows, or OLD or UNKNOWN."""
     if cell.state == "record" and cell.generation == generation:
         for write in writes:
-            if write.sequence == cell.sequence and _sectors_of(write).start + cell.index == sector:
+            if write.sequence == cell.sequence and _written_sectors(write).start + cell.index == sector:
                 return cell.sequence
     # A file system may have made room for data that then did not come: it reads as zeros.
     if cell == was or (was == ABSENT and cell == ZERO):
@@ -147,7 +147,7 @@ def _fate(
         else Standing.IN_FLIGHT
     )
     there = gone = corrupt = stale = judged = 0
-    for sector in _sectors_of(write):
+    for sector in _written_sectors(write):
         kept_promises = [w.sequence for w in by_sector[sector] if w.sequence in promised]
         if kept_promises and kept_promises[-1] > write.sequence:
             continue  # a later promise is what this sector is judged by

@@ -81,11 +81,11 @@ def cuts(campaign: PowerCuts) -> pl.DataFrame:
             "mount_problem": cut.record.get("mount_problem", ""),
             "mount_seconds": cut.record.get("mount_seconds"),
             "check_exit": (cut.record.get("check") or {}).get("exit"),
-            "longest_hold_up_seconds": max(_of_rails(cut, "seconds"), default=None),
-            "hold_up_joules": sum(joules) if (joules := _of_rails(cut, "joules")) else None,
+            "longest_hold_up_seconds": max(_rail_values(cut, "seconds"), default=None),
+            "hold_up_joules": sum(joules) if (joules := _rail_values(cut, "joules")) else None,
         }
-        for name, of_subject in campaign.cuts.items()
-        for cut in of_subject
+        for name, subject_cuts in campaign.cuts.items()
+        for cut in subject_cuts
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -94,8 +94,8 @@ def violations(campaign: PowerCuts) -> pl.DataFrame:
     """Return one row for each broken promise."""
     rows = [
         {"subject": name, "cut": cut.number, **vars(violation)}
-        for name, of_subject in campaign.cuts.items()
-        for cut in of_subject
+        for name, subject_cuts in campaign.cuts.items()
+        for cut in subject_cuts
         for violation in cut.findings.violations
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -119,7 +119,7 @@ def _all_fates(counts: dict[str, int]) -> dict[str, int]:
     return {fate: counts.get(fate, 0) for fate in ("kept", "superseded", "lost", "torn", "stale", "corrupt")}
 
 
-def _of_rails(cut: Cut, key: str) -> list[float]:
+def _rail_values(cut: Cut, key: str) -> list[float]:
     """Return a figure of those rails that were seen down, where it is known."""
     rails = cut.record.get("hold_up", {}).values()
     return [rail[key] for rail in rails if rail["state"] == "DONE" and rail.get(key) is not None]

@@ -47,11 +47,11 @@ class Analysed:
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """Return the comparisons, one by drive and workload."""
-        return comparison.of_campaign(self.campaign)
+        return comparison.compare_cells(self.campaign)
 
     @cached_property
     def _over_time(self) -> tuple[dict[str, PowerOverTime], list[str]]:
-        return over_time.of_campaign(self.campaign)
+        return over_time.power_by_run(self.campaign)
 
     @property
     def over_time(self) -> Mapping[str, PowerOverTime]:
@@ -97,7 +97,7 @@ class Analysed:
     def expired(self) -> str:
         """Return which calibrations that the figures rest on are expired; empty where none is."""
         provenance, found = self.campaign.provenance, []
-        for meter in loss_ledger.of_campaign(self.campaign):
+        for meter in loss_ledger.meter_ledgers(self.campaign):
             if meters.expired(provenance, meter.meter, meter.last_ns):
                 date = meters.calibration(provenance, meter.meter).get("expires", "on an unknown date")
                 found.append(f"calibration of {meter.meter} expired {date}")
@@ -117,8 +117,8 @@ def _settings(campaign: Campaign) -> Settings:
         found = settings.get("drive")
         if isinstance(found, dict):  # one drive's, or by drive
             several = all(isinstance(value, dict) for value in found.values())
-            for drive, of_it in found.items() if several else [(run.drive, found)]:
-                by_drive.setdefault((run.host, drive), {}).update(text.flat(of_it))
+            for drive, own in found.items() if several else [(run.drive, found)]:
+                by_drive.setdefault((run.host, drive), {}).update(text.flat(own))
         for name, value in text.flat({k: v for k, v in settings.items() if k != "drive"}).items():
             values.setdefault(name, Counter())[value] += 1
     rows = [(name, sorted(counter.items()), counter.total()) for name, counter in sorted(values.items())]

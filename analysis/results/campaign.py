@@ -15,7 +15,7 @@ import polars as pl
 
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results import journal, schema
-from joulerig.analysis.results.columns import columns_of
+from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import (
     CampaignRow,
     IoCount,
@@ -178,7 +178,7 @@ def load(folder: Path | str) -> Campaign:
 
 
 def _campaign(folder: Path, rows: dict[str, list[dict[str, Any]]]) -> Campaign:
-    by_run: dict[str, dict[str, list[Any]]] = {name: {} for name in schema.OF_RUN}
+    by_run: dict[str, dict[str, list[Any]]] = {name: {} for name in schema.PER_RUN}
     for name, found in by_run.items():
         for row in rows[name]:
             found.setdefault(row["run"], []).append(_record(schema.TABLES[name].record, row))
@@ -206,13 +206,13 @@ def _campaign(folder: Path, rows: dict[str, list[dict[str, Any]]]) -> Campaign:
 
 def _record(record: type[Any], row: Mapping[str, Any]) -> Any:
     """Return a row of the journal as its data class, which has no `run`."""
-    return record(**{name: row[name] for name in columns_of(record)})
+    return record(**{name: row[name] for name in declared_columns(record)})
 
 
 def _decoded(record: type[Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a row of the journal. Raises json.JSONDecodeError."""
-    found = {name: row[name] for name in columns_of(record)}
-    for name, one in columns_of(record).items():
+    found = {name: row[name] for name in declared_columns(record)}
+    for name, one in declared_columns(record).items():
         if one.kind.startswith("dict"):
             found[name] = json.loads(row[name])
         elif one.kind == "bool":

@@ -100,7 +100,7 @@ def column(
     return field(default=given, metadata=metadata)
 
 
-def columns_of(record: type[Any]) -> dict[str, Column]:
+def declared_columns(record: type[Any]) -> dict[str, Column]:
     """Return the columns that a data class declares, by name, in their order."""
     found = {}
     for one in fields(record):
@@ -113,4 +113,4 @@ def columns_of(record: type[Any]) -> dict[str, Column]:
 
 def frame_schema(record: type[Any]) -> dict[str, Any]:
     """Return a frame's schema with a column for each that a data class declares."""
-    return {name: one.frame_type for name, one in columns_of(record).items()}
+    return {name: one.frame_type for name, one in declared_columns(record).items()}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joulerig.analysis.results.columns import Column, columns_of
+from joulerig.analysis.results.columns import Column, declared_columns
 from joulerig.analysis.results.schema import Phase
 
 _PYTHON: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
@@ -43,7 +43,7 @@ def compute_columns(record: type[Any], facts: RunFacts) -> tuple[dict[str, Any],
     """
     values: dict[str, Any] = {}
     problems = []
-    for name, one in columns_of(record).items():
+    for name, one in declared_columns(record).items():
         if one.source is not None:
             values[name], problem = _compute(one, facts)
             problems += [f"column {name}: {problem}"] if problem else []

@@ -70,7 +70,7 @@ def create_tables(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def version_of(database: sqlite3.Connection) -> int:
+def read_version(database: sqlite3.Connection) -> int:
     """Return a journal's version.
 
     Raises JournalError where it is not a campaign's journal, or a newer program wrote it.
@@ -139,7 +139,7 @@ def snapshot(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """
     database.execute("BEGIN")
     try:
-        version = version_of(database)
+        version = read_version(database)
         if version == VERSION:
             yield database
             return

@@ -12,7 +12,12 @@ from pathlib import Path
 import polars as pl
 
 from joulerig import atomic
-from joulerig.analysis.energy.interval import DEFAULT_MAX_GAP_NS, CounterPoints, IntervalEnergy, of_interval
+from joulerig.analysis.energy.interval import (
+    DEFAULT_MAX_GAP_NS,
+    CounterPoints,
+    IntervalEnergy,
+    energy_between,
+)
 from joulerig.analysis.results.influxdb.client import Client, quote_string
 from joulerig.errors import JoulerigError
 
@@ -105,13 +110,13 @@ def energy_by_rail(
 ) -> dict[tuple[str, str, str], IntervalEnergy]:
     """Compute an interval's energy by (drive, meter, rail), from a frame of `points` or `read`.
 
-    `edge_error_ns`, `mean_products`: analysis.energy.interval.of_interval's, by meter, and for a
+    `edge_error_ns`, `mean_products`: analysis.energy.interval.energy_between's, by meter, and for a
     drive, meter and rail. The result has the rails of the frame: a rail that ought to be there and
     is not must be missed by a caller that knows the lab.
     """
     errors = edge_error_ns or {}
     return {
-        key: of_interval(
+        key: energy_between(
             CounterPoints.from_frame(rows),
             start_ns,
             end_ns,

@@ -21,7 +21,7 @@ Rail = tuple[str, str, str]  # drive, meter, rail
 NO_POINTS = "no points"
 
 
-def of_phases(
+def phase_energies(
     frame: pl.DataFrame | None,
     phases: Sequence[Phase],
     rails: Sequence[Rail],
@@ -54,7 +54,7 @@ def of_phases(
                 frame, phase.start_ns, phase.end_ns, edge_error_ns=errors, mean_products=products_of_means
             )
         for drive, meter, rail in rails:
-            of_rail = measured.get((drive, meter, rail), IntervalEnergy(None, NO_POINTS))
+            interval = measured.get((drive, meter, rail), IntervalEnergy(None, NO_POINTS))
             budget = meters.budget(
                 lab,
                 provenance,
@@ -62,13 +62,13 @@ def of_phases(
                 drive=drive,
                 rail=rail,
                 meter=meter,
-                joules=of_rail.joules,
+                joules=interval.joules,
                 seconds=phase.seconds,
-                volt_seconds=of_rail.volt_seconds,
-                amp_seconds=of_rail.amp_seconds,
+                volt_seconds=interval.volt_seconds,
+                amp_seconds=interval.amp_seconds,
                 at_ns=phase.start_ns,
             )
-            found.append((phase, (drive, meter, rail), of_rail.with_meter(budget.expanded)))
+            found.append((phase, (drive, meter, rail), interval.with_meter(budget.expanded)))
     return found
 
 
@@ -116,7 +116,7 @@ def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[s
         return sum(values) if values and None not in values else None
 
     joules, true = total("joules"), total("true_joules")
-    ai = indicator.of_run(
+    ai = indicator.run_indicator(
         ops=done["ops"],
         bytes_moved=indicator.moved(done["read_bytes"], done["write_bytes"]),
         seconds=done["seconds"],

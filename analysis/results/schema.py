@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from joulerig.analysis.energy.indicator import moved
 from joulerig.analysis.energy.interval import EnergyBudget
-from joulerig.analysis.results.columns import Column, column, columns_of
+from joulerig.analysis.results.columns import Column, column, declared_columns
 
 
 class Name(StrEnum):
@@ -397,13 +397,13 @@ class Table:
             )
 
     @property
-    def of_run(self) -> bool:
+    def per_run(self) -> bool:
         return self.key[:1] == ("run",)
 
     @property
     def columns(self) -> dict[str, Column]:
         run = {"run": Column("run", "str", False, "", "The run's id.", constraint="REFERENCES run(id)")}
-        return {**(run if self.of_run else {}), **columns_of(self.record)}
+        return {**(run if self.per_run else {}), **declared_columns(self.record)}
 
     @property
     def about(self) -> str:
@@ -423,5 +423,5 @@ TABLES = {
         Table("event", EventRow, order="seq"),
     )
 }
-OF_RUN = tuple(table.name for table in TABLES.values() if table.of_run)
+PER_RUN = tuple(table.name for table in TABLES.values() if table.per_run)
 ONE_ROW_A_RUN = tuple(table for table in TABLES.values() if table.key == ("run",))

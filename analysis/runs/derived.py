@@ -97,7 +97,7 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
     }
 
 
-def of_runs(runs: Sequence[Amounts]) -> dict[str, float | None]:
+def figures(runs: Sequence[Amounts]) -> dict[str, float | None]:
     """Compute all figures of one run, or of a cell's runs, from their `amounts`.
 
     None where nothing, or nothing positive, is there to divide by.
@@ -108,7 +108,9 @@ def of_runs(runs: Sequence[Amounts]) -> dict[str, float | None]:
 def volumes(runs: Sequence[Amounts]) -> dict[str, float | None]:
     """Sum the bytes that the runs wrote, by level; None where those of a run are not known."""
     found = {name: [run.get(name) for run in runs] for name in VOLUMES}
-    return {name: sum(of_it) if of_it and None not in of_it else None for name, of_it in found.items()}
+    return {
+        name: sum(amounts) if amounts and None not in amounts else None for name, amounts in found.items()
+    }
 
 
 def _ratio(runs: Sequence[Amounts], top: str, bottom: str) -> float | None:
@@ -121,14 +123,14 @@ def _ratio(runs: Sequence[Amounts], top: str, bottom: str) -> float | None:
 def _idle_watts(run: Run) -> float | None:
     """Return the watts of the run's own idle phase.
 
-    None where it did not measure the same rails as the workload phase, or `idle_baseline.of_run`
-    has none.
+    None where it did not measure the same rails as the workload phase, or
+    `idle_baseline.idle_watts` has none.
     """
     idle, load = (
         {(rail.drive, rail.meter, rail.rail) for rail in run.energy if rail.phase == phase}
         for phase in (idle_baseline.PHASE, PhaseName.WORKLOAD)
     )
-    return idle_baseline.of_run(run) if idle == load else None
+    return idle_baseline.idle_watts(run) if idle == load else None
 
 
 def _capacity_bytes(campaign: Campaign, run: Run) -> float | None:

@@ -51,7 +51,7 @@ class Baseline:
         return self.first_ns is None or _day(self.first_ns) == _day(self.last_ns)
 
 
-def of_campaign(campaign: Campaign) -> list[Baseline]:
+def rail_baselines(campaign: Campaign) -> list[Baseline]:
     """Compute the idle power of each rail of each drive, from all runs of a campaign.
 
     By host, drive (an array's members each by themselves), rail and meter, in that order.
@@ -61,10 +61,10 @@ def of_campaign(campaign: Campaign) -> list[Baseline]:
         for rail in run.energy:
             if rail.phase == PHASE and PHASE in run.phases:
                 found.setdefault((run.host, rail.drive, rail.rail, rail.meter), []).append((run, rail))
-    return [_of_rail(key, found[key]) for key in sorted(found)]
+    return [_rail_baseline(key, found[key]) for key in sorted(found)]
 
 
-def of_run(run: Run) -> float | None:
+def idle_watts(run: Run) -> float | None:
     """Compute the watts that a run's drives drew in its own idle phase, all rails together.
 
     None without an idle phase, and where a rail has no joules of it or too long a gap in it.
@@ -80,7 +80,7 @@ def _usable(run: Run, rail: RailEnergy) -> bool:
     return rail.joules is not None and seconds > 0 and rail.gap_seconds <= MOST_GAP * seconds
 
 
-def _of_rail(key: tuple[str, str, str, str], phases: Sequence[tuple[Run, RailEnergy]]) -> Baseline:
+def _rail_baseline(key: tuple[str, str, str, str], phases: Sequence[tuple[Run, RailEnergy]]) -> Baseline:
     used = [(run.phases[PHASE], rail) for run, rail in phases if _usable(run, rail)]
     watts = [rail.joules / phase.seconds for phase, rail in used]
     begun = [phase.start_ns for phase, _ in used]

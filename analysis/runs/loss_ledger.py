@@ -48,12 +48,12 @@ class Ledger:
         return None if self.unaccounted is None else self.unaccounted == 0
 
 
-def of_campaign(campaign: Campaign) -> list[Ledger]:
+def meter_ledgers(campaign: Campaign) -> list[Ledger]:
     """Return a ledger for each meter; `drive` and `rail` are empty."""
     return _grouped(campaign, by_rail=False)
 
 
-def of_rails(campaign: Campaign) -> list[Ledger]:
+def rail_ledgers(campaign: Campaign) -> list[Ledger]:
     """Return a ledger for each rail, in order of meter, drive, rail."""
     return _grouped(campaign, by_rail=True)
 

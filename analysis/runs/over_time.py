@@ -56,7 +56,7 @@ class WorkOverTime:
     step_seconds: float
 
 
-def of_campaign(campaign: Campaign) -> tuple[dict[str, PowerOverTime], list[str]]:
+def power_by_run(campaign: Campaign) -> tuple[dict[str, PowerOverTime], list[str]]:
     """Return power over time by run, of runs that have it, and which files of runs are unreadable.
 
     The files are given by their error messages.
@@ -64,25 +64,25 @@ def of_campaign(campaign: Campaign) -> tuple[dict[str, PowerOverTime], list[str]
     found, damaged = {}, []
     for run in campaign.runs:
         try:
-            if (of_it := of_run(run)) is not None:
-                found[run.id] = of_it
+            if (power := read_run(run)) is not None:
+                found[run.id] = power
         except (power_points.PowerFileError, run_file.RunFileError) as error:
             damaged.append(str(error))
     return found, damaged
 
 
-def of_run(run: Run) -> PowerOverTime | None:
+def read_run(run: Run) -> PowerOverTime | None:
     """Return a run's power over time; None without power points or workload phase.
 
-    From its power.csv, and progress.csv where it kept one; None also where `of_points` gives none.
-    Raises power_points.PowerFileError, run_file.RunFileError.
+    From its power.csv, and progress.csv where it kept one; None also where `from_points` gives
+    none. Raises power_points.PowerFileError, run_file.RunFileError.
     """
     phase = run.phases.get(PhaseName.WORKLOAD)
     frame = power_points.read(run.folder / "power.csv", _NEEDED) if phase else None
-    return None if frame is None else of_points(frame, phase, progress.read(run.folder))
+    return None if frame is None else from_points(frame, phase, progress.read(run.folder))
 
 
-def of_points(
+def from_points(
     frame: pl.DataFrame, phase: Phase, reported: pl.DataFrame | None = None
 ) -> PowerOverTime | None:
     """Return power over time by power points; None where the phase has too few.

@@ -92,12 +92,12 @@ class Course:
 def course(series: Series) -> Course:
     """Find a series' changes of level, and its trend.
 
-    By analysis.statistics.segments.changes and analysis.statistics.trend.of_series.
+    By analysis.statistics.segments.changes and analysis.statistics.trend.series_trend.
     """
     known = series.known
     values, instants = series.values[known], series.instants[known]
     begins = segments.changes(values)
-    found = None if begins is None else trend.of_series(instants, values)
+    found = None if begins is None else trend.series_trend(instants, values)
     mean = float(values.mean()) if len(values) else 0.0
     relative = found is not None and mean > 0
     return Course(
@@ -109,16 +109,16 @@ def course(series: Series) -> Course:
     )
 
 
-def of_campaign(campaign: Campaign, over: Mapping[str, PowerOverTime]) -> dict[str, list[Course]]:
+def courses_by_run(campaign: Campaign, over: Mapping[str, PowerOverTime]) -> dict[str, list[Course]]:
     """Return the courses by run, in order, of runs that ended well and have power over time."""
     return {
-        run.id: [course(series) for series in _of_run(over[run.id])]
+        run.id: [course(series) for series in _run_series(over[run.id])]
         for run in campaign.runs
         if run.status == Status.OK and run.id in over
     }
 
 
-def _of_run(found: PowerOverTime) -> Iterable[Series]:
+def _run_series(found: PowerOverTime) -> Iterable[Series]:
     yield Series(POWER, found.instants, found.watts, found.step_seconds)
     if work := found.work:
         yield Series("ops/s", work.instants, work.ops_per_second, work.step_seconds)
@@ -139,17 +139,17 @@ def table(campaign: Campaign, found: Mapping[str, list[Course]]) -> pl.DataFrame
             "run": run.id,
             "ordinal": run.ordinal,
             "cell": run.cell,
-            "quantity": of_it.series.quantity,
-            "steps": len(of_it.series.values),
-            "steps_measured": int(of_it.series.known.sum()),
-            "step_seconds": of_it.series.step_seconds,
-            "changes": None if of_it.changes is None else len(of_it.changes),
-            "change_seconds": ";".join(map(repr, of_it.changes or ())),
-            "levels": ";".join(map(repr, of_it.levels)),
-            "slope_percent_per_minute": None if of_it.slope is None else 100 * of_it.slope,
-            "slope_p": of_it.p,
+            "quantity": shown.series.quantity,
+            "steps": len(shown.series.values),
+            "steps_measured": int(shown.series.known.sum()),
+            "step_seconds": shown.series.step_seconds,
+            "changes": None if shown.changes is None else len(shown.changes),
+            "change_seconds": ";".join(map(repr, shown.changes or ())),
+            "levels": ";".join(map(repr, shown.levels)),
+            "slope_percent_per_minute": None if shown.slope is None else 100 * shown.slope,
+            "slope_p": shown.p,
         }
         for run in campaign.runs
-        for of_it in found.get(run.id, [])
+        for shown in found.get(run.id, [])
     ]
     return pl.DataFrame(rows, schema=COLUMNS)

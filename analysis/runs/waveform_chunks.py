@@ -63,7 +63,7 @@ class Joules:
     samples: int
 
 
-def of_file(path: Path, interval: tuple[int, int] | None = None) -> list[Block]:
+def split_file(path: Path, interval: tuple[int, int] | None = None) -> list[Block]:
     """Return the blocks of a file, in order. Raises WaveformError."""
     metadata(path)  # what is no waveform is reported now, in one line
     return [Block(path, first, interval) for first in range(0, _rows(path), ROWS)]

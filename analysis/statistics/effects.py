@@ -49,7 +49,7 @@ class Effects:
     block_deviation: float | None
 
 
-def of_two(
+def two_way_anova(
     first: Sequence[str],
     second: Sequence[str],
     blocks: Sequence[int],

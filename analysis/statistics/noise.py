@@ -21,7 +21,7 @@ class Noise(NamedTuple):
     memory: float
 
     @property
-    def of_means(self) -> float:
+    def long_run_variance(self) -> float:
         """Return n times the variance of a mean of n values, n large.
 
         That is what counts where levels are compared.

@@ -189,12 +189,12 @@ class _Model:
 
         None where a cell has fewer than `FEWEST_FOR_VARIANCES` runs.
         """
-        of_cells = [self.residuals[self.cell_of == cell] for cell in range(len(self.cells))]
-        if min(map(len, of_cells)) < FEWEST_FOR_VARIANCES:
+        by_cell = [self.residuals[self.cell_of == cell] for cell in range(len(self.cells))]
+        if min(map(len, by_cell)) < FEWEST_FOR_VARIANCES:
             return None
-        if min(np.std(residuals) for residuals in of_cells) <= LOG_ROUNDING:
+        if min(np.std(residuals) for residuals in by_cell) <= LOG_ROUNDING:
             return 0.0  # one has no spread, others have: Bartlett's statistic has no bound
-        return float(stats.bartlett(*of_cells).pvalue)
+        return float(stats.bartlett(*by_cell).pvalue)
 
     def tukey(self, runs: Runs, alpha: float) -> Iterator[Pair]:
         """Yield the pairs that the blocks connect, tested."""

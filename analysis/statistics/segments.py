@@ -12,7 +12,7 @@ from joulerig.analysis.statistics.noise import Noise
 FEWEST = 30  # values, of which
 FEWEST_INDEPENDENT = 20  # as many as these tell as much as independent ones do
 SHORTEST = 5  # values of a segment
-# A change must lessen the sum of squares by so much, in units of the noise's variance of means; the
+# A change must lessen the sum of squares by so much, in units of the noise's long-run variance; the
 # second is times the noise's memory, as that is itself estimated. Where nothing changes, at most
 # one series in twenty shows a change: docs/decisions/011-over-a-run.md.
 PENALTY, PENALTY_OF_MEMORY = 10.0, 15.0
@@ -48,7 +48,7 @@ def changes(values: ArrayLike) -> list[int] | None:
     found = noise.estimate(ranked)
     if too_few(len(ranked), found):
         return None
-    price = (PENALTY + PENALTY_OF_MEMORY * found.memory) * found.of_means
+    price = (PENALTY + PENALTY_OF_MEMORY * found.memory) * found.long_run_variance
     if price <= 0:
         return []
     begins = partition(ranked, price)
@@ -58,12 +58,12 @@ def changes(values: ArrayLike) -> list[int] | None:
     return begins if in_steps < around_line + price else []
 
 
-def too_few(count: int, of_it: Noise) -> bool:
+def too_few(count: int, estimated: Noise) -> bool:
     """Return whether `count` values of that noise are too few to find changes of level in.
 
     They are if worth fewer than `FEWEST_INDEPENDENT` independent ones.
     """
-    return count * (1 - of_it.memory) / (1 + of_it.memory) < FEWEST_INDEPENDENT
+    return count * (1 - estimated.memory) / (1 + estimated.memory) < FEWEST_INDEPENDENT
 
 
 def partition(values: NDArray[np.float64], price: float) -> list[int]:

@@ -30,7 +30,7 @@ class Trend(NamedTuple):
     p: float
 
 
-def of_groups(groups: Iterable[tuple[ArrayLike, ArrayLike]], inflation: float = 1.0) -> Trend | None:
+def common_trend(groups: Iterable[tuple[ArrayLike, ArrayLike]], inflation: float = 1.0) -> Trend | None:
     """Estimate the trend that groups of values have in common; their levels may differ.
 
     Parameters
@@ -106,9 +106,9 @@ def inflation(values: ArrayLike) -> float:
     return 1 + 2 * float(weights @ correlations) / (count * (count - 1.0) * (count - 2.0))
 
 
-def of_series(times: ArrayLike, values: ArrayLike) -> Trend | None:
+def series_trend(times: ArrayLike, values: ArrayLike) -> Trend | None:
     """Estimate the trend of one series at regular steps, its memory allowed for.
 
-    None as in `of_groups`.
+    None as in `common_trend`.
     """
-    return of_groups([(times, values)], inflation(values))
+    return common_trend([(times, values)], inflation(values))

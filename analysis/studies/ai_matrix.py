@@ -97,9 +97,9 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
         mine = [run for run in counted if run.drive == drive]
         found += _best(campaign, drive, mine)
         for workload in comparison.levels(campaign, "workload", {run.workload for run in campaign.runs}):
-            of_it = [run for run in mine if run.workload == workload]
+            compared = [run for run in mine if run.workload == workload]
             judge = _journal_alone if workload == ONE_THREAD else _through
-            found += judge(campaign, f"{drive}, {workload}", of_it)
+            found += judge(campaign, f"{drive}, {workload}", compared)
     return found
 
 
@@ -109,16 +109,16 @@ def _best(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdi
         (FILESERVER, "fileserver", ("nilfs2",), False),
         (WEBSERVER, "webserver", ("ext2", "ext3"), True),
     ):
-        of_it = [run for run in mine if run.workload == workload]
-        if not of_it:
+        compared = [run for run in mine if run.workload == workload]
+        if not compared:
             yield claims.undecided(claim, drive, f"no run of {workload} has joules", _EXPECTED)
         elif together:
-            named = [run for run in of_it if run.filesystem in filesystems and run.scheduler == CFQ]
-            others = [run for run in of_it if run not in named]
+            named = [run for run in compared if run.filesystem in filesystems and run.scheduler == CFQ]
+            others = [run for run in compared if run not in named]
             yield _first(campaign, claim, drive, named, others)
         else:
             for scheduler in SCHEDULERS:
-                with_it = [run for run in of_it if run.scheduler == scheduler]
+                with_it = [run for run in compared if run.scheduler == scheduler]
                 named = [run for run in with_it if run.filesystem in filesystems]
                 others = [run for run in with_it if run not in named]
                 if with_it:
@@ -140,12 +140,12 @@ def _first(
     return replace(found, why=f"{which}; {found.why}" if found.why else which)
 
 
-def _through(campaign: Campaign, where: str, of_it: Sequence[Run]) -> Iterator[Verdict]:
+def _through(campaign: Campaign, where: str, compared: Sequence[Run]) -> Iterator[Verdict]:
     def joules(run: Run) -> float | None:
         return _per_op(campaign, run, "joules")
 
-    ext3, ext2 = _journalled_or_not(of_it)
-    both, deadline = _alike(of_it, "filesystem", lambda run: run.scheduler, {CFQ, NOOP}, {DEADLINE})
+    ext3, ext2 = _journalled_or_not(compared)
+    both, deadline = _alike(compared, "filesystem", lambda run: run.scheduler, {CFQ, NOOP}, {DEADLINE})
     for claim, first, second, figure, expected in (
         (JOURNAL, ext3, ext2, joules, "above 1: J/op, ext3 over ext2"),
         (DEADLINE_LAST, both, deadline, _ai, "above 1: AI, mean of both over mq-deadline's"),
@@ -157,8 +157,8 @@ def _through(campaign: Campaign, where: str, of_it: Sequence[Run]) -> Iterator[V
         yield _above_idle(campaign, JOURNAL_ABOVE_IDLE, where, ext3, ext2)
 
 
-def _journal_alone(campaign: Campaign, where: str, of_it: Sequence[Run]) -> Iterator[Verdict]:
-    ext3, ext2 = _journalled_or_not(of_it)
+def _journal_alone(campaign: Campaign, where: str, compared: Sequence[Run]) -> Iterator[Verdict]:
+    ext3, ext2 = _journalled_or_not(compared)
     if ext3 and ext2:
         yield _above_idle(campaign, JOURNAL_ALONE, where, ext3, ext2)
 
@@ -208,10 +208,10 @@ def _alike(
         found.setdefault((run.block, getattr(run, within)), {}).setdefault(side(run), []).append(run)
     whole = [by_side for by_side in found.values() if first | second <= set(by_side)]
 
-    def runs_of(names: set[str]) -> list[Run]:
+    def runs_named(names: set[str]) -> list[Run]:
         return [run for by_side in whole for name in sorted(names) for run in by_side[name]]
 
-    return runs_of(first), runs_of(second)
+    return runs_named(first), runs_named(second)
 
 
 def _best_cell(runs: Sequence[Run]) -> list[Run]:
@@ -219,7 +219,7 @@ def _best_cell(runs: Sequence[Run]) -> list[Run]:
     cells: dict[str, list[Run]] = {}
     for run in runs:
         cells.setdefault(run.cell, []).append(run)
-    return max(cells.values(), key=lambda of_it: (_ai_of_cell(of_it), of_it[0].cell))
+    return max(cells.values(), key=lambda compared: (_ai_of_cell(compared), compared[0].cell))
 
 
 def _ai_of_cell(runs: Sequence[Run]) -> float:

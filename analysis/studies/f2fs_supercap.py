@@ -79,7 +79,7 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
     for where, f2fs, ext4 in pairs(campaign):
         runs = [*f2fs, *ext4]
         why = claims.paced_by_host(campaign, runs)
-        works = works_of(runs)
+        works = read_works(runs)
         ends = {run: found for run, work in works.items() if (found := _ends(work)) is not None}
         if len(ends) < len(runs):
             why = why or "a run told nothing of itself while it ran"
@@ -113,16 +113,17 @@ def _trend(
         if (ratio > 0).any()
     ]
     inflation = float(np.mean([trend.inflation(values) for _, values in found])) if found else 1.0
-    of_it = trend.of_groups(found, inflation)
-    if of_it is None:
+    fitted = trend.common_trend(found, inflation)
+    if fitted is None:
         return claims.undecided(THROUGHOUT, where, why or "the windows are too few for a trend", expected)
     span = max(float(instants[-1] - instants[0]) for instants, _ in found)
     value, low, high = (
-        None if slope is None else math.exp(-slope * span) for slope in (of_it.slope, of_it.high, of_it.low)
+        None if slope is None else math.exp(-slope * span)
+        for slope in (fitted.slope, fitted.high, fitted.low)
     )
     effect = claims.Effect(value, low, high, len(found))
     verdict = claims.greater(THROUGHOUT, where, effect, expected, why)
-    measured = f"p {of_it.p:.2g} of no trend, {sum(len(values) for _, values in found)} windows"
+    measured = f"p {fitted.p:.2g} of no trend, {sum(len(values) for _, values in found)} windows"
     return replace(verdict, why="; ".join(filter(None, (measured, verdict.why))))
 
 
@@ -142,7 +143,7 @@ def over_run(
             continue
         windows = min(len(work.instants) for work in (*top, *bottom))
         above, below = (
-            np.mean([work.ops_per_second[:windows] for work in of_one], axis=0) for of_one in (top, bottom)
+            np.mean([work.ops_per_second[:windows] for work in side], axis=0) for side in (top, bottom)
         )
         ratio = np.divide(above, below, out=np.full(windows, np.nan), where=below > 0)
         found.append((block, top[0].instants[:windows], ratio))
@@ -195,23 +196,23 @@ def pairs(campaign: Campaign) -> Iterator[tuple[str, list[Run], list[Run]]]:
             cache = run.factors.get("write_cache")
             where = ", ".join([run.drive, *([cache] if cache else []), run.workload])
             found.setdefault(where, {}).setdefault(run.filesystem, []).append(run)
-    for where, of_both in found.items():
-        if len(of_both) == 2:
-            yield where, of_both["f2fs"], of_both["ext4"]
+    for where, by_filesystem in found.items():
+        if len(by_filesystem) == 2:
+            yield where, by_filesystem["f2fs"], by_filesystem["ext4"]
 
 
-def works_of(runs: Sequence[Run]) -> dict[str, WorkOverTime]:
+def read_works(runs: Sequence[Run]) -> dict[str, WorkOverTime]:
     """Return, by run, what the load did in windows of a second.
 
     Runs whose files do not say are left out.
     """
-    return {run.id: work for run in runs if (work := _work_of(run)) is not None}
+    return {run.id: work for run in runs if (work := _read_work(run)) is not None}
 
 
-def _work_of(run: Run) -> WorkOverTime | None:
+def _read_work(run: Run) -> WorkOverTime | None:
     """Return what the run's load did in windows of a second; None where its files do not say."""
     try:
-        found = over_time.of_run(run)
+        found = over_time.read_run(run)
     except (power_points.PowerFileError, run_file.RunFileError):
         return None
     return None if found is None else found.work
@@ -232,11 +233,11 @@ def _draw_ratio_over_time(campaign: Campaign) -> Svg | None:
     """Draw operations a second of f2fs over those of ext4, in windows of a second, over the run."""
     drawn: list[tuple[str, np.ndarray, np.ndarray]] = []
     for where, f2fs, ext4 in pairs(campaign):
-        works = works_of([*f2fs, *ext4])
-        if of_blocks := over_run(f2fs, ext4, works):
-            windows = min(len(ratio) for _, _, ratio in of_blocks)
-            ratio = np.mean([ratio[:windows] for _, _, ratio in of_blocks], axis=0)
-            drawn.append((where, of_blocks[0][1][:windows], ratio))
+        works = read_works([*f2fs, *ext4])
+        if blocks := over_run(f2fs, ext4, works):
+            windows = min(len(ratio) for _, _, ratio in blocks)
+            ratio = np.mean([ratio[:windows] for _, _, ratio in blocks], axis=0)
+            drawn.append((where, blocks[0][1][:windows], ratio))
     if not drawn:
         return None
     with canvas(HEIGHT_INCHES) as figure:

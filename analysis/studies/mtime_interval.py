@@ -181,16 +181,16 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
     found = points(campaign)
     judged = []
     for drive in cells.levels(campaign, "drive", {run.drive for run in campaign.runs}):
-        of_drive = [point for point in found if point.run.drive == drive]
+        on_drive = [point for point in found if point.run.drive == drive]
         for workload in cells.levels(campaign, "workload", {run.workload for run in campaign.runs}):
-            mine = [point for point in of_drive if point.run.workload == workload]
+            mine = [point for point in on_drive if point.run.workload == workload]
             if any(point.interval != NEVER for point in mine):
-                judged += _of_workload(campaign, f"{drive}, {workload}", mine)
-        judged += _model(drive, of_drive)
+                judged += _workload_verdicts(campaign, f"{drive}, {workload}", mine)
+        judged += _model(drive, on_drive)
     return judged
 
 
-def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[Verdict]:
+def _workload_verdicts(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[Verdict]:
     second = [point for point in mine if point.interval == SECOND]
     found = []
     for tick, (volume, less), (rate, more) in (
@@ -218,7 +218,7 @@ def _of_workload(campaign: Campaign, where: str, mine: Sequence[Point]) -> list[
         if tick == 0.001:
 
             def joules(point: Point) -> float | None:
-                return derived.of_runs([derived.amounts(campaign, point.run)])["joules_per_sync"]
+                return derived.figures([derived.amounts(campaign, point.run)])["joules_per_sync"]
 
             effect = _ratio(short, long, joules)
             found.append(claims.greater(ENERGY, where, effect, "above 1: J/sync, 1 ms over 1 s", host))

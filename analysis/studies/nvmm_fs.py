@@ -175,14 +175,14 @@ def _bypass(drive: str, mine: list[Run]) -> Iterator[Verdict]:
 
 def _times(campaign: Campaign, drive: str, mine: Sequence[Run]) -> Iterator[Verdict]:
     for claim, workloads, published in TIMES:
-        of_it = [run for run in mine if run.workload in workloads]
+        compared = [run for run in mine if run.workload in workloads]
         first, second = (
-            [run for run in of_it if run.filesystem == name and run.status == Status.OK]
+            [run for run in compared if run.filesystem == name and run.status == Status.OK]
             for name in (HINFS, PMFS)
         )
         lacking = [name for name, runs in ((HINFS, first), (PMFS, second)) if not runs]
         if lacking:
-            reasons = {run.reason for run in of_it if run.filesystem in lacking and run.reason}
+            reasons = {run.reason for run in compared if run.filesystem in lacking and run.reason}
             why = "; ".join(sorted(reasons)) or f"no run of {' and '.join(lacking)}"
             yield claims.undecided(claim, drive, why)
         else:

@@ -17,10 +17,10 @@ from joulerig import atomic
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.energy import meters
-from joulerig.analysis.energy.indicator import Measured, Spread, of_cell, within_energy
+from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, within_energy
 from joulerig.analysis.energy.uncertainty import calibration_state
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.columns import columns_of, frame_schema
+from joulerig.analysis.results.columns import declared_columns, frame_schema
 from joulerig.analysis.results.schema import Performance, PhaseName, Result, RunRow, Status
 from joulerig.analysis.runs import derived, over_time, series
 from joulerig.analysis.runs.over_time import PowerOverTime
@@ -31,7 +31,7 @@ RENAMED = ("id", "factors", "started_ns", "ended_ns", "seconds")
 
 
 def _types(record: type[Any], *names: str) -> dict[str, Any]:
-    return {name: columns_of(record)[name].frame_type for name in names}
+    return {name: declared_columns(record)[name].frame_type for name in names}
 
 
 # In the order that exports have always had; a new column of these tables follows.
@@ -128,10 +128,10 @@ def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
 
     What a run does not have is null. `ai_*_energy_low` and `_high`: AI over the energy's interval
     alone. `calibration`: the worst of the run's meters: expired, none, valid; null where none was
-    recorded. `peak_watts`: of `over`, which is analysis.runs.over_time.of_campaign's where it is
+    recorded. `peak_watts`: of `over`, which is analysis.runs.over_time.power_by_run's where it is
     not given. What comes after it: analysis.runs.derived.
     """
-    over = over_time.of_campaign(campaign)[0] if over is None else over
+    over = over_time.power_by_run(campaign)[0] if over is None else over
     return pl.DataFrame([_run_row(campaign, run, over) for run in campaign.runs], schema=RUN_COLUMNS)
 
 
@@ -149,27 +149,27 @@ def cells(
     every run. `figure`, of an external program, is the mean of its runs', with their standard
     deviation (n - 1). `status` is ok where every run counts, else the worst of its runs' statuses.
     From `ai_ops_per_joule_interval_low` to `pareto`: of `compared`, which is
-    analysis.compare.cells.of_campaign's where it is not given. `peak_watts`: the greatest of its
+    analysis.compare.cells.compare_cells's where it is not given. `peak_watts`: the greatest of its
     runs', of `over` as in `runs`; bytes are sums over its runs, what follows them
     analysis.runs.derived's.
     """
-    over = over_time.of_campaign(campaign)[0] if over is None else over
-    compared = comparison.of_campaign(campaign) if compared is None else compared
+    over = over_time.power_by_run(campaign)[0] if over is None else over
+    compared = comparison.compare_cells(campaign) if compared is None else compared
     by_cell = {cell: one for one in compared for cell in one.ranking.order}
     rows = [
-        _cell_row(campaign, cell, of_it, over) | _standing(cell, by_cell.get(cell))
-        for cell, of_it in campaign.cells().items()
+        _cell_row(campaign, cell, cell_runs, over) | _standing(cell, by_cell.get(cell))
+        for cell, cell_runs in campaign.cells().items()
     ]
     return pl.DataFrame(rows, schema=CELL_COLUMNS)
 
 
 def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
     """Return runs, cells, comparisons and changes over the runs, by the names of their files."""
-    compared = comparison.of_campaign(campaign)
-    over, _ = over_time.of_campaign(campaign)
+    compared = comparison.compare_cells(campaign)
+    over, _ = over_time.power_by_run(campaign)
     found = {"runs": runs(campaign, over), "cells": cells(campaign, compared, over)}
     found |= {name: table(campaign, compared) for name, table in comparisons.TABLES.items()}
-    return found | {"series": series.table(campaign, series.of_campaign(campaign, over))}
+    return found | {"series": series.table(campaign, series.courses_by_run(campaign, over))}
 
 
 def write(campaign: Campaign, folder: Path) -> list[Path]:
@@ -204,7 +204,7 @@ def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
         "started_utc_ns": run.started_ns,
         "ended_utc_ns": run.ended_ns,
     }
-    row |= {name: getattr(run, name) for name in columns_of(RunRow) if name in RUN_COLUMNS}
+    row |= {name: getattr(run, name) for name in declared_columns(RunRow) if name in RUN_COLUMNS}
     if done := run.performance:
         row |= {name: value for name, value in vars(done).items() if name != "seconds"}
         row["workload_seconds"] = done.seconds
@@ -227,13 +227,13 @@ def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
         row["lost_samples"] = sum(rail.lost for rail in rails)
         row["gap_seconds"] = sum(rail.gap_seconds for rail in rails)
     amounts = derived.amounts(campaign, run)
-    row |= {name: amounts.get(name) for name in derived.SHOWN_AMOUNTS} | derived.of_runs([amounts])
+    row |= {name: amounts.get(name) for name in derived.SHOWN_AMOUNTS} | derived.figures([amounts])
     return row | {"peak_watts": _peak([run], over)}
 
 
-def _cell_row(campaign: Campaign, cell: str, of_it: list[Run], over: OverTime) -> dict[str, object]:
-    counted = [run for run in of_it if run.counts] or [run for run in of_it if run.unmetered]
-    first = of_it[0]
+def _cell_row(campaign: Campaign, cell: str, cell_runs: list[Run], over: OverTime) -> dict[str, object]:
+    counted = [run for run in cell_runs if run.counts] or [run for run in cell_runs if run.unmetered]
+    first = cell_runs[0]
     row: dict[str, object] = {
         "campaign": campaign.id,
         "cell": cell,
@@ -243,11 +243,11 @@ def _cell_row(campaign: Campaign, cell: str, of_it: list[Run], over: OverTime) -
         "scheduler": first.scheduler,
         "factors_json": json.dumps(first.factors, sort_keys=True),
         "virtual_lab": campaign.virtual,
-        "status": _cell_status(of_it),
-        "runs_planned": len(of_it),
+        "status": _cell_status(cell_runs),
+        "runs_planned": len(cell_runs),
         "runs_counted": len(counted),
     }
-    indicator = of_cell([_measured(run) for run in counted])
+    indicator = cell_indicator([_measured(run) for run in counted])
     for name, attribute in _SPREADS.items():
         spread: Spread = getattr(indicator, attribute)
         row[name] = spread.mean
@@ -268,13 +268,13 @@ def _cell_row(campaign: Campaign, cell: str, of_it: list[Run], over: OverTime) -
     if counted:
         row.update(_figure([vars(run.performance) for run in counted]))
     amounts = [derived.amounts(campaign, run) for run in counted]
-    row |= derived.of_runs(amounts) | derived.volumes(amounts)
+    row |= derived.figures(amounts) | derived.volumes(amounts)
     return row | {"peak_watts": _peak(counted, over)}
 
 
-def _peak(of_it: Sequence[Run], over: OverTime) -> float | None:
+def _peak(cell_runs: Sequence[Run], over: OverTime) -> float | None:
     """Return the greatest power of these runs; None where none has a trace."""
-    peaks = [over[run.id].peak_watts for run in of_it if run.id in over]
+    peaks = [over[run.id].peak_watts for run in cell_runs if run.id in over]
     return max((peak for peak in peaks if peak is not None), default=None)
 
 
@@ -305,14 +305,14 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(values) if values and None not in values else None
 
 
-def calibration(campaign: Campaign, of_it: Sequence[Run]) -> str | None:
+def calibration(campaign: Campaign, cell_runs: Sequence[Run]) -> str | None:
     """Return the worst calibration that figures of these runs rest on.
 
     None where none of them was recorded.
     """
     states = {
         calibration_state(meters.calibration(campaign.provenance, rail.meter), run.started_ns)
-        for run in of_it
+        for run in cell_runs
         for rail in run.energy
         if rail.phase == PhaseName.WORKLOAD and rail.joules is not None
     }
@@ -333,6 +333,6 @@ _WORST_FIRST = (
 )
 
 
-def _cell_status(of_it: list[Run]) -> str:
-    statuses = {run.status for run in of_it}
+def _cell_status(cell_runs: list[Run]) -> str:
+    statuses = {run.status for run in cell_runs}
     return next(status for status in _WORST_FIRST if status in statuses)

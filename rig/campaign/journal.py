@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from joulerig.analysis.powercut.folder import is_former
-from joulerig.analysis.results.journal import VERSION, JournalError, create_tables, upgrade, version_of
-from joulerig.analysis.results.schema import FINISHED, OF_RUN, WORKED, EventKind, Status
+from joulerig.analysis.results.journal import VERSION, JournalError, create_tables, read_version, upgrade
+from joulerig.analysis.results.schema import FINISHED, PER_RUN, WORKED, EventKind, Status
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.common.sqlite import transaction
@@ -41,7 +41,7 @@ class Journal:
         self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
         self._db.row_factory = sqlite3.Row
         try:
-            if version_of(self._db) < VERSION:
+            if read_version(self._db) < VERSION:
                 self._upgrade()
             self._db.execute("PRAGMA foreign_keys = ON")
         except sqlite3.DatabaseError as error:
@@ -160,7 +160,7 @@ class Journal:
                 "SELECT id, status FROM run WHERE status IN (?, ?)", (Status.RUNNING, Status.LOST)
             ).fetchall()
             for row in rows:
-                for table in OF_RUN:
+                for table in PER_RUN:
                     self._db.execute(f"DELETE FROM {table} WHERE run = ?", (row["id"],))
                 self._db.execute(
                     "UPDATE run SET status = ?, reason = '', started_ns = NULL, ended_ns = NULL WHERE id = ?",
@@ -201,7 +201,7 @@ class Journal:
     def _upgrade(self) -> None:
         """Bring the journal up to date, unless another process just did."""
         with transaction(self._db):
-            if (version := version_of(self._db)) < VERSION:
+            if (version := read_version(self._db)) < VERSION:
                 upgrade(self._db, version)
 
 

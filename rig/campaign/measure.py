@@ -60,7 +60,7 @@ def energies(
         power_points.write(frame, trace)
     rows = []
     wired = [(member, rail.meter, name) for member, name, rail in rails]
-    for phase, (member, meter, name), found in run_energy.of_phases(
+    for phase, (member, meter, name), found in run_energy.phase_energies(
         frame, phases, wired, host=host, lab=described, provenance=provenance
     ):
         if found.joules is None and phase.phase == PhaseName.WORKLOAD:

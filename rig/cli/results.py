@@ -23,7 +23,7 @@ from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.powercut import folder as powercut
 from joulerig.analysis.powercut import tables
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.columns import columns_of
+from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import CampaignKind, Result, Status, level_texts
 from joulerig.analysis.runs import idle_baseline, loss_ledger
 from joulerig.analysis.tables import runs_and_cells
@@ -116,7 +116,7 @@ def as_json(folder: Path) -> dict[str, Any]:
                     for p in run.phases.values()
                 ],
                 "performance": vars(done) if done else None,
-                **{name: getattr(result, name) if result else None for name in columns_of(Result)},
+                **{name: getattr(result, name) if result else None for name in declared_columns(Result)},
                 **{
                     name: row[name]
                     for name in (
@@ -139,9 +139,11 @@ def as_json(folder: Path) -> dict[str, Any]:
         "finished": campaign.finished_ns is not None,
         "runs": runs,
         "baseline": [
-            vars(rail) | {"same_day": rail.same_day} for rail in idle_baseline.of_campaign(campaign)
+            vars(rail) | {"same_day": rail.same_day} for rail in idle_baseline.rail_baselines(campaign)
         ],
-        "ledger": [vars(meter) | {"balanced": meter.balanced} for meter in loss_ledger.of_campaign(campaign)],
+        "ledger": [
+            vars(meter) | {"balanced": meter.balanced} for meter in loss_ledger.meter_ledgers(campaign)
+        ],
         "power_cuts": verdicts.as_json(cuts) if cuts else None,
     }
 
@@ -243,7 +245,7 @@ def _figure(cell: pl.DataFrame) -> str:
 def _foundations(campaign: Campaign) -> list[str]:
     """Return what the figures rest on, a line each: samples, calibrations and classes of meters."""
     lines = []
-    for meter in loss_ledger.of_campaign(campaign):
+    for meter in loss_ledger.meter_ledgers(campaign):
         balance = {True: "balanced", False: f"{meter.unaccounted} unaccounted for", None: "balance not known"}
         lines.append(
             f"meter {meter.meter}: {meter.samples} of {meter.expected} samples, {meter.lost} lost,"
@@ -281,7 +283,7 @@ def baseline_text(folder: Path, width: int = 110) -> str:
     for name in ("W", "±", escape("[low, high]"), "runs"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("when (UTC)")
-    for rail in idle_baseline.of_campaign(campaign):
+    for rail in idle_baseline.rail_baselines(campaign):
         reach = f"[{rail.low:.4f}, {rail.high:.4f}]" if rail.low is not None else "–"
         watts = f"{rail.watts:.4f}" if rail.watts is not None else "–"
         if meters.expired(campaign.provenance, rail.meter, rail.last_ns):

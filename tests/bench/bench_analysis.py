@@ -117,7 +117,7 @@ def waveform(place: Path, _) -> dict[str, float]:
     from joulerig.analysis.runs import waveform_chunks
 
     path = place / "waveform.parquet"
-    stretches = (waveform_chunks.stretches(block) for block in waveform_chunks.of_file(path))
+    stretches = (waveform_chunks.stretches(block) for block in waveform_chunks.split_file(path))
     found = waveform_chunks.joules(path, stretches)
     return {rail: value.joules for (_, _, rail), value in found.items()}
 

@@ -59,7 +59,7 @@ def test_idle_power_is_that_of_a_drive_at_rest(lab, campaign):
     reported = results.load(lab.results / campaign["campaign"])
     idle = profile.load("sata-consumer").rails["5v"].idle_watts
     measured = [
-        idle_baseline.of_run(run) for run in reported.runs if run.drive == "sata-consumer" and run.counts
+        idle_baseline.idle_watts(run) for run in reported.runs if run.drive == "sata-consumer" and run.counts
     ]
     assert len(measured) == 2
     assert measured == [pytest.approx(idle, rel=0.02)] * 2

@@ -32,7 +32,7 @@ def campaign(rng: np.random.Generator, blocks: int, missing: int, between: float
 
 def p_values(frame: pd.DataFrame) -> tuple[float, float]:
     """Return p of the second factor by statistics.effects, and by the mixed model (REML, Wald)."""
-    found = effects.of_two(frame.f.tolist(), frame.s.tolist(), frame.b.tolist(), np.exp(frame.y))
+    found = effects.two_way_anova(frame.f.tolist(), frame.s.tolist(), frame.b.tolist(), np.exp(frame.y))
     fixed = {part.source: part.p for part in found.sources}["scheduler"]
     try:
         z = mixedlm("y ~ C(f) + C(s)", frame, groups=frame.b).fit().tvalues["C(s)[T.y]"]

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from joulerig.analysis.energy import meters
-from joulerig.analysis.energy.indicator import of_run
+from joulerig.analysis.energy.indicator import run_indicator
 from joulerig.analysis.results import journal, power_points
 
 SECOND = 1_000_000_000
@@ -286,7 +286,7 @@ def _figures(
             bounded.append((row["joules_low"], row["joules_high"])) if phase == "workload" else None
         _insert(database, "energy", row)
     joules, truth = measured["workload"], true["workload"] if virtual else None
-    ai = of_run(ops=ops, bytes_moved=write_bytes, seconds=seconds, joules=joules)
+    ai = run_indicator(ops=ops, bytes_moved=write_bytes, seconds=seconds, joules=joules)
     _insert(
         database,
         "result",

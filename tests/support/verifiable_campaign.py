@@ -74,7 +74,7 @@ def _settle(database: sqlite3.Connection, campaign: Campaign, run: Run) -> None:
         frame = frame.with_columns(duplicate=pl.lit(0), repeated=pl.lit(0), surplus=pl.lit(0))
         power_points.write(frame, run.folder / "power.csv")
     rails = recompute.rails(campaign, run)
-    found = run_energy.of_phases(
+    found = run_energy.phase_energies(
         frame, phases, rails, host=run.host, lab=campaign.lab, provenance=campaign.provenance
     )
     rows = [run_energy.row(*parts) for parts in found]

@@ -58,8 +58,8 @@ class DriftAndOutliers:
 
 def from_groups(campaign: Campaign, groups: Sequence[answer.Group]) -> DriftAndOutliers:
     compared = [group.comparison for group in groups]
-    drifts = [one for one in drift.of_campaign(campaign, compared) if one.comparison.ranking.order]
-    judged = outliers.of_campaign(campaign, compared)
+    drifts = [one for one in drift.estimate_drifts(campaign, compared) if one.comparison.ranking.order]
+    judged = outliers.find_outliers(campaign, compared)
     shown = sorted((one for one in drifts if one.residuals), key=_sureness)[:_MOST_PANELS]
     outlying = {outlier.run.id for one in judged for outlier in one.outliers}
     return DriftAndOutliers(

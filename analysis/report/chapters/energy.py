@@ -128,7 +128,7 @@ def _truth(campaign: Campaign) -> Truth | None:
 
 def losses(analysed: Analysed) -> Losses:
     """Return the ledgers of samples of the whole campaign."""
-    return Losses(loss_ledger.of_campaign(analysed.campaign), loss_ledger.of_rails(analysed.campaign))
+    return Losses(loss_ledger.meter_ledgers(analysed.campaign), loss_ledger.rail_ledgers(analysed.campaign))
 
 
 def intervals(analysed: Analysed) -> Intervals:
@@ -192,7 +192,7 @@ def idle_baseline(analysed: Analysed) -> IdleBaseline:
     return IdleBaseline(
         [
             (row, row.watts is not None and meters.expired(campaign.provenance, row.meter, row.last_ns))
-            for row in idle.of_campaign(campaign)
+            for row in idle.rail_baselines(campaign)
         ]
     )
 

@@ -135,7 +135,7 @@ def figure(course: Course, *, virtual: bool) -> Svg:
 
 def load_courses(analysed: Analysed) -> LoadCourses:
     """Return how power and performance went over the runs' loads."""
-    return from_courses(analysed.campaign, series.of_campaign(analysed.campaign, analysed.over_time))
+    return from_courses(analysed.campaign, series.courses_by_run(analysed.campaign, analysed.over_time))
 
 
 LOAD_COURSES = Chapter("load_courses", "Power and performance over the runs' loads", load_courses)

@@ -34,15 +34,15 @@ def content(campaign: folders.PowerCuts, *, alone: bool = False) -> dict[str, An
     rows = tables.subjects(campaign).to_dicts()
     cuts = tables.cuts(campaign).to_dicts()
     for subject, row in zip(campaign.subjects, rows, strict=True):
-        of_subject = [cut for cut in cuts if cut["subject"] == subject.name]
+        own = [cut for cut in cuts if cut["subject"] == subject.name]
         row |= {
             "name": str(subject),
             "said": _sentence(row["statement"].removeprefix(f"{subject}: ")),
             "phases": verdicts[subject.name].phases,
             "failed": campaign.failed[subject.name],
-            "hold_up": _span(of_subject, "longest_hold_up_seconds", 1e3),
-            "hold_up_joules": _span(of_subject, "hold_up_joules", 1e3),
-            "mount": _span(of_subject, "mount_seconds", 1.0),
+            "hold_up": _span(own, "longest_hold_up_seconds", 1e3),
+            "hold_up_joules": _span(own, "hold_up_joules", 1e3),
+            "mount": _span(own, "mount_seconds", 1.0),
         }
     definition = campaign.definition
     violations = [

@@ -129,7 +129,7 @@ def _meters(campaign: Campaign) -> list[dict[str, Any]]:
                 if value != text.DASH and not key.startswith("accuracy")
             ],
         }
-        for used in loss_ledger.of_campaign(campaign)
+        for used in loss_ledger.meter_ledgers(campaign)
     ]
 
 

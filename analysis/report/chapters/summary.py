@@ -70,11 +70,11 @@ def _elapsed(campaign: Campaign) -> float | None:
 
 def _heat_map(campaign: Campaign, group: answer.Group) -> Svg:
     one = group.comparison
-    of_both = [run for run in campaign.runs if (run.drive, run.workload) == (one.drive, one.workload)]
+    shared = [run for run in campaign.runs if (run.drive, run.workload) == (one.drive, one.workload)]
     return figures.heat_map(
         group.cells,
-        comparison.levels(campaign, "filesystem", {run.filesystem for run in of_both}),
-        comparison.levels(campaign, "scheduler", {run.scheduler for run in of_both}),
+        comparison.levels(campaign, "filesystem", {run.filesystem for run in shared}),
+        comparison.levels(campaign, "scheduler", {run.scheduler for run in shared}),
         virtual=campaign.virtual,
     )
 

@@ -20,7 +20,7 @@ _PARSERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 _KEYS = {"fio": "jobs", "flowop": "classes", "program": "figure"}  # that its reports alone have
 
 
-def tool_of(report: Mapping[str, Any]) -> str | None:
+def detect_tool(report: Mapping[str, Any]) -> str | None:
     """Return which program made a report (fio, flowop or program); None for an unknown format."""
     return next((tool for tool, key in _KEYS.items() if key in report), None)
 

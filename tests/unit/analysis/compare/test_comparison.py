@@ -44,7 +44,7 @@ def test_standard_uncertainties_follow_from_the_limits_around_the_value():
 
 def test_the_interval_is_fiellers_with_the_common_parts(tmp_path):
     loaded = campaign(tmp_path, replicates=4, accuracy=ACCURACY)
-    (one,) = comparison.of_campaign(loaded)
+    (one,) = comparison.compare_cells(loaded)
     for cell, precision in one.precision.items():
         runs = [run for run in loaded.runs if run.cell == cell]
         work, joules = [run.performance.ops for run in runs], [run.result.joules for run in runs]
@@ -60,7 +60,7 @@ def test_the_interval_is_fiellers_with_the_common_parts(tmp_path):
 
 
 def test_parts_that_are_not_known_are_named_and_are_in_no_interval(tmp_path):
-    (one,) = comparison.of_campaign(campaign(tmp_path, replicates=2))
+    (one,) = comparison.compare_cells(campaign(tmp_path, replicates=2))
     precision = one.precision[one.ranking.order[0]]
     assert precision.unknown == {"meter": "the meter's class"}
     assert "meter" not in precision.parts
@@ -68,7 +68,7 @@ def test_parts_that_are_not_known_are_named_and_are_in_no_interval(tmp_path):
 
 
 def test_one_run_has_a_budget_without_its_spread_and_no_interval(tmp_path):
-    (one,) = comparison.of_campaign(campaign(tmp_path, accuracy=ACCURACY))
+    (one,) = comparison.compare_cells(campaign(tmp_path, accuracy=ACCURACY))
     precision = one.precision[one.ranking.order[0]]
     assert (precision.fieller, precision.bootstrap, precision.interval) == (None, None, None)
     assert list(precision.unknown) == ["run to run"]
@@ -76,7 +76,7 @@ def test_one_run_has_a_budget_without_its_spread_and_no_interval(tmp_path):
 
 def test_the_family_of_the_tests_is_the_whole_campaign(tmp_path):
     def first_ranking(folder, drives):
-        return comparison.of_campaign(campaign(folder, drives=drives, replicates=3))[0].ranking
+        return comparison.compare_cells(campaign(folder, drives=drives, replicates=3))[0].ranking
 
     alone = first_ranking(tmp_path / "1", ("nvme-plp",))
     one_of_two = first_ranking(tmp_path / "2", ("nvme-plp", "sata-plp"))
@@ -102,7 +102,7 @@ def drawn(loaded: Campaign, rng: np.random.Generator, best: str = "", by: float 
 
 def named_alone(loaded: Campaign) -> list[str]:
     """Return the combinations that an answer of the report names as the best, without another."""
-    compared = comparison.of_campaign(loaded)
+    compared = comparison.compare_cells(loaded)
     answers = map(
         answer.answer, answer.groups(compared, runs_and_cells.cells(loaded, compared, {}).to_dicts())
     )
@@ -137,7 +137,7 @@ def test_runs_that_do_not_count_are_in_no_comparison(tmp_path):
         )
 
     one, other = (
-        comparison.of_campaign(campaign(tmp_path / name, replicates=3, outcome=outcome))[0]
+        comparison.compare_cells(campaign(tmp_path / name, replicates=3, outcome=outcome))[0]
         for name, outcome in (("a", first_fails), ("b", lambda _: Outcome()))
     )
     assert {name: len(one.ranking.order) for name, one in (("a", one), ("b", other))} == {"a": 9, "b": 9}
@@ -147,7 +147,7 @@ def test_runs_that_do_not_count_are_in_no_comparison(tmp_path):
 
 def test_drives_without_a_rail_are_ranked_by_performance(tmp_path):
     loaded = campaign(tmp_path, replicates=3, outcome=lambda _: Outcome("ok", "no rail", joules=False))
-    (one,) = comparison.of_campaign(loaded)
+    (one,) = comparison.compare_cells(loaded)
     assert (one.quantity, one.precision, one.points, one.front) == ("ops/s", {}, {}, [])
     assert one.ranking.order[0].startswith("nvme-plp/f2fs/")
     cells = runs_and_cells.cells(loaded)
@@ -157,7 +157,7 @@ def test_drives_without_a_rail_are_ranked_by_performance(tmp_path):
 
 def test_cells_have_what_the_comparison_says_of_them(tmp_path):
     loaded = campaign(tmp_path, replicates=3, accuracy=ACCURACY)
-    (one,) = comparison.of_campaign(loaded)
+    (one,) = comparison.compare_cells(loaded)
     for row in runs_and_cells.cells(loaded).iter_rows(named=True):
         precision = one.precision[row["cell"]]
         for name in ("interval", "fieller", "bootstrap"):
@@ -170,7 +170,7 @@ def test_cells_have_what_the_comparison_says_of_them(tmp_path):
 
 def test_tables_of_comparisons(tmp_path):
     loaded = campaign(tmp_path, drives=("nvme-plp", "sata-plp"), replicates=3)
-    compared = comparison.of_campaign(loaded)
+    compared = comparison.compare_cells(loaded)
     frames = {name: table(loaded, compared) for name, table in comparisons.TABLES.items()}
     assert {name: frame.height for name, frame in frames.items()} == {
         "pairs": 72, "effects": 10, "budget": 18 * 6, "cemp": 6, "drift": 2, "outliers": 0, "claims": 0,
@@ -209,7 +209,7 @@ def test_a_journal_of_version_1_names_what_is_not_known(tmp_path):
         names = [row[1] for row in database.execute("PRAGMA table_info(energy)")]
         for name in names[names.index("joules_low") :]:
             database.execute(f"UPDATE energy SET {name} = NULL")
-    (one,) = comparison.of_campaign(results.load(loaded.folder))
+    (one,) = comparison.compare_cells(results.load(loaded.folder))
     precision = one.precision[one.ranking.order[0]]
     assert list(precision.parts) == ["run to run"]
     assert list(precision.unknown) == ["gaps", "interpolation", "alignment", "product", "meter"]

@@ -49,12 +49,12 @@ def hours(campaign: Campaign, run: Run) -> float:
 
 
 def drift_of(campaign: Campaign) -> drift.Drift:
-    (found,) = drift.of_campaign(campaign, comparison.of_campaign(campaign))
+    (found,) = drift.estimate_drifts(campaign, comparison.compare_cells(campaign))
     return found
 
 
 def groups(campaign: Campaign) -> list[answer.Group]:
-    compared = comparison.of_campaign(campaign)
+    compared = comparison.compare_cells(campaign)
     return answer.groups(compared, runs_and_cells.cells(campaign, compared, {}).to_dicts())
 
 
@@ -74,7 +74,7 @@ def test_a_drift_of_all_cells_is_seen_with_its_size(steady):
     found = drift_of(drifting)
     assert found.seen
     assert found.change(found.trend.slope, 3600) == pytest.approx(math.expm1(0.2), abs=0.03)
-    row = drift.table(drifting, comparison.of_campaign(drifting)).row(0, named=True)
+    row = drift.table(drifting, comparison.compare_cells(drifting)).row(0, named=True)
     assert row["drift_percent"] == 100 * found.change(found.trend.slope)
     assert row["drift_percent_low"] < row["drift_percent"] < row["drift_percent_high"]
     assert row["drift_percent_per_hour"] == pytest.approx(100 * math.expm1(0.2), abs=3)
@@ -87,7 +87,7 @@ def test_hardly_any_campaign_at_rest_drifts():
     for _ in range(campaigns):
         order = np.array([rng.permutation(9) + 9 * block for block in range(3)])
         cells = [(order[:, cell], rng.normal(size=3)) for cell in range(9)]
-        seen += drift.trend.of_groups(cells).p < 0.05
+        seen += drift.trend.common_trend(cells).p < 0.05
     assert stats.binom.sf(26, campaigns, 0.05) < 0.005
     assert seen <= 26
 
@@ -183,18 +183,18 @@ def test_runs_that_are_all_alike_have_no_outlier():
 @pytest.fixture(scope="module")
 def spoilt(steady) -> Campaign:
     """The best cell's third run at a fifth of its AI."""
-    best = comparison.of_campaign(steady)[0].ranking.order[0]
+    best = comparison.compare_cells(steady)[0].ranking.order[0]
     (victim,) = [run.id for run in steady.runs if run.cell == best and run.replicate == 3]
     return scaled(steady, lambda run: 0.2 if run.id == victim else 1.0)
 
 
 def test_an_outlier_is_named_with_how_far_it_is_off(spoilt):
-    (judged,) = outliers.of_campaign(spoilt, comparison.of_campaign(spoilt))
+    (judged,) = outliers.find_outliers(spoilt, comparison.compare_cells(spoilt))
     assert judged.judged == 36
     (found,) = judged.outliers
     assert found.run.replicate == 3
     assert found.off == pytest.approx(-0.8, abs=0.01)
-    row = outliers.table(spoilt, comparison.of_campaign(spoilt)).row(0, named=True)
+    row = outliers.table(spoilt, comparison.compare_cells(spoilt)).row(0, named=True)
     assert (row["run"], row["off_percent"], row["modified_z"]) == (found.run.id, 100 * found.off, found.z)
 
 
@@ -202,7 +202,7 @@ def test_outliers_stay_in_and_the_answer_is_given_both_ways(steady, spoilt):
     found = drift_chapter.from_groups(spoilt, groups(spoilt))
     (both,) = found.both
     assert both.all_runs == answer.answer(groups(spoilt)[0])
-    without = comparison.of_campaign(steady)[0].ranking.order[0]
+    without = comparison.compare_cells(steady)[0].ranking.order[0]
     assert both.without.group.compared[0]["cell"] == without
     assert both.without.group.compared[0]["runs_counted"] == 3
     assert both.without.figure != both.all_runs.figure
@@ -232,6 +232,7 @@ def test_of_many_comparisons_those_most_likely_to_drift_are_drawn(tmp_path):
     found = drift_chapter.from_groups(loaded, groups(loaded))
     assert len(found.sentences) == 10
     ps = {
-        one.comparison.name: one.trend.p for one in drift.of_campaign(loaded, comparison.of_campaign(loaded))
+        one.comparison.name: one.trend.p
+        for one in drift.estimate_drifts(loaded, comparison.compare_cells(loaded))
     }
     assert list(found.drawn) == sorted(ps, key=ps.__getitem__)[:8]

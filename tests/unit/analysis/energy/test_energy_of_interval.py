@@ -9,7 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from joulerig.analysis.energy.interval import CounterPoints, EnergyBudget, IntervalEnergy, of_interval, total
+from joulerig.analysis.energy.interval import (
+    CounterPoints,
+    EnergyBudget,
+    IntervalEnergy,
+    energy_between,
+    total,
+)
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -27,54 +33,54 @@ def counter(watts, *, step_ns=10 * MS, start_ns=T0, joules_before=5.0, session="
 
 def test_between_two_points_it_is_the_counters_difference():
     points = counter([2.0, 4.0, 6.0])
-    assert of_interval(points, T0 + 10 * MS, T0 + 30 * MS).joules == pytest.approx(0.04 + 0.06, abs=1e-12)
+    assert energy_between(points, T0 + 10 * MS, T0 + 30 * MS).joules == pytest.approx(0.04 + 0.06, abs=1e-12)
 
 
 def test_an_interval_of_all_points_has_all_energy():
     points = counter([2.0, 4.0, 6.0])
-    assert of_interval(points, T0, T0 + 30 * MS).joules == pytest.approx(0.12, abs=1e-12)
+    assert energy_between(points, T0, T0 + 30 * MS).joules == pytest.approx(0.12, abs=1e-12)
 
 
 def test_an_end_between_points_is_interpolated_linearly():
     points = counter([2.0, 4.0, 6.0])
     # the last quarter of 10 ms at 2 W, 10 ms at 4 W, the first half of 10 ms at 6 W
     expected = 0.25 * 0.02 + 0.04 + 0.5 * 0.06
-    assert of_interval(points, T0 + 7_500_000, T0 + 25 * MS).joules == pytest.approx(expected, abs=1e-12)
+    assert energy_between(points, T0 + 7_500_000, T0 + 25 * MS).joules == pytest.approx(expected, abs=1e-12)
 
 
 def test_an_interval_inside_one_step_is_its_share_of_the_step():
     points = counter([2.0, 4.0])
-    assert of_interval(points, T0 + 12 * MS, T0 + 17 * MS).joules == pytest.approx(4.0 * 0.005, abs=1e-12)
+    assert energy_between(points, T0 + 12 * MS, T0 + 17 * MS).joules == pytest.approx(4.0 * 0.005, abs=1e-12)
 
 
 def test_an_empty_interval_has_no_energy():
     points = counter([2.0, 4.0])
-    assert of_interval(points, T0 + 3 * MS, T0 + 3 * MS).joules == 0.0
+    assert energy_between(points, T0 + 3 * MS, T0 + 3 * MS).joules == 0.0
 
 
 def test_intervals_side_by_side_add_up():
     rng = np.random.default_rng(1)
     points = counter(rng.uniform(0, 10, 100))
     cuts = [T0, *sorted(T0 + rng.integers(0, 1000 * MS, 20)), T0 + 1000 * MS]
-    parts = [of_interval(points, int(a), int(b)).joules for a, b in pairwise(cuts)]
-    assert sum(parts) == pytest.approx(of_interval(points, T0, T0 + 1000 * MS).joules, rel=1e-12)
+    parts = [energy_between(points, int(a), int(b)).joules for a, b in pairwise(cuts)]
+    assert sum(parts) == pytest.approx(energy_between(points, T0, T0 + 1000 * MS).joules, rel=1e-12)
 
 
 def test_a_lost_point_inside_loses_no_energy():
     whole = counter([2.0, 9.0, 1.0, 4.0])
     keep = [0, 1, 3, 4]
     thinned = CounterPoints(whole.time_ns[keep], whole.joules[keep], whole.session[keep])
-    assert of_interval(thinned, T0, T0 + 40 * MS).joules == of_interval(whole, T0, T0 + 40 * MS).joules
+    assert energy_between(thinned, T0, T0 + 40 * MS).joules == energy_between(whole, T0, T0 + 40 * MS).joules
 
 
 def test_negative_power_counts_down():
     points = counter([3.0, -1.0, -1.0, 2.0])
-    assert of_interval(points, T0 + 10 * MS, T0 + 30 * MS).joules == pytest.approx(-0.02, abs=1e-12)
+    assert energy_between(points, T0 + 10 * MS, T0 + 30 * MS).joules == pytest.approx(-0.02, abs=1e-12)
 
 
 def test_time_loses_no_nanosecond():
     points = counter([1e6], step_ns=10)
-    assert of_interval(points, T0 + 1, T0 + 2).joules == pytest.approx(1e6 * 1e-9, rel=1e-6)
+    assert energy_between(points, T0 + 1, T0 + 2).joules == pytest.approx(1e6 * 1e-9, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +96,7 @@ def test_time_loses_no_nanosecond():
     ],
 )
 def test_an_interval_that_is_not_covered_has_no_joules(start, end, why):
-    energy = of_interval(counter([2.0, 4.0, 6.0]), T0 + start, T0 + end)
+    energy = energy_between(counter([2.0, 4.0, 6.0]), T0 + start, T0 + end)
     assert energy.joules is None
     assert energy.bound_joules is None
     assert energy.reason.startswith("interval not covered")
@@ -98,15 +104,15 @@ def test_an_interval_that_is_not_covered_has_no_joules(start, end, why):
 
 
 def test_no_points_no_joules():
-    energy = of_interval(CounterPoints([], [], []), T0, T0 + 1)
+    energy = energy_between(CounterPoints([], [], []), T0, T0 + 1)
     assert (energy.joules, energy.reason) == (None, "no points")
 
 
 def test_a_single_point_covers_the_empty_interval_on_it_and_no_other():
     points = CounterPoints([T0], [1.0], ["a"])
-    assert of_interval(points, T0, T0).joules == 0.0
-    assert of_interval(points, T0, T0 + 1).joules is None
-    assert of_interval(points, T0 - 1, T0).joules is None
+    assert energy_between(points, T0, T0).joules == 0.0
+    assert energy_between(points, T0, T0 + 1).joules is None
+    assert energy_between(points, T0 - 1, T0).joules is None
 
 
 def with_gap(gap_ns: int) -> CounterPoints:
@@ -116,54 +122,56 @@ def with_gap(gap_ns: int) -> CounterPoints:
 
 def test_points_too_far_apart_around_an_end_give_no_joules_where_no_power_is_known():
     points = with_gap(200 * MS)
-    energy = of_interval(points, T0, T0 + 100 * MS, max_gap_ns=100 * MS)
+    energy = energy_between(points, T0, T0 + 100 * MS, max_gap_ns=100 * MS)
     assert energy.joules is None
     assert energy.reason == "gap: the points around its end are 0.2 s apart, 0.1 s allowed"
-    energy = of_interval(points, T0 + 100 * MS, T0 + 215 * MS, max_gap_ns=100 * MS)
+    energy = energy_between(points, T0 + 100 * MS, T0 + 215 * MS, max_gap_ns=100 * MS)
     assert energy.reason == "gap: the points around its start are 0.2 s apart, 0.1 s allowed"
 
 
 def test_points_exactly_the_limit_apart_are_near_enough():
-    assert of_interval(with_gap(100 * MS), T0, T0 + 60 * MS, max_gap_ns=100 * MS).joules == pytest.approx(1.5)
+    assert energy_between(with_gap(100 * MS), T0, T0 + 60 * MS, max_gap_ns=100 * MS).joules == pytest.approx(
+        1.5
+    )
 
 
 def test_a_gap_inside_costs_nothing_as_the_counter_goes_on():
-    assert of_interval(with_gap(5 * SECOND), T0, T0 + 5 * SECOND + 20 * MS, max_gap_ns=MS).joules == 3.0
+    assert energy_between(with_gap(5 * SECOND), T0, T0 + 5 * SECOND + 20 * MS, max_gap_ns=MS).joules == 3.0
 
 
 def test_a_gap_next_to_an_end_that_falls_on_a_point_does_not_matter():
-    assert of_interval(with_gap(5 * SECOND), T0, T0 + 10 * MS, max_gap_ns=MS).joules == 1.0
+    assert energy_between(with_gap(5 * SECOND), T0, T0 + 10 * MS, max_gap_ns=MS).joules == 1.0
 
 
 def test_a_session_change_inside_gives_no_joules_instead_of_a_sum_that_is_too_small():
     points = CounterPoints(T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a", "a", "b", "b"])
-    energy = of_interval(points, T0, T0 + 30 * MS)
+    energy = energy_between(points, T0, T0 + 30 * MS)
     assert energy.joules is None
     assert energy.reason == "session changed 1 time: the energy between two sessions was not counted"
 
 
 def test_a_session_change_between_the_points_around_an_end_gives_no_joules():
     points = CounterPoints(T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a", "a", "b", "b"])
-    assert of_interval(points, T0 + 15 * MS, T0 + 30 * MS).joules is None
-    assert of_interval(points, T0, T0 + 15 * MS).joules is None
+    assert energy_between(points, T0 + 15 * MS, T0 + 30 * MS).joules is None
+    assert energy_between(points, T0, T0 + 15 * MS).joules is None
 
 
 def test_an_interval_within_one_session_does_not_mind_another_next_to_it():
     points = CounterPoints(T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a", "a", "b", "b"])
-    assert of_interval(points, T0, T0 + 10 * MS).joules == 1.0
-    assert of_interval(points, T0 + 20 * MS, T0 + 30 * MS).joules == 1.0
+    assert energy_between(points, T0, T0 + 10 * MS).joules == 1.0
+    assert energy_between(points, T0 + 20 * MS, T0 + 30 * MS).joules == 1.0
 
 
 def test_a_session_that_changes_and_comes_back_is_seen():
     points = CounterPoints(T0 + 10 * MS * np.arange(3), [5.0, 0.1, 6.0], ["a", "b", "a"])
-    assert of_interval(points, T0, T0 + 20 * MS).reason.startswith("session changed 2 times")
+    assert energy_between(points, T0, T0 + 20 * MS).reason.startswith("session changed 2 times")
 
 
 def test_a_reset_without_a_new_session_is_seen_by_the_sample_counter():
     points = CounterPoints(
         T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a"] * 4, samples=[100, 110, 10, 20]
     )
-    energy = of_interval(points, T0, T0 + 30 * MS)
+    energy = energy_between(points, T0, T0 + 30 * MS)
     assert (energy.joules, energy.reason) == (None, "counter reset inside a session: samples run backwards")
 
 
@@ -175,19 +183,19 @@ def test_the_ledger_is_between_the_points_that_enclose_the_interval():
         lost=[0, 0, 2, 2, 2],
         gap_seconds=[0.0, 0.0, 0.002, 0.002, 0.002],
     )
-    energy = of_interval(points, T0 + 12 * MS, T0 + 28 * MS)
+    energy = energy_between(points, T0 + 12 * MS, T0 + 28 * MS)
     assert (energy.samples, energy.expected, energy.lost, energy.gap_seconds) == (18, 20, 2, 0.002)
     assert energy.expected - energy.samples == energy.lost
 
 
 def test_a_loss_next_to_an_end_is_not_halved():
     points = counter([2.0] * 2, samples=[0, 10, 13], expected=[0, 10, 20], lost=[0, 0, 7])
-    assert of_interval(points, T0, T0 + 11 * MS).lost == 7
+    assert energy_between(points, T0, T0 + 11 * MS).lost == 7
 
 
 def test_on_points_the_ledger_is_the_intervals_own():
     points = counter([2.0] * 3, samples=[0, 10, 20, 23], lost=[0, 0, 0, 7])
-    energy = of_interval(points, T0, T0 + 20 * MS)
+    energy = energy_between(points, T0, T0 + 20 * MS)
     assert (energy.samples, energy.lost) == (20, 0)
 
 
@@ -195,23 +203,23 @@ def test_without_joules_the_ledger_still_reports_what_was_seen():
     points = CounterPoints(
         T0 + 10 * MS * np.arange(4), [5.0, 6.0, 0.5, 1.5], ["a", "a", "b", "b"], samples=[100, 110, 10, 20]
     )
-    assert of_interval(points, T0, T0 + 30 * MS).samples == 20
-    assert of_interval(points, T0, T0 + 99 * MS).samples == 20
+    assert energy_between(points, T0, T0 + 30 * MS).samples == 20
+    assert energy_between(points, T0, T0 + 99 * MS).samples == 20
 
 
 def test_the_bound_is_zero_on_points():
     points = counter([2.0, 4.0], watts_min=[0.0, 0.0, 0.0], watts_max=[9.0, 9.0, 9.0])
-    assert of_interval(points, T0, T0 + 20 * MS).bound_joules == 0.0
+    assert energy_between(points, T0, T0 + 20 * MS).bound_joules == 0.0
 
 
 def test_the_bound_at_mid_step_is_a_quarter_of_step_times_range():
     points = counter([2.0, 4.0], watts_min=[0.0, 1.0, 3.0], watts_max=[0.0, 4.0, 5.0])
-    energy = of_interval(points, T0 + 5 * MS, T0 + 15 * MS)
+    energy = energy_between(points, T0 + 5 * MS, T0 + 15 * MS)
     assert energy.bound_joules == pytest.approx(0.25 * 0.010 * (3.0 + 2.0))
 
 
 def test_the_bound_is_unknown_without_extremes():
-    assert of_interval(counter([2.0, 4.0]), T0 + 5 * MS, T0 + 15 * MS).bound_joules is None
+    assert energy_between(counter([2.0, 4.0]), T0 + 5 * MS, T0 + 15 * MS).bound_joules is None
 
 
 def test_the_bound_holds_on_any_waveform_and_is_sharp():
@@ -230,7 +238,7 @@ def test_the_bound_holds_on_any_waveform_and_is_sharp():
             watts_max=np.concatenate([[0.0], by_point.max(axis=1)]),
         )
         first, last = sorted(rng.integers(0, n_points * per_point, 2))
-        energy = of_interval(points, T0 + int(first) * sample_ns, T0 + int(last) * sample_ns)
+        energy = energy_between(points, T0 + int(first) * sample_ns, T0 + int(last) * sample_ns)
         error = abs(energy.joules - (truth[last] - truth[first]))
         assert error <= energy.bound_joules + 1e-12
         if energy.bound_joules > 0:
@@ -240,7 +248,7 @@ def test_the_bound_holds_on_any_waveform_and_is_sharp():
 
 def test_an_end_before_the_start_is_an_error():
     with pytest.raises(ValueError, match="before start_ns"):
-        of_interval(counter([1.0]), T0 + 1, T0)
+        energy_between(counter([1.0]), T0 + 1, T0)
 
 
 def test_points_out_of_order_are_an_error():
@@ -263,12 +271,12 @@ def test_a_frame_of_a_query_becomes_points_in_time_order():
         {"time": [T0 + 10 * MS, T0], "joules": [2.0, 1.0], "session": ["a", "a"], "lost": [3, 1]}
     )
     points = CounterPoints.from_frame(frame)
-    energy = of_interval(points, T0, T0 + 10 * MS)
+    energy = energy_between(points, T0, T0 + 10 * MS)
     assert (energy.joules, energy.lost) == (1.0, 2)
 
 
 def test_an_empty_frame_becomes_no_points():
-    assert of_interval(CounterPoints.from_frame(pl.DataFrame()), T0, T0).reason == "no points"
+    assert energy_between(CounterPoints.from_frame(pl.DataFrame()), T0, T0).reason == "no points"
 
 
 def test_a_drives_energy_is_the_sum_over_its_rails():
@@ -350,12 +358,12 @@ def gapped(*, before=2.0, after=6.0, gap_ns=1000 * MS, counters=True, powers=Tru
 
 
 def test_without_a_gap_on_points_low_and_high_are_the_value():
-    energy = of_interval(gapped(), T0 + 100 * MS, T0 + 900 * MS)
+    energy = energy_between(gapped(), T0 + 100 * MS, T0 + 900 * MS)
     assert energy.joules_low == energy.joules == energy.joules_high
 
 
 def test_a_gap_inside_adds_the_least_and_the_most_that_the_rail_was_seen_to_draw():
-    energy = of_interval(gapped(), T0, T0 + 3000 * MS)
+    energy = energy_between(gapped(), T0, T0 + 3000 * MS)
     assert energy.joules == pytest.approx(8.0)  # what was measured, and nothing else
     # Before the gap 1 to 3 W were seen, after it 5 to 7 W: the interval holds both.
     assert energy.budget.gap_low == pytest.approx(1.0)
@@ -377,18 +385,18 @@ def test_the_counters_own_bounds_stand_where_they_are_wider():
         joules_low=points.joules + 0.25 * points.gap_seconds,
         joules_high=points.joules + 25.0 * points.gap_seconds,
     )
-    energy = of_interval(wide, T0, T0 + 3000 * MS)
+    energy = energy_between(wide, T0, T0 + 3000 * MS)
     assert energy.budget.gap_low == pytest.approx(0.25)
     assert energy.budget.gap_high == pytest.approx(25.0)
 
 
 def test_counters_without_bounds_fall_back_to_what_the_points_saw():
-    energy = of_interval(gapped(counters=False), T0, T0 + 3000 * MS)
+    energy = energy_between(gapped(counters=False), T0, T0 + 3000 * MS)
     assert (energy.joules_low, energy.joules_high) == (pytest.approx(9.0), pytest.approx(15.0))
 
 
 def test_a_gap_of_a_rail_whose_power_was_never_seen_has_no_bounds():
-    energy = of_interval(gapped(counters=False, powers=False), T0, T0 + 3000 * MS)
+    energy = energy_between(gapped(counters=False, powers=False), T0, T0 + 3000 * MS)
     assert energy.joules == pytest.approx(8.0)
     assert (energy.joules_low, energy.joules_high) == (None, None)
 
@@ -408,27 +416,27 @@ def test_what_may_lie_between_readings_is_in_the_counters_and_at_the_ends_wholly
         watts_min=watts,
         watts_max=watts,
     )
-    energy = of_interval(points, T0 + 105 * MS, T0 + 505 * MS)
+    energy = energy_between(points, T0 + 105 * MS, T0 + 505 * MS)
     assert energy.budget.gap_low == pytest.approx(-2e-3 * 41)
     assert energy.budget.gap_high == pytest.approx(3e-3 * 41)
 
 
 def test_an_end_in_a_gap_is_measured_up_to_it_and_bounded_from_there():
-    energy = of_interval(gapped(), T0, T0 + 1300 * MS)
+    energy = energy_between(gapped(), T0, T0 + 1300 * MS)
     assert energy.joules == pytest.approx(2.0)
     assert energy.budget.gap_low == pytest.approx(0.3 * 1.0)
     assert energy.budget.gap_high == pytest.approx(0.3 * 7.0)
 
 
 def test_a_start_in_a_gap_is_measured_from_its_end_on():
-    energy = of_interval(gapped(), T0 + 1300 * MS, T0 + 2500 * MS)
+    energy = energy_between(gapped(), T0 + 1300 * MS, T0 + 2500 * MS)
     assert energy.joules == pytest.approx(3.0)
     assert energy.budget.gap_low == pytest.approx(0.7 * 1.0)
     assert energy.budget.gap_high == pytest.approx(0.7 * 7.0)
 
 
 def test_an_interval_within_a_gap_has_no_joules():
-    energy = of_interval(gapped(), T0 + 1300 * MS, T0 + 1600 * MS)
+    energy = energy_between(gapped(), T0 + 1300 * MS, T0 + 1600 * MS)
     assert (energy.joules, energy.reason) == (None, "gap: nothing of it was measured")
 
 
@@ -443,14 +451,14 @@ def test_a_hole_in_the_stored_points_is_no_gap_and_is_bounded_by_what_the_counte
         watts_min=points.watts_min[keep],
         watts_max=points.watts_max[keep],
     )
-    energy = of_interval(holed, T0, T0 + 530 * MS, max_gap_ns=50 * MS)
+    energy = energy_between(holed, T0, T0 + 530 * MS, max_gap_ns=50 * MS)
     assert energy.joules == pytest.approx(2.0 * 0.53)
     assert (energy.budget.gap_low, energy.budget.gap_high) == (0.0, 0.0)
     # So far 1 to 3 W were seen: 30 ms hold from 0.03 J to 0.09 J.
     assert energy.joules_high - energy.joules == pytest.approx(0.03)
     assert energy.joules - energy.joules_low == pytest.approx(0.03)
     # 100 of the 110 ms: what they do not hold of 0.22 J, the last 10 ms do, at 1 to 3 W.
-    energy = of_interval(holed, T0, T0 + 600 * MS, max_gap_ns=50 * MS)
+    energy = energy_between(holed, T0, T0 + 600 * MS, max_gap_ns=50 * MS)
     assert energy.joules_high - energy.joules == pytest.approx(0.01)
 
 
@@ -463,7 +471,7 @@ def test_a_session_change_next_to_a_gap_still_gives_no_joules():
         watts_min=points.watts_min,
         watts_max=points.watts_max,
     )
-    assert of_interval(two, T0, T0 + 1300 * MS).joules is None
+    assert energy_between(two, T0, T0 + 1300 * MS).joules is None
 
 
 def test_a_stream_that_begins_does_not_make_the_power_of_the_rest_unknown():
@@ -476,7 +484,7 @@ def test_a_stream_that_begins_does_not_make_the_power_of_the_rest_unknown():
             "watts_max": [None, 3.0, 3.0],
         }
     )
-    energy = of_interval(CounterPoints.from_frame(frame), T0 + 5 * MS, T0 + 15 * MS)
+    energy = energy_between(CounterPoints.from_frame(frame), T0 + 5 * MS, T0 + 15 * MS)
     assert energy.bound_joules == pytest.approx(2 * 0.25 * 0.010 * 2.0)
 
 
@@ -502,7 +510,7 @@ def test_the_truth_lies_within_whatever_blocks_are_dropped():
         )
         for _ in range(20):
             first, last = sorted(T0 + rng.integers(200 * step, blocks * step, 2))
-            energy = of_interval(points, int(first), int(last))
+            energy = energy_between(points, int(first), int(last))
             if energy.joules is None:
                 continue
             ends = np.interp([first - T0, last - T0], step * np.arange(blocks + 1), truth)
@@ -517,18 +525,18 @@ def test_the_truth_lies_within_whatever_blocks_are_dropped():
 
 
 def test_an_end_that_may_have_moved_costs_its_error_times_the_greatest_power_around():
-    energy = of_interval(gapped(before=2.0), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=2 * MS)
+    energy = energy_between(gapped(before=2.0), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=2 * MS)
     assert energy.budget.alignment == pytest.approx(2 * 0.002 * 3.0)
     assert energy.joules_high - energy.joules == pytest.approx(2 * 0.002 * 3.0)
 
 
 def test_the_time_fits_own_residual_counts_at_both_ends():
-    energy = of_interval(gapped(residual=1e-4), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=2 * MS)
+    energy = energy_between(gapped(residual=1e-4), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=2 * MS)
     assert energy.budget.alignment == pytest.approx(2 * 0.0021 * 3.0)
 
 
 def test_each_end_has_the_power_around_itself():
-    energy = of_interval(gapped(), T0 + 500 * MS, T0 + 2500 * MS, edge_error_ns=MS)
+    energy = energy_between(gapped(), T0 + 500 * MS, T0 + 2500 * MS, edge_error_ns=MS)
     assert energy.budget.alignment == pytest.approx(0.001 * 3.0 + 0.001 * 7.0)
 
 
@@ -537,8 +545,8 @@ def test_a_burst_that_the_end_may_reach_counts():
     watts[60] = 50.0
     extremes = np.concatenate([[np.nan], watts])
     points = counter(watts, watts_min=extremes, watts_max=extremes)
-    near = of_interval(points, T0 + 100 * MS, T0 + 580 * MS, edge_error_ns=25 * MS)
-    far = of_interval(points, T0 + 100 * MS, T0 + 580 * MS, edge_error_ns=15 * MS)
+    near = energy_between(points, T0 + 100 * MS, T0 + 580 * MS, edge_error_ns=25 * MS)
+    far = energy_between(points, T0 + 100 * MS, T0 + 580 * MS, edge_error_ns=15 * MS)
     assert near.budget.alignment == pytest.approx(0.025 * (2 + 50))
     assert far.budget.alignment == pytest.approx(0.015 * (2 + 2))
 
@@ -546,19 +554,19 @@ def test_a_burst_that_the_end_may_reach_counts():
 def test_power_that_flows_back_moves_an_end_as_much():
     extremes = np.concatenate([[np.nan], np.full(50, -4.0)])
     points = counter(np.full(50, -4.0), watts_min=extremes, watts_max=extremes)
-    energy = of_interval(points, T0 + 100 * MS, T0 + 200 * MS, edge_error_ns=MS)
+    energy = energy_between(points, T0 + 100 * MS, T0 + 200 * MS, edge_error_ns=MS)
     assert energy.budget.alignment == pytest.approx(2 * 0.001 * 4.0)
 
 
 def test_an_alignment_error_without_any_power_known_is_unknown():
-    energy = of_interval(counter([2.0] * 9), T0, T0 + 10 * MS, edge_error_ns=1)
+    energy = energy_between(counter([2.0] * 9), T0, T0 + 10 * MS, edge_error_ns=1)
     assert energy.joules == pytest.approx(0.02)
     assert (energy.budget.alignment, energy.joules_low) == (None, None)
 
 
 def test_a_negative_edge_error_is_an_error():
     with pytest.raises(ValueError, match="edge_error_ns -1: negative"):
-        of_interval(counter([1.0]), T0, T0 + 1, edge_error_ns=-1)
+        energy_between(counter([1.0]), T0, T0 + 1, edge_error_ns=-1)
 
 
 def test_the_moved_interval_lies_within_for_any_waveform():
@@ -576,7 +584,7 @@ def test_the_moved_interval_lies_within_for_any_waveform():
             watts_max=np.concatenate([[np.nan], by_point.max(axis=1)]),
         )
         start, end = sorted(rng.integers(20 * MS, 380 * MS, 2))
-        energy = of_interval(points, T0 + int(start), T0 + int(end), edge_error_ns=3 * MS)
+        energy = energy_between(points, T0 + int(start), T0 + int(end), edge_error_ns=3 * MS)
         moved = np.array([start, end]) + rng.integers(-3 * MS, 3 * MS + 1, 2)
         true = np.diff(np.interp(moved, MS * np.arange(401), truth))[0]
         assert energy.joules_low - 1e-12 <= true <= energy.joules_high + 1e-12
@@ -588,7 +596,7 @@ def test_the_moved_interval_lies_within_for_any_waveform():
 
 
 def test_the_meters_part_widens_both_ways_and_shares_are_of_the_width():
-    energy = of_interval(gapped(), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=MS)
+    energy = energy_between(gapped(), T0 + 500 * MS, T0 + 700 * MS, edge_error_ns=MS)
     wider = energy.with_meter(0.018)
     assert wider.joules_high - energy.joules_high == pytest.approx(0.018)
     assert energy.joules_low - wider.joules_low == pytest.approx(0.018)
@@ -605,7 +613,7 @@ def test_the_meters_part_widens_both_ways_and_shares_are_of_the_width():
 
 def test_volts_and_amps_are_integrated_over_what_was_measured():
     points = counter([2.0] * 4, volts=[np.nan, 12, 12, 10, 10], amps=[np.nan, 1, 2, 3, 4])
-    energy = of_interval(points, T0 + 5 * MS, T0 + 35 * MS)
+    energy = energy_between(points, T0 + 5 * MS, T0 + 35 * MS)
     assert energy.volt_seconds == pytest.approx(0.005 * 12 + 0.010 * 12 + 0.010 * 10 + 0.005 * 10)
     assert energy.amp_seconds == pytest.approx(0.005 * 1 + 0.010 * 2 + 0.010 * 3 + 0.005 * 4)
 
@@ -621,7 +629,7 @@ def test_the_whole_ledger_is_between_the_points_that_enclose():
         surplus=[0, 0, 0, 4],
         gap_seconds=[0.0, 0.001, 0.003, 0.003],
     )
-    energy = of_interval(points, T0 + MS, T0 + 29 * MS)
+    energy = energy_between(points, T0 + MS, T0 + 29 * MS)
     assert energy.expected == energy.samples + energy.lost + energy.duplicate + energy.repeated == 30
     assert energy.surplus == 4
     assert energy.worst_gap_seconds == pytest.approx(0.002)
@@ -662,8 +670,8 @@ def test_mean_volts_times_mean_amps_is_too_much_by_no_more_than_its_part(ohms):
     first, last = 50, 350
     start, end = int(points.time_ns[first]), int(points.time_ns[last])
     true = truth[last] - truth[first]
-    plain = of_interval(points, start, end)
-    energy = of_interval(points, start, end, mean_products=True)
+    plain = energy_between(points, start, end)
+    energy = energy_between(points, start, end, mean_products=True)
     assert plain.budget.product == 0
     assert plain.joules_low > true  # without the part the truth would lie outside
     assert energy.joules_low <= true <= energy.joules_high
@@ -672,12 +680,12 @@ def test_mean_volts_times_mean_amps_is_too_much_by_no_more_than_its_part(ohms):
 
 def test_a_rail_that_does_not_droop_has_no_such_part():
     points, _ = drooping(np.random.default_rng(4), 0.0)
-    energy = of_interval(points, int(points.time_ns[50]), int(points.time_ns[350]), mean_products=True)
+    energy = energy_between(points, int(points.time_ns[50]), int(points.time_ns[350]), mean_products=True)
     assert energy.budget.product == pytest.approx(0, abs=1e-9)
 
 
 def test_products_of_means_without_volts_and_amps_have_no_bound():
-    energy = of_interval(gapped(), T0 + 100 * MS, T0 + 900 * MS, mean_products=True)
+    energy = energy_between(gapped(), T0 + 100 * MS, T0 + 900 * MS, mean_products=True)
     assert (energy.budget.product, energy.joules_low, energy.joules_high) == (None, None, None)
 
 
@@ -686,7 +694,7 @@ def test_products_of_means_without_volts_and_amps_have_no_bound():
 
 def test_a_gap_is_not_interpolated_away():
     """The line between the powers around it would give 4 J of the second that was not measured."""
-    energy = of_interval(gapped(before=2.0, after=6.0), T0, T0 + 3000 * MS)
+    energy = energy_between(gapped(before=2.0, after=6.0), T0, T0 + 3000 * MS)
     assert energy.joules == pytest.approx(2.0 + 6.0)
     assert energy.joules_high - energy.joules_low == pytest.approx(7.0 - 1.0)
 
@@ -694,12 +702,12 @@ def test_a_gap_is_not_interpolated_away():
 def test_the_sign_of_power_that_flows_back_is_not_dropped():
     extremes = np.concatenate([[np.nan], np.full(20, -3.0)])
     points = counter(np.full(20, -3.0), watts_min=extremes, watts_max=extremes)
-    energy = of_interval(points, T0, T0 + 200 * MS)
+    energy = energy_between(points, T0, T0 + 200 * MS)
     assert (energy.joules_low, energy.joules_high) == (pytest.approx(-0.6), pytest.approx(-0.6))
 
 
 def test_a_meter_that_stopped_is_not_a_rail_that_drew_nothing():
     """A counter that stands still through a gap says nothing; through samples it says 0 J."""
     silent, idle = gapped(before=0.0, after=0.0), counter(np.zeros(300), samples=10 * np.arange(301))
-    assert of_interval(silent, T0 + 1100 * MS, T0 + 1900 * MS).joules is None
-    assert of_interval(idle, T0 + 1100 * MS, T0 + 1900 * MS).joules == 0.0
+    assert energy_between(silent, T0 + 1100 * MS, T0 + 1900 * MS).joules is None
+    assert energy_between(idle, T0 + 1100 * MS, T0 + 1900 * MS).joules == 0.0

@@ -6,26 +6,33 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from joulerig.analysis.energy.indicator import Measured, RunIndicator, Spread, of_cell, of_run, ratio_of_sums
+from joulerig.analysis.energy.indicator import (
+    Measured,
+    RunIndicator,
+    Spread,
+    cell_indicator,
+    ratio_of_sums,
+    run_indicator,
+)
 
 
 def test_ai_of_a_run_is_work_over_joules():
-    ai = of_run(ops=12_000, bytes_moved=49_152_000, seconds=10.0, joules=24.0)
+    ai = run_indicator(ops=12_000, bytes_moved=49_152_000, seconds=10.0, joules=24.0)
     assert ai == RunIndicator(mean_watts=2.4, ops_per_joule=500.0, mb_per_joule=2.048)
 
 
 def test_work_per_joule_is_mean_performance_over_mean_power():
-    ai = of_run(ops=12_000, bytes_moved=49_152_000, seconds=7.0, joules=24.0)
+    ai = run_indicator(ops=12_000, bytes_moved=49_152_000, seconds=7.0, joules=24.0)
     assert ai.ops_per_joule == pytest.approx((12_000 / 7.0) / ai.mean_watts)
 
 
 def test_without_joules_there_is_no_ai():
-    assert of_run(ops=1, bytes_moved=1, seconds=1.0, joules=None) == RunIndicator(None, None, None)
+    assert run_indicator(ops=1, bytes_moved=1, seconds=1.0, joules=None) == RunIndicator(None, None, None)
 
 
 @pytest.mark.parametrize("joules", [0.0, -0.3])
 def test_joules_that_are_not_positive_have_power_but_no_ai(joules):
-    ai = of_run(ops=1, bytes_moved=1, seconds=2.0, joules=joules)
+    ai = run_indicator(ops=1, bytes_moved=1, seconds=2.0, joules=joules)
     assert ai == RunIndicator(joules / 2.0, None, None)
 
 
@@ -83,7 +90,7 @@ def test_lengths_that_differ_are_an_error():
 
 def test_the_figures_of_a_cell_divide_into_each_other():
     rng = np.random.default_rng(5)
-    cell = of_cell(
+    cell = cell_indicator(
         [
             Measured(int(rng.integers(900, 1100)), 4096 * 1000, rng.uniform(9, 11), rng.uniform(20, 30))
             for _ in range(4)
@@ -95,17 +102,17 @@ def test_the_figures_of_a_cell_divide_into_each_other():
 
 def test_a_run_without_positive_joules_enters_none_of_a_cells_figures():
     good = Measured(1000, 4_096_000, 10.0, 20.0)
-    cell = of_cell([good, Measured(5000, 1, 10.0, -0.1)])
-    assert cell == of_cell([good])
+    cell = cell_indicator([good, Measured(5000, 1, 10.0, -0.1)])
+    assert cell == cell_indicator([good])
     assert cell.ops_per_second.n == 1
 
 
 def test_where_no_run_has_joules_there_is_performance_alone():
-    cell = of_cell([Measured(1000, 4_096_000, 10.0, None), Measured(3000, 4_096_000, 10.0, None)])
+    cell = cell_indicator([Measured(1000, 4_096_000, 10.0, None), Measured(3000, 4_096_000, 10.0, None)])
     assert (cell.ops_per_second.mean, cell.ops_per_second.n) == (200.0, 2)
     assert cell.ops_per_joule.mean is cell.watts.mean is cell.mb_per_joule.mean is None
 
 
 def test_a_run_without_joules_next_to_one_with_enters_none_of_a_cells_figures():
     good = Measured(1000, 4_096_000, 10.0, 20.0)
-    assert of_cell([good, Measured(5000, 1, 10.0, None)]) == of_cell([good])
+    assert cell_indicator([good, Measured(5000, 1, 10.0, None)]) == cell_indicator([good])

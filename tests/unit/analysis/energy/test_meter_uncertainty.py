@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from joulerig.analysis.energy.uncertainty import calibration_state, combined, of_energy
+from joulerig.analysis.energy.uncertainty import calibration_state, combined, energy_uncertainty
 
 VI = {"volts": "CH1", "amps": "CH2"}
 CLASS = {
@@ -19,7 +19,7 @@ NS_OF_2026_06_01 = 1_780_272_000 * 1_000_000_000
 
 
 def of_power(volts: float, amps: float, seconds: float = 1.0, **more):
-    return of_energy(
+    return energy_uncertainty(
         joules=volts * amps * seconds,
         seconds=seconds,
         channels=VI,
@@ -77,7 +77,7 @@ def test_power_that_flows_back_is_as_uncertain():
 
 
 def test_a_power_channel_has_its_own_class():
-    budget = of_energy(
+    budget = energy_uncertainty(
         joules=50.0,
         seconds=10.0,
         channels={"watts": "P1"},
@@ -90,7 +90,7 @@ def test_a_power_channel_has_its_own_class():
 
 
 def test_an_energy_register_is_read_twice():
-    budget = of_energy(
+    budget = energy_uncertainty(
         joules=3600.0,
         seconds=100.0,
         channels={"watt_hours": "E1"},
@@ -103,7 +103,7 @@ def test_an_energy_register_is_read_twice():
 
 
 def test_an_energy_register_of_a_meter_with_a_class_of_power():
-    budget = of_energy(
+    budget = energy_uncertainty(
         joules=100.0,
         seconds=10.0,
         channels={"watt_hours": "E1"},
@@ -183,14 +183,14 @@ def test_steps_alone_are_no_class_and_no_meter_is_perfect(limits):
 
 
 def test_without_volts_and_amps_nothing_is_claimed():
-    budget = of_energy(joules=1.0, seconds=1.0, channels=VI, accuracy=CLASS)
+    budget = energy_uncertainty(joules=1.0, seconds=1.0, channels=VI, accuracy=CLASS)
     assert budget.unknown == "volts and amps are not known"
 
 
 @pytest.mark.parametrize("channels", [{}, {"volts": "CH1"}, {"watts": "P", "amps": "I"}, {"ohms": "R"}])
 def test_channels_that_make_no_rail_are_an_error(channels):
     with pytest.raises(ValueError, match="allowed: volts and amps, or watts, or watt_hours"):
-        of_energy(joules=1.0, seconds=1.0, channels=channels, accuracy=CLASS)
+        energy_uncertainty(joules=1.0, seconds=1.0, channels=channels, accuracy=CLASS)
 
 
 # --- sums
@@ -220,7 +220,7 @@ def test_first_order_agrees_with_a_monte_carlo_over_a_waveform(calibrated):
         "CH1": {"gain": 1.002, "offset": 0.01, "u_gain": 6e-4, "u_offset": 4e-3, "cov": -1.2e-6},
         "CH2": {"gain": 0.99, "offset": -0.003, "u_gain": 1e-3, "u_offset": 5e-4, "cov": -2e-7},
     }
-    budget = of_energy(
+    budget = energy_uncertainty(
         joules=energy,
         seconds=seconds,
         channels=VI,

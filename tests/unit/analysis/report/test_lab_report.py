@@ -77,7 +77,7 @@ def answered(folder: Path, **levels) -> answer.Answer:
     """Return the answer of a campaign of one drive and three runs a cell."""
     given = {"drives": ("nvme-plp",), "filesystems": ("f2fs",), "replicates": 3, "noise": 0.002, **levels}
     campaign = results.load(simulated_campaign.build(folder / "c", **given))
-    compared = comparison.of_campaign(campaign)
+    compared = comparison.compare_cells(campaign)
     (group,) = answer.groups(compared, runs_and_cells.cells(campaign, compared).to_dicts())
     return answer.answer(group)
 
@@ -506,7 +506,7 @@ def test_a_ranking_has_a_number_a_cell_letters_where_tested_and_the_front(tmp_pa
             replicates=replicates,
         )
     )
-    compared = comparison.of_campaign(campaign)
+    compared = comparison.compare_cells(campaign)
     (group,) = answer.groups(compared, runs_and_cells.cells(campaign, compared).to_dicts())
     drawn = standings.figure(group, virtual=False).text
     for rank, one in enumerate(group.ranked, start=1):

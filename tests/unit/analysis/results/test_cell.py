@@ -37,7 +37,7 @@ def test_runs_and_comparisons_have_it(tmp_path: Path) -> None:
     folder = simulated_campaign.build(tmp_path / "c", extra_factors={"fill": ("0", "0.5")})
     campaign = results.load(folder)
     assert all(run.key.name == run.cell for run in campaign.runs)
-    compared = cells.of_campaign(campaign)
+    compared = cells.compare_cells(campaign)
     assert {one.further for one in compared} == {(("fill", "0"),), (("fill", "0.5"),)}
     assert {one.columns["further"] for one in compared} == {"fill=0", "fill=0.5"}
     for one in compared:

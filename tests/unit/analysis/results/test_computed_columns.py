@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from joulerig.analysis.bundle import tables
-from joulerig.analysis.results.columns import column, columns_of
+from joulerig.analysis.results.columns import column, declared_columns
 from joulerig.analysis.results.facts import RunFacts, compute_columns
 from joulerig.analysis.results.schema import Phase, Table
 
@@ -80,7 +80,7 @@ def test_a_source_that_fails_is_null_with_a_problem_on_one_line(
 @pytest.mark.parametrize("kind", ["int", "dict[str, Any] | None"])
 def test_a_column_with_a_source_may_be_null_and_is_plain(kind: str) -> None:
     with pytest.raises(ValueError, match=r"^column figure: declares a source, so its type is one of str"):
-        columns_of(row_type(kind, lambda run: 1))
+        declared_columns(row_type(kind, lambda run: 1))
 
 
 def test_only_tables_with_one_row_a_run_have_such_columns() -> None:

@@ -39,10 +39,10 @@ def test_two_processes_give_the_same_joules_to_the_last_bit(tmp_path, two_proces
     path = simulated_waveform.write(
         tmp_path / "w.parquet", samples=1_700_000, rails=("12v", "5v"), kind="point", missing=[1_000_000]
     )
-    of_file = waveform_chunks.of_file(path, (BEGIN + 5, BEGIN + 1_650_000 * 1_000_000))
-    assert len(of_file) == 4
-    alone = waveform_chunks.joules(path, [waveform_chunks.stretches(block) for block in of_file])
-    assert waveform_chunks.joules(path, two_processes(waveform_chunks.stretches, of_file)) == alone
+    blocks = waveform_chunks.split_file(path, (BEGIN + 5, BEGIN + 1_650_000 * 1_000_000))
+    assert len(blocks) == 4
+    alone = waveform_chunks.joules(path, [waveform_chunks.stretches(block) for block in blocks])
+    assert waveform_chunks.joules(path, two_processes(waveform_chunks.stretches, blocks)) == alone
     assert {value.samples for value in alone.values()} == {1_649_999}
 
 

@@ -26,7 +26,7 @@ def changed(run: Run, **performance) -> Run:
 
 
 def figures(campaign: Campaign, run: Run) -> dict[str, float | None]:
-    return derived.of_runs([derived.amounts(campaign, run)])
+    return derived.figures([derived.amounts(campaign, run)])
 
 
 def test_dynamic_joules_are_those_above_the_runs_own_idle_phase(campaign):
@@ -34,7 +34,7 @@ def test_dynamic_joules_are_those_above_the_runs_own_idle_phase(campaign):
     (idle,) = [rail for rail in run.energy if rail.phase == "idle"]
     found = derived.amounts(campaign, run)
     idle_watts = idle.joules / run.phases["idle"].seconds
-    assert idle_baseline.of_run(run) == pytest.approx(idle_watts)
+    assert idle_baseline.idle_watts(run) == pytest.approx(idle_watts)
     assert found["dynamic_joules"] == pytest.approx(run.result.joules - idle_watts * run.performance.seconds)
     assert 0 < found["dynamic_joules"] < run.result.joules
 
@@ -141,8 +141,8 @@ def test_a_run_without_joules_keeps_what_needs_none(tmp_path):
 
 
 def test_a_run_that_did_nothing_has_nothing():
-    assert set(derived.of_runs([{}]).values()) == {None}
-    assert set(derived.of_runs([]).values()) == {None}
+    assert set(derived.figures([{}]).values()) == {None}
+    assert set(derived.figures([]).values()) == {None}
     assert set(derived.volumes([{}]).values()) == {None}
     zero = dict.fromkeys(("joules", "ops", "syncs", "seconds"), 0)
-    assert derived.of_runs([zero])["joules_per_op"] is None
+    assert derived.figures([zero])["joules_per_op"] is None

@@ -15,7 +15,7 @@ from tests.support.simulated_campaign import Outcome
 
 
 def baselines_of(folder):
-    return {(found.drive, found.rail): found for found in idle_baseline.of_campaign(results.load(folder))}
+    return {(found.drive, found.rail): found for found in idle_baseline.rail_baselines(results.load(folder))}
 
 
 def edit(folder, *statements):

@@ -169,7 +169,7 @@ def test_ranks_have_mean_0_and_variance_1():
 def test_one_group_is_theil_and_sen_with_kendall():
     rng = np.random.default_rng(7)
     times, values = np.arange(25.0), rng.normal(size=25) + 0.05 * np.arange(25)
-    found = trend.of_groups([(times, values)])
+    found = trend.common_trend([(times, values)])
     slope, _, low, high = stats.theilslopes(values, times)
     assert found.slope == pytest.approx(slope)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-2)
@@ -181,18 +181,18 @@ def test_levels_of_groups_do_not_matter_to_their_common_trend():
     times = [np.sort(rng.uniform(0, 10, 6)) for _ in range(8)]
     groups = [(at, 0.3 * at + level + 0.1 * rng.normal(size=6)) for level, at in enumerate(times)]
     shifted = [(at, values + 100 * level) for level, (at, values) in enumerate(groups)]
-    found = trend.of_groups(groups)
+    found = trend.common_trend(groups)
     assert found.slope == pytest.approx(0.3, abs=0.03)
     assert found.low < 0.3 < found.high
     assert found.p < 1e-6
-    assert trend.of_groups(shifted) == pytest.approx(found)
+    assert trend.common_trend(shifted) == pytest.approx(found)
 
 
 @pytest.mark.parametrize(
     "groups", [[], [([0, 1], [1, 2])], [([0, 1, 2, 3], [5, 5, 5, 5])], [([1, 1, 1, 1], [1, 2, 3, 4])]]
 )
 def test_too_few_pairs_or_no_spread_is_no_trend(groups):
-    assert trend.of_groups(groups) is None
+    assert trend.common_trend(groups) is None
 
 
 def test_memory_makes_a_trend_less_sure():
@@ -200,7 +200,7 @@ def test_memory_makes_a_trend_less_sure():
     assert trend.inflation(values) == pytest.approx(1.7 / 0.3, rel=0.3)
     assert trend.inflation(flat(2000, 0.0, np.random.default_rng(9))) == pytest.approx(1, abs=0.1)
     times = np.arange(2000)
-    assert trend.of_series(times, values).p > trend.of_groups([(times, values)]).p
+    assert trend.series_trend(times, values).p > trend.common_trend([(times, values)]).p
 
 
 # Of a campaign
@@ -222,8 +222,8 @@ def campaign(tmp_path_factory) -> results.Campaign:
 
 
 def test_the_table_has_a_row_a_run_with_instants_and_levels(campaign):
-    over, _ = over_time.of_campaign(campaign)
-    frame = series.table(campaign, series.of_campaign(campaign, over))
+    over, _ = over_time.power_by_run(campaign)
+    frame = series.table(campaign, series.courses_by_run(campaign, over))
     assert frame.height == 3
     row = frame.row(1, named=True)
     assert (row["quantity"], row["steps"], row["steps_measured"], row["changes"]) == ("W", 100, 100, 1)
@@ -233,8 +233,8 @@ def test_the_table_has_a_row_a_run_with_instants_and_levels(campaign):
 
 
 def test_the_report_draws_the_run_that_changes_most(campaign):
-    over, _ = over_time.of_campaign(campaign)
-    found = load_courses.from_courses(campaign, series.of_campaign(campaign, over))
+    over, _ = over_time.power_by_run(campaign)
+    found = load_courses.from_courses(campaign, series.courses_by_run(campaign, over))
     assert found.summary.startswith(
         "Of 3 runs with a power trace, 3 are long enough to be judged; power changes"
     )
@@ -245,12 +245,14 @@ def test_the_report_draws_the_run_that_changes_most(campaign):
 
 
 def test_runs_without_a_trace_are_counted(campaign):
-    over, _ = over_time.of_campaign(campaign)
-    found = series.of_campaign(campaign, over)
+    over, _ = over_time.power_by_run(campaign)
+    found = series.courses_by_run(campaign, over)
     some = dict(list(found.items())[:2])
     assert "1 run that is ok kept no trace" in load_courses.from_courses(campaign, some).summary
     assert load_courses.from_courses(campaign, {}).summary.startswith("No run that is ok kept its power.csv")
     lost = dataclasses.replace(
         campaign, runs=tuple(dataclasses.replace(run, status="lost") for run in campaign.runs)
     )
-    assert load_courses.from_courses(lost, series.of_campaign(lost, over)).summary.startswith("No run is ok")
+    assert load_courses.from_courses(lost, series.courses_by_run(lost, over)).summary.startswith(
+        "No run is ok"
+    )

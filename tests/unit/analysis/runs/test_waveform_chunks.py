@@ -16,7 +16,7 @@ INTERVALS = [None, (BEGIN + 1_234_567, BEGIN + 7_000_000_001), (BEGIN - 1, BEGIN
 
 def summed(path, interval=None):
     return waveform_chunks.joules(
-        path, [waveform_chunks.stretches(block) for block in waveform_chunks.of_file(path, interval)]
+        path, [waveform_chunks.stretches(block) for block in waveform_chunks.split_file(path, interval)]
     )
 
 
@@ -49,4 +49,4 @@ def test_the_blocks_add_up_to_the_whole(tmp_path, monkeypatch, kind, interval, r
 def test_a_file_that_is_no_waveform_is_named(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "w.parquet")
     with pytest.raises(waveform.WaveformError, match=r"w\.parquet: no metadata"):
-        waveform_chunks.of_file(tmp_path / "w.parquet")
+        waveform_chunks.split_file(tmp_path / "w.parquet")

@@ -35,7 +35,9 @@ def runs(*, missing: int = 0, blocks: int = 3) -> pl.DataFrame:
 
 
 def effects_of(frame: pl.DataFrame) -> effects.Effects | None:
-    return effects.of_two(*(frame[name].to_list() for name in ("filesystem", "scheduler", "block", "value")))
+    return effects.two_way_anova(
+        *(frame[name].to_list() for name in ("filesystem", "scheduler", "block", "value"))
+    )
 
 
 @pytest.mark.parametrize("missing", [0, 4])
@@ -73,7 +75,7 @@ def test_the_deviation_between_blocks_is_found():
     shift = rng.normal(0, 0.05, 60)
     levels = [(f, b) for b in range(60) for f in "xy"]
     values = [math.exp(shift[b] + 0.01 * rng.normal()) for _, b in levels]
-    found = effects.of_two([f for f, _ in levels], ["none"] * 120, [b for _, b in levels], values)
+    found = effects.two_way_anova([f for f, _ in levels], ["none"] * 120, [b for _, b in levels], values)
     assert found.block_deviation == pytest.approx(np.std(shift, ddof=1), rel=0.05)
     assert found.residual_deviation == pytest.approx(0.01, rel=0.2)
     assert [part.source for part in found.sources] == ["file system", "block"]
@@ -84,11 +86,11 @@ def test_the_deviation_between_blocks_is_found():
     [("xx", [1.0, 2.0]), ("xy", [1.0, 1.0]), ("xy", [0.0, 1.0]), ("", [])],
 )
 def test_where_nothing_varies_or_a_value_is_not_positive_there_are_none(first, values):
-    assert effects.of_two(list(first), ["none"] * len(first), [1] * len(first), values) is None
+    assert effects.two_way_anova(list(first), ["none"] * len(first), [1] * len(first), values) is None
 
 
 def test_one_run_a_cell_has_shares_and_no_test():
-    found = effects.of_two(["x", "y"], ["none", "none"], [1, 1], [1.0, 2.0])
+    found = effects.two_way_anova(["x", "y"], ["none", "none"], [1, 1], [1.0, 2.0])
     (part,) = found.sources
     assert (part.share, part.f, part.p) == (pytest.approx(1), None, None)
     assert (found.residual_deviation, found.block_deviation) == (None, None)
@@ -150,7 +152,7 @@ def test_another_definition_can_take_its_place(monkeypatch):
 def test_what_is_rounding_alone_is_no_variation():
     first, second = ["a", "a", "b", "b"] * 2, ["x", "y"] * 4
     values = np.exp(np.random.default_rng(4).normal(size=4))[[0, 1, 2, 3] * 2]
-    found = effects.of_two(first, second, [1] * 4 + [2] * 4, values)
+    found = effects.two_way_anova(first, second, [1] * 4 + [2] * 4, values)
     assert found.residual_share == 0.0
     assert next(part.share for part in found.sources if part.source == effects.BLOCK) == 0.0
 
