@@ -22,19 +22,20 @@ from joulerig.rig.lab.virtual import TruthSource
 
 app = typer.Typer(no_args_is_help=True, help="Show the lab's drives, their health and their history.")
 
-# A twin counts bytes and seconds; hosts tell in these units and names (docs/reference/influxdb.md).
-COLUMNS = (
-    "temperature_celsius",
-    "power_on_hours",
-    "host_bytes_written",
-    "nand_bytes_written",
-    "erase_count_mean",
-    "erase_count_max",
-    "percentage_used",
-    "media_errors",
-    "power_cycles",
-    "unsafe_shutdowns",
-)
+# Figures by name (docs/reference/influxdb.md), with the heading under which people see them. A twin
+# counts bytes and seconds.
+HEADINGS = {
+    "temperature_celsius": "°C",
+    "power_on_hours": "hours on",
+    "host_bytes_written": "written",
+    "nand_bytes_written": "to NAND",
+    "erase_count_mean": "erases, mean",
+    "erase_count_max": "most",
+    "percentage_used": "% used",
+    "media_errors": "media errors",
+    "power_cycles": "power cycles",
+    "unsafe_shutdowns": "unsafe shutdowns",
+}
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def _read_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[
         return "", "its host has reported nothing yet", {}
     row: dict[str, Any] = frame.row(0, named=True)
     row["host_bytes_written"] = row.get("data_units_written_bytes")
-    return "host", "", {key: row[key] for key in COLUMNS if row.get(key) is not None}
+    return "host", "", {key: row[key] for key in HEADINGS if row.get(key) is not None}
 
 
 @app.command()
@@ -117,10 +118,14 @@ def show(
     if as_json:
         print(json.dumps([asdict(one) for one in found], indent=1))
         return
-    shown = [column for column in COLUMNS if any(column in one.figures for one in found)]
-    table = Table("drive", "serial", "source", *(column.replace("_", " ") for column in shown))
+    shown = [name for name in HEADINGS if any(name in one.figures for one in found)]
+    table = Table()
+    for heading in ("drive", "serial", "source"):
+        table.add_column(heading, no_wrap=True)
+    for name in shown:
+        table.add_column(HEADINGS[name], justify="right")
     for one in found:
-        figures = (_text(one.figures.get(column)) for column in shown)
+        figures = (_text(name, one.figures.get(name)) for name in shown)
         table.add_row(f"{one.host}/{one.drive}", one.serial, one.source or "-", *figures)
     out.print(table)
     for one in found:
@@ -185,7 +190,11 @@ def _state_texts(one: drive_record.State) -> tuple[str, ...]:
     )
 
 
-def _text(figure: float | None) -> str:
+def _text(name: str, figure: float | None) -> str:
+    from joulerig.analysis.report import text
+
     if figure is None:
         return "-"
-    return str(figure) if isinstance(figure, int) else f"{figure:.2f}"
+    if "bytes" in name:
+        return text.size(round(figure)) if figure else "0"
+    return str(figure) if isinstance(figure, int) else f"{figure:.1f}"

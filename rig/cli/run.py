@@ -43,6 +43,7 @@ def plan(playbook: PlaybookArgument, short: ShortOption = False) -> None:
 
 
 def _show_power_cuts(made: PowerCutPlan) -> None:
+    from joulerig.analysis.report import text
     from joulerig.rig.campaign.power_cut_definition import SECONDS
 
     table = Table("host", "cut together", "drive", "file system")
@@ -55,10 +56,12 @@ def _show_power_cuts(made: PowerCutPlan) -> None:
         f"runs: {asked.cuts * len(made.subjects)}, a cut of a drive each; {asked.cuts} cuts of each subject,"
         f" {cuts} of hosts, seed {asked.seed}"
     )
-    out.print(f"time: about {made.hours():.2f} h ({SECONDS:.0f} s a cut, most of it the host's start)")
+    time = text.duration(3600 * made.hours())
+    out.print(f"time: about {time} ({SECONDS:.0f} s a cut, most of it the host's start)")
 
 
 def _show_measurements(made: MeasurementPlan) -> None:
+    from joulerig.analysis.report import text
     from joulerig.rig.campaign.definition import OVERHEAD_SECONDS
 
     campaign, cost = made.campaign, made.cost()
@@ -73,17 +76,24 @@ def _show_measurements(made: MeasurementPlan) -> None:
         f"runs: {cost.runs} to do, {cost.excluded} excluded; blocks of {made.block_size},"
         f" order {campaign.order}, seed {campaign.seed}"
     )
-    out.print(f"time: about {cost.hours:.2f} h (phases, and {OVERHEAD_SECONDS:.0f} s of overhead per run)")
+    time = text.duration(3600 * cost.hours)
+    out.print(f"time: about {time} (phases, and {OVERHEAD_SECONDS:.0f} s of overhead per run)")
     if asked := campaign.precondition:
         out.print(
             f"precondition: {asked.purge}, filled {asked.passes} times, at most {asked.max_rounds} rounds of"
             f" {asked.round_seconds} s {escape(asked.job)}; done at most {cost.preconditions} times,"
-            f" at most {cost.precondition_hours:.2f} h in all"
+            f" at most {text.duration(3600 * cost.precondition_hours)} in all"
         )
     out.print(
-        f"written: at most {cost.terabytes_written:.3f} TB;"
-        f" energy of the drives: at most {cost.kilowatt_hours:.4f} kWh"
+        f"written: at most {text.size(round(1e12 * cost.terabytes_written))};"
+        f" energy of the drives: at most {_energy(cost.kilowatt_hours)}"
     )
+
+
+def _energy(kilowatt_hours: float) -> str:
+    from joulerig.analysis.report.text import number
+
+    return f"{number(kilowatt_hours)} kWh" if kilowatt_hours >= 1 else f"{number(1000 * kilowatt_hours)} Wh"
 
 
 def run(
