@@ -164,7 +164,7 @@ def execute(p, result):
                 raise Refused(f"{p['journal']['name']}: is a drive that the file system itself is on")
             dax.check_device(p["filesystem"], name)
 
-            def of_each(what):
+            def per_drive(what):
                 found = {one: what(*where) for one, where in drives.items()}
                 return found if p["array"] or p["journal"] else found[p["members"][0]["name"]]
 
@@ -172,16 +172,16 @@ def execute(p, result):
                 return blockqueue.apply(undo, kernel_name, p["scheduler"], p["write_cache"] or None)
 
             result["settings"]["host"] = provenance.host()
-            result["settings"]["drive"] = of_each(provenance.drive)
+            result["settings"]["drive"] = per_drive(provenance.drive)
             if p["array"]:
                 result["settings"]["array"] = provenance.array(name)
-            result["health"]["before"] = of_each(provenance.health)
+            result["health"]["before"] = per_drive(provenance.health)
             files = kernelfile.KernelFiles(
                 p["kernel_files"], {one: kernel_name for one, (kernel_name, _) in drives.items()}
             )
             files.remember(undo)
             result["changed"] = True
-            result["settings"]["queue"] = of_each(set_queue)
+            result["settings"]["queue"] = per_drive(set_queue)
             if p["kernel_files"]:
                 result["settings"]["kernel_files"] = files.apply()
             # brd counts no I/O: its zeros would say that there was none.
@@ -240,7 +240,7 @@ def execute(p, result):
         with recorder.phase(phases.TAIL):
             os.sync()
             load.pause(p["phases"][phases.TAIL])
-        result["health"]["after"] = of_each(provenance.health)
+        result["health"]["after"] = per_drive(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
 
 

@@ -114,9 +114,9 @@ const (
 	leastBlock = 8
 )
 
-// marksOf appends the samples of a block by which it is known again, volts and amps in turn: what
+// appendMarks appends the samples that identify a block, volts and amps in turn, to dst: what
 // srcap puts into a rail's frame.
-func marksOf(dst, volts, amps []float32) []float32 {
+func appendMarks(dst, volts, amps []float32) []float32 {
 	step := max(1, len(volts)/fingerprintSamples)
 	for k := 0; k < len(volts) && len(dst) < 2*fingerprintSamples; k += step {
 		dst = append(dst, volts[k], amps[k])

@@ -249,7 +249,7 @@ func TestCalibrationIsAppliedToEachChannel(t *testing.T) {
 	config := testConfig()
 	config.Calibration = map[string]Correction{"CH1": {1.01, -0.02}, "CH2": {0.99, 0.001}}
 	out := &lines{}
-	m := meterOf(t, config, out)
+	m := newTestMeter(t, config, out)
 	play(t, m, 50e9, 2000)
 	m.endStream(Silent, "")
 	v, a := 1.01*12-0.02, 0.99*2+0.001
@@ -323,7 +323,7 @@ func TestAStateThatIsDamagedOrOfOtherRailsBeginsAnotherSession(t *testing.T) {
 	}
 	other := testConfig()
 	other.Rails[0].Drive = "another"
-	changed := meterOf(t, other, &lines{})
+	changed := newTestMeter(t, other, &lines{})
 	session, err := openState([]*Meter{changed}, dir, "two")
 	if err != nil || session != "two" || changed.rails[1].counters.Samples != 0 {
 		t.Errorf("session %s goes on with other rails (%v)", session, err)
@@ -369,7 +369,7 @@ func rounds(t *testing.T, m *Meter, from, to int64) {
 
 func TestPolledReadingsAreIntegratedOnTheirOwnTime(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	rounds(t, m, 100e9, 110e9)
 	m.endStream(Silent, "")
@@ -396,7 +396,7 @@ func TestPolledReadingsAreIntegratedOnTheirOwnTime(t *testing.T) {
 
 func TestAPauseOfReadingsIsAGapButNotToARegister(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	rounds(t, m, 100e9, 104e9)
 	for channel, value := range []float64{12, 2, 10, 4.0/100 + 3.0/100} {
@@ -420,7 +420,7 @@ func TestAPauseOfReadingsIsAGapButNotToARegister(t *testing.T) {
 
 func TestARegisterThatWasResetIsAGapAndNeverNegativeEnergy(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	for k, wh := range []float64{1.00, 1.01, 0.00, 0.01} {
 		reading(t, m, 3, 100e9+int64(k)*50e6, wh)
@@ -433,7 +433,7 @@ func TestARegisterThatWasResetIsAGapAndNeverNegativeEnergy(t *testing.T) {
 
 func TestReadingsThatComeTooSeldomAreLostAgainstTheDeclaredRate(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	// Declared 20 a second, 10 come: judged by their own mean interval nothing would be missing.
 	for k := range 100 {
@@ -448,7 +448,7 @@ func TestReadingsThatComeTooSeldomAreLostAgainstTheDeclaredRate(t *testing.T) {
 
 func TestRepeatedReadingsAreNotCountedAsSamples(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	for k := range 100 {
 		reading(t, m, 2, 100e9+int64(k)*50e6, float64(k/5)) // measures 4 times a second, asked 20 times

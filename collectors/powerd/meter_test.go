@@ -70,7 +70,7 @@ func testConfig() MeterConfig {
 		}}
 }
 
-func meterOf(t testing.TB, config MeterConfig, out sink) *Meter {
+func newTestMeter(t testing.TB, config MeterConfig, out sink) *Meter {
 	t.Helper()
 	if err := config.check("meters[0]"); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func meterOf(t testing.TB, config MeterConfig, out sink) *Meter {
 
 func testMeter(t *testing.T) (*Meter, *lines) {
 	out := &lines{}
-	return meterOf(t, testConfig(), out), out
+	return newTestMeter(t, testConfig(), out), out
 }
 
 const utcOffset = 1_700_000_000_000_000_000
@@ -304,7 +304,7 @@ func TestLongSessionKeepsPointsAndRailsApart(t *testing.T) {
 func BenchmarkTwoRailsOf20MillisecondsAtAMegahertz(b *testing.B) {
 	config := testConfig()
 	config.SampleRateHz = 1e6
-	m := meterOf(b, config, &lines{fail: true})
+	m := newTestMeter(b, config, &lines{fail: true})
 	m.beginStream()
 	var frames [4]*srframe.Frame
 	for ch, v := range []float32{12, 2, 5, -1} {

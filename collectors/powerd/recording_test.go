@@ -50,7 +50,7 @@ func TestARunIsRecordedSampleBySampleWhereAsked(t *testing.T) {
 
 func TestARecordingThatCannotBeIsRefusedWithTheReason(t *testing.T) {
 	m, _ := testMeter(t)
-	polled := meterOf(t, pollConfig(), &lines{})
+	polled := newTestMeter(t, pollConfig(), &lines{})
 	dir := t.TempDir()
 	for _, c := range []struct {
 		m                        *Meter

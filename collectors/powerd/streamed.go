@@ -258,7 +258,7 @@ func (s *streamed) pair(r *streamedRail) {
 			r.next = lo + drop
 			continue
 		}
-		s.marks = marksOf(s.marks[:0], volts, amps)
+		s.marks = appendMarks(s.marks[:0], volts, amps)
 		if s.isNew(r, lo, n) {
 			if s.recording != nil {
 				s.recording.take(r.number, lo, volts, amps, &s.m.config)

@@ -76,7 +76,7 @@ func TestSumsGiveThePointsThatTheirSamplesGive(t *testing.T) {
 		outs := [2]*lines{{}, {}}
 		for way, out := range outs {
 			r := rand.New(rand.NewPCG(7, 9))
-			m := meterOf(t, config, out)
+			m := newTestMeter(t, config, out)
 			m.beginStream()
 			at := 0
 			var before [4][]float32
@@ -178,13 +178,13 @@ func TestSumsThatCannotBeAreTheEndOfTheStream(t *testing.T) {
 func TestSrcapGetsTheRailsToAddUp(t *testing.T) {
 	config := testConfig()
 	config.Calibration = map[string]Correction{"CH2": {Gain: 1.25, Offset: -0.5}}
-	m := meterOf(t, config, &lines{})
+	m := newTestMeter(t, config, &lines{})
 	if got, want := strings.Join(m.beginStream(), " "), "--rail CH1,CH2,1,0,1.25,-0.5 --rail CH3,CH4,1,0,1,0 --point 10"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	config.Calibration = nil
 	config.Rails[1].Volts = "CH1"
-	m = meterOf(t, config, &lines{})
+	m = newTestMeter(t, config, &lines{})
 	if got := m.beginStream(); len(got) != 0 {
 		t.Errorf("a channel that two rails have: %s", got)
 	}

@@ -102,7 +102,7 @@ func watched(t *testing.T, scenario string, until func(MeterStatus) bool) (*Mete
 	t.Helper()
 	config := testConfig()
 	config.Driver = "fake:" + scenario
-	m := meterOf(t, config, &safeLines{})
+	m := newTestMeter(t, config, &safeLines{})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); supervise(ctx, m, os.Args[0]) }()

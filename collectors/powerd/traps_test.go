@@ -126,7 +126,7 @@ func TestTrapNominalRateTrusted(t *testing.T) {
 
 func TestTrapUndersamplingJudgedByTheObservedRate(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	for k := range 60 {
 		reading(t, m, 2, 100e9+int64(k)*150e6, 5+float64(k%5)) // declared 20 a second, 6.7 come, evenly
@@ -140,7 +140,7 @@ func TestTrapUndersamplingJudgedByTheObservedRate(t *testing.T) {
 
 func TestTrapSlowMeterUnderflows(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	// An answer that takes ten times as long as the interval: "interval - elapsed" is below zero.
 	reading(t, m, 2, 100e9, 10)
@@ -159,7 +159,7 @@ func TestTrapSlowMeterUnderflows(t *testing.T) {
 
 func TestTrapRightRectangleRuleOverAGap(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	for k := range 20 {
 		reading(t, m, 2, 100e9+int64(k)*50e6, 1+0.01*float64(k%2))
@@ -179,7 +179,7 @@ func TestTrapRightRectangleRuleOverAGap(t *testing.T) {
 
 func TestTrapMeanOfReadingsThatIgnoresTheirSpacing(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	// While the drive is busy the meter answers three times as slowly.
 	ns := int64(100e9)
@@ -248,7 +248,7 @@ func TestTrapSamplingStopsQuietlyAfterErrors(t *testing.T) {
 
 func TestTrapRepeatedSamplesSoldAsReal(t *testing.T) {
 	out := &lines{}
-	m := meterOf(t, pollConfig(), out)
+	m := newTestMeter(t, pollConfig(), out)
 	m.beginStream()
 	for k := range 200 {
 		reading(t, m, 2, 100e9+int64(k)*50e6, float64(k/10)) // measures twice a second, is asked twenty times

@@ -46,7 +46,7 @@ static int find(const struct channels *channels, const char *name, uint16_t *pos
 	return 0;
 }
 
-static struct rail *rail_of(uint16_t channel)
+static struct rail *find_rail(uint16_t channel)
 {
 	for (int i = 0; i < rail_count; i++)
 		if (rails[i].volts == channel || rails[i].amps == channel)
@@ -65,7 +65,7 @@ const char *rails_add(const char *text, const struct channels *channels)
 		problem = "not six words";
 	else if (!find(channels, word[0], &rail.volts) || !find(channels, word[1], &rail.amps) || rail.volts == rail.amps)
 		problem = "not two of the channels";
-	else if (rail_of(rail.volts) || rail_of(rail.amps))
+	else if (find_rail(rail.volts) || find_rail(rail.amps))
 		problem = "a channel of another rail";
 	else if (rail_count == MOST_RAILS)
 		problem = "too many";
@@ -191,7 +191,7 @@ static int write_sums(const struct rail *rail, const struct frame *volts_frame, 
 
 void rails_write(const struct frame *f)
 {
-	struct rail *rail = rail_of(f->channel);
+	struct rail *rail = find_rail(f->channel);
 
 	if (!rail || raw) {
 		frame_write(f);

@@ -103,7 +103,7 @@ struct cache *cache_new(int backing, uint64_t capacity_bytes, int64_t destage_ns
 	return cache;
 }
 
-static struct bucket *bucket_of(struct cache *cache, uint64_t block)
+static struct bucket *find_bucket(struct cache *cache, uint64_t block)
 {
 	uint64_t mixed = block * 0x9e3779b97f4a7c15u;
 
@@ -112,7 +112,7 @@ static struct bucket *bucket_of(struct cache *cache, uint64_t block)
 
 static const struct piece *newest_piece(const struct cache *cache, uint64_t block)
 {
-	return bucket_of((struct cache *)(uintptr_t)cache, block)->newest;
+	return find_bucket((struct cache *)(uintptr_t)cache, block)->newest;
 }
 
 static void unlink_piece(struct cache *cache, struct piece *piece)
@@ -120,7 +120,7 @@ static void unlink_piece(struct cache *cache, struct piece *piece)
 	if (piece->newer)
 		piece->newer->older = piece->older;
 	else
-		bucket_of(cache, piece->block)->newest = piece->older;
+		find_bucket(cache, piece->block)->newest = piece->older;
 	if (piece->older)
 		piece->older->newer = piece->newer;
 }
@@ -229,7 +229,7 @@ static void supersede(struct cache *cache, uint64_t first, uint64_t end, uint64_
 	for (uint64_t block = first / BLOCK_SECTORS; block * BLOCK_SECTORS < end; block++) {
 		uint8_t covered = sectors_in(block, first, end);
 
-		for (struct piece *piece = bucket_of(cache, block)->newest; piece; piece = piece->older) {
+		for (struct piece *piece = find_bucket(cache, block)->newest; piece; piece = piece->older) {
 			uint8_t gone = piece->sectors & covered;
 
 			if (piece->block != block || piece->entry->ticket >= ticket)
@@ -246,7 +246,7 @@ static void insert(struct cache *cache, struct entry *entry)
 
 	for (size_t n = 0; n < entry->piece_count; n++, block++) {
 		struct piece *piece = &entry->pieces[n];
-		struct bucket *bucket = bucket_of(cache, block);
+		struct bucket *bucket = find_bucket(cache, block);
 
 		piece->entry = entry;
 		piece->block = block;
@@ -303,7 +303,7 @@ static struct entry *new_entry(uint64_t bytes, uint64_t offset, bool with_data)
 	return entry;
 }
 
-static bool of_whole_sectors(uint64_t bytes, uint64_t offset)
+static bool is_sector_aligned(uint64_t bytes, uint64_t offset)
 {
 	return offset % CACHE_SECTOR == 0 && bytes % CACHE_SECTOR == 0;
 }
@@ -312,7 +312,7 @@ struct entry *cache_prepare(const void *data, uint64_t bytes, uint64_t offset)
 {
 	struct entry *entry;
 
-	if (!data || bytes == 0 || !of_whole_sectors(bytes, offset))
+	if (!data || bytes == 0 || !is_sector_aligned(bytes, offset))
 		return NULL;
 	entry = new_entry(bytes, offset, true);
 	if (entry)
@@ -336,7 +336,7 @@ uint64_t cache_write_prepared(struct cache *cache, int64_t time_ns, struct entry
 uint64_t cache_write(struct cache *cache, int64_t time_ns, const void *data, uint64_t bytes,
 		     uint64_t offset)
 {
-	bool plain_zeroes = !data && of_whole_sectors(bytes, offset);
+	bool plain_zeroes = !data && is_sector_aligned(bytes, offset);
 	struct entry *entry;
 
 	if (bytes == 0)

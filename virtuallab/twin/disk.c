@@ -144,7 +144,7 @@ int64_t disk_seek_ns(const struct disk *disk, double fraction)
 			 disk->seek_linear_ns * fraction);
 }
 
-static struct position position_of(const struct disk *disk, uint64_t offset)
+static struct position locate(const struct disk *disk, uint64_t offset)
 {
 	uint64_t heads = (uint64_t)disk->config.heads, zone = 0, track_in_zone, in_track;
 	struct position position;
@@ -170,7 +170,7 @@ int64_t disk_transfer_ns(const struct disk *disk, uint64_t offset, uint64_t byte
 	double passed_ns = 0;
 
 	while (bytes) {
-		struct position position = position_of(disk, offset);
+		struct position position = locate(disk, offset);
 		uint64_t part = bytes < position.left_bytes ? bytes : position.left_bytes;
 
 		passed_ns += (double)part * (double)disk->revolution_ns / (double)position.track_bytes;
@@ -205,7 +205,7 @@ static int64_t rotation_ns(const struct disk *disk, int64_t time_ns, const struc
 /* From start_ns until the head is over the first sector. */
 static int64_t access_ns(const struct disk *disk, int64_t start_ns, uint64_t offset)
 {
-	struct position position = position_of(disk, offset);
+	struct position position = locate(disk, offset);
 	int64_t arm_ns = move_ns(disk, &position);
 
 	return arm_ns + rotation_ns(disk, start_ns + arm_ns, &position);
@@ -214,7 +214,7 @@ static int64_t access_ns(const struct disk *disk, int64_t start_ns, uint64_t off
 static void place_head(struct disk *disk, uint64_t end)
 {
 	/* At the end of a track the head goes on to the next, which the transfer has paid. */
-	struct position position = position_of(disk, end < disk->config.bytes ? end : disk->config.bytes - 1);
+	struct position position = locate(disk, end < disk->config.bytes ? end : disk->config.bytes - 1);
 
 	disk->cylinder = position.cylinder;
 	disk->track = position.track;
@@ -223,7 +223,7 @@ static void place_head(struct disk *disk, uint64_t end)
 /* How far a running stream has come by time_ns. */
 static uint64_t stream_reached(const struct disk *disk, int64_t time_ns)
 {
-	struct position position = position_of(disk, disk->stream.anchor);
+	struct position position = locate(disk, disk->stream.anchor);
 	double tracks = (double)(time_ns - disk->stream.anchor_ns) /
 			(double)(disk->revolution_ns + disk->config.head_switch_ns);
 
@@ -234,7 +234,7 @@ static uint64_t stream_reached(const struct disk *disk, int64_t time_ns)
 /* Moves `bytes` at `offset` under the head, from start_ns on; gives the end. */
 static int64_t use_platter(struct disk *disk, int64_t start_ns, uint64_t offset, uint64_t bytes)
 {
-	struct position position = position_of(disk, offset);
+	struct position position = locate(disk, offset);
 	struct work seek = { .cause = WORK_SEEK, .start_ns = start_ns,
 			     .duration_ns = move_ns(disk, &position) };
 
@@ -277,7 +277,7 @@ static bool read_from_stream(struct disk *disk, struct disk_operation *read)
 		/* The buffer was full and the head waited: it takes up again when
 		 * the next sector comes round. */
 		if (full_ns < read->arrival_ns) {
-			struct position position = position_of(disk, stream->limit);
+			struct position position = locate(disk, stream->limit);
 
 			stream->anchor_ns = read->arrival_ns +
 					    rotation_ns(disk, read->arrival_ns, &position);

@@ -18,7 +18,7 @@ int64_t pace_edge_ns(unsigned bin)
 	return (int64_t)(FIRST_EDGE_NS * exp2((double)bin / BINS_PER_OCTAVE));
 }
 
-static unsigned bin_of(int64_t latency_ns)
+static unsigned latency_bin(int64_t latency_ns)
 {
 	double octaves = latency_ns > 0 ? log2((double)latency_ns / FIRST_EDGE_NS) : 0;
 	int bin = (int)floor(octaves * BINS_PER_OCTAVE);
@@ -81,8 +81,8 @@ void pace_served(struct pace *pace, enum pace_kind kind, int64_t arrival_ns, int
 		pace->late_ns_max = late_ns;
 	if (late_ns > (complete_ns - arrival_ns) / 10)
 		pace->late_operations++;
-	pace->model_counts[kind][bin_of(complete_ns - arrival_ns)]++;
-	pace->served_counts[kind][bin_of(served_ns - arrival_ns)]++;
+	pace->model_counts[kind][latency_bin(complete_ns - arrival_ns)]++;
+	pace->served_counts[kind][latency_bin(served_ns - arrival_ns)]++;
 	pace->model_ns_total[kind] += complete_ns - arrival_ns;
 	pace->served_ns_total[kind] += served_ns - arrival_ns;
 	leave(pace, served_ns);

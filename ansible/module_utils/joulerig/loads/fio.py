@@ -60,7 +60,7 @@ class Workload:
         raise_if(self._fio("[global]\ncreate_only=1\n", "layout", LAYOUT_SECONDS)[0])
 
     def load(self):
-        """Load; return what became of it (Done)."""
+        """Load; return how it ended (Done)."""
         stamps = os.path.join(self._surroundings.scratch, "stamps")
         for one in (stamps + ".begin", stamps + ".end"):  # of a load before
             with contextlib.suppress(FileNotFoundError):

@@ -38,16 +38,16 @@ class Workload:
         raise_if(attend("flowop", [*self._command, "--layout-only", "--output", output], LAYOUT_SECONDS))
 
     def load(self):
-        """Load; return what became of it (Done). Its points go to the agent as it runs."""
+        """Load; return how it ended (Done). Its points go to the agent as it runs."""
         output = os.path.join(self._surroundings.scratch, "load.json")
         points = self._surroundings.points
         words = points.words() if points else []
         problem = attend("flowop", [*self._command, "--keep", "--output", output, *words], self._longest)
-        return done_of(output, problem, f"flowop: {self._name}")
+        return read_report(output, problem, f"flowop: {self._name}")
 
 
-def done_of(output, problem, who):
-    """Return what became of a load that left its report in the file `output`.
+def read_report(output, problem, who):
+    """Return how a load that left its report in the file `output` ended (Done).
 
     Raises Failed where it left none.
     """

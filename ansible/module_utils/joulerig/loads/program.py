@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from ansible.module_utils.joulerig.loads.flowop import done_of
+from ansible.module_utils.joulerig.loads.flowop import read_report
 from ansible.module_utils.joulerig.loads.load import attend, raise_if
 
 PYTHON = [sys.executable, "-B"]  # a script that is run leaves no file next to it
@@ -39,12 +39,12 @@ class Workload:
         raise_if(attend(self._name, self._command("layout"), LONGEST_SECONDS))
 
     def load(self):
-        """Load; return what became of it (Done)."""
+        """Load; return how it ended (Done)."""
         given = self._surroundings
         output = os.path.join(given.scratch, "load.json")
         command = self._command("load", "--seconds", str(given.seconds), "--output", output)
         problem = attend(self._name, command, given.seconds * 3 + LONGEST_SECONDS)
-        done = done_of(output, problem, self._name)
+        done = read_report(output, problem, self._name)
         if given.points:
             counts = {key: done.report.get(key) for key in ("ops", "read_bytes", "write_bytes")}
             given.points.work(counts, done.end)
