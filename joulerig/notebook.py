@@ -22,6 +22,7 @@ from joulerig.analysis.export import frames
 from joulerig.analysis.results import Campaign, ResultsError
 from joulerig.analysis.runs import over_time
 from joulerig.analysis.tables import comparisons, runs_and_cells
+from joulerig.plural import counted
 
 # What `ranking` takes over from the cells.
 _FROM_CELLS = (
@@ -61,8 +62,8 @@ class Results:
 
     def __repr__(self) -> str:
         lab = "on a virtual lab" if self.virtual else "on a bench"
-        cells = len(self.campaign.cells())
-        return f"<{self.id}: {self.question} {len(self.campaign.runs)} runs of {cells} cells {lab}>"
+        runs, cells = counted(len(self.campaign.runs), "run"), counted(len(self.campaign.cells()), "cell")
+        return f"<{self.id}: {self.question} {runs} of {cells} {lab}>"
 
     @property
     def id(self) -> str:
@@ -204,7 +205,8 @@ def open_results(path: str | PathLike[str]) -> Results:
     try:
         _, damaged = archive.extract(place, folder)
         if damaged:
-            raise archive.BundleError(f"{place}: {len(damaged)} damaged files in it, first {damaged[0]}")
+            count = counted(len(damaged), "damaged file")
+            raise archive.BundleError(f"{place}: {count} in it, first {damaged[0]}")
         opened = Results(results.load(folder))
     except ResultsError as error:
         shutil.rmtree(folder, ignore_errors=True)

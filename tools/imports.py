@@ -23,6 +23,8 @@ from pathlib import Path, PurePosixPath
 import grimp
 from importlinter import cli
 
+from joulerig.plural import counted
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "joulerig"
 MOST_MODULES = 14
@@ -119,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
     ).stdout
     faults = [f"cycle between modules: {', '.join(cycle)}" for cycle in find_cycles(imports)]
     faults += [
-        f"{folder} has {count} modules directly in it; {MOST_MODULES} are allowed"
+        f"{folder} has {counted(count, 'module')} directly in it; {MOST_MODULES} are allowed"
         for folder, count in find_crowded(tracked.splitlines()).items()
     ]
     faults += filter(None, [check_contracts()])

@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from joulerig.plural import counted
 from tools import ratchet
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,8 +67,9 @@ def main(arguments: Sequence[str]) -> int:
     for file in sorted(errors) if options.all else exceeded:
         print("\n".join(errors[file]))
     for file in exceeded:
-        print(f"{file}: {counts[file]} type errors; {allowed.get(file, 0)} are allowed")
-    print(f"{sum(counts.values())} type errors in {len(counts)} modules; {sum(allowed.values())} are allowed")
+        print(f"{file}: {counted(counts[file], 'type error')}; {allowed.get(file, 0)} allowed")
+    found = f"{counted(sum(counts.values()), 'type error')} in {counted(len(counts), 'module')}"
+    print(f"{found}; {sum(allowed.values())} allowed")
     return 1 if exceeded else 0
 
 

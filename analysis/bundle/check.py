@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from joulerig.plural import counted
+
 OK, FAILED, UNCHECKABLE = "ok", "FAILED", "not checkable"
 # Another processor may add in another order, which changes the last bits: of the number, and of
 # what is zero.
@@ -61,15 +63,15 @@ class Tally:
         if not alike(stored, again):
             self.offenders.append(f"{where}: {shown(stored)} is stored, {shown(again)} comes out")
 
-    def check(self, name: str, noun: str) -> Check:
-        """Return the line of the checklist.
+    def check(self, name: str, noun: str, plural: str = "") -> Check:
+        """Return the line of the checklist, which counts what was compared as `noun`.
 
         It is not checkable where nothing could be compared, but should have been.
         """
         left = f"; not checkable: {_few(self.unchecked)}" if self.unchecked else ""
         if not self.compared and not self.offenders:
-            return uncheckable(name, _few(self.unchecked) or f"there are no {noun}")
-        return judged(name, f"{self.compared} {noun}{left}", self.offenders)
+            return uncheckable(name, _few(self.unchecked) or f"there is no {noun}")
+        return judged(name, f"{counted(self.compared, noun, plural)}{left}", self.offenders)
 
 
 def alike(stored: Any, again: Any) -> bool:

@@ -38,12 +38,12 @@ from joulerig.errors import JoulerigError
 # What a file made by anybody can make a reader stumble over.
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 KINDS = {
-    "phases": "ends, offsets and errors",
-    "performance": "figures",
-    "energy": "figures",
-    "true joules": "figures",
-    "joules and AI of runs": "figures",
-    "I/O counts": "counts",
+    "phases": ("end, offset or error", "ends, offsets and errors"),
+    "performance": ("figure",),
+    "energy": ("figure",),
+    "true joules": ("figure",),
+    "joules and AI of runs": ("figure",),
+    "I/O counts": ("count",),
 }
 _OF_TRUTH = ("true_joules", "error_percent", "device_bound_fraction")
 _SINCE_VERSION_2 = {field.name for field in fields(RailEnergy) if field.default is None}

@@ -11,6 +11,7 @@ from pathlib import Path
 from joulerig.analysis.bundle.check import Check, judged, uncheckable
 from joulerig.analysis.report import document
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.plural import counted
 
 HTML, PDF = "report/report.html", "report/report.pdf"
 _HTML_NAME, _PDF_NAME = "report.html", "report.pdf"
@@ -53,10 +54,13 @@ def check_html(folder: Path, again: str, origin: Origin) -> Check:
     before, after = _texts(stored), _texts(again)
     numbers = sum(bool(_NUMBER.search(text)) for _, text in after)
     drawn, figures = _FIGURE.findall(stored), _FIGURE.findall(again)
-    detail = f"{numbers} texts with numbers, {len(figures)} figures, as the raw data give them"
+    detail = (
+        f"{counted(numbers, 'text with numbers', 'texts with numbers')},"
+        f" {counted(len(figures), 'figure')}, as the raw data give them"
+    )
     offenders = _differences(before, after)
     if offenders and origin.program:
-        return uncheckable(_HTML_NAME, f"{origin.program}: {len(offenders)} of its texts differ")
+        return uncheckable(_HTML_NAME, f"{origin.program}: {counted(len(offenders), 'other text')}")
     if not offenders and drawn != figures:
         if origin.why():
             return uncheckable(_HTML_NAME, f"its texts are the same, its figures are not: {origin.why()}")
@@ -114,5 +118,5 @@ def _differences(stored: list[tuple[str, str]], again: list[tuple[str, str]]) ->
         if before != right
     ]
     if len(stored) != len(again):  # what follows the first of them is only moved
-        wrong = [*wrong[:1], f"{len(stored)} texts are there, {len(again)} come out"]
+        wrong = [*wrong[:1], f"{counted(len(stored), 'text')} stored, {len(again)} recomputed"]
     return wrong

@@ -14,6 +14,7 @@ from joulerig.analysis.export.columns import DECLARED
 from joulerig.analysis.results import journal
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import FORMER_PHASES, Status
+from joulerig.plural import counted
 
 FOLDERS = ("export", "report")
 # By what a row is named, in the first of these of which it has the first.
@@ -46,7 +47,7 @@ def check(folder: Path, again: Mapping[str, pl.DataFrame]) -> Check:
         offenders += [f"{where}: {one}" for one in wrong]
     if not files:
         return uncheckable(name, "there are none in export/ or report/")
-    return judged(name, f"{values} values in {files} files", offenders)
+    return judged(name, f"{counted(values, 'value')} in {counted(files, 'file')}", offenders)
 
 
 def present(folder: Path) -> set[str]:
@@ -81,7 +82,9 @@ def compare(path: Path, again: pl.DataFrame, version: int = journal.VERSION) -> 
         f"column {column!r} is no column of it" for column in found.columns if column not in again.columns
     ]
     if found.height != again.height:
-        return 0, [*offenders, f"{found.height} rows, {again.height} come out"]
+        return 0, [*offenders, f"{counted(found.height, 'row')} stored, {again.height} recomputed"]
+    if "statement" in found.columns:
+        found = _with_singulars(found)
     if version < 6:
         found = _with_names_of_version_6(found, again)
     common = [column for column in again.columns if column in found.columns]
@@ -115,6 +118,12 @@ def _with_names_of_version_6(found: pl.DataFrame, again: pl.DataFrame) -> pl.Dat
     if "reason" in found.columns:
         changed.append(pl.col("reason").str.strip_prefix(journal.EXCLUDED))
     return found.with_columns(changed)
+
+
+def _with_singulars(found: pl.DataFrame) -> pl.DataFrame:
+    """Return subjects with statements as today's: before, one of them read "1 power cuts"."""
+    plural = r"\b1 (power cut|acknowledged flush|promised write)e?s\b"
+    return found.with_columns(pl.col("statement").str.replace_all(plural, "1 $1"))
 
 
 def compare_frames(stored: pl.DataFrame, again: pl.DataFrame, columns: Sequence[str], tally: Tally) -> None:

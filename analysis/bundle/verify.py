@@ -35,6 +35,7 @@ from joulerig.analysis.results.schema import FINISHED, WORKED, CampaignKind, Sta
 from joulerig.analysis.runs import loss_ledger
 from joulerig.analysis.runs.cluster import Map, in_process
 from joulerig.analysis.tables import runs_and_cells
+from joulerig.plural import counted
 
 _STUMBLES = (
     *UNREADABLE,
@@ -75,7 +76,7 @@ def verify(source: Path, here: Mapping[str, Any], mapped: Map[Any, Any] = in_pro
         raise BundleError(f"{source}: no such file or folder; give a bundle (zip or folder) or a campaign")
     with tempfile.TemporaryDirectory(prefix="joulerig-verify-") as name:
         count, damaged = archive.extract(source, Path(name))
-        yield judged("zip", f"{count} files", damaged)
+        yield judged("zip", counted(count, "file"), damaged)
         yield from _check_folder(Path(name), here, mapped)
 
 
@@ -99,8 +100,8 @@ def _check_folder(folder: Path, here: Mapping[str, Any], mapped: Map[Any, Any]) 
     yield _guarded("completeness", lambda: _completeness(campaign))
     yield _guarded("ledger", lambda: _ledger(campaign))
     again, tallies = recompute.recompute(campaign)
-    for kind, noun in recompute.KINDS.items():
-        yield tallies[kind].check(kind, noun)
+    for kind, nouns in recompute.KINDS.items():
+        yield tallies[kind].check(kind, *nouns)
     if waveforms.kept(again):
         yield _guarded(waveforms.NAME, lambda: waveforms.check(again, mapped))
     yield _guarded("AI of cells", lambda: _cells(campaign, again))
@@ -128,7 +129,7 @@ def _check_former_power_cuts(folder: Path, here: Mapping[str, Any]) -> Iterator[
         return
     verdicts = cuts.verdicts().values()
     count, broken = sum(one.cuts for one in verdicts), sum(one.broken_cuts for one in verdicts)
-    detail = f"{count} cuts of {len(cuts.subjects)} subjects, {broken} broke a promise"
+    detail = f"{counted(count, 'cut')} of {counted(len(cuts.subjects), 'subject')}, {broken} broke a promise"
     yield judged("power cuts", detail, [])
     again = {name: make(cuts) for name, make in power_cut_tables.TABLES.items()}
     yield _guarded("tables", lambda: files_of_tables.check(folder, again))
@@ -160,7 +161,7 @@ def _manifest(folder: Path) -> Check:
         *(f"missing: {name}" for name in found.missing),
         *(f"not in the manifest: {name}" for name in found.surplus),
     ]
-    return judged("manifest", f"SHA-256 of {len(digests)} files", offenders)
+    return judged("manifest", f"SHA-256 of {counted(len(digests), 'file')}", offenders)
 
 
 def _crate(folder: Path) -> Check:
@@ -169,7 +170,7 @@ def _crate(folder: Path) -> Check:
         return uncheckable("RO-Crate", f"no {crate.FILE}")
     names = set(manifest.names(folder)) - {crate.FILE}
     wrong = crate.problems(json.loads(path.read_text(encoding="utf-8")), names)
-    return judged("RO-Crate", f"{len(names)} files described", wrong)
+    return judged("RO-Crate", f"{counted(len(names), 'file')} described", wrong)
 
 
 def _journal(path: Path) -> Check:
@@ -201,7 +202,7 @@ def _events(campaign: Campaign) -> Check:
         for run in campaign.runs
         if run.id in last and last[run.id] != run.status
     ]
-    return judged("events", f"last status of {len(last)} runs", wrong)
+    return judged("events", f"last status of {counted(len(last), 'run')}", wrong)
 
 
 def _completeness(campaign: Campaign) -> Check:
@@ -210,7 +211,7 @@ def _completeness(campaign: Campaign) -> Check:
     for row in campaign.tables["event"].iter_rows(named=True):
         planned = json.loads(row["detail"]).get("runs") if row["event"] == "created" else None
         if planned is not None and planned != len(campaign.runs):
-            wrong.append(f"{planned} runs were planned, {len(campaign.runs)} are in the journal")
+            wrong.append(f"{counted(planned, 'run')} planned, {len(campaign.runs)} in the journal")
     expected = 0
     for run in campaign.runs:
         files = _expected_files(campaign, run)
@@ -228,9 +229,13 @@ def _completeness(campaign: Campaign) -> Check:
             if run.status not in FINISHED
         ]
     elif not wrong:
-        detail = f"the campaign is not over: {to_come} of {len(campaign.runs)} runs are to come"
-        return uncheckable("completeness", f"{detail}; {expected} files of the others are there")
-    return judged("completeness", f"{len(campaign.runs)} runs, {expected} files of those that worked", wrong)
+        detail = f"the campaign is not over: {to_come} of {counted(len(campaign.runs), 'run')} to come"
+        return uncheckable("completeness", f"{detail}; {counted(expected, 'file')} of the others found")
+    return judged(
+        "completeness",
+        f"{counted(len(campaign.runs), 'run')}, {counted(expected, 'file')} of those that worked",
+        wrong,
+    )
 
 
 def _expected_files(campaign: Campaign, run: results.Run) -> list[str]:
@@ -264,20 +269,23 @@ def _ledger(campaign: Campaign) -> Check:
         for run, rail in rails
         if rail.unaccounted != 0
     ]
-    counted = pl.col("samples") + pl.col("lost") + pl.col("duplicate") + pl.col("repeated")
+    accounted = pl.col("samples") + pl.col("lost") + pl.col("duplicate") + pl.col("repeated")
     points = 0
     for frame in frames.powers(campaign):
-        points += frame.select((pl.col("expected") - counted).is_not_null().sum()).item()
-        off = frame.filter(pl.col("expected") != counted)
+        points += frame.select((pl.col("expected") - accounted).is_not_null().sum()).item()
+        off = frame.filter(pl.col("expected") != accounted)
         if off.height:
             first = off.row(0, named=True)
-            wrong.append(
-                f"{first['run']}: power.csv: {off.height} points are off, the first at {first['time_ns']}"
-            )
+            points_off = counted(off.height, "point")
+            wrong.append(f"{first['run']}: power.csv: {points_off} off, the first at {first['time_ns']}")
     if not rails and not points:
         return uncheckable("ledger", "nothing was measured, or parts of the ledger are not known")
-    meters = len(loss_ledger.meter_ledgers(campaign))
-    return judged("ledger", f"{meters} meters, {len(rails)} phases and rails, {points} power points", wrong)
+    parts = (
+        counted(len(loss_ledger.meter_ledgers(campaign)), "meter"),
+        counted(len(rails), "phase and rail", "phases and rails"),
+        counted(points, "power point"),
+    )
+    return judged("ledger", ", ".join(parts), wrong)
 
 
 def _tables(folder: Path, again: Campaign) -> dict[str, pl.DataFrame]:
@@ -291,4 +299,4 @@ def _cells(campaign: Campaign, again: Campaign) -> Check:
     columns = [name for name in computed.columns if name.startswith("ai_")]
     tally = Tally()
     files_of_tables.compare_frames(stored, computed, columns, tally)
-    return tally.check("AI of cells", "figures")
+    return tally.check("AI of cells", "figure")

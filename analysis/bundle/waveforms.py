@@ -14,6 +14,7 @@ from joulerig.analysis.results.waveform import WaveformError
 from joulerig.analysis.runs import waveform_chunks
 from joulerig.analysis.runs.cluster import Map
 from joulerig.analysis.runs.waveform_chunks import Block, Joules, Stretch
+from joulerig.plural import counted
 
 PHASE = PhaseName.WORKLOAD
 NAME = "waveforms"
@@ -88,7 +89,10 @@ def describe(sums: Iterable[Sum]) -> str:
     sums = list(sums)
     samples = sum(one.waveform.samples for one in sums)
     expected = sum(one.rail.expected or 0 for one in sums)
-    parts = [f"{len(sums)} phases and rails, {samples} samples of {expected} expected"]
+    parts = [
+        f"{counted(len(sums), 'phase and rail', 'phases and rails')},"
+        f" {counted(samples, 'sample')} of {expected} expected"
+    ]
     percent = [
         100 * (1 - one.waveform.joules / one.rail.joules)
         for one in sums

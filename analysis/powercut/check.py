@@ -11,6 +11,7 @@ from joulerig.analysis.powercut.names import NameFate
 from joulerig.analysis.powercut.sectors import UNHARMED, Fate, Standing
 from joulerig.analysis.powercut.survey import Survey
 from joulerig.analysis.powercut.witness_log import WitnessLog
+from joulerig.plural import counted
 
 DRIVE = ""  # the target that has no name
 OLDER = (Fate.LOST, Fate.TORN, Fate.STALE)  # what a cache that was not flushed can do to a write
@@ -37,9 +38,9 @@ class Violation:
     def __str__(self) -> str:
         where = f"{self.target or 'the drive'} at {self.offset}"
         if self.promised_by:
-            what = f"{self.sequence} ({self.bytes} bytes of {where})"
+            what = f"{self.sequence} ({counted(self.bytes, 'byte')} of {where})"
             return f"{what}, promised by {self.promised_by}: {self.what}"
-        return f"{self.what}: {self.harmed_sectors} sectors of {where}"
+        return f"{self.what}: {counted(self.harmed_sectors, 'sector')} of {where}"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ import math
 
 from scipy.stats import beta
 
+from joulerig.plural import counted
+
 CONFIDENCE = 0.95
 
 
@@ -48,6 +50,6 @@ def trials_for(bound: float, confidence: float = CONFIDENCE) -> int:
 
 def _check(failures: int, trials: int, confidence: float) -> None:
     if not 0 <= failures <= trials:
-        raise ValueError(f"{failures} failures in {trials} trials")
+        raise ValueError(f"{counted(failures, 'failure')} in {counted(trials, 'trial')}")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence {confidence}: not between 0 and 1")

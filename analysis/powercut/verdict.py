@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from joulerig.analysis.powercut import confidence
 from joulerig.analysis.powercut.check import CutFindings
+from joulerig.plural import counted
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,10 @@ def _statement(
     if not cuts:
         return f"{subject}: no cut in which anything had been promised; nothing can be said."
     level = f"{100 * confidence.CONFIDENCE:g} %"
-    tried = f"{len(cuts)} power cuts ({flushes} acknowledged flushes, {promised} promised writes at risk)"
+    tried = (
+        f"{counted(len(cuts), 'power cut')} ({counted(flushes, 'acknowledged flush')},"
+        f" {counted(promised, 'promised write')} at risk)"
+    )
     if broken:
         return (
             f"{subject}: breaks its promise: {len(broken)} of {tried} lost or damaged what had been promised;"

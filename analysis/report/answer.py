@@ -12,8 +12,9 @@ from typing import Any
 
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.energy.meters import EXPIRED
-from joulerig.analysis.report.text import number, percent, several
+from joulerig.analysis.report.text import number, percent
 from joulerig.analysis.statistics.ranking import Pair
+from joulerig.plural import counted
 
 Row = dict[str, Any]
 
@@ -86,12 +87,12 @@ def answer(group: Group) -> Answer:
     parts = [*(_sureness(group) if group.ranked else _rate(compared[0])), *_others(group)]
     absent = len(group.cells) - len(compared)
     if absent:
-        parts.append(f"{several(absent, 'cell')} of {len(group.cells)} without a result")
+        parts.append(f"{counted(absent, 'cell')} of {len(group.cells)} without a result")
     return Answer(group, claim, _figure(group), "; ".join(parts))
 
 
 def _claim(group: Group) -> str:
-    """Return the combinations in the first place: one, several, or none that can be named."""
+    """Return the combinations in the first place: one, or none that can be named."""
     by_name = {cell["cell"]: cell for cell in group.compared}
     ranking = group.comparison.ranking
     best = ranking.order[0]

@@ -22,6 +22,7 @@ from joulerig.analysis.report import answer, fonts, text
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapters import CHAPTERS
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.plural import counted
 
 _HERE = Path(__file__).parent
 
@@ -57,7 +58,11 @@ def rendered(template: str, content: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        text=text, combination=answer.combination, scaled=_scaled, EXPIRED=meters.EXPIRED
+        text=text,
+        counted=counted,
+        combination=answer.combination,
+        scaled=_scaled,
+        EXPIRED=meters.EXPIRED,
     )
     environment.filters["svg"] = _embedded
     filled = environment.get_template(template).render(content)

@@ -52,10 +52,6 @@ def probability(p: float | None, sign: bool = False) -> str:
     return f"{'= ' if sign else ''}{number(p, 2)}"
 
 
-def several(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def ranges(numbers: list[int]) -> str:
     """Return numbers as ranges: [1, 2, 3, 7] as "1–3, 7"."""
     parts: list[list[int]] = []

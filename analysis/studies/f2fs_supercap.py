@@ -55,6 +55,7 @@ from joulerig.analysis.statistics import trend
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
 from joulerig.analysis.studies.study import Study, StudyFigure
+from joulerig.plural import counted
 
 HEIGHT_INCHES = 2.9
 BEGINS = Claim("begins", "At first f2fs does 1.06 times the operations of ext4.")
@@ -123,7 +124,7 @@ def _trend(
     )
     effect = claims.Effect(value, low, high, len(found))
     verdict = claims.greater(THROUGHOUT, where, effect, expected, why)
-    measured = f"p {fitted.p:.2g} of no trend, {sum(len(values) for _, values in found)} windows"
+    measured = f"p {fitted.p:.2g} of no trend, {counted(sum(len(values) for _, values in found), 'window')}"
     return replace(verdict, why="; ".join(filter(None, (measured, verdict.why))))
 
 

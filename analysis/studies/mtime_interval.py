@@ -67,6 +67,7 @@ from joulerig.analysis.runs import derived
 from joulerig.analysis.studies import claims
 from joulerig.analysis.studies.claims import Claim, Verdict
 from joulerig.analysis.studies.study import Study, StudyFigure
+from joulerig.plural import counted
 
 HEIGHT_INCHES = 2.9
 NEVER, SECOND = math.inf, 1.0
@@ -285,7 +286,7 @@ def _farthest(claim: Claim, drive: str, mine: Sequence[Point], modelled: Callabl
         claims.HOLDS if all(low <= one <= high for one in over) else claims.DOES_NOT,
         f"{low:.3g} to {high:.3g}: measured over modelled volume, of every run",
         claims.Effect(worst, over[0], over[-1], blocks),
-        f"the worst of {len(over)} runs, and from the least to the greatest of them",
+        f"the worst of {counted(len(over), 'run')}, and from the least to the greatest of them",
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 
 from joulerig.analysis.results.schema import Status
+from joulerig.plural import counted
 from joulerig.rig.campaign.execution.ansible_channel import user_errors_fail
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import results
@@ -41,6 +42,6 @@ class ActionModule(ActionBase):
         if not_ok:
             first = not_ok[0]
             what = f"{first['id']}: {first['status']}: {first['reason']}"
-            message = f"{folder}: {len(not_ok)} runs are not ok; the first: {what}"
+            message = f"{folder}: {counted(len(not_ok), 'run')} not ok; the first: {what}"
             return {**result, "failed": True, "msg": message}
         return {**result, "changed": False, "msg": f"{folder}: every run is ok"}

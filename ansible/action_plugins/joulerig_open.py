@@ -10,6 +10,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from joulerig.analysis.results.schema import Status
+from joulerig.plural import counted
 from joulerig.rig.campaign import opening
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
@@ -45,6 +46,6 @@ class ActionModule(ActionBase):
         return {
             **result,
             "changed": True,
-            "msg": f"{paths.short(folder)}: {counts.get(Status.PLANNED, 0)} runs to do",
+            "msg": f"{paths.short(folder)}: {counted(counts.get(Status.PLANNED, 0), 'run')} to do",
             "ansible_facts": {"campaign_folder": str(folder), **needed},
         }

@@ -15,8 +15,9 @@ from rich.table import Table
 from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns
 from joulerig.analysis.compare.campaigns import Change
-from joulerig.analysis.report.text import flat, number, percent, probability, several
+from joulerig.analysis.report.text import flat, number, percent, probability
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.plural import counted
 from joulerig.rig.cli.options import JsonOption, out
 
 
@@ -86,7 +87,7 @@ def _summary(changes: list[Change]) -> str:
     more = sum(change.significant and change.ratio > 0 for change in changes)
     less = sum(change.significant and change.ratio < 0 for change in changes)
     untested = sum(change.p is None for change in changes)
-    parts = [f"{several(more, 'cell')} more work per joule", f"{less} less"]
+    parts = [f"{counted(more, 'cell')} more work per joule", f"{less} less"]
     parts.append(f"{len(changes) - more - less - untested} without a significant change")
     if untested:
         parts.append(f"{untested} not testable")

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from joulerig.analysis.results.influxdb.client import Client, InfluxError, quote_string
+from joulerig.plural import counted
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.cli.options import out
 from joulerig.rig.common.errors import UserError
@@ -183,7 +184,7 @@ def _state_texts(one: drive_record.State) -> tuple[str, ...]:
         since = f"{one.written_bytes / 1e9:.2f}"
     return (
         when(one.purged, one.purged["method"] if one.purged else ""),
-        f"written from end to end, {one.filled['times']} times" if one.filled else "-",
+        f"written from end to end, {counted(one.filled['times'], 'time')}" if one.filled else "-",
         when(before, "steady" if before and before["verdict"]["steady"] else "not steady"),
         since,
         when(made, made["command"].split()[0] if made else ""),

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from joulerig.plural import counted
 from joulerig.rig.cli.options import out
 from joulerig.rig.common.errors import UserError
 
@@ -31,7 +32,7 @@ def down() -> None:
     from joulerig.rig.lab import virtual
 
     stopped = virtual.down()
-    out.print(f"stopped {len(stopped)} processes of the virtual lab")
+    out.print(f"stopped {counted(len(stopped), 'process')} of the virtual lab")
 
 
 @app.command("status")

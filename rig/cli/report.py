@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from joulerig.plural import counted
 from joulerig.rig.cli.options import CampaignArgument, out
 from joulerig.rig.common.errors import UserError
 
@@ -55,9 +56,8 @@ def export(
     try:
         if bundle is not None:
             written = writer.write(folder, bundle, environment.here(provenance.revision()))
-            out.print(
-                f"{paths.short(written.path)}: {written.files} files, {written.bytes} bytes", soft_wrap=True
-            )
+            size = f"{counted(written.files, 'file')}, {counted(written.bytes, 'byte')}"
+            out.print(f"{paths.short(written.path)}: {size}", soft_wrap=True)
             out.print(f"sha256 {written.sha256}", soft_wrap=True)
             return
         for path in exports.write(results.load(folder), output or folder / "export", formats):

@@ -27,6 +27,7 @@ from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import CampaignKind, Result, Status, level_texts
 from joulerig.analysis.runs import idle_baseline, loss_ledger
 from joulerig.analysis.tables import runs_and_cells
+from joulerig.plural import counted
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import verdicts
 from joulerig.rig.cli.options import CampaignArgument, JsonOption, out
@@ -184,7 +185,7 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         within = runs["truth_within"].drop_nulls()
         inside = f"; true joules within [low, high] in {within.sum()} of {len(within)}" if len(within) else ""
         console.print(
-            f"measured against true joules, {len(errors)} runs:"
+            f"measured against true joules, {counted(len(errors), 'run')}:"
             f" worst {errors.abs().max():.3f} %, mean {errors.mean():+.3f} %{inside}",
             markup=False,
             soft_wrap=True,
@@ -266,7 +267,8 @@ def _preconditions(campaign: Campaign) -> list[str]:
         made = sum(not one["reused"] for one in found)
         steady = sum(one["verdict"]["steady"] for one in found)
         lines.append(
-            f"drive {host}/{drive}: preconditioned {made} times, steady in {steady} of {len(found)} runs;"
+            f"drive {host}/{drive}: preconditioned {counted(made, 'time')},"
+            f" steady in {steady} of {counted(len(found), 'run')};"
             f" {found[-1]['verdict']['reason']}"
         )
     return lines

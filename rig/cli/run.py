@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from joulerig.plural import counted
 from joulerig.rig.cli.options import ShortOption, load_lab, out
 from joulerig.rig.common.errors import UserError
 
@@ -53,8 +54,8 @@ def _show_power_cuts(made: PowerCutPlan) -> None:
     out.print(table)
     cuts, asked = made.cuts(), made.campaign
     out.print(
-        f"runs: {asked.cuts * len(made.subjects)}, a cut of a drive each; {asked.cuts} cuts of each subject,"
-        f" {cuts} of hosts, seed {asked.seed}"
+        f"runs: {asked.cuts * len(made.subjects)}, a cut of a drive each;"
+        f" {counted(asked.cuts, 'cut')} of each subject, {cuts} of hosts, seed {asked.seed}"
     )
     time = text.duration(3600 * made.hours())
     out.print(f"time: about {time} ({SECONDS:.0f} s a cut, most of it the host's start)")
@@ -80,8 +81,9 @@ def _show_measurements(made: MeasurementPlan) -> None:
     out.print(f"time: about {time} (phases, and {OVERHEAD_SECONDS:.0f} s of overhead per run)")
     if asked := campaign.precondition:
         out.print(
-            f"precondition: {asked.purge}, filled {asked.passes} times, at most {asked.max_rounds} rounds of"
-            f" {asked.round_seconds} s {escape(asked.job)}; done at most {cost.preconditions} times,"
+            f"precondition: {asked.purge}, filled {counted(asked.passes, 'time')},"
+            f" at most {counted(asked.max_rounds, 'round')} of {asked.round_seconds} s {escape(asked.job)};"
+            f" done at most {counted(cost.preconditions, 'time')},"
             f" at most {text.duration(3600 * cost.precondition_hours)} in all"
         )
     out.print(

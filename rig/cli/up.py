@@ -9,6 +9,7 @@ import json
 from rich.markup import escape
 
 from joulerig.analysis.results.schema import Status
+from joulerig.plural import counted
 from joulerig.rig.cli.options import JsonOption, load_lab, out
 from joulerig.rig.common.errors import UserError
 
@@ -76,7 +77,8 @@ def status(as_json: JsonOption = False) -> None:
     for meter in meters:
         lost = 100 * meter["lost"] / meter["expected"] if meter["expected"] else 0.0
         out.print(
-            f"meter {meter['name']:26} {meter['state']}, {meter['samples']} samples, {lost:.3f} % lost,"
+            f"meter {meter['name']:26} {meter['state']}, {counted(meter['samples'], 'sample')},"
+            f" {lost:.3f} % lost,"
             f" {meter['gap_seconds']:.3f} s of gaps"
         )
     if campaign:

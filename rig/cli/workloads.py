@@ -13,6 +13,7 @@ import yaml
 from rich.markup import escape
 from rich.table import Table
 
+from joulerig.plural import counted
 from joulerig.rig import workloads
 from joulerig.rig.cli.options import JsonOption, out
 from joulerig.rig.common.errors import UserError
@@ -106,13 +107,14 @@ def run(
 def _figures(done: dict[str, Any]) -> list[str]:
     """Return a performance row as text; unknown figures are left out."""
     lines = [
-        f"{done['ops']} {done['unit']}s in {done['seconds']:.2f} s: {done['ops_per_second']:.1f} a second"
+        f"{counted(done['ops'], done['unit'])} in {done['seconds']:.2f} s:"
+        f" {done['ops_per_second']:.1f} a second"
     ]
     if done["mb_per_second"] is not None:
         read, written = done["read_bytes"] / 1e6, done["write_bytes"] / 1e6
         lines.append(f"{done['mb_per_second']:.2f} MB/s; read {read:.1f} MB, written {written:.1f} MB")
     if done["syncs"]:
-        lines.append(f"{done['syncs']} syncs")
+        lines.append(counted(done["syncs"], "sync"))
     if done["latency_p50_seconds"] is not None:
         operation = "one" if done["unit"] != "operation" else "a sync" if done["syncs"] else "an operation"
         p50, p99 = 1e3 * done["latency_p50_seconds"], 1e3 * (done["latency_p99_seconds"] or 0)

@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from joulerig.plural import counted
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import AddressAndPort, Strict, UserError, validate
 from joulerig.rig.lab import meters
@@ -212,7 +213,7 @@ class TestHost(Strict):
                 member_of[member] = name
             if len(array.members) < LEAST_MEMBERS[array.level]:
                 raise ValueError(
-                    f"arrays.{name}.members: {len(array.members)} drives;"
+                    f"arrays.{name}.members: {counted(len(array.members), 'drive')};"
                     f" {array.level} needs at least {LEAST_MEMBERS[array.level]}"
                 )
         nvdimms = [name for name, drive in self.drives.items() if drive.interface == "nvdimm"]
@@ -668,8 +669,8 @@ def _with_rates(lab: Lab, source: str) -> Lab:
         fastest = family.fastest(channels, meter)
         if fastest is not None and rate > fastest * 1.01:
             raise UserError(
-                f"{where}.sample_rate_hz: {rate:g}: {meter.driver} cannot sample {channels} channel"
-                f"{'s' if channels > 1 else ''} that fast; allowed: up to {fastest:.4g}"
+                f"{where}.sample_rate_hz: {rate:g}: {meter.driver} cannot sample"
+                f" {counted(channels, 'channel')} that fast; allowed: up to {fastest:.4g}"
             )
         if meter.silence_seconds is None and meter.timing == "poll":
             changes["silence_seconds"] = max(DEFAULT_SILENCE_SECONDS, READINGS_OF_SILENCE / rate)

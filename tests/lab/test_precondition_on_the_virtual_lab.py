@@ -132,7 +132,7 @@ def test_mkfs_leaves_the_drive_as_it_is(settled, filesystem):
 
 
 def test_it_is_in_results_in_the_report_and_shown_for_the_drive(lab: Lab, settled):
-    assert f"drive vhost1/{DRIVE}: preconditioned 1 times" in settled["output"]
+    assert f"drive vhost1/{DRIVE}: preconditioned 1 time" in settled["output"]
     assert lab.rig("report", settled["campaign"], "--format", "html").returncode == 0
     report = (lab.results / settled["campaign"] / "report" / "report.html").read_text()
     assert "Steady state of the drives" in report

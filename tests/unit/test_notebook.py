@@ -234,5 +234,5 @@ def test_a_damaged_bundle_is_refused(bundle):
     middle = member.header_offset + 100 + member.compress_size // 2
     content[middle : middle + 16] = bytes(16)
     bundle.write_bytes(content)
-    with pytest.raises(BundleError, match=f"1 damaged files in it, first {member.filename}: "):
+    with pytest.raises(BundleError, match=f"1 damaged file in it, first {member.filename}: "):
         joulerig.open(bundle)

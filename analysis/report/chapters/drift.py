@@ -21,9 +21,10 @@ from joulerig.analysis.report import answer
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.answer import Answer
 from joulerig.analysis.report.chapter import Chapter
-from joulerig.analysis.report.text import DASH, duration, probability, several, signed
+from joulerig.analysis.report.text import DASH, duration, probability, signed
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.tables import runs_and_cells
+from joulerig.plural import counted
 
 _PANEL_INCHES = 1.65
 _LIMIT = outliers.FAR  # modified z-score
@@ -108,7 +109,7 @@ def _judged(found: Sequence[Judged]) -> str:
             f"No run can be called an outlier: that takes cells with {outliers.FEWEST_IN_CELL} runs or more,"
             f" and {outliers.FEWEST} such runs of a drive and workload."
         )
-    return f"Of {several(runs, 'run')} in cells with {outliers.FEWEST_IN_CELL} or more, no run is an outlier."
+    return f"Of {counted(runs, 'run')} in cells with {outliers.FEWEST_IN_CELL} or more, no run is an outlier."
 
 
 def _both_ways(

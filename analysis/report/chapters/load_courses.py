@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from joulerig.analysis.drawing import COLOURS, INK, STYLE, WIDTH_INCHES, Svg, to_svg
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.chapter import Chapter
-from joulerig.analysis.report.text import number, several
+from joulerig.analysis.report.text import number
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs import series
 from joulerig.analysis.runs.series import POWER, Course
+from joulerig.plural import counted
 
 _MOST_RUNS = 15  # listed; all of them are in series.csv
 
@@ -89,7 +90,10 @@ def _summary(campaign: Campaign, rows: Sequence[Row]) -> str:
     judged = [row for row in rows if row.course.changes is not None]
     changed = sum(bool(row.course.changes) for row in judged)
     trended = sum(row.course.rises_or_falls for row in judged)
-    parts = [f"Of {several(len(rows), 'run')} with a power trace, {len(judged)} are long enough to be judged"]
+    are = "is" if len(judged) == 1 else "are"
+    parts = [
+        f"Of {counted(len(rows), 'run')} with a power trace, {len(judged)} {are} long enough to be judged"
+    ]
     if judged:
         parts.append(
             f"power changes its level in {changed or 'none'} of these, and rises or falls steadily in"
@@ -97,7 +101,7 @@ def _summary(campaign: Campaign, rows: Sequence[Row]) -> str:
         )
     without = ended - len(rows)
     if without:
-        parts.append(f"{several(without, 'run')} that {'is' if without == 1 else 'are'} ok kept no trace")
+        parts.append(f"{counted(without, 'run')} that {'is' if without == 1 else 'are'} ok kept no trace")
     return "; ".join(parts) + "."
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from joulerig.analysis.results.schema import WORKED, Status
+from joulerig.plural import counted
 from joulerig.rig.campaign.definition import StopRule
 from joulerig.rig.common.errors import UserError
 
@@ -24,12 +25,13 @@ class Stopping:
         """Return what `take` returns. Raises UserError where the rule ends the campaign first."""
         if self._failures >= self._rule.failures_in_a_row:
             raise UserError(
-                f"{self._host}: stopped after {self._failures} failed runs in a row;"
+                f"{self._host}: stopped after {counted(self._failures, 'failed run')} in a row;"
                 " the remaining runs stay planned"
             )
         if self._rule.hours and self._clock() - self._began > self._rule.hours * 3600:
             raise UserError(
-                f"{self._host}: stopped after {self._rule.hours:g} hours; the remaining runs stay planned"
+                f"{self._host}: stopped after {counted(self._rule.hours, 'hour')};"
+                " the remaining runs stay planned"
             )
         return take()
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from joulerig.analysis.powercut.folder import BEFORE, Subject
 from joulerig.analysis.results.schema import WORKED, Status
+from joulerig.plural import counted
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.campaign.execution import host_channel
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
@@ -99,7 +100,7 @@ class PowerCutExecutor:
             power = self._switch([one.subject.drive for one in group], partial(self._reset, group[0].subject))
             truth = virtual.truth_source(self._campaign.lab, self._name)
             cut = Cut(self._host, group, number, aim, power, truth)
-            self._channel.say(f"[{self._name}] cut {number} of {len(group)} subjects: {cut.phase}")
+            self._channel.say(f"[{self._name}] cut {number} of {counted(len(group), 'subject')}: {cut.phase}")
             known = cut.execute(self._campaign.definition.off_seconds)
             self._await_return(left)
             for one in group:

@@ -72,7 +72,7 @@ def test_waveforms_are_summed_as_well_as_the_power_points(rig, campaign):
     done = rig("verify", campaign)
     assert done.returncode == 0, done.stdout
     assert "ok            energy: " in done.stdout
-    assert "ok            waveforms: 1 phases and rails, 10000 samples of 10010 expected" in done.stdout
+    assert "ok            waveforms: 1 phase and rail, 10000 samples of 10010 expected" in done.stdout
     path.write_bytes(b"PAR1")
     done = rig("verify", campaign)
     assert done.returncode == 1

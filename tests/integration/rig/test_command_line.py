@@ -302,7 +302,7 @@ IGNORED = """
       ansible.builtin.fail: {msg: "bench1: stopped after 5 failed runs in a row"}
       ignore_errors: true
     - name: Last
-      ansible.builtin.fail: {msg: "1 runs are not ok"}
+      ansible.builtin.fail: {msg: "1 run not ok"}
 """
 
 

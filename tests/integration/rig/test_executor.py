@@ -200,7 +200,7 @@ def test_the_hosts_own_kernel_runs_again_at_the_end(campaign):
 
 def test_it_runs_again_after_a_stop_rule(campaign):
     opened, channel = kernel_campaign(campaign, stop={"failures_in_a_row": 1}), Channel(FAILED)
-    with pytest.raises(UserError, match="1 failed runs"):
+    with pytest.raises(UserError, match="1 failed run "):
         execute(opened, channel, {"hz100": HZ100})
     assert channel.trace[-3:] == ["boot its own", "reconnect", "kernel?"]
     assert statuses(opened) == ["failed", "planned", "planned"]

@@ -253,7 +253,7 @@ def test_results_report_how_it_ended(journal, bench, influxd):
         journal.finish(run["id"], status, "", {})
     [line] = results._preconditions(results.results.load(journal.folder))
     assert line.startswith(
-        "drive bench1/fast: preconditioned 1 times, steady in 2 of 2 runs; steady at round 5"
+        "drive bench1/fast: preconditioned 1 time, steady in 2 of 2 runs; steady at round 5"
     )
     assert results.as_json(journal.folder)["runs"][0]["precondition"]["by"] == journal.runs()[0]["id"]
 

@@ -256,7 +256,7 @@ def check_array(name, members, host=None):
             f" the inventory's members are {', '.join(sorted(declared))}"
         )
     if (missing := host.read(f"{base}/md/degraded", "0")) != "0":
-        raise Refused(f"{name}: /dev/{kernel_name} is degraded: {missing} of its members are missing")
+        raise Refused(f"{name}: /dev/{kernel_name} is degraded, by {missing} of its members")
     if (action := host.read(f"{base}/md/sync_action", "idle")) != "idle":
         raise Refused(f"{name}: /dev/{kernel_name} is busy with {action!r}: its drives would draw for that")
     if not is_synchronised(kernel_name, host):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Work per joule: file system x I/O scheduler for each drive and workload, as it fills.
 import { id, keyed, make, setText } from "./dom.js";
-import { number } from "./format.js";
+import { counted, number } from "./format.js";
 
 const UNITS = { ops: "ops/J", mb: "MB/J" };
 const RATES = { ops: "ops/s", mb: "MB/s" };
@@ -92,7 +92,7 @@ function fill(td, cell, figure) {
   if (figure?.n) td.style.setProperty("--shade", Math.max(0, (figure.share - NO_SHADE) / (1 - NO_SHADE)).toFixed(3));
   const range = figure ? `${number(figure.mean)} ${UNITS[metric]}, ${number(figure.low)} to ${number(figure.high)} over ` : "";
   const energy = figure?.energy_low == null ? "" : `; by the energy's interval alone ${number(figure.energy_low)} to ${number(figure.energy_high)}`;
-  td.title = (rate ? "no joules: no rail; " : "") + range + (figure && !figure.n ? "partial runs only" : `${done} of ${cell.planned} runs`) + energy +
+  td.title = (rate ? "no joules: no rail; " : "") + range + (figure && !figure.n ? "partial runs only" : `${done} of ${counted(cell.planned, "run")}`) + energy +
     (cell.partial ? `; ${cell.partial} partial` : "") + (cell.failed ? `; ${cell.failed} failed or lost` : "") +
     (cell.not_run ? `; ${cell.not_run} not run` : "");
 }

@@ -34,6 +34,10 @@ export function duration(seconds) {
   return h ? `${h}:${two(m)}:${two(s % 60)}` : `${m}:${two(s % 60)}`;
 }
 
+export function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 export function percent(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0 %";

@@ -43,7 +43,7 @@ def test_the_check_says_how_much_less_that_is_than_the_journals(campaign):
     assert check.state == OK
     less = 100 * (1 - found.waveform.joules / found.rail.joules)
     assert check.detail == (
-        f"1 phases and rails, 10000 samples of {found.rail.expected} expected;"
+        f"1 phase and rail, 10000 samples of {found.rail.expected} expected;"
         f" less than the counters' joules by {less:.4f} to {less:.4f} %, mean {less:.4f} %"
     )
 
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_summed(campaign, co
     (bad.folder / NAME).write_bytes(content)
     check = waveforms.check(campaign, in_process)
     assert check.state == FAILED
-    assert check.detail.startswith("1 phases and rails, 10000 samples")
+    assert check.detail.startswith("1 phase and rail, 10000 samples")
     (problem,) = check.offenders
     assert problem.startswith(f"{bad.id}: {NAME}: cannot be read")
 

@@ -54,7 +54,7 @@ def test_its_report_is_written_and_verified(place):
     ]  # fmt: skip
     checks = {check.name: check for check in verify.verify(place, environment.here(provenance.revision()))}
     assert not verify.failed(list(checks.values()))
-    assert checks["power cuts"].detail == "2 cuts of 1 subjects, 1 broke a promise"
+    assert checks["power cuts"].detail == "2 cuts of 1 subject, 1 broke a promise"
     subjects = place / "report" / "subjects.csv"
     pl.read_csv(subjects).with_columns(broken_cuts=pl.lit(0)).write_csv(subjects)
     checks = {check.name: check for check in verify.verify(place, environment.here(provenance.revision()))}
