@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from joulerig.rig.common import paths, supervisor, wait
-from joulerig.rig.common.errors import UserError
+from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.lab.model import Drive
 from joulerig.virtuallab import profile, twin_parameters
 
@@ -56,7 +56,7 @@ def request(path: Path, line: str) -> dict[str, Any]:
             with connection.makefile("rb") as stream:
                 reply: dict[str, Any] = json.loads(stream.readline())
     except (FileNotFoundError, ConnectionRefusedError):
-        raise UserError(f"{paths.short(path)}: the twin does not answer; 'rig up' starts it") from None
+        raise UserError(f"{paths.short(path)}: the twin does not answer; {RIG_UP}") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{paths.short(path)}: the twin does not answer: {error}") from None
     if "error" in reply:

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from joulerig.analysis.results.influxdb.client import Client, InfluxError, quote_string
+from joulerig.analysis.results.influxdb.client import Client, InfluxError, Unreachable, quote_string
 from joulerig.plural import counted
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.cli.options import out
@@ -66,7 +66,7 @@ def health(lab: Lab, host: str | None = None, drive: str | None = None) -> list[
         for name, key in meant:
             spec = lab.hosts[name]
             source = virtual.truth_source(lab, name) if key in spec.twins else None
-            of = _read_twin(source, name, key) if source else _read_host(database, name, key)
+            of = _read_twin(source, name, key) if source else _read_host(lab, database, name, key)
             found.append(Health(name, key, spec.drives[key].interface, spec.drives[key].serial, *of))
     return found
 
@@ -93,10 +93,14 @@ def _read_twin(source: TruthSource, host: str, drive: str) -> tuple[str, str, di
     return "twin", "", page
 
 
-def _read_host(database: Client, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+def _read_host(lab: Lab, database: Client, host: str, drive: str) -> tuple[str, str, dict[str, float]]:
+    from joulerig.rig.controller import influxdb
+
     where = f"host = {quote_string(host)} AND drive = {quote_string(drive)}"
     try:
         frame = database.query(f"SELECT * FROM drive_health WHERE {where} ORDER BY time DESC LIMIT 1")
+    except Unreachable as error:
+        return "", f"{error}{influxdb.start_hint(lab)}", {}
     except InfluxError as error:
         return "", str(error), {}
     if frame.is_empty():

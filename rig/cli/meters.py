@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from joulerig.rig.cli.options import JsonOption, out
-from joulerig.rig.common.errors import UserError
+from joulerig.rig.common.errors import RIG_UP, UserError
 
 app = typer.Typer(no_args_is_help=True, help="Find, read, check and calibrate the lab's meters.")
 
@@ -447,7 +447,7 @@ def _powerd_rows(described, name: str, interval: float) -> Iterator[list[dict[st
     while True:
         status = _running().get(name)
         if status is None:
-            raise UserError(f"meter {name}: powerd has ended; 'rig up' starts it")
+            raise UserError(f"meter {name}: powerd has ended; {RIG_UP}")
         yield _measured(described, name, status)
         time.sleep(interval)
 

@@ -10,6 +10,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, mod
 
 from joulerig.errors import JoulerigError
 
+# How a message ends that misses a service or a twin which the rig itself runs.
+RIG_UP = "'rig up' starts it"
+
 
 class UserError(JoulerigError):
     """Something the user can mend; its text is one line and is all that is shown."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from joulerig.rig.common import files, paths, supervisor
-from joulerig.rig.common.errors import UserError
+from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.lab.model import Lab, TestHost
 
 # Who uses the rig's own server, and how: a test host's secret cannot read, a reader's cannot write.
@@ -63,10 +63,14 @@ def url_from_host(lab: Lab, spec: TestHost) -> str:
     return f"http://{spec.controller_address}:{files.kept_port('influxdb')}"
 
 
+def start_hint(lab: Lab) -> str:
+    """Return what starts a server that does not answer; "" where it is not the rig's own."""
+    return "" if lab.controller.influxdb.url else f"; {RIG_UP}"
+
+
 def check(lab: Lab) -> None:
     """Raise UserError, in one line, unless the server answers and knows us."""
     reader = access(lab, "reader")
-    how = "" if lab.controller.influxdb.url else "; 'rig up' starts it"
     try:
         answer = httpx.get(
             f"{reader.url}/query",
@@ -76,7 +80,7 @@ def check(lab: Lab) -> None:
             trust_env=False,
         )
     except httpx.HTTPError as error:
-        raise UserError(f"InfluxDB at {reader.url} does not answer: {error}{how}") from None
+        raise UserError(f"InfluxDB at {reader.url} does not answer: {error}{start_hint(lab)}") from None
     # A database that is not there is reported with HTTP 200.
     if answer.status_code != 200 or '"error"' in answer.text:
         text = " ".join(answer.text.split())[:200]

@@ -13,7 +13,7 @@ import httpx
 
 from joulerig.rig import protocols
 from joulerig.rig.common import files, paths, supervisor
-from joulerig.rig.common.errors import UserError
+from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.controller import influxdb
 from joulerig.rig.lab.meters import calibration, source
 from joulerig.rig.lab.model import Lab
@@ -63,9 +63,7 @@ def powerd(method: str, path: str, body: dict | None = None) -> dict:
                 raise UserError(f"powerd: {' '.join(answer.text.split())}")
             return answer.raise_for_status().json()
     except (httpx.HTTPError, ValueError) as error:
-        raise UserError(
-            f"powerd does not answer ({paths.short(socket_path)}): {error}; 'rig up' starts it"
-        ) from None
+        raise UserError(f"powerd does not answer ({paths.short(socket_path)}): {error}; {RIG_UP}") from None
 
 
 def clock_listen(lab: Lab) -> str:

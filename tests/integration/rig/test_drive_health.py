@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from joulerig.rig.cli import drives, main
-from joulerig.rig.common.errors import UserError
+from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.virtuallab import twins
 from tests.support.nbd_client import NbdClient
 from tests.support.twins import Twin
@@ -73,6 +73,19 @@ def test_a_drive_without_reports_has_a_reason_and_no_figures(described):
     assert of["bench1/fast"].reason == "its host has reported nothing yet"
     assert of["vhost1/twin"].reason.endswith("the twin does not answer; 'rig up' starts it")
     assert not any(one.figures or one.source for one in of.values())
+
+
+def test_without_the_rigs_own_database_the_reason_says_what_starts_it(lab_files, described):
+    del lab_files.controller["influxdb"]
+    [found] = drives.health(lab_files.load(), "bench1", "fast")
+    assert found.reason.endswith(f"; {RIG_UP}")
+
+
+def test_without_a_database_that_the_inventory_names_nothing_of_the_rig_starts_it(lab_files, described):
+    lab_files.controller["influxdb"]["url"] = "http://127.0.0.1:1"
+    [found] = drives.health(lab_files.load(), "bench1", "fast")
+    assert "InfluxDB cannot be reached" in found.reason
+    assert "rig up" not in found.reason
 
 
 def test_the_command_prints_a_table_and_json(described, twin, monkeypatch, capsys):
