@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each family of meters: real libsigrok, through srcap, on an emulated instrument."""
 
-import time
-
 import pytest
 
 from tests.support import emulated_dmm, emulated_dps, emulated_korad, emulated_load, emulated_pps
@@ -24,7 +22,9 @@ def check(taken, channel, mq, unit, value, tolerance):
 
 def test_scpi_pps_reads_volts_amps_and_watts_of_an_output(capture):
     with emulated_pps.line() as line:
-        taken = capture(f"scpi-pps:conn={line.connection}", ["V2", "I2", "P2"]).stop(after=3)
+        taken = capture(f"scpi-pps:conn={line.connection}", ["V2", "I2", "P2"])
+        taken.wait_samples(60)
+        taken.stop()
     assert taken.start["vendor"] == "Rigol"
     assert taken.start["model"] == "DP832"
     assert taken.start["serial"] == "DP8EMU0001"
@@ -41,9 +41,13 @@ def test_scpi_pps_reads_volts_amps_and_watts_of_an_output(capture):
 def test_scpi_dmm_reads_the_quantity_that_it_was_set_to(capture):
     with emulated_dmm.line() as line:
         driver = f"scpi-dmm:conn={line.connection}"
-        volts = capture(driver, ["P1"]).stop(after=1)
+        volts = capture(driver, ["P1"])
+        volts.wait_samples(60)
+        volts.stop()
         rate = check(volts, "P1", VOLTAGE, VOLT, 3.3001234, 1e-6)
-        amps = capture(driver, ["P1"], "--set", "measured_quantity=current/dc").stop(after=1)
+        amps = capture(driver, ["P1"], "--set", "measured_quantity=current/dc")
+        amps.wait_samples(10)
+        amps.stop()
         check(amps, "P1", CURRENT, AMPERE, 0.2500123, 1e-7)
     assert volts.start["serial"] == "MYEMU00001"
     assert 70 < rate < 101
@@ -51,7 +55,9 @@ def test_scpi_dmm_reads_the_quantity_that_it_was_set_to(capture):
 
 def test_rdtech_dps_reads_volts_amps_and_watts_of_one_exchange(capture):
     with emulated_dps.line() as line:
-        taken = capture(f"rdtech-dps:conn={line.connection}", ["V", "I", "P"]).stop(after=2)
+        taken = capture(f"rdtech-dps:conn={line.connection}", ["V", "I", "P"])
+        taken.wait_samples(100)
+        taken.stop()
     assert taken.start["model"] == "DPS5005"
     rate = check(taken, "V", VOLTAGE, VOLT, 12.34, 1e-5)
     check(taken, "I", CURRENT, AMPERE, 0.567, 1e-6)
@@ -65,7 +71,9 @@ def test_rdtech_dps_reads_volts_amps_and_watts_of_one_exchange(capture):
 
 def test_korad_reads_volts_and_amps_one_after_the_other(capture):
     with emulated_korad.line() as line:
-        taken = capture(f"korad-kaxxxxp:conn={line.connection}", ["V", "I"], silence=0.8).stop(after=8)
+        taken = capture(f"korad-kaxxxxp:conn={line.connection}", ["V", "I"], silence=0.8)
+        taken.wait_samples(10)
+        taken.stop()
     assert taken.start["model"] == "KD3005P"
     rates = [
         check(taken, "V", VOLTAGE, VOLT, 5.02, 1e-5),
@@ -77,7 +85,9 @@ def test_korad_reads_volts_and_amps_one_after_the_other(capture):
 def test_re_load_pro_pushes_volts_and_amps_together(capture):
     with emulated_load.line() as line:
         driver = f"arachnid-labs-re-load-pro:conn={line.connection}"
-        taken = capture(driver, ["V", "I"]).stop(after=3)
+        taken = capture(driver, ["V", "I"])
+        taken.wait_samples(15)
+        taken.stop()
     assert taken.start["version"] == "1.15"
     rate = check(taken, "V", VOLTAGE, VOLT, 3.305, 1e-6)
     check(taken, "I", CURRENT, AMPERE, 1.204, 1e-6)
@@ -87,13 +97,17 @@ def test_re_load_pro_pushes_volts_and_amps_together(capture):
 def test_re_load_pro_takes_what_a_faster_tap_pushes(capture):
     with emulated_load.line(interval=0.002) as line:
         driver = f"arachnid-labs-re-load-pro:conn={line.connection}"
-        taken = capture(driver, ["V", "I"]).stop(after=2)
+        taken = capture(driver, ["V", "I"])
+        taken.wait_samples(600)
+        taken.stop()
     assert 400 < check(taken, "V", VOLTAGE, VOLT, 3.305, 1e-6) < 510
 
 
 def test_hameg_hmo_reports_its_rate_and_units(capture):
     with Emulator(rate=2000) as instrument:
-        taken = capture(instrument.driver, ["CH1", "CH2"]).stop(after=1)
+        taken = capture(instrument.driver, ["CH1", "CH2"])
+        taken.wait_samples()
+        taken.stop()
     assert taken.start["samplerate_hz"] == 2000
     assert taken.analog("CH1")[:2] == (VOLTAGE, VOLT)
     assert taken.analog("CH2")[:2] == (CURRENT, AMPERE)
@@ -102,10 +116,11 @@ def test_hameg_hmo_reports_its_rate_and_units(capture):
 def test_hameg_hmo_refuses_a_setting_while_it_captures_and_goes_on(capture):
     with Emulator(rate=1000) as instrument:
         running = capture(instrument.driver, ["CH1", "CH2"])
-        time.sleep(1)
-        running.process.stdin.write(b"set averaging on\n")
-        running.process.stdin.flush()
-        running.stop(after=1)
+        running.wait_samples()
+        running.send("set averaging on")
+        running.wait(lambda: running.events("set") != [], "the reply to the setting")
+        running.wait_samples()
+        running.stop()
     [at] = [i for i, f in enumerate(running.frames) if f.type == EVENT and f.event()["event"] == "set"]
     assert not running.frames[at].event()["ok"]
     assert running.frames[at].event()["error"] == "hameg-hmo takes no settings while it captures; use --set"
@@ -115,6 +130,8 @@ def test_hameg_hmo_refuses_a_setting_while_it_captures_and_goes_on(capture):
 def test_demo_gives_amps_where_it_is_asked_to(capture):
     driver = "demo:analog_channels=2:logic_channels=0"
     more = ["--set", "samplerate=1000", "--set", "A1.measured_quantity=current"]
-    taken = capture(driver, ["A0", "A1"], *more).stop(after=1)
+    taken = capture(driver, ["A0", "A1"], *more)
+    taken.wait_samples()
+    taken.stop()
     assert taken.analog("A0")[:2] == (VOLTAGE, VOLT)
     assert taken.analog("A1")[:2] == (CURRENT, AMPERE)

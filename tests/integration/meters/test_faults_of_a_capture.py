@@ -25,7 +25,6 @@ class Case:
     driver: str
     channels: list
     silence: float = 1.0
-    first_samples: float = 2.0
 
     def capture(self, capture, line):
         return capture(f"{self.driver}:conn={line.connection}", self.channels, silence=self.silence)
@@ -35,7 +34,7 @@ CASES = {
     "hameg-hmo": Case(emulated_tap, "hameg-hmo", ["CH1", "CH2"]),
     "scpi-pps": Case(emulated_pps, "scpi-pps", ["V2", "I2"]),
     "rdtech-dps": Case(emulated_dps, "rdtech-dps", ["V", "I"]),
-    "korad": Case(emulated_korad, "korad-kaxxxxp", ["V", "I"], silence=0.8, first_samples=7.0),
+    "korad": Case(emulated_korad, "korad-kaxxxxp", ["V", "I"], silence=0.8),
     "re-load-pro": Case(emulated_load, "arachnid-labs-re-load-pro", ["V", "I"]),
 }
 ALL = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -43,7 +42,7 @@ ALL = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 def ended_after(running, case, line, fault):
     """Do `fault` to a running capture; return (exit code, CPU seconds, wall seconds) since."""
-    time.sleep(case.first_samples)
+    running.wait_samples(2)
     assert running.process.poll() is None
     before = running.cpu_seconds()
     began = time.monotonic()
@@ -55,7 +54,7 @@ def ended_after(running, case, line, fault):
             used = max(used, running.cpu_seconds())
         except (FileNotFoundError, ProcessLookupError):
             break
-        time.sleep(0.01)
+        time.sleep(0.01)  # samples of the processor time, which ends with the process
     code = running.ended(5)
     return code, used - before, time.monotonic() - began
 
@@ -93,7 +92,9 @@ def test_a_connection_that_is_reset(case, capture):
     with case.emulator.line() as line:
         running = case.capture(capture, line)
         code, cpu, seconds = ended_after(running, case, line, line.reset)
-        again = case.capture(capture, line).stop(after=case.first_samples)
+        again = case.capture(capture, line)
+        again.wait_samples()
+        again.stop()
     assert code != 0, running.error
     assert seconds < case.silence + 1.5
     assert cpu < 1.0
@@ -121,11 +122,12 @@ def test_replies_in_pieces_and_stale_bytes_over_tcp_do_not_shift_volts_and_amps(
     case = CASES["scpi-pps"]
     with case.emulator.line() as line:
         running = case.capture(capture, line)
-        time.sleep(1)
+        running.wait_samples(20)
         setattr(line.instrument, fault, True)
-        time.sleep(1.5)
+        running.wait_samples(40)
         setattr(line.instrument, fault, False)
-        running.stop(after=1)
+        running.wait_samples(20)
+        running.stop()
     assert set(values(running, "V2")) == {5.0}
     assert set(values(running, "I2")) == {1.5}
     assert len(values(running, "V2")) > 60
@@ -136,13 +138,11 @@ def test_blocks_in_pieces_and_stale_bytes_leave_the_samples_whole(capture, fault
     case = CASES["hameg-hmo"]
     with case.emulator.line() as line:
         running = case.capture(capture, line)
-        time.sleep(1)
+        running.wait_samples(500)
         setattr(line.instrument, fault, True)
-        time.sleep(1.5)
+        running.wait_samples(1500)
         setattr(line.instrument, fault, False)
-        running.process.stdin.write(b"stop\n")
-        running.process.stdin.flush()
-        running.ended(10)
+        running.stop()
     for channel, number in (("CH1", 1), ("CH2", 2)):
         taken = b"".join(f.payload for f in running.frames if f.type == ANALOG and f.channel == number - 1)
         whole = b"".join(emulated_hmo.window(number, 0, 1000) for _ in range(6))
@@ -156,11 +156,12 @@ def test_modbus_finds_its_own_errors(capture, fault):
     case = CASES["rdtech-dps"]
     with case.emulator.line() as line:
         running = case.capture(capture, line)
-        time.sleep(1)
+        running.wait_samples(20)
         setattr(line.instrument, fault, True)
-        time.sleep(0.5)
+        time.sleep(0.5)  # a reply with an error gives no sample to wait for
         setattr(line.instrument, fault, False)
-        running.stop(after=1)
+        running.wait_samples(20)
+        running.stop()
     assert values(running, "V") == pytest.approx([12.34] * len(values(running, "V")), abs=1e-5)
     assert values(running, "I") == pytest.approx([0.567] * len(values(running, "I")), abs=1e-6)
 

@@ -13,6 +13,7 @@ from tests.support.programs import wait_for
 
 NOWHERE = {"url": "http://127.0.0.1:9", "database": "power"}
 AWAY = 3.0  # seconds
+FAULTY = 1.5  # seconds
 
 # What is read, how often, and what the rail draws; None: a waveform.
 KINDS = {
@@ -76,6 +77,11 @@ class Bench:
     def streaming(self, seconds=15):
         return self.powerd.wait_state("failing", "streaming", seconds)
 
+    def wait_fresh(self, before, seconds):
+        """Wait for the samples of so many seconds after the status `before`."""
+        enough = counted(before) + seconds * before["sample_rate_hz"]
+        wait_for(lambda: counted(self.powerd.meter("failing")) >= enough, 10 + seconds, "fresh samples")
+
     def close(self):
         if self.powerd.process.poll() is None:
             self.powerd.stop()
@@ -87,8 +93,8 @@ class Bench:
 def bench(request, tmp_path):
     made = Bench(tmp_path, request.param)
     made.powerd.wait_state("second", "streaming", 15)
-    made.streaming()
-    time.sleep(2)
+    begun = made.streaming()
+    made.wait_fresh(begun, 2)
     yield made
     made.close()
 
@@ -184,12 +190,12 @@ def test_empty_replies_are_a_gap_and_no_energy(bench):
 def test_replies_in_pieces_and_stale_bytes_change_no_energy(bench):
     instrument = bench.line.instrument
     instrument.fragment = True
-    time.sleep(1.5)
+    time.sleep(FAULTY)
     instrument.fragment, instrument.stale = False, True
-    time.sleep(1.5)
+    time.sleep(FAULTY)
     instrument.stale = False
     status = bench.streaming()
-    time.sleep(1)
+    bench.wait_fresh(status, 1)
     assert bench.powerd.meter("second")["lost"] == 0
     rail = bench.powerd.meter("failing")["rails"][0]
     if bench.watts:

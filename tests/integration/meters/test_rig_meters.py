@@ -316,7 +316,11 @@ def measured(bench):
     powerd = Powerd(bench.folder, config)
     try:
         powerd.wait_state("psu", "streaming", 15)
-        time.sleep(2)
+        wait_for(
+            lambda: (m := powerd.meter("psu"))["samples"] + m["repeated"] >= 60,
+            15,
+            "readings enough for their rate",
+        )
         yield bench
     finally:
         powerd.stop()

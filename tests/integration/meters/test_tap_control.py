@@ -3,8 +3,8 @@
 
 import re
 import socket
+import struct
 import subprocess
-import time
 
 import pytest
 import yaml
@@ -62,12 +62,21 @@ def bench(tmp_path, ports):
     return load
 
 
+SAMPLES = b":FORM:BORD LSBF;:FORM REAL,32;:CHAN1:DATA?\n"
+
+
 def streams(port):
     """A connection that takes the port's samples, as powerd's srcap does."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=10)
-    connection.sendall(b":FORM:BORD LSBF;:FORM REAL,32;:CHAN1:DATA?\n")
+    connection.sendall(SAMPLES)
     assert connection.recv(65536).startswith(b"#")
     return connection
+
+
+def newest_volts(connection):
+    """The last sample of a port's first rail."""
+    connection.sendall(SAMPLES)
+    return struct.unpack("<f", connection.recv(65536)[-4:])[0]
 
 
 def on_rails(twin):
@@ -77,7 +86,6 @@ def on_rails(twin):
 def test_a_drive_is_cut_and_powered_again_while_both_ports_stream(bench, ports, twin):
     described = bench()
     with streams(ports[0]), streams(ports[1]):
-        time.sleep(0.05)
         first = tap.switch_drive(described, "bench1", "fast", on=False)
         assert list(first) == ["fast/12v", "fast/3v3"]
         assert on_rails(twin) == []
@@ -97,11 +105,12 @@ def test_one_rail_is_switched_and_reported(bench, twin):
     assert not tap.is_on(described, rail)
 
 
-def test_the_hold_up_is_the_drives(bench, twin):
+def test_the_hold_up_is_the_drives(bench, ports, twin):
     described = bench()
     rail = described.hosts["bench1"].drives["fast"].rails["12v"]
     assert tap.hold_up(described, rail) == tap.HoldUp("NONE")
-    time.sleep(0.1)
+    with streams(ports[1]) as connection:
+        wait_for(lambda: newest_volts(connection) > 11, 5, "the tap sees the rail's volts")
     tap.switch(described, rail, False)
     done = wait_for(
         lambda: (found := tap.hold_up(described, rail)).state == "DONE" and found, 5, "the hold-up is over"
