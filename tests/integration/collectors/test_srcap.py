@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """srcap against libsigrok's demo driver and against instruments that die."""
 
-import io
+import contextlib
 import itertools
 import resource
 import signal
@@ -12,28 +12,40 @@ import time
 import pytest
 
 from tests.support import emulated_hmo
+from tests.support.captures import Capture
 from tests.support.power_processes import SRCAP, Emulator, set_options
-from tests.support.srcap_frames import ANALOG, EVENT, RAIL, read_frames
+from tests.support.srcap_frames import ANALOG, EVENT, RAIL
 
-DEMO = ["--driver", "demo:analog_channels=4:logic_channels=0", "--set", "samplerate=10000"]
+DEMO = "demo:analog_channels=4:logic_channels=0"
+DEMO_RATE = ["--set", "samplerate=10000"]
+CAPTURED_SECONDS = 1.0
+HALTED_SECONDS = 0.4
+STALLED_SECONDS = 2.5  # of a reader; the pipe has long been full
 
 
-def srcap(*arguments, **more):
-    driver = arguments[arguments.index("--driver") + 1]
+@pytest.fixture
+def capture():
+    """Start srcap on a driver's channels."""
+    with contextlib.ExitStack() as running:
+
+        def start(driver, channels, *more):
+            return running.enter_context(contextlib.closing(Capture(driver, channels.split(","), *more)))
+
+        yield start
+
+
+def piped(driver, channels, *more):
+    """srcap whose frames no one reads."""
     return subprocess.Popen(
-        [SRCAP, *set_options(driver), *arguments],
+        [SRCAP, "--driver", driver, "--channels", channels, *set_options(driver), *more],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        **more,
     )
 
 
-def stopped(process, after=1.0):
-    """What the process writes in `after` seconds and until it has stopped."""
-    time.sleep(after)
-    out, err = process.communicate(b"stop\n", timeout=10)
-    return process.returncode, list(read_frames(io.BytesIO(out))), err.decode()
+def rail_frames(running, number):
+    return [f for f in list(running.frames) if f.type == RAIL and f.channel == number]
 
 
 def refused(*arguments):
@@ -41,10 +53,12 @@ def refused(*arguments):
     return done.returncode, done.stderr.decode()
 
 
-def test_demo_samples_come_without_a_hole_and_with_both_clocks():
+def test_demo_samples_come_without_a_hole_and_with_both_clocks(capture):
     before = time.monotonic_ns(), time.time_ns()
-    code, frames, _ = stopped(srcap(*DEMO, "--channels", "A1,A3"))
-    assert code == 0
+    running = capture(DEMO, "A1,A3", *DEMO_RATE)
+    time.sleep(CAPTURED_SECONDS)
+    assert running.stop() == 0
+    frames = running.frames
     next_index = {0: 0, 1: 0}
     for frame in (f for f in frames if f.type == ANALOG):
         assert frame.first == next_index[frame.channel]
@@ -62,14 +76,13 @@ def test_demo_samples_come_without_a_hole_and_with_both_clocks():
     assert end == {"event": "end", "requested": True}
 
 
-def test_settings_are_taken_while_it_runs_and_answered():
-    process = srcap(*DEMO, "--channels", "A0")
-    time.sleep(0.5)
-    process.stdin.write(b"set averaging on\nset averaging perhaps\nset nonsense 1\n")
-    process.stdin.flush()
-    code, frames, _ = stopped(process, after=0.5)
-    assert code == 0
-    answers = [e for e in (f.event() for f in frames if f.type == EVENT) if e["event"] == "set"]
+def test_settings_are_taken_while_it_runs_and_answered(capture):
+    running = capture(DEMO, "A0", *DEMO_RATE)
+    running.wait_samples()
+    running.send("set averaging on", "set averaging perhaps", "set nonsense 1")
+    running.wait(lambda: len(running.events("set")) >= 3, "three replies")
+    assert running.stop() == 0
+    answers = running.events("set")
     assert [(a["key"], a["ok"]) for a in answers] == [
         ("averaging", True),
         ("averaging", False),
@@ -79,16 +92,15 @@ def test_settings_are_taken_while_it_runs_and_answered():
     assert "allowed: " in answers[2]["error"]
 
 
-def test_sigterm_is_a_stop():
-    process = srcap(*DEMO, "--channels", "A0")
-    time.sleep(0.5)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=5) == 0
-    process.communicate()
+def test_sigterm_is_a_stop(capture):
+    running = capture(DEMO, "A0", *DEMO_RATE)
+    running.wait_samples()
+    running.process.send_signal(signal.SIGTERM)
+    assert running.ended(5) == 0
 
 
 def test_it_ends_when_no_process_reads():
-    process = srcap(*DEMO, "--channels", "A0")
+    process = piped(DEMO, "A0", *DEMO_RATE)
     process.stdout.read(1000)
     process.stdout.close()
     assert process.wait(timeout=5) == 0
@@ -136,12 +148,12 @@ def test_what_is_wrong_is_named(arguments, code, words):
         assert word in last
 
 
-def test_hmo_frames_are_the_instruments_own_samples_and_do_not_end():
+def test_hmo_frames_are_the_instruments_own_samples_and_do_not_end(capture):
     with Emulator() as instrument:
-        code, frames, _ = stopped(
-            srcap("--driver", instrument.driver, "--channels", "CH1,CH2,CH3,CH4"), after=1.5
-        )
-    assert code == 0
+        running = capture(instrument.driver, "CH1,CH2,CH3,CH4")
+        running.wait_samples(1001)
+        assert running.stop() == 0
+    frames = running.frames
     channels = {
         c: b"".join(f.payload for f in frames if f.type == ANALOG and f.channel == c) for c in range(4)
     }
@@ -163,18 +175,18 @@ def test_hmo_frames_are_the_instruments_own_samples_and_do_not_end():
     assert len(phases) == 1
 
 
-def test_a_packet_is_stamped_when_it_arrived_and_not_when_srcap_got_its_turn():
+def test_a_packet_is_stamped_when_it_arrived_and_not_when_srcap_got_its_turn(capture):
     with Emulator() as instrument:
-        process = srcap("--driver", instrument.driver, "--channels", "CH1")
-        time.sleep(0.5)
-        process.send_signal(signal.SIGSTOP)
+        running = capture(instrument.driver, "CH1")
+        running.wait_samples(100)
+        running.process.send_signal(signal.SIGSTOP)
         halted = time.monotonic_ns()
-        time.sleep(0.4)
+        time.sleep(HALTED_SECONDS)
         resumed = time.monotonic_ns()
-        process.send_signal(signal.SIGCONT)
-        code, frames, _ = stopped(process, after=0.3)
-    assert code == 0
-    analog = [f for f in frames if f.type == ANALOG]
+        running.process.send_signal(signal.SIGCONT)
+        running.wait_samples(100)
+        assert running.stop() == 0
+    analog = [f for f in running.frames if f.type == ANALOG]
     # The answer to the request that was under way came while srcap stood still.
     (waited,) = [f for f in analog if halted < f.monotonic_ns < resumed]
     assert waited.monotonic_ns - halted < 100e6
@@ -184,7 +196,7 @@ def test_a_packet_is_stamped_when_it_arrived_and_not_when_srcap_got_its_turn():
     assert [f.monotonic_ns for f in analog] == sorted(f.monotonic_ns for f in analog)
 
 
-def test_rails_are_added_up_as_their_samples_would_be():
+def test_rails_are_added_up_as_their_samples_would_be(capture):
     """Two captures of one periodic waveform: what one gives as samples the other gives as sums."""
     scale = {1: (1.0, 0.0, 1.0, 0.0), 2: (1.01, -0.02, 0.98, 0.003)}
     volts, amps = emulated_hmo.WAVEFORM[3], emulated_hmo.WAVEFORM[4]
@@ -193,12 +205,14 @@ def test_rails_are_added_up_as_their_samples_would_be():
     period = len(corrected)
     with Emulator() as instrument:
         rails = [f"--rail=CH{2 * r - 1},CH{2 * r},{','.join(map(str, scale[r]))}" for r in scale]
-        code, frames, _ = stopped(
-            srcap("--driver", instrument.driver, "--channels", "CH1,CH2,CH3,CH4", *rails, "--point", "7"),
-            after=1.5,
+        running = capture(instrument.driver, "CH1,CH2,CH3,CH4", *rails, "--point", "7")
+        running.wait(
+            lambda: len(of_rail := rail_frames(running, 1)) > 50 and sum(f.n for f in of_rail) > period,
+            "a period of sums",
         )
-    assert code == 0
-    windows = [f for f in frames if f.type == RAIL and f.channel == 1]
+        assert running.stop() == 0
+    frames = running.frames
+    windows = rail_frames(running, 1)
     assert len(windows) > 40
     assert sum(f.n for f in windows) > period
     # Samples come of the last window alone: the capture may end before a rail's other channel has
@@ -234,18 +248,17 @@ def test_rails_are_added_up_as_their_samples_would_be():
         assert at == window.first + window.n
 
 
-def test_samples_of_a_rail_come_while_they_are_asked_for():
+def test_samples_of_a_rail_come_while_they_are_asked_for(capture):
     with Emulator() as instrument:
-        process = srcap(
-            "--driver", instrument.driver, "--channels", "CH1,CH2", "--rail=CH1,CH2,1,0,1,0",
-            "--point", "10",
-        )  # fmt: skip
-        for words in (b"raw on\n", b"raw off\n"):
-            time.sleep(1.0)
-            process.stdin.write(words)
-            process.stdin.flush()
-        code, frames, _ = stopped(process)
-    assert code == 0
+        running = capture(instrument.driver, "CH1,CH2", "--rail=CH1,CH2,1,0,1,0", "--point", "10")
+        running.wait(lambda: len(rail_frames(running, 0)) >= 10, "sums")
+        running.send("raw on")
+        running.wait_samples(500)
+        sums = len(rail_frames(running, 0))
+        running.send("raw off")
+        running.wait(lambda: len(rail_frames(running, 0)) >= sums + 10, "sums again")
+        assert running.stop() == 0
+    frames = running.frames
     switches = [i for i, f in enumerate(frames) if f.type == EVENT and f.event()["event"] == "raw"]
     assert [frames[i].event()["on"] for i in switches] == [True, False]
     on, off = switches
@@ -263,15 +276,14 @@ def test_samples_of_a_rail_come_while_they_are_asked_for():
             seen[channel] = f.first + f.n
 
 
-def test_samples_are_stamped_between_their_sending_and_the_next_request(tmp_path):
+def test_samples_are_stamped_between_their_sending_and_the_next_request(capture, tmp_path):
     """So a stamp is late by the way to srcap alone, however busy the machine is."""
     with Emulator(log=tmp_path / "sent") as instrument:
-        code, frames, _ = stopped(
-            srcap("--driver", instrument.driver, "--channels", "CH1,CH2,CH3,CH4"), after=1.0
-        )
+        running = capture(instrument.driver, "CH1,CH2,CH3,CH4")
+        running.wait(lambda: sum(f.type == ANALOG for f in list(running.frames)) > 150, "150 frames")
+        assert running.stop() == 0
         sent = instrument.sent()
-    assert code == 0
-    stamps = [(f.channel + 1, f.first + f.n, f.monotonic_ns) for f in frames if f.type == ANALOG]
+    stamps = [(f.channel + 1, f.first + f.n, f.monotonic_ns) for f in running.frames if f.type == ANALOG]
     assert len(stamps) > 100
     origin = sent[0][1] - stamps[0][1]
     for stamp, block, answer_to_the_next in zip(stamps, sent, sent[1:], strict=False):
@@ -279,32 +291,30 @@ def test_samples_are_stamped_between_their_sending_and_the_next_request(tmp_path
         assert block[2] <= stamp[2] <= answer_to_the_next[2]
 
 
-def test_an_instrument_that_is_killed_is_noticed_without_burning_cpu():
+def test_an_instrument_that_is_killed_is_noticed_without_burning_cpu(capture):
     with Emulator() as instrument:
-        process = srcap("--driver", instrument.driver, "--channels", "CH1,CH2", "--silence-seconds", "3")
-        time.sleep(1)
+        running = capture(instrument.driver, "CH1,CH2", "--silence-seconds", "3")
+        running.wait_samples(100)
         instrument.kill()
         began = time.monotonic()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        out, _err = process.communicate(timeout=10)
+        assert running.ended(10) == 4
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert process.returncode == 4
     assert time.monotonic() - began < 3.5
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert used < 1.2, "it span on the closed connection"
-    assert list(read_frames(io.BytesIO(out)))[-1].event()["event"] == "silence"
+    assert running.frames[-1].event()["event"] == "silence"
 
 
-def test_an_instrument_that_stops_answering_is_noticed():
+def test_an_instrument_that_stops_answering_is_noticed(capture):
     with Emulator() as instrument:
-        process = srcap("--driver", instrument.driver, "--channels", "CH1,CH2", "--silence-seconds", "1")
-        time.sleep(1)
+        running = capture(instrument.driver, "CH1,CH2", "--silence-seconds", "1")
+        running.wait_samples(100)
         instrument.freeze()
         began = time.monotonic()
-        out, _ = process.communicate(timeout=10)
-    assert process.returncode == 4
+        assert running.ended(10) == 4
     assert time.monotonic() - began < 2.5
-    frames = list(read_frames(io.BytesIO(out)))
+    frames = running.frames
     assert any(f.type == ANALOG for f in frames)
     assert frames[-1].event()["event"] == "silence"
 
@@ -325,17 +335,8 @@ def test_an_instrument_that_never_answers_does_not_hang_the_scan():
 
 
 def test_a_reader_that_stalls_is_not_the_instruments_silence():
-    process = srcap(
-        "--driver",
-        "demo:analog_channels=4:logic_channels=0",
-        "--set",
-        "samplerate=1000000",
-        "--channels",
-        "A0,A1",
-        "--silence-seconds",
-        "1",
-    )
-    time.sleep(2.5)  # the pipe has long been full
+    process = piped(DEMO, "A0,A1", "--set", "samplerate=1000000", "--silence-seconds", "1")
+    time.sleep(STALLED_SECONDS)
     assert process.poll() is None
     process.stdout.read(100)
     process.stdout.close()
