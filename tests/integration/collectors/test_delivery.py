@@ -17,6 +17,7 @@ from tests.support.programs import wait_for
 RATE = 10_000
 POINTS_PER_SECOND = 500  # a minute's points in 12 s
 RAILS = {"12v": 1, "5v": 2}  # the emulator's number of each
+DOWN_SECONDS = 1.5  # of a powerd that is killed, until the next start
 NOT_IN_AN_ORIGIN = {"volts", "amps", "watts", "watts_min", "watts_max"}
 
 
@@ -65,6 +66,12 @@ def points(influxd, rail):
         return all(fields in (set(), NOT_IN_AN_ORIGIN) for fields in missing) and (rows,)
 
     return wait_for(whole, 20, "all fields of the points")[0]
+
+
+def wait_captured(powerd, seconds):
+    """Wait until the meter has so many further seconds of samples."""
+    enough = powerd.meter("a")["samples"] + seconds * RATE
+    wait_for(lambda: powerd.meter("a")["samples"] >= enough, 10 + 2 * seconds, f"{seconds} s of samples")
 
 
 def spool_is_empty(powerd):
@@ -135,9 +142,9 @@ def test_an_outage_of_influxdb_loses_no_point_and_doubles_no_energy(tmp_path, in
         try:
             powerd.wait_state("a", "streaming", 10)
             wait_for(lambda: points(influxd, "12v"), 10, "the first points")
-            time.sleep(1)
+            wait_captured(powerd, 1)
             influxd.kill()
-            time.sleep(12)
+            wait_captured(powerd, 12)
             waiting = powerd.status()["writer"]
             assert waiting["spooled_bytes"] > 1_000_000
             assert waiting["last_error"]
@@ -183,7 +190,7 @@ def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influ
                 lambda: (s := powerd.status()["writer"])["dropped_lines"] and s, 30, "points are dropped"
             )
             assert full["spooled_bytes"] > 500_000
-            time.sleep(1)
+            wait_captured(powerd, 1)
             assert powerd.meter("a")["state"] == "streaming"
             assert powerd.meter("a")["lost"] == 0
             influxd.start()
@@ -191,7 +198,8 @@ def test_a_full_disk_loses_points_but_neither_samples_nor_energy(tmp_path, influ
             writer = powerd.status()["writer"]
             assert writer["rejected_lines"] == 0, writer
             dropped = writer["dropped_lines"]
-            time.sleep(1.5)
+            more = writer["sent_lines"] + len(RAILS) * POINTS_PER_SECOND
+            wait_for(lambda: powerd.status()["writer"]["sent_lines"] > more, 10, "a second's points are sent")
             assert powerd.status()["writer"]["dropped_lines"] == dropped
         finally:
             assert powerd.stop() == 0
@@ -236,7 +244,7 @@ def test_an_influxdb_that_answers_wrongly_gets_each_point_once(tmp_path, influxd
             powerd = Powerd(tmp_path, config)
             try:
                 powerd.wait_state("a", "streaming", 10)
-                time.sleep(10)
+                wait_captured(powerd, 10)
                 faulty.send_signal(signal.SIGUSR1)  # no faults from here on
                 wait_for(lambda: spool_is_empty(powerd), 30, "the spool is empty")
                 assert powerd.status()["writer"]["rejected_lines"] == 0
@@ -267,13 +275,13 @@ def test_a_powerd_that_is_killed_goes_on_in_its_session_with_a_gap(tmp_path, inf
                 wait_for(lambda: points(influxd, "12v"), 10, "the first points")
                 if away:
                     influxd.stop()
-            time.sleep(3)
+            wait_captured(powerd, 3)
             if start + 1 < starts:
                 powerd.process.kill()
                 killed.append(time.time_ns())
                 powerd.process.wait()
                 powerd.log.close()
-                time.sleep(1.5)
+                time.sleep(DOWN_SECONDS)
         if away:
             influxd.start()
         wait_for(lambda: spool_is_empty(powerd), 30, "the spool is empty")
@@ -298,7 +306,7 @@ def test_a_powerd_that_is_killed_goes_on_in_its_session_with_a_gap(tmp_path, inf
                 assert at - 1_600_000_000 < end["time"] <= at + 20_000_000
                 # What was counted but not published may be in the state: no more than that.
                 gap = (origin["time"] - end["time"]) / 1e9
-                assert gap > 1.5
+                assert gap > DOWN_SECONDS
                 unpublished = origin["samples"] - end["samples"]
                 assert 0 <= unpublished <= RATE / 2
                 booked = origin["gap_seconds"] - end["gap_seconds"]

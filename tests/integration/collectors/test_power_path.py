@@ -92,7 +92,6 @@ def path(tmp_path_factory, influxd_server):
     try:
         p.powerd.wait_state("a", "streaming", 10)
         p.powerd.wait_state("b", "streaming", 10)
-        p.began = time.time_ns()
         yield p
     finally:
         if p.powerd.process.poll() is None:
@@ -103,9 +102,16 @@ def path(tmp_path_factory, influxd_server):
 
 
 def settled(path, seconds):
-    wait = path.began / 1e9 + seconds - time.time()
-    if wait > 0:
-        time.sleep(wait)
+    """Wait until both meters' points of the session's first `seconds` are in InfluxDB."""
+    for name in "ab":
+        for rail in "12v", "5v":
+            wait_for(
+                lambda name=name, rail=rail: (
+                    (found := path.points(name, rail)) and found[-1]["samples"] >= seconds * RATE
+                ),
+                seconds + 10,
+                f"{seconds} s of points of {name}'s {rail}",
+            )
 
 
 def first_sample(points, emulator, rail):
@@ -246,9 +252,8 @@ def test_an_instrument_that_dies_and_returns_leaves_a_gap_and_no_points_in_it(pa
     path.a.kill()
     silent = path.powerd.wait_state("a", "silent", 4)
     assert silent["reason"]
-    time.sleep(1.5)
+    wait_for(lambda: path.powerd.meter("a")["gap_seconds"] > 1.5, 10, "a gap of 1.5 s")
     assert path.powerd.meter("b")["state"] == "streaming"
-    assert path.powerd.meter("a")["gap_seconds"] > 1.5
     assert path.points("a", "12v", f"AND time > {killed + 20_000_000}") == []
 
     returned = time.time_ns()
