@@ -66,11 +66,20 @@ def test_every_extra_that_the_docs_show_exists_and_comes_from_the_checkout():
         assert set(names.split(",")) <= set(extras)
 
 
+def campaign_shown(page: str) -> str:
+    """Return the one playbook of a campaign that a page shows whole."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    [playbook] = [block for block in blocks if "import_playbook: campaign.yml" in block]
+    return playbook
+
+
+def test_the_tutorials_campaign_is_the_readmes():
+    assert campaign_shown("docs/tutorial/first-campaign.md") == campaign_shown("README.md")
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial/first-campaign.md", "docs/how-to/campaigns.md"])
 def test_the_campaign_that_a_page_shows_whole_can_be_planned_on_the_virtual_lab(page, tmp_path, monkeypatch):
     monkeypatch.delenv("JOULERIG_INVENTORY", raising=False)
-    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
-    [playbook] = [block for block in blocks if "import_playbook: campaign.yml" in block]
-    (tmp_path / "shown.yml").write_text(playbook)
+    (tmp_path / "shown.yml").write_text(campaign_shown(page))
     described = model.load(ROOT / "inventory.ini")
     assert make_plan(playbooks.mapping(tmp_path / "shown.yml"), described, page, short=False).runs
