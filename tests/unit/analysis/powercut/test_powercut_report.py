@@ -12,6 +12,7 @@ from pypdf import PdfReader
 
 from joulerig.analysis import report
 from joulerig.analysis.powercut import folder
+from joulerig.analysis.report.chapters import power_cuts
 from tests.support.powercut_story import Story
 from tests.unit.analysis.powercut.test_powercut_folder import SECTORS, CutFolder, kept
 
@@ -47,6 +48,17 @@ def test_a_drive_that_kept_its_word(campaign):
     page = PdfReader(io.BytesIO(pdf.read_bytes())).pages[0].extract_text()
     assert "no promise broken" in page
     assert "VIRTUAL LAB" in page.upper()
+
+
+def test_the_chapters_figures_are_in_their_units(campaign):
+    held = {"sata/5v": {"state": "DONE", "seconds": 0.02, "volts": 5.0, "joules": 0.04}}
+    campaign.cut(1, *kept(), joules=0.5, hold_up=held)
+    found = power_cuts.content(folder.load(campaign.place))
+    [one] = found.subjects
+    assert (one.hold_up_milliseconds, one.hold_up_millijoules) == ((20.0, 20.0), (40.0, 40.0))
+    assert (one.mount_seconds, one.checked, one.verdict.cuts) == (None, 0, 1)
+    assert one.statement.startswith("No promise was broken")
+    assert (found.alone, found.violations, found.more_violations) == (False, [], 0)
 
 
 def test_broken_promises_are_named_by_their_numbers(campaign):
