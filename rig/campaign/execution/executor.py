@@ -8,20 +8,19 @@ does not need the controller to end well; whatever breaks the connection breaks 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import drive_record, factors
-from joulerig.rig.campaign.execution import host_channel, preconditioning, waveforms
+from joulerig.rig.campaign.execution import preconditioning, waveforms
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
+from joulerig.rig.campaign.execution.host_loop import HostLoop, results_kept
 from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
 from joulerig.rig.campaign.execution.memory_drives import MemoryDrives
-from joulerig.rig.campaign.execution.outcome import RunOutcome, one_line
+from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.execution.record import LOST_FILE, record_result
-from joulerig.rig.campaign.execution.stopping import Stopping
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.kernels import INSTALLED
@@ -47,7 +46,9 @@ class Executor:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._campaign, self._host, self._channel = campaign, host, channel
-        self._clock, self._sleep = clock, sleep
+        self._loop = HostLoop(
+            campaign.journal, campaign.definition.stop, host, channel, clock=clock, sleep=sleep
+        )
         self._boots_kernels = bool(kernels)
         call_kernel = partial(channel.call, "joulerig_kernel")
         self._kernels = HostKernels(host, kernels, call_kernel, self._look, channel.say)
@@ -61,33 +62,31 @@ class Executor:
         """
         with self._campaign.journal.executing():
             try:
-                done = self._execute_runs()
+                done = self._loop.execute(self._take, self._execute_runs)
             except UserError:
                 self._restore_kernel()
                 raise
             self._restore_kernel()
         return done
 
-    def _execute_runs(self) -> int:
-        stopping = Stopping(self._campaign.definition.stop, self._host, self._clock)
-        done = 0
-        while (run := stopping.next(partial(self._campaign.journal.take, self._host))) is not None:
-            stopping.count(self._execute_run(run))
-            done += 1
-        return done
+    def _take(self) -> list[dict[str, Any]]:
+        """Take the next run of the host, as a list of it alone; empty where none is planned."""
+        run = self._campaign.journal.take(self._host)
+        return [run] if run else []
 
-    def _execute_run(self, run: Mapping[str, Any]) -> Status:
+    def _execute_runs(self, runs: Sequence[Mapping[str, Any]]) -> Status:
         """Execute a run and record its result; return its status."""
+        [run] = runs
         try:
             outcome = self._prepare(run) or self._call_run(run)
         except HostGoneError as error:
             return self._lose(run, str(error))
-        with self._results_kept(run):
+        with results_kept(partial(self._fail, run)):
             status = record_result(self._campaign, run, outcome)
         if status == Status.FAILED:
             self._kernels.forget()
         recorded = next(row for row in self._campaign.journal.runs() if row["id"] == run["id"])
-        self._say(run, status, recorded["reason"])
+        self._loop.say(run, status, recorded["reason"])
         if (kept := self._campaign.folder(run) / LOST_FILE).exists():
             self._channel.say(
                 f"[{self._host}] an earlier attempt was interrupted; its files are in {kept}", status
@@ -111,31 +110,21 @@ class Executor:
         with waveforms.recorded(self._campaign, run):
             request = self._campaign.request(run).on_kernel(self._kernels.release)
             reply = self._channel.call("joulerig_run", request.arguments())
-        with self._results_kept(run):
+        with results_kept(partial(self._fail, run)):
             outcome = RunOutcome.from_reply(reply)
         drive_record.run_ended(run, outcome, lab)
         return outcome
 
-    @contextmanager
-    def _results_kept(self, run: Mapping[str, Any]) -> Iterator[None]:
-        """Fail the run whose results the body cannot keep."""
-        try:
-            yield
-        except Exception as error:
-            reason = f"its results could not be kept: {one_line(error)}"
-            self._campaign.journal.finish(run["id"], Status.FAILED, reason, {})
-            raise
+    def _fail(self, run: Mapping[str, Any], reason: str) -> None:
+        self._campaign.journal.finish(run["id"], Status.FAILED, reason, {})
 
     def _lose(self, run: Mapping[str, Any], why: str) -> Status:
         """Record a run whose host went away, and wait until it is back."""
         self._kernels.forget()
         self._campaign.journal.finish(run["id"], Status.LOST, f"host gone: {why}", {})
-        self._say(run, Status.LOST, why)
-        if host_channel.returns(self._channel, RETURN_SECONDS, self._clock, self._sleep):
-            return Status.LOST
-        raise UserError(
-            f"{self._host}: gone for {RETURN_SECONDS} s; its remaining runs stay planned; resume the campaign"
-        )
+        self._loop.say(run, Status.LOST, why)
+        self._loop.await_return(RETURN_SECONDS)
+        return Status.LOST
 
     def _look(self) -> Mapping[str, Any] | None:
         """Ask over a new connection which kernel runs; None where the host does not answer."""
@@ -152,8 +141,3 @@ class Executor:
                 self._kernels.ensure(INSTALLED)
         except HostGoneError:
             pass  # it comes back with its own kernel
-
-    def _say(self, run: Mapping[str, Any], status: Status, reason: str) -> None:
-        total = len(self._campaign.journal.runs())
-        text = f"[{self._host}] {run['ordinal']}/{total} {run['cell']}: {status}"
-        self._channel.say(text + (f" ({reason})" if reason else ""), status)

@@ -18,10 +18,8 @@ from joulerig.analysis.powercut.folder import BEFORE, Subject
 from joulerig.analysis.results.schema import WORKED, Status
 from joulerig.plural import counted
 from joulerig.rig.campaign import drive_record
-from joulerig.rig.campaign.execution import host_channel
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
-from joulerig.rig.campaign.execution.outcome import one_line
-from joulerig.rig.campaign.execution.stopping import Stopping
+from joulerig.rig.campaign.execution.host_loop import HostLoop, NotBackError, results_kept
 from joulerig.rig.campaign.opening import OpenPowerCuts
 from joulerig.rig.campaign.powercut.cut import Aim, Cut, CutOff, MakeSwitch, Prepared
 from joulerig.rig.campaign.powercut.host import PowerCutHost, RefusedError
@@ -32,10 +30,6 @@ from joulerig.rig.lab import virtual
 from joulerig.rig.powercut.power import Power
 
 Runs = dict[str, Mapping[str, Any]]  # of one block, by the subject's name; those not yet finished
-
-
-class _NotBackError(UserError):
-    """The host did not come back: nothing more can be done with it."""
 
 
 class PowerCutExecutor:
@@ -56,7 +50,9 @@ class PowerCutExecutor:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._campaign, self._name, self._channel = campaign, host, channel
-        self._clock, self._sleep = clock, sleep
+        self._loop = HostLoop(
+            campaign.journal, campaign.definition.stop, host, channel, clock=clock, sleep=sleep
+        )
         self._host = PowerCutHost(campaign.lab, host, channel)
         self._switch = switch or partial(Power, campaign.lab, host)
         found = campaign.journal.campaign["provenance"]["subjects"]
@@ -72,17 +68,12 @@ class PowerCutExecutor:
         result cannot be recorded.
         """
         journal = self._campaign.journal
-        done = 0
         with journal.executing():
-            stopping = Stopping(self._campaign.definition.stop, self._name, self._clock)
-            while runs := stopping.next(partial(journal.take_block, self._name)):
-                self._execute_block(runs)
-                stopping.count(self._block_status(runs))
-                done += len(runs)
-        return done
+            return self._loop.execute(partial(journal.take_block, self._name), self._execute_runs)
 
-    def _block_status(self, runs: Sequence[Mapping[str, Any]]) -> str:
-        """Return the status of a block: that of its best run."""
+    def _execute_runs(self, runs: Sequence[Mapping[str, Any]]) -> Status:
+        """Cut the runs of a block together; return its status: that of its best run."""
+        self._execute_block(runs)
         ids = {run["id"] for run in runs}
         found = {run["status"] for run in self._campaign.journal.runs() if run["id"] in ids}
         order = (*WORKED, Status.FAILED, Status.LOST, Status.REFUSED)
@@ -108,7 +99,7 @@ class PowerCutExecutor:
         except HostGoneError as error:
             self._lose(left, str(error))
             self._await_return(left)
-        except _NotBackError:
+        except NotBackError:
             raise
         except UserError as error:
             if cut and cut.was_off:
@@ -176,12 +167,8 @@ class PowerCutExecutor:
         except UserError as error:
             self._fail(subject.name, left, phase, known, str(error))
             return
-        try:
+        with results_kept(partial(self._finish, subject.name, left, Status.FAILED)):
             status, reason = record_cut(self._campaign, run, subject, phase, known, found)
-        except Exception as error:
-            reason = f"its results could not be kept: {one_line(error)}"
-            self._finish(subject.name, left, Status.FAILED, reason)
-            raise
         del left[subject.name]
         self._say(run, status, reason)
         if "lost" in found:
@@ -206,11 +193,11 @@ class PowerCutExecutor:
     def _await_return(self, left: Runs) -> None:
         """Wait until the host answers. Raises UserError, its runs lost, where it does not."""
         seconds = self._campaign.definition.host_seconds
-        if not host_channel.returns(self._channel, seconds, self._clock, self._sleep):
+        try:
+            self._loop.await_return(seconds)
+        except NotBackError:
             self._lose(left, f"no answer for {seconds:g} s")
-            raise _NotBackError(
-                f"{self._name}: gone for {seconds:g} s; its remaining runs stay planned; resume the campaign"
-            )
+            raise
 
     def _clean(self, left: Runs) -> None:
         """Unmount what writers left mounted, as far as the host can."""
@@ -222,6 +209,4 @@ class PowerCutExecutor:
         self._host.ask(subject, "reset")
 
     def _say(self, run: Mapping[str, Any], status: str, reason: str) -> None:
-        total = len(self._campaign.journal.runs())
-        text = f"[{self._name}] {run['ordinal']}/{total} {run['cell']} cut {run['replicate']}: {status}"
-        self._channel.say(text + (f" ({reason})" if reason else ""), status)
+        self._loop.say(run, status, reason, f" cut {run['replicate']}")

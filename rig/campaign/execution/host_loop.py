@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all executors of one host's runs share: the loop, the lines for the user, the lost host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from joulerig.analysis.results.schema import Status
+from joulerig.rig.campaign.definition import StopRule
+from joulerig.rig.campaign.execution import host_channel
+from joulerig.rig.campaign.execution.host_channel import HostChannel
+from joulerig.rig.campaign.execution.outcome import one_line
+from joulerig.rig.campaign.execution.stopping import Stopping
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.common.errors import UserError
+
+Run = Mapping[str, Any]
+
+
+class NotBackError(UserError):
+    """The host did not come back: nothing more can be done with it."""
+
+
+class HostLoop:
+    """The runs of one host of a campaign, taken one after the other.
+
+    `clock` and `sleep` are time.monotonic and time.sleep.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        rule: StopRule,
+        host: str,
+        channel: HostChannel,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._journal, self._rule, self._host, self._channel = journal, rule, host, channel
+        self._clock, self._sleep = clock, sleep
+
+    def execute(self, take: Callable[[], Sequence[Run]], execute: Callable[[Sequence[Run]], Status]) -> int:
+        """Execute what `take` gives, together, until it gives nothing; return the number of runs.
+
+        `execute` returns the status that counts for the campaign's stop rule. Raises UserError
+        where that rule ends the campaign.
+        """
+        stopping = Stopping(self._rule, self._host, self._clock)
+        done = 0
+        while runs := stopping.next(take):
+            stopping.count(execute(runs))
+            done += len(runs)
+        return done
+
+    def say(self, run: Run, status: str, reason: str, detail: str = "") -> None:
+        """Show the user the status of a run that ended."""
+        total = len(self._journal.runs())
+        text = f"[{self._host}] {run['ordinal']}/{total} {run['cell']}{detail}: {status}"
+        self._channel.say(text + (f" ({reason})" if reason else ""), status)
+
+    def await_return(self, seconds: float) -> None:
+        """Wait until the host answers. Raises NotBackError after `seconds`."""
+        if not host_channel.returns(self._channel, seconds, self._clock, self._sleep):
+            raise NotBackError(
+                f"{self._host}: gone for {seconds:g} s; its remaining runs stay planned; resume the campaign"
+            )
+
+
+@contextmanager
+def results_kept(fail: Callable[[str], None]) -> Iterator[None]:
+    """Give `fail` the reason where the body cannot keep a run's results, and raise its error."""
+    try:
+        yield
+    except Exception as error:
+        fail(f"its results could not be kept: {one_line(error)}")
+        raise
