@@ -13,7 +13,7 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import annotated_types
@@ -155,16 +155,24 @@ def names() -> str:
 
 def models(root: type[BaseModel], title: str) -> str:
     """Describe a model and all models in it, a section each."""
-    text, seen, queue = [], set(), [(root, title)]
-    while queue:
-        model, name = queue.pop(0)
-        if model in seen:
-            continue
-        seen.add(model)
+    text = []
+    for model in _walk([root]):
+        name = title if model is root else _slug(model)
         text.append(f"## {name}\n\n{_prose(model)}\n\n{_keys(model)}\n")
-        for field in model.model_fields.values():
-            queue += [(below, _slug(below)) for below in _models_in(field.annotation)]
     return "".join(text)
+
+
+def _walk(roots: Iterable[type[BaseModel]]) -> Iterator[type[BaseModel]]:
+    """Yield models and all models in them, each once, breadth first."""
+    queue = list(roots)
+    seen: set[type[BaseModel]] = set()
+    while queue:
+        model = queue.pop(0)
+        if model not in seen:
+            seen.add(model)
+            yield model
+            for field in model.model_fields.values():
+                queue += _models_in(field.annotation)
 
 
 def _keys(model: type[BaseModel], prefix: str = "") -> str:
@@ -282,18 +290,10 @@ def messages() -> str:
     ]
     for program, roots in protocols.MESSAGES.items():
         text.append(f"## {program}\n\n")
-        seen: set[type[BaseModel]] = set()
-        queue: list[type[BaseModel]] = [*roots]
-        while queue:
-            model = queue.pop(0)
-            if model in seen:
-                continue
-            seen.add(model)
+        for model in _walk(roots):
             name = f"{program} {_slug(model)}"
             schema = f" ([JSON Schema]({_schema(program, model)}))" if model in roots else ""
             text.append(f"### {name}\n\n{_prose(model)}{schema}\n\n{_keys(model, f'{program}-')}\n")
-            for field in model.model_fields.values():
-                queue += _models_in(field.annotation)
     return "".join(text)
 
 
