@@ -2,7 +2,6 @@
 """The commands that the documentation shows exist."""
 
 import re
-import sys
 import tomllib
 
 import pytest
@@ -21,12 +20,7 @@ TEXT = "\n".join(page.read_text() for page in PAGES)
 
 
 @pytest.fixture(scope="module")
-def commands():
-    sys.path.insert(0, str(ROOT / "tools" / "site"))
-    try:
-        import reference
-    finally:
-        sys.path.pop(0)
+def commands(reference):
     return reference.commands()
 
 
