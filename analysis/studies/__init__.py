@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from joulerig.analysis.compare import cells
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.studies.claims import Verdict
 from joulerig.analysis.studies.study import Study
+
+_INDEX_HEAD = "| study | reference | playbook |\n"
 
 
 def _discover() -> Iterator[Study]:
@@ -100,16 +103,24 @@ def index() -> str:
         f"| [{study.title}]({study.name}.md) | {study.reference} | `playbooks/{study.name}.yml` |"
         for study in STUDIES.values()
     )
-    return f"| study | reference | playbook |\n|---|---|---|\n{rows}\n"
+    return f"{_INDEX_HEAD}|---|---|---|\n{rows}\n"
+
+
+def update_index(text: str) -> str:
+    """Return a Markdown text with its table of the studies replaced by today's."""
+    return re.sub(rf"^{re.escape(_INDEX_HEAD)}(\|.*\n)*", lambda _: index(), text, flags=re.MULTILINE)
 
 
 def write_pages(folder: Path) -> list[Path]:
     """Write the documentation page of every study into `folder`, and return their paths.
 
-    The folder is made where it is missing.
+    The folder is made where it is missing. The table in its README.md, if it has one, is updated.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pages = {folder / f"{study.name}.md": study.page() for study in STUDIES.values()}
+    readme = folder / "README.md"
+    if readme.is_file():
+        pages[readme] = update_index(readme.read_text(encoding="utf-8"))
     for path, text in pages.items():
         path.write_text(text, encoding="utf-8")
     return list(pages)
