@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 
 import pytest
 import yaml
 
 from joulerig.rig.lab import filesystems, model
 from tests.support import ROOT
+from tests.support.lab_driver import BIN
+from tests.support.programs import wait_for
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "0"))
 # Drives that are cut together, with what is on them; those in the lab's array are not to be had.
@@ -87,3 +91,49 @@ def test_energy_per_durable_write_is_measured(cut):
     for subject in cut.values():
         for one in subject["cuts"]:
             assert one["joules"] == pytest.approx(one["true_joules"], rel=0.02)
+
+
+def test_a_controller_killed_with_the_power_off_makes_the_cut_on_resumption(lab):
+    definition = {
+        "kind": "power-cut",
+        "name": "killed",
+        "question": "Does a campaign go on whose controller died with its host off?",
+        "subjects": [{"drive": "nvme-consumer", "filesystem": "ext4"}],
+        "cuts": 1,
+        "seed": 11,
+        "off_seconds": 60,  # it is killed long before
+    }
+    campaign_playbook = str(ROOT / "playbooks" / "campaign.yml")
+    play = {
+        "name": "Cuts",
+        "ansible.builtin.import_playbook": campaign_playbook,
+        "vars": {"campaign": definition},
+    }
+    playbook = lab.folder / "killed.yml"
+    playbook.write_text(yaml.safe_dump([play]))
+
+    def is_off() -> bool:
+        logs = lab.results.glob("killed-*/runs/*/witness.jsonl")
+        return any('"event":"cut"' in log.read_text() for log in logs)
+
+    running = subprocess.Popen(
+        [BIN / "rig", "run", str(playbook)],
+        cwd=ROOT,
+        env=lab.environment,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for(is_off, 900, "the power is off")
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    [killed] = [name for name in lab.campaigns() if name.startswith("killed-")]
+    done = lab.rig("run", str(playbook), "--resume", killed, timeout=1800)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "does not answer: switching its power on" in done.stdout
+    reported = lab.results_of(killed)
+    assert [run["status"] for run in reported["runs"]] == ["ok"]
+    [subject] = reported["power_cuts"]
+    assert (subject["verdict"]["cuts"], subject["verdict"]["broken_promises"]) == (1, 0)
