@@ -2,6 +2,7 @@
 """Playbooks and roles as Ansible and its linter read them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,31 @@ def test_every_module_documents_all_its_options(module):
     specified |= {"drives"} if 'argument_spec={"drives"' in text else set()
     specified |= {"nvdimm"} if 'argument_spec={"nvdimm"' in text else set()
     assert documented == specified
+
+
+def test_two_labs_never_share_a_connection_to_hosts_of_the_same_name(tmp_path):
+    """Every checkout has a vhost1: a run on the other one's would wipe its drives."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\nexit 255\n')
+    ssh.chmod(0o755)
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_SSH_EXECUTABLE": str(ssh),
+    }
+    for lab in ("one", "other"):
+        subprocess.run(
+            [BIN / "ansible", "vhost1", "-i", "inventory.ini", "-m", "ansible.builtin.ping"],
+            cwd=ROOT,
+            env={**environment, "JOULERIG_VAR": str(tmp_path / lab), "HOME": str(tmp_path)},
+            capture_output=True,
+        )
+    calls = (tmp_path / "calls").read_text().splitlines()
+    paths = {
+        lab: re.findall(r"ControlPath=\"?([^\" ]+)", line)
+        for lab in ("one", "other")
+        for line in calls
+        if f"/{lab}/lab/ssh_config" in line
+    }
+    assert all(len(found) == 1 for found in paths.values())
+    assert paths["one"] != paths["other"]
