@@ -514,7 +514,7 @@ def load(inventory: Path | None = None) -> Lab:
 
     inventory = inventory or paths.inventory()
     if not inventory.is_file():
-        raise UserError(f"{inventory}: no such inventory; set JOULERIG_INVENTORY or --inventory")
+        raise UserError(f"{inventory}: no such inventory; set JOULERIG_INVENTORY")
     try:
         loader = DataLoader()
         # Else host_vars/ of the working directory would overrule those next to the inventory.
