@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Judge what Oral et al. (2010) found: writes that wait for a journal commit, and two remedies.
 
-**Question.** How much does an external journal give on an array of hard disks where every write
-waits for a commit, and how much does it give to commit less often?
+**Question.** How much does an external journal gain on an array of hard disks where every write
+waits for a commit, and how much do rarer commits gain?
 
 **Published.** On Lustre's object store each write waited for a journal commit: requests were
 serialised and the head sought each time. Remedies: external journal devices, and asynchronous

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Judge what Ou, Shu and Lu (2016) found: how long work takes on non-volatile memory.
 
-**Question.** How long does a piece of work take on non-volatile memory, by DAX, through the page
-cache, and on a RAM block device?
+**Question.** How long does work take on non-volatile memory with DAX, through the page cache, and
+on a RAM block device?
 
 **Published.** PMFS, EXT4+DAX, EXT2 and EXT4 on a RAM block device, HiNFS. HiNFS against PMFS: 60 %
 less time for Postmark, 64 % less for Kernel-Make, TPC-C and Kernel-Grep about equal; traces (Usr0,
