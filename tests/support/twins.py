@@ -12,6 +12,8 @@ from joulerig.virtuallab import profile, twin_parameters, twins
 from tests.support.programs import built, end, wait_for
 
 PLUGIN = built("nbdkit-twin-plugin.so")
+# For so long after an operation its energy flows at the most, which a twin does not report.
+ACTIVITY_SECONDS = 0.05
 RAIL_12V = "12v,12,0.05,1.5,1.0e-9,2.5e-9,4e-6,2e-4"
 RAIL_3V3 = "3v3,3.3,0.03,0.25,0.2e-9,0.4e-9,1e-6,2e-5"
 
@@ -110,6 +112,11 @@ class Stream:
             for line in lines:
                 number, *values = line.split()
                 self.rows.append((int(number), *map(float, values)))
+
+    def wait_rows(self, count):
+        """Wait until so many further windows have come."""
+        enough = len(self.rows) + count
+        wait_for(lambda: len(self.rows) >= enough, 10, f"{enough} windows")
 
     def stop(self):
         """The windows up to now, also those that the twin has not sent yet."""

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import select
 import subprocess
 import threading
 import time
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs import wait_for
-from tests.support.twins import RAIL_12V, Stream, Twin
+from tests.support.twins import ACTIVITY_SECONDS, RAIL_12V, Stream, Twin
 
 MIB = 1 << 20
+STATES_APART_SECONDS = 0.02
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def test_true_joules_are_idle_power_plus_the_energy_of_the_operations(tmp_path):
     with Twin(tmp_path, rails=[rail]) as twin:
         before = twin.state()
         twin.io("write -P 1 0 1M", "write -f -P 1 1M 64k", "read 0 512k", "flush", "discard 8M 8M")
-        time.sleep(0.05)  # the last activity is over after 0.5 ms
+        time.sleep(ACTIVITY_SECONDS)
         after = twin.state()
     seconds = (after["monotonic_ns"] - before["monotonic_ns"]) / 1e9
     done = after["counters"]
@@ -135,7 +137,7 @@ def test_the_power_limit_holds_operations_up_and_reports_it(tmp_path):
         began = time.monotonic()
         twin.io(*[f"aio_write -P 1 {n}M 1M" for n in range(20)], "aio_flush")  # always more to do than it may
         seconds = time.monotonic() - began
-        time.sleep(0.02)
+        time.sleep(ACTIVITY_SECONDS)
         assert seconds > 0.19
         assert twin.counters()["throttled_ns"] > 100e6
         assert twin.joules()["5v"] - before > 20 * MIB * 1e-7
@@ -144,7 +146,7 @@ def test_the_power_limit_holds_operations_up_and_reports_it(tmp_path):
 def test_stream_gives_every_window_in_order(twin):
     stream = Stream(twin, 1_000_000)
     twin.io(*["write -P 1 0 256k", "flush"] * 50)
-    time.sleep(0.5)
+    stream.wait_rows(401)
     rows = stream.stop()
     numbers = [row[0] for row in rows]
     assert len(rows) > 400
@@ -155,7 +157,7 @@ def test_stream_gives_every_window_in_order(twin):
 def test_stream_windows_lie_on_the_monotonic_clock(twin):
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     stream = Stream(twin, 5_000_000)
-    time.sleep(0.2)
+    stream.wait_rows(20)
     sent = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     rows = stream.stop()
     after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -168,7 +170,7 @@ def test_stream_windows_lie_on_the_monotonic_clock(twin):
 def test_a_coarser_stream_is_the_mean_of_the_finer(twin):
     fine, coarse = Stream(twin, 1_000_000), Stream(twin, 10_000_000)
     twin.io(*["write -P 1 0 512k", "flush"] * 50)
-    time.sleep(0.2)
+    coarse.wait_rows(10)
     fine_rows = {row[0]: row[1:] for row in fine.stop()}
     compared = 0
     for number, *values in coarse.stop():
@@ -202,12 +204,13 @@ def test_stream_volts_times_amps_integrate_to_the_true_joules(twin):
 
 def test_a_reader_that_does_not_keep_up_is_closed_not_skipped(tmp_path):
     # Windows so short that the twin holds only 2 s of them and its buffers fill at once.
+    held_seconds = 2
     with Twin(tmp_path, rails=[RAIL_12V], options=["window=2000"]) as twin:
         with twin.connect() as connection:
             connection.sendall(b"stream 2000\n")
             with connection.makefile() as lines:
                 numbers = [int(lines.readline().split()[0])]
-                time.sleep(4)
+                time.sleep(1.5 * held_seconds)
                 numbers += [int(line.split()[0]) for line in lines if line.endswith("\n")]  # to its end
         assert len(numbers) > 1000  # closed for what it did not take, not at once
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
@@ -220,7 +223,7 @@ def test_history_agrees_with_state(twin):
     for _ in range(3):
         twin.io(*["write -P 1 0 1M"] * 10)
         states.append(twin.state())
-        time.sleep(0.02)
+        time.sleep(STATES_APART_SECONDS)
     times = [state["realtime_ns"] for state in states]
     truth = twin.ask("history " + " ".join(map(str, times)))
     assert truth["times_ns"] == times
@@ -239,7 +242,7 @@ def test_history_has_the_counters_at_each_time(twin):
         state = twin.state()
         asked.append(state["realtime_ns"] + 2_000_000)  # after the cell of 1 ms that the last operation is in
         expected.append(state["counters"])
-        time.sleep(0.01)
+        time.sleep(STATES_APART_SECONDS)
     truth = twin.ask("history " + " ".join(map(str, asked)))
     assert [{name: values[n] for name, values in truth["counters"].items()} for n in range(4)] == expected
     assert expected[0]["writes"] == 1
@@ -252,7 +255,7 @@ def test_counters_of_history_under_load_lag_by_less_than_a_millisecond(twin):
     states = []
     while load.is_alive():
         states.append(twin.state())
-        time.sleep(0.02)
+        time.sleep(STATES_APART_SECONDS)
     load.join()
     for state in states:
         at = state["realtime_ns"]
@@ -309,10 +312,11 @@ def test_readers_that_vanish_in_mid_stream_cost_the_others_nothing(twin):
         readers = [twin.connect() for _ in range(20)]
         for reader in readers:
             reader.sendall(b"stream 1000000\n")
-        readers[0].recv(10)
         half_a_request = twin.connect()
         half_a_request.sendall(b"histo")
-        time.sleep(0.05)  # so that there are unread lines
+        for reader in readers:
+            unread, _, _ = select.select([reader], [], [], 10)
+            assert unread
         for connection in (*readers, half_a_request):
             connection.close()
     only_the_steady = before + 1

@@ -12,13 +12,14 @@ import pytest
 
 from tests.support.nbd_client import NbdClient
 from tests.support.programs import wait_for
-from tests.support.twins import RAIL_12V, Stream, Twin
+from tests.support.twins import ACTIVITY_SECONDS, RAIL_12V, Stream, Twin
 
 KIB = 1 << 10
 SECTOR = 512
 CACHE = "write_cache=4M"
 NEVER_BY_AGE = "destage=0"
 HOLDUP_SECONDS = 0.002
+DESTAGE_SECONDS = 0.1
 
 
 @pytest.fixture
@@ -199,9 +200,9 @@ def test_a_full_cache_makes_the_oldest_durable(start):
 
 
 def test_what_is_older_than_the_destage_age_is_durable(start):
-    twin, client = start("destage=100000000")
+    twin, client = start(f"destage={DESTAGE_SECONDS * 1e9:.0f}")
     client.write(0, content(0))
-    time.sleep(0.15)
+    time.sleep(1.5 * DESTAGE_SECONDS)
     client.write(4 * KIB, content(1))
     twin.ask("power off 1 all")
     twin.ask("power on")
@@ -259,7 +260,7 @@ def test_in_flight_operations_fail_at_the_cut_and_not_later(start):
     twin, client = start(rails=["5v,5,0.01,0.5,0,0,2,0,1"])  # a write takes two seconds of the rail's watts
     client.write(0, bytes(SECTOR))
     waiting = client.submit_write(0, bytes(SECTOR))
-    time.sleep(0.1)
+    time.sleep(0.1)  # the twin has it by now, which no state shows
     began = time.monotonic()
     twin.ask("power off 1 all")
     refused(client.result, waiting)
@@ -273,7 +274,7 @@ def test_rails_without_power_read_nothing_and_their_joules_stand_still(start):
     time.sleep(2 * HOLDUP_SECONDS + 0.005)
     first = twin.state()
     stream = Stream(twin, 1_000_000)
-    time.sleep(0.1)
+    stream.wait_rows(100)
     rows = stream.stop()
     later = twin.state()
     for before, after in zip(first["rails"], later["rails"], strict=True):
@@ -283,17 +284,19 @@ def test_rails_without_power_read_nothing_and_their_joules_stand_still(start):
     history = twin.ask(f"history {first['realtime_ns']} {later['realtime_ns']}")
     assert history["rails"][0]["joules"][0] == history["rails"][0]["joules"][1]
     twin.ask("power on")
-    time.sleep(0.02)
-    assert twin.state()["rails"][0]["joules"] > later["rails"][0]["joules"]
+    wait_for(
+        lambda: twin.state()["rails"][0]["joules"] > later["rails"][0]["joules"], 5, "joules count again"
+    )
 
 
 def test_a_rail_that_is_off_for_less_than_the_hold_up_is_ridden_through(start):
-    twin, client = start("holdup=500000000")
+    holdup_seconds = 0.5
+    twin, client = start(f"holdup={holdup_seconds * 1e9:.0f}")
     client.write(0, content(1))
     twin.ask("rail 12v off")
     client.write(4 * KIB, content(2))
     twin.ask("rail 12v on")
-    time.sleep(0.6)
+    time.sleep(1.2 * holdup_seconds)
     state = twin.state()
     assert state["powered"]
     assert state["unsafe_shutdowns"] == 0
@@ -320,9 +323,9 @@ def test_a_rail_that_is_off_longer_than_the_hold_up_stops_the_drive_then(start):
 def test_volts_fall_to_half_by_the_hold_up(start):
     twin, _ = start("holdup=50000000", rails=[RAIL_12V])
     stream = Stream(twin, 1_000_000)
-    time.sleep(0.05)
+    stream.wait_rows(10)
     switched_ns = twin.ask("rail 12v off")["switched_ns"]
-    time.sleep(0.15)
+    stream.wait_rows(150)
     rows = stream.stop()
     volts = {row[0]: row[1] for row in rows}
     window = switched_ns // 1_000_000
@@ -355,7 +358,7 @@ def test_joules_by_cause_add_up_to_the_rails_joules(start):
         if round_ % 10 == 5:
             twin.ask("power off 1 random")
             twin.ask("power on")
-    time.sleep(0.3)
+    time.sleep(ACTIVITY_SECONDS)
     state = twin.state()
     history = twin.ask(f"history {state['realtime_ns']}")
     for rail, past in zip(state["rails"], history["rails"], strict=True):
@@ -378,7 +381,7 @@ def test_each_cause_has_the_energy_of_its_operations(start):
     client.flush()
     client.read(0, 64 * KIB)
     client.trim(1 << 20, 64 * KIB)
-    time.sleep(0.05)
+    time.sleep(ACTIVITY_SECONDS)
     after = twin.state()
     spent = {
         name: joules - before["rails"][0]["cause_joules"][name]
@@ -425,7 +428,7 @@ def test_many_writers_lose_only_what_was_not_flushed(start):
     threads = [threading.Thread(target=work, args=[n]) for n in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.3)
+    wait_for(lambda: len(promised) == 32, 20, "each place is promised")
     twin.ask("power off")
     stop.set()
     for thread in threads:

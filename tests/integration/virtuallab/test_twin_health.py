@@ -7,9 +7,12 @@ import time
 import pytest
 
 from tests.support.nbd_client import NbdClient
+from tests.support.programs import wait_for
 from tests.support.twins import Twin
 
 KIB = 1 << 10
+ON_SECONDS = OFF_SECONDS = 0.2
+THERMAL_SECONDS = 0.05
 
 
 def test_bytes_and_power_cycles_outlive_a_twin_that_is_stopped(tmp_path):
@@ -29,7 +32,8 @@ def test_a_cut_and_a_killed_twin_are_unsafe_shutdowns(tmp_path):
         twin.ask("power on")
     twin.start()
     assert twin.state()["unsafe_shutdowns"] == 1
-    time.sleep(0.05)
+    record = tmp_path / "drive.img.health"
+    wait_for(lambda: "running 1" in record.read_text(), 5, "the twin's start is on record")
     twin.kill()
     with twin:
         state = twin.state()
@@ -40,23 +44,24 @@ def test_a_cut_and_a_killed_twin_are_unsafe_shutdowns(tmp_path):
 def test_hours_count_while_there_is_power(tmp_path):
     with Twin(tmp_path) as twin:
         first = twin.state()
-        time.sleep(0.2)
+        time.sleep(ON_SECONDS)
         twin.ask("power off")
         cut = twin.state()
-        time.sleep(0.2)
+        time.sleep(OFF_SECONDS)
         later = twin.state()
     on = cut["health"]["power_on_seconds"] - first["health"]["power_on_seconds"]
-    assert on == pytest.approx(0.2, abs=0.1)
+    assert on == pytest.approx(ON_SECONDS, abs=0.1)
     assert later["health"]["power_on_seconds"] == cut["health"]["power_on_seconds"]
 
 
 def test_temperature_goes_to_ambient_and_what_the_watts_add(tmp_path):
-    rail, options = "5v,5,0,2,0,0,0,0", ["ambient_celsius=30", "kelvin_per_watt=10", "thermal_seconds=0.05"]
+    rail = "5v,5,0,2,0,0,0,0"
+    options = ["ambient_celsius=30", "kelvin_per_watt=10", f"thermal_seconds={THERMAL_SECONDS}"]
     with Twin(tmp_path, rails=[rail], options=options) as twin:
-        time.sleep(1)
+        time.sleep(10 * THERMAL_SECONDS)
         assert twin.state()["health"]["temperature_celsius"] == pytest.approx(50, abs=0.01)
         twin.ask("power off")
-        time.sleep(1)
+        time.sleep(10 * THERMAL_SECONDS)
         assert twin.state()["health"]["temperature_celsius"] == pytest.approx(30, abs=0.01)
 
 

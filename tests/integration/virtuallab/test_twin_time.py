@@ -237,7 +237,7 @@ def test_a_left_alone_drive_dozes_off_and_takes_its_time_to_wake(tmp_path):
         while (since := time.monotonic() - began) < 0.9:
             rail = twin.state()["rails"][0]
             watts[since] = rail["volts"] * rail["amps"]
-            time.sleep(0.01)
+            time.sleep(0.01)  # samples of the watts
         in_ps3 = [w for t, w in watts.items() if 0.2 < t < 0.45]
         in_ps4 = [w for t, w in watts.items() if t > 0.6]
         assert in_ps3 == pytest.approx([states[0].watts["3v3"]] * len(in_ps3), rel=1e-6)
@@ -255,7 +255,7 @@ def test_joules_by_cause_add_up_to_the_true_joules(tmp_path):
     with twin_of(tmp_path, "sata-consumer", size="16M", slc_fraction=0.1, fold_delay_ns=10_000_000) as twin:
         load(twin, "randwrite", depth=8, seconds=1.5)
         twin.io("flush", "read 0 1M", "discard 0 1M")
-        time.sleep(0.3)
+        wait_for(lambda: twin.state()["rails"][0]["cause_joules"]["fold"] > 0, 10, "the cells are folded")
         rail = twin.state()["rails"][0]
     causes = rail["cause_joules"]
     assert min(causes[cause] for cause in ("idle", "read", "write", "flush", "discard", "gc", "fold")) > 0
@@ -287,7 +287,7 @@ def test_a_full_device_time_is_reported_where_the_device_is_what_holds_up(tmp_pa
     with twin_of(tmp_path, "hdd-7200") as twin:
         _, watch = watched(twin, "randread", seconds=0.5)
         idle = Watch(twin)
-        time.sleep(0.2)
+        time.sleep(0.2)  # with nothing to do
         idle.stop()
     # One at a time: the device has each for as long as the model says, and the rest is this
     # machine's.
