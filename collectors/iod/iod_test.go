@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"joulerig/collectors/internal/influxtest"
+	"joulerig/tests/support/wait"
 )
 
 // The tests run the program as a host does: this test binary again, as iod.
@@ -153,11 +154,7 @@ func (p *process) exit() int {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
+	wait.For(t, 10*time.Second, what, condition)
 }
 
 func withInflux(t *testing.T) (*influxtest.Server, *host) {
@@ -230,12 +227,13 @@ func TestPointsComeAtTheInterval(t *testing.T) {
 	s, h := withInflux(t)
 	h.conf["interval_seconds"] = 0.1
 	p := start(t, "--config", h.config())
-	time.Sleep(1550 * time.Millisecond)
+	const observed = 1550 * time.Millisecond
+	time.Sleep(observed)
 	p.end(syscall.SIGTERM)
 	series := s.Query(`SELECT reads FROM blockio WHERE drive = 'nvme-plp'`)
 	n := len(series[0].Values)
 	if n < 12 || n > 18 {
-		t.Errorf("%d points in 1.55 s at 10 Hz", n)
+		t.Errorf("%d points in %v at 10 Hz", n, observed)
 	}
 }
 
@@ -257,7 +255,8 @@ func TestCountsFollowTheSerialThroughARename(t *testing.T) {
 	swap("sdb", "sda")
 	b, _ = os.ReadFile(h.path("proc/diskstats"))
 	h.write(strings.Replace(string(b), " sdb 10 ", " sda 777 ", 1), "proc/diskstats")
-	time.Sleep(200 * time.Millisecond)
+	more := s.Count("blockio", "reads") + 50
+	eventually(t, "points after it", func() bool { return s.Count("blockio", "reads") >= more })
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -290,7 +289,7 @@ func TestAPointIsFromWhenItsCountsWereRead(t *testing.T) {
 	if err := os.Remove(slow); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // the look-up waits meanwhile, over two intervals
 	begin := time.Now()
 	const before, after = " 480 56000 1200 ", " 480 56001 1200 "
 	if !strings.Contains(stats, before) {
@@ -368,7 +367,8 @@ func TestAnUnmountEndsTheJournalAndTheNextMountStartsIt(t *testing.T) {
 	if err := os.RemoveAll(h.path("proc/fs/jbd2/nvme0n1p1-8")); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(150 * time.Millisecond)
+	more := s.Count("blockio", "reads") + 25
+	eventually(t, "points after the unmount", func() bool { return s.Count("blockio", "reads") >= more })
 	n := len(s.Query(`SELECT transactions FROM fsjournal WHERE drive = 'nvme-plp'`)[0].Values)
 	h.write("3 transactions (3 requested), each up to 8192 blocks\naverage: \n  7 logged blocks per transaction\n", "proc/fs/jbd2/nvme0n1-8/info")
 	eventually(t, "the new mount", func() bool { return last(s, "fsjournal", "nvme-plp")["blocks_logged"] == "21" })
@@ -484,7 +484,8 @@ func TestAFailingHealthSourceIsLoggedOnceAndStopsNothing(t *testing.T) {
 	h.conf["health_interval_seconds"] = 1
 	h.conf["smartctl"] = h.path("no-smartctl")
 	p := start(t, "--config", h.config())
-	time.Sleep(2300 * time.Millisecond)
+	const observed = 2300 * time.Millisecond // two intervals of the health, and more
+	time.Sleep(observed)
 	p.end(syscall.SIGTERM)
 	if n := s.Count("blockio", "reads"); n < 100 {
 		t.Errorf("%d points", n)

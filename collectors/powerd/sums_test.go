@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"joulerig/collectors/internal/srframe"
+	"joulerig/tests/support/wait"
 )
 
 // summed is the frame that srcap makes of a window of a rail: plain loops, as frames.md has it.
@@ -243,7 +244,14 @@ func TestARecordingOfARestartedStreamDoesNotWaitForTheOldOne(t *testing.T) {
 	m.beginStream()
 	m.takesCommands(&bytes.Buffer{})
 	go func() {
-		time.Sleep(50 * time.Millisecond)
+		asked := func() bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.feed.(*streamed).recording != nil
+		}
+		if !wait.Until(5*time.Second, asked) {
+			t.Error("no recording was asked for")
+		}
 		m.endStream(Silent, "")
 		if args := strings.Join(m.beginStream(), " "); !strings.HasSuffix(args, "--raw") {
 			t.Errorf("srcap is started with %s", args)

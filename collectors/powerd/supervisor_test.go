@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"joulerig/collectors/internal/srframe"
+	"joulerig/tests/support/wait"
 )
 
 // The test program is the fake srcap too, when it is started with srcap's arguments.
@@ -106,18 +107,13 @@ func watched(t *testing.T, scenario string, until func(MeterStatus) bool) (*Mete
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); supervise(ctx, m, os.Args[0]) }()
-	deadline := time.Now().Add(8 * time.Second)
 	var seen MeterStatus
-	for {
+	reached := func() bool {
 		seen, _, _ = m.status()
-		if until(seen) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("still %+v", seen)
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
+		return until(seen)
+	}
+	if !wait.Until(8*time.Second, reached) {
+		t.Errorf("still %+v", seen)
 	}
 	asked := time.Now()
 	cancel()

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"joulerig/tests/support/wait"
 )
 
 // Started again as a process, the test's program is flowop.
@@ -85,12 +87,10 @@ type report struct {
 // firstInterval waits for the series' first line.
 func firstInterval(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if text, _ := os.ReadFile(path); bytes.Contains(text, []byte("\n")) {
-			return
-		}
-	}
-	t.Fatal("no interval came")
+	wait.For(t, 20*time.Second, "the first interval", func() bool {
+		text, _ := os.ReadFile(path)
+		return bytes.Contains(text, []byte("\n"))
+	})
 }
 
 func TestCtrlCLeavesNoProcessAndAReport(t *testing.T) {
@@ -140,11 +140,9 @@ func TestALoadEndsWithItsParent(t *testing.T) {
 		state, err := os.ReadFile("/proc/" + strconv.Itoa(load) + "/stat")
 		return err != nil || bytes.Contains(state, []byte(") Z"))
 	}
-	for deadline := time.Now().Add(20 * time.Second); !gone(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			unix.Kill(load, unix.SIGKILL)
-			t.Fatal("the load goes on without its parent")
-		}
+	if !wait.Until(20*time.Second, gone) {
+		unix.Kill(load, unix.SIGKILL)
+		t.Fatal("the load goes on without its parent")
 	}
 	text, err := os.ReadFile(output)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"joulerig/collectors/internal/influx"
 	"joulerig/collectors/internal/influxtest"
+	"joulerig/tests/support/wait"
 )
 
 const series = 8
@@ -49,10 +50,7 @@ func expectPoints(t *testing.T, s *influxtest.Server, n int) {
 
 func closeWithin(t *testing.T, w *influx.Writer, limit time.Duration) influx.Stats {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for w.Stats().SpooledBytes > 0 && time.Now().Before(deadline) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait.Until(limit, func() bool { return w.Stats().SpooledBytes == 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := w.Close(ctx); err != nil {
@@ -69,9 +67,7 @@ func TestInfluxdKilledInTheMiddleOfBatchesLosesAndDoublesNothing(t *testing.T) {
 	w := openAt(t, s, dir)
 	const n = 150_000
 	put(t, w, "%s", point(0)[:len(point(0))-1])
-	for deadline := time.Now().Add(10 * time.Second); w.Stats().SentLines == 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	wait.For(t, 10*time.Second, "the first line is sent", func() bool { return w.Stats().SentLines > 0 })
 	s.Stop()
 	for k := 1; k < n; k++ {
 		put(t, w, "%s", point(k)[:len(point(k))-1])
@@ -81,10 +77,9 @@ func TestInfluxdKilledInTheMiddleOfBatchesLosesAndDoublesNothing(t *testing.T) {
 	for kills < 6 && w.Stats().SpooledBytes > 0 {
 		s.Restart()
 		progress := func() int64 { s := w.Stats(); return s.SentLines + s.ResentLines }
-		for sent, deadline := progress(), time.Now().Add(12*time.Second); progress() == sent && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(time.Duration(random.Intn(100)) * time.Millisecond)
+		sent := progress()
+		wait.Until(12*time.Second, func() bool { return progress() != sent })
+		time.Sleep(time.Duration(random.Intn(100)) * time.Millisecond) // the kill comes at any point of a batch
 		if w.Stats().SpooledBytes > 0 {
 			kills++
 		}
@@ -115,6 +110,12 @@ func TestInfluxdKilledInTheMiddleOfBatchesLosesAndDoublesNothing(t *testing.T) {
 	}
 	expectPoints(t, s, n)
 }
+
+// How long the writer waits for an answer, and how late a late one is.
+const (
+	patience    = 300 * time.Millisecond
+	answersLate = 500 * time.Millisecond
+)
 
 // faults stands before an influxd and lets things go wrong.
 type faults struct {
@@ -162,7 +163,7 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case "late":
 		pass(aside, body)
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(answersLate)
 		w.WriteHeader(204)
 	}
 }
@@ -173,7 +174,7 @@ func TestWhateverBecomesOfABatchEachPointIsThereOnceWithItsValue(t *testing.T) {
 	front := httptest.NewServer(f)
 	defer front.Close()
 	w, err := influx.OpenWithTimeout(influx.Config{URL: front.URL, Database: influxtest.Database, Username: influxtest.Username,
-		PasswordFile: s.PasswordFile, SpoolDir: t.TempDir(), FlushIntervalSeconds: 0.05}, 300*time.Millisecond)
+		PasswordFile: s.PasswordFile, SpoolDir: t.TempDir(), FlushIntervalSeconds: 0.05}, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,13 +185,14 @@ func TestWhateverBecomesOfABatchEachPointIsThereOnceWithItsValue(t *testing.T) {
 		defer f.mu.Unlock()
 		return len(f.met) == 7
 	}
-	for deadline := time.Now().Add(60 * time.Second); !every() && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !every() && time.Now().Before(deadline); {
 		for range 160 {
 			if err := w.Write([]byte(point(k))); err != nil {
 				t.Fatal(err)
 			}
 			k++
 		}
+		time.Sleep(20 * time.Millisecond) // at the pace of a capture
 	}
 	f.mu.Lock()
 	f.off = true

@@ -13,6 +13,7 @@ import (
 	"joulerig/collectors/internal/influx"
 	"joulerig/collectors/internal/influxtest"
 	"joulerig/collectors/lineprotocol"
+	"joulerig/tests/support/wait"
 )
 
 const t0 = int64(1700000000123456789)
@@ -86,10 +87,10 @@ func TestAnOutageOfTheServerLosesAndDoublesNothing(t *testing.T) {
 		put(t, w, "outage,tag=a value=%di %d", i, t0+int64(i))
 		switch i {
 		case 1000:
-			time.Sleep(100 * time.Millisecond)
+			wait.For(t, 5*time.Second, "lines are sent", func() bool { return w.Stats().SentLines > 0 })
 			s.Stop()
 		case 2000:
-			time.Sleep(100 * time.Millisecond)
+			wait.For(t, 5*time.Second, "the outage is noticed", func() bool { return w.Stats().LastError != "" })
 			s.Restart()
 		}
 	}
@@ -123,13 +124,9 @@ func TestADatabaseMadeLaterGetsTheLines(t *testing.T) {
 	s.Query("DROP DATABASE " + influxtest.Database)
 	w := openAt(t, s, t.TempDir())
 	put(t, w, "later value=1i %d", t0)
-	deadline := time.Now().Add(5 * time.Second)
-	for !strings.Contains(w.Stats().LastError, "database not found") {
-		if time.Now().After(deadline) {
-			t.Fatalf("stats %+v", w.Stats())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait.For(t, 5*time.Second, "the missing database is reported", func() bool {
+		return strings.Contains(w.Stats().LastError, "database not found")
+	})
 	s.Query("CREATE DATABASE " + influxtest.Database)
 	if stats := flush(t, w); stats.SentLines != 1 || s.Count("later", "value") != 1 {
 		t.Errorf("stats %+v", stats)

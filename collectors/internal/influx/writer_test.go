@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"joulerig/collectors/lineprotocol"
+	"joulerig/tests/support/wait"
 )
 
 // database answers /write: by default it stores the lines and says 204.
@@ -141,11 +142,7 @@ func closeWriter(t *testing.T, w *Writer) {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 5 s: %s", what)
-		}
-	}
+	wait.For(t, 5*time.Second, what, condition)
 }
 
 func spoolFiles(t *testing.T, dir string) []string {

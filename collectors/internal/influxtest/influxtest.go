@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"joulerig/tests/support/wait"
 )
 
 // Server is an influxd with the database Database and its administrator.
@@ -79,15 +81,13 @@ func (s *Server) Restart() {
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if resp, err := http.Get(s.URL + "/ping"); err == nil {
+	wait.For(s.t, 10*time.Second, "influxd answers", func() bool {
+		resp, err := http.Get(s.URL + "/ping")
+		if err == nil {
 			resp.Body.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatal("influxd did not answer within 10 s")
-		}
-	}
+		return err == nil
+	})
 }
 
 // Proxy passes requests on to the server: for tests that stand between it and its client.

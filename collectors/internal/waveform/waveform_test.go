@@ -18,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"joulerig/collectors/internal/energy"
+	"joulerig/tests/support/wait"
 )
 
 var rails = []RailMeta{
@@ -138,9 +139,7 @@ func TestASampleComesBackAsItWas(t *testing.T) {
 			end := min(at+1000, len(v))
 			appendAll(t, r, 0, uint64(at), v[at:end], a[at:end], 333)
 			appendAll(t, r, 1, uint64(at), a[at:end], v[at:end], 1000)
-			for r.Counts().Dropped == 0 && len(r.queueNow()) > 2 {
-				time.Sleep(time.Millisecond)
-			}
+			waitForQueue(t, r, 2)
 		}
 		s := closeRecorder(t, r)
 		rows, contents := readFile(t, path)
@@ -165,10 +164,16 @@ func TestASampleComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func (r *Recorder) queueNow() []*group {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.queue
+const patience = 20 * time.Second
+
+// waitForQueue waits until no more than so many groups wait to be written.
+func waitForQueue(t testing.TB, r *Recorder, most int) {
+	t.Helper()
+	wait.For(t, patience, "groups are written", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.queue) <= most
+	})
 }
 
 func TestTheFilesSumIsTheJoulesOfTheCounter(t *testing.T) {
@@ -267,9 +272,7 @@ func TestTheBoundEndsTheRecordingAtAKnownSample(t *testing.T) {
 					err = e
 				}
 			}
-			for len(r.queueNow()) > 0 {
-				time.Sleep(100 * time.Microsecond)
-			}
+			waitForQueue(t, r, 0)
 		}
 		if !errors.Is(err, ErrFull) {
 			t.Errorf("Append: %v, expected ErrFull", err)
@@ -337,9 +340,7 @@ func TestAFullDiskEndsTheRecordingNotTheCapture(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), "no space left") {
 				t.Fatal(err)
 			}
-			for len(r.queueNow()) > 0 {
-				time.Sleep(100 * time.Microsecond)
-			}
+			waitForQueue(t, r, 0)
 		}
 		s := closeRecorder(t, r)
 		if !strings.Contains(s.Error, "no space left") || s.Truncated || s.Recorded+s.Cut != int64(len(v)) || s.Dropped != 0 {
@@ -381,9 +382,8 @@ func TestASlowDiskDelaysNoCaptureAndDroppedSamplesAreNamed(t *testing.T) {
 		t.Errorf("Append waited: %v", took)
 	}
 	close(gate)
-	for r.Counts().Recorded == 0 || len(r.queueNow()) > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	wait.For(t, patience, "samples are recorded", func() bool { return r.Counts().Recorded > 0 })
+	waitForQueue(t, r, 0)
 	appendAll(t, r, 0, 400_000, v[:20_000], a[:20_000], 1000)
 	s := closeRecorder(t, r)
 	if s.Dropped == 0 || s.Recorded+s.Dropped != 420_000 || s.Cut != 0 || s.Error != "" {
@@ -408,28 +408,21 @@ func TestASlowDiskDelaysNoCaptureAndDroppedSamplesAreNamed(t *testing.T) {
 // abandon ends a recording as SIGKILL would.
 func abandon(t *testing.T, r *Recorder) {
 	t.Helper()
-	for len(r.queueNow()) > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waitForQueue(t, r, 0)
 	r.mu.Lock()
 	for rail := range r.filling {
 		r.filling[rail] = nil
 	}
 	r.mu.Unlock()
-	for r.idle() != nil {
-		time.Sleep(time.Millisecond)
-	}
+	wait.For(t, patience, "all groups are free", r.idle)
 	r.writer.file.Close()
 }
 
-// idle is nil when all groups that were made are free.
-func (r *Recorder) idle() error {
+// idle is whether all groups that were made are free.
+func (r *Recorder) idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.free) != r.made {
-		return errors.New("a group is on its way")
-	}
-	return nil
+	return len(r.free) == r.made
 }
 
 func TestWhatACrashLeavesIsRecoveredUpToTheLastWholeRowGroup(t *testing.T) {
@@ -442,9 +435,7 @@ func TestWhatACrashLeavesIsRecoveredUpToTheLastWholeRowGroup(t *testing.T) {
 		appendAll(t, r, 0, uint64(at), v[at:at+1000], a[at:at+1000], 1000)
 		appendAll(t, r, 1, uint64(at), a[at:at+1000], v[at:at+1000], 1000)
 		r.Clock(uint64(at+1000), 1700000000000000000+int64(at+1000)*50_000, 1e-5)
-		for len(r.queueNow()) > 0 {
-			time.Sleep(time.Millisecond)
-		}
+		waitForQueue(t, r, 0)
 	}
 	if _, err := Recover(path); err == nil || !strings.Contains(err.Error(), "being written") {
 		t.Errorf("a file that grows was recovered: %v", err)
@@ -573,9 +564,7 @@ func BenchmarkFourChannelsAt1MSs(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			for len(r.queueNow()) > 2 {
-				time.Sleep(time.Millisecond)
-			}
+			waitForQueue(b, r, 2)
 		}
 	}
 	s, err := r.Close()

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"joulerig/tests/support/wait"
 )
 
 // serve starts a real NBD server with the plugin and gives its address.
@@ -25,15 +27,14 @@ func serve(t *testing.T, words ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	for range 500 {
-		if connection, err := net.Dial("unix", socket); err == nil {
+	wait.For(t, 5*time.Second, "nbdkit listens", func() bool {
+		connection, err := net.Dial("unix", socket)
+		if err == nil {
 			connection.Close()
-			return "unix:" + socket
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("nbdkit does not listen after 5 s")
-	return ""
+		return err == nil
+	})
+	return "unix:" + socket
 }
 
 func dial(t *testing.T, words ...string) *Client {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"joulerig/tests/support/wait"
 )
 
 func TestHowALoadEndsAndItsExitCode(t *testing.T) {
@@ -58,11 +60,7 @@ func TestASignalEndsTheContext(t *testing.T) {
 		if cause := context.Cause(ctx); !errors.Is(cause, ErrInterrupted) {
 			t.Errorf("with parent %v: %v", withParent, cause)
 		}
-		for deadline := time.Now().Add(20 * time.Second); !stopped.Load(); {
-			if time.Now().After(deadline) {
-				t.Fatal("the flag says that it goes on")
-			}
-		}
+		wait.For(t, 20*time.Second, "the flag says that it ends", stopped.Load)
 		release()
 	}
 }
