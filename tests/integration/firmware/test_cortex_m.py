@@ -211,6 +211,7 @@ def test_streams_both_instruments_without_a_gap(board, environment):
 
 def test_a_moment_without_a_conversion_is_a_sample_of_nan_and_is_counted(environment):
     """So a sample's number stays its time; the board stands still for a while, clock and all."""
+    still_seconds = 1.2
     with Board(exact=False) as board:
         board.set_rail(1, 12000, 1000)
         capture = Capture(board, 0, environment)
@@ -218,19 +219,18 @@ def test_a_moment_without_a_conversion_is_a_sample_of_nan_and_is_counted(environ
         for _ in range(8):
             board.run(0.2)
             board.process.send_signal(signal.SIGSTOP)
-            time.sleep(0.15)
+            time.sleep(still_seconds / 8)
             board.process.send_signal(signal.SIGCONT)
         board.run(0.2)
         made = (board.ticks() - ticks) / RATE_HZ
-        # It may be late by what its host makes it, which is far less than the 1.2 s of standing
-        # still.
+        # It may be late by what its host makes it, which is far less than it stands still.
         assert made == pytest.approx(time.monotonic() - before, abs=0.6)
         rows = capture.end()
         errors = board.conversion_errors()
     missed = np.isnan(rows[:, 0])
     assert (np.isnan(rows) == missed[:, None]).all()
     print(f"{missed.sum()} of {len(rows)} samples missed, counted {errors}")
-    assert missed.sum() > 0.9 * 1.2 * RATE_HZ
+    assert missed.sum() > 0.9 * still_seconds * RATE_HZ
     # Before the capture began, and after it ended, the board may have missed more.
     assert missed.sum() <= errors[0]
     assert errors == [errors[0]] * RAILS
@@ -388,9 +388,9 @@ def test_what_is_not_known_is_refused(prompt_board):
     line.send("TAP:OUTPUT9 OFF;NONSENSE;TAP:CALIBRATION:SAVE")
     errors = [int(line.ask("SYST:ERR?").split(",")[0]) for _ in range(4)]
     assert errors == [-114, -113, -241, 0]
-    for _ in range(20):  # no faster than the line would be
+    for _ in range(20):
         line.send("X" * 100, end="")
-        time.sleep(0.002)
+        time.sleep(0.002)  # the line's pace
     line.send("")
     assert int(line.ask("SYST:ERR?").split(",")[0]) == -363
     assert line.ask("*OPC?") == "1"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The power tap (posix port) between real twins and the real libsigrok."""
 
-import io
+import contextlib
 import os
 import re
 import signal
@@ -14,14 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.power_processes import set_options
-from tests.support.programs import built, end
-from tests.support.srcap_frames import ANALOG, LOGIC, read_frames
+from tests.support.captures import Capture
+from tests.support.programs import built, end, wait_for
+from tests.support.srcap_frames import ANALOG, LOGIC
 from tests.support.twins import RAIL_3V3, RAIL_12V, Stream, Twin
 
 PROGRAM = built("power_tap")
 RATE_HZ = 1000
 WINDOW_NS = 1_000_000_000 // RATE_HZ
+HELD = 1048575  # samples, that the tap keeps for a client
+HELD_SECONDS = HELD / 1e6  # at 1 MS/s, from the clock alone
 LONGEST_SEGMENT = 60_000  # what a loopback's TCP sends at once is 64 KB
 
 
@@ -142,32 +144,23 @@ def sigrok(port, *arguments):
     return subprocess.run(command, capture_output=True, timeout=20).stdout
 
 
-def frames_of(port, channels, seconds, meanwhile=lambda process: None):
+def frames_of(port, channels, samples, meanwhile=lambda running: None):
     """Return srcap's frames of an instrument's channels, while `meanwhile` acts on it.
 
-    Through srcap, not sigrok-cli: on a busy machine the latter's -O wav now and then lacks 10
-    samples that libsigrok has delivered.
+    It goes on until more than so many samples of each analog channel have come after that. Through
+    srcap, not sigrok-cli: on a busy machine the latter's -O wav now and then lacks 10 samples that
+    libsigrok has delivered.
     """
+    names = channels.split(",")
+    last = [name for name in names if name.startswith("CH")][-1]
     driver = f"hameg-hmo:conn=tcp-raw/127.0.0.1/{port}"
-    command = [built("srcap"), "--driver", driver, "--channels", channels, "--silence-seconds", "10"]
-    process = subprocess.Popen(
-        [*command, *set_options(driver)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    acting = threading.Thread(target=meanwhile, args=(process,))
-    acting.start()
-    try:
-        process.communicate(timeout=seconds)
-        raise AssertionError("srcap has ended by itself")
-    except subprocess.TimeoutExpired:
-        acting.join()
-        process.terminate()
-        output, _ = process.communicate(timeout=10)
-    finally:
-        process.kill()
-    return list(read_frames(io.BytesIO(output)))
+    with contextlib.closing(Capture(driver, names, silence=10)) as running:
+        meanwhile(running)
+        enough = running.count(last) + samples
+        running.wait(lambda: running.count(last) > enough, f"{samples} samples")
+        running.process.terminate()
+        running.ended(10)
+        return running.frames
 
 
 def channels_of(frames, count):
@@ -178,9 +171,9 @@ def channels_of(frames, count):
     return np.stack([values[:whole] for values in channels], axis=1)
 
 
-def captured(port, seconds, **options):
+def captured(port, samples, **options):
     """What libsigrok gives of an instrument's four channels, as rows."""
-    return channels_of(frames_of(port, "CH1,CH2,CH3,CH4", seconds, **options), 4)
+    return channels_of(frames_of(port, "CH1,CH2,CH3,CH4", samples, **options), 4)
 
 
 @pytest.fixture
@@ -223,7 +216,7 @@ def test_sigrok_shows_volts_and_amps_with_their_units(tap):
 def test_energy_through_sigrok_is_the_true_energy(twin, tap):
     truth = Stream(twin, WINDOW_NS)
     with Load(twin):
-        rows = captured(tap.ports[0], 5)
+        rows = captured(tap.ports[0], 4 * RATE_HZ)
     first_window, windows = windows_of(truth)
     assert len(rows) > 4 * RATE_HZ
 
@@ -244,14 +237,20 @@ def test_energy_through_sigrok_is_the_true_energy(twin, tap):
         assert measured == pytest.approx(true, rel=2e-3)
 
 
+def counted(client):
+    """How many samples the tap has made for the client's instrument."""
+    return int(client.text("TAP:COUN?").split(",")[0])
+
+
 def test_several_clients_in_sequence_each_start_at_the_newest_sample():
     with synthetic_tap(RATE_HZ) as tap:
         for _ in range(3):
             with tap.client() as client:
-                time.sleep(0.3)  # what passes before the first request is not delivered
-                before = int(client.text("TAP:COUN?").split(",")[0])
+                # What passes before the first request is not delivered.
+                wait_for(lambda client=client: counted(client) > 0.3 * RATE_HZ, 10, "samples have passed")
+                before = counted(client)
                 amps = client.channel(2), client.channel(4)
-                after = int(client.text("TAP:COUN?").split(",")[0])
+                after = counted(client)
             assert before >= 0.25 * RATE_HZ
             numbers = synthetic_numbers(*amps)
             assert before <= numbers[0]
@@ -342,38 +341,37 @@ def test_a_source_that_ends_reads_zero_and_is_found_again(tmp_path):
     twin = Twin(tmp_path / "twin")
     with Tap(f"1={twin.control}:12v", f"2={twin.control}:3v3") as tap, tap.client() as client:
         with twin:
-            time.sleep(1.2)
+            wait_for(lambda: client.seconds(0.1)[-1, 0] > 11, 10, "the twin's volts")
             assert (client.seconds(0.3)[-100:, 0] > 11).all()
         assert not client.seconds(0.5)[-100:].any()
         with twin:
-            time.sleep(1.2)
-            assert (client.seconds(1.5)[-100:, 0] > 11).all()
+            wait_for(lambda: client.seconds(0.1)[-1, 0] > 11, 10, "the next twin's volts")
+            assert (client.seconds(0.3)[-100:, 0] > 11).all()
         rows = client.seconds(0.3)
     # A rail is either there or not: nothing between.
     assert set(np.round(rows[:, 0]).astype(int)) <= {0, 12}
 
 
 def test_a_client_that_stalls_too_long_gets_a_report_of_what_it_lost(tmp_path):
-    # 1048575 samples are held; at 1 MS/s, from the clock alone, that is 1.05 s.
     with Tap(f"1={tmp_path}/none.sock:12v", rate_hz=1000000) as tap, tap.client() as client:
         client.channel(1)
         assert client.text("TAP:COUNT?").endswith(",0")
-        time.sleep(2)
+        time.sleep(2 * HELD_SECONDS)
         client.channel(1)
         samples, overruns = map(int, client.text("TAP:COUNT?").split(","))
         assert samples > 1800000
-        assert 0 < overruns < samples - 1048575
+        assert 0 < overruns < samples - HELD
 
 
 def test_what_libsigrok_came_too_late_for_is_nan_and_the_other_samples_keep_their_place():
-    def stall(process):
-        time.sleep(0.7)
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(1.5)
-        process.send_signal(signal.SIGCONT)
+    def stall(running):
+        running.wait_samples(100_000)
+        running.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5 * HELD_SECONDS)
+        running.process.send_signal(signal.SIGCONT)
 
     with synthetic_tap(1000000) as tap:
-        rows = captured(tap.ports[0], 3.5, meanwhile=stall)
+        rows = captured(tap.ports[0], 500_000, meanwhile=stall)
         with tap.client() as client:
             overruns = int(client.text("TAP:COUN?").split(",")[1])
     lost = np.isnan(rows[:, 0])
@@ -387,7 +385,7 @@ def test_what_libsigrok_came_too_late_for_is_nan_and_the_other_samples_keep_thei
 
 def test_a_million_samples_a_second_reach_libsigrok_whole():
     with synthetic_tap(1000000) as tap:
-        rows = captured(tap.ports[0], 4)
+        rows = captured(tap.ports[0], 3_000_000)
     assert len(rows) > 3_000_000
     numbers = synthetic_numbers(rows[:, 1], rows[:, 3])
     assert (np.diff(numbers) == 1).all()
@@ -397,7 +395,7 @@ def test_a_million_samples_a_second_reach_libsigrok_whole():
 
 def test_markers_come_to_libsigrok_in_the_window_of_volts_and_amps():
     with synthetic_tap(20000) as tap:
-        frames = frames_of(tap.ports[0], "CH1,CH2,CH4,D0,D1,D2,D3,D4,D5,D6,D7", 2)
+        frames = frames_of(tap.ports[0], "CH1,CH2,CH4,D0,D1,D2,D3,D4,D5,D6,D7", 21_000)
     rows = channels_of(frames, 3)
     logic = np.concatenate([np.frombuffer(f.payload, "u1") for f in frames if f.type == LOGIC])
     length = min(len(rows), len(logic))
@@ -543,9 +541,9 @@ def test_native_commands(tap):
         assert client.ask("TAP:RATE?") == b"1000\n"
         before = int(client.ask("TAP:COUNT?").split(b",")[0])
         began = time.monotonic()
-        time.sleep(1)
-        counted = int(client.ask("TAP:COUNT?").split(b",")[0]) - before
-        assert counted == pytest.approx((time.monotonic() - began) * RATE_HZ, abs=40)
+        time.sleep(1)  # that samples are counted of
+        made = int(client.ask("TAP:COUNT?").split(b",")[0]) - before
+        assert made == pytest.approx((time.monotonic() - began) * RATE_HZ, abs=40)
 
 
 def test_takes_little_of_a_core(twin, tap):
