@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A dashboard with a made-up lab and campaign behind it: to look at, to photograph, to measure.
 
-python tests/support/dashboard_show.py                              until Ctrl-C python
-tests/support/dashboard_show.py --screenshots FOLDER         pictures at two sizes, light and dark
-python tests/support/dashboard_show.py --cpu SECONDS                processor time with one page
-open
-    --influx-cache 2m                                       ... with another
-    cache-snapshot-memory-size
+python tests/support/dashboard_show.py                       until Ctrl-C
+python tests/support/dashboard_show.py --screenshots FOLDER  pictures at two sizes, light, dark
+python tests/support/dashboard_show.py --cpu SECONDS         processor time with one page open
+    --influx-cache 2m                        ... with another cache-snapshot-memory-size
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import tempfile
 import threading
 import time
@@ -111,7 +110,7 @@ def measure(dashboard: Dashboard, influxd: Influxd, seconds: float) -> None:
             f" {frames:.2f} frames/s"
         )
         browser.close()
-    time.sleep(2)
+    time.sleep(2)  # by now the dashboard has stopped for want of a page
     before_idle = cpu_seconds(dashboard.pid), cpu_seconds(influxd.pid), time.time()
     time.sleep(seconds / 2)
     elapsed = time.time() - before_idle[2]
@@ -174,13 +173,12 @@ def main() -> None:
             feed.start()
             dashboard.start()
             print(dashboard.url, flush=True)
-            time.sleep(3)
             if options.screenshots:
                 photograph(dashboard, options.screenshots)
             if options.cpu:
                 measure(dashboard, influxd, options.cpu)
-            while not (options.screenshots or options.cpu):
-                time.sleep(1)
+            if not (options.screenshots or options.cpu):
+                signal.pause()
         except KeyboardInterrupt:
             pass
         finally:

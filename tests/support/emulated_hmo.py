@@ -134,7 +134,7 @@ class Instrument:
                         begin += self.lose
                         self.lose_at = None
                     while self.produced() - begin < self.rate * FRAME_SECONDS:
-                        time.sleep(0.001)
+                        time.sleep(0.001)  # the samples are made by this machine's clock
                     end = self.produced()
                     begin = max(begin, end - int(self.rate * RING_SECONDS))
                 payload = window(channel, begin, end)

@@ -33,7 +33,7 @@ class Tap(Instrument):
             self.lead = channel
             self.begin = self.scope.produced() if self.end_of_window is None else self.end_of_window
             while self.scope.produced() - self.begin < RATE * emulated_hmo.FRAME_SECONDS:
-                time.sleep(0.001)
+                time.sleep(0.001)  # the samples are made by this machine's clock
             self.end_of_window = self.scope.produced()
         payload = b"" if self.empty else emulated_hmo.window(channel, self.begin, self.end_of_window)
         return b"#%d%d" % (len(str(len(payload))), len(payload)) + payload

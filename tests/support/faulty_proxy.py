@@ -16,6 +16,9 @@ import urllib.parse
 FAULTS = ["500 applied", "503", "answer lost", "connection lost", "late"]
 
 
+LATE_SECONDS = 0.5
+
+
 class Proxy(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     target: urllib.parse.SplitResult
@@ -45,7 +48,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if fault == "late":
-            time.sleep(0.5)
+            time.sleep(LATE_SECONDS)
         self.answer(500 if fault == "500 applied" else status, text)
 
     def answer(self, status, text):

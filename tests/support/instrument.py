@@ -21,6 +21,8 @@ import threading
 import time
 import tty
 
+from tests.support.programs import wait_for
+
 PIECES_APART = 0.01
 
 
@@ -179,23 +181,23 @@ class PtyLine:
 
     def plug(self):
         """Back under the same name: terminals are numbered from the lowest free number on."""
-        spare = []
-        deadline = time.monotonic() + 10
-        while True:
-            master, slave = pty.openpty()
-            if os.ttyname(slave) == self.name:
-                break
-            spare += [master, slave]
-            if len(spare) > 100:
-                for end in spare:
-                    os.close(end)
-                spare = []
-                time.sleep(0.05)
-            assert time.monotonic() < deadline, f"{self.name} is not free again"
-        for end in spare:
-            os.close(end)
+        master, slave = wait_for(self._open, 10, f"{self.name} is free again")
         with self.lock:
             self._attach(master, slave)
+
+    def _open(self):
+        """Both ends of a new terminal of the same name, or None where another process has it."""
+        spare = []
+        try:
+            for _ in range(50):
+                master, slave = pty.openpty()
+                if os.ttyname(slave) == self.name:
+                    return master, slave
+                spare += [master, slave]
+        finally:
+            for end in spare:
+                os.close(end)
+        return None
 
     def reset(self):
         self.unplug()

@@ -15,6 +15,7 @@ import pytest
 from tests.support import ROOT
 
 T = TypeVar("T")
+POLL_SECONDS = 0.02
 
 
 def built(name: str) -> str:
@@ -48,7 +49,7 @@ def wait_for(condition: Callable[[], T], seconds: float, what: str) -> T:
         if value:
             return value
         assert time.monotonic() < deadline, f"after {seconds} s still not: {what}"
-        time.sleep(0.02)
+        time.sleep(POLL_SECONDS)
 
 
 def end(process: subprocess.Popen[Any], seconds: float = 10) -> int:

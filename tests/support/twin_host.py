@@ -8,7 +8,6 @@ the real ones; what a kernel and a meter would do between them is not there.
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from joulerig.rig.common import paths
 from joulerig.rig.lab.model import Lab
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.lab_files import LabFiles
+from tests.support.programs import wait_for
 
 READY_SECONDS = 60.0  # from power on until the drive can be read
 WRITER_SECONDS = 10.0  # until the writer has noticed that its drive is gone
@@ -92,16 +92,11 @@ class TwinHost:
         return [str(paths.program("durawriter")), action, *options, "--nbd", f"unix:{self._twin.nbd}"]
 
     def _survey(self, options: Sequence[str]) -> str:
-        end = time.monotonic() + READY_SECONDS
-        while True:
+        def survey() -> subprocess.CompletedProcess[str] | None:
             done = subprocess.run(
-                self._command("survey", *options),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=300,
-            )
-            if done.returncode == 0:
-                return done.stdout
-            assert time.monotonic() < end, f"{done.stderr} ({READY_SECONDS} s after power was restored)"
-            time.sleep(0.02)
+                self._command("survey", *options), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                text=True, timeout=300,
+            )  # fmt: skip
+            return None if done.returncode else done
+
+        return wait_for(survey, READY_SECONDS, "the drive can be read after power was restored").stdout

@@ -17,6 +17,7 @@ from ansible.module_utils.joulerig import pagecache, phases
 from ansible.module_utils.joulerig.loads import fio, load, lost, workload
 from ansible.module_utils.joulerig.tools import Failed
 from tests.support import FIXTURES, ROOT
+from tests.support.programs import wait_for
 
 NOTHING = {"total_ios": 0, "io_bytes": 0}
 S = 1_000_000_000
@@ -368,7 +369,7 @@ def test_a_load_whose_controller_left_is_asked_to_end_and_its_children_with_it(t
     problem = load.attend("load", ["sh", "-c", script], 60, left=(tmp_path / "child").exists, cwd=tmp_path)
     assert problem == "load: interrupted: the connection to the controller is gone"
     assert (tmp_path / "report").read_text() == "so far\n"
-    wait_for(lambda: is_dead((tmp_path / "child").read_text()))
+    wait_for(lambda: is_dead((tmp_path / "child").read_text()), 20, "the child is dead")
 
 
 def test_the_controller_left_when_no_process_reads_the_output():
@@ -462,23 +463,16 @@ def test_a_load_dies_with_what_attends_it(tmp_path):
         "load.attend('load', ['sh', '-c', 'echo $$ > pid.new; mv pid.new pid; exec sleep 60'], 60)\n"
     )
     attending = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
-    wait_for((tmp_path / "pid").exists)
+    wait_for((tmp_path / "pid").exists, 20, "the load has begun")
     attending.kill()
     attending.wait()
-    wait_for(lambda: is_dead((tmp_path / "pid").read_text()))
+    wait_for(lambda: is_dead((tmp_path / "pid").read_text()), 20, "the load is dead")
 
 
 def is_dead(pid):
     """Whether that process ended, even if its parent has not waited for it."""
     stat = Path(f"/proc/{int(pid)}/stat")
     return not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
-
-
-def wait_for(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 # --- caches

@@ -2,7 +2,6 @@
 """A test host's part in a power cut: what it refuses, and how the writer gets its drive."""
 
 import json
-import time
 
 import joulerig_powercut
 import pytest
@@ -10,6 +9,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import powercut
 from ansible.module_utils.joulerig.drives import drive
+from tests.support.programs import wait_for
 
 GIB = 1 << 30
 MEMBER = {"name": "hdd-1", "interface": "hdd", "serial": "HDD-1", "wwn": None, "size_bytes": GIB}
@@ -103,9 +103,7 @@ def test_the_writer_gets_an_open_drive_and_no_path(host, writer, capsys, tmp_pat
     (reported,) = calls(tmp_path, "durawriter")
     assert str(host.dev) not in reported
     assert "--witness tcp:10.0.2.2:5" in reported
-    end = time.monotonic() + 10
-    while not (words := (tmp_path / "place-hdd-1.log").read_text().strip()) and time.monotonic() < end:
-        time.sleep(0.02)
+    words = wait_for((tmp_path / "place-hdd-1.log").read_text, 10, "the writer's path").strip()
     assert words == f"{host.dev}/sda"
 
 
