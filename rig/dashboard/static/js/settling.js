@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A drive on its way to a steady state: which round of at most how many, and what the rounds so far
-// gave.
+// A drive that is preconditioned: the current round, and the figures of the rounds so far.
 import { fixed, duration, number } from "./format.js";
 import { keyed, make, setText } from "./dom.js";
 import { now } from "./clock.js";
 
-const STEPS = { purge: "purging", fill: "filling" };
+const STEPS = { purge: "purging", passes: "writing the whole drive" };
 let rounds = {};
 
 export const setRounds = (byRun) => (rounds = byRun);
@@ -20,8 +19,7 @@ export function create() {
   );
 }
 
-// Shows the precondition before `run`, whose last announced step is `step`; hides it where there is
-// none.
+// Shows the preconditioning before `run`, whose newest step is `step`; hides it if there is none.
 export function update(element, run, step) {
   const settling = run?.settling;
   element.hidden = !settling;
