@@ -238,7 +238,7 @@ def test_the_page_comes_back_when_the_dashboard_does(lab: Lab, page: Page):
     wait_for(page, "window.rigStats?.frames > 2")
     lab.dashboard.stop()
     expect(page.locator("#link")).to_contain_text("reconnecting")
-    expect(page.locator("#notices")).to_contain_text("what is shown is old")
+    expect(page.locator("#notices")).to_contain_text("the figures here are old")
     lab.dashboard.start()
     wait_for(page, "rigStats.reconnects === 1")
     frames = page.evaluate("rigStats.frames")
@@ -258,7 +258,7 @@ def test_points_that_come_in_batches_are_no_silence(lab: Lab, page: Page):
         seen.add(total.inner_text())
         page.wait_for_timeout(200)
     assert seen == {"1.40"}
-    expect(page.locator('.card[data-drive="sata-plp"] .trust')).not_to_contain_text("no point")
+    expect(page.locator('.card[data-drive="sata-plp"] .trust')).not_to_contain_text("no reading")
 
 
 def test_a_silent_meter_is_named_and_its_rails_show_no_value(lab: Lab, page: Page):
@@ -284,9 +284,7 @@ def test_a_chosen_campaign_stays_and_the_newest_is_named(lab: Lab, page: Page):
     expect(page.locator("#campaign-name")).to_have_text("first")
     expect(page.locator("#virtual")).to_be_hidden()
     lab.journal("second-20261102-000000", now, name="second").plan()
-    expect(page.locator("#notices")).to_contain_text(
-        "not the newest campaign, which is second-20261102-000000"
-    )
+    expect(page.locator("#notices")).to_contain_text("not the newest campaign (second-20261102-000000)")
     expect(page.locator("#campaign-name")).to_have_text("first")
     page.goto(lab.dashboard.url)
     expect(page.locator("#campaign-name")).to_have_text("second")

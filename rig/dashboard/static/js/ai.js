@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Work per joule: file system x I/O scheduler for each drive and workload, as it fills.
+// Work per joule: file system x I/O scheduler for each drive and workload, updated as runs end.
 import { id, keyed, make, setText } from "./dom.js";
 import { counted, number } from "./format.js";
 
@@ -28,7 +28,7 @@ export function set(message) {
 function draw() {
   const place = id("ai");
   if (!table.length) {
-    place.replaceChildren(make("p", { class: "empty" }, "No run planned."));
+    place.replaceChildren(make("p", { class: "empty" }, "No runs planned."));
     return;
   }
   place.querySelector(".empty")?.remove();
@@ -91,8 +91,8 @@ function fill(td, cell, figure) {
   td.classList.toggle("only-partial", Boolean(figure) && figure.n === 0);
   if (figure?.n) td.style.setProperty("--shade", Math.max(0, (figure.share - NO_SHADE) / (1 - NO_SHADE)).toFixed(3));
   const range = figure ? `${number(figure.mean)} ${UNITS[metric]}, ${number(figure.low)} to ${number(figure.high)} over ` : "";
-  const energy = figure?.energy_low == null ? "" : `; by the energy's interval alone ${number(figure.energy_low)} to ${number(figure.energy_high)}`;
-  td.title = (rate ? "no joules: no rail; " : "") + range + (figure && !figure.n ? "partial runs only" : `${done} of ${counted(cell.planned, "run")}`) + energy +
+  const energy = figure?.energy_low == null ? "" : `; by the energy interval alone ${number(figure.energy_low)} to ${number(figure.energy_high)}`;
+  td.title = (rate ? "no rail, so no joules; " : "") + range + (figure && !figure.n ? "partial runs only" : `${done} of ${counted(cell.planned, "run")}`) + energy +
     (cell.partial ? `; ${cell.partial} partial` : "") + (cell.failed ? `; ${cell.failed} failed or lost` : "") +
     (cell.not_run ? `; ${cell.not_run} not run` : "");
 }

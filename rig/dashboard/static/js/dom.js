@@ -19,8 +19,7 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// Keyed children: makes what is missing, updates what is there, removes what is gone, keeps the
-// order.
+// Keyed children: creates, updates, removes and orders them to match `items`.
 export function keyed(parent, items, keyOf, create, update) {
   const have = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   let place = parent.firstElementChild;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The head of the page: which campaign, how far, how long still.
+// The head of the page: the campaign, its progress and the time left.
 import { id, make, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { now } from "./clock.js";
@@ -62,7 +62,7 @@ export function tick() {
   const end = campaign.finished_ns ? campaign.finished_ns / 1e9 : now();
   setText(id("elapsed"), campaign.started_ns || campaign.finished_ns ? duration(end - start / 1e9) : "–");
   const left = campaign.eta_ns === null ? null : campaign.eta_ns / 1e9 - now();
-  const text = campaign.finished_ns ? "done" : left === null ? "after 1st run" : left < 1 ? "any moment" : (campaign.eta_at_most ? "≤ " : "") + duration(left);
+  const text = campaign.finished_ns ? "done" : left === null ? "after first run" : left < 1 ? "any moment" : (campaign.eta_at_most ? "≤ " : "") + duration(left);
   setText(id("eta"), text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What each test host does now: its run, and the run's phases with the current one marked.
+// The current run of each test host, and the run's phases with the current one marked.
 import { id, keyed, make, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { now } from "./clock.js";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Puts the page together: messages to the parts that show them, frames into the windows, one redraw
-// a frame.
+// Assembles the page: passes messages to the modules that show them and frames to the windows, and
+// redraws once per frame.
 import { PHASES } from "./names.js";
 import { connect } from "./socket.js";
 import { stats } from "./stats.js";

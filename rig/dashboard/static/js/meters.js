@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The meters, as the power daemon sees them.
+// The meters, as the power daemon reports them.
 import { id, keyed, make, setText } from "./dom.js";
 import { number, percent, shortSeconds } from "./format.js";
 
@@ -8,7 +8,7 @@ const SYMBOLS = { streaming: "●", starting: "…", silent: "✕", failed: "✕
 export function draw(status) {
   const place = id("meters");
   if (!status.ok || !status.meters.length) {
-    place.replaceChildren(make("p", { class: "empty" }, status.ok ? "powerd has no meter." : "Not known: powerd does not answer."));
+    place.replaceChildren(make("p", { class: "empty" }, status.ok ? "No meter configured." : "Unknown: powerd does not answer."));
     return;
   }
   place.querySelector(".empty")?.remove();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is missing or wrong, in words, above everything else.
+// Messages about what is missing or wrong, at the top of the page.
 import { id, keyed, make, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { now } from "./clock.js";
@@ -15,7 +15,7 @@ export const setLink = (up) => (connected = up);
 
 export function draw() {
   const list = [];
-  if (!connected) list.push(["bad", "The dashboard's server does not answer: what is shown is old. Trying again."]);
+  if (!connected) list.push(["bad", "The dashboard's server does not answer; the figures here are old. Reconnecting."]);
   if (campaign && !campaign.found) {
     if (campaign.chosen && !campaign.campaigns.includes(campaign.chosen))
       list.push(["bad", `There is no campaign ${campaign.chosen}; choose another above.`]);
@@ -23,15 +23,15 @@ export function draw() {
   }
   if (campaign?.problem) list.push(["bad", `A journal cannot be read: ${campaign.problem}`]);
   if (campaign?.chosen && campaign.found && campaign.newest !== campaign.chosen)
-    list.push(["info", `This is not the newest campaign, which is ${campaign.newest}; the traces are live all the same.`]);
-  if (live && !live.influx.ok) list.push(["bad", `${live.influx.message}. The traces show a gap; trying again.`]);
+    list.push(["info", `This is not the newest campaign (${campaign.newest}); the traces are live anyway.`]);
+  if (live && !live.influx.ok) list.push(["bad", `${live.influx.message}. The traces have a gap; retrying.`]);
   if (live && !live.powerd.ok) list.push(["warn", `Meters' state unknown: ${live.powerd.message}.`]);
   for (const meter of live?.powerd.meters ?? [])
     if (meter.state === "silent" || meter.state === "failed")
-      list.push(["bad", `Meter ${meter.name} is ${meter.state}${meter.reason ? ": " + meter.reason : ""}. Its rails have no energy; runs become partial.`]);
+      list.push(["bad", `Meter ${meter.name} is ${meter.state}${meter.reason ? ": " + meter.reason : ""}. Its rails have no energy, so runs are partial.`]);
   if (campaign?.found && campaign.state !== "finished" && campaign.last_event_ns) {
     const quiet = now() - campaign.last_event_ns / 1e9;
-    if (quiet > QUIET_SECONDS) list.push(["warn", `The campaign's journal is silent for ${duration(quiet)}: its playbook may have stopped.`]);
+    if (quiet > QUIET_SECONDS) list.push(["warn", `No event in the campaign's journal for ${duration(quiet)}: its playbook may have stopped.`]);
   }
   keyed(
     id("notices"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Watts per rail: a card a drive, with what is known of the meter next to each value.
+// Watts per rail: a card per drive, with the state of the meter next to each value.
 import { Strip } from "./chart.js";
 import { id, make, setText } from "./dom.js";
 import { fixed, percent, shortSeconds } from "./format.js";
@@ -24,7 +24,7 @@ export function setLayout(rails, span) {
   cards = new Map();
   id("power").replaceChildren(...list.map((drive) => card(drive, span, manyHosts)));
   if (!list.length)
-    id("power").replaceChildren(make("p", { class: "empty" }, "No power point in the last 60 s."));
+    id("power").replaceChildren(make("p", { class: "empty" }, "No power reading in the last 60 s."));
 }
 
 function card(drive, span, manyHosts) {
@@ -124,7 +124,7 @@ function note(rail, watts) {
   if (meter && meter.state !== "streaming")
     return ["bad", `✕ ${rail.meter} ${meter.state}${meter.reason ? ": " + meter.reason : ""}`, long];
   if (watts === null)
-    return ["bad", `✕ ${rail.meter}: no point${known.age_seconds ? " for " + Math.round(known.age_seconds) + " s" : ""}`, long];
+    return ["bad", `✕ ${rail.meter}: no reading${known.age_seconds ? " for " + Math.round(known.age_seconds) + " s" : ""}`, long];
   const lossy = known.lost_percent > 0 || known.gap_seconds > 0;
   const words = `${lossy ? "▲" : "●"} lost ${percent(known.lost_percent)} · gap ${shortSeconds(known.gap_seconds)} · ±${shortSeconds(known.clock_residual_seconds === null || known.clock_residual_seconds === undefined ? null : Math.abs(known.clock_residual_seconds))}`;
   return [lossy ? "warn" : "good", words, long];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// All runs in their order, with status in symbol, word and colour, and the reason where one is not
-// ok.
+// All runs in order, with status as symbol, word and colour, and the reason of one that is not ok.
 import { id, keyed, make, setText } from "./dom.js";
 import { duration, number } from "./format.js";
 

@@ -2,8 +2,8 @@
 // The last buckets of each channel and column as plain arrays with null for "no value", as uPlot
 // wants them.
 
-// Points are up to 3 s old when they can be read: powerd and the writer hand on once a second each,
-// the agents every two. What is not heard of for longer has no value to show.
+// Points are up to 3 s old when they can be read: powerd and the writer forward once a second each,
+// the agents every two. A channel that is silent for longer has no value to show.
 const HEARD_SECONDS = 5;
 const AVERAGED_SECONDS = 1;
 
@@ -46,8 +46,7 @@ export class Window {
       }
   }
 
-  // Mean of the newest second that there is anything of; null where that ended more than
-  // HEARD_SECONDS ago.
+  // Mean of the newest second that has values; null if it ended more than HEARD_SECONDS ago.
   recent(channel, column) {
     const row = this.channels[channel]?.[column];
     if (!row) return null;
