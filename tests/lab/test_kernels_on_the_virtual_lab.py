@@ -95,7 +95,7 @@ def test_an_fsync_journals_the_inode_where_the_load_found_a_new_tick(lab, starte
         assert point.kibibytes == pytest.approx(4 + 12 * point.counted, rel=mtime_interval.MODEL_MARGIN)
 
 
-def test_a_host_that_was_not_reached_came_back_by_itself_and_was_started_again(started):
+def test_an_unreachable_host_rebooted_alone_and_was_started_again(started):
     lines = [line for line in started["output"].splitlines() if "starting kernel" in line]
     lost = started["unreachable"]
     assert lost != started["own"]

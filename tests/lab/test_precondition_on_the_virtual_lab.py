@@ -118,7 +118,7 @@ def test_later_runs_reuse_it(settled):
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
-def test_mkfs_leaves_the_drive_as_it_is(settled, filesystem):
+def test_mkfs_does_not_discard_the_drive(settled, filesystem):
     """The module fails a run whose mkfs discarded; here its words are seen to take effect."""
     [command] = [
         one["command"] for one in of_campaign(settled, "made") if f"mkfs.{filesystem}" in one["command"]

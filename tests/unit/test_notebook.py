@@ -215,7 +215,7 @@ def test_opening_writes_nothing_to_a_bundle(bundle):
     ],
     ids=["nothing", "empty folder", "text", "empty zip"],
 )
-def test_what_is_no_campaign_is_an_error_of_one_line_that_names_it(tmp_path, monkeypatch, make, message):
+def test_a_path_that_is_not_a_campaign_is_named_in_an_error_of_one_line(tmp_path, monkeypatch, make, message):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))

@@ -107,7 +107,7 @@ def test_a_layout_that_fails(of_fio, tool):
         of_fio.lay_out()
 
 
-def test_of_a_fio_that_failed_the_report_so_far_is_kept(of_fio, tool):
+def test_the_report_so_far_of_a_failed_fio_is_kept(of_fio, tool):
     fake_fio(tool, code=3)
     done = of_fio.load()
     assert done.problem.startswith("fio: exit 3: ")
@@ -139,7 +139,7 @@ def test_a_job_that_speaks_in_the_midst_of_the_report_is_passed_over(of_fio, too
 
 
 @pytest.mark.parametrize("text", ["", "no braces here", "{\n half of a rep", "{\n not JSON\n}"])
-def test_output_that_is_no_report(of_fio, tool, text):
+def test_output_that_is_not_a_report(of_fio, tool, text):
     fake_fio(tool, text)
     with pytest.raises(Failed, match=r"^fio: job: its output is not JSON"):
         of_fio.load()
@@ -281,7 +281,7 @@ def test_a_layout_of_flowop_that_fails(tool, surroundings):
         loading.lay_out()
 
 
-def test_of_a_flowop_that_failed_the_result_so_far_is_kept(tool, surroundings):
+def test_the_result_so_far_of_a_failed_flowop_is_kept(tool, surroundings):
     report = {**TIMES, "ended": "failed", "error": "no space"}
     loading, _ = of_flowop(tool, surroundings, report, end="echo 'write f: no space' >&2; exit 1")
     done = loading.load()

@@ -177,7 +177,7 @@ def test_an_empty_block_is_an_end_and_no_sample(capture):
 
 
 @pytest.mark.parametrize("name", ["scpi-pps", "rdtech-dps"])
-def test_an_empty_reply_is_no_sample(name, capture):
+def test_an_empty_reply_is_not_a_sample(name, capture):
     case = CASES[name]
     with case.emulator.line() as line:
         running = case.capture(capture, line)

@@ -108,13 +108,13 @@ def test_unknown_playbook(rig, state):
     "text", ["- [unclosed", "\x00", "just words", "- hosts: all\n", "[]", "- vars: {campaing: {}}\n"]
 )
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_a_playbook_that_is_no_campaign(rig, state, tmp_path, command, text):
+def test_a_playbook_that_is_not_a_campaign(rig, state, tmp_path, command, text):
     path = tmp_path / "odd.yml"
     path.write_text(text)
     assert f"{path}: " in refused(rig(command, path))
 
 
-def test_a_playbook_that_is_no_text(rig, state, tmp_path):
+def test_a_playbook_that_is_not_text(rig, state, tmp_path):
     (tmp_path / "odd.yml").write_bytes(b"\xff\xfe\x00binary")
     assert "odd.yml: " in refused(rig("plan", tmp_path / "odd.yml"))
 
@@ -351,7 +351,7 @@ def test_mapping_is_the_campaign_of_the_play_that_has_one(tmp_path):
     assert playbook.mapping(path) == {"name": "x"}
 
 
-def test_a_line_of_progress_shows_a_reason_as_it_is():
+def test_a_line_of_progress_shows_a_reason_unchanged():
     """Reasons come from tools: what looks like markup in them must not break the display."""
     from io import StringIO
 

@@ -46,7 +46,7 @@ def test_the_error_has_half_of_what_the_offset_moved_by():
     assert phase.clock_error_ns == 50 + 50
 
 
-def test_one_measurement_is_used_as_it_is():
+def test_a_single_measurement_is_used_unchanged():
     [phase] = run_phases.on_controller_time([host_phase(100, 200)], [clock(50, -70, 5)])
     assert (phase.start_ns, phase.end_ns, phase.clock_error_ns) == (30, 130, 5)
 

@@ -249,7 +249,7 @@ def test_processors_read_for_half_of_a_run_have_no_joules(journal, bench, influx
     assert result(journal, recorded(journal, bench, answer()))["cpu_joules"] is None
 
 
-def test_what_an_attempt_without_its_controller_had_come_to_is_kept_too(journal, bench, influxd):
+def test_the_result_of_an_attempt_that_lost_its_controller_is_kept(journal, bench, influxd):
     power(influxd)
     earlier = {"status": "lost", "reason": "interrupted", "report": {"ops": 7}}
     run = recorded(journal, bench, {**answer(), "earlier": earlier})

@@ -149,7 +149,7 @@ def test_what_is_refused(fake_flowop, words, expected):
     assert "\n" not in str(caught.value)
 
 
-def test_interrupted_it_gives_the_result_so_far_and_leaves_nothing(fake_flowop, folder, tmp_path):
+def test_an_interrupted_trial_prints_the_result_so_far_and_leaves_no_files(fake_flowop, folder, tmp_path):
     """As by Ctrl-C: SIGINT to rig, which ends the load and shows what it did."""
     fake_flowop(
         {**REPORT, "ended": "interrupted"},

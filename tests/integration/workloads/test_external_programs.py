@@ -56,7 +56,7 @@ def test_a_wrong_setting_is_refused_with_what_is_allowed(tmp_path, name, setting
 @pytest.mark.parametrize(
     "words", [[], ["load"], ["layout"], ["sweep"], ["layout", "--directory", "x", "--settings", "{"]]
 )
-def test_what_is_no_command_exits_with_2(tmp_path, words):
+def test_an_unknown_command_exits_with_2(tmp_path, words):
     script = Script("postmark", tmp_path)
     command = script.command("load")
     script.command = lambda *_: [*command[: command.index("load")], *words]
@@ -83,7 +83,7 @@ def test_a_load_of_nothing_fails_and_leaves_its_report(place, name, missing):
     assert report["ops"] == 0
 
 
-def test_a_report_to_what_is_no_file_replaces_nothing(tmp_path):
+def test_a_report_to_something_other_than_a_file_replaces_nothing(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     script = Script("kernel_grep", tmp_path / "load")
@@ -101,7 +101,7 @@ def test_a_source_that_is_not_there(tmp_path):
     assert f"{tmp_path}/none.tar: no such file" in done.stderr
 
 
-def test_a_source_that_is_no_tar(tmp_path):
+def test_a_source_that_is_not_a_tar(tmp_path):
     (tmp_path / "text.tar").write_text("no tar")
     done = Script("kernel_grep", tmp_path / "load", source=str(tmp_path / "text.tar")).run("layout")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)

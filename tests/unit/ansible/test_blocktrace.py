@@ -33,7 +33,7 @@ def test_a_way_to_the_journal_and_back_is_two_seeks():
     assert found.drives["hdd-1"] == {"requests": 3, "seeks": 2, "distance_bytes": 512 * (there + back)}
 
 
-def test_the_first_request_is_no_seek_and_each_drive_has_its_own_head():
+def test_the_first_request_is_not_a_seek_and_each_drive_has_its_own_head():
     found = counted(line(9_000, 8), line(5, 8, device="8,32"), line(9_008, 8), line(13, 8, device="8,32"))
     assert {name: drive["seeks"] for name, drive in found.drives.items()} == {"hdd-1": 0, "hdd-2": 0}
 

@@ -126,7 +126,7 @@ def test_a_drive_without_the_wwn_that_is_declared(fake):
 
 
 @pytest.mark.parametrize("name", ["loop0", "ram0", "md0", "dm-0"])
-def test_what_is_no_drive_is_never_found(fake, name):
+def test_devices_other_than_drives_are_never_found(fake, name):
     fake.device(name)
     refused(lambda: drive.lease({**SPEC, "serial": "None"}, fake.system()), "present: none")
 
@@ -274,7 +274,7 @@ def test_exclusive_open_that_fails(monkeypatch, tmp_path):
     refused(lambda: drive._check_exclusive("fast", "/dev/nvme0n1"), "cannot be opened exclusively", "busy")
 
 
-def test_what_is_no_block_device(monkeypatch, tmp_path):
+def test_a_path_that_is_not_a_block_device(monkeypatch, tmp_path):
     monkeypatch.undo()
     (tmp_path / "file").touch()
     refused(lambda: drive._check_exclusive("fast", str(tmp_path / "file")), "is no block device")
@@ -575,12 +575,12 @@ def test_emulated_disk_that_is_not_there(fake):
     )
 
 
-def test_the_serial_an_emulated_disk_reports_is_no_identity(fake):
+def test_the_serial_of_an_emulated_disk_does_not_identify_it(fake):
     emulated(fake, "sda", 0)
     spec = {**played(0), "serial": "2000"}
     refused(lambda: drive.find(spec, fake.system()), "no drive with serial '2000'")
 
 
-def test_a_real_disk_is_no_emulated_one(fake):
+def test_a_real_disk_is_not_taken_for_an_emulated_one(fake):
     fake.disk("sda", "scsi_debug", vpd=True)
     refused(lambda: drive.find(played(0), fake.system()), "no drive with serial 'scsi_debug-0'")

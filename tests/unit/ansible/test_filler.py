@@ -27,7 +27,7 @@ def space(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("part", [0.25, 0.5, 0.9])
-def test_a_file_system_is_filled_as_far_as_asked(space, part):
+def test_a_file_system_is_filled_to_the_requested_fraction(space, part):
     filled = filler.fill(str(space.folder), part)
     assert filled["used"] == pytest.approx(part, abs=0.001)
     assert filled["bytes"] == (space.folder / filler.NAME).stat().st_size == int(part * 64 * MIB) - 4 * MIB
@@ -50,7 +50,7 @@ def test_less_room_than_asked_for_fails(space, monkeypatch):
         filler.fill(str(space.folder), 0.5)
 
 
-def test_a_write_that_finds_no_space_says_how_far_it_came(space, monkeypatch):
+def test_a_write_without_space_reports_how_much_was_written(space, monkeypatch):
     class Full:
         def __enter__(self):
             return self

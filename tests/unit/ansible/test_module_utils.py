@@ -220,7 +220,7 @@ def test_a_scsi_drives_own_cache_goes_with_the_kernels_view_but_where_flushes_al
     assert (read(page), read(sda / "write_cache")) == ("write back", "write back")
 
 
-def test_a_drive_that_has_no_cache_goes_without_flushes_as_it_is(fake, sda):
+def test_a_drive_without_a_cache_needs_no_change_to_go_without_flushes(fake, sda):
     fake.put(sda / "write_cache", "write through\n")
     with contextlib.ExitStack() as undo:
         settings = blockqueue.apply(undo, "sda", "mq-deadline", "no flush", str(fake.sys))

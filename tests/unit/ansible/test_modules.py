@@ -122,7 +122,7 @@ def array(capsys, **more):
     return call(joulerig_array, capsys, **arguments)
 
 
-def test_an_array_that_is_there_is_left_as_it_is(pair, tool, capsys):
+def test_an_existing_array_is_left_unchanged(pair, tool, capsys):
     calls = tool("mdadm", "")
     pair.array("pair", "md127", ["sda", "sdb"])
     assert array(capsys)["changed"] is False
@@ -205,7 +205,7 @@ def test_a_new_array_with_redundancy_is_made_clean(pair, tool, capsys, monkeypat
     assert ("--assume-clean" in calls.read_text().split()) == clean
 
 
-def test_the_resync_of_an_array_that_is_there_is_waited_for(pair, tool, capsys, monkeypatch):
+def test_the_resync_of_an_existing_array_is_awaited(pair, tool, capsys, monkeypatch):
     pair.array("pair", "md127", ["sda", "sdb"], level="raid10", sync_action="resync", resync_start="0")
     md = (pair.sys / "block/md127").resolve() / "md"
     waited = []
@@ -232,7 +232,7 @@ def test_a_resync_that_waits_for_the_first_write_is_begun(pair, tool, capsys, mo
     assert calls.read_text() == f"--readwrite {pair.dev}/md127\n"
 
 
-def test_a_resync_that_does_not_end_fails_and_says_how_far_it_is(pair, tool, capsys):
+def test_a_resync_that_does_not_end_fails_with_its_progress(pair, tool, capsys):
     pair.array(
         "pair", "md127", ["sda", "sdb"], level="raid10", sync_action="resync", sync_completed="5 / 90",
         resync_start="5",
@@ -360,7 +360,7 @@ def created(calls):
     return [line for line in calls.read_text().splitlines() if line.startswith("create-namespace")]
 
 
-def test_a_namespace_that_is_right_is_left_as_it_is(host, tool, capsys):
+def test_a_correct_namespace_is_left_unchanged(host, tool, capsys):
     calls = ndctl(tool, {"dev": "namespace0.0", "mode": "fsdax", "blockdev": "pmem0"})
     answer = call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)
     assert (answer["changed"], answer["blockdev"]) == (False, "pmem0")

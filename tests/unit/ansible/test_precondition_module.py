@@ -144,7 +144,7 @@ def test_a_format(rig, capsys):
     assert rig.arguments_of("blkdiscard") == []
 
 
-def test_a_drive_that_is_no_nvme_is_not_formatted(rig, capsys):
+def test_a_drive_other_than_nvme_is_not_formatted(rig, capsys):
     rig.host.disk("sda", "SA-1", vpd=True)
     for key, text in {"scheduler": "[none]\n", "write_cache": "write back\n", "iostats": "1\n"}.items():
         rig.host.put(rig.host.sys / "block/sda/queue" / key, text)

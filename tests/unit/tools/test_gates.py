@@ -46,7 +46,7 @@ def test_a_function_named_by_a_bare_word_is_found(file, text):
     assert keys(file, text) == [prose.FUNCTIONS]
 
 
-def test_a_call_or_a_longer_name_is_no_such_function():
+def test_a_call_or_a_longer_name_does_not_count_as_such_a_function():
     assert keys("a.py", "x = of(3)\ndef load_of(x):\ndef offer():") == []
 
 

@@ -117,7 +117,7 @@ def test_a_host_without_nvdimm_has_no_slots_for_one(vhost):
     assert "nvdimm" not in " ".join(command)
 
 
-def test_the_root_disk_is_no_drive_under_test(command, vhost):
+def test_the_root_disk_is_not_a_drive_under_test(command, vhost):
     """It is virtio, which has no serial in its device folder, so no drive can match it."""
     [(kind, keys)] = [d for d in options(command, "-device") if d[1].get("drive") == "root"]
     assert kind == "virtio-blk-pci"

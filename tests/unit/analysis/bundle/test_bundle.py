@@ -657,7 +657,7 @@ def test_a_zip_cut_short_cannot_be_read(packed, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"text"])
-def test_what_is_no_zip_cannot_be_read(tmp_path, content):
+def test_a_file_that_is_not_a_zip_cannot_be_read(tmp_path, content):
     (tmp_path / "b.zip").write_bytes(content)
     with pytest.raises(BundleError, match="cannot be read as a zip"):
         checks(tmp_path / "b.zip")

@@ -188,7 +188,7 @@ def spoilt(steady) -> Campaign:
     return scaled(steady, lambda run: 0.2 if run.id == victim else 1.0)
 
 
-def test_an_outlier_is_named_with_how_far_it_is_off(spoilt):
+def test_an_outlier_is_named_with_its_deviation(spoilt):
     (judged,) = outliers.find_outliers(spoilt, comparison.compare_cells(spoilt))
     assert judged.judged == 36
     (found,) = judged.outliers

@@ -120,7 +120,7 @@ def with_gap(gap_ns: int) -> CounterPoints:
     return CounterPoints(times, [0.0, 1.0, 2.0, 3.0], ["a"] * 4)
 
 
-def test_points_too_far_apart_around_an_end_give_no_joules_where_no_power_is_known():
+def test_a_wide_gap_around_an_end_gives_no_joules_where_no_power_is_known():
     points = with_gap(200 * MS)
     energy = energy_between(points, T0, T0 + 100 * MS, max_gap_ns=100 * MS)
     assert energy.joules is None
@@ -129,7 +129,7 @@ def test_points_too_far_apart_around_an_end_give_no_joules_where_no_power_is_kno
     assert energy.reason == "gap: the points around its start are 0.2 s apart, 0.1 s allowed"
 
 
-def test_points_exactly_the_limit_apart_are_near_enough():
+def test_points_exactly_at_the_limit_are_close_enough():
     assert energy_between(with_gap(100 * MS), T0, T0 + 60 * MS, max_gap_ns=100 * MS).joules == pytest.approx(
         1.5
     )
@@ -440,7 +440,7 @@ def test_an_interval_within_a_gap_has_no_joules():
     assert (energy.joules, energy.reason) == (None, "gap: nothing of it was measured")
 
 
-def test_a_hole_in_the_stored_points_is_no_gap_and_is_bounded_by_what_the_counter_says():
+def test_a_hole_in_the_stored_points_is_not_a_gap_and_is_bounded_by_the_counter():
     points = gapped(gap_ns=1000 * MS)
     keep = np.r_[0:51, 61:202]  # 100 ms of points got lost on the way; the counter went on
     holed = CounterPoints(

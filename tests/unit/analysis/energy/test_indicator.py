@@ -78,7 +78,7 @@ def test_the_ratio_of_sums_is_less_biased_than_the_mean_of_ratios():
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_denominator_that_is_no_energy_is_an_error(bad):
+def test_a_denominator_that_is_not_an_energy_is_an_error(bad):
     with pytest.raises(ValueError, match="denominator"):
         ratio_of_sums([1.0], [bad])
 

@@ -44,7 +44,7 @@ class CutFolder:
 
 
 def kept():
-    """A cut after which everything is there: two promises, one write under the second."""
+    """A cut after which nothing is lost: two promises, one write under the second."""
     story = Story()
     first = story.write(0)
     story.flush()

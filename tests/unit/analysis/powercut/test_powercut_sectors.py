@@ -14,7 +14,7 @@ def story() -> Story:
     return Story()
 
 
-def test_a_flushed_write_that_is_there_is_kept(story):
+def test_a_flushed_write_that_is_present_is_kept(story):
     write = story.write(0, 2)
     story.flush()
     findings = story.findings_after(story.drive(4, s0=write, s1=write))
@@ -89,7 +89,7 @@ def test_an_unflushed_torn_write_is_counted_and_allowed(story):
     assert findings.acknowledged == {"torn": 1}
 
 
-def test_a_later_write_in_the_place_of_a_promised_one_is_no_loss(story):
+def test_a_later_write_over_a_promised_one_is_not_a_loss(story):
     story.write(0)
     story.flush()
     later = story.write(0)
@@ -199,7 +199,7 @@ def test_data_at_rest_must_stay_as_they_were(story):
 
 
 @pytest.mark.parametrize("sequence", [2, 99])
-def test_a_write_whose_issue_was_never_reported_is_no_damage(story, sequence):
+def test_a_write_whose_issue_was_never_reported_is_not_damage(story, sequence):
     """Writes issued together may be reported in another order than that of their numbers."""
     story.write(0)
     story.skip()

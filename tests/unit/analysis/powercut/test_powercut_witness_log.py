@@ -28,7 +28,7 @@ def test_a_ledger_is_read_as_it_was_written(tmp_path):
     assert found == story.log
 
 
-def test_a_line_that_was_never_finished_is_no_promise(tmp_path):
+def test_an_unfinished_line_is_not_a_promise(tmp_path):
     story = Story()
     story.issue("write", "", 0, 1)
     ledger = witness_log.read(written(tmp_path / "ledger.jsonl", story.lines, '{"event":"acknowledged","seq'))
@@ -49,7 +49,7 @@ def test_a_line_that_cannot_be_is_refused(tmp_path, line):
         witness_log.read(written(tmp_path / "ledger.jsonl", lines))
 
 
-def test_a_survey_is_taken_apart_into_sectors():
+def test_a_survey_is_split_into_sectors():
     text = "\n".join(
         map(
             json.dumps,

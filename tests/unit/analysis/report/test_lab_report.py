@@ -367,7 +367,7 @@ def test_a_single_run_is_a_report(tmp_path):
     assert "the only cell with a result, so nothing to compare it with" in words(page(folder))
 
 
-def test_runs_that_are_all_alike_say_that_there_is_no_spread(tmp_path):
+def test_equal_runs_are_reported_as_without_spread(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", replicates=2)
     edit(folder, "UPDATE result SET joules = 20, ai_ops_per_joule = 50", "UPDATE performance SET ops = 1000")
     found = words(page(folder))
@@ -421,7 +421,7 @@ def test_a_further_factor_has_its_own_panel(tmp_path):
     assert len(re.findall("AI in operations per joule", source)) == 4
 
 
-def test_without_a_power_csv_the_report_says_that_there_is_no_trace(tmp_path):
+def test_without_a_power_csv_the_report_names_the_missing_trace(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", traces=True, outcome=lambda _: Outcome(power_csv=False))
     assert "No power trace: no finished run kept its power.csv." in words(page(folder))
 

@@ -175,7 +175,7 @@ def test_each_point_of_a_word_stays_where_it_was(word):
     np.testing.assert_allclose(became, was, atol=0.5 * 0.015625 + 1e-9)  # rounded to a font's unit
 
 
-def test_an_svg_of_others_stays_as_it_is():
+def test_an_external_svg_is_unchanged():
     defined = '<defs><path id="a" d="M 0 0" transform="scale(2)"/></defs>'
     svg = f'<svg>{defined}<g transform="x"><use xlink:href="#a"/></g></svg>'
     assert outlines.merged(svg) == svg

@@ -44,7 +44,7 @@ def test_runs_and_comparisons_have_it(tmp_path: Path) -> None:
         assert all(cell.name == name for name, cell in one.cells.items())
 
 
-def test_no_code_takes_the_name_of_a_cell_apart() -> None:
+def test_no_code_parses_the_name_of_a_cell() -> None:
     taken_apart = re.compile(r"""cell("\]|'\])?\.(r?split|r?partition)\(""")
     paths = [
         path

@@ -88,7 +88,7 @@ def test_no_histogram_gives_no_latency(mixed):
 
 
 @pytest.mark.parametrize("report", [{}, {"jobs": []}, {"jobs": None}])
-def test_a_report_without_a_job_is_no_report(report):
+def test_a_report_without_a_job_is_refused(report):
     with pytest.raises(ValueError, match="no job"):
         load_reports.performance("fio", report, 1.0)
 
@@ -123,7 +123,7 @@ def test_of_flowop_latency_is_the_syncs_where_there_are_any():
     assert (done["syncs"], done["latency_p50_seconds"]) == (2, 5e-5)
 
 
-def test_of_a_flowop_that_did_nothing_there_is_no_latency():
+def test_a_flowop_without_operations_has_no_latency():
     report = {"ops": 0, "read_bytes": 0, "write_bytes": 0, "syncs": 0, "classes": []}
     done = load_reports.performance("flowop", report, 1.0)
     assert (done["ops"], done["latency_p50_seconds"]) == (0, None)

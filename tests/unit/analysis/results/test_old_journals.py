@@ -106,7 +106,7 @@ def test_an_old_journal_is_read_in_the_words_of_now(old):
     assert campaign.tables["event"]["event"].to_list() == ["status", "preconditioning", "note"]
 
 
-def test_reading_leaves_an_old_journal_as_it_is(old):
+def test_reading_leaves_an_old_journal_unchanged(old):
     version, folder = old
     before = (folder / journal.FILE).read_bytes()
     results.load(folder)

@@ -206,7 +206,7 @@ def test_the_factors_of_a_run_come_as_a_mapping(tmp_path):
     assert run.factors["filesystem"] == run.filesystem
 
 
-def test_a_journal_of_version_1_is_read_as_it_is_and_has_no_bounds(tmp_path):
+def test_a_journal_of_version_1_is_read_unchanged_and_has_no_bounds(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
     with sqlite3.connect(folder / "journal.sqlite") as database:
         for table, count in (("energy", 14), ("result", 4)):

@@ -116,7 +116,7 @@ def test_the_file_says_what_it_is(example):
     assert meta["last"][1] == {"rail": 1, "stream": 1, "index": 2999}
 
 
-def test_what_is_no_waveform_file_is_refused_in_one_line(tmp_path, example):
+def test_a_file_that_is_not_a_waveform_is_refused_in_one_line(tmp_path, example):
     plain = tmp_path / "plain.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(plain)
     text = tmp_path / "text.parquet"

@@ -52,7 +52,7 @@ def test_hardly_any_flat_series_shows_a_change_or_a_trend(count, memory, innovat
     assert untold < 0.4
 
 
-def test_without_allowing_for_memory_far_more_would():
+def test_without_allowing_for_autocorrelation_far_more_would():
     rng = np.random.default_rng(2)
     wrong = sum(
         bool(segments.partition(noise.ranks(flat(120, 0.6, rng)), segments.PENALTY)) for _ in range(50)
@@ -100,7 +100,7 @@ def test_a_level_of_any_height_is_one_change():
         assert segments.changes(noisy(levels((50, 0.0), (70, height)))) == pytest.approx([50], abs=2)
 
 
-def test_a_single_spike_is_no_change_of_level():
+def test_a_single_spike_is_not_a_change_of_level():
     values = noisy(levels((120, 10.0)))
     values[60] = 1e6
     assert segments.changes(values) == []
@@ -119,7 +119,7 @@ def test_a_steady_rise_is_a_trend_and_no_change_of_level():
     assert found.trend_over_load == pytest.approx(10 / 105, rel=0.1)
 
 
-def test_a_rise_far_steeper_than_the_noise_is_still_one_trend():
+def test_a_rise_much_steeper_than_the_noise_is_still_one_trend():
     found = of_values(noisy(np.linspace(100, 1000, 120)))
     assert found.changes == ()
     assert found.p < 1e-6
@@ -191,7 +191,7 @@ def test_levels_of_groups_do_not_matter_to_their_common_trend():
 @pytest.mark.parametrize(
     "groups", [[], [([0, 1], [1, 2])], [([0, 1, 2, 3], [5, 5, 5, 5])], [([1, 1, 1, 1], [1, 2, 3, 4])]]
 )
-def test_too_few_pairs_or_no_spread_is_no_trend(groups):
+def test_too_few_pairs_or_no_spread_is_not_a_trend(groups):
     assert trend.common_trend(groups) is None
 
 

@@ -46,7 +46,7 @@ def test_the_blocks_add_up_to_the_whole(tmp_path, monkeypatch, kind, interval, r
         assert whole.frame.height == 2 * (10_000 - len(missing))
 
 
-def test_a_file_that_is_no_waveform_is_named(tmp_path):
+def test_a_file_that_is_not_a_waveform_is_named(tmp_path):
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "w.parquet")
     with pytest.raises(waveform.WaveformError, match=r"w\.parquet: no metadata"):
         waveform_chunks.split_file(tmp_path / "w.parquet")

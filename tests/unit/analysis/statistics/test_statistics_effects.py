@@ -149,7 +149,7 @@ def test_another_definition_can_take_its_place(monkeypatch):
     assert change.cemp == change.energy + change.performance
 
 
-def test_what_is_rounding_alone_is_no_variation():
+def test_rounding_alone_is_not_variation():
     first, second = ["a", "a", "b", "b"] * 2, ["x", "y"] * 4
     values = np.exp(np.random.default_rng(4).normal(size=4))[[0, 1, 2, 3] * 2]
     found = effects.two_way_anova(first, second, [1] * 4 + [2] * 4, values)

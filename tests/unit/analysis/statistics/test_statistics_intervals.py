@@ -101,7 +101,7 @@ def test_the_relative_variance_is_that_of_fieller_to_first_order():
     assert half == pytest.approx(1.966 * relative_variance(work, joules) ** 0.5, rel=0.01)
 
 
-def test_what_is_common_widens_each_side_by_itself():
+def test_a_common_uncertainty_widens_each_side_separately():
     random = Interval(7.0, 14.0)
     assert with_common(10.0, random, 0.0, 3) == pytest.approx(random)
     wide = with_common(10.0, random, 0.4, 3)

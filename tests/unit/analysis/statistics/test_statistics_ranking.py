@@ -166,7 +166,7 @@ def test_what_does_not_allow_a_test_is_named_and_separates_nothing(runs, why):
     assert set(found.letters.values()) <= {"a"}
 
 
-def test_one_cell_without_spread_among_others_is_no_traceback():
+def test_one_cell_without_spread_among_others_does_not_raise():
     runs = cells(100, 95, 90, blocks=4)
     runs["c2"] = [(b, 90.0) for b in range(4)]
     assert rank(runs).method in (TUKEY, SIDAK)

@@ -149,7 +149,7 @@ def test_rounds_of_an_earlier_stretch_are_numbered_and_not_judged():
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_recording_by_numpy_and_the_rule_as_it_is_written(name):
+def test_a_recording_by_numpy_and_the_rule_as_written(name):
     series = np.array([[one["iops"], one["watts"]] for one in RECORDED[name]])
 
     def steady(window):

@@ -54,7 +54,7 @@ def verdicts_of(campaign):
     return {(one.claim.key, one.where): one for one in ai_matrix.verdicts(campaign)}
 
 
-def test_the_published_order_is_found_where_it_is_there(campaign):
+def test_the_published_order_is_found_if_present(campaign):
     found = verdicts_of(changed(campaign, by_filesystem))
     for scheduler in ("none", "mq-deadline", "bfq"):
         verdict = found["varmail", f"sata-plp, {scheduler}"]
@@ -71,7 +71,7 @@ def test_the_published_order_is_found_where_it_is_there(campaign):
         assert found["deadline", f"sata-plp, {workload}"].effect.value == pytest.approx(1 / 0.95, rel=0.01)
 
 
-def test_file_systems_that_the_study_had_not_take_no_part(campaign):
+def test_file_systems_outside_the_study_are_left_out(campaign):
     """ext4 is far ahead of all of them."""
     assert verdicts_of(changed(campaign, by_filesystem))["varmail", "sata-plp, none"].verdict == HOLDS
 
@@ -96,7 +96,7 @@ def test_without_the_named_file_system_the_claim_is_open(campaign):
     assert "no run of any other combinations" in found["varmail", "sata-plp, none"].why
 
 
-def test_a_run_that_one_scheduler_lacks_is_no_difference_between_schedulers(campaign):
+def test_a_missing_run_is_not_a_difference_between_schedulers(campaign):
     """nilfs2, the worst, did not run with mq-deadline, which must not look better for it."""
     whole = changed(campaign, lambda run: AI[run.filesystem])
     without = tuple(run for run in whole.runs if (run.filesystem, run.scheduler) != ("nilfs2", "mq-deadline"))

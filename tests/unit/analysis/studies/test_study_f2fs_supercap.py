@@ -142,7 +142,7 @@ def at_two_fill_levels(tmp_path):
     return dataclasses.replace(whole, runs=tuple(runs), definition=definition)
 
 
-def test_what_the_study_knows_nothing_of_is_judged_apart(at_two_fill_levels):
+def test_levels_outside_the_study_are_judged_separately(at_two_fill_levels):
     found = {(one.claim.key, one.where): one for one in studies.verdicts(at_two_fill_levels)}
     assert found["falls", "nvme-plp, varmail, fill 0.9"].verdict == HOLDS
     assert found["ends", "nvme-plp, varmail, fill 0.9"].effect.value == pytest.approx(0.67, rel=0.05)

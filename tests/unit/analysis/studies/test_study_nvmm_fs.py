@@ -154,7 +154,7 @@ def test_a_replays_time_is_reported_by_class(tmp_path):
     assert "Where the time of a replayed trace goes" in document.html(loaded)
 
 
-def test_a_load_that_is_no_replay_has_no_such_figure(tmp_path):
+def test_a_load_other_than_replay_has_no_such_figure(tmp_path):
     loaded = campaign(tmp_path / "c", ("ext4-dax", "ext4"))
     assert nvmm_fs.replayed_seconds(loaded.runs[0]) is None
     assert "Where the time of a replayed trace goes" not in document.html(loaded)

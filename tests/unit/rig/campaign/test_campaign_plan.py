@@ -84,7 +84,7 @@ def test_what_a_campaign_cannot_do_without(mapping, bench, missing):
 
 
 @pytest.mark.parametrize("mapping", [None, "demo", ["demo"]])
-def test_a_campaign_that_is_no_mapping(mapping, bench):
+def test_a_campaign_that_is_not_a_mapping(mapping, bench):
     assert "dictionary" in refusal(mapping, bench)
 
 
@@ -271,7 +271,7 @@ def test_a_journal_on_a_drive_of_another_host(mapping, lab_files):
     assert "'far': is not a drive of bench1, which has fast" in message
 
 
-def test_an_exclusion_by_a_journal_that_is_no_factor(mapping, bench):
+def test_an_exclusion_by_a_journal_that_is_not_a_factor(mapping, bench):
     mapping["exclude"] = [{"journal": "bare", "reason": "slow"}]
     assert "campaign.exclude.0.journal: 'bare'" in refusal(mapping, bench)
 
@@ -409,7 +409,7 @@ def test_cost_of_an_array_wipes_all_its_members(mapping, bench):
     assert wiped == [("bench1", "hdd-1", "SERIAL-B"), ("bench1", "hdd-2", "SERIAL-C")]
 
 
-def test_cost_counts_what_is_excluded_apart(mapping, bench):
+def test_cost_counts_excluded_runs_separately(mapping, bench):
     mapping["exclude"] = [{"filesystem": "xfs", "reason": "not now"}]
     cost = cost_of(mapping, bench)
     assert (cost.runs, cost.excluded) == (16, 8)
@@ -460,7 +460,7 @@ def test_a_kernel_is_booted_once_a_block_and_its_order_is_random(mapping, bench)
     assert len(orders) > 1
 
 
-def test_a_campaign_without_kernels_has_the_order_that_it_always_had(mapping, bench):
+def test_a_campaign_without_kernels_keeps_its_order(mapping, bench):
     before = planned(mapping, bench)
     mapping["factors"].update(kernel=["installed"])
     after = planned(mapping, bench)
@@ -487,7 +487,7 @@ def test_boots_cost_time(mapping, bench):
 # --- sync call, fill level, run length
 
 
-def test_levels_that_are_numbers_are_named_as_they_are_written(mapping, bench):
+def test_numeric_levels_are_named_as_written(mapping, bench):
     mapping["factors"].update(fill=[0, 0.5], run_seconds=[10, 60])
     mapping["exclude"] = [{"fill": 0.5, "run_seconds": 60, "reason": "would take too long"}]
     runs = planned(mapping, bench)

@@ -120,7 +120,7 @@ def test_a_record_of_another_version_is_refused_in_one_line(tmp_path):
         DriveRecord(path)
 
 
-def test_a_file_that_is_no_record_is_named(tmp_path):
+def test_a_file_that_is_not_a_record_is_named(tmp_path):
     path = tmp_path / "drives.sqlite"
     path.write_text("these are no tables, but long enough to be taken for some" * 30)
     with pytest.raises(UserError, match=r"drives\.sqlite: cannot be read"):
@@ -214,7 +214,7 @@ def test_a_precondition_that_holds(events, expected):
     assert expected in why
 
 
-def test_one_that_was_never_steady_holds_when_it_had_all_the_rounds_there_are():
+def test_an_unsteady_precondition_is_reused_after_all_its_rounds():
     assert reuse(*made(NOT_STEADY), asked=ASKED.model_copy(update={"max_rounds": 20}))[0]
 
 

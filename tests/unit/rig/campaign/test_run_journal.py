@@ -133,7 +133,7 @@ def columns(folder):
         return {table: list(db.execute(f"PRAGMA table_info({table})")) for table in tables}
 
 
-def test_a_journal_of_version_1_is_brought_up_to_date_and_keeps_what_it_had(folder):
+def test_a_journal_of_version_1_is_upgraded_and_keeps_its_rows(folder):
     fresh = columns(folder)
     as_of_version_1(folder)
     assert columns(folder) != fresh
@@ -257,7 +257,7 @@ def _opens(folder):
         return len(journal.runs())
 
 
-def test_a_file_that_is_no_journal_is_refused_on_one_line(tmp_path):
+def test_a_file_that_is_not_a_journal_is_refused_on_one_line(tmp_path):
     (tmp_path / "journal.sqlite").write_text(
         "this is not a database at all, but long enough to look like one" * 9
     )
@@ -449,7 +449,7 @@ def test_what_was_interrupted_or_lost_is_planned_again(journal):
     assert journal.take("h1")["id"] == lost
 
 
-def test_failed_and_not_run_stay_as_they_are(journal):
+def test_failed_and_not_run_are_not_changed(journal):
     for status in ("failed", "not-run"):
         journal.finish(journal.take("h1")["id"], status, "why", {})
     assert journal.give_back() == []

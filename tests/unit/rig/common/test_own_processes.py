@@ -172,7 +172,7 @@ def test_programs_are_started_by_priority(supervised):
     assert services.stop(lambda name: True) == ["last", "middle", "first"]
 
 
-def test_words_with_odd_characters_reach_a_program_as_they_are(supervised):
+def test_arguments_with_odd_characters_reach_a_program_unchanged(supervised):
     words = ["a b", "100%", 'say "x"', "back\\slash", "semi ; colon", "no # comment", "it's"]
     script = "import sys, time; print(repr(sys.argv[1:]), flush=True); time.sleep(1000)"
     program = services.Program(

@@ -95,7 +95,7 @@ def run(status: str, start: float | None = None, end: float | None = None, **mor
     }
 
 
-def test_before_any_run_is_finished_there_is_no_guess():
+def test_before_the_first_run_ends_there_is_no_estimate():
     assert eta.remaining_seconds([run("running", 0), run("planned")], 5 * SECOND) is None
 
 

@@ -161,7 +161,7 @@ def test_a_round_has_its_operations_a_second_and_the_watts_of_all_rails():
     }
 
 
-def test_watts_that_are_there_are_not_asked_for_again_those_that_are_missing_are():
+def test_only_missing_watts_are_queried_again():
     rounds, answers = Rounds(), Answers([point(1)], [])
     rounds.poll(answers, ["a"])
     assert rounds.by_run["a"][0]["watts"] is None

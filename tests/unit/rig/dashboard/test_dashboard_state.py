@@ -191,7 +191,7 @@ def test_campaigns_are_listed_newest_first_whatever_their_names(tmp_path: Path, 
     later.close()
 
 
-def test_a_file_that_is_no_journal_is_named_and_the_others_are_listed(
+def test_a_file_that_is_not_a_journal_is_named_and_the_others_are_listed(
     tmp_path: Path, journal: WritableJournal
 ):
     (tmp_path / "broken").mkdir()

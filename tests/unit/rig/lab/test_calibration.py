@@ -201,7 +201,7 @@ def test_a_file_that_was_spoilt_by_hand(described, change, expected):
         assert part in message
 
 
-def test_a_file_that_is_no_yaml(described):
+def test_a_file_that_is_not_yaml(described):
     file = calibration.store(described, "psu", "V1", record())
     file.write_text("channels: [unclosed\n")
     with pytest.raises(UserError, match=r"calibration/psu\.yml: "):

@@ -203,7 +203,7 @@ def test_one_nvdimm_a_host(lab_files):
     assert "one, two: NVDIMMs" in refusal(lab_files)
 
 
-def test_an_nvdimm_is_no_member_of_an_array(lab_files):
+def test_an_nvdimm_cannot_be_a_member_of_an_array(lab_files):
     lab_files.drives["nvdimm"] = {"interface": "nvdimm", "serial": "8680-1", "size_bytes": 4 << 30}
     lab_files.host["arrays"]["pair"]["members"] = ["hdd-1", "nvdimm"]
     assert "arrays.pair.members: 'nvdimm' is an NVDIMM" in refusal(lab_files)
@@ -308,7 +308,7 @@ def test_mistake_in_how_disks_are_emulated(lab_files, emulated, expected):
         assert part in message
 
 
-def test_a_ram_block_device_is_no_member_of_an_array(lab_files):
+def test_a_ram_block_device_cannot_be_a_member_of_an_array(lab_files):
     lab_files.drives["ram"] = {"interface": "ram", "serial": "ram0", "size_bytes": 1 << 30}
     lab_files.host["arrays"]["pair"]["members"] = ["hdd-1", "ram"]
     assert "arrays.pair.members: 'ram' is a RAM block device" in refusal(lab_files)

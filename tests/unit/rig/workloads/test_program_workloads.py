@@ -25,7 +25,7 @@ def program(**more):
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    """A kernel source that is there."""
+    """An existing kernel source."""
     path = tmp_path / "linux-source.tar.gz"
     path.write_bytes(b"source")
     monkeypatch.setattr(kernel_source, "archive", lambda part: path)

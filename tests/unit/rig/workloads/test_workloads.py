@@ -20,7 +20,7 @@ JOB = "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n"
 
 @pytest.fixture
 def flowop(tmp_path, monkeypatch):
-    """build/flowop is there; gives its path."""
+    """Path of build/flowop, which exists."""
     path = tmp_path / "flowop"
     path.touch()
     monkeypatch.setattr(place, "flowop", lambda: path)
@@ -140,7 +140,7 @@ def test_options_of_a_job_are_put_where_they_override(own):
     assert mine.files() == []
 
 
-def test_a_job_without_options_is_as_it_is(own):
+def test_a_job_without_options_is_unchanged(own):
     assert own({"mine": {"engine": "fio", "job": "my.fio"}})["mine"].delivered(place.on_host)["job"] == JOB
     shipped = own({"mine": {"engine": "fio", "job": "seqwrite"}})["mine"]
     assert shipped.delivered(place.on_host)["job"] == (paths.ROOT / "workloads/fio/seqwrite.fio").read_text()
