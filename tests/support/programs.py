@@ -38,10 +38,11 @@ def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
     """A port of 127.0.0.1 that no process has at this moment."""
     with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
 
 
-def wait_for(condition: Callable[[], T], seconds: float, what: str) -> T:
+def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
     """The first value of the condition that is true."""
     deadline = time.monotonic() + seconds
     while True:
