@@ -168,7 +168,7 @@ PLANS: dict[str, tuple[tuple[str, ...], ...]] = {
     "check": ((*STATIC, "c-unit", "go-unit"), ("unit",)),
     "lint": (STATIC,),
     "python": PYTHON_STAGES,
-    "test": (STATIC, ("c",), ("go",), *PYTHON_STAGES),
+    "test": (("c", *STATIC), ("go",), *PYTHON_STAGES),
 }
 
 
