@@ -67,7 +67,7 @@ def settled(lab: Lab) -> dict[str, Any]:
     return campaign(lab, "settled", FILESYSTEMS)
 
 
-def of_campaign(settled: dict[str, Any], event: str) -> list[dict[str, Any]]:
+def campaign_events(settled: dict[str, Any], event: str) -> list[dict[str, Any]]:
     runs = {run["id"] for run in settled["runs"]}
     return [one for one in settled["events"] if one["event"] == event and one["by"] in runs]
 
@@ -80,21 +80,21 @@ def test_every_run_is_ok(settled):
 
 def test_the_purge_reached_the_drive(settled):
     """blkdiscard of the whole drive: the block layer counts it once, and the twin got all of it."""
-    [first, *_] = of_campaign(settled, "ended")
+    [first, *_] = campaign_events(settled, "ended")
     assert first["discard_bytes"] == SIZE
-    assert [one["method"] for one in of_campaign(settled, "purged")] == ["discard"]
-    counted = sum(one["discard_bytes"] for one in of_campaign(settled, "ended"))
+    assert [one["method"] for one in campaign_events(settled, "purged")] == ["discard"]
+    counted = sum(one["discard_bytes"] for one in campaign_events(settled, "ended"))
     assert settled["twin"]["discard_bytes"] == counted
 
 
 def test_the_drive_was_filled_from_end_to_end_and_loaded(settled):
-    [first, *_] = of_campaign(settled, "ended")
+    [first, *_] = campaign_events(settled, "ended")
     assert first["write_bytes"] > SIZE
     rounds = settled["kept"]["ext4"]["stretches"]
     loaded = sum(ASKED["round_seconds"] * one["iops"] * 4096 for stretch in rounds for one in stretch)
     assert first["write_bytes"] == pytest.approx(SIZE + loaded, rel=0.02)
     # What the block layer counted over fill, rounds and runs is what the twin was given.
-    counted = sum(one["write_bytes"] for one in of_campaign(settled, "ended"))
+    counted = sum(one["write_bytes"] for one in campaign_events(settled, "ended"))
     assert settled["twin"]["write_bytes"] == pytest.approx(counted, rel=0.01)
 
 
@@ -114,18 +114,18 @@ def test_later_runs_reuse_it(settled):
     first, *later = (settled["kept"][name] for name in FILESYSTEMS)
     assert (first["reused"], [one["reused"] for one in later]) == (False, [True] * len(later))
     assert all(one["by"] == first["by"] == settled["runs"][0]["id"] for one in later)
-    assert len(of_campaign(settled, "preconditioned")) == 1
+    assert len(campaign_events(settled, "preconditioned")) == 1
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)
 def test_mkfs_does_not_discard_the_drive(settled, filesystem):
     """The module fails a run whose mkfs discarded; here its words are seen to take effect."""
     [command] = [
-        one["command"] for one in of_campaign(settled, "made") if f"mkfs.{filesystem}" in one["command"]
+        one["command"] for one in campaign_events(settled, "made") if f"mkfs.{filesystem}" in one["command"]
     ]
     assert f" {NO_DISCARD[filesystem]} " in command
     number = FILESYSTEMS.index(filesystem)
-    discarded = of_campaign(settled, "ended")[1 + number]["discard_bytes"]
+    discarded = campaign_events(settled, "ended")[1 + number]["discard_bytes"]
     assert discarded < 0.1 * SIZE
     if filesystem in ("ext4", "xfs"):  # these discard nothing of their own accord
         assert discarded == 0
@@ -160,6 +160,6 @@ def test_a_format_makes_an_nvme_drive_forget(lab: Lab):
     found = campaign(lab, "formatted", ["ext4"], purge="format", fill=0, max_rounds=5, reuse_within=0)
     assert found["runs"][0]["status"] == "ok"
     assert found["kept"]["ext4"]["why"].startswith("preconditioned otherwise: fill was 1, 0 is wanted")
-    assert [one["method"] for one in of_campaign(found, "purged")] == ["format"]
+    assert [one["method"] for one in campaign_events(found, "purged")] == ["format"]
     # The drive was full before; since then it holds what rounds and run wrote.
     assert found["health"]["mapped_bytes"] < SIZE / 2

@@ -58,7 +58,7 @@ REPORT = {
 
 
 @pytest.fixture
-def of_fio(surroundings, tool):
+def fio_workload(surroundings, tool):
     """Return a fio workload that uses the tools of the test's PATH."""
     return workload.create({"name": "job", "tool": "fio", "job": JOB}, surroundings)
 
@@ -80,44 +80,44 @@ exit {code}""",
     )
 
 
-def test_load_gives_fios_report_and_the_times_of_its_io(of_fio, tool):
+def test_load_gives_fios_report_and_the_times_of_its_io(fio_workload, tool):
     fake_fio(tool)
     before = time.time_ns()
-    done = of_fio.load()
+    done = fio_workload.load()
     assert before <= done.start <= done.end <= time.time_ns()
     assert (done.report, done.problem) == (REPORT, "")
 
 
-def test_jobs_learn_their_surroundings_from_the_environment(of_fio, tool, tmp_path):
+def test_jobs_learn_their_surroundings_from_the_environment(fio_workload, tool, tmp_path):
     fake_fio(tool, code=1)
-    assert of_fio.load().problem == f"fio: exit 1: 6 42 {tmp_path}/load"
+    assert fio_workload.load().problem == f"fio: exit 1: 6 42 {tmp_path}/load"
 
 
-def test_laying_out_makes_no_load(of_fio, tool):
+def test_laying_out_makes_no_load(fio_workload, tool):
     calls = fake_fio(tool, stamps=False)
-    of_fio.lay_out()
+    fio_workload.lay_out()
     job = calls.read_text().split()[-1]
     with open(job) as file:
         assert file.read() == "[global]\ncreate_only=1\n" + JOB
 
 
-def test_a_layout_that_fails(of_fio, tool):
+def test_a_layout_that_fails(fio_workload, tool):
     fake_fio(tool, code=1)
     with pytest.raises(Failed, match=r"^fio: exit 1: 6 42"):
-        of_fio.lay_out()
+        fio_workload.lay_out()
 
 
-def test_the_report_so_far_of_a_failed_fio_is_kept(of_fio, tool):
+def test_the_report_so_far_of_a_failed_fio_is_kept(fio_workload, tool):
     fake_fio(tool, code=3)
-    done = of_fio.load()
+    done = fio_workload.load()
     assert done.problem.startswith("fio: exit 3: ")
     assert done.report == REPORT
 
 
-def test_of_a_fio_that_failed_before_its_load_there_is_nothing_to_keep(of_fio, tool):
+def test_of_a_fio_that_failed_before_its_load_there_is_nothing_to_keep(fio_workload, tool):
     fake_fio(tool, "", code=3, stamps=False)
     with pytest.raises(Failed, match=r"^fio: exit 3: 6 42"):
-        of_fio.load()
+        fio_workload.load()
 
 
 @pytest.mark.parametrize(
@@ -127,46 +127,46 @@ def test_of_a_fio_that_failed_before_its_load_there_is_nothing_to_keep(of_fio, t
         "j : Saving output of prerun in j.prerun.txt\n",
     ],
 )
-def test_words_before_the_report_are_passed_over(of_fio, tool, before):
+def test_words_before_the_report_are_passed_over(fio_workload, tool, before):
     fake_fio(tool, before=before)
-    assert of_fio.load().report == REPORT
+    assert fio_workload.load().report == REPORT
 
 
-def test_a_job_that_speaks_in_the_midst_of_the_report_is_passed_over(of_fio, tool):
+def test_a_job_that_speaks_in_the_midst_of_the_report_is_passed_over(fio_workload, tool):
     text = json.dumps(REPORT, indent=1).replace("\n", "\nj : Saving output of postrun in j.postrun.txt\n", 1)
     fake_fio(tool, text)
-    assert of_fio.load().report == REPORT
+    assert fio_workload.load().report == REPORT
 
 
 @pytest.mark.parametrize("text", ["", "no braces here", "{\n half of a rep", "{\n not JSON\n}"])
-def test_output_that_is_not_a_report(of_fio, tool, text):
+def test_output_that_is_not_a_report(fio_workload, tool, text):
     fake_fio(tool, text)
     with pytest.raises(Failed, match=r"^fio: job: its output is not JSON"):
-        of_fio.load()
+        fio_workload.load()
 
 
-def test_a_last_report_that_is_damaged_is_not_replaced_by_an_earlier_one(of_fio, tool):
+def test_a_last_report_that_is_damaged_is_not_replaced_by_an_earlier_one(fio_workload, tool):
     fake_fio(tool, REPORT, "{\n damaged\n}")
     with pytest.raises(Failed, match=r"^fio: job: its output is not JSON"):
-        of_fio.load()
+        fio_workload.load()
 
 
-def test_a_job_that_failed_within_a_good_exit(of_fio, tool):
+def test_a_job_that_failed_within_a_good_exit(fio_workload, tool):
     jobs = [{**REPORT["jobs"][0], "jobname": name, "error": error} for name, error in (("a", 0), ("b", 28))]
     fake_fio(tool, {"jobs": jobs})
-    assert of_fio.load().problem == "fio: job: job b: No space left on device"
+    assert fio_workload.load().problem == "fio: job: job b: No space left on device"
 
 
-def test_a_report_without_a_job(of_fio, tool):
+def test_a_report_without_a_job(fio_workload, tool):
     fake_fio(tool, {"jobs": []})
     with pytest.raises(Failed, match="its report has no job"):
-        of_fio.load()
+        fio_workload.load()
 
 
-def test_no_time_stamps(of_fio, tool):
+def test_no_time_stamps(fio_workload, tool):
     fake_fio(tool, stamps=False)
     with pytest.raises(Failed, match=r"^fio: job: left no time stamp of its load"):
-        of_fio.load()
+        fio_workload.load()
 
 
 def test_no_fio(surroundings, monkeypatch):
@@ -180,9 +180,9 @@ def so_far(ops, seconds):
     return {"timestamp_ms": 1000 * seconds, "jobs": [job, job]}
 
 
-def test_what_came_since_the_report_before_is_reported(of_fio, tool, points):
+def test_what_came_since_the_report_before_is_reported(fio_workload, tool, points):
     fake_fio(tool, so_far(10, 1), so_far(25, 2), so_far(27, 3))
-    assert of_fio.load().report == so_far(27, 3)
+    assert fio_workload.load().report == so_far(27, 3)
     assert points.reported == [
         ({"ops": 2 * ops, "read_bytes": 0, "write_bytes": 2 * ops * 4096}, at * S)
         for ops, at in ((10, 1), (15, 2), (2, 3))
@@ -249,7 +249,7 @@ TIMES = {"begin_realtime_ns": 5 * S, "end_realtime_ns": 11 * S, "ended": "comple
 OUTPUT = 'while [ $# -gt 0 ]; do case "$1" in --output) output=$2 ;; esac; shift; done'
 
 
-def of_flowop(tool, surroundings, report=TIMES, end="exit 0"):
+def flowop_workload(tool, surroundings, report=TIMES, end="exit 0"):
     """A workload, and the calls of a flowop that leaves `report` and ends so."""
     text = f"cat > $output <<'EOF'\n{json.dumps(report)}\nEOF\n" if report is not None else ""
     calls = tool("flowop", f"{OUTPUT}\n{text}{end}")
@@ -261,7 +261,7 @@ def of_flowop(tool, surroundings, report=TIMES, end="exit 0"):
 
 
 def test_flowop_lays_out_and_loads_what_is_there(tool, surroundings):
-    loading, calls = of_flowop(tool, surroundings)
+    loading, calls = flowop_workload(tool, surroundings)
     loading.lay_out()
     done = loading.load()
     personality = f"{surroundings.scratch}/varmail.f"
@@ -276,20 +276,20 @@ def test_flowop_lays_out_and_loads_what_is_there(tool, surroundings):
 
 
 def test_a_layout_of_flowop_that_fails(tool, surroundings):
-    loading, _ = of_flowop(tool, surroundings, end="echo 'varmail.f:1: \"rum\": unknown' >&2; exit 2")
+    loading, _ = flowop_workload(tool, surroundings, end="echo 'varmail.f:1: \"rum\": unknown' >&2; exit 2")
     with pytest.raises(Failed, match=r'^flowop: exit 2: varmail.f:1: "rum": unknown$'):
         loading.lay_out()
 
 
 def test_the_result_so_far_of_a_failed_flowop_is_kept(tool, surroundings):
     report = {**TIMES, "ended": "failed", "error": "no space"}
-    loading, _ = of_flowop(tool, surroundings, report, end="echo 'write f: no space' >&2; exit 1")
+    loading, _ = flowop_workload(tool, surroundings, report, end="echo 'write f: no space' >&2; exit 1")
     done = loading.load()
     assert (done.report, done.problem) == (report, "flowop: exit 1: write f: no space")
 
 
 def test_a_load_that_did_not_complete_is_a_problem_even_with_a_good_exit(tool, surroundings):
-    loading, _ = of_flowop(tool, surroundings, {**TIMES, "ended": "interrupted"})
+    loading, _ = flowop_workload(tool, surroundings, {**TIMES, "ended": "interrupted"})
     assert loading.load().problem == "flowop: varmail: interrupted: it does not say why"
 
 
@@ -303,7 +303,7 @@ def test_a_load_that_did_not_complete_is_a_problem_even_with_a_good_exit(tool, s
     ],
 )
 def test_a_flowop_without_a_report(tool, surroundings, report, end, expected):
-    loading, _ = of_flowop(tool, surroundings, report, end)
+    loading, _ = flowop_workload(tool, surroundings, report, end)
     with pytest.raises(Failed) as caught:
         loading.load()
     assert str(caught.value).startswith(expected)
@@ -333,7 +333,7 @@ if words[0] == "load":
 """
 
 
-def of_program(tmp_path, surroundings, fails=False):
+def program_workload(tmp_path, surroundings, fails=False):
     script = tmp_path / "postmark.py"
     script.write_text(SCRIPT)
     definition = {"name": "mail", "tool": "program", "program": str(script), "common_code": str(script)}
@@ -342,7 +342,7 @@ def of_program(tmp_path, surroundings, fails=False):
 
 
 def test_a_program_lays_out_and_loads(tmp_path, surroundings, points):
-    loading, calls = of_program(tmp_path, surroundings)
+    loading, calls = program_workload(tmp_path, surroundings)
     loading.lay_out()
     done = loading.load()
     given = ["--directory", surroundings.directory, "--seed", "42", "--settings", '{"fails": false}']
@@ -356,7 +356,7 @@ def test_a_program_lays_out_and_loads(tmp_path, surroundings, points):
 
 
 def test_a_program_that_fails_is_named_as_the_workload(tmp_path, surroundings):
-    loading, _ = of_program(tmp_path, surroundings, fails=True)
+    loading, _ = program_workload(tmp_path, surroundings, fails=True)
     with pytest.raises(Failed, match=r"^mail: exit 1: postmark: no space$"):
         loading.load()
 

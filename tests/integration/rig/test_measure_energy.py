@@ -129,7 +129,7 @@ def campaign_of(bench, calibration=None, **meter):
     return {"lab": described, "provenance": {"calibration": calibration or {}}}
 
 
-def of_workload(bench, database, tmp_path, campaign, phases=PHASES):
+def workload_energy(bench, database, tmp_path, campaign, phases=PHASES):
     rows, _ = measure.energies(bench, database, "bench1", ["fast"], phases, tmp_path / "power.csv", campaign)
     return next(row for row in rows if row["phase"] == "workload")
 
@@ -139,7 +139,7 @@ def test_low_and_high_have_the_hosts_clock_and_the_way_of_the_samples(
 ):
     write_rail(influxd, "fast", "tap1", 5.0)
     phases = [measure.Phase("workload", BEGIN + 4 * S, BEGIN + 8 * S, 0, 1_000_000)]
-    row = of_workload(bench, database, tmp_path, campaign_of(bench), phases)
+    row = workload_energy(bench, database, tmp_path, campaign_of(bench), phases)
     reach = 2 * 5.0 * (1_000_000 + meters.LATENCY_NS) * 1e-9
     assert row["alignment_joules"] == pytest.approx(reach)
     assert (row["joules_low"], row["joules_high"]) == (
@@ -154,13 +154,13 @@ def test_a_meter_that_is_asked_for_each_reading_is_late_by_up_to_the_time_betwee
 ):
     write_rail(influxd, "fast", "tap1", 5.0)
     polled = campaign_of(bench, timing="poll", sample_rate_hz=10)
-    row = of_workload(bench, database, tmp_path, polled)
+    row = workload_energy(bench, database, tmp_path, polled)
     assert row["alignment_joules"] == pytest.approx(2 * 5.0 * (0.1 + meters.LATENCY_NS * 1e-9))
 
 
 def test_the_meters_class_widens_the_interval(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 6.0)
-    row = of_workload(bench, database, tmp_path, campaign_of(bench, accuracy=ACCURACY))
+    row = workload_energy(bench, database, tmp_path, campaign_of(bench, accuracy=ACCURACY))
     volts = 0.5 * (0.001 * 12 + 0.01) / math.sqrt(3)
     amps = 12 * (0.002 * 0.5 + 0.001) / math.sqrt(3)
     assert row["meter_joules"] == pytest.approx(2 * 4 * math.hypot(volts, amps))
@@ -173,7 +173,7 @@ def test_a_calibration_takes_the_place_of_the_class(influxd, database, bench, st
     write_rail(influxd, "fast", "tap1", 6.0)
     fit = {"gain": 1.0, "offset": 0.0, "u_gain": 1e-4, "u_offset": 0.0, "cov": 0.0}
     calibration = {"tap1": {"state": "valid", "expires": "2099-01-01", "channels": {"CH1": fit, "CH2": fit}}}
-    row = of_workload(bench, database, tmp_path, campaign_of(bench, calibration, accuracy=ACCURACY))
+    row = workload_energy(bench, database, tmp_path, campaign_of(bench, calibration, accuracy=ACCURACY))
     assert row["meter_joules"] == pytest.approx(2 * 24.0 * math.hypot(1e-4, 1e-4))
 
 
@@ -182,7 +182,7 @@ def test_a_gap_inside_is_bounded_by_what_the_rail_was_seen_to_draw(
 ):
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(500))
     write_rail(influxd, "fast", "tap1", 5.0, seconds=range(600, 1001), gap=1.0)
-    row = of_workload(bench, database, tmp_path, campaign_of(bench))
+    row = workload_energy(bench, database, tmp_path, campaign_of(bench))
     assert row["joules"] == pytest.approx(20.0 - 5.0)
     assert (row["gap_low_joules"], row["gap_high_joules"]) == (pytest.approx(5.0), pytest.approx(5.0))
     assert row["joules_low"] <= 20.0 <= row["joules_high"]

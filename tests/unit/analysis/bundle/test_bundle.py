@@ -454,9 +454,9 @@ def test_samples_that_are_in_no_column_of_the_ledger_are_named(unpacked):
     path = unpacked / "runs" / RUN / "power.csv"
     frame = pl.read_csv(path)
     frame.with_columns(lost=pl.when(pl.int_range(pl.len()) == 7).then(5).otherwise("lost")).write_csv(path)
-    of_phase, of_points = failed(unpacked, "ledger")["ledger"].offenders
+    of_phase, from_points = failed(unpacked, "ledger")["ledger"].offenders
     assert f"{RUN}: idle: nvme-plp 12v on tap1a" in of_phase
-    assert f"{RUN}: power.csv: 1 point off, the first at {frame['time_ns'][7]}" in of_points
+    assert f"{RUN}: power.csv: 1 point off, the first at {frame['time_ns'][7]}" in from_points
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -35,13 +35,13 @@ def steady(tmp_path_factory) -> Campaign:
 def scaled(campaign: Campaign, factor: Callable[[Run], float]) -> Campaign:
     """With each run's AI times a factor."""
 
-    def of_it(run: Run) -> Run:
+    def scale(run: Run) -> Run:
         found = run.result
         by = factor(run)
         joules, ai = found.joules / by, found.ai_ops_per_joule * by
         return dataclasses.replace(run, result=dataclasses.replace(found, joules=joules, ai_ops_per_joule=ai))
 
-    return dataclasses.replace(campaign, runs=tuple(of_it(run) for run in campaign.runs))
+    return dataclasses.replace(campaign, runs=tuple(scale(run) for run in campaign.runs))
 
 
 def hours(campaign: Campaign, run: Run) -> float:

@@ -649,17 +649,17 @@ def drooping(rng, ohms: float, *, per_window: int = 50, windows: int = 4000, eve
     watts = mean_volts * mean_amps
     joules = np.concatenate([[0.0], np.cumsum(watts) * MS * 1e-9])
 
-    def of_points(values, how):
+    def by_points(values, how):
         return np.concatenate([[np.nan], how(values.reshape(-1, every), axis=1)])
 
     points = CounterPoints(
         T0 + every * MS * np.arange(windows // every + 1),
         joules[::every],
         np.full(windows // every + 1, "a", dtype=object),
-        watts_min=of_points(watts, np.min),
-        watts_max=of_points(watts, np.max),
-        volts=of_points(mean_volts, np.mean),
-        amps=of_points(mean_amps, np.mean),
+        watts_min=by_points(watts, np.min),
+        watts_max=by_points(watts, np.max),
+        volts=by_points(mean_volts, np.mean),
+        amps=by_points(mean_amps, np.mean),
     )
     return points, truth[::every]
 

@@ -18,7 +18,7 @@ CLASS = {
 NS_OF_2026_06_01 = 1_780_272_000 * 1_000_000_000
 
 
-def of_power(volts: float, amps: float, seconds: float = 1.0, **more):
+def budget_at(volts: float, amps: float, seconds: float = 1.0, **more):
     return energy_uncertainty(
         joules=volts * amps * seconds,
         seconds=seconds,
@@ -37,7 +37,7 @@ def standards(budget) -> dict[str, float]:
 
 
 def test_a_class_is_a_rectangular_limit_on_each_reading():
-    found = standards(of_power(12.0, 0.5, accuracy=CLASS))
+    found = standards(budget_at(12.0, 0.5, accuracy=CLASS))
     assert found == {
         "volts class": pytest.approx(0.5 * (0.001 * 12 + 0.005) / math.sqrt(3)),
         "amps class": pytest.approx(12 * (0.002 * 0.5 + 0.002) / math.sqrt(3)),
@@ -47,7 +47,7 @@ def test_a_class_is_a_rectangular_limit_on_each_reading():
 
 
 def test_parts_add_in_squares_and_are_expanded_by_two():
-    budget = of_power(12.0, 0.5, accuracy=CLASS)
+    budget = budget_at(12.0, 0.5, accuracy=CLASS)
     assert budget.standard == pytest.approx(math.hypot(*standards(budget).values()))
     assert budget.expanded == 2 * budget.standard
     assert sum(part.share for part in budget.components) == pytest.approx(1)
@@ -55,17 +55,17 @@ def test_parts_add_in_squares_and_are_expanded_by_two():
 
 
 def test_a_constant_error_does_not_average_out_over_time():
-    one, hour = of_power(12.0, 0.5, accuracy=CLASS), of_power(12.0, 0.5, 3600, accuracy=CLASS)
+    one, hour = budget_at(12.0, 0.5, accuracy=CLASS), budget_at(12.0, 0.5, 3600, accuracy=CLASS)
     assert hour.standard == pytest.approx(3600 * one.standard)
 
 
 def test_a_pure_gain_class_is_that_percentage_of_the_energy():
     accuracy = {"volts": {"gain_percent": 1.0}, "amps": {"gain_percent": 1e-9}}
-    assert of_power(5.0, 2.0, 10, accuracy=accuracy).standard == pytest.approx(1.0 / math.sqrt(3))
+    assert budget_at(5.0, 2.0, 10, accuracy=accuracy).standard == pytest.approx(1.0 / math.sqrt(3))
 
 
 def test_an_offset_of_amps_weighs_with_the_volts_and_of_volts_with_the_amps():
-    found = standards(of_power(5.0, 2.0, accuracy={"volts": {"offset": 0.1}, "amps": {"offset": 0.3}}))
+    found = standards(budget_at(5.0, 2.0, accuracy={"volts": {"offset": 0.1}, "amps": {"offset": 0.3}}))
     assert found == {
         "volts class": pytest.approx(0.2 / math.sqrt(3)),
         "amps class": pytest.approx(1.5 / math.sqrt(3)),
@@ -73,7 +73,7 @@ def test_an_offset_of_amps_weighs_with_the_volts_and_of_volts_with_the_amps():
 
 
 def test_power_that_flows_back_is_as_uncertain():
-    assert of_power(12.0, -0.5, accuracy=CLASS).standard == of_power(12.0, 0.5, accuracy=CLASS).standard
+    assert budget_at(12.0, -0.5, accuracy=CLASS).standard == budget_at(12.0, 0.5, accuracy=CLASS).standard
 
 
 def test_a_power_channel_has_its_own_class():
@@ -119,7 +119,7 @@ FIT = {"gain": 1.01, "offset": -0.02, "u_gain": 2e-4, "u_offset": 1e-3, "cov": -
 
 def test_a_calibrated_channel_needs_no_class():
     calibration = {"state": "valid", "channels": {"CH1": FIT, "CH2": {"gain": 1.0, "u_gain": 0.0}}}
-    budget = of_power(12.0, 0.5, calibration=calibration)
+    budget = budget_at(12.0, 0.5, calibration=calibration)
     raw = (12.0 + 0.02) / 1.01 * 0.5
     expected = math.sqrt((raw * 2e-4) ** 2 + (0.5 * 1e-3) ** 2 - 2 * raw * 0.5 * 1.5e-7)
     assert standards(budget)["volts calibration"] == pytest.approx(expected)
@@ -127,14 +127,14 @@ def test_a_calibrated_channel_needs_no_class():
 
 def test_calibration_takes_the_place_of_the_class_but_not_of_the_steps():
     calibration = {"state": "valid", "channels": {"CH1": FIT}}
-    found = standards(of_power(12.0, 0.5, accuracy=CLASS, calibration=calibration))
+    found = standards(budget_at(12.0, 0.5, accuracy=CLASS, calibration=calibration))
     assert set(found) == {"volts calibration", "volts quantisation", "amps class", "amps quantisation"}
 
 
 def test_past_its_date_the_class_counts_as_well():
     calibration = {"state": "expired", "channels": {"CH1": FIT, "CH2": FIT}}
-    fresh = of_power(12.0, 0.5, accuracy=CLASS, calibration=calibration)
-    stale = of_power(12.0, 0.5, accuracy=CLASS, calibration=calibration, expired=True)
+    fresh = budget_at(12.0, 0.5, accuracy=CLASS, calibration=calibration)
+    stale = budget_at(12.0, 0.5, accuracy=CLASS, calibration=calibration, expired=True)
     assert set(standards(stale)) - set(standards(fresh)) == {"volts class", "amps class"}
     assert stale.standard > fresh.standard
 
@@ -142,7 +142,7 @@ def test_past_its_date_the_class_counts_as_well():
 def test_the_fits_correlation_counts():
     # A line fitted about 12 V: gain and offset err against each other, and at 12 V hardly at all.
     fit = {"gain": 1.0, "offset": 0.0, "u_gain": 1e-3, "u_offset": 12e-3, "cov": -12e-6}
-    found = standards(of_power(12.0, 0.5, accuracy=CLASS, calibration={"channels": {"CH1": fit}}))
+    found = standards(budget_at(12.0, 0.5, accuracy=CLASS, calibration={"channels": {"CH1": fit}}))
     assert found["volts calibration"] == pytest.approx(0, abs=1e-9)
 
 
@@ -167,19 +167,19 @@ def test_the_state_of_a_calibration_at_an_instant(at_ns, entry, state):
 
 
 def test_without_a_class_nothing_is_claimed():
-    budget = of_power(12.0, 0.5)
+    budget = budget_at(12.0, 0.5)
     assert (budget.standard, budget.expanded, budget.components) == (None, None, ())
     assert budget.unknown == "meter class not stated (volts)"
 
 
 def test_half_a_class_is_none():
-    assert of_power(12.0, 0.5, accuracy={"volts": CLASS["volts"]}).unknown == "meter class not stated (amps)"
+    assert budget_at(12.0, 0.5, accuracy={"volts": CLASS["volts"]}).unknown == "meter class not stated (amps)"
 
 
 @pytest.mark.parametrize("limits", [{}, {"gain_percent": 0.0, "offset": 0.0}])
 def test_steps_alone_are_no_class_and_no_meter_is_perfect(limits):
     accuracy = {quantity: {"resolution": 0.001, **limits} for quantity in ("volts", "amps")}
-    assert of_power(12.0, 0.5, accuracy=accuracy).expanded is None
+    assert budget_at(12.0, 0.5, accuracy=accuracy).expanded is None
 
 
 def test_without_volts_and_amps_nothing_is_claimed():
@@ -197,12 +197,12 @@ def test_channels_that_make_no_rail_are_an_error(channels):
 
 
 def test_errors_of_one_meter_add_up_over_its_intervals():
-    two = combined([of_power(12.0, 0.5, accuracy=CLASS), of_power(12.0, 0.5, accuracy=CLASS)])
-    assert two.expanded == pytest.approx(2 * of_power(12.0, 0.5, accuracy=CLASS).expanded)
+    two = combined([budget_at(12.0, 0.5, accuracy=CLASS), budget_at(12.0, 0.5, accuracy=CLASS)])
+    assert two.expanded == pytest.approx(2 * budget_at(12.0, 0.5, accuracy=CLASS).expanded)
 
 
 def test_a_sum_with_an_unknown_part_is_unknown():
-    assert combined([of_power(12.0, 0.5, accuracy=CLASS), of_power(1, 1)]).expanded is None
+    assert combined([budget_at(12.0, 0.5, accuracy=CLASS), budget_at(1, 1)]).expanded is None
 
 
 # --- Monte Carlo

@@ -19,7 +19,7 @@ from tests.support import simulated_campaign
 from tests.support.simulated_series import errs, flat, normal, skewed
 
 
-def of_values(values, step_seconds: float = 0.5) -> series.Course:
+def make_course(values, step_seconds: float = 0.5) -> series.Course:
     values = np.asarray(values, dtype=float)
     return course(Series(POWER, (np.arange(len(values)) + 0.5) * step_seconds, values, step_seconds))
 
@@ -62,12 +62,12 @@ def test_without_allowing_for_autocorrelation_far_more_would():
 
 @pytest.mark.parametrize("values", [[], [1.0], [4.0, 5.0], [4.0] * 10, list(range(29))])
 def test_a_short_series_is_not_judged(values):
-    found = of_values(values)
+    found = make_course(values)
     assert (found.changes, found.slope, found.p) == (None, None, None)
 
 
 def test_a_constant_series_has_one_level_and_no_trend():
-    found = of_values([4.0] * 60)
+    found = make_course([4.0] * 60)
     assert (found.changes, found.levels, found.slope, found.p) == ((), (4.0,), None, None)
     assert not found.rises_or_falls
     assert found.swing == 0
@@ -83,7 +83,7 @@ def test_a_series_that_remembers_longer_than_it_lasts_is_not_judged():
 
 
 def test_a_change_of_level_is_found_with_its_instant_and_its_levels():
-    found = of_values(noisy(levels((40, 10.0), (60, 13.0))))
+    found = make_course(noisy(levels((40, 10.0), (60, 13.0))))
     assert found.changes == pytest.approx([20.0], abs=1.0)
     assert found.levels == pytest.approx([10, 13], abs=0.5)
     assert found.swing == pytest.approx(3 / 11.8, rel=0.15)
@@ -112,7 +112,7 @@ def test_the_unit_does_not_matter():
 
 
 def test_a_steady_rise_is_a_trend_and_no_change_of_level():
-    found = of_values(noisy(np.linspace(100, 110, 120)), step_seconds=1.0)
+    found = make_course(noisy(np.linspace(100, 110, 120)), step_seconds=1.0)
     assert found.changes == ()
     assert found.rises_or_falls
     assert found.slope == pytest.approx(10 / 119 * 60 / 105, rel=0.1)
@@ -120,7 +120,7 @@ def test_a_steady_rise_is_a_trend_and_no_change_of_level():
 
 
 def test_a_rise_much_steeper_than_the_noise_is_still_one_trend():
-    found = of_values(noisy(np.linspace(100, 1000, 120)))
+    found = make_course(noisy(np.linspace(100, 1000, 120)))
     assert found.changes == ()
     assert found.p < 1e-6
 
@@ -128,10 +128,10 @@ def test_a_rise_much_steeper_than_the_noise_is_still_one_trend():
 def test_what_was_not_measured_is_left_out():
     values = noisy(levels((60, 10.0), (60, 14.0)))
     values[[3, 4, 70, 119]] = np.nan
-    found = of_values(values)
+    found = make_course(values)
     assert found.changes == pytest.approx([30.0], abs=1.0)
     assert np.isfinite(found.levels).all()
-    assert of_values(np.full(60, np.nan)).changes is None
+    assert make_course(np.full(60, np.nan)).changes is None
 
 
 def test_a_partition_has_the_least_cost_of_all():

@@ -83,7 +83,7 @@ def test_differences_are_relative_with_an_interval_and_p():
 def test_two_cells_are_a_paired_t_test():
     runs = cells(100, 99.4, blocks=6)
     found = rank(runs)
-    logs = [[math.log(value) for _, value in of_it] for of_it in runs.values()]
+    logs = [[math.log(value) for _, value in one] for one in runs.values()]
     assert found.method == TUKEY
     assert found.pairs[0].p == pytest.approx(stats.ttest_rel(*logs).pvalue, rel=1e-6)
 

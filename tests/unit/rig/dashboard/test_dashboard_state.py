@@ -140,9 +140,9 @@ def test_the_best_is_marked_with_those_that_the_replicates_do_not_separate_from_
 def test_a_partial_run_without_joules_is_flagged_and_gives_no_figure(journal: WritableJournal):
     runs = journal.plan()
     journal.end(runs[0], T0, "partial", "meter tap1a fell silent", ops=1000, joules=None)
-    of_it = cell(state_message(journal), "ext4", "none")
-    assert of_it["partial"] == 1
-    assert "ops" not in of_it
+    shown = cell(state_message(journal), "ext4", "none")
+    assert shown["partial"] == 1
+    assert "ops" not in shown
 
 
 def test_a_partial_run_counts_for_nothing_among_complete_ones(journal: WritableJournal):
