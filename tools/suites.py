@@ -129,7 +129,14 @@ def make_suites() -> dict[str, Suite]:
             ((".venv/bin/ansible-lint", "-q", "playbooks", "ansible/roles"),),
             environment=tools_first,
         ),
-        Suite("go-vet", (("tools/go", "vet", "./..."), ("tools/go", "tool", "staticcheck", "./..."))),
+        Suite(
+            "go-vet",
+            (
+                ("sh", "-c", GO_FORMAT),
+                ("tools/go", "vet", "./..."),
+                ("tools/go", "tool", "staticcheck", "./..."),
+            ),
+        ),
         Suite("c-lint", tuple((*quiet_make, "-C", part, "check") for part in C_PARTS)),
         Suite("c", tuple((*quiet_make, "-C", part, "test", build) for part in C_TESTED), count_c),
         Suite("c-unit", tuple((*quiet_make, "-C", part, "unit", build) for part in C_TESTED), count_c),
@@ -161,6 +168,10 @@ def make_suites() -> dict[str, Suite]:
 
 
 # The suites of a stage run at the same time, two at once, in this order: the longest first.
+# gofmt lists the files that it would change, and succeeds all the same.
+GO_FORMAT = """
+files=$("$(tools/go env GOROOT)/bin/gofmt" -l collectors workloads tests) && echo "$files" && test -z "$files"
+"""
 STATIC = ("types", "go-vet", "ansible-lint", "c-lint", "yaml", "prose", "imports", "ruff", "shell")
 # Tests that need little of a processor run alongside the lab's, which wait for their host.
 PYTHON_STAGES = (("unit",), ("integration",), ("lab", "alongside-lab"))

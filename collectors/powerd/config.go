@@ -28,18 +28,18 @@ type Config struct {
 
 // MeterConfig is one instrument.
 type MeterConfig struct {
-	Name           string            `json:"name"`
-	Driver         string            `json:"driver"`
-	Timing         string            `json:"timing"`
-	SampleRateHz   float64           `json:"sample_rate_hz"`
-	Samples        string            `json:"samples"`
-	SilenceSeconds float64           `json:"silence_seconds"`
+	Name           string  `json:"name"`
+	Driver         string  `json:"driver"`
+	Timing         string  `json:"timing"`
+	SampleRateHz   float64 `json:"sample_rate_hz"`
+	Samples        string  `json:"samples"`
+	SilenceSeconds float64 `json:"silence_seconds"`
 	// OpenSeconds is how long finding and opening may take; 0: SilenceSeconds.
 	OpenSeconds float64 `json:"open_seconds"`
 	// FixedSettings: the instrument takes no settings while it captures.
-	FixedSettings bool `json:"fixed_settings"`
-	Set            map[string]string `json:"set"`
-	Rails          []RailConfig      `json:"rails"`
+	FixedSettings bool              `json:"fixed_settings"`
+	Set           map[string]string `json:"set"`
+	Rails         []RailConfig      `json:"rails"`
 	// By channel; a channel that has none is read unchanged.
 	Calibration map[string]Correction `json:"calibration"`
 	// Whose calibration it is; another instrument, if it reports its serial, is refused.
