@@ -18,7 +18,7 @@ import yaml
 from joulerig.rig.lab import filesystems, model
 from tests.support import ROOT
 from tests.support.lab_driver import BIN
-from tests.support.programs import wait_for
+from tests.support.programs import descendants, wait_for
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "0"))
 # Drives that are cut together, with what is on them; those in the lab's array are not to be had.
@@ -127,7 +127,9 @@ def test_a_controller_killed_with_the_power_off_makes_the_cut_on_resumption(lab)
     try:
         wait_for(is_off, 900, "the power is off")
     finally:
-        os.killpg(running.pid, signal.SIGKILL)
+        # Ansible's workers have sessions of their own.
+        for process in [*descendants(running.pid), running.pid]:
+            os.kill(process, signal.SIGKILL)
         running.wait()
     [killed] = [name for name in lab.campaigns() if name.startswith("killed-")]
     done = lab.rig("run", str(playbook), "--resume", killed, timeout=1800)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -51,6 +53,19 @@ def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
             return value
         assert time.monotonic() < deadline, f"after {seconds} s still not: {what}"
         time.sleep(POLL_SECONDS)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process started, and those that they started, youngest last."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            fields = stat.read_text().rpartition(")")[2].split()
+            parents[int(stat.parent.name)] = int(fields[1])
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
 
 
 def end(process: subprocess.Popen[Any], seconds: float = 10) -> int:
