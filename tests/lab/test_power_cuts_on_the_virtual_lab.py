@@ -21,6 +21,7 @@ from tests.support.lab_driver import BIN
 from tests.support.programs import descendants, wait_for
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "0"))
+HOST_SECONDS = 900  # an emulated host on a busy machine may start for more than the default
 # Drives that are cut together, with what is on them; those in the lab's array are not to be had.
 ROUNDS = (
     {"nvme-consumer": "ext4", "sata-consumer": "xfs", "nvme-plp": "none"},
@@ -47,6 +48,7 @@ def cut(lab):
         "subjects": [{"drive": d, "filesystem": f} for pairs in ROUNDS for d, f in pairs.items()],
         "cuts": CUTS // len(ROUNDS),
         "seed": 7,
+        "host_seconds": HOST_SECONDS,
     }
     path = lab.folder / "power_cut.yml"
     path.write_text(yaml.safe_dump({"campaign": definition}))
@@ -102,6 +104,7 @@ def test_a_controller_killed_with_the_power_off_makes_the_cut_on_resumption(lab)
         "cuts": 1,
         "seed": 11,
         "off_seconds": 60,  # it is killed long before
+        "host_seconds": HOST_SECONDS,
     }
     campaign_playbook = str(ROOT / "playbooks" / "campaign.yml")
     play = {
