@@ -18,8 +18,7 @@ from joulerig.analysis import results
 from joulerig.analysis.results.influxdb.client import Client
 from joulerig.analysis.runs import idle_baseline
 from joulerig.virtuallab import profile
-from tests.support import ROOT
-from tests.support.lab_driver import BIN, FACTORS, Lab
+from tests.support.lab_driver import FACTORS, Lab
 from tests.support.programs import wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
@@ -246,14 +245,7 @@ def test_an_interrupted_campaign_leaves_no_load_on_the_host(lab: Lab):
     def left_on_the_host() -> str:
         return lab.ssh("pgrep -x 'flowop|fio' || true; grep /run/joulerig/mnt /proc/mounts || true").strip()
 
-    running = subprocess.Popen(
-        [BIN / "rig", "run", str(playbook)],
-        cwd=ROOT,
-        env=lab.environment,
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    running = lab.start_rig("run", str(playbook), stderr=subprocess.PIPE)
     try:
         wait_for(lambda: _seconds_of_load(lab) > 3, 300, "a load on the host, its files laid out")
         os.killpg(running.pid, signal.SIGINT)

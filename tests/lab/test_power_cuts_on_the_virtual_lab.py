@@ -17,7 +17,6 @@ import yaml
 
 from joulerig.rig.lab import filesystems, model
 from tests.support import ROOT
-from tests.support.lab_driver import BIN
 from tests.support.programs import descendants, wait_for
 
 CUTS = int(os.environ.get("JOULERIG_POWER_CUTS", "0"))
@@ -106,27 +105,13 @@ def test_a_controller_killed_with_the_power_off_makes_the_cut_on_resumption(lab)
         "off_seconds": 60,  # it is killed long before
         "host_seconds": HOST_SECONDS,
     }
-    campaign_playbook = str(ROOT / "playbooks" / "campaign.yml")
-    play = {
-        "name": "Cuts",
-        "ansible.builtin.import_playbook": campaign_playbook,
-        "vars": {"campaign": definition},
-    }
-    playbook = lab.folder / "killed.yml"
-    playbook.write_text(yaml.safe_dump([play]))
+    playbook = lab.write_playbook(definition)
 
     def is_off() -> bool:
         logs = lab.results.glob("killed-*/runs/*/witness.jsonl")
         return any('"event":"cut"' in log.read_text() for log in logs)
 
-    running = subprocess.Popen(
-        [BIN / "rig", "run", str(playbook)],
-        cwd=ROOT,
-        env=lab.environment,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    running = lab.start_rig("run", str(playbook), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(is_off, 900, "the power is off")
     finally:

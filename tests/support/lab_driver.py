@@ -39,6 +39,17 @@ class Lab:
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
         )
 
+    def start_rig(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        """Start the command line in a new session; `options` are Popen's."""
+        return subprocess.Popen(
+            [str(BIN / "rig"), *words],
+            cwd=ROOT,
+            env=self.environment,
+            start_new_session=True,
+            text=True,
+            **options,
+        )
+
     def ansible(self, playbook: Path, *words: str, timeout: float = 900) -> Done:
         command = [str(BIN / "ansible-playbook"), str(playbook), *words]
         return subprocess.run(
@@ -73,6 +84,10 @@ class Lab:
             "phases": {"rest_seconds": 0, "idle_seconds": 1, "workload_seconds": 4, "tail_seconds": 1},
             **campaign,
         }
+        return self.write_playbook(definition)
+
+    def write_playbook(self, definition: dict[str, Any]) -> Path:
+        """A playbook of the campaign as it is defined."""
         play = {
             "name": "Test campaign",
             "ansible.builtin.import_playbook": str(ROOT / "playbooks" / "campaign.yml"),

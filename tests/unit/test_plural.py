@@ -11,16 +11,10 @@ from pathlib import Path
 import pytest
 
 from joulerig.plural import counted
-from tests.support import ROOT
+from tests.support import ROOT, python_sources
 
 FOLDERS = ("analysis", "ansible/action_plugins", "rig", "virtuallab", "tools")
-FILES = [
-    path
-    for folder in FOLDERS
-    for path in sorted((ROOT / folder).rglob("*.py"))
-    if "node_modules" not in path.parts
-]
-FILES += sorted((ROOT / "joulerig").glob("*.py"))
+FILES = python_sources(*FOLDERS)
 # "1 others" and "1 members": counts that are two or more where the text is shown.
 NEVER_ONE = {
     "analysis/report/answer.py": "others",

@@ -12,18 +12,12 @@ import pytest
 from ansible.module_utils.joulerig import phases, tools
 from joulerig.analysis.results.schema import PhaseName, PreconditioningPhase, Status
 from joulerig.rig.campaign.execution.outcome import RunOutcome
-from tests.support import ROOT
+from tests.support import python_sources
 
 FOLDERS = ("analysis", "ansible", "rig", "virtuallab")
 STATUSES = {str(status) for status in Status}
 PHASES = {str(phase) for phase in [*PhaseName, *PreconditioningPhase]}
-FILES = [
-    path
-    for folder in FOLDERS
-    for path in sorted((ROOT / folder).rglob("*.py"))
-    if "node_modules" not in path.parts
-]
-FILES += sorted((ROOT / "joulerig").glob("*.py"))
+FILES = python_sources(*FOLDERS)
 
 
 def test_hosts_have_the_names_of_the_phases() -> None:
