@@ -373,14 +373,16 @@ def test_what_libsigrok_came_too_late_for_is_nan_and_the_other_samples_keep_thei
     with synthetic_tap(1000000) as tap:
         rows = captured(tap.ports[0], 500_000, meanwhile=stall)
         with tap.client() as client:
-            overruns = int(client.text("TAP:COUN?").split(",")[1])
+            taken, overruns = map(int, client.text("TAP:COUN?").split(","))
     lost = np.isnan(rows[:, 0])
     assert (np.isnan(rows) == lost[:, None]).all()
-    assert 200_000 < lost.sum() == overruns
     numbers = synthetic_numbers(np.where(lost, 1, rows[:, 1]), np.where(lost, 1.5, rows[:, 3]))
     assert np.ptp((numbers - np.arange(len(rows)))[~lost]) == 0
     assert not lost[0]
-    assert not lost[-1]
+    # A reader on a busy processor is also late for samples after the last that it asked for.
+    last_row = numbers[0] + len(rows) - 1
+    later = taken - 1 - last_row
+    assert 200_000 < lost.sum() <= overruns <= lost.sum() + later
 
 
 def test_a_million_samples_a_second_reach_libsigrok_whole():
