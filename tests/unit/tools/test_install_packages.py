@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Packages are installed on the controller's machine without the services that they bring."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+# As Debian's influxdb does: asks whether its service may start, and enables it.
+APT_GET = """#!/bin/sh
+case "$*" in *install*) ;; *) exit 0 ;; esac
+echo "$@" >> "$ROOT/installed"
+"$ROOT/usr/sbin/policy-rc.d" influxdb start || echo "not started: $?" >> "$ROOT/said"
+cat "$ROOT/etc/postgresql-common/createcluster.d/joulerig.conf" >> "$ROOT/said"
+echo "influxdb.service enabled enabled" >> "$ROOT/units"
+[ ! -e "$ROOT/broken" ] || { echo "E: Unable to locate package"; exit 100; }
+"""
+SYSTEMCTL = """#!/bin/sh
+shift
+case "$1" in
+  list-unit-files) cat "$ROOT/units" ;;
+  *) shift 2; for unit; do sed -i "/^$unit /d" "$ROOT/units"; done ;;
+esac
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """Return the root of a machine that has ssh.service enabled, and stand-ins for tools."""
+    for name, text in {
+        "apt-get": APT_GET,
+        "systemctl": SYSTEMCTL,
+        "dpkg-query": "#!/bin/sh\nexit 1\n",
+        "sudo": '#!/bin/sh\nshift\nexec "$@"\n',
+    }.items():
+        tool = tmp_path / "bin" / name
+        tool.parent.mkdir(exist_ok=True)
+        tool.write_text(text)
+        tool.chmod(0o755)
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "units").write_text("ssh.service enabled enabled\n")
+    return tmp_path
+
+
+def install(machine: Path, *packages: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOT / "tools/install-packages", *packages],
+        env={**os.environ, "ROOT": str(machine), "PATH": f"{machine}/bin:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_service_that_comes_with_a_package_is_neither_started_nor_enabled(machine):
+    done = install(machine, "influxdb", "fio")
+    assert done.returncode == 0, done.stderr
+    assert "influxdb fio" in (machine / "installed").read_text()
+    assert "not started: 101" in (machine / "said").read_text()
+    assert (machine / "units").read_text() == "ssh.service enabled enabled\n"
+
+
+def test_postgresql_makes_no_cluster(machine):
+    install(machine, "postgresql")
+    assert "create_main_cluster = false" in (machine / "said").read_text()
+
+
+def test_services_may_start_as_before_when_the_packages_are_there(machine):
+    install(machine, "influxdb")
+    assert not (machine / "usr/sbin/policy-rc.d").exists()
+
+
+def test_a_policy_that_the_machine_has_is_kept(machine):
+    policy = machine / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 104\n")
+    policy.chmod(0o755)
+    install(machine, "influxdb")
+    assert "exit 104" in policy.read_text()
+
+
+def test_a_package_that_cannot_be_had_is_named_in_a_line_and_nothing_is_left(machine):
+    (machine / "broken").touch()
+    done = install(machine, "influxdb")
+    assert done.returncode != 0
+    assert done.stderr.startswith("setup: apt-get failed: E: Unable to locate package")
+    assert done.stderr.count("\n") == 1
+    assert not (machine / "usr/sbin/policy-rc.d").exists()
+    assert (machine / "units").read_text() == "ssh.service enabled enabled\n"
