@@ -93,7 +93,7 @@ def test_the_drive_was_filled_from_end_to_end_and_loaded(settled):
     rounds = settled["kept"]["ext4"]["stretches"]
     loaded = sum(ASKED["round_seconds"] * one["iops"] * 4096 for stretch in rounds for one in stretch)
     assert first["write_bytes"] == pytest.approx(SIZE + loaded, rel=0.02)
-    # What the block layer counted over fill, rounds and runs is what the twin was given.
+    # What the block layer counted over passes, rounds and runs is what the twin was given.
     counted = sum(one["write_bytes"] for one in campaign_events(settled, "ended"))
     assert settled["twin"]["write_bytes"] == pytest.approx(counted, rel=0.01)
 
@@ -157,9 +157,9 @@ def test_the_dashboard_can_follow_it(lab: Lab, settled):
 
 
 def test_a_format_makes_an_nvme_drive_forget(lab: Lab):
-    found = campaign(lab, "formatted", ["ext4"], purge="format", fill=0, max_rounds=5, reuse_within=0)
+    found = campaign(lab, "formatted", ["ext4"], purge="format", passes=0, max_rounds=5, reuse_within=0)
     assert found["runs"][0]["status"] == "ok"
-    assert found["kept"]["ext4"]["why"].startswith("preconditioned otherwise: fill was 1, 0 is wanted")
+    assert found["kept"]["ext4"]["why"].startswith("preconditioned otherwise: passes was 1, 0 is wanted")
     assert [one["method"] for one in campaign_events(found, "purged")] == ["format"]
     # The drive was full before; since then it holds what rounds and run wrote.
     assert found["health"]["mapped_bytes"] < SIZE / 2
