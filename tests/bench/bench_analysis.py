@@ -33,7 +33,6 @@ from pathlib import Path
 
 from tests.support import ROOT
 
-HERE = ROOT
 REPORT_BAR_SECONDS = 30.0
 FREE_BYTES_A_SAMPLE = 24  # on the disk, more than the file takes
 RATE_HZ = 1_000_000
@@ -137,9 +136,9 @@ def report(place: Path, _) -> dict[str, float]:
 
 def measured(part: str, place: Path, args: argparse.Namespace) -> dict:
     """Do one part in its own process: seconds, peak memory, and what it gave."""
-    command = [sys.executable, __file__, "--part", part, "--place", str(place)]
+    command = [sys.executable, "-m", "tests.bench.bench_analysis", "--part", part, "--place", str(place)]
     command += [f"--ai-runs={args.ai_runs}", f"--report-runs={args.report_runs}", f"--samples={args.samples}"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
         raise CannotRun(f"{part}: {(done.stderr.strip().splitlines() or ['no word'])[-1]}")
     return json.loads(done.stdout)
@@ -164,7 +163,7 @@ def main() -> int:
     parser.add_argument("--ai-runs", type=int, default=10_000, help=f"a multiple of {CELLS}")
     parser.add_argument("--report-runs", type=int, default=1_000, help=f"a multiple of {CELLS}")
     parser.add_argument("--samples", type=int, default=100_000_000)
-    parser.add_argument("--output", default=str(HERE / "results/bench/analysis.json"))
+    parser.add_argument("--output", default=str(ROOT / "results/bench/analysis.json"))
     parser.add_argument("--part", choices=(*PARTS, *BUILDS), help=argparse.SUPPRESS)
     parser.add_argument("--place", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
