@@ -129,7 +129,10 @@ def _built(wanted: Recipe, report: Callable[[str], object]) -> Built:
         f" {wanted.configuration!r} (once only: 'virtual' takes a quarter of an hour, 'debian'"
         f" hours); log: {log}"
     )
-    work = Path(tempfile.mkdtemp(prefix=f".{wanted.digest}-", dir=wanted.folder.parent))
+    prefix = f".{wanted.digest}-"
+    for left in wanted.folder.parent.glob(f"{prefix}*"):  # by a build that was killed: gigabytes
+        shutil.rmtree(left, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=prefix, dir=wanted.folder.parent))
     try:
         _build(wanted, work, log)
         shutil.rmtree(wanted.folder, ignore_errors=True)

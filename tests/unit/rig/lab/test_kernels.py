@@ -91,7 +91,7 @@ def test_what_a_build_lacks_is_named_and_nothing_is_left(monkeypatch):
     assert not build.Recipe(100, "virtual").folder.exists()
 
 
-def test_a_build_that_fails_says_where_its_log_is_and_leaves_no_kernel(monkeypatch, tmp_path):
+def test_a_build_that_fails_says_where_its_log_is_and_leaves_nothing_else(monkeypatch, tmp_path):
     fake = tmp_path / "bin"
     fake.mkdir()
     (fake / "apt-get").write_text("#!/bin/sh\necho E: no such package; exit 100\n")
@@ -102,6 +102,8 @@ def test_a_build_that_fails_says_where_its_log_is_and_leaves_no_kernel(monkeypat
     )
     monkeypatch.setenv("PATH", f"{fake}:/usr/bin:/bin")
     wanted = build.Recipe(100, "virtual")
+    killed = wanted.folder.parent / f".{wanted.digest}-killed" / "linux"
+    killed.mkdir(parents=True)
     with pytest.raises(UserError, match=r"apt-get: .*exit 100.*its output: (.*\.log)") as caught:
         build.build(wanted, lambda text: None)
     log = wanted.folder.with_suffix(".log")
