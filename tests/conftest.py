@@ -14,7 +14,8 @@ from tests.support.influxd import Influxd
 # Of integration/, what needs little of a processor, or only waits: `make test` runs it alongside
 # the virtual lab's tests. The others measure times or rates, and have the machine for themselves.
 ALONGSIDE_THE_LAB = {"analysis", "ansible", "dashboard", "docs", "meters", "rig", "workloads"}
-ALONGSIDE_FILES = {
+TIMED_FILES = {"test_families.py", "test_faults_of_a_capture.py"}  # of these folders
+ALONGSIDE_FILES = {  # of the others
     "test_cortex_m.py",
     "test_cortex_m_energy.py",
     "test_delivery.py",
@@ -25,7 +26,6 @@ pytest_plugins = ["tests.support.fake_host", "tests.support.lab_files"]
 # A shell starts what runs in the background with SIGINT ignored, which every program that a test
 # starts and interrupts would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-TIMED_FILES = {"test_families.py", "test_faults_of_a_capture.py"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,17 +14,17 @@ from tests.support import ROOT
 # As Debian's influxdb does: asks whether its service may start, and enables it.
 APT_GET = """#!/bin/sh
 case "$*" in *install*) ;; *) exit 0 ;; esac
-echo "$@" >> "$ROOT/installed"
-"$ROOT/usr/sbin/policy-rc.d" influxdb start || echo "not started: $?" >> "$ROOT/said"
-cat "$ROOT/etc/postgresql-common/createcluster.d/joulerig.conf" >> "$ROOT/said"
-echo "influxdb.service enabled enabled" >> "$ROOT/units"
-[ ! -e "$ROOT/broken" ] || { echo "E: Unable to locate package"; exit 100; }
+echo "$@" >> "$JOULERIG_ROOT/installed"
+"$JOULERIG_ROOT/usr/sbin/policy-rc.d" influxdb start || echo "not started: $?" >> "$JOULERIG_ROOT/said"
+cat "$JOULERIG_ROOT/etc/postgresql-common/createcluster.d/joulerig.conf" >> "$JOULERIG_ROOT/said"
+echo "influxdb.service enabled enabled" >> "$JOULERIG_ROOT/units"
+[ ! -e "$JOULERIG_ROOT/broken" ] || { echo "E: Unable to locate package"; exit 100; }
 """
 SYSTEMCTL = """#!/bin/sh
 shift
 case "$1" in
-  list-unit-files) cat "$ROOT/units" ;;
-  *) shift 2; for unit; do sed -i "/^$unit /d" "$ROOT/units"; done ;;
+  list-unit-files) cat "$JOULERIG_ROOT/units" ;;
+  *) shift 2; for unit; do sed -i "/^$unit /d" "$JOULERIG_ROOT/units"; done ;;
 esac
 """
 
@@ -50,7 +50,7 @@ def machine(tmp_path: Path) -> Path:
 def install(machine: Path, *packages: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [ROOT / "tools/install-packages", *packages],
-        env={**os.environ, "ROOT": str(machine), "PATH": f"{machine}/bin:{os.environ['PATH']}"},
+        env={**os.environ, "JOULERIG_ROOT": str(machine), "PATH": f"{machine}/bin:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
     )
