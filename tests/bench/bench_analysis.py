@@ -15,7 +15,7 @@ imports. What both ways give has to agree. This process imports nothing large: L
 memory of who starts a program as the program's.
 
 Exit code: 0 if the report takes at most 30 s, 1 if not or if results differ, 2 if the bench could
-not run.
+not run. The 30 s are judged for 1,000 runs and no other number.
 """
 
 import argparse
@@ -33,7 +33,8 @@ from pathlib import Path
 
 from tests.support import ROOT
 
-REPORT_BAR_SECONDS = 30.0
+REPORT_RUNS = 1_000
+REPORT_BAR_SECONDS = 30.0  # for REPORT_RUNS runs
 FREE_BYTES_A_SAMPLE = 24  # on the disk, more than the file takes
 RATE_HZ = 1_000_000
 MATRIX = {
@@ -161,7 +162,7 @@ def agree(one: dict[str, float], other: dict[str, float]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the analysis at scale.")
     parser.add_argument("--ai-runs", type=int, default=10_000, help=f"a multiple of {CELLS}")
-    parser.add_argument("--report-runs", type=int, default=1_000, help=f"a multiple of {CELLS}")
+    parser.add_argument("--report-runs", type=int, default=REPORT_RUNS, help=f"a multiple of {CELLS}")
     parser.add_argument("--samples", type=int, default=100_000_000)
     parser.add_argument("--output", default=str(ROOT / "results/bench/analysis.json"))
     parser.add_argument("--part", choices=(*PARTS, *BUILDS), help=argparse.SUPPRESS)
@@ -192,13 +193,15 @@ def main() -> int:
     finally:
         shutil.rmtree(place, ignore_errors=True)
     verdicts = {
-        f"report of {args.report_runs} runs in {found['report']['seconds']:.1f} s,"
-        f" at most {REPORT_BAR_SECONDS:g}": found["report"]["seconds"] <= REPORT_BAR_SECONDS,
         "AI agrees with pandas": agree(found["ai"]["gave"], found["pandas_ai"]["gave"]),
         "the waveform's joules agree with pandas": agree(
             found["waveform"]["gave"], found["pandas_waveform"]["gave"]
         ),
     }
+    if args.report_runs == REPORT_RUNS:
+        seconds = found["report"]["seconds"]
+        verdict = f"report of {REPORT_RUNS} runs in {seconds:.1f} s, at most {REPORT_BAR_SECONDS:g}"
+        verdicts[verdict] = seconds <= REPORT_BAR_SECONDS
     names = {"ai": "ai_10000_runs", "waveform": "waveform_100m", "report": "report_1000_runs"}
     names |= {f"pandas_{part}": f"pandas_{name}" for part, name in names.items()}
     result = {f"{names[part]}_seconds": round(one["seconds"], 2) for part, one in found.items()}
