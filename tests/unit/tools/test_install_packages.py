@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -90,3 +91,15 @@ def test_a_package_that_cannot_be_had_is_named_in_a_line_and_nothing_is_left(mac
     assert done.stderr.count("\n") == 1
     assert not (machine / "usr/sbin/policy-rc.d").exists()
     assert (machine / "units").read_text() == "ssh.service enabled enabled\n"
+
+
+def test_the_policy_of_a_set_up_that_was_killed_is_removed_by_the_next(machine):
+    killed = machine / "bin/apt-get"
+    whole = killed.read_text()
+    killed.write_text("#!/bin/sh\nkill -KILL $PPID\n")
+    assert install(machine, "influxdb").returncode == -signal.SIGKILL
+    policy = machine / "usr/sbin/policy-rc.d"
+    assert policy.exists()
+    killed.write_text(whole)
+    assert install(machine, "influxdb").returncode == 0
+    assert not policy.exists()
