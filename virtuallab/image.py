@@ -12,12 +12,11 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulerig.rig.common import logged, paths
+from joulerig.rig.common import cache, logged, paths
 from joulerig.rig.common.errors import UserError
 
 SUITE = "bookworm"
@@ -129,58 +128,54 @@ def build(more: Iterable[str] = (), report: Callable[[str], object] = print) -> 
 
     Raises UserError.
     """
-    if image := cached(more):
-        return image
-    if not shutil.which("mmdebstrap"):
-        raise UserError("mmdebstrap: not found; 'make setup' (or: apt-get install mmdebstrap) gets it")
     sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
     target = folder(more)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    report(f"building the guest image {target.name} (once, about a minute)")
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    log = target.parent / f"{target.name}.log"
-    try:
-        prepare, customise = work / "prepare", work / "customise"
-        for script, text in ((prepare, PREPARE), (customise, CUSTOMISE)):
-            script.write_text("#!/bin/sh\n" + text)
-            script.chmod(0o755)
-        (work / "fua_by_flush.c").write_text(GUEST)
-        tree = work / "tree"
-        _run(
-            [*sudo, "mmdebstrap", "--mode=root", "--variant=minbase", "--components=main",
-             "--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Languages \"none\"",
-             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
-             "--dpkgopt=path-exclude=/usr/share/locale/*",
-             f"--include={','.join(_packages(more))}",
-             f"--essential-hook={prepare} \"$1\"", f"--customize-hook={customise} \"$1\"", SUITE, str(tree)],
-            log,
-        )  # fmt: skip
-        root = work / "root.ext4"
-        # No lazy initialisation: a virtual host must not write to its own disk while a drive is
-        # measured.
-        eager = ["-E", "lazy_itable_init=0,lazy_journal_init=0"]
-        _run(
-            [*sudo, "mke2fs", "-q", "-t", "ext4", *eager, "-L", "root", "-d", str(tree), str(root), SIZE], log
-        )
-        kernel = max((tree / "boot").glob("vmlinuz-*"))
-        release = kernel.name.removeprefix("vmlinuz-")
-        for source, name in ((kernel, "vmlinuz"), (tree / "boot" / f"initrd.img-{release}", "initrd")):
-            _run([*sudo, "cp", str(source), str(work / name)], log)
-        if sudo:
-            made = [str(root), str(work / "vmlinuz"), str(work / "initrd")]
-            _run([*sudo, "chown", "-R", f"{os.getuid()}:{os.getgid()}", *made], log)
-        _run([*sudo, "rm", "-rf", str(tree)], log)
-        (work / "manifest.json").write_text(
-            json.dumps({"suite": SUITE, "release": release, "packages": _packages(more)})
-        )
-        work.chmod(0o755)
-        shutil.rmtree(target, ignore_errors=True)
-        work.rename(target)
-    finally:
-        subprocess.run([*sudo, "rm", "-rf", str(work)], check=False)
-    image = cached(more)
-    assert image, "the image was just put in place"
-    return image
+
+    def make(work: Path, done: Path) -> None:
+        if not shutil.which("mmdebstrap"):
+            raise UserError("mmdebstrap: not found; 'make setup' (or: apt-get install mmdebstrap) gets it")
+        report(f"building the guest image {target.name} (once, about a minute)")
+        _build(_packages(more), work, done, target.with_suffix(".log"), sudo)
+
+    def discard(work: Path) -> None:  # files of the image's tree are root's
+        subprocess.run([*sudo, "rm", "-rf", "--one-file-system", str(work)], check=False)
+
+    return cache.build_once(target, lambda: cached(more), make, discard)
+
+
+def _build(packages: Sequence[str], work: Path, done: Path, log: Path, sudo: Sequence[str]) -> None:
+    log.write_text("")
+    prepare, customise = work / "prepare", work / "customise"
+    for script, text in ((prepare, PREPARE), (customise, CUSTOMISE)):
+        script.write_text("#!/bin/sh\n" + text)
+        script.chmod(0o755)
+    (work / "fua_by_flush.c").write_text(GUEST)
+    done.mkdir()
+    tree = work / "tree"
+    _run(
+        [*sudo, "mmdebstrap", "--mode=root", "--variant=minbase", "--components=main",
+         "--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Languages \"none\"",
+         "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
+         "--dpkgopt=path-exclude=/usr/share/locale/*",
+         f"--include={','.join(packages)}",
+         f"--essential-hook={prepare} \"$1\"", f"--customize-hook={customise} \"$1\"", SUITE, str(tree)],
+        log,
+    )  # fmt: skip
+    # No lazy initialisation: a virtual host must not write to its own disk while a drive is
+    # measured.
+    eager = ["-E", "lazy_itable_init=0,lazy_journal_init=0"]
+    root = done / "root.ext4"
+    _run([*sudo, "mke2fs", "-q", "-t", "ext4", *eager, "-L", "root", "-d", str(tree), str(root), SIZE], log)
+    kernel = max((tree / "boot").glob("vmlinuz-*"))
+    release = kernel.name.removeprefix("vmlinuz-")
+    for source, name in ((kernel, "vmlinuz"), (tree / "boot" / f"initrd.img-{release}", "initrd")):
+        _run([*sudo, "cp", str(source), str(done / name)], log)
+    if sudo:
+        made = [str(root), str(done / "vmlinuz"), str(done / "initrd")]
+        _run([*sudo, "chown", f"{os.getuid()}:{os.getgid()}", *made], log)
+    (done / "manifest.json").write_text(
+        json.dumps({"suite": SUITE, "release": release, "packages": list(packages)})
+    )
 
 
 def _run(command: list[str], log: Path) -> None:

@@ -14,12 +14,11 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from joulerig.rig.common import files, logged, paths
+from joulerig.rig.common import cache, logged, paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
 from joulerig.rig.lab.kernels import Configuration, Kernel
@@ -114,34 +113,18 @@ def build(wanted: Recipe, report: Callable[[str], object] = print) -> Built:
     A virtual host's takes minutes, Debian's whole configuration hours on few cores. Raises
     UserError.
     """
-    if found := cached(wanted):
-        return found
-    _check_tools()
-    wanted.folder.parent.mkdir(parents=True, exist_ok=True)
-    with files.locked(wanted.folder.with_suffix(".lock")):
-        return cached(wanted) or _built(wanted, report)
 
+    def make(work: Path, done: Path) -> None:
+        _check_tools()
+        log = wanted.folder.with_suffix(".log")
+        report(
+            f"building a kernel with a tick of {1000 / wanted.tick_hertz:g} ms, configuration"
+            f" {wanted.configuration!r} (once only: 'virtual' takes a quarter of an hour, 'debian'"
+            f" hours); log: {log}"
+        )
+        _build(wanted, work, done, log)
 
-def _built(wanted: Recipe, report: Callable[[str], object]) -> Built:
-    log = wanted.folder.with_suffix(".log")
-    report(
-        f"building a kernel with a tick of {1000 / wanted.tick_hertz:g} ms, configuration"
-        f" {wanted.configuration!r} (once only: 'virtual' takes a quarter of an hour, 'debian'"
-        f" hours); log: {log}"
-    )
-    prefix = f".{wanted.digest}-"
-    for left in wanted.folder.parent.glob(f"{prefix}*"):  # by a build that was killed: gigabytes
-        shutil.rmtree(left, ignore_errors=True)
-    work = Path(tempfile.mkdtemp(prefix=prefix, dir=wanted.folder.parent))
-    try:
-        _build(wanted, work, log)
-        shutil.rmtree(wanted.folder, ignore_errors=True)
-        (work / "done").rename(wanted.folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    found = cached(wanted)
-    assert found, "the kernel was just put in place"
-    return found
+    return cache.build_once(wanted.folder, lambda: cached(wanted), make)
 
 
 def _check_tools() -> None:
@@ -160,7 +143,7 @@ def _path() -> str:
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-def _build(wanted: Recipe, work: Path, log: Path) -> None:
+def _build(wanted: Recipe, work: Path, done: Path, log: Path) -> None:
     begun = os.times().elapsed
     log.write_text("")
 
@@ -213,7 +196,6 @@ def _build(wanted: Recipe, work: Path, log: Path) -> None:
     shutil.copy(source / "arch/x86/boot/bzImage", boot / "vmlinuz")
     (tree / "boot").mkdir()
     shutil.copy(source / ".config", tree / "boot" / f"config-{release}")
-    done = work / "done"
     done.mkdir()
     # Members have no folders above their own: a host's /usr keeps its owner and mode.
     run(
