@@ -30,7 +30,8 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.drives import identity, wipe_lease
+from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 WITHOUT_REDUNDANCY = ("raid0",)
@@ -42,12 +43,12 @@ def existing(name, level, chunk_kib, members, host):
     Raises Refused where it differs.
     """
     try:
-        kernel_name = drive.find_array(name, host)
+        kernel_name = identity.find_array(name, host)
     except Refused:
         return None
     base = f"{host.sys}/block/{kernel_name}"
     slaves = set(os.listdir(f"{base}/slaves"))
-    if slaves != {drive.find(spec, host) for spec in members}:
+    if slaves != {identity.find(spec, host) for spec in members}:
         others = ", ".join(sorted(slaves))
         raise Refused(f"{name}: /dev/{kernel_name} has other members than the inventory: {others}")
     if (found := host.read(f"{base}/md/level")) != level:
@@ -58,7 +59,7 @@ def existing(name, level, chunk_kib, members, host):
 
 
 def create(name, level, chunk_kib, members):
-    leases = [drive.lease(spec) for spec in members]
+    leases = [wipe_lease.lease_drive(spec) for spec in members]
     clean = [] if level in WITHOUT_REDUNDANCY else ["--assume-clean"]
     run(
         ["mdadm", "--create", f"/dev/md/{name}", "--run", "--quiet", "--homehost=any", f"--name={name}",
@@ -74,7 +75,7 @@ def create(name, level, chunk_kib, members):
 
 def needs_resync(kernel_name, host):
     action = host.read(f"{host.sys}/block/{kernel_name}/md/sync_action", "idle")
-    return action != "idle" or not drive.is_synchronised(kernel_name, host)
+    return action != "idle" or not identity.is_synchronised(kernel_name, host)
 
 
 def await_resync(name, kernel_name, seconds, host):
@@ -98,8 +99,8 @@ def stop(name, members, host):
 
     Members that are still marked would be refused as such for ever.
     """
-    lease = drive.lease_array(name, members, host)
-    devices = [f"{host.dev}/{drive.find(spec, host)}" for spec in members]
+    lease = wipe_lease.lease_array(name, members, host)
+    devices = [f"{host.dev}/{identity.find(spec, host)}" for spec in members]
     run(["mdadm", "--stop", lease.device()])
     run(["mdadm", "--zero-superblock", *devices])
 
@@ -118,7 +119,7 @@ def main():
         supports_check_mode=True,
     )
     p = module.params
-    host = drive.Host()
+    host = Host()
     try:
         if missing := [name for name in p["members"] if name not in p["drives"]]:
             allowed = ", ".join(p["drives"])
@@ -142,7 +143,7 @@ def main():
 
 def _there(p, members, host):
     if p["state"] == "absent":
-        emulated = any(spec["serial"].startswith(drive.SCSI_DEBUG) for spec in members)
+        emulated = any(spec["serial"].startswith(SCSI_DEBUG) for spec in members)
         # Where it is not there its members need not be either.
         if not emulated or not os.path.exists(f"{host.dev}/md/{p['name']}"):
             return None

@@ -21,7 +21,8 @@ found:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import provenance
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.drives import identity
+from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.tools import Refused, run_json
 
 
@@ -31,7 +32,7 @@ def second_opinion(name, interface):
     None, too, of a disk that scsi_debug emulates: the serial that it reports changes with every
     load. Raises Refused where the tool does not know the drive.
     """
-    if drive.Host().debug_adapter(name) is not None:
+    if Host().debug_adapter(name) is not None:
         return None
     if interface == "nvme":
         listing = run_json(["nvme", "list", "--output-format=json"]) or {}
@@ -48,7 +49,7 @@ def second_opinion(name, interface):
 
 
 def check(spec):
-    name = drive.find(spec)
+    name = identity.find(spec)
     reported = second_opinion(name, spec["interface"])
     if reported is not None and reported != (spec["serial"], spec["size_bytes"]):
         raise Refused(

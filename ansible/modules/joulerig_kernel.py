@@ -29,7 +29,7 @@ kernel: {description: "release, tick_hertz, boot_id and of_rig of it.", type: di
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import kernel, tools
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 LOCK_SECONDS = 900  # a run whose controller went away ends by itself, and its host goes down after it
@@ -50,7 +50,7 @@ def main():
         if result["kernel"]["of_rig"]:
             kernel.reached()
         if p["start"]:
-            with drive.HostLock(LOCK_SECONDS):
+            with HostLock(LOCK_SECONDS):
                 kernel.start(p["release"])
         elif p["settled"]:
             kernel.await_booted()

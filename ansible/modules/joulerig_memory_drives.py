@@ -26,7 +26,8 @@ modules: {description: "What is loaded (unloaded) now for the drives.", type: li
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig.drives import drive, memory_drives
+from ansible.module_utils.joulerig.drives import memory_drives
+from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 
@@ -39,7 +40,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    p, host = module.params, drive.Host()
+    p, host = module.params, Host()
     present = p["state"] == "present"
     changed = []
     try:

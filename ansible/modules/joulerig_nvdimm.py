@@ -13,7 +13,8 @@ author: [Joulerig]
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.drives import identity, usage
+from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 
@@ -23,7 +24,7 @@ def main():
     )
     spec = module.params["nvdimm"]
     try:
-        region = drive.nvdimm_region(spec)
+        region = identity.nvdimm_region(spec)
         namespaces = region.get("namespaces", [])
         if [n.get("mode") for n in namespaces] == ["fsdax"] and namespaces[0].get("blockdev"):
             module.exit_json(changed=False, blockdev=namespaces[0]["blockdev"])
@@ -31,7 +32,7 @@ def main():
             if not namespace.get("blockdev"):
                 what = f"{region['dev']} has a namespace in mode {namespace.get('mode')!r}"
                 raise Refused(f"{spec['name']}: {what}; whether it is in use cannot be checked")
-            drive.check_unused(spec["name"], namespace["blockdev"], drive.Host())
+            usage.check_unused(spec["name"], namespace["blockdev"], Host())
         if len(namespaces) > 1:
             raise Refused(
                 f"{spec['name']}: {region['dev']} has {len(namespaces)} namespaces; one or none is expected"

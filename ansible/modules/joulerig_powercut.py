@@ -50,7 +50,7 @@ health: {description: "The drive's health report.", type: dict, returned: survey
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import powercut
-from ansible.module_utils.joulerig.drives.drive import HostLock
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 PATIENCE_SECONDS = 60

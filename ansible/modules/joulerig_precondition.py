@@ -59,7 +59,8 @@ import tempfile
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import clock, phases, provenance, tools
-from ansible.module_utils.joulerig.drives import blockqueue, drive
+from ansible.module_utils.joulerig.drives import blockqueue, wipe_lease
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.loads import load
 from ansible.module_utils.joulerig.preconditioning import precondition
 from ansible.module_utils.joulerig.tools import Failed, Refused
@@ -71,13 +72,13 @@ NOTHING = {"write_bytes": 0, "discard_bytes": 0}
 def execute(p, result):
     """Fill `result` step by step, so that an error leaves what was known by then."""
     with contextlib.ExitStack() as undo:
-        undo.enter_context(drive.HostLock(SPARE_SECONDS))
+        undo.enter_context(HostLock(SPARE_SECONDS))
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
         recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
         scratch = tempfile.mkdtemp(prefix="joulerig-")
         undo.callback(shutil.rmtree, scratch, ignore_errors=True)
-        lease = drive.lease(p["member"])
+        lease = wipe_lease.lease_drive(p["member"])
         name = os.path.basename(lease.device())
         result["changed"] = True
         result["settings"] = blockqueue.apply(undo, name, "none", p["write_cache"] or None)

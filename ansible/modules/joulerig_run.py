@@ -115,7 +115,8 @@ import tempfile
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import clock, pagecache, phases, provenance, tools
-from ansible.module_utils.joulerig.drives import blockqueue, dax, drive, filesystem
+from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, identity, wipe_lease
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.loads import load, lost, workload
 from ansible.module_utils.joulerig.preconditioning import filler
 from ansible.module_utils.joulerig.tools import Failed, Refused
@@ -135,7 +136,7 @@ def execute(p, result):
     if p["version"] != VERSION:
         raise Refused(f"request of version {p['version']}; this module executes version {VERSION}")
     with contextlib.ExitStack() as undo:
-        undo.enter_context(drive.HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
+        undo.enter_context(HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
         if earlier := lost.take(p["run"]):
             result["earlier"] = earlier
         if p["kernel"] and (runs := platform.release()) != p["kernel"]:
@@ -150,16 +151,16 @@ def execute(p, result):
 
         with recorder.phase(phases.PREPARE):
             if p["array"]:
-                lease = drive.lease_array(p["drive"], p["members"])
+                lease = wipe_lease.lease_array(p["drive"], p["members"])
             else:
-                lease = drive.lease(p["members"][0])
+                lease = wipe_lease.lease_drive(p["members"][0])
             device = lease.device()
             name = os.path.basename(device)
-            journal_lease = drive.lease(p["journal"]) if p["journal"] else None
+            journal_lease = wipe_lease.lease_drive(p["journal"]) if p["journal"] else None
             journal_device = journal_lease.device() if journal_lease else None
             # I/O is scheduled and cached by the drives: an md device has a queue in name only.
             used = [*p["members"], *([p["journal"]] if p["journal"] else [])]
-            drives = {one["name"]: (drive.find(one), one["interface"]) for one in used}
+            drives = {one["name"]: (identity.find(one), one["interface"]) for one in used}
             if len({kernel_name for kernel_name, _ in drives.values()}) < len(used):
                 raise Refused(f"{p['journal']['name']}: is a drive that the file system itself is on")
             dax.check_device(p["filesystem"], name)
@@ -264,7 +265,7 @@ def _check_array_kept_quiet(p):
     Raises Failed where it is not.
     """
     try:
-        drive.check_array(p["drive"], p["members"])
+        identity.check_array(p["drive"], p["members"])
     except Refused as change:
         raise Failed(f"during the run: {change}") from None
 

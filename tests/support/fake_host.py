@@ -41,7 +41,7 @@ class FakeHost:
         monkeypatch.setattr(paths, "RUN_LOCK", str(self.sys.parent / "run.lock"))
 
     def system(self):
-        from ansible.module_utils.joulerig.drives.drive import Host
+        from ansible.module_utils.joulerig.drives.host import Host
 
         return Host(str(self.sys), str(self.proc), str(self.dev))
 

@@ -9,7 +9,7 @@ import os
 import platform
 import time
 
-from ansible.module_utils.joulerig.drives.drive import Host
+from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 FOLDER = "/var/lib/joulerig/kernels"

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from ansible.module_utils.joulerig import provenance
-from ansible.module_utils.joulerig.drives import drive, filesystem
+from ansible.module_utils.joulerig.drives import filesystem, identity, wipe_lease
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 PROGRAM = "/usr/local/sbin/durawriter"
@@ -34,7 +34,7 @@ def prepare(member, definition):
     What a writer of a cut that did not come left mounted is unmounted first.
     """
     clean(member)
-    lease = drive.lease(member)
+    lease = wipe_lease.lease_drive(member)
     if not definition:
         lease.device()
         return {}
@@ -51,12 +51,12 @@ def start(member, definition, options, witness):
     command = [PROGRAM, "write", *options, "--witness", witness]
     keep = []
     if definition:
-        device = f"/dev/{drive.find(member)}"
+        device = f"/dev/{identity.find(member)}"
         # It stays mounted after this call: the cut unmounts it.
         filesystem.mount(contextlib.ExitStack(), device, definition, mount_point(member))
         command += ["--directory", mount_point(member)]
     else:
-        descriptor = os.open(drive.lease(member).device(), os.O_RDWR | os.O_DIRECT | os.O_EXCL)
+        descriptor = os.open(wipe_lease.lease_drive(member).device(), os.O_RDWR | os.O_DIRECT | os.O_EXCL)
         keep = [descriptor]
         command += ["--device-fd", str(descriptor)]
     words = f"{PLACE}-{member['name']}.log"
@@ -85,7 +85,7 @@ def survey(member, definition, after, options):
     mount, before_mount and repair. That it cannot be mounted is a finding (`mount_problem`): it is
     repaired then, once. If that does not help (`lost`), nothing of it is there.
     """
-    name = drive.find(member)
+    name = identity.find(member)
     device = f"/dev/{name}"
     result = {"boot_id": boot_id(), "health": provenance.health(name, member["interface"])}
     command = [PROGRAM, "survey", *options]
@@ -96,7 +96,7 @@ def survey(member, definition, after, options):
         finally:
             os.close(descriptor)
         return result
-    lease = drive.lease(member)
+    lease = wipe_lease.lease_drive(member)
     if after["before_mount"]:
         result["before_mount"] = _checker(after["before_mount"], lease.device())
     with contextlib.ExitStack() as undo:

@@ -5,7 +5,7 @@ import os
 import platform
 
 from ansible.module_utils.joulerig import kernel
-from ansible.module_utils.joulerig.drives.drive import Host
+from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.tools import run_json, version
 
 TOOLS = {

@@ -72,7 +72,7 @@ def test_the_wheel_holds_what_a_campaign_needs_and_no_sources_of_programs(wheel)
     share = "joulerig/share/"
     for name in (
         "ansible.cfg", "inventory.ini", "host_vars/vhost1.yml", "playbooks/campaign.yml",
-        "ansible/modules/joulerig_run.py", "ansible/module_utils/joulerig/drives/drive.py",
+        "ansible/modules/joulerig_run.py", "ansible/module_utils/joulerig/drives/wipe_lease.py",
         "ansible/action_plugins/joulerig_campaign.py", "ansible/roles/agent/files/iod.service",
         "ansible/roles/time_sync/templates/chrony.conf.j2", "workloads/workloads.yml",
         "workloads/fio/randwrite-fsync.fio", "workloads/personalities/varmail.f",

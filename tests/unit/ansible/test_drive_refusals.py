@@ -8,7 +8,8 @@ import zlib
 
 import pytest
 
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.drives import identity, usage, wipe_lease
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Refused
 
 GIB = 1 << 30
@@ -18,7 +19,7 @@ SPEC = {"name": "fast", "interface": "nvme", "serial": "SERIAL-A", "wwn": None, 
 @pytest.fixture(autouse=True)
 def exclusive(monkeypatch):
     """Files stand for devices here: what only a block device can answer is taken as given."""
-    monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
+    monkeypatch.setattr(usage, "_check_exclusive", lambda what, device: None)
 
 
 @pytest.fixture
@@ -45,17 +46,17 @@ def refused(call, *parts):
 
 
 def test_found_by_serial(host):
-    assert drive.find(SPEC, host.system()) == "nvme0n1"
+    assert identity.find(SPEC, host.system()) == "nvme0n1"
 
 
 def test_found_by_serial_on_a_scsi_page(host):
     spec = {"name": "s", "interface": "sata-ssd", "serial": "SPARE-1", "size_bytes": GIB}
-    assert drive.find(spec, host.system()) == "sdb"
+    assert identity.find(spec, host.system()) == "sdb"
 
 
 @pytest.mark.parametrize("wwn", ["eui.0025385b71b00001", "eui.0025385B71B00001"])
 def test_found_with_its_wwn(host, wwn):
-    assert drive.find({**SPEC, "wwn": wwn}, host.system()) == "nvme0n1"
+    assert identity.find({**SPEC, "wwn": wwn}, host.system()) == "nvme0n1"
 
 
 @pytest.mark.parametrize("reported", ["naa.5000c500a0000002", "0x5000c500a0000002", "naa.5000C500A0000002"])
@@ -68,22 +69,22 @@ def test_a_wwn_is_its_digits_however_it_is_written(fake, reported):
         "wwn": "naa.5000c500a0000002",
         "size_bytes": GIB,
     }
-    assert drive.find(spec, fake.system()) == "sdb"
+    assert identity.find(spec, fake.system()) == "sdb"
 
 
 def test_the_paths_of_a_multipath_drive_are_not_drives(host):
     path = host.disk("nvme0c0n1", "SERIAL-A")
     host.put(path / "hidden", "1\n")
-    assert drive.find(SPEC, host.system()) == "nvme0n1"
+    assert identity.find(SPEC, host.system()) == "nvme0n1"
 
 
 def test_lease_of_an_unused_drive_gives_its_device(host):
-    assert drive.lease(SPEC, host.system()).device() == str(host.dev / "nvme0n1")
+    assert wipe_lease.lease_drive(SPEC, host.system()).device() == str(host.dev / "nvme0n1")
 
 
 def test_a_file_system_that_is_not_mounted_may_be_wiped(host, tool):
     tool("wipefs", "echo ext4")
-    assert drive.lease(SPEC, host.system()).device()
+    assert wipe_lease.lease_drive(SPEC, host.system()).device()
 
 
 # --- identity
@@ -91,44 +92,52 @@ def test_a_file_system_that_is_not_mounted_may_be_wiped(host, tool):
 
 def test_absent_serial(host):
     refused(
-        lambda: drive.lease({**SPEC, "serial": "SERIAL-B"}, host.system()), "SERIAL-B", "SERIAL-A", "SPARE-1"
+        lambda: wipe_lease.lease_drive({**SPEC, "serial": "SERIAL-B"}, host.system()),
+        "SERIAL-B",
+        "SERIAL-A",
+        "SPARE-1",
     )
 
 
 @pytest.mark.parametrize("serial", ["SERIAL", "SERIAL-AA", "serial-a", "SERIAL-A x"])
 def test_a_serial_that_is_only_alike(host, serial):
-    refused(lambda: drive.lease({**SPEC, "serial": serial}, host.system()), repr(serial))
+    refused(lambda: wipe_lease.lease_drive({**SPEC, "serial": serial}, host.system()), repr(serial))
 
 
 def test_a_host_without_drives(fake):
-    refused(lambda: drive.lease(SPEC, fake.system()), "present: none")
+    refused(lambda: wipe_lease.lease_drive(SPEC, fake.system()), "present: none")
 
 
 def test_two_devices_of_one_serial(host):
     host.disk("nvme0n2", "SERIAL-A")
-    refused(lambda: drive.lease(SPEC, host.system()), "several devices", "nvme0n1, nvme0n2")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "several devices", "nvme0n1, nvme0n2")
 
 
 @pytest.mark.parametrize("size_bytes", [GIB - 512, GIB + 512, 2 * GIB])
 def test_wrong_size(host, size_bytes):
-    refused(lambda: drive.lease({**SPEC, "size_bytes": size_bytes}, host.system()), str(GIB), str(size_bytes))
+    refused(
+        lambda: wipe_lease.lease_drive({**SPEC, "size_bytes": size_bytes}, host.system()),
+        str(GIB),
+        str(size_bytes),
+    )
 
 
 def test_wrong_wwn(host):
     refused(
-        lambda: drive.lease({**SPEC, "wwn": "eui.0025385b71b00002"}, host.system()), "eui.0025385b71b00002"
+        lambda: wipe_lease.lease_drive({**SPEC, "wwn": "eui.0025385b71b00002"}, host.system()),
+        "eui.0025385b71b00002",
     )
 
 
 def test_a_drive_without_the_wwn_that_is_declared(fake):
     fake.disk("nvme0n1", "SERIAL-A")
-    refused(lambda: drive.lease({**SPEC, "wwn": "eui.0025385b71b00001"}, fake.system()), "None")
+    refused(lambda: wipe_lease.lease_drive({**SPEC, "wwn": "eui.0025385b71b00001"}, fake.system()), "None")
 
 
 @pytest.mark.parametrize("name", ["loop0", "ram0", "md0", "dm-0"])
 def test_devices_other_than_drives_are_never_found(fake, name):
     fake.device(name)
-    refused(lambda: drive.lease({**SPEC, "serial": "None"}, fake.system()), "present: none")
+    refused(lambda: wipe_lease.lease_drive({**SPEC, "serial": "None"}, fake.system()), "present: none")
 
 
 # --- use
@@ -136,13 +145,13 @@ def test_devices_other_than_drives_are_never_found(fake, name):
 
 def test_mounted_whole(host):
     host.mount("/dev/nvme0n1", "/mnt", host.number("nvme0n1"))
-    refused(lambda: drive.lease(SPEC, host.system()), "nvme0n1 is mounted at /mnt")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "nvme0n1 is mounted at /mnt")
 
 
 def test_mounted_partition(host):
     host.partition("nvme0n1", "nvme0n1p1")
     host.mount("/dev/nvme0n1p1", "/mnt", host.number("nvme0n1p1"))
-    refused(lambda: drive.lease(SPEC, host.system()), "mounted at /mnt")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "mounted at /mnt")
 
 
 def test_mounted_by_another_name(host):
@@ -150,42 +159,42 @@ def test_mounted_by_another_name(host):
     link.parent.mkdir(parents=True)
     link.symlink_to(host.dev / "nvme0n1")
     host.mount(str(link), "/mnt", fstype="btrfs")  # btrfs: an anonymous device number
-    refused(lambda: drive.lease(SPEC, host.system()), "mounted at /mnt")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "mounted at /mnt")
 
 
 def test_mounted_by_a_name_that_leads_nowhere(host):
     host.mount("/dev/root", "/mnt", host.number("nvme0n1"))
-    refused(lambda: drive.lease(SPEC, host.system()), "mounted at /mnt")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "mounted at /mnt")
 
 
 def test_swap(host):
     host.swap(str(host.dev / "nvme0n1"))
-    refused(lambda: drive.lease(SPEC, host.system()), "swap")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "swap")
 
 
 def test_swap_on_a_partition(host):
     host.partition("nvme0n1", "nvme0n1p2")
     host.swap(str(host.dev / "nvme0n1p2"))
-    refused(lambda: drive.lease(SPEC, host.system()), "swap")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "swap")
 
 
 @pytest.mark.parametrize("holder", ["md127", "dm-0", "bcache0"])
 def test_held(host, holder):
     host.device(holder)
     host.hold(holder, "nvme0n1")
-    refused(lambda: drive.lease(SPEC, host.system()), f"{holder} holds nvme0n1")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), f"{holder} holds nvme0n1")
 
 
 def test_a_partition_is_held(host):
     host.partition("nvme0n1", "nvme0n1p1")
     host.device("dm-0")
     host.hold("dm-0", "nvme0n1p1")
-    refused(lambda: drive.lease(SPEC, host.system()), "dm-0 holds nvme0n1p1")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "dm-0 holds nvme0n1p1")
 
 
 def test_partitions_present(host):
     host.partition("nvme0n1", "nvme0n1p1")
-    refused(lambda: drive.lease(SPEC, host.system()), "has partitions (nvme0n1p1)")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "has partitions (nvme0n1p1)")
 
 
 def system_disk():
@@ -193,7 +202,7 @@ def system_disk():
 
 
 def test_the_disk_of_the_root_file_system(host):
-    refused(lambda: drive.lease(system_disk(), host.system()), "sda")
+    refused(lambda: wipe_lease.lease_drive(system_disk(), host.system()), "sda")
 
 
 @pytest.mark.parametrize("point", ["/", "/boot", "/usr", "/var", "/home"])
@@ -206,7 +215,7 @@ def test_the_disk_under_dm_under_the_system(fake, point):
     fake.hold("dm-0", "sda")
     (fake.sys / "class/block/sda/holders/dm-0").rmdir()
     fake.mount("/dev/mapper/root", point, fake.number("dm-1"))
-    refused(lambda: drive.lease(system_disk(), fake.system()), f"sda carries {point}")
+    refused(lambda: wipe_lease.lease_drive(system_disk(), fake.system()), f"sda carries {point}")
 
 
 @pytest.mark.parametrize(
@@ -216,22 +225,22 @@ def test_the_disk_under_dm_under_the_system(fake, point):
 )  # fmt: skip
 def test_marked_as_a_part_of_something_bigger(host, tool, signature):
     tool("wipefs", f"echo {signature}")
-    refused(lambda: drive.lease(SPEC, host.system()), f"is marked as {signature}")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), f"is marked as {signature}")
 
 
 def test_a_member_hidden_behind_another_signature(host, tool):
     tool("wipefs", "echo ext4; echo linux_raid_member")
-    refused(lambda: drive.lease(SPEC, host.system()), "is marked as linux_raid_member")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "is marked as linux_raid_member")
 
 
 def test_a_drive_that_cannot_be_probed(host, tool):
     tool("wipefs", "echo 'wipefs: error: probing initialization failed: Input/output error' >&2; exit 1")
-    refused(lambda: drive.lease(SPEC, host.system()), "cannot be probed", "Input/output error")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "cannot be probed", "Input/output error")
 
 
 def test_a_host_without_the_prober(host, tool, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    refused(lambda: drive.lease(SPEC, host.system()), "cannot be probed", "not found on this host")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "cannot be probed", "not found on this host")
 
 
 def luks():
@@ -252,12 +261,12 @@ def zlib_crc(data):
 @pytest.mark.parametrize(("image", "signature"), [(luks(), "crypto_LUKS"), (lvm(), "LVM2_member")])
 def test_signatures_as_the_real_prober_finds_them(host, image, signature):
     (host.dev / "nvme0n1").write_bytes(image + bytes(8 << 20))
-    refused(lambda: drive.lease(SPEC, host.system()), f"is marked as {signature}")
+    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), f"is marked as {signature}")
 
 
 def test_real_prober_on_an_empty_drive(host):
     (host.dev / "nvme0n1").write_bytes(bytes(8 << 20))
-    assert drive.lease(SPEC, host.system()).device()
+    assert wipe_lease.lease_drive(SPEC, host.system()).device()
 
 
 # --- the kernel's own word
@@ -270,14 +279,14 @@ def test_exclusive_open_that_fails(monkeypatch, tmp_path):
         assert flags & os.O_EXCL
         raise OSError(errno.EBUSY, "Device or resource busy")
 
-    monkeypatch.setattr(drive.os, "open", busy)
-    refused(lambda: drive._check_exclusive("fast", "/dev/nvme0n1"), "cannot be opened exclusively", "busy")
+    monkeypatch.setattr(usage.os, "open", busy)
+    refused(lambda: usage._check_exclusive("fast", "/dev/nvme0n1"), "cannot be opened exclusively", "busy")
 
 
 def test_a_path_that_is_not_a_block_device(monkeypatch, tmp_path):
     monkeypatch.undo()
     (tmp_path / "file").touch()
-    refused(lambda: drive._check_exclusive("fast", str(tmp_path / "file")), "is no block device")
+    refused(lambda: usage._check_exclusive("fast", str(tmp_path / "file")), "is no block device")
 
 
 # --- the lease is bound to a device and a boot
@@ -285,7 +294,7 @@ def test_a_path_that_is_not_a_block_device(monkeypatch, tmp_path):
 
 @pytest.fixture
 def lease(host):
-    return drive.lease(SPEC, host.system())
+    return wipe_lease.lease_drive(SPEC, host.system())
 
 
 def test_lease_after_a_reboot(host, lease):
@@ -338,55 +347,57 @@ def raid(fake):
 
 def test_lease_of_an_array_of_the_declared_drives(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
-    assert drive.lease_array("pair", MEMBERS, raid.system()).device() == str(raid.dev / "md127")
+    assert wipe_lease.lease_array("pair", MEMBERS, raid.system()).device() == str(raid.dev / "md127")
 
 
 def test_absent_array(raid):
-    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "no such array")
+    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "no such array")
 
 
 @pytest.mark.parametrize("members", [["sda", "sdc"], ["sda"], ["sda", "sdb", "sdc"], []])
 def test_array_with_other_members(raid, members):
     raid.array("pair", "md127", members)
-    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "the inventory's members are sda, sdb")
+    refused(
+        lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "the inventory's members are sda, sdb"
+    )
 
 
 def test_array_with_a_member_of_another_size(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
     members = [MEMBERS[0], {**MEMBERS[1], "size_bytes": 2 * GIB}]
-    refused(lambda: drive.lease_array("pair", members, raid.system()), "hdd-2", str(2 * GIB))
+    refused(lambda: wipe_lease.lease_array("pair", members, raid.system()), "hdd-2", str(2 * GIB))
 
 
 def test_array_that_is_mounted(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
     raid.mount("/dev/md127", "/srv", raid.number("md127"))
-    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "mounted at /srv")
+    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "mounted at /srv")
 
 
 def test_array_that_is_degraded(raid):
     raid.array("pair", "md127", ["sda", "sdb"], degraded="1")
-    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "degraded")
+    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "degraded")
 
 
 @pytest.mark.parametrize("action", ["resync", "recover", "check", "reshape"])
 def test_array_that_works_for_itself(raid, action):
     raid.array("pair", "md127", ["sda", "sdb"], sync_action=action)
-    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), f"busy with '{action}'")
+    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), f"busy with '{action}'")
 
 
 def test_a_name_that_leads_to_no_array(raid):
     (raid.dev / "md" / "pair").symlink_to(raid.dev / "sdc")
-    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "is made of nothing")
+    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "is made of nothing")
 
 
 def test_a_member_of_an_array_gets_no_separate_lease(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
-    refused(lambda: drive.lease(MEMBERS[0], raid.system()), "md127 holds sda")
+    refused(lambda: wipe_lease.lease_drive(MEMBERS[0], raid.system()), "md127 holds sda")
 
 
 def test_lease_of_an_array_after_a_member_was_replaced(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
-    lease = drive.lease_array("pair", MEMBERS, raid.system())
+    lease = wipe_lease.lease_array("pair", MEMBERS, raid.system())
     raid.put((raid.sys / "block/sdb").resolve() / "device/vpd_pg80", b"\x00\x80\x00\x05OTHER")
     refused(lease.device, "no drive with serial 'HDD-2'")
 
@@ -407,35 +418,37 @@ def ndctl(tool, size=GIB, mappings=ONE, namespaces=FSDAX):
 
 def test_nvdimm_is_found_by_its_dimm_and_the_size_of_its_region(fake, tool):
     ndctl(tool)
-    assert drive.find(NVDIMM, fake.system()) == "pmem0"
+    assert identity.find(NVDIMM, fake.system()) == "pmem0"
 
 
 def test_nvdimm_with_another_id(fake, tool):
     ndctl(tool)
     refused(
-        lambda: drive.find({**NVDIMM, "serial": "8680-1"}, fake.system()), "8680-1", "present: 8680-56341200"
+        lambda: identity.find({**NVDIMM, "serial": "8680-1"}, fake.system()),
+        "8680-1",
+        "present: 8680-56341200",
     )
 
 
 def test_nvdimm_of_another_size(fake, tool):
     ndctl(tool, size=2 * GIB)
-    refused(lambda: drive.find(NVDIMM, fake.system()), str(2 * GIB), str(GIB))
+    refused(lambda: identity.find(NVDIMM, fake.system()), str(2 * GIB), str(GIB))
 
 
 def test_region_that_is_interleaved_over_another_dimm(fake, tool):
     ndctl(tool, mappings=TWO)
-    refused(lambda: drive.find(NVDIMM, fake.system()), "alone")
+    refused(lambda: identity.find(NVDIMM, fake.system()), "alone")
 
 
 def test_nvdimm_without_a_namespace(fake, tool):
     ndctl(tool, namespaces="")
-    refused(lambda: drive.find(NVDIMM, fake.system()), "provision.yml makes it")
+    refused(lambda: identity.find(NVDIMM, fake.system()), "provision.yml makes it")
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo", "echo nonsense", "echo []"])
 def test_a_host_without_nvdimms(fake, tool, script):
     tool("ndctl", script)
-    refused(lambda: drive.find(NVDIMM, fake.system()), "present: none")
+    refused(lambda: identity.find(NVDIMM, fake.system()), "present: none")
 
 
 EMULATED = {"name": "nvdimm", "interface": "nvdimm", "serial": "e820-0x300000000", "size_bytes": GIB}
@@ -455,17 +468,17 @@ def memmap(fake, *, start="0x300000000", bytes_=GIB, provider="e820"):
 
 def test_emulated_nvdimm_is_found_by_where_it_lies_in_memory(fake):
     memmap(fake)
-    assert drive.lease(EMULATED, fake.system()).device() == str(fake.dev / "pmem0")
+    assert wipe_lease.lease_drive(EMULATED, fake.system()).device() == str(fake.dev / "pmem0")
 
 
 @pytest.mark.parametrize("other", [{"start": "0x400000000"}, {"bytes_": 2 * GIB}, {"provider": "ACPI.NFIT"}])
 def test_emulated_nvdimm_that_is_another_one(fake, other):
     memmap(fake, **other)
-    refused(lambda: drive.lease(EMULATED, fake.system()), "nvdimm: ")
+    refused(lambda: wipe_lease.lease_drive(EMULATED, fake.system()), "nvdimm: ")
 
 
 def test_emulated_nvdimm_before_the_reboot(fake):
-    refused(lambda: drive.lease(EMULATED, fake.system()), "no emulated NVDIMM", "present: none")
+    refused(lambda: wipe_lease.lease_drive(EMULATED, fake.system()), "no emulated NVDIMM", "present: none")
 
 
 # --- one run at a time
@@ -473,24 +486,24 @@ def test_emulated_nvdimm_before_the_reboot(fake):
 
 def test_a_second_run_is_refused(tmp_path):
     path = str(tmp_path / "lock" / "run.lock")
-    with drive.HostLock(path=path):
-        refused(lambda: drive.HostLock(path=path).__enter__(), "another run is in progress")
+    with HostLock(path=path):
+        refused(lambda: HostLock(path=path).__enter__(), "another run is in progress")
 
 
 def test_a_run_whose_controller_went_away_is_waited_for(tmp_path):
     import threading
 
     path = str(tmp_path / "run.lock")
-    first = drive.HostLock(path=path).__enter__()
+    first = HostLock(path=path).__enter__()
     threading.Timer(0.3, first.__exit__).start()
-    with drive.HostLock(patience_seconds=20, path=path):
+    with HostLock(patience_seconds=20, path=path):
         pass
 
 
 def test_the_lock_is_free_afterwards(tmp_path):
     path = str(tmp_path / "run.lock")
     for _ in range(2):
-        with drive.HostLock(path=path):
+        with HostLock(path=path):
             pass
 
 
@@ -500,17 +513,17 @@ def test_the_lock_is_free_afterwards(tmp_path):
 @pytest.mark.parametrize("start", ["0", "409600"])
 def test_array_that_has_a_resync_before_it(raid, start):
     raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start=start)
-    refused(lambda: drive.lease_array("pair", MEMBERS, raid.system()), "has a resync to do")
+    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "has a resync to do")
 
 
 def test_array_that_is_synchronised(raid):
     raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start="none")
-    assert drive.lease_array("pair", MEMBERS, raid.system()).device() == str(raid.dev / "md127")
+    assert wipe_lease.lease_array("pair", MEMBERS, raid.system()).device() == str(raid.dev / "md127")
 
 
 def test_lease_of_an_array_after_its_resync_began(raid):
     raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start="none")
-    lease = drive.lease_array("pair", MEMBERS, raid.system())
+    lease = wipe_lease.lease_array("pair", MEMBERS, raid.system())
     raid.put((raid.sys / "block/md127").resolve() / "md/sync_action", "resync\n")
     refused(lease.device, "busy with 'resync'")
 
@@ -527,27 +540,29 @@ def ram0(fake, number="1:0", **more):
 
 def test_ram_block_device(fake):
     ram0(fake)
-    assert drive.lease(RAM, fake.system()).device() == str(fake.dev / "ram0")
+    assert wipe_lease.lease_drive(RAM, fake.system()).device() == str(fake.dev / "ram0")
 
 
 def test_ram_block_device_that_is_not_there(fake):
-    refused(lambda: drive.lease(RAM, fake.system()), "no RAM block device 'ram0'")
+    refused(lambda: wipe_lease.lease_drive(RAM, fake.system()), "no RAM block device 'ram0'")
 
 
 def test_ram_block_device_of_another_size(fake):
     ram0(fake, bytes_=2 * GIB)
-    refused(lambda: drive.lease(RAM, fake.system()), "2147483648 bytes, the inventory says 1073741824")
+    refused(
+        lambda: wipe_lease.lease_drive(RAM, fake.system()), "2147483648 bytes, the inventory says 1073741824"
+    )
 
 
 def test_a_device_of_that_name_that_is_not_brds(fake):
     ram0(fake, number="252:0")
-    refused(lambda: drive.lease(RAM, fake.system()), "no RAM block device 'ram0'")
+    refused(lambda: wipe_lease.lease_drive(RAM, fake.system()), "no RAM block device 'ram0'")
 
 
 def test_ram_block_device_in_use(fake):
     ram0(fake)
     fake.swap("/dev/ram0")
-    refused(lambda: drive.lease(RAM, fake.system()), "in use as swap")
+    refused(lambda: wipe_lease.lease_drive(RAM, fake.system()), "in use as swap")
 
 
 def emulated(fake, name, adapter):
@@ -565,22 +580,22 @@ def played(number):
 def test_emulated_disk_is_known_by_its_adapter(fake):
     emulated(fake, "sda", 0)
     emulated(fake, "sdb", 1)
-    assert drive.find(played(1), fake.system()) == "sdb"
+    assert identity.find(played(1), fake.system()) == "sdb"
 
 
 def test_emulated_disk_that_is_not_there(fake):
     emulated(fake, "sda", 0)
     refused(
-        lambda: drive.find(played(1), fake.system()), "no drive with serial 'scsi_debug-1'", "scsi_debug-0"
+        lambda: identity.find(played(1), fake.system()), "no drive with serial 'scsi_debug-1'", "scsi_debug-0"
     )
 
 
 def test_the_serial_of_an_emulated_disk_does_not_identify_it(fake):
     emulated(fake, "sda", 0)
     spec = {**played(0), "serial": "2000"}
-    refused(lambda: drive.find(spec, fake.system()), "no drive with serial '2000'")
+    refused(lambda: identity.find(spec, fake.system()), "no drive with serial '2000'")
 
 
 def test_a_real_disk_is_not_taken_for_an_emulated_one(fake):
     fake.disk("sda", "scsi_debug", vpd=True)
-    refused(lambda: drive.find(played(0), fake.system()), "no drive with serial 'scsi_debug-0'")
+    refused(lambda: identity.find(played(0), fake.system()), "no drive with serial 'scsi_debug-0'")

@@ -15,7 +15,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import paths, tools
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.drives import usage
 
 GIB = 1 << 30
 
@@ -31,7 +31,7 @@ def call(module, capsys, **arguments):
 def host(fake, monkeypatch):
     """The fake host is what the modules find where no other is named."""
     fake.stand_in(monkeypatch)
-    monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
+    monkeypatch.setattr(usage, "_check_exclusive", lambda what, device: None)
     return fake
 
 

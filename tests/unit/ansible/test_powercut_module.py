@@ -8,7 +8,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import powercut
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.drives import usage
 from tests.support.programs import wait_for
 
 GIB = 1 << 30
@@ -21,7 +21,7 @@ OPTIONS = ["--campaign", "00" * 16]
 @pytest.fixture
 def host(fake, monkeypatch, tmp_path, tool):
     fake.stand_in(monkeypatch)
-    monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
+    monkeypatch.setattr(usage, "_check_exclusive", lambda what, device: None)
     monkeypatch.setattr(powercut, "PLACE", str(tmp_path / "place"))
     # The fake drive is a regular file, where O_DIRECT may not be had.
     monkeypatch.setattr(powercut.os, "O_DIRECT", 0)

@@ -14,7 +14,8 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import tools
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.drives import usage
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.preconditioning import precondition
 
 GIB = 1 << 30
@@ -75,7 +76,7 @@ END
 @pytest.fixture
 def rig(fake, tool, monkeypatch, tmp_path) -> Rig:
     fake.stand_in(monkeypatch)
-    monkeypatch.setattr(drive, "_check_exclusive", lambda what, device: None)
+    monkeypatch.setattr(usage, "_check_exclusive", lambda what, device: None)
     monkeypatch.setattr(joulerig_precondition.clock, "measure", lambda server: CLOCK)
     fake.disk("nvme0n1", "NV-1")
     return Rig(fake, tool, tmp_path)
@@ -236,7 +237,7 @@ def test_a_drive_that_is_exchanged_on_the_way_is_not_written_to(rig, capsys, mon
 
 def test_another_run_on_the_host_is_waited_for_and_then_refused(rig, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(joulerig_precondition, "SPARE_SECONDS", 0)
-    with drive.HostLock():
+    with HostLock():
         answer = call(capsys)
     assert (answer["status"], answer["reason"]) == ("not-run", "another run is in progress on this host")
 

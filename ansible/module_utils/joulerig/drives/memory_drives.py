@@ -8,7 +8,8 @@ another program's data.
 import os
 import time
 
-from ansible.module_utils.joulerig.drives import drive
+from ansible.module_utils.joulerig.drives import identity, wipe_lease
+from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG
 from ansible.module_utils.joulerig.tools import Refused, run
 
 MIB = 1 << 20
@@ -26,7 +27,7 @@ def wanted(drives, emulated):
     """
     specs = [{**spec, "name": name} for name, spec in drives.items()]
     ram = [spec for spec in specs if spec["interface"] == "ram"]
-    disks = [spec for spec in specs if spec["serial"].startswith(drive.SCSI_DEBUG)]
+    disks = [spec for spec in specs if spec["serial"].startswith(SCSI_DEBUG)]
     found = {}
     if ram:
         found["brd"] = ({"rd_nr": 1, "rd_size": ram[0]["size_bytes"] // 1024}, ram)
@@ -57,7 +58,7 @@ def is_loaded(module, parameters, specs, host):
                 f" take it down first (modprobe --remove {module})"
             )
     for spec in specs:
-        drive.find(spec, host)
+        identity.find(spec, host)
     return True
 
 
@@ -84,7 +85,7 @@ def _set_one_at_a_time(specs, host):
     Not by max_queue: scsi_debug aborts the excess, and md drops members.
     """
     for spec in specs:
-        path = f"{host.sys}/block/{drive.find(spec, host)}/device/queue_depth"
+        path = f"{host.sys}/block/{identity.find(spec, host)}/device/queue_depth"
         if os.path.exists(path):
             with open(path, "w") as file:
                 file.write("1")
@@ -97,7 +98,7 @@ def _await_all(specs, host):
         try:
             run(["udevadm", "settle", "--timeout=30"])
             for spec in specs:
-                drive.find(spec, host)
+                identity.find(spec, host)
             return
         except Refused:
             if time.monotonic() >= end:
@@ -111,7 +112,7 @@ def unload(module, specs, host):
     Each drive is under a wipe lease. Raises Refused.
     """
     for spec in specs:
-        drive.lease(spec, host).device()
+        wipe_lease.lease_drive(spec, host).device()
     run(["modprobe", "--remove", module])
 
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a test host's kernel says of its block devices, in files of /sys, /proc and /dev."""
+
+import os
+
+from ansible.module_utils.joulerig import paths
+
+# Serial of a disk that scsi_debug emulates: its adapter's number. Its own is made of the SCSI
+# host's number, which changes with every load of the module.
+SCSI_DEBUG = "scsi_debug-"
+
+
+class Host:
+    """Paths of the running system; tests give another root."""
+
+    def __init__(self, sys=None, proc=None, dev=None):
+        self.sys, self.proc, self.dev = sys or paths.SYS, proc or paths.PROC, dev or paths.DEV
+
+    def read(self, path, default=None):
+        try:
+            with open(path, "rb") as file:
+                return file.read().decode("ascii", "replace").strip("\x00 \n\t")
+        except OSError:
+            return default
+
+    def block_devices(self):
+        """Yield the names of whole disks: no partitions, no loop, RAM, md or device-mapper devices.
+
+        The single paths of a multipath NVMe drive are hidden disks with the serial of the real one.
+        """
+        for name in sorted(os.listdir(f"{self.sys}/block")):
+            base = f"{self.sys}/block/{name}"
+            if os.path.exists(f"{base}/device") and self.read(f"{base}/hidden", "0") == "0":
+                yield name
+
+    def serial(self, name):
+        """Return the serial number of a whole disk as its firmware gives it, or None."""
+        if (adapter := self.debug_adapter(name)) is not None:
+            return SCSI_DEBUG + adapter
+        base = f"{self.sys}/block/{name}/device"
+        if (serial := self.read(f"{base}/serial")) is not None:
+            return serial
+        try:
+            with open(f"{base}/vpd_pg80", "rb") as page:  # unit serial number page: 4 bytes of header
+                return page.read()[4:].decode("ascii", "replace").strip("\x00 ")
+        except OSError:
+            return None
+
+    def debug_adapter(self, name):
+        """Return the number of the adapter that scsi_debug emulates for a disk.
+
+        None for any other disk.
+        """
+        words = os.path.realpath(f"{self.sys}/block/{name}").split("/")
+        if "pseudo_0" not in words[:-1]:
+            return None
+        adapter = words[words.index("pseudo_0") + 1]
+        return adapter.removeprefix("adapter") if adapter.startswith("adapter") else None
+
+    def wwn(self, name):
+        base = f"{self.sys}/block/{name}"
+        return self.read(f"{base}/wwid") or self.read(f"{base}/device/wwid")
+
+    def size_bytes(self, name):
+        return int(self.read(f"{self.sys}/block/{name}/size", "0")) * 512
+
+    def numbers(self, name):
+        """Return major:minor of a device and of each of its partitions, by name."""
+        base = f"{self.sys}/block/{name}"
+        found = {name: self.read(f"{base}/dev")}
+        for entry in os.listdir(base):
+            if os.path.exists(f"{base}/{entry}/partition"):
+                found[entry] = self.read(f"{base}/{entry}/dev")
+        return found
+
+    def holders(self, name):
+        """List what is built upon a device or its partitions: md, device mapper, bcache."""
+        found = []
+        for part in self.numbers(name):
+            base = f"{self.sys}/class/block/{part}/holders"
+            if os.path.isdir(base):
+                found += [f"{holder} holds {part}" for holder in sorted(os.listdir(base))]
+        return found
+
+    def mounts(self):
+        """Yield (major:minor, source, mount point) of every mount."""
+        for line in (self.read(f"{self.proc}/self/mountinfo") or "").splitlines():
+            fields = line.split()
+            yield fields[2], fields[fields.index("-") + 2], fields[4]
+
+    def swaps(self):
+        lines = (self.read(f"{self.proc}/swaps") or "").splitlines()[1:]
+        return [line.split()[0] for line in lines]
+
+    def ancestors(self, number):
+        """Return the names of all devices below `number` (major:minor).
+
+        These are its disk, and the slaves of dm and md devices.
+        """
+        path = os.path.realpath(f"{self.sys}/dev/block/{number}")
+        if not os.path.isdir(path):
+            return set()
+        if os.path.exists(f"{path}/partition"):
+            path = os.path.dirname(path)
+        found = {os.path.basename(path)}
+        slaves = f"{path}/slaves"
+        for slave in os.listdir(slaves) if os.path.isdir(slaves) else ():
+            found |= self.ancestors(self.read(f"{self.sys}/class/block/{slave}/dev"))
+        return found

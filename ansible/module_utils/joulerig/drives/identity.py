@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which kernel device a declared drive or array is.
+
+A drive is found by its serial (and WWN where it has one) and its size, never by a /dev name.
+"""
+
+import os
+
+from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.tools import Refused, run_json
+
+# Serial of an emulated NVDIMM that the kernel's memmap= made: where in memory it starts.
+E820 = "e820-"
+RAM_MAJOR = "1:"
+
+
+def _digits(wwn):
+    """Extract a WWN's hexadecimal digits.
+
+    WWNs are written in many ways: naa.5000..., 0x5000... and eui.0025...
+    """
+    return (wwn or "").lower().removeprefix("0x").split(".", 1)[-1].replace("-", "")
+
+
+def find(spec, host=None):
+    """Return the kernel name of the drive that `spec` declares.
+
+    `spec` is {name, interface, serial, wwn, size_bytes}. Raises Refused.
+    """
+    host = host or Host()
+    what = spec["name"]
+    if spec["interface"] == "nvdimm":
+        return _find_emulated(spec, host) if spec["serial"].startswith(E820) else _find_nvdimm(spec)
+    if spec["interface"] == "ram":
+        return _find_ram(spec, host)
+    serials = {name: host.serial(name) for name in host.block_devices()}
+    matches = [name for name, serial in serials.items() if serial == spec["serial"]]
+    if not matches:
+        present = ", ".join(sorted(s for s in serials.values() if s)) or "none"
+        raise Refused(f"{what}: no drive with serial {spec['serial']!r} on this host; present: {present}")
+    if len(matches) > 1:
+        raise Refused(f"{what}: serial {spec['serial']!r} is that of several devices: {', '.join(matches)}")
+    name = matches[0]
+    if spec.get("wwn") and _digits(host.wwn(name)) != _digits(spec["wwn"]):
+        raise Refused(f"{what}: /dev/{name} has WWN {host.wwn(name)!r}, the inventory says {spec['wwn']!r}")
+    _check_size(spec, f"/dev/{name}", host.size_bytes(name))
+    return name
+
+
+def _check_size(spec, device, size_bytes):
+    if size_bytes != spec["size_bytes"]:
+        raise Refused(
+            f"{spec['name']}: {device} has {size_bytes} bytes, the inventory says {spec['size_bytes']}"
+        )
+
+
+def nvdimm_region(spec):
+    """Return ndctl's record of the region that lies on the declared NVDIMM alone.
+
+    The record is {dev, size, namespaces}. Raises Refused.
+    """
+    what = spec["name"]
+    listing = run_json(["ndctl", "list", "-D", "-R", "-N"])
+    listing = listing if isinstance(listing, dict) else {}
+    dimms = {dimm.get("id"): dimm.get("dev") for dimm in listing.get("dimms", [])}
+    if spec["serial"] not in dimms:
+        present = ", ".join(sorted(filter(None, dimms))) or "none"
+        raise Refused(f"{what}: no NVDIMM with id {spec['serial']!r} on this host; present: {present}")
+    for region in listing.get("regions", []):
+        if [mapping.get("dimm") for mapping in region.get("mappings", [])] != [dimms[spec["serial"]]]:
+            continue
+        _check_size(spec, region["dev"], region["size"])
+        return region
+    raise Refused(f"{what}: no region lies on the NVDIMM {spec['serial']!r} alone")
+
+
+def _find_nvdimm(spec):
+    for namespace in nvdimm_region(spec).get("namespaces", []):
+        if namespace.get("blockdev"):
+            return namespace["blockdev"]
+    raise Refused(
+        f"{spec['name']}: the NVDIMM has no namespace with a block device; playbooks/provision.yml makes it"
+    )
+
+
+def _find_emulated(spec, host):
+    """Return the kernel name of an NVDIMM that memmap= made.
+
+    It is a region of the bus `e820`, known by where in memory it starts. Raises Refused.
+    """
+    base = f"{host.sys}/bus/nd/devices"
+    starts = {}
+    for region in sorted(os.listdir(base)) if os.path.isdir(base) else ():
+        place = os.path.realpath(f"{base}/{region}")
+        if region.startswith("region") and host.read(f"{os.path.dirname(place)}/provider") == "e820":
+            starts[E820 + host.read(f"{place}/resource", "?")] = region
+    region = starts.get(spec["serial"])
+    if region is None:
+        present = ", ".join(sorted(starts)) or "none"
+        raise Refused(
+            f"{spec['name']}: no emulated NVDIMM {spec['serial']!r} on this host; present: {present}"
+        )
+    _check_size(spec, region, int(host.read(f"{base}/{region}/size", "0")))
+    for name in sorted(os.listdir(f"{host.sys}/block")):
+        if f"/{region}/" in os.path.realpath(f"{host.sys}/block/{name}"):
+            return name
+    raise Refused(f"{spec['name']}: {region} has no block device")
+
+
+def _find_ram(spec, host):
+    """Return the name of the RAM block device that `spec` declares.
+
+    It is brd's, whose devices have a separate major number. Raises Refused.
+    """
+    name = spec["serial"]
+    if not (host.read(f"{host.sys}/block/{name}/dev") or "").startswith(RAM_MAJOR):
+        raise Refused(
+            f"{spec['name']}: no RAM block device {name!r} on this host; playbooks/provision.yml makes it"
+        )
+    _check_size(spec, f"/dev/{name}", host.size_bytes(name))
+    return name
+
+
+def find_array(name, host=None):
+    """Return the kernel name of the md array `name`. Raises Refused."""
+    host = host or Host()
+    path = f"{host.dev}/md/{name}"
+    if not os.path.exists(path):
+        raise Refused(f"{name}: no such array on this host; playbooks/provision.yml makes it")
+    return os.path.basename(os.path.realpath(path))
+
+
+def check_array(name, members, host=None):
+    """Check the md array `name` and return its kernel name.
+
+    It must be made of exactly the declared drives `members`, whole and at rest. Raises Refused.
+    """
+    host = host or Host()
+    kernel_name = find_array(name, host)
+    base = f"{host.sys}/block/{kernel_name}"
+    declared = {find(spec, host) for spec in members}
+    slaves = set(os.listdir(f"{base}/slaves"))
+    if slaves != declared:
+        raise Refused(
+            f"{name}: /dev/{kernel_name} is made of {', '.join(sorted(slaves)) or 'nothing'},"
+            f" the inventory's members are {', '.join(sorted(declared))}"
+        )
+    if (missing := host.read(f"{base}/md/degraded", "0")) != "0":
+        raise Refused(f"{name}: /dev/{kernel_name} is degraded, by {missing} of its members")
+    if (action := host.read(f"{base}/md/sync_action", "idle")) != "idle":
+        raise Refused(f"{name}: /dev/{kernel_name} is busy with {action!r}: its drives would draw for that")
+    if not is_synchronised(kernel_name, host):
+        raise Refused(f"{name}: /dev/{kernel_name} has a resync to do, which its first write would begin")
+    return kernel_name
+
+
+def is_synchronised(kernel_name, host):
+    """Check that an md array has no resync before it.
+
+    An array that was assembled unclean begins its resync with its first write.
+    """
+    base = f"{host.sys}/block/{kernel_name}/md"
+    redundant = os.path.exists(f"{base}/sync_action")
+    return not redundant or host.read(f"{base}/resync_start", "none") == "none"
