@@ -25,6 +25,7 @@ options:
 author: [Joulerig]
 """
 
+import contextlib
 import os
 import time
 
@@ -32,9 +33,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig.drives import identity, wipe_lease
 from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 WITHOUT_REDUNDANCY = ("raid0",)
+MEMBER = "linux_raid_member"  # a member's signature, as libblkid names it
+PATIENCE_SECONDS = 60
 
 
 def existing(name, level, chunk_kib, members, host):
@@ -59,13 +63,23 @@ def existing(name, level, chunk_kib, members, host):
 
 
 def create(name, level, chunk_kib, members):
-    leases = [wipe_lease.lease_drive(spec) for spec in members]
     clean = [] if level in WITHOUT_REDUNDANCY else ["--assume-clean"]
-    run(
-        ["mdadm", "--create", f"/dev/md/{name}", "--run", "--quiet", "--homehost=any", f"--name={name}",
-         f"--level={level}", f"--chunk={chunk_kib}", *clean, f"--raid-devices={len(members)}",
-         *(lease.device() for lease in leases)]
-    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        leases = [stack.enter_context(wipe_lease.lease_drive(spec)) for spec in members]
+        for lease in leases:
+            lease.begin(MEMBER)
+        for lease in leases:
+            lease.check()
+            lease.lend()
+        # mdadm gets the open devices: a name may lead elsewhere by now.
+        run(
+            ["mdadm", "--create", f"/dev/md/{name}", "--run", "--quiet", "--homehost=any", f"--name={name}",
+             f"--level={level}", f"--chunk={chunk_kib}", *clean, f"--raid-devices={len(members)}",
+             *(f"/proc/self/fd/{lease.descriptor}" for lease in leases)],
+            pass_fds=[lease.descriptor for lease in leases],
+        )  # fmt: skip
+        for lease in leases:
+            lease.made()
     for _ in range(50):  # udev makes the link
         if os.path.exists(f"/dev/md/{name}"):
             return
@@ -99,10 +113,12 @@ def stop(name, members, host):
 
     Members that are still marked would be refused as such for ever.
     """
-    lease = wipe_lease.lease_array(name, members, host)
-    devices = [f"{host.dev}/{identity.find(spec, host)}" for spec in members]
-    run(["mdadm", "--stop", lease.device()])
-    run(["mdadm", "--zero-superblock", *devices])
+    with wipe_lease.lease_array(name, members, host) as lease:
+        device = lease.path
+    run(["mdadm", "--stop", device])  # the kernel stops none that is open
+    for spec in members:
+        with wipe_lease.lease_drive(spec, host) as lease, lease.lent() as device:
+            run(["mdadm", "--zero-superblock", device])
 
 
 def main():
@@ -125,20 +141,27 @@ def main():
             allowed = ", ".join(p["drives"])
             raise Refused(f"{p['name']}: member {missing[0]!r} is no declared drive; allowed: {allowed}")
         members = [{**p["drives"][name], "name": name} for name in p["members"]]
-        there = _there(p, members, host)
-        present = p["state"] == "present"
-        resync = present and bool(there) and needs_resync(there, host)
-        changed = bool(there) != present or resync
-        if changed and not module.check_mode:
-            if resync:
-                await_resync(p["name"], there, p["resync_seconds"], host)
-            elif present:
-                create(p["name"], p["level"], p["chunk_kib"], members)
-            else:
-                stop(p["name"], members, host)
+        with HostLock(PATIENCE_SECONDS):
+            changed = have(p, members, host, module.check_mode)
     except (Refused, Failed) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=changed)
+
+
+def have(p, members, host, check_mode):
+    """Have the array as it is asked for; return whether that changes anything."""
+    there = _there(p, members, host)
+    present = p["state"] == "present"
+    resync = present and bool(there) and needs_resync(there, host)
+    changed = bool(there) != present or resync
+    if changed and not check_mode:
+        if resync:
+            await_resync(p["name"], there, p["resync_seconds"], host)
+        elif present:
+            create(p["name"], p["level"], p["chunk_kib"], members)
+        else:
+            stop(p["name"], members, host)
+    return changed
 
 
 def _there(p, members, host):

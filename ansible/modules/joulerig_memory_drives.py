@@ -28,7 +28,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig.drives import memory_drives
 from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused
+
+PATIENCE_SECONDS = 60
 
 
 def main():
@@ -44,15 +47,17 @@ def main():
     present = p["state"] == "present"
     changed = []
     try:
-        for name, (parameters, specs) in memory_drives.wanted(p["drives"], p["emulated"]).items():
-            if memory_drives.is_loaded(name, parameters, specs, host) == present:
-                continue
-            if not module.check_mode:
-                if present:
-                    memory_drives.load(name, parameters, specs, host)
-                else:
-                    memory_drives.unload(name, specs, host)
-            changed.append(name)
+        wanted = memory_drives.wanted(p["drives"], p["emulated"])
+        with HostLock(PATIENCE_SECONDS):
+            for name, (parameters, specs) in wanted.items():
+                if memory_drives.is_loaded(name, parameters, specs, host) == present:
+                    continue
+                if not module.check_mode:
+                    if present:
+                        memory_drives.load(name, parameters, specs, host)
+                    else:
+                        memory_drives.unload(name, specs, host)
+                changed.append(name)
     except (Refused, Failed) as error:
         module.fail_json(msg=str(error), modules=changed)
     module.exit_json(changed=bool(changed), modules=changed)

@@ -13,40 +13,47 @@ author: [Joulerig]
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig.drives import identity, usage
-from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.drives import identity, wipe_lease
+from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
+
+PATIENCE_SECONDS = 60
+
+
+def have(spec, check_mode):
+    """Have the namespace; return its block device and whether that changes anything."""
+    region = identity.nvdimm_region(spec)
+    namespaces = region.get("namespaces", [])
+    if [n.get("mode") for n in namespaces] == ["fsdax"] and namespaces[0].get("blockdev"):
+        return namespaces[0]["blockdev"], False
+    for namespace in namespaces:
+        if not namespace.get("blockdev"):
+            what = f"{region['dev']} has a namespace in mode {namespace.get('mode')!r}"
+            raise Refused(f"{spec['name']}: {what}; whether it is in use cannot be checked")
+    if len(namespaces) > 1:
+        raise Refused(
+            f"{spec['name']}: {region['dev']} has {len(namespaces)} namespaces; one or none is expected"
+        )
+    which = [f"--region={region['dev']}"]
+    if namespaces:
+        with wipe_lease.lease_drive(spec):
+            pass  # ndctl changes none that is open
+        which = [f"--reconfig={namespaces[0]['dev']}", "--force"]
+    if not check_mode:
+        run(["ndctl", "create-namespace", "--mode=fsdax", *which])
+    return None, True
 
 
 def main():
     module = AnsibleModule(
         argument_spec={"nvdimm": {"type": "dict", "required": True}}, supports_check_mode=True
     )
-    spec = module.params["nvdimm"]
     try:
-        region = identity.nvdimm_region(spec)
-        namespaces = region.get("namespaces", [])
-        if [n.get("mode") for n in namespaces] == ["fsdax"] and namespaces[0].get("blockdev"):
-            module.exit_json(changed=False, blockdev=namespaces[0]["blockdev"])
-        for namespace in namespaces:
-            if not namespace.get("blockdev"):
-                what = f"{region['dev']} has a namespace in mode {namespace.get('mode')!r}"
-                raise Refused(f"{spec['name']}: {what}; whether it is in use cannot be checked")
-            usage.check_unused(spec["name"], namespace["blockdev"], Host())
-        if len(namespaces) > 1:
-            raise Refused(
-                f"{spec['name']}: {region['dev']} has {len(namespaces)} namespaces; one or none is expected"
-            )
-        if not module.check_mode:
-            which = (
-                [f"--reconfig={namespaces[0]['dev']}", "--force"]
-                if namespaces
-                else [f"--region={region['dev']}"]
-            )
-            run(["ndctl", "create-namespace", "--mode=fsdax", *which])
+        with HostLock(PATIENCE_SECONDS):
+            blockdev, changed = have(module.params["nvdimm"], module.check_mode)
     except (Refused, Failed) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=True)
+    module.exit_json(changed=changed, **({"blockdev": blockdev} if blockdev else {}))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def execute(p):
         return powercut.survey(member, definition, p["after"], p["options"])
     if p["action"] == "reset":
         return powercut.reset()
-    return powercut.clean(member)
+    return powercut.clean()
 
 
 def main():

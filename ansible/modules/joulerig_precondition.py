@@ -42,6 +42,7 @@ status:
   type: str
   returned: always
 reason: {description: "Why it is not ok.", type: str, returned: always}
+taken_down: {description: "What a killed call had left, and was put back.", type: list, returned: always}
 purged: {description: "How, or empty.", type: str, returned: always}
 filled: {description: "How often.", type: int, returned: always}
 rounds: {description: "number, ops, iops, start_ns, end_ns (host's clock).", type: list, returned: always}
@@ -52,14 +53,13 @@ health: {description: "The drive's health report afterwards.", type: dict, retur
 """
 
 import contextlib
-import os
 import shutil
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import clock, phases, provenance, tools
-from ansible.module_utils.joulerig.drives import blockqueue, wipe_lease
+from ansible.module_utils.joulerig import clock, fence, leftovers, phases, provenance, tools
+from ansible.module_utils.joulerig.drives import blockqueue, ownership, wipe_lease
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.loads import load
 from ansible.module_utils.joulerig.preconditioning import precondition
@@ -73,16 +73,24 @@ def execute(p, result):
     """Fill `result` step by step, so that an error leaves what was known by then."""
     with contextlib.ExitStack() as undo:
         undo.enter_context(HostLock(SPARE_SECONDS))
+        result["taken_down"] = leftovers.take_down()
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
         recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
         scratch = tempfile.mkdtemp(prefix="joulerig-")
         undo.callback(shutil.rmtree, scratch, ignore_errors=True)
-        lease = wipe_lease.lease_drive(p["member"])
-        name = os.path.basename(lease.device())
+        left = leftovers.Leftovers()
+        undo.callback(left.clear)
+        lease = undo.enter_context(wipe_lease.lease_drive(p["member"]))
+        name = lease.name
+        fence.enter({lease.path: lease.number}, {})
+        left.fenced()
+        write_cache = p["write_cache"] or None
+        blockqueue.check(name, "none", write_cache)
         result["changed"] = True
-        result["settings"] = blockqueue.apply(undo, name, "none", p["write_cache"] or None)
-        blockqueue.count(undo, name)
+        lease.begin(ownership.UNSIGNED)
+        result["settings"] = blockqueue.apply(undo, name, "none", write_cache, leftovers=left)
+        blockqueue.count(undo, name, leftovers=left)
         before = blockqueue.written(name)
         try:
             _steps(p, lease, recorder, scratch, result)

@@ -88,6 +88,7 @@ free_nids:
   description: "Calls and seconds of f2fs's fsync and of its search for free node numbers; or why not."
   type: dict
   returned: on f2fs, when it was to be timed
+taken_down: {description: "What a killed call had left, and was put back.", type: list, returned: always}
 earlier:
   description: "What an attempt that lost its controller had come to: status lost, and the rest as here."
   type: dict
@@ -114,8 +115,9 @@ import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import clock, pagecache, phases, provenance, tools
+from ansible.module_utils.joulerig import clock, fence, leftovers, pagecache, phases, provenance, tools
 from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, identity, wipe_lease
+from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.loads import load, lost, workload
 from ansible.module_utils.joulerig.preconditioning import filler
@@ -137,11 +139,13 @@ def execute(p, result):
         raise Refused(f"request of version {p['version']}; this module executes version {VERSION}")
     with contextlib.ExitStack() as undo:
         undo.enter_context(HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
+        result["taken_down"] = leftovers.take_down()
         if earlier := lost.take(p["run"]):
             result["earlier"] = earlier
         if p["kernel"] and (runs := platform.release()) != p["kernel"]:
             raise Failed(f"the host runs kernel {runs}, no longer {p['kernel']}")
         filesystem.check(p["filesystem"])
+        filesystem.check_free(MOUNT_POINT)
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
         recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
@@ -150,27 +154,37 @@ def execute(p, result):
         undo.callback(shutil.rmtree, scratch, ignore_errors=True)
 
         with recorder.phase(phases.PREPARE):
-            if p["array"]:
-                lease = wipe_lease.lease_array(p["drive"], p["members"])
-            else:
-                lease = wipe_lease.lease_drive(p["members"][0])
-            device = lease.device()
-            name = os.path.basename(device)
-            journal_lease = wipe_lease.lease_drive(p["journal"]) if p["journal"] else None
-            journal_device = journal_lease.device() if journal_lease else None
             # I/O is scheduled and cached by the drives: an md device has a queue in name only.
             used = [*p["members"], *([p["journal"]] if p["journal"] else [])]
             drives = {one["name"]: (identity.find(one), one["interface"]) for one in used}
             if len({kernel_name for kernel_name, _ in drives.values()}) < len(used):
                 raise Refused(f"{p['journal']['name']}: is a drive that the file system itself is on")
+            left = leftovers.Leftovers()
+            undo.callback(left.clear)
+            lease = undo.enter_context(
+                wipe_lease.lease_array(p["drive"], p["members"])
+                if p["array"]
+                else wipe_lease.lease_drive(p["members"][0])
+            )
+            leases = [lease]
+            if p["journal"]:
+                leases.append(undo.enter_context(wipe_lease.lease_drive(p["journal"])))
+            journal_lease = leases[1] if p["journal"] else None
+            name = lease.name
             dax.check_device(p["filesystem"], name)
+            write_cache = p["write_cache"] or None
+            for kernel_name, _ in drives.values():
+                blockqueue.check(kernel_name, p["scheduler"], write_cache)
+            filesystem.check_journal(p["filesystem"], journal_lease)
+            _fence_in(p, leases, drives)
+            left.fenced()
 
             def per_drive(what):
                 found = {one: what(*where) for one, where in drives.items()}
                 return found if p["array"] or p["journal"] else found[p["members"][0]["name"]]
 
             def set_queue(kernel_name, _):
-                return blockqueue.apply(undo, kernel_name, p["scheduler"], p["write_cache"] or None)
+                return blockqueue.apply(undo, kernel_name, p["scheduler"], write_cache, leftovers=left)
 
             result["settings"]["host"] = provenance.host()
             result["settings"]["drive"] = per_drive(provenance.drive)
@@ -180,17 +194,17 @@ def execute(p, result):
             files = kernelfile.KernelFiles(
                 p["kernel_files"], {one: kernel_name for one, (kernel_name, _) in drives.items()}
             )
-            files.remember(undo)
+            files.remember(undo, left)
             result["changed"] = True
             result["settings"]["queue"] = per_drive(set_queue)
             if p["kernel_files"]:
                 result["settings"]["kernel_files"] = files.apply()
             # brd counts no I/O: its zeros would say that there was none.
             counting = [] if any(one["interface"] == "ram" for one in used) else [name]
-            if counting and journal_device:
-                counting.append(os.path.basename(journal_device))
+            if counting and journal_lease:
+                counting.append(journal_lease.name)
             for one in counting:
-                blockqueue.count(undo, one)
+                blockqueue.count(undo, one, leftovers=left)
             before_mkfs = _written(drives)
             # Comes after unmounting, which writes too.
             undo.callback(lambda: result.update(touched=_touched(drives, before_mkfs)))
@@ -198,7 +212,7 @@ def execute(p, result):
             if p["preconditioned"]:
                 _check_kept(p, _touched(drives, before_mkfs)[p["drive"]]["discard_bytes"])
             result["settings"]["mount_options"] = filesystem.mount(
-                undo, device, p["filesystem"], MOUNT_POINT, journal_device
+                undo, lease, p["filesystem"], MOUNT_POINT, journal_lease
             )
             result["settings"]["dax"] = dax.verify(p["filesystem"], MOUNT_POINT)
 
@@ -243,6 +257,16 @@ def execute(p, result):
             load.pause(p["phases"][phases.TAIL])
         result["health"]["after"] = per_drive(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
+
+
+def _fence_in(p, leases, drives):
+    """Leave this process no block devices but the leased ones and the members of an array."""
+    host = Host()
+    devices = {lease.path: lease.number for lease in leases}
+    for kernel_name, _ in drives.values():
+        devices[f"{host.dev}/{kernel_name}"] = host.number(kernel_name)
+    links = {f"{host.dev}/md/{p['drive']}": f"../{leases[0].name}"} if p["array"] else {}
+    fence.enter(devices, links, host.dev)
 
 
 def _seeks(p, drives):
@@ -321,7 +345,7 @@ def main():
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
     result = {"version": VERSION, "changed": False, "status": tools.OK, "reason": ""}
-    result.update(phases=[], clock=[])
+    result.update(phases=[], clock=[], taken_down=[])
     result.update(settings={}, health={})
     load.end_in_good_order()
     try:
@@ -330,7 +354,8 @@ def main():
         result.update(status=tools.FAILED, reason="interrupted")
     except (Refused, Failed, OSError) as error:
         status, reason = tools.describe(error)
-        result.update(status=status, reason=reason)
+        # Refused means untouched: after the first change a run has failed, whatever stopped it.
+        result.update(status=tools.FAILED if result["changed"] else status, reason=reason)
     if load.controller_left():
         lost.keep(module.params["run"], result)
     module.exit_json(**result)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -15,15 +17,54 @@ from tests.support import ROOT
 ansible.module_utils.__path__.append(str(ROOT / "ansible" / "module_utils"))
 sys.path.insert(0, str(ROOT / "ansible" / "modules"))
 
+from ansible.module_utils.joulerig.drives import system_calls  # noqa: E402
+from ansible.module_utils.joulerig.drives.system_calls import SystemCalls  # noqa: E402
+
+
+class FakeCalls(SystemCalls):
+    """The system calls of a lease on a host of files, which answer as its /sys does.
+
+    `claimed`: names of devices that another has opened exclusively.
+    """
+
+    def __init__(self, host: FakeHost) -> None:
+        self._host = host
+        self.claimed: set[str] = set()
+
+    def claim(self, path: str) -> int:
+        if os.path.basename(path) in self.claimed:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return self.open(path)
+
+    def number(self, descriptor: int) -> str:
+        return self._host.number(self._name(descriptor))
+
+    def size_bytes(self, descriptor: int) -> int:
+        return self._host.system().size_bytes(self._name(descriptor))
+
+    def disk_sequence(self, descriptor: int) -> int | None:
+        return self._host.system().disk_sequence(self._name(descriptor))
+
+    def flush(self, descriptor: int) -> None:
+        pass
+
+    def _name(self, descriptor: int) -> str:
+        return os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+
 
 class FakeHost:
-    """A host's /sys, /proc and /dev as a tree of files. A device's number is made of its name."""
+    """A host's /sys, /proc, /dev and /etc as a tree of files.
+
+    A device's number is made of its name; its content is that of its file in /dev.
+    """
 
     def __init__(self, root: Path) -> None:
-        self.sys, self.proc, self.dev = root / "sys", root / "proc", root / "dev"
+        self.sys, self.proc, self.dev, self.etc = (root / name for name in ("sys", "proc", "dev", "etc"))
+        self.calls = FakeCalls(self)
         self._numbers: dict[str, str] = {}
         self.put(self.proc / "sys/kernel/random/boot_id", "boot-1\n")
         self.put(self.proc / "self/mountinfo", "21 1 0:20 / /proc rw - proc proc rw\n")
+        self.put(self.proc / "cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro\n")
         self.put(self.proc / "swaps", "Filename\tType\tSize\tUsed\tPriority\n")
         for folder in (self.sys / "block", self.sys / "dev/block", self.sys / "class/block", self.dev / "md"):
             folder.mkdir(parents=True)
@@ -34,16 +75,23 @@ class FakeHost:
 
     def stand_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Be the host that modules find where no other is named."""
-        from ansible.module_utils.joulerig import paths
+        from ansible.module_utils.joulerig import fence, paths
 
-        for name, path in (("SYS", self.sys), ("PROC", self.proc), ("DEV", self.dev)):
+        root = self.sys.parent
+        places = {
+            "SYS": self.sys, "PROC": self.proc, "DEV": self.dev, "ETC": self.etc,
+            "RUN_LOCK": root / "run.lock", "DRIVES": root / "drives.json",
+            "LEFTOVERS": root / "leftovers.json",
+        }  # fmt: skip
+        for name, path in places.items():
             monkeypatch.setattr(paths, name, str(path))
-        monkeypatch.setattr(paths, "RUN_LOCK", str(self.sys.parent / "run.lock"))
+        monkeypatch.setattr(system_calls, "CALLS", self.calls)
+        monkeypatch.setattr(fence, "enter", lambda devices, links, dev="/dev": None)
 
     def system(self):
         from ansible.module_utils.joulerig.drives.host import Host
 
-        return Host(str(self.sys), str(self.proc), str(self.dev))
+        return Host(str(self.sys), str(self.proc), str(self.dev), str(self.etc), self.calls)
 
     def device(self, name: str, *, bytes_=1 << 30, place: str | None = None) -> Path:
         """A block device without hardware behind it; gives its folder in /sys."""

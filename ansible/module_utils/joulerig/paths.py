@@ -5,3 +5,8 @@ SYS = "/sys"
 PROC = "/proc"
 DEV = "/dev"
 RUN_LOCK = "/run/joulerig/run.lock"
+ETC = "/etc"
+# What this rig made on the drives, and which of them a person adopted.
+DRIVES = "/var/lib/joulerig/drives.json"
+# What a module call has yet to put back: gone with a reboot, as what it describes.
+LEFTOVERS = "/run/joulerig/leftovers.json"

@@ -9,9 +9,9 @@ import os
 import subprocess
 import time
 
-from ansible.module_utils.joulerig import provenance
-from ansible.module_utils.joulerig.drives import filesystem, identity, wipe_lease
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig import fence, leftovers, provenance
+from ansible.module_utils.joulerig.drives import filesystem, ownership, wipe_lease
+from ansible.module_utils.joulerig.tools import Failed, Refused
 
 PROGRAM = "/usr/local/sbin/durawriter"
 PLACE = "/run/joulerig/powercut"
@@ -31,34 +31,44 @@ def boot_id():
 def prepare(member, definition):
     """Give a leased drive its file system; nothing is done to one that stays bare.
 
-    What a writer of a cut that did not come left mounted is unmounted first.
+    What a writer of a cut that did not come left running or mounted is ended first.
     """
-    clean(member)
-    lease = wipe_lease.lease_drive(member)
-    if not definition:
-        lease.device()
-        return {}
-    filesystem.check(definition)
-    return filesystem.make(lease, definition)
+    clean()
+    with wipe_lease.lease_drive(member) as lease:
+        if not definition:
+            return {}
+        filesystem.check(definition)
+        fence.enter({lease.path: lease.number}, {})
+        return filesystem.make(lease, definition)
 
 
 def start(member, definition, options, witness):
     """Start the writer and leave it running.
 
     It writes on a file system mounted for it, or on a leased bare drive. The bare drive is handed
-    over as an open descriptor: the writer takes no path.
+    over as an open, exclusive descriptor: the writer takes no path. It lives in the fence of this
+    call, and a file system that is mounted for it ends with it.
     """
     command = [PROGRAM, "write", *options, "--witness", witness]
     keep = []
-    if definition:
-        device = f"/dev/{identity.find(member)}"
-        # It stays mounted after this call: the cut unmounts it.
-        filesystem.mount(contextlib.ExitStack(), device, definition, mount_point(member))
-        command += ["--directory", mount_point(member)]
-    else:
-        descriptor = os.open(wipe_lease.lease_drive(member).device(), os.O_RDWR | os.O_DIRECT | os.O_EXCL)
-        keep = [descriptor]
-        command += ["--device-fd", str(descriptor)]
+    with wipe_lease.lease_drive(member) as lease:
+        fence.enter({lease.path: lease.number}, {})
+        leftovers.Leftovers().fenced()
+        if definition:
+            lease.begin(*filesystem.signatures(definition))  # a cut may leave a torn one behind
+            # It stays mounted after this call: the cut unmounts it.
+            filesystem.mount(contextlib.ExitStack(), lease, definition, mount_point(member))
+            command += ["--directory", mount_point(member)]
+        else:
+            lease.begin(ownership.UNSIGNED)
+            lease.lend()
+            descriptor = os.open(lease.path, os.O_RDWR | os.O_DIRECT | os.O_EXCL)
+            keep = [descriptor]
+            command += ["--device-fd", str(descriptor)]
+        return _start_writer(member, command, keep)
+
+
+def _start_writer(member, command, keep):
     words = f"{PLACE}-{member['name']}.log"
     with open(words, "w") as log:
         writer = subprocess.Popen(
@@ -68,6 +78,7 @@ def start(member, definition, options, witness):
             stderr=log,
             pass_fds=keep,
             start_new_session=True,
+            preexec_fn=fence.drop_rights,
         )
     for descriptor in keep:
         os.close(descriptor)
@@ -85,41 +96,44 @@ def survey(member, definition, after, options):
     mount, before_mount and repair. That it cannot be mounted is a finding (`mount_problem`): it is
     repaired then, once. If that does not help (`lost`), nothing of it is there.
     """
-    name = identity.find(member)
-    device = f"/dev/{name}"
-    result = {"boot_id": boot_id(), "health": provenance.health(name, member["interface"])}
     command = [PROGRAM, "survey", *options]
-    if not definition:
-        descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_EXCL)
+    with wipe_lease.lease_drive(member) as lease:
+        fence.enter({lease.path: lease.number}, {})
+        result = {"boot_id": boot_id(), "health": provenance.health(lease.name, member["interface"])}
+        if definition:
+            return _survey_filesystem(member, lease, definition, after, command, result)
+        descriptor = os.open(lease.path, os.O_RDONLY | os.O_DIRECT)
         try:
             result["survey"] = _read([*command, "--device-fd", str(descriptor)], [descriptor])
         finally:
             os.close(descriptor)
         return result
-    lease = wipe_lease.lease_drive(member)
+
+
+def _survey_filesystem(member, lease, definition, after, command, result):
     if after["before_mount"]:
-        result["before_mount"] = _checker(after["before_mount"], lease.device())
+        result["before_mount"] = _checker(after["before_mount"], lease)
     with contextlib.ExitStack() as undo:
-        problem = _mount(undo, member, definition, device, result)
+        problem = _mount(undo, member, definition, lease, result)
         if problem:
             result["mount_problem"] = problem
             if after["repair"]:
-                result["repair"] = _checker(after["repair"], lease.device())
-                problem = _mount(undo, member, definition, device, result)
+                result["repair"] = _checker(after["repair"], lease)
+                problem = _mount(undo, member, definition, lease, result)
         if problem:
             result.update(lost=problem, survey="")
         else:
             result["survey"] = _read([*command, "--directory", mount_point(member)], [])
     if after["check"]:
-        result["check"] = _checker(after["check"], device)
+        result["check"] = _checker(after["check"], lease)
     return result
 
 
-def _mount(undo, member, definition, device, result):
+def _mount(undo, member, definition, lease, result):
     """Mount, and keep how long it took; return why it could not be, or an empty text."""
     began = time.monotonic()
     try:
-        result["mount_options"] = filesystem.mount(undo, device, definition, mount_point(member))
+        result["mount_options"] = filesystem.mount(undo, lease, definition, mount_point(member))
     except Failed as error:
         return str(error)
     result["mount_seconds"] = time.monotonic() - began
@@ -154,12 +168,13 @@ def _read(command, keep):
     return done.stdout
 
 
-def _checker(command, device):
-    """Run a file system's checker and return what it says.
+def _checker(command, lease):
+    """Run a file system's checker on a leased drive and return what it says.
 
     Its exit code is a finding, not a failure of ours.
     """
-    done = _complete([*command, device], "playbooks/provision.yml installs it")
+    with lease.lent() as device:
+        done = _complete([*command, device], "playbooks/provision.yml installs it")
     words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return {"command": [*command, device], "exit": done.returncode, "last_lines": words[-FOUND_LINES:]}
 
@@ -176,8 +191,7 @@ def reset():
     return {"boot_id": boot_id()}
 
 
-def clean(member):
-    """Unmount what a writer left mounted: of a cut that did not come."""
-    if os.path.ismount(mount_point(member)):
-        run(["umount", mount_point(member)])
+def clean():
+    """End what a writer left running and mounted: of a cut that did not come."""
+    leftovers.take_down()
     return {}

@@ -45,10 +45,12 @@ def run(
     timeout: float = 600,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> str:
     """Run `command` (a list) and return its standard output.
 
-    Raises Failed, with its first line, unless it exits with 0.
+    `pass_fds`: descriptors that it gets. Raises Failed, with its first line, unless it exits with
+    0.
     """
     try:
         done = subprocess.run(
@@ -59,6 +61,7 @@ def run(
             timeout=timeout,
             env=env,
             cwd=cwd,
+            pass_fds=pass_fds,
         )
     except FileNotFoundError:
         raise not_found(command) from None

@@ -1,25 +1,42 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A drive is wiped only when it is the declared one and unused: mostly what is refused."""
 
-import errno
+import json
 import os
 import struct
 import zlib
 
 import pytest
 
-from ansible.module_utils.joulerig.drives import identity, usage, wipe_lease
+from ansible.module_utils.joulerig.drives import identity, ownership, system_calls, wipe_lease
 from ansible.module_utils.joulerig.host_lock import HostLock
-from ansible.module_utils.joulerig.tools import Refused
+from ansible.module_utils.joulerig.tools import Failed, Refused
 
 GIB = 1 << 30
 SPEC = {"name": "fast", "interface": "nvme", "serial": "SERIAL-A", "wwn": None, "size_bytes": GIB}
 
 
 @pytest.fixture(autouse=True)
-def exclusive(monkeypatch):
-    """Files stand for devices here: what only a block device can answer is taken as given."""
-    monkeypatch.setattr(usage, "_check_exclusive", lambda what, device: None)
+def stand_in(fake, monkeypatch):
+    """Files stand for devices here: tests/integration/ansible has the same on real ones."""
+    fake.stand_in(monkeypatch)
+
+
+def take(spec, host):
+    """Take the wipe lease of a drive and give it back; return the device's path."""
+    with wipe_lease.lease_drive(spec, host.system()) as lease:
+        return lease.path
+
+
+def take_array(name, members, host):
+    with wipe_lease.lease_array(name, members, host.system()) as lease:
+        return lease.path
+
+
+def holding(tool, *signatures):
+    """Have every drive of the host hold signatures of these types."""
+    found = [{"offset": "0x438", "type": one, "uuid": f"{one}-1", "label": None} for one in signatures]
+    tool("wipefs", f"cat <<'END'\n{json.dumps({'signatures': found})}\nEND")
 
 
 @pytest.fixture
@@ -79,12 +96,7 @@ def test_the_paths_of_a_multipath_drive_are_not_drives(host):
 
 
 def test_lease_of_an_unused_drive_gives_its_device(host):
-    assert wipe_lease.lease_drive(SPEC, host.system()).device() == str(host.dev / "nvme0n1")
-
-
-def test_a_file_system_that_is_not_mounted_may_be_wiped(host, tool):
-    tool("wipefs", "echo ext4")
-    assert wipe_lease.lease_drive(SPEC, host.system()).device()
+    assert take(SPEC, host) == str(host.dev / "nvme0n1")
 
 
 # --- identity
@@ -92,7 +104,7 @@ def test_a_file_system_that_is_not_mounted_may_be_wiped(host, tool):
 
 def test_absent_serial(host):
     refused(
-        lambda: wipe_lease.lease_drive({**SPEC, "serial": "SERIAL-B"}, host.system()),
+        lambda: take({**SPEC, "serial": "SERIAL-B"}, host),
         "SERIAL-B",
         "SERIAL-A",
         "SPARE-1",
@@ -101,22 +113,22 @@ def test_absent_serial(host):
 
 @pytest.mark.parametrize("serial", ["SERIAL", "SERIAL-AA", "serial-a", "SERIAL-A x"])
 def test_a_serial_that_is_only_alike(host, serial):
-    refused(lambda: wipe_lease.lease_drive({**SPEC, "serial": serial}, host.system()), repr(serial))
+    refused(lambda: take({**SPEC, "serial": serial}, host), repr(serial))
 
 
 def test_a_host_without_drives(fake):
-    refused(lambda: wipe_lease.lease_drive(SPEC, fake.system()), "present: none")
+    refused(lambda: take(SPEC, fake), "present: none")
 
 
 def test_two_devices_of_one_serial(host):
     host.disk("nvme0n2", "SERIAL-A")
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "several devices", "nvme0n1, nvme0n2")
+    refused(lambda: take(SPEC, host), "several devices", "nvme0n1, nvme0n2")
 
 
 @pytest.mark.parametrize("size_bytes", [GIB - 512, GIB + 512, 2 * GIB])
 def test_wrong_size(host, size_bytes):
     refused(
-        lambda: wipe_lease.lease_drive({**SPEC, "size_bytes": size_bytes}, host.system()),
+        lambda: take({**SPEC, "size_bytes": size_bytes}, host),
         str(GIB),
         str(size_bytes),
     )
@@ -124,20 +136,20 @@ def test_wrong_size(host, size_bytes):
 
 def test_wrong_wwn(host):
     refused(
-        lambda: wipe_lease.lease_drive({**SPEC, "wwn": "eui.0025385b71b00002"}, host.system()),
+        lambda: take({**SPEC, "wwn": "eui.0025385b71b00002"}, host),
         "eui.0025385b71b00002",
     )
 
 
 def test_a_drive_without_the_wwn_that_is_declared(fake):
     fake.disk("nvme0n1", "SERIAL-A")
-    refused(lambda: wipe_lease.lease_drive({**SPEC, "wwn": "eui.0025385b71b00001"}, fake.system()), "None")
+    refused(lambda: take({**SPEC, "wwn": "eui.0025385b71b00001"}, fake), "None")
 
 
 @pytest.mark.parametrize("name", ["loop0", "ram0", "md0", "dm-0"])
 def test_devices_other_than_drives_are_never_found(fake, name):
     fake.device(name)
-    refused(lambda: wipe_lease.lease_drive({**SPEC, "serial": "None"}, fake.system()), "present: none")
+    refused(lambda: take({**SPEC, "serial": "None"}, fake), "present: none")
 
 
 # --- use
@@ -145,13 +157,13 @@ def test_devices_other_than_drives_are_never_found(fake, name):
 
 def test_mounted_whole(host):
     host.mount("/dev/nvme0n1", "/mnt", host.number("nvme0n1"))
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "nvme0n1 is mounted at /mnt")
+    refused(lambda: take(SPEC, host), "nvme0n1 is mounted at /mnt")
 
 
 def test_mounted_partition(host):
     host.partition("nvme0n1", "nvme0n1p1")
     host.mount("/dev/nvme0n1p1", "/mnt", host.number("nvme0n1p1"))
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "mounted at /mnt")
+    refused(lambda: take(SPEC, host), "mounted at /mnt")
 
 
 def test_mounted_by_another_name(host):
@@ -159,42 +171,42 @@ def test_mounted_by_another_name(host):
     link.parent.mkdir(parents=True)
     link.symlink_to(host.dev / "nvme0n1")
     host.mount(str(link), "/mnt", fstype="btrfs")  # btrfs: an anonymous device number
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "mounted at /mnt")
+    refused(lambda: take(SPEC, host), "mounted at /mnt")
 
 
 def test_mounted_by_a_name_that_leads_nowhere(host):
     host.mount("/dev/root", "/mnt", host.number("nvme0n1"))
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "mounted at /mnt")
+    refused(lambda: take(SPEC, host), "mounted at /mnt")
 
 
 def test_swap(host):
     host.swap(str(host.dev / "nvme0n1"))
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "swap")
+    refused(lambda: take(SPEC, host), "swap")
 
 
 def test_swap_on_a_partition(host):
     host.partition("nvme0n1", "nvme0n1p2")
     host.swap(str(host.dev / "nvme0n1p2"))
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "swap")
+    refused(lambda: take(SPEC, host), "swap")
 
 
 @pytest.mark.parametrize("holder", ["md127", "dm-0", "bcache0"])
 def test_held(host, holder):
     host.device(holder)
     host.hold(holder, "nvme0n1")
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), f"{holder} holds nvme0n1")
+    refused(lambda: take(SPEC, host), f"{holder} holds nvme0n1")
 
 
 def test_a_partition_is_held(host):
     host.partition("nvme0n1", "nvme0n1p1")
     host.device("dm-0")
     host.hold("dm-0", "nvme0n1p1")
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "dm-0 holds nvme0n1p1")
+    refused(lambda: take(SPEC, host), "dm-0 holds nvme0n1p1")
 
 
 def test_partitions_present(host):
     host.partition("nvme0n1", "nvme0n1p1")
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "has partitions (nvme0n1p1)")
+    refused(lambda: take(SPEC, host), "has partitions (nvme0n1p1)")
 
 
 def system_disk():
@@ -202,7 +214,7 @@ def system_disk():
 
 
 def test_the_disk_of_the_root_file_system(host):
-    refused(lambda: wipe_lease.lease_drive(system_disk(), host.system()), "sda")
+    refused(lambda: take(system_disk(), host), "sda")
 
 
 @pytest.mark.parametrize("point", ["/", "/boot", "/usr", "/var", "/home"])
@@ -215,32 +227,51 @@ def test_the_disk_under_dm_under_the_system(fake, point):
     fake.hold("dm-0", "sda")
     (fake.sys / "class/block/sda/holders/dm-0").rmdir()
     fake.mount("/dev/mapper/root", point, fake.number("dm-1"))
-    refused(lambda: wipe_lease.lease_drive(system_disk(), fake.system()), f"sda carries {point}")
+    refused(lambda: take(system_disk(), fake), f"sda carries {point}")
 
 
 @pytest.mark.parametrize(
     "signature",
     ["linux_raid_member", "LVM2_member", "zfs_member", "isw_raid_member", "ddf_raid_member", "VMFS_volume_member",
-     "crypto_LUKS", "bcache", "drbd", "ceph_bluestore", "BitLocker", "stratis", "DM_snapshot_cow"],
+     "crypto_LUKS", "bcache", "drbd", "ceph_bluestore", "BitLocker", "stratis", "DM_snapshot_cow", "ext4", "xfs",
+     "btrfs", "bcachefs", "f2fs", "ntfs", "ReFS", "apfs", "hfsplus", "vdo", "DM_integrity", "DM_verity_hash",
+     "oracleasm", "ocfs2", "gfs2", "swap", "swsuspend", "jbd", "xfs_external_log", "gpt", "dos", "PMBR", "sun",
+     "drbdproxy_datalog", "drbdmanage_control_volume", "mpool", "iso9660", "a type that is not known yet"],
 )  # fmt: skip
-def test_marked_as_a_part_of_something_bigger(host, tool, signature):
-    tool("wipefs", f"echo {signature}")
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), f"is marked as {signature}")
+def test_what_this_rig_did_not_make_is_not_wiped(host, tool, signature):
+    holding(tool, signature)
+    refused(lambda: take(SPEC, host), "fast: ", f"{signature} ({signature}-1), which this rig did not make",
+            "'rig drives adopt HOST fast'")  # fmt: skip
 
 
-def test_a_member_hidden_behind_another_signature(host, tool):
-    tool("wipefs", "echo ext4; echo linux_raid_member")
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "is marked as linux_raid_member")
+def test_a_member_that_hides_behind_another_signature(host, tool):
+    holding(tool, "ext4", "linux_raid_member")
+    refused(lambda: take(SPEC, host), "ext4 (ext4-1), linux_raid_member (linux_raid_member-1)")
+
+
+def test_data_without_a_signature_is_not_wiped(host):
+    (host.dev / "nvme0n1").write_bytes(bytes(GIB // 256) + b"a database that no prober knows".ljust(4096))
+    host.put((host.sys / "block/nvme0n1").resolve() / "size", f"{(GIB // 256 + 4096) // 512}\n")
+    refused(
+        lambda: take({**SPEC, "size_bytes": GIB // 256 + 4096}, host),
+        "data without a signature that is known",
+    )
+
+
+@pytest.mark.parametrize("byte", [b"\x00", b"\xff"])
+def test_a_blank_drive_is_wiped(host, byte):
+    (host.dev / "nvme0n1").write_bytes(byte * (1 << 20))
+    assert take(SPEC, host)
 
 
 def test_a_drive_that_cannot_be_probed(host, tool):
     tool("wipefs", "echo 'wipefs: error: probing initialization failed: Input/output error' >&2; exit 1")
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "cannot be probed", "Input/output error")
+    refused(lambda: take(SPEC, host), "cannot be probed", "Input/output error")
 
 
 def test_a_host_without_the_prober(host, tool, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), "cannot be probed", "not found on this host")
+    refused(lambda: take(SPEC, host), "cannot be probed", "not found on this host")
 
 
 def luks():
@@ -261,32 +292,187 @@ def zlib_crc(data):
 @pytest.mark.parametrize(("image", "signature"), [(luks(), "crypto_LUKS"), (lvm(), "LVM2_member")])
 def test_signatures_as_the_real_prober_finds_them(host, image, signature):
     (host.dev / "nvme0n1").write_bytes(image + bytes(8 << 20))
-    refused(lambda: wipe_lease.lease_drive(SPEC, host.system()), f"is marked as {signature}")
+    refused(lambda: take(SPEC, host), f"holds {signature}")
 
 
 def test_real_prober_on_an_empty_drive(host):
     (host.dev / "nvme0n1").write_bytes(bytes(8 << 20))
-    assert wipe_lease.lease_drive(SPEC, host.system()).device()
+    assert take(SPEC, host)
+
+
+# --- use that leaves neither mount nor holder
+
+
+def test_a_loop_device_upon_it(host):
+    host.put(host.device("loop3") / "loop/backing_file", f"{host.dev}/nvme0n1\n")
+    refused(lambda: take(SPEC, host), "in use: loop3 is a loop device upon it")
+
+
+def test_a_loop_device_upon_another_drive(host):
+    host.put(host.device("loop3") / "loop/backing_file", f"{host.dev}/sdb\n")
+    assert take(SPEC, host)
+
+
+def test_compressed_memory_that_writes_to_it(host):
+    host.put(host.device("zram0") / "backing_dev", f"{host.dev}/nvme0n1\n")
+    refused(lambda: take(SPEC, host), "in use: zram0 writes to it")
+
+
+@pytest.mark.parametrize(
+    ("path", "who"),
+    [("target/core/iblock_0/disk/udev_path", "LIO's target"), ("target/core/fileio_2/x/udev_path", "LIO's target"),
+     ("nvmet/subsystems/nqn.a/namespaces/1/device_path", "the NVMe target")],
+)  # fmt: skip
+def test_served_to_other_hosts(host, path, who):
+    host.put(host.sys / "kernel/config" / path, f"{host.dev}/nvme0n1\n")
+    refused(lambda: take(SPEC, host), f"in use: {who} serves it to other hosts")
+
+
+@pytest.mark.parametrize("word", ["resume={dev}/nvme0n1", "resume=LABEL=ours", "resume=UUID=EXT4-1"])
+def test_a_place_of_hibernation(host, tool, word):
+    made_by_the_rig(host, tool)
+    host.put(host.proc / "cmdline", f"root=/dev/sda1 {word.format(dev=host.dev)} quiet\n")
+    refused(lambda: take(SPEC, host), "resumes from after hibernation")
+
+
+def test_a_place_of_hibernation_by_number(host):
+    host.put(host.sys / "power/resume", host.number("nvme0n1") + "\n")
+    refused(lambda: take(SPEC, host), "resumes from after hibernation")
+
+
+def test_a_place_of_hibernation_in_the_initial_ramdisk(host, tool):
+    made_by_the_rig(host, tool)
+    host.put(host.etc / "initramfs-tools/conf.d/resume", "RESUME=UUID=ext4-1\n")
+    refused(lambda: take(SPEC, host), "resumes from after hibernation")
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [("fstab", "{dev}/nvme0n1 /srv ext4 noauto 0 2"), ("fstab", "UUID=ext4-1 /srv ext4 noauto 0 2"),
+     ("fstab", 'LABEL="ours" /srv ext4 noauto 0 2'), ("crypttab", "vault {dev}/nvme0n1 none luks"),
+     ("crypttab", "vault UUID=ext4-1 none luks"), ("mdadm/mdadm.conf", "ARRAY /dev/md0 devices={dev}/sdb,{dev}/nvme0n1"),
+     ("zfs/zpool.cache", "\x00\x00path\x00\x00{dev}/nvme0n1\x00\x00")],
+)  # fmt: skip
+def test_named_in_a_table_of_the_system(host, tool, table, line):
+    made_by_the_rig(host, tool)
+    host.put(host.etc / table, f"# {line}\n")
+    assert take(SPEC, host)
+    host.put(host.etc / table, line.format(dev=host.dev) + "\n")
+    refused(lambda: take(SPEC, host), f"/dev/nvme0n1 is in {host.etc}/{table}")
+
+
+def made_by_the_rig(host, tool):
+    """Have the record say that the drive's ext4 is the rig's: the drive is free to be wiped."""
+    found = {"offset": "0x438", "type": "ext4", "uuid": "ext4-1", "label": "ours"}
+    tool("wipefs", f"case $* in *nvme0n1) cat <<'END'\n{json.dumps({'signatures': [found]})}\nEND\n;; esac")
+    record(host, made={"signatures": [["ext4", "ext4-1"]], "digest": None, "at": "2026-11-25T00:00:00Z"})
+
+
+def record(host, **entry):
+    drives = {"version": 1, "drives": {SPEC["serial"]: entry}}
+    host.put(host.sys.parent / "drives.json", json.dumps(drives))
+
+
+# --- a source that cannot be read refuses every drive
+
+
+@pytest.mark.parametrize("path", ["self/mountinfo", "swaps", "sys/kernel/random/boot_id", "cmdline"])
+def test_without_a_source_of_a_check_no_drive_is_wiped(host, path):
+    (host.proc / path).unlink()
+    refused(lambda: take(SPEC, host), f"{host.proc}/{path}: cannot be read", "No such file")
+
+
+def test_a_table_that_cannot_be_read(host):
+    (host.etc / "fstab").mkdir(parents=True)
+    refused(lambda: take(SPEC, host), "fstab: cannot be read")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": 2, "drives": {}}', '{"version": 1}'])
+def test_a_record_of_drives_that_cannot_be_read(host, text):
+    host.put(host.sys.parent / "drives.json", text)
+    refused(lambda: take(SPEC, host), f"{host.sys.parent}/drives.json: ")
+
+
+# --- whose content it is
+
+
+def test_what_the_rig_made_is_wiped(host, tool):
+    made_by_the_rig(host, tool)
+    assert take(SPEC, host)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [[["ext4", "ext4-2"]], [["xfs", "ext4-1"]], [["ext4", "ext4-1"], ["swap", "swap-1"]], []],
+    ids=["another one of its kind", "another kind", "one is missing", "was blank"],
+)
+def test_what_came_after_the_rig_is_not_wiped(host, tool, other):
+    made_by_the_rig(host, tool)
+    record(host, made={"signatures": other, "digest": None, "at": "2026-11-25T00:00:00Z"})
+    refused(lambda: take(SPEC, host), "holds ext4 'ours' (ext4-1), which this rig did not make")
+
+
+def test_what_another_drive_holds_is_not_the_rigs(host, tool):
+    """The record is by serial: the same file system, copied to another drive, is foreign there."""
+    made_by_the_rig(host, tool)
+    held = json.loads((host.sys.parent / "drives.json").read_text())
+    held["drives"] = {"SERIAL-B": held["drives"]["SERIAL-A"]}
+    host.put(host.sys.parent / "drives.json", json.dumps(held))
+    refused(lambda: take(SPEC, host), "which this rig did not make")
+
+
+def test_an_adopted_drive_is_wiped_until_its_content_changes(host, tool):
+    holding(tool, "ntfs")
+    refused(lambda: take(SPEC, host), "ntfs")
+    record(host, adopted={"signatures": [["ntfs", "ntfs-1"]], "digest": None, "at": "2026-11-25T00:00:00Z"})
+    assert take(SPEC, host)
+    holding(tool, "ntfs", "swap")
+    refused(lambda: take(SPEC, host), "which this rig did not make")
+
+
+def test_a_drive_without_signature_is_known_by_its_content(host):
+    device = host.dev / "nvme0n1"
+    device.write_bytes(b"noise" * 4000)
+    with pytest.raises(Refused):
+        take(SPEC, host)
+    device.write_bytes(b"")
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin(ownership.UNSIGNED)
+        device.write_bytes(b"noise" * 4000)
+    assert take(SPEC, host)
+    device.write_bytes(b"other" * 4000)
+    refused(lambda: take(SPEC, host), "data without a signature")
+
+
+@pytest.mark.parametrize(
+    ("left", "known"),
+    [("xfs", True), ("ext4", True), ("ntfs", False), ("gpt", False)],
+    ids=["what was being made", "what was there before", "another one", "a partition table"],
+)
+def test_a_change_that_was_cut_short_leaves_a_drive_that_is_known(host, tool, left, known):
+    before = {"signatures": [["ext4", "ext4-1"]], "digest": None}
+    record(host, changing={"to": ["xfs"], "from": before, "at": "2026-11-25T00:00:00Z"})
+    holding(tool, left)
+    if known:
+        assert take(SPEC, host)
+    else:
+        refused(lambda: take(SPEC, host), f"{left} ({left}-1), which this rig did not make")
 
 
 # --- the kernel's own word
 
 
-def test_exclusive_open_that_fails(monkeypatch, tmp_path):
-    monkeypatch.undo()
-
-    def busy(path, flags):
-        assert flags & os.O_EXCL
-        raise OSError(errno.EBUSY, "Device or resource busy")
-
-    monkeypatch.setattr(usage.os, "open", busy)
-    refused(lambda: usage._check_exclusive("fast", "/dev/nvme0n1"), "cannot be opened exclusively", "busy")
+def test_a_drive_that_another_has_claimed(host, monkeypatch):
+    monkeypatch.setattr(wipe_lease, "CLAIM_SECONDS", 0.0)
+    host.calls.claimed.add("nvme0n1")
+    refused(lambda: take(SPEC, host), "cannot be opened exclusively", "busy")
 
 
-def test_a_path_that_is_not_a_block_device(monkeypatch, tmp_path):
-    monkeypatch.undo()
+def test_a_path_that_is_not_a_block_device(tmp_path):
     (tmp_path / "file").touch()
-    refused(lambda: usage._check_exclusive("fast", str(tmp_path / "file")), "is no block device")
+    calls = system_calls.SystemCalls()
+    descriptor = calls.open(str(tmp_path / "file"))
+    refused(lambda: calls.number(descriptor), "is no block device")
 
 
 # --- the lease is bound to a device and a boot
@@ -294,39 +480,73 @@ def test_a_path_that_is_not_a_block_device(monkeypatch, tmp_path):
 
 @pytest.fixture
 def lease(host):
-    return wipe_lease.lease_drive(SPEC, host.system())
+    host.put((host.sys / "block/nvme0n1").resolve() / "diskseq", "7\n")
+    with wipe_lease.lease_drive(SPEC, host.system()) as taken:
+        yield taken
 
 
 def test_lease_after_a_reboot(host, lease):
     host.put(host.proc / "sys/kernel/random/boot_id", "boot-2\n")
-    refused(lease.device, "rebooted")
-
-
-def test_lease_after_the_device_got_another_number(host, lease):
-    host.put((host.sys / "block/nvme0n1").resolve() / "dev", "259:99\n")
-    refused(lease.device, "is not the device the wipe lease was given for")
+    refused(lease.check, "rebooted")
 
 
 def test_lease_after_the_drive_moved_to_another_name(host, lease):
     host.put((host.sys / "block/nvme0n1").resolve() / "device/serial", "SERIAL-Z\n")
     host.disk("nvme1n1", "SERIAL-A")
-    refused(lease.device, "is not the device the wipe lease was given for")
+    refused(lease.check, "is not the device that the wipe lease was taken for")
 
 
 def test_lease_after_another_drive_came_in_its_place(host, lease):
     """Hot plug: same name, same number, another drive."""
     host.put((host.sys / "block/nvme0n1").resolve() / "device/serial", "SERIAL-Z\n")
-    refused(lease.device, "no drive with serial 'SERIAL-A'")
+    refused(lease.check, "no drive with serial 'SERIAL-A'")
+
+
+def test_lease_after_the_same_drive_was_plugged_in_again(host, lease, monkeypatch):
+    monkeypatch.setattr(host.calls, "disk_sequence", lambda descriptor: 7)
+    host.put((host.sys / "block/nvme0n1").resolve() / "diskseq", "8\n")
+    refused(lease.check, "is disk number 8 of this boot; the wipe lease was taken for number 7")
 
 
 def test_lease_after_it_was_mounted(host, lease):
     host.mount("/dev/nvme0n1", "/mnt", host.number("nvme0n1"))
-    refused(lease.device, "mounted at /mnt")
+    refused(lease.check, "mounted at /mnt")
 
 
 def test_lease_after_it_was_partitioned(host, lease):
     host.partition("nvme0n1", "nvme0n1p1")
-    refused(lease.device, "has partitions")
+    refused(lease.check, "has partitions")
+
+
+def test_a_name_that_leads_to_another_device(host):
+    """The node was made again for another disk, as after a change of names."""
+    (host.dev / "nvme0n1").unlink()
+    (host.dev / "nvme0n1").symlink_to(host.dev / "sdb")
+    refused(lambda: take(SPEC, host), f"/dev/nvme0n1 is device {host.number('sdb')}")
+
+
+def test_a_claim_is_lent_and_taken_again(host, lease):
+    with lease.lent() as device:
+        assert device == str(host.dev / "nvme0n1")
+        host.calls.claimed.add("nvme0n1")
+        host.calls.claimed.clear()
+    assert lease.descriptor is not None
+
+
+def test_a_claim_that_another_took_while_it_was_lent(host, lease, monkeypatch):
+    monkeypatch.setattr(wipe_lease, "CLAIM_SECONDS", 0.0)
+    with pytest.raises(Failed, match=r"during the work on it: .* cannot be opened exclusively"), lease.lent():
+        host.calls.claimed.add("nvme0n1")
+    host.calls.claimed.clear()
+
+
+def test_a_lease_leaves_nothing_open(host):
+    before = len(os.listdir("/proc/self/fd"))
+    take(SPEC, host)
+    host.mount("/dev/nvme0n1", "/mnt", host.number("nvme0n1"))
+    with pytest.raises(Refused):
+        take(SPEC, host)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 # --- arrays
@@ -347,59 +567,57 @@ def raid(fake):
 
 def test_lease_of_an_array_of_the_declared_drives(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
-    assert wipe_lease.lease_array("pair", MEMBERS, raid.system()).device() == str(raid.dev / "md127")
+    assert take_array("pair", MEMBERS, raid) == str(raid.dev / "md127")
 
 
 def test_absent_array(raid):
-    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "no such array")
+    refused(lambda: take_array("pair", MEMBERS, raid), "no such array")
 
 
 @pytest.mark.parametrize("members", [["sda", "sdc"], ["sda"], ["sda", "sdb", "sdc"], []])
 def test_array_with_other_members(raid, members):
     raid.array("pair", "md127", members)
-    refused(
-        lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "the inventory's members are sda, sdb"
-    )
+    refused(lambda: take_array("pair", MEMBERS, raid), "the inventory's members are sda, sdb")
 
 
 def test_array_with_a_member_of_another_size(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
     members = [MEMBERS[0], {**MEMBERS[1], "size_bytes": 2 * GIB}]
-    refused(lambda: wipe_lease.lease_array("pair", members, raid.system()), "hdd-2", str(2 * GIB))
+    refused(lambda: take_array("pair", members, raid), "hdd-2", str(2 * GIB))
 
 
 def test_array_that_is_mounted(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
     raid.mount("/dev/md127", "/srv", raid.number("md127"))
-    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "mounted at /srv")
+    refused(lambda: take_array("pair", MEMBERS, raid), "mounted at /srv")
 
 
 def test_array_that_is_degraded(raid):
     raid.array("pair", "md127", ["sda", "sdb"], degraded="1")
-    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "degraded")
+    refused(lambda: take_array("pair", MEMBERS, raid), "degraded")
 
 
 @pytest.mark.parametrize("action", ["resync", "recover", "check", "reshape"])
 def test_array_that_works_for_itself(raid, action):
     raid.array("pair", "md127", ["sda", "sdb"], sync_action=action)
-    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), f"busy with '{action}'")
+    refused(lambda: take_array("pair", MEMBERS, raid), f"busy with '{action}'")
 
 
 def test_a_name_that_leads_to_no_array(raid):
     (raid.dev / "md" / "pair").symlink_to(raid.dev / "sdc")
-    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "is made of nothing")
+    refused(lambda: take_array("pair", MEMBERS, raid), "is made of nothing")
 
 
 def test_a_member_of_an_array_gets_no_separate_lease(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
-    refused(lambda: wipe_lease.lease_drive(MEMBERS[0], raid.system()), "md127 holds sda")
+    refused(lambda: take(MEMBERS[0], raid), "md127 holds sda")
 
 
 def test_lease_of_an_array_after_a_member_was_replaced(raid):
     raid.array("pair", "md127", ["sda", "sdb"])
-    lease = wipe_lease.lease_array("pair", MEMBERS, raid.system())
-    raid.put((raid.sys / "block/sdb").resolve() / "device/vpd_pg80", b"\x00\x80\x00\x05OTHER")
-    refused(lease.device, "no drive with serial 'HDD-2'")
+    with wipe_lease.lease_array("pair", MEMBERS, raid.system()) as lease:
+        raid.put((raid.sys / "block/sdb").resolve() / "device/vpd_pg80", b"\x00\x80\x00\x05OTHER")
+        refused(lease.check, "no drive with serial 'HDD-2'")
 
 
 # --- NVDIMMs
@@ -468,17 +686,17 @@ def memmap(fake, *, start="0x300000000", bytes_=GIB, provider="e820"):
 
 def test_emulated_nvdimm_is_found_by_where_it_lies_in_memory(fake):
     memmap(fake)
-    assert wipe_lease.lease_drive(EMULATED, fake.system()).device() == str(fake.dev / "pmem0")
+    assert take(EMULATED, fake) == str(fake.dev / "pmem0")
 
 
 @pytest.mark.parametrize("other", [{"start": "0x400000000"}, {"bytes_": 2 * GIB}, {"provider": "ACPI.NFIT"}])
 def test_emulated_nvdimm_that_is_another_one(fake, other):
     memmap(fake, **other)
-    refused(lambda: wipe_lease.lease_drive(EMULATED, fake.system()), "nvdimm: ")
+    refused(lambda: take(EMULATED, fake), "nvdimm: ")
 
 
 def test_emulated_nvdimm_before_the_reboot(fake):
-    refused(lambda: wipe_lease.lease_drive(EMULATED, fake.system()), "no emulated NVDIMM", "present: none")
+    refused(lambda: take(EMULATED, fake), "no emulated NVDIMM", "present: none")
 
 
 # --- one run at a time
@@ -513,19 +731,19 @@ def test_the_lock_is_free_afterwards(tmp_path):
 @pytest.mark.parametrize("start", ["0", "409600"])
 def test_array_that_has_a_resync_before_it(raid, start):
     raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start=start)
-    refused(lambda: wipe_lease.lease_array("pair", MEMBERS, raid.system()), "has a resync to do")
+    refused(lambda: take_array("pair", MEMBERS, raid), "has a resync to do")
 
 
 def test_array_that_is_synchronised(raid):
     raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start="none")
-    assert wipe_lease.lease_array("pair", MEMBERS, raid.system()).device() == str(raid.dev / "md127")
+    assert take_array("pair", MEMBERS, raid) == str(raid.dev / "md127")
 
 
 def test_lease_of_an_array_after_its_resync_began(raid):
     raid.array("pair", "md127", ["sda", "sdb"], sync_action="idle", resync_start="none")
-    lease = wipe_lease.lease_array("pair", MEMBERS, raid.system())
-    raid.put((raid.sys / "block/md127").resolve() / "md/sync_action", "resync\n")
-    refused(lease.device, "busy with 'resync'")
+    with wipe_lease.lease_array("pair", MEMBERS, raid.system()) as lease:
+        raid.put((raid.sys / "block/md127").resolve() / "md/sync_action", "resync\n")
+        refused(lease.check, "busy with 'resync'")
 
 
 # --- drives that the kernel makes of memory
@@ -540,29 +758,27 @@ def ram0(fake, number="1:0", **more):
 
 def test_ram_block_device(fake):
     ram0(fake)
-    assert wipe_lease.lease_drive(RAM, fake.system()).device() == str(fake.dev / "ram0")
+    assert take(RAM, fake) == str(fake.dev / "ram0")
 
 
 def test_ram_block_device_that_is_not_there(fake):
-    refused(lambda: wipe_lease.lease_drive(RAM, fake.system()), "no RAM block device 'ram0'")
+    refused(lambda: take(RAM, fake), "no RAM block device 'ram0'")
 
 
 def test_ram_block_device_of_another_size(fake):
     ram0(fake, bytes_=2 * GIB)
-    refused(
-        lambda: wipe_lease.lease_drive(RAM, fake.system()), "2147483648 bytes, the inventory says 1073741824"
-    )
+    refused(lambda: take(RAM, fake), "2147483648 bytes, the inventory says 1073741824")
 
 
 def test_a_device_of_that_name_that_is_not_brds(fake):
     ram0(fake, number="252:0")
-    refused(lambda: wipe_lease.lease_drive(RAM, fake.system()), "no RAM block device 'ram0'")
+    refused(lambda: take(RAM, fake), "no RAM block device 'ram0'")
 
 
 def test_ram_block_device_in_use(fake):
     ram0(fake)
     fake.swap("/dev/ram0")
-    refused(lambda: wipe_lease.lease_drive(RAM, fake.system()), "in use as swap")
+    refused(lambda: take(RAM, fake), "in use as swap")
 
 
 def emulated(fake, name, adapter):

@@ -198,10 +198,10 @@ def test_a_setting_the_kernel_refuses_is_an_error(fake):
         blockqueue.put("sdz", "scheduler", "bfq", str(fake.sys))
 
 
-def test_the_scheduler_is_put_back_where_the_cache_cannot_be_set(fake, sda):
+def test_the_scheduler_is_left_where_the_cache_cannot_be_set(fake, sda):
     with pytest.raises(Refused, match="no write cache that can be set"), contextlib.ExitStack() as undo:
         blockqueue.apply(undo, "sda", "bfq", "write through", str(fake.sys))
-    assert read(sda / "scheduler") == "mq-deadline"
+    assert read(sda / "scheduler") == "none [mq-deadline] bfq"
     assert read(sda / "write_cache") == "write back"
 
 
@@ -383,11 +383,7 @@ def test_a_file_system_whose_mkfs_is_not_there_is_refused():
 def test_mkfs_gets_the_leased_device_last(tool, tmp_path):
     calls = tool("mkfs.odd", "")
 
-    class Lease:
-        def device(self):
-            return "/dev/leased"
-
-    commands = filesystem.make(Lease(), {"mkfs": ["mkfs.odd", "-q"]})
+    commands = filesystem.make(On("/dev/leased"), {"type": "odd", "mkfs": ["mkfs.odd", "-q"]})
     assert commands == {"mkfs": ["mkfs.odd", "-q", "/dev/leased"]}
     assert calls.read_text() == "-q /dev/leased\n"
 
@@ -395,12 +391,8 @@ def test_mkfs_gets_the_leased_device_last(tool, tmp_path):
 def test_mkfs_does_nothing_without_a_lease_that_holds(tool):
     calls = tool("mkfs.odd", "")
 
-    class Lease:
-        def device(self):
-            raise Refused("mounted")
-
     with pytest.raises(Refused):
-        filesystem.make(Lease(), {"mkfs": ["mkfs.odd"]})
+        filesystem.make(On("/dev/leased", holds=False), {"type": "odd", "mkfs": ["mkfs.odd"]})
     assert not calls.exists()
 
 
@@ -408,12 +400,24 @@ class On:
     """A lease of a device, or of none any more."""
 
     def __init__(self, device, holds=True):
-        self._device, self._holds = device, holds
+        self.path, self._holds = device, holds
+        self.steps = []
 
-    def device(self):
+    def check(self):
         if not self._holds:
-            raise Refused(f"{self._device} is mounted")
-        return self._device
+            raise Refused(f"{self.path} is mounted")
+
+    def begin(self, *to):
+        self.steps.append(f"becomes {' or '.join(to)}")
+
+    @contextlib.contextmanager
+    def lent(self):
+        self.steps.append("lent")
+        yield self.path
+        self.steps.append("back")
+
+    def made(self):
+        self.steps.append("made")
 
 
 ODD_WITH_JOURNAL = {
@@ -427,7 +431,10 @@ ODD_WITH_JOURNAL = {
 
 def test_an_external_journal_is_made_first_and_named_to_mkfs(tool):
     journal, mkfs = tool("mkjournal.odd", ""), tool("mkfs.odd", "")
-    made = filesystem.make(On("/dev/data"), ODD_WITH_JOURNAL, On("/dev/log"))
+    data, log = On("/dev/data"), On("/dev/log")
+    made = filesystem.make(data, ODD_WITH_JOURNAL, log)
+    assert data.steps == ["becomes odd", "lent", "back", "made"]
+    assert log.steps == ["becomes jbd or xfs_external_log", "lent", "back", "made"]
     assert journal.read_text() == "/dev/log 128M\n"
     assert mkfs.read_text() == "-J device=/dev/log /dev/data\n"
     assert made == {
@@ -442,13 +449,13 @@ def test_without_both_leases_no_file_system_with_an_external_journal(tool, held)
     with pytest.raises(Refused):
         filesystem.make(On("/dev/data", held == "log"), ODD_WITH_JOURNAL, On("/dev/log", held == "data"))
     assert not mkfs.exists()
-    assert journal.exists() == (held == "data")  # its own lease held
+    assert not journal.exists()
 
 
 def test_a_file_system_without_external_journals_is_refused_one(tool):
     mkfs = tool("mkfs.odd", "")
     with pytest.raises(Refused, match="odd: has no external journal"):
-        filesystem.make(On("/dev/data"), {"name": "odd", "mkfs": ["mkfs.odd"]}, On("/dev/log"))
+        filesystem.check_journal({"name": "odd", "mkfs": ["mkfs.odd"]}, On("/dev/log"))
     assert not mkfs.exists()
 
 
@@ -459,9 +466,9 @@ def test_a_tool_for_the_journal_that_is_not_there_is_refused():
 
 
 def test_a_file_system_that_mounting_makes_needs_its_lease_all_the_same():
-    assert filesystem.make(On("/dev/data"), {"mkfs": []}) == {"mkfs": []}
+    assert filesystem.make(On("/dev/data"), {"type": "odd", "mkfs": []}) == {"mkfs": []}
     with pytest.raises(Refused):
-        filesystem.make(On("/dev/data", holds=False), {"mkfs": []})
+        filesystem.make(On("/dev/data", holds=False), {"type": "odd", "mkfs": []})
 
 
 def test_a_module_of_another_name_is_loaded_for_a_file_system(tool):

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import pathlib
 import sys
 
 import joulerig_array
@@ -15,7 +16,6 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import paths, tools
-from ansible.module_utils.joulerig.drives import usage
 
 GIB = 1 << 30
 
@@ -31,7 +31,6 @@ def call(module, capsys, **arguments):
 def host(fake, monkeypatch):
     """The fake host is what the modules find where no other is named."""
     fake.stand_in(monkeypatch)
-    monkeypatch.setattr(usage, "_check_exclusive", lambda what, device: None)
     return fake
 
 
@@ -165,18 +164,16 @@ def test_check_mode_reports_what_it_would_do(pair, tool, capsys):
 
 
 def test_a_new_array_is_made_of_the_leased_devices(pair, tool, capsys, monkeypatch):
-    calls = tool("mdadm", "")
-    monkeypatch.setattr(
-        joulerig_array.os.path,
-        "exists",
-        lambda path, real=joulerig_array.os.path.exists: path == "/dev/md/pair" or real(path),
-    )
+    calls = tool("mdadm", 'for word in "$@"; do readlink $word; done > $0.got; mv $0.got "$CALLS.got"')
+    monkeypatch.setenv("CALLS", str(calls))
+    exists_after_mdadm(monkeypatch)
     answer = array(capsys, level="raid10", chunk_kib=128)
     assert answer["changed"] is True
     words = calls.read_text().split()
     assert words[:2] == ["--create", "/dev/md/pair"]
     assert {"--level=raid10", "--chunk=128", "--raid-devices=2"} <= set(words)
-    assert words[-2:] == [str(pair.dev / "sda"), str(pair.dev / "sdb")]
+    assert all(word.startswith("/proc/self/fd/") for word in words[-2:])
+    assert pathlib.Path(f"{calls}.got").read_text().split() == [str(pair.dev / "sda"), str(pair.dev / "sdb")]
 
 
 def test_no_array_is_made_when_one_member_is_in_use(pair, tool, capsys):
@@ -263,10 +260,11 @@ def played(host):
 
 def test_an_array_of_emulated_disks_is_taken_down(played, tool, capsys):
     host, arguments = played
-    calls = tool("mdadm", "")
+    base = f"{host.sys}/class/block"
+    calls = tool("mdadm", f"[ $1 != --stop ] || rmdir {base}/sda/holders/md127 {base}/sdb/holders/md127")
     assert array(capsys, **arguments)["changed"] is True
     assert calls.read_text().splitlines() == [
-        f"--stop {host.dev}/md127", f"--zero-superblock {host.dev}/sda {host.dev}/sdb"
+        f"--stop {host.dev}/md127", f"--zero-superblock {host.dev}/sda", f"--zero-superblock {host.dev}/sdb"
     ]  # fmt: skip
 
 
@@ -432,9 +430,9 @@ def rig(pair, tool, monkeypatch, tmp_path):
     )
     mounted = []
 
-    def mount(undo, device, definition, place, journal_device=None):
-        mounted.append(device)
-        undo.callback(mounted.remove, device)
+    def mount(undo, lease, definition, place, journal_lease=None):
+        mounted.append(lease.path)
+        undo.callback(mounted.remove, lease.path)
         return "rw,relatime"
 
     (tmp_path / "mnt").mkdir()
@@ -532,17 +530,20 @@ def test_a_drive_that_is_not_the_declared_one_is_refused_and_untouched(rig, caps
     assert not rig.mkfs.exists()
 
 
-def test_a_drive_that_is_exchanged_between_check_and_mkfs_is_untouched(rig, capsys, monkeypatch):
-    """The scheduler is set in between: that is where the other drive appears."""
+def test_a_drive_that_is_exchanged_between_lease_and_mkfs_is_not_wiped(rig, capsys, monkeypatch):
+    """The scheduler is set in between: that is where the other drive appears.
+
+    The run has failed: refused is said of a drive on which nothing was changed.
+    """
     real = joulerig_run.blockqueue.apply
 
-    def exchange(*arguments):
+    def exchange(*arguments, **more):
         rig.put((rig.sys / "block/sda").resolve() / "device/vpd_pg80", b"\x00\x80\x00\x05OTHER")
-        return real(*arguments)
+        return real(*arguments, **more)
 
     monkeypatch.setattr(joulerig_run.blockqueue, "apply", exchange)
     answer = run(capsys)
-    assert answer["status"] == "refused"
+    assert answer["status"] == "failed"
     assert "no drive with serial 'HDD-1'" in answer["reason"]
     assert not rig.mkfs.exists()
 
@@ -717,7 +718,7 @@ def test_a_journal_on_a_member_of_the_array(rig, tool, capsys):
     members = [{"name": name, **spec} for name, spec in DRIVES.items()]
     answer = with_journal(capsys, drive="pair", array=True, members=members)
     assert answer["status"] == "refused"
-    assert "hdd-2: /dev/sdb is in use: md127 holds sdb" in answer["reason"]
+    assert "hdd-2: is a drive that the file system itself is on" in answer["reason"]
     assert untouched(rig, journal)
 
 
@@ -726,8 +727,7 @@ def test_a_file_system_without_external_journals_makes_no_run_with_one(rig, caps
         capsys, filesystem={"name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mount_options": []}
     )
     assert (answer["status"], answer["reason"]) == ("not-run", "odd: has no external journal")
-    assert not rig.mkfs.exists()
-    assert scheduler(rig) == "mq-deadline"
+    assert untouched(rig, rig.mkfs)
 
 
 # --- a run that asks for DAX

@@ -2,13 +2,15 @@
 """A test host's part in a power cut: what it refuses, and how the writer gets its drive."""
 
 import json
+import os
+import signal
+import subprocess
 
 import joulerig_powercut
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import powercut
-from ansible.module_utils.joulerig.drives import usage
 from tests.support.programs import wait_for
 
 GIB = 1 << 30
@@ -21,7 +23,6 @@ OPTIONS = ["--campaign", "00" * 16]
 @pytest.fixture
 def host(fake, monkeypatch, tmp_path, tool):
     fake.stand_in(monkeypatch)
-    monkeypatch.setattr(usage, "_check_exclusive", lambda what, device: None)
     monkeypatch.setattr(powercut, "PLACE", str(tmp_path / "place"))
     # The fake drive is a regular file, where O_DIRECT may not be had.
     monkeypatch.setattr(powercut.os, "O_DIRECT", 0)
@@ -58,15 +59,16 @@ def test_a_drive_is_given_its_file_system_under_a_lease(host, capsys, tmp_path, 
     assert len(calls(tmp_path, "mkfs.ext4")) == 1
 
 
-def test_what_a_writer_left_mounted_is_unmounted_before_its_drive_is_prepared(
-    host, tool, capsys, tmp_path, monkeypatch
-):
-    tool("umount", "true")
-    tool("mkfs.ext4", f"test -s {tmp_path}/umount.calls")
-    monkeypatch.setattr(powercut.filesystem, "check", lambda definition: None)
-    monkeypatch.setattr(powercut.os.path, "ismount", lambda path: path == powercut.mount_point(MEMBER))
-    assert call(capsys, "prepare", filesystem=EXT4)["problem"] == ""
-    assert calls(tmp_path, "umount") == [powercut.mount_point(MEMBER)]
+def test_what_a_writer_left_running_is_ended_before_its_drive_is_prepared(host, capsys):
+    """With it goes its mount namespace, and what is mounted there."""
+    left = subprocess.Popen(["unshare", "--mount", "sleep", "60"])
+    own = os.stat("/proc/self/ns/mnt").st_ino
+    wait_for(lambda: os.stat(f"/proc/{left.pid}/ns/mnt").st_ino != own, 10, "its own namespace")
+    namespace = os.stat(f"/proc/{left.pid}/ns/mnt").st_ino
+    host.put(host.sys.parent / "leftovers.json", json.dumps({"namespace": namespace, "settings": []}))
+    assert call(capsys, "prepare")["problem"] == ""
+    assert left.wait(10) == -signal.SIGKILL
+    assert not (host.sys.parent / "leftovers.json").exists()
 
 
 @pytest.mark.parametrize("filesystem", [{}, EXT4])

@@ -14,7 +14,6 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import tools
-from ansible.module_utils.joulerig.drives import usage
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.preconditioning import precondition
 
@@ -76,7 +75,6 @@ END
 @pytest.fixture
 def rig(fake, tool, monkeypatch, tmp_path) -> Rig:
     fake.stand_in(monkeypatch)
-    monkeypatch.setattr(usage, "_check_exclusive", lambda what, device: None)
     monkeypatch.setattr(joulerig_precondition.clock, "measure", lambda server: CLOCK)
     fake.disk("nvme0n1", "NV-1")
     return Rig(fake, tool, tmp_path)

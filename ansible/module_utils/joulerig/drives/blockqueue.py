@@ -8,6 +8,7 @@ import glob
 import re
 
 from ansible.module_utils.joulerig import paths
+from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 # Fields of /sys/block/X/stat (Documentation/block/stat.rst).
@@ -17,6 +18,7 @@ STAT_FIELDS = (
 ).split()
 
 
+NVME_WRITE_CACHE = "--feature-id=0x06"
 NO_FLUSH = "no flush"  # a write cache that stays on and is not flushed: for drives that lose nothing of it
 
 
@@ -59,39 +61,60 @@ def put_write_cache(name, value, sys=None):
     and stop the flushes: durability would be a lie. Raises Failed when it did not take, Refused
     where a drive's cache cannot be set.
     """
-    pages = glob.glob(f"{sys or paths.SYS}/block/{name}/device/scsi_disk/*/cache_type")
-    if pages:
+    check_write_cache(name, sys)
+    if page := _cache_type(name, sys):
         try:
-            with open(pages[0], "w") as file:
+            with open(page, "w") as file:
                 file.write(value)
         except OSError as error:
             raise Failed(f"/dev/{name}: cache_type: {value!r} was refused: {error.strerror}") from None
-        with open(pages[0]) as file:
+        with open(page) as file:
             now = file.read().strip()
-    elif name.startswith("nvme"):
-        feature = [f"/dev/{name}", "--feature-id=0x06"]
-        run(["nvme", "set-feature", *feature, f"--value={int(value == 'write back')}"])
-        reported = re.search(r"value:\s*(0x[0-9a-f]+|\d+)", run(["nvme", "get-feature", *feature]))
-        now = {0: "write through", 1: "write back"}.get(int(reported[1], 0) & 1) if reported else "unknown"
     else:
-        raise Unable(f"/dev/{name}: has no write cache that can be set; leave write_cache out")
+        run(_set_nvme_cache(name, value))
+        asked = ["nvme", "get-feature", f"/dev/{name}", NVME_WRITE_CACHE]
+        reported = re.search(r"value:\s*(0x[0-9a-f]+|\d+)", run(asked))
+        now = {0: "write through", 1: "write back"}.get(int(reported[1], 0) & 1) if reported else "unknown"
     if now != value:
         raise Failed(f"/dev/{name}: write cache: set to {value!r}, the drive says {now!r}")
     if get(name, "write_cache", sys) != value:
         put(name, "write_cache", value, sys)
 
 
-def apply(undo, name, scheduler, write_cache, sys=None):
+def check_write_cache(name, sys=None):
+    """Refuse a drive whose own write cache cannot be set."""
+    if not _cache_type(name, sys) and not name.startswith("nvme"):
+        raise Unable(f"/dev/{name}: has no write cache that can be set; leave write_cache out")
+
+
+def _cache_type(name, sys):
+    """Return the path of a SCSI disk's page of its write cache; None of any other drive."""
+    return next(iter(glob.glob(f"{sys or paths.SYS}/block/{name}/device/scsi_disk/*/cache_type")), None)
+
+
+def _set_nvme_cache(name, value):
+    on = int(value == "write back")
+    return ["nvme", "set-feature", f"/dev/{name}", NVME_WRITE_CACHE, f"--value={on}"]
+
+
+def check(name, scheduler, write_cache, sys=None):
+    """Refuse what `apply` could not set on a device. Nothing is changed."""
+    if scheduler not in (available := schedulers(name, sys)):
+        allowed = ", ".join(available)
+        raise Unable(f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {allowed}")
+    if write_cache not in (None, NO_FLUSH, get(name, "write_cache", sys)):
+        check_write_cache(name, sys)
+
+
+def apply(undo, name, scheduler, write_cache, sys=None, leftovers=None):
     """Set scheduler and write cache of a device; `undo` (an ExitStack) puts them back.
 
     A write cache of None stays as it is. "no flush" leaves the drive's cache alone and has the
     kernel take it for none, so that it sends no flush: of a drive with power-loss protection that
-    is true. Gives the settings {key: {"before", "in_effect"}}. A scheduler the kernel lacks raises
-    Refused.
+    is true. Gives the settings {key: {"before", "in_effect"}}. What `check` refuses raises Unable.
+    `leftovers` (Leftovers): notes them for the case that this process is killed.
     """
-    if scheduler not in (available := schedulers(name, sys)):
-        allowed = ", ".join(available)
-        raise Unable(f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {allowed}")
+    check(name, scheduler, write_cache, sys)
     settings = {}
     setters = {
         "scheduler": (scheduler, lambda value: put(name, "scheduler", value, sys)),
@@ -102,15 +125,30 @@ def apply(undo, name, scheduler, write_cache, sys=None):
     for key, (value, setter) in setters.items():
         before = get(name, key, sys)
         if value is not None and value != before:
+            if leftovers:
+                _note(leftovers, name, key, before, write_cache, sys)
             undo.callback(setter, before)
             setter(value)
         settings[key] = {"before": before, "in_effect": get(name, key, sys)}
     return settings
 
 
-def count(undo, name, sys=None):
+def _note(leftovers, name, key, before, write_cache, sys=None):
+    """Note how a setting is put back if this process cannot do it."""
+    sequence = Host(sys=sys).disk_sequence(name)
+    leftovers.note_file(_path(name, key, sys), before, sequence)
+    if key == "write_cache" and write_cache != NO_FLUSH:
+        if page := _cache_type(name, sys):
+            leftovers.note_file(page, before, sequence)
+        else:
+            leftovers.note_command(_path(name, key, sys), _set_nvme_cache(name, before), sequence)
+
+
+def count(undo, name, sys=None, leftovers=None):
     """Have the block layer count a device's I/O, an NVDIMM's too; `undo` puts it back."""
     if (before := get(name, "iostats", sys)) != "1":
+        if leftovers:
+            _note(leftovers, name, "iostats", before, None, sys)
         undo.callback(put, name, "iostats", before, sys)
         put(name, "iostats", "1", sys)
 

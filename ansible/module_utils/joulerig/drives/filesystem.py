@@ -5,12 +5,16 @@ Its journal is on another drive if so asked. A definition is {name, type, module
 mount_options, external_journal: {make, mkfs, mount_options}}.
 """
 
+import contextlib
 import os
 import shutil
 
 from ansible.module_utils.joulerig.tools import Failed, Refused, Unable, run
 
 JOURNAL = "{journal}"  # stands for the journal's device in a definition
+# Types of signatures, as libblkid names them. A mke2fs that is cut short leaves any of ext's.
+EXT = ("ext2", "ext3", "ext4", "ext4dev")
+JOURNALS = ("jbd", "xfs_external_log")
 
 
 def known_to_kernel(fstype, module=None):
@@ -50,40 +54,75 @@ def _with_journal(definition, words, device):
     return [word.replace(JOURNAL, device) for word in definition["external_journal"][words]]
 
 
+def signatures(definition, journal=False):
+    """Return the types of signatures that a drive may have while it gets this file system.
+
+    `journal`: those of the drive that gets its external journal.
+    """
+    if journal:
+        return JOURNALS
+    return EXT if definition["type"] in EXT else (definition["type"],)
+
+
+def check_free(place):
+    """Refuse a mount point that is taken: a second mount would hide the first one's drive."""
+    if os.path.ismount(place):
+        raise Refused(f"{place}: something is mounted there already; umount it")
+
+
+def check_journal(definition, journal_lease):
+    """Refuse an external journal of a file system that can have none."""
+    if journal_lease:
+        _with_journal(definition, "mkfs", journal_lease.path)
+
+
 def make(lease, definition, journal_lease=None):
     """Run mkfs on the leased drive, after what its journal's leased drive needs.
 
     Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a
     definition has no mkfs, mounting makes the file system: no command, but the lease must hold.
+    What was made is recorded as this rig's.
     """
+    leases = [one for one in (journal_lease, lease) if one]
+    for one in leases:
+        one.check()
+    for one in leases:
+        one.begin(*signatures(definition, journal=one is journal_lease))
     commands, more = {}, []
-    if journal_lease:
-        more = _with_journal(definition, "mkfs", journal_lease.device())
-        if command := _with_journal(definition, "make", journal_lease.device()):
-            run(command)
-            commands["make_journal"] = command
-    device = lease.device()
-    commands["mkfs"] = [*definition["mkfs"], *more, device] if definition["mkfs"] else []
-    if commands["mkfs"]:
-        run(commands["mkfs"])
+    with contextlib.ExitStack() as lent:
+        if journal_lease:
+            journal = lent.enter_context(journal_lease.lent())
+            more = _with_journal(definition, "mkfs", journal)
+            if command := _with_journal(definition, "make", journal):
+                run(command)
+                commands["make_journal"] = command
+        device = lent.enter_context(lease.lent())
+        commands["mkfs"] = [*definition["mkfs"], *more, device] if definition["mkfs"] else []
+        if commands["mkfs"]:
+            run(commands["mkfs"])
+    for one in leases:
+        one.made()
     return commands
 
 
-def mount(undo, device, definition, place, journal_device=None):
-    """Mount a file system and return the mount options in effect.
+def mount(undo, lease, definition, place, journal_lease=None):
+    """Mount the file system of a leased drive and return the mount options in effect.
 
-    `undo` (an ExitStack) unmounts it.
+    `undo` (an ExitStack) unmounts it. The file system has the drive's claim meanwhile.
     """
+    check_free(place)
     os.makedirs(place, exist_ok=True)
-    if os.path.ismount(place):  # of a run that was killed: a second mount would hide it, and its drive
-        raise Refused(f"{place}: something is mounted there already; umount it")
     options = list(definition["mount_options"])
-    if journal_device:
-        options += _with_journal(definition, "mount_options", journal_device)
+    if journal_lease:
+        options += _with_journal(definition, "mount_options", journal_lease.path)
     command = ["mount", "-t", definition["type"]]
     if options:
         command += ["-o", ",".join(options)]
-    run([*command, device, place])
+    for one in filter(None, (journal_lease, lease)):
+        one.check_same()
+        one.lend()
+        undo.callback(one.reclaim)
+    run([*command, lease.path, place])
     undo.callback(run, ["umount", place])
     with open("/proc/self/mounts") as file:
         for line in file:

@@ -4,17 +4,25 @@
 import os
 
 from ansible.module_utils.joulerig import paths
+from ansible.module_utils.joulerig.drives import system_calls
+from ansible.module_utils.joulerig.tools import Refused
 
 # Serial of a disk that scsi_debug emulates: its adapter's number. Its own is made of the SCSI
 # host's number, which changes with every load of the module.
 SCSI_DEBUG = "scsi_debug-"
 
 
-class Host:
-    """Paths of the running system; tests give another root."""
+def unreadable(path, error):
+    """Return the refusal for a file on which a check rests and which cannot be read."""
+    return Refused(f"{path}: cannot be read, so that no drive is safe: {error.strerror}")
 
-    def __init__(self, sys=None, proc=None, dev=None):
+
+class Host:
+    """Paths of the running system, and its system calls; tests give others."""
+
+    def __init__(self, sys=None, proc=None, dev=None, etc=None, calls=None):
         self.sys, self.proc, self.dev = sys or paths.SYS, proc or paths.PROC, dev or paths.DEV
+        self.etc, self.calls = etc or paths.ETC, calls or system_calls.CALLS
 
     def read(self, path, default=None):
         try:
@@ -22,6 +30,37 @@ class Host:
                 return file.read().decode("ascii", "replace").strip("\x00 \n\t")
         except OSError:
             return default
+
+    def require(self, path):
+        """Read a file on which a check rests. Raises Refused where it cannot be read."""
+        try:
+            with open(path, "rb") as file:
+                return file.read().decode("utf-8", "replace").strip("\x00 \n\t")
+        except OSError as error:
+            raise unreadable(path, error) from None
+
+    def boot_id(self):
+        """Return the id of this boot. Raises Refused where there is none."""
+        return self.require(f"{self.proc}/sys/kernel/random/boot_id")
+
+    def number(self, name):
+        """Return a device's major:minor. Raises Refused where it has gone."""
+        return self.require(f"{self.sys}/block/{name}/dev")
+
+    def named(self, number):
+        """Return the kernel name of the device with `number`. Raises Refused where none has it."""
+        path = f"{self.sys}/dev/block/{number}"
+        if not os.path.exists(path):
+            raise Refused(f"{path}: no such device any more")
+        return os.path.basename(os.path.realpath(path))
+
+    def disk_sequence(self, name):
+        """Return the number that the kernel gave this very disk; None before Linux 5.15.
+
+        No other disk of this boot has it, nor the same one plugged in again.
+        """
+        text = self.read(f"{self.sys}/block/{name}/diskseq")
+        return int(text) if text else None
 
     def block_devices(self):
         """Yield the names of whole disks: no partitions, no loop, RAM, md or device-mapper devices.
@@ -84,12 +123,12 @@ class Host:
 
     def mounts(self):
         """Yield (major:minor, source, mount point) of every mount."""
-        for line in (self.read(f"{self.proc}/self/mountinfo") or "").splitlines():
+        for line in self.require(f"{self.proc}/self/mountinfo").splitlines():
             fields = line.split()
             yield fields[2], fields[fields.index("-") + 2], fields[4]
 
     def swaps(self):
-        lines = (self.read(f"{self.proc}/swaps") or "").splitlines()[1:]
+        lines = self.require(f"{self.proc}/swaps").splitlines()[1:]
         return [line.split()[0] for line in lines]
 
     def ancestors(self, number):

@@ -43,15 +43,14 @@ def find(spec, host=None):
     name = matches[0]
     if spec.get("wwn") and _digits(host.wwn(name)) != _digits(spec["wwn"]):
         raise Refused(f"{what}: /dev/{name} has WWN {host.wwn(name)!r}, the inventory says {spec['wwn']!r}")
-    _check_size(spec, f"/dev/{name}", host.size_bytes(name))
+    check_size(what, f"/dev/{name}", host.size_bytes(name), spec["size_bytes"])
     return name
 
 
-def _check_size(spec, device, size_bytes):
-    if size_bytes != spec["size_bytes"]:
-        raise Refused(
-            f"{spec['name']}: {device} has {size_bytes} bytes, the inventory says {spec['size_bytes']}"
-        )
+def check_size(what, device, size_bytes, declared):
+    """Refuse a device of another size than the declared one."""
+    if size_bytes != declared:
+        raise Refused(f"{what}: {device} has {size_bytes} bytes, the inventory says {declared}")
 
 
 def nvdimm_region(spec):
@@ -69,7 +68,7 @@ def nvdimm_region(spec):
     for region in listing.get("regions", []):
         if [mapping.get("dimm") for mapping in region.get("mappings", [])] != [dimms[spec["serial"]]]:
             continue
-        _check_size(spec, region["dev"], region["size"])
+        check_size(what, region["dev"], region["size"], spec["size_bytes"])
         return region
     raise Refused(f"{what}: no region lies on the NVDIMM {spec['serial']!r} alone")
 
@@ -100,7 +99,7 @@ def _find_emulated(spec, host):
         raise Refused(
             f"{spec['name']}: no emulated NVDIMM {spec['serial']!r} on this host; present: {present}"
         )
-    _check_size(spec, region, int(host.read(f"{base}/{region}/size", "0")))
+    check_size(spec["name"], region, int(host.read(f"{base}/{region}/size", "0")), spec["size_bytes"])
     for name in sorted(os.listdir(f"{host.sys}/block")):
         if f"/{region}/" in os.path.realpath(f"{host.sys}/block/{name}"):
             return name
@@ -117,7 +116,7 @@ def _find_ram(spec, host):
         raise Refused(
             f"{spec['name']}: no RAM block device {name!r} on this host; playbooks/provision.yml makes it"
         )
-    _check_size(spec, f"/dev/{name}", host.size_bytes(name))
+    check_size(spec["name"], f"/dev/{name}", host.size_bytes(name), spec["size_bytes"])
     return name
 
 

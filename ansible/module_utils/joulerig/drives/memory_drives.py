@@ -112,7 +112,8 @@ def unload(module, specs, host):
     Each drive is under a wipe lease. Raises Refused.
     """
     for spec in specs:
-        wipe_lease.lease_drive(spec, host).device()
+        with wipe_lease.lease_drive(spec, host):
+            pass  # the module stays while its drives are open
     run(["modprobe", "--remove", module])
 
 

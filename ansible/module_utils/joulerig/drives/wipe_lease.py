@@ -1,59 +1,181 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wipe lease: the only way to a destructive step.
+"""The wipe lease: an open device, and the only way to a destructive step.
 
-A Lease is given for one drive and one boot after every check passed; mkfs and the like take a
-Lease, which checks all of it again as they begin.
+A lease is taken for one drive, by its identity, and held until everything is put back. While it is
+held the device is open, so that the kernel gives neither its number nor its name to another disk,
+and claimed exclusively, so that no file system, array or other claimant can have it. A tool that
+makes a claim itself, as mkfs and mount do, gets the claim lent (`lent`).
 """
 
+from __future__ import annotations
+
+import contextlib
+import time
+
+from ansible.module_utils.joulerig.drives import contents, identity, usage
 from ansible.module_utils.joulerig.drives.host import Host
-from ansible.module_utils.joulerig.drives.identity import check_array, find
-from ansible.module_utils.joulerig.drives.usage import check_unused
-from ansible.module_utils.joulerig.tools import Refused
+from ansible.module_utils.joulerig.drives.ownership import Ownership
+from ansible.module_utils.joulerig.tools import Failed, Refused
+
+# What a killed run had mounted or open is given up by the kernel a moment after its processes end.
+CLAIM_SECONDS = 5.0
 
 
 class Lease:
-    """Permission to destroy the content of one device, bound to its identity and to this boot.
+    """The right to change one device; a context manager that holds it open.
 
-    `identify` gives the device's kernel name, or raises Refused. Made by `lease` and `lease_array`.
+    `identify` gives the device's kernel name, or raises Refused. `key`: under which the host's
+    record of drives has it. Made by `lease_drive` and `lease_array`.
     """
 
-    def __init__(self, what, identify, host):
-        self._what, self._identify, self._host = what, identify, host
-        self._name = identify()
-        check_unused(what, self._name, host)
-        self._boot_and_number = self._now()
+    def __init__(self, what, identify, key, host):
+        self.what = what
+        self._identify, self._host = identify, host
+        self._ownership = Ownership(what, key)
+        self._descriptor = self._claim = None
+        self._made = False
 
-    def _now(self):
-        host = self._host
-        return (
-            host.read(f"{host.proc}/sys/kernel/random/boot_id"),
-            host.read(f"{host.sys}/block/{self._name}/dev"),
-        )
+    def __enter__(self):
+        """Take the lease. Raises Refused, and nothing is touched."""
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._close)
+            self._open()
+            usage.check_unused(self.what, self.name, self._host)
+            self._take_claim()
+            found = self.contents()
+            usage.check_unlisted(self.what, self.name, self._host, found.marks)
+            self._ownership.check(self.path, found)
+            self.check_same()
+            undo.pop_all()
+        return self
 
-    def device(self):
-        """Return the device's path after repeating every check. Raises Refused."""
-        boot_id, number = self._boot_and_number
-        if self._now()[0] != boot_id:
-            raise Refused(f"{self._what}: the host has been rebooted since the wipe lease was given")
-        if self._identify() != self._name or self._now()[1] != number:
-            raise Refused(f"{self._what}: /dev/{self._name} is not the device the wipe lease was given for")
-        check_unused(self._what, self._name, self._host)
-        return f"{self._host.dev}/{self._name}"
+    def __exit__(self, *_):
+        try:
+            if self._made and self._claim is not None:
+                self._ownership.made(self.contents())
+        finally:
+            self._close()
+
+    def _open(self):
+        """Open the device that is found now, and see that the open one is the one that was found.
+
+        From here on its number is pinned: what the kernel says of the number, it says of this very
+        disk.
+        """
+        calls, host = self._host.calls, self._host
+        self._boot_id = host.boot_id()
+        self.name = self._identify()
+        self.number = host.number(self.name)
+        self.path = f"{host.dev}/{self.name}"
+        try:
+            self._descriptor = calls.open(self.path)
+        except OSError as error:
+            raise Refused(f"{self.what}: {self.path} cannot be opened: {error.strerror}") from None
+        self._sequence = calls.disk_sequence(self._descriptor)
+        self.check_same()
+
+    def check_same(self):
+        """Check that the open device is still the declared drive, and this still the same boot."""
+        host, calls = self._host, self._host.calls
+        if host.boot_id() != self._boot_id:
+            raise Refused(f"{self.what}: the host has been rebooted since the wipe lease was taken")
+        if (now := calls.number(self._descriptor)) != self.number:
+            raise Refused(f"{self.what}: {self.path} is device {now}; {self.name} is {self.number}")
+        name = self._identify()
+        if name != self.name or host.named(self.number) != name:
+            raise Refused(f"{self.what}: /dev/{name} is not the device that the wipe lease was taken for")
+        if (size := calls.size_bytes(self._descriptor)) != host.size_bytes(name):
+            raise Refused(f"{self.what}: {self.path} has {size} bytes, {name} {host.size_bytes(name)}")
+        sequence = host.disk_sequence(name)
+        if sequence != self._sequence and None not in (sequence, self._sequence):
+            raise Refused(
+                f"{self.what}: {self.path} is disk number {sequence} of this boot; the wipe lease was taken"
+                f" for number {self._sequence}: it was removed, or another one came"
+            )
+
+    def _take_claim(self):
+        end = time.monotonic() + CLAIM_SECONDS
+        while self._claim is None:
+            try:
+                self._claim = self._host.calls.claim(self.path)
+            except OSError as error:
+                if time.monotonic() >= end:
+                    raise Refused(
+                        f"{self.what}: {self.path} cannot be opened exclusively: {error.strerror}"
+                    ) from None
+                time.sleep(0.1)
+        if (now := self._host.calls.number(self._claim)) != self.number:
+            raise Refused(f"{self.what}: {self.path} is device {now}; {self.name} is {self.number}")
+
+    def _close(self):
+        for descriptor in (self._claim, self._descriptor):
+            if descriptor is not None:
+                self._host.calls.close(descriptor)
+        self._claim = self._descriptor = None
+
+    # ------------------------------------------------- what holders do with it
+
+    @property
+    def descriptor(self):
+        """The open device, for reading; inherited by no program unless it is passed on."""
+        return self._descriptor
+
+    def contents(self):
+        """Return what is on the device now (Contents)."""
+        size = self._host.calls.size_bytes(self._descriptor)
+        return contents.look(self.what, self.path, self._descriptor, size, self._host.calls)
+
+    def check(self):
+        """Check again that the device is the declared one and unused. Raises Refused."""
+        self.check_same()
+        usage.check_unused(self.what, self.name, self._host)
+
+    def begin(self, *to):
+        """Record, before the first change, what the device is changed to: types of signatures."""
+        self._ownership.begin(to, self.contents())
+        self._made = True
+
+    @contextlib.contextmanager
+    def lent(self):
+        """Lend the claim to a tool that makes one itself, and take it again afterwards.
+
+        The device is checked first, and what the tool wrote is on it afterwards. Raises Refused,
+        or Failed where another claimant has it then.
+        """
+        self.check_same()
+        self.lend()
+        try:
+            yield self.path
+        finally:
+            self.reclaim()
+
+    def lend(self):
+        """Give up the claim: of a file system that is mounted until `reclaim`."""
+        if self._claim is not None:
+            self._host.calls.close(self._claim)
+            self._claim = None
+
+    def reclaim(self):
+        """Take the claim again. Raises Failed where another claimant has the device."""
+        self._host.calls.flush(self._descriptor)
+        try:
+            self._take_claim()
+        except Refused as taken:
+            raise Failed(f"during the work on it: {taken}") from None
+
+    def made(self):
+        """Record what is on the device now as this rig's."""
+        self._ownership.made(self.contents())
 
 
 def lease_drive(spec, host=None):
-    """Return a wipe lease for the declared drive `spec`.
-
-    Raises Refused, and nothing is touched.
-    """
+    """Return a wipe lease for the declared drive `spec`, to be entered."""
     host = host or Host()
-    return Lease(spec["name"], lambda: find(spec, host), host)
+    return Lease(spec["name"], lambda: identity.find(spec, host), spec["serial"], host)
 
 
 def lease_array(name, members, host=None):
-    """Return a wipe lease for an md array made of exactly the declared drives `members`.
-
-    Raises Refused, and nothing is touched.
-    """
+    """Return a wipe lease for an md array made of exactly the declared drives `members`."""
     host = host or Host()
-    return Lease(name, lambda: check_array(name, members, host), host)
+    key = f"array {name} of " + " ".join(sorted(spec["serial"] for spec in members))
+    return Lease(name, lambda: identity.check_array(name, members, host), key, host)

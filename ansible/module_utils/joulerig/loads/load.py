@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a load: it ends when it is done, when its caller is interrupted, or its controller leaves."""
+"""Run a load: it ends when it is done, when its caller is interrupted, or its controller leaves.
+
+It has no right to make device nodes, to mount, or to reach another process's files (fence.RIGHTS).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible.module_utils.joulerig import fence
 from ansible.module_utils.joulerig.tools import Failed, complaint, not_found
 
 LOOK_SECONDS = 0.25
@@ -132,6 +136,7 @@ def _child(
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         _libc.prctl(SET_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
+        fence.drop_rights()
         if os.getppid() != parent:  # it died meanwhile
             os._exit(1)
 

@@ -9,6 +9,10 @@ from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 LEAST_BYTES_PER_SECOND = 10e6  # a drive that fills more slowly is given up
 PURGE_SECONDS = 3600
+# The lease has flushed the device's cache; fio, which has no right to, would complain.
+RAW = """[global]
+invalidate=0
+"""
 # Buffers differ from one another, as fio makes them: a drive that compresses gains nothing.
 PASS = """[pass]
 filename=${JOULERIG_DEVICE}
@@ -25,14 +29,15 @@ def purge(lease, method):
 
     `method`: "discard" all of it, or "format" it, which only NVMe drives can.
     """
-    device = lease.device()
+    lease.check_same()
+    device = lease.path
     if method == "discard":
         run(["blkdiscard", "--force", device], timeout=PURGE_SECONDS)
     elif method == "format":
         if not os.path.basename(device).startswith("nvme"):
             raise Unable(f"{device}: format: is no NVMe drive; allowed: discard")
         run(["nvme", "format", device, "--force", "--ses=0"], timeout=PURGE_SECONDS)
-        lease.device()  # still the drive that it was, and as large
+        lease.check_same()  # still the drive that it was, and as large
     else:
         raise Failed(f"purge: {method!r} is unknown; allowed: discard, format")
 
@@ -78,7 +83,8 @@ def _round(number, start, end, report):
 
 def _load(name, text, lease, seconds, seed, scratch):
     """Run a job on the raw drive to its end."""
-    definition = {"name": name, "job": text, "environment": {"JOULERIG_DEVICE": lease.device()}}
+    lease.check_same()
+    definition = {"name": name, "job": RAW + text, "environment": {"JOULERIG_DEVICE": lease.path}}
     empty = os.path.join(scratch, "empty")
     done = fio.Workload(definition, load.Surroundings(empty, round(seconds), seed, scratch, None)).load()
     load.raise_if(done.problem)

@@ -29,8 +29,8 @@ class KernelFiles:
                 path = root + "/" + shown.split("/", 2)[2]
                 self._files.append((one["factor"], drive, path, shown, str(one["value"])))
 
-    def remember(self, undo):
-        """Have `undo` (an ExitStack) put back what the files hold now.
+    def remember(self, undo, leftovers=None):
+        """Have `undo` (an ExitStack) put back what the files hold now; `leftovers` notes it too.
 
         Call it before anything that changes them as a side effect, such as another scheduler: what
         is undone later then comes first. Raises Refused where a file is missing.
@@ -42,6 +42,8 @@ class KernelFiles:
             except OSError as error:
                 raise Unable(f"{factor}: {shown}: {error.strerror}") from None
             self._before[path] = before
+            if leftovers:
+                leftovers.note_file(path, before)
             undo.callback(_restore, factor, path, shown, before)
 
     def apply(self):

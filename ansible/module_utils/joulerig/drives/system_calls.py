@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The system calls by which a wipe lease holds a block device.
+
+They stand together, and are reached through an object, so that a test can change the host between
+any two of them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+
+from ansible.module_utils.joulerig.tools import Refused
+
+# <linux/fs.h>
+BLKFLSBUF = 0x1261
+BLKGETSIZE64 = 0x80081272
+BLKGETDISKSEQ = 0x80081280  # since Linux 5.15
+
+
+class SystemCalls:
+    """The kernel's own calls. `path` is a device node's, `descriptor` that of an open one."""
+
+    def open(self, path: str) -> int:
+        """Open a device for reading: it keeps its number for as long as it is open."""
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def claim(self, path: str) -> int:
+        """Open a device exclusively.
+
+        Raises OSError (EBUSY) while a file system, md, device mapper, swap, or another exclusive
+        opener has it or a part of it.
+        """
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_EXCL)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def number(self, descriptor: int) -> str:
+        """Return major:minor of an open device. Raises Refused for what is no block device."""
+        found = os.fstat(descriptor)
+        if not stat.S_ISBLK(found.st_mode):
+            raise Refused(f"{os.readlink(f'/proc/self/fd/{descriptor}')}: is no block device")
+        return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+
+    def size_bytes(self, descriptor: int) -> int:
+        return self._read_u64(descriptor, BLKGETSIZE64)
+
+    def disk_sequence(self, descriptor: int) -> int | None:
+        """Return the disk sequence of an open device; None where the kernel has none."""
+        try:
+            return self._read_u64(descriptor, BLKGETDISKSEQ)
+        except OSError:
+            return None
+
+    def read(self, descriptor: int, count: int, offset: int) -> bytes:
+        return os.pread(descriptor, count, offset)
+
+    def flush(self, descriptor: int) -> None:
+        """Write what is cached of an open device to it, and forget the cache.
+
+        The kernel does so by itself when the last opener closes a device; ours stays open.
+        """
+        fcntl.ioctl(descriptor, BLKFLSBUF, 0)
+
+    def _read_u64(self, descriptor: int, request: int) -> int:
+        answer = bytearray(8)
+        fcntl.ioctl(descriptor, request, answer)
+        return int.from_bytes(answer, "little")
+
+
+CALLS = SystemCalls()
