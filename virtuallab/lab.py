@@ -67,6 +67,13 @@ def down() -> list[str]:
     return supervisor.stop(lambda name: name.startswith(PROCESSES))
 
 
+def is_up(lab: Lab) -> bool:
+    """Return whether every virtual host's process runs."""
+    states = supervisor.states()
+    names = [hosts.process_name(name) for name, host in lab.hosts.items() if host.virtual]
+    return all(states.get(name) == "RUNNING" for name in names)
+
+
 def status(lab: Lab) -> dict[str, dict[str, Any]]:
     """Return the state of each process, and each twin's reply to `state`.
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write why a playbook's tasks fail into the file of events that `rig` reads.
+"""Write what `rig` waits for into the file of events that it reads.
+
+That is why a playbook's tasks fail, and what the module joulerig_contents found.
 
 The events: rig/campaign/events.py.
 """
@@ -16,7 +18,8 @@ DOCUMENTATION = r"""
 name: joulerig_events
 type: notification
 short_description: Events of a playbook for the rig's command line
-description: "Writes each failure as a JSON line into the file that JOULERIG_EVENTS names."
+description:
+  - "Writes each failure, and what is on drives, as JSON lines into the file that JOULERIG_EVENTS names."
 author: [Joulerig]
 """
 WRAPPERS = re.compile(r"^((Task|Action) failed: )+")  # what Ansible puts before a message of ours
@@ -38,6 +41,10 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_unreachable(self, result):
         self._fail(result)
+
+    def v2_runner_on_ok(self, result):
+        if result.task.action == events.CONTENTS_MODULE:
+            events.write(events.CONTENTS, host=result.host.get_name(), found=result.result["found"])
 
     def _fail(self, result):
         message, stderr = str(result.result.get("msg", "")), result.result.get("stderr")

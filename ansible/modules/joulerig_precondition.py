@@ -43,6 +43,7 @@ status:
   returned: always
 reason: {description: "Why it is not ok.", type: str, returned: always}
 taken_down: {description: "What a killed call had left, and was put back.", type: list, returned: always}
+made: {description: "What the drive is known by now; null: it was not changed.", type: dict, returned: always}
 purged: {description: "How, or empty.", type: str, returned: always}
 filled: {description: "How often.", type: int, returned: always}
 rounds: {description: "number, ops, iops, start_ns, end_ns (host's clock).", type: list, returned: always}
@@ -81,7 +82,9 @@ def execute(p, result):
         undo.callback(shutil.rmtree, scratch, ignore_errors=True)
         left = leftovers.Leftovers()
         undo.callback(left.clear)
-        lease = undo.enter_context(wipe_lease.lease_drive(p["member"]))
+        lease = wipe_lease.lease_drive(p["member"])
+        undo.callback(lambda: result.update(made=lease.identity))
+        undo.enter_context(lease)
         name = lease.name
         fence.enter({lease.path: lease.number}, {})
         left.fenced()
@@ -147,7 +150,7 @@ def main():
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
     result = {"changed": False, "status": tools.OK, "reason": "", "purged": "", "filled": 0, "rounds": []}
-    result.update(clock=[], touched=NOTHING, settings={})
+    result.update(clock=[], touched=NOTHING, settings={}, taken_down=[], made=None)
     load.end_in_good_order()
     try:
         execute(module.params, result)

@@ -89,6 +89,7 @@ free_nids:
   type: dict
   returned: on f2fs, when it was to be timed
 taken_down: {description: "What a killed call had left, and was put back.", type: list, returned: always}
+made: {description: "What each drive is known by now: types and UUIDs.", type: dict, returned: always}
 earlier:
   description: "What an attempt that lost its controller had come to: status lost, and the rest as here."
   type: dict
@@ -161,12 +162,15 @@ def execute(p, result):
                 raise Refused(f"{p['journal']['name']}: is a drive that the file system itself is on")
             left = leftovers.Leftovers()
             undo.callback(left.clear)
+            leases = []
+            # Comes after each lease has ended, with what it left on its drive.
+            undo.callback(lambda: result["made"].update(_made(leases)))
             lease = undo.enter_context(
                 wipe_lease.lease_array(p["drive"], p["members"])
                 if p["array"]
                 else wipe_lease.lease_drive(p["members"][0])
             )
-            leases = [lease]
+            leases.append(lease)
             if p["journal"]:
                 leases.append(undo.enter_context(wipe_lease.lease_drive(p["journal"])))
             journal_lease = leases[1] if p["journal"] else None
@@ -176,6 +180,8 @@ def execute(p, result):
             for kernel_name, _ in drives.values():
                 blockqueue.check(kernel_name, p["scheduler"], write_cache)
             filesystem.check_journal(p["filesystem"], journal_lease)
+            if p["preconditioned"]:
+                lease.check_left(p["members"][0].get("known"))
             _fence_in(p, leases, drives)
             left.fenced()
 
@@ -269,6 +275,11 @@ def _fence_in(p, leases, drives):
     fence.enter(devices, links, host.dev)
 
 
+def _made(leases):
+    """Return by what each drive is known that was changed."""
+    return {lease.what: lease.identity for lease in leases if lease.identity}
+
+
 def _seeks(p, drives):
     """Count seeks of the drives while the load runs, if asked to."""
     if not p["seeks"]:
@@ -345,7 +356,7 @@ def main():
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
     result = {"version": VERSION, "changed": False, "status": tools.OK, "reason": ""}
-    result.update(phases=[], clock=[], taken_down=[])
+    result.update(phases=[], clock=[], taken_down=[], made={})
     result.update(settings={}, health={})
     load.end_in_good_order()
     try:

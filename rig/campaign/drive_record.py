@@ -26,6 +26,7 @@ from joulerig.rig.lab.model import Lab
 
 SCHEMA = Path(__file__).parent / "drive_record.sql"
 VERSION = 1
+IDENTIFIED = "identified"  # an event: by what the drive's content is known, as its host says
 UNIT_BYTES = 512_000  # of an NVMe drive's data units (NVM Express base specification, SMART log)
 # Beyond what the rig wrote, a drive's own count may have risen by as much: its units are coarse,
 # and it is read before the file system is unmounted.
@@ -228,7 +229,26 @@ def run_ended(run: Mapping[str, Any], outcome: RunOutcome, lab: Lab) -> None:
             amounts = outcome.touched.get(drive, untouched).model_dump()
             counter = counter_bytes(health.get(drive) if len(serials) > 1 else health)
             ended = {"by": run["id"], **amounts, "counter_bytes": counter}
-            record.note([serial], [*([("made", made)] if made["command"] else []), ("ended", ended)])
+            events = [("made", made)] if made["command"] else []
+            if drive in outcome.made:
+                events.append((IDENTIFIED, {"by": run["id"], "identity": outcome.made[drive]}))
+            record.note([serial], [*events, ("ended", ended)])
+
+
+def known(serial: str) -> dict[str, Any] | None:
+    """Return what a drive's content was known by when the rig last changed it; None: not noted.
+
+    Its host has a record of that itself; this one serves a host that lost it.
+    """
+    with DriveRecord() as record:
+        found = [one["identity"] for one in record.events(serial) if one["event"] == IDENTIFIED]
+    return found[-1] if found else None
+
+
+def declared(lab: Lab, host: str, drive: str) -> dict[str, Any]:
+    """Return what a test host needs to find a drive, and to know what the rig made on it last."""
+    spec = lab.hosts[host].drives[drive]
+    return {**spec.declared_as(drive), "known": known(spec.serial)}
 
 
 def _serials(run: Mapping[str, Any], lab: Lab) -> dict[str, str]:

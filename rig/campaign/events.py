@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENT = "JOULERIG_EVENTS"
-FAILED, NOTE = "failed", "note"
+FAILED, NOTE, CONTENTS = "failed", "note", "contents"
+CONTENTS_MODULE = "joulerig_contents"  # whose result is an event
 
 
 def write(event: str, **detail: Any) -> None:

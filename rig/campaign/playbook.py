@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,12 +74,12 @@ def _command(playbook: Path, inventory: Path) -> list[str]:
     return [*program, "-i", str(inventory), str(playbook.absolute())]
 
 
-def ansible(playbook: Path, inventory: Path, *, log: Path) -> int:
-    """Run a playbook to its end, output into `log`.
+def ansible(playbook: Path, inventory: Path, *, log: Path, words: Sequence[str] = ()) -> int:
+    """Run a playbook to its end, output into `log`; `words` are further ones of its command line.
 
     Return the exit code (`failure` has the reason).
     """
-    return _start(_command(playbook, inventory), log).wait()
+    return _start([*_command(playbook, inventory), *words], log).wait()
 
 
 def events_file(log: Path) -> Path:

@@ -16,7 +16,8 @@ from rich.table import Table
 from joulerig.analysis.results.influxdb.client import Client, InfluxError, Unreachable, quote_string
 from joulerig.plural import counted
 from joulerig.rig.campaign import drive_record
-from joulerig.rig.cli.options import out
+from joulerig.rig.campaign.contents import Contents
+from joulerig.rig.cli.options import JsonOption, load_lab, out
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.lab.virtual import TruthSource
@@ -136,6 +137,91 @@ def show(
     for one in found:
         if one.reason:
             out.print(f"{one.host}/{one.drive}: {escape(one.reason)}")
+
+
+DriveArgument = Annotated[str, typer.Argument(metavar="DRIVE", help="A drive or array of that host.")]
+HostArgument = Annotated[str, typer.Argument(metavar="HOST", help="A test host.")]
+
+
+@app.command()
+def look(
+    host: HostArgument,
+    drive: Annotated[str | None, typer.Argument(metavar="[DRIVE]", help="One drive (default: all).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is on drives, as their host reads it, and whether a campaign may wipe it."""
+    found = _ask(load_lab(), host, drive)
+    if as_json:
+        print(json.dumps({name: one.model_dump() for name, one in found.items()}, indent=1))
+        return
+    for name, one in found.items():
+        _show_contents(name, one)
+
+
+@app.command()
+def adopt(
+    host: HostArgument,
+    drive: DriveArgument,
+    yes_wipe: Annotated[
+        str | None, typer.Option(metavar="SERIAL", help="The drive's serial: adopt it without a question.")
+    ] = None,
+) -> None:
+    """Release a drive that holds what this rig did not make: the next campaign wipes it."""
+    from joulerig.rig.campaign import contents
+
+    described = load_lab()
+    (name, one), *more = _ask(described, host, drive).items()
+    if more:
+        members = ", ".join([name, *(other for other, _ in more)])
+        raise UserError(f"{drive}: is not made yet; adopt each of its members: {members}")
+    if one.problem:
+        raise UserError(one.problem)
+    _show_contents(name, one)
+    if one.free:
+        out.print(f"{host}/{name} may be wiped already: {one.free}")
+        return
+    expected = one.serial or name
+    typed = yes_wipe or typer.prompt(f"All of it will be lost. Type {expected!r}'s serial to release it")
+    if typed != expected:
+        raise UserError(f"{host}/{name}: {typed!r} is not its serial; nothing was changed")
+    asked = {**contents.arguments(described, host, [name]), "adopt": one.identity}
+    answer = contents.ask(described, {host: asked})[host]
+    if isinstance(answer, str):
+        raise UserError(f"{host}: {answer}")
+    out.print(f"{host}/{name} is adopted: campaigns may wipe what it holds now, and nothing else")
+
+
+def _ask(described: Lab, host: str, drive: str | None) -> dict[str, Contents]:
+    """Return what a host finds on its drives, or on one. Raises UserError."""
+    from joulerig.rig.campaign import contents
+
+    if host not in described.hosts:
+        raise UserError(f"{host!r} is not a test host; allowed: {', '.join(described.hosts)}")
+    spec = described.hosts[host]
+    known = [*spec.drives, *spec.arrays]
+    if drive is not None and drive not in known:
+        raise UserError(f"{drive!r} is not a drive or array of {host}; allowed: {', '.join(known)}")
+    asked = contents.arguments(described, host, [drive] if drive else spec.drives)
+    if not asked["names"]:
+        raise UserError(f"{drive}: is made of memory by the rig: there is nothing to look at")
+    answer = contents.ask(described, {host: asked})[host]
+    if isinstance(answer, str):
+        raise UserError(f"{host}: {answer}")
+    return answer
+
+
+def _show_contents(name: str, one: Contents) -> None:
+    from joulerig.analysis.report import text
+
+    if one.device:
+        size = text.size(one.size_bytes) if one.size_bytes else ""
+        words = [one.device, one.model or "", f"serial {one.serial}" if one.serial else "", size]
+        out.print(f"[bold]{escape(name)}[/]  {escape('  '.join(filter(None, words)))}")
+        out.print(f"  holds {escape(one.holds)}")
+        for line in one.details:
+            out.print(f"  {escape(line)}")
+    verdict = f"may be wiped: {one.free}" if one.free else "is not wiped: this rig did not make what it holds"
+    out.print(f"  {escape(one.problem) if one.problem else verdict}")
 
 
 @app.command()

@@ -16,31 +16,68 @@ from joulerig.rig.cli.options import ShortOption, load_lab, out
 from joulerig.rig.common.errors import UserError
 
 if TYPE_CHECKING:
+    from joulerig.rig.campaign.contents import Contents
     from joulerig.rig.campaign.plan import MeasurementPlan
     from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
+    from joulerig.rig.lab.model import Lab
 
 PlaybookArgument = Annotated[
     Path, typer.Argument(help="A campaign's playbook, or the name of a shipped one.")
 ]
 
 
-def plan(playbook: PlaybookArgument, short: ShortOption = False) -> None:
-    """Show what a campaign would do, without touching anything."""
+def plan(
+    playbook: PlaybookArgument,
+    short: ShortOption = False,
+    offline: Annotated[bool, typer.Option(help="Do not ask the test hosts what is on the drives.")] = False,
+) -> None:
+    """Show what a campaign would do, and what is on the drives that it would wipe."""
     from joulerig.rig.campaign import playbook as playbooks
     from joulerig.rig.campaign.plan import make_plan
     from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
     from joulerig.rig.common import paths
 
     playbook = paths.playbook(playbook)
-    made = make_plan(playbooks.mapping(playbook), load_lab(), paths.short(playbook), short=short)
+    described = load_lab()
+    made = make_plan(playbooks.mapping(playbook), described, paths.short(playbook), short=short)
     out.print(f"[bold]{made.campaign.name}[/]: {escape(made.campaign.question)}")
     if isinstance(made, PowerCutPlan):
         _show_power_cuts(made)
     else:
         _show_measurements(made)
     out.print("[bold]these drives will be wiped:[/]")
+    found = {} if offline else _look(described, made.wiped())
     for host, drive, serial in made.wiped():
-        out.print(f"  {host}  {drive}  serial {serial}")
+        out.print(f"  {host}  {drive}  serial {serial}{escape(found.get((host, drive), ''))}")
+
+
+def _look(lab: Lab, wiped: list[tuple[str, str, str]]) -> dict[tuple[str, str], str]:
+    """Ask the hosts what is on the drives of a plan; return it in words, by host and drive."""
+    from joulerig.rig.campaign import contents
+    from joulerig.rig.lab import virtual
+
+    if lab.virtual and not virtual.is_up(lab):
+        out.print("  (the virtual lab is down: its hosts were not asked what is on them)")
+        return {}
+    names = {host: [drive for one, drive, _ in wiped if one == host] for host, _, _ in wiped}
+    asked = {host: contents.arguments(lab, host, drives) for host, drives in names.items()}
+    words = {}
+    for host, answer in contents.ask(lab, {host: one for host, one in asked.items() if one["names"]}).items():
+        for drive in asked[host]["names"]:
+            one = answer if isinstance(answer, str) else answer.get(drive)
+            words[host, drive] = f": {_in_words(host, drive, one)}"
+    return words
+
+
+def _in_words(host: str, drive: str, one: Contents | str | None) -> str:
+    if one is None or isinstance(one, str):
+        return f"could not be asked: {one or 'no answer'}"
+    if one.problem:
+        return f"refused: {one.problem}"
+    shown = " ".join(filter(None, (one.device, one.model)))
+    if one.free:
+        return f"{shown} holds {one.holds} ({one.free})"
+    return f"{shown} holds {one.holds}: refused until 'rig drives adopt {host} {drive}' releases it"
 
 
 def _show_power_cuts(made: PowerCutPlan) -> None:

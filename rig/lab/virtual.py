@@ -44,6 +44,13 @@ def down() -> list[str]:
     return virtuallab.down()
 
 
+def is_up(lab: Lab) -> bool:
+    """Return whether every host of the virtual lab runs."""
+    from joulerig.virtuallab import lab as virtuallab
+
+    return virtuallab.is_up(lab)
+
+
 def status(lab: Lab) -> dict[str, dict[str, Any]]:
     """Return the virtual lab's `processes` with their states, and its `twins` with their power."""
     from joulerig.virtuallab import lab as virtuallab

@@ -53,10 +53,21 @@ def test_a_mounted_drive_is_refused_and_untouched(lab: Lab):
         assert written(lab, "sata-plp") == before
         assert lab.ssh("cat /mnt/file") == "precious\n"
     finally:
-        lab.ssh("umount /mnt")
+        lab.ssh(f"umount /mnt && wipefs --all --quiet {device}")
+
+
+def test_an_array_is_made_by_its_campaign_and_measured_as_the_sum_of_its_members_rails(lab: Lab):
+    assert lab.ssh("cat /proc/mdstat").count("active") == 0  # 'rig up' makes none
+    done = lab.rig("run", str(lab.playbook(name="array", drives=["hdd-array"], factors=FACTORS)))
+    run = lab.results_of()["runs"][0]
+    assert done.returncode == 0, done.stdout + done.stderr
+    rails = {(e["drive"], e["rail"]) for e in run["energy"] if e["phase"] == "workload"}
+    assert rails == {(f"hdd-{n}", rail) for n in (1, 2) for rail in ("5v", "12v")}
+    assert abs(run["error_percent"]) <= 1.0
 
 
 def test_a_member_of_an_array_is_refused_and_untouched(lab: Lab):
+    """The array is there since the test before."""
     before = written(lab, "hdd-1")
     done = lab.rig("run", str(lab.playbook(name="member", drives=["hdd-1"], factors=FACTORS)))
     run = lab.results_of()["runs"][0]
@@ -66,13 +77,47 @@ def test_a_member_of_an_array_is_refused_and_untouched(lab: Lab):
     assert written(lab, "hdd-1")[:2] == before[:2]
 
 
-def test_an_array_is_measured_as_the_sum_of_its_members_rails(lab: Lab):
-    done = lab.rig("run", str(lab.playbook(name="array", drives=["hdd-array"], factors=FACTORS)))
-    run = lab.results_of()["runs"][0]
+@pytest.fixture
+def foreign(lab: Lab):
+    """A drive that holds a file which this rig did not write."""
+    device = "/dev/disk/by-id/*JRSSP0001"
+    lab.ssh(
+        f"mkfs.ext4 -q -F -L photos -E lazy_itable_init=0,lazy_journal_init=0 {device} && mkdir -p /mnt"
+        f" && mount {device} /mnt && echo precious > /mnt/file && umount /mnt"
+    )
+    yield device
+    lab.ssh(f"wipefs --all --quiet {device}")
+
+
+def test_what_this_rig_did_not_make_refuses_a_campaign_as_a_whole_until_it_is_adopted(lab: Lab, foreign):
+    before = written(lab, "sata-plp"), written(lab, "nvme-consumer")
+    playbook = str(lab.playbook(name="foreign", drives=["nvme-consumer", "sata-plp"], factors=FACTORS))
+
+    planned = lab.rig("plan", playbook)
+    assert planned.returncode == 0, planned.stderr
+    assert "holds ext4 'photos'" in planned.stdout
+    assert "refused until 'rig drives adopt vhost1 sata-plp' releases it" in " ".join(planned.stdout.split())
+
+    done = lab.rig("run", playbook)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "vhost1/sata-plp (serial JRSSP0001) holds ext4 'photos'" in done.stderr
+    assert {run["status"] for run in lab.results_of()["runs"]} == {"planned"}
+    campaign = next(name for name in lab.campaigns() if name.startswith("foreign-"))
+
+    wrong = lab.rig("drives", "adopt", "vhost1", "sata-plp", "--yes-wipe", "JRSSP0002")
+    assert (wrong.returncode, "nothing was changed" in wrong.stderr) == (2, True)
+    assert lab.rig("run", playbook, "--resume", campaign).returncode == 2
+    assert (written(lab, "sata-plp"), written(lab, "nvme-consumer")) == before
+    assert lab.ssh(f"mount -o ro {foreign} /mnt && cat /mnt/file; umount /mnt") == "precious\n"
+
+    adopted = lab.rig("drives", "adopt", "vhost1", "sata-plp", "--yes-wipe", "JRSSP0001")
+    assert adopted.returncode == 0, adopted.stderr
+    assert "bytes used" in adopted.stdout
+    assert "last mounted on: /mnt" in adopted.stdout
+    done = lab.rig("run", playbook, "--resume", campaign)
     assert done.returncode == 0, done.stdout + done.stderr
-    rails = {(e["drive"], e["rail"]) for e in run["energy"] if e["phase"] == "workload"}
-    assert rails == {(f"hdd-{n}", rail) for n in (1, 2) for rail in ("5v", "12v")}
-    assert abs(run["error_percent"]) <= 1.0
+    assert {run["status"] for run in lab.results_of()["runs"]} == {"ok"}
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,8 @@ class FakeHost:
         number = self._numbers.setdefault(name, f"8:{16 * len(self._numbers)}")
         self.put(real / "dev", number + "\n")
         self.put(real / "size", f"{bytes_ // 512}\n")
+        self.put(real / "removable", "0\n")
+        self.put(real / "ro", "0\n")
         (real / "holders").mkdir()
         (real / "slaves").mkdir()
         for link in (
@@ -110,9 +112,20 @@ class FakeHost:
         self.put(self.dev / name, b"")
         return real
 
-    def disk(self, name: str, serial: str, *, wwn: str | None = None, bytes_=1 << 30, vpd=False) -> Path:
-        """Make a whole disk: NVMe by its name or without `vpd`, else SCSI with a serial page."""
-        real = self.device(name, bytes_=bytes_, place=f"devices/pci0/{name}")
+    def disk(
+        self,
+        name: str,
+        serial: str,
+        *,
+        wwn: str | None = None,
+        bytes_=1 << 30,
+        vpd=False,
+        rotates=True,
+        place="devices/pci0",
+    ) -> Path:
+        """Make a whole disk: NVMe without `vpd`, else SCSI with a serial page, below `place`."""
+        real = self.device(name, bytes_=bytes_, place=f"{place}/{name}")
+        self.put(real / "queue/rotational", f"{int(rotates)}\n")
         if vpd:
             self.put(real / "device/vpd_pg80", b"\x00\x80\x00\x14" + serial.encode().rjust(20))
         else:

@@ -18,7 +18,7 @@ from joulerig.rig.campaign.execution import preconditioning, waveforms
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
 from joulerig.rig.campaign.execution.host_loop import HostLoop, results_kept
 from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
-from joulerig.rig.campaign.execution.memory_drives import MemoryDrives
+from joulerig.rig.campaign.execution.made_drives import MadeDrives
 from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.execution.record import LOST_FILE, record_result
 from joulerig.rig.campaign.opening import OpenCampaign
@@ -52,7 +52,7 @@ class Executor:
         self._boots_kernels = bool(kernels)
         call_kernel = partial(channel.call, "joulerig_kernel")
         self._kernels = HostKernels(host, kernels, call_kernel, self._look, channel.say)
-        self._memory_drives = MemoryDrives(campaign.lab, channel.call)
+        self._made_drives = MadeDrives(campaign.lab, channel.call)
 
     def execute(self) -> int:
         """Execute runs until none is planned; return how many there were.
@@ -97,7 +97,7 @@ class Executor:
         """Prepare what the run needs; return its outcome where that is impossible."""
         return (
             self._kernels.ensure(factors.kernel_level(run["factors"]))
-            or self._memory_drives.ensure(run, self._kernels.boot)
+            or self._made_drives.ensure(run, self._kernels.boot)
             or preconditioning.ensure(
                 self._campaign, run, partial(self._channel.call, "joulerig_precondition")
             )
@@ -109,6 +109,7 @@ class Executor:
         drive_record.run_begins(run, lab)
         with waveforms.recorded(self._campaign, run):
             request = self._campaign.request(run).on_kernel(self._kernels.release)
+            request = request.knowing(drive_record.known)
             reply = self._channel.call("joulerig_run", request.arguments())
         with results_kept(partial(self._fail, run)):
             outcome = RunOutcome.from_reply(reply)

@@ -68,9 +68,10 @@ class Health(_Part):
 class RunOutcome(_Part):
     """The result of one run on its host.
 
-    `changed`: whether a drive was touched. `clock`: measured before and after. `report`: the load's
-    own. `counters`: the block layer's, over the workload phase. `seeks`, `free_nids`: what was
-    traced. `touched`: by drive, from mkfs to unmount. `settings`: in effect. `earlier`: what an
+    `changed`: whether a drive was touched. `made`: what each drive is known by since. `taken_down`:
+    what a killed call had left on the host. `clock`: measured before and after. `report`: the
+    load's own. `counters`: the block layer's, over the workload phase. `seeks`, `free_nids`: what
+    was traced. `touched`: by drive, from mkfs to unmount. `settings`: in effect. `earlier`: what an
     attempt that lost its controller had reached. `invocation`: what the module was called with.
     """
 
@@ -87,6 +88,8 @@ class RunOutcome(_Part):
     touched: dict[str, Touched] = {}
     settings: dict[str, Any] = {}
     health: Health = Health()
+    made: dict[str, dict[str, Any]] = {}
+    taken_down: list[str] = []
     earlier: dict[str, Any] | None = None
     invocation: dict[str, Any] | None = None
 

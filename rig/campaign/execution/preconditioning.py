@@ -135,6 +135,8 @@ class _Making:
         if "status" not in reply:  # the module crashed
             reply = {"status": Status.FAILED, "reason": failure(reply)}
         events: list[tuple[str, Mapping[str, Any]]] = []
+        if reply.get("made"):
+            events.append((drive_record.IDENTIFIED, {**by, "identity": reply["made"]}))
         if reply.get("purged"):
             events.append(("purged", {**by, "method": reply["purged"]}))
         if reply.get("filled"):
@@ -155,7 +157,7 @@ class _Making:
             "campaign": campaign.journal.campaign["id"],
             "host": run["host"],
             "drive": run["drive"],
-            "member": self.drive.declared_as(run["drive"]),
+            "member": drive_record.declared(campaign.lab, run["host"], run["drive"]),
             "purge": asked.purge if not done else "",
             "passes": asked.passes if not done else 0,
             "job": {"name": asked.job, "text": job.read_text()},

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, field_serializer
@@ -24,13 +25,17 @@ class _Part(BaseModel):
 
 
 class DeclaredDrive(_Part):
-    """What the inventory declares of a drive, by which its host finds it (`Drive.declared_as`)."""
+    """What the inventory declares of a drive, by which its host finds it (`Drive.declared_as`).
+
+    `known`: by what its content is known, of what the rig made there last.
+    """
 
     name: str
     interface: str
     serial: str
     wwn: str | None
     size_bytes: PositiveInt
+    known: dict[str, Any] | None = None
 
 
 class RequestedFileSystem(_Part):
@@ -112,6 +117,17 @@ class RunRequest(_Part):
     def on_kernel(self, release: str) -> RunRequest:
         """Return the request with the release of the kernel that runs on the host."""
         return self.model_copy(update={"kernel": release})
+
+    def knowing(self, known: Callable[[str], dict[str, Any] | None]) -> RunRequest:
+        """Return the request with what each drive is known by; `known` gives it by serial."""
+
+        def informed(drive: DeclaredDrive) -> DeclaredDrive:
+            return drive.model_copy(update={"known": known(drive.serial)})
+
+        journal = informed(self.journal) if self.journal else None
+        return self.model_copy(
+            update={"members": [informed(one) for one in self.members], "journal": journal}
+        )
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the module call, as JSON has them."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from joulerig.analysis.powercut.folder import Subject
+from joulerig.rig.campaign import drive_record
 from joulerig.rig.campaign.execution.host_channel import HostChannel
 from joulerig.rig.campaign.execution.outcome import failure
 from joulerig.rig.common.errors import UserError
@@ -34,7 +35,7 @@ class PowerCutHost:
 
         Raises RefusedError, UserError where it failed, and HostGoneError.
         """
-        member = self.lab.hosts[self.name].drives[subject.drive].declared_as(subject.drive)
+        member = drive_record.declared(self.lab, self.name, subject.drive)
         filesystem = subject.filesystem
         definition = filesystems.load(self.lab)[filesystem].for_host(filesystem) if filesystem else {}
         arguments = {"action": action, "member": member, "filesystem": definition, **more}

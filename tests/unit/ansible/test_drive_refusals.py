@@ -13,7 +13,11 @@ from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 GIB = 1 << 30
-SPEC = {"name": "fast", "interface": "nvme", "serial": "SERIAL-A", "wwn": None, "size_bytes": GIB}
+WWN = "eui.0025385b71b00001"
+SPEC = {"name": "fast", "interface": "nvme", "serial": "SERIAL-A", "wwn": WWN, "size_bytes": GIB}
+
+
+SATA = {"name": "s", "interface": "sata-ssd", "serial": "SPARE-1", "wwn": None, "size_bytes": GIB}
 
 
 @pytest.fixture(autouse=True)
@@ -42,11 +46,11 @@ def holding(tool, *signatures):
 @pytest.fixture
 def host(fake):
     """A host with the declared drive, a system disk with root on a partition, and a spare."""
-    fake.disk("nvme0n1", "SERIAL-A", wwn="eui.0025385b71b00001")
+    fake.disk("nvme0n1", "SERIAL-A", wwn=WWN)
     fake.disk("sda", "SYSTEM-1", vpd=True, wwn="naa.5000c500a0000001")
     fake.partition("sda", "sda1")
     fake.mount("/dev/sda1", "/", fake.number("sda1"))
-    fake.disk("sdb", "SPARE-1", vpd=True, wwn="naa.5000c500a0000002")
+    fake.disk("sdb", "SPARE-1", vpd=True, wwn="naa.5000c500a0000002", rotates=False)
     return fake
 
 
@@ -67,7 +71,7 @@ def test_found_by_serial(host):
 
 
 def test_found_by_serial_on_a_scsi_page(host):
-    spec = {"name": "s", "interface": "sata-ssd", "serial": "SPARE-1", "size_bytes": GIB}
+    spec = {**SATA, "wwn": "naa.5000c500a0000002"}
     assert identity.find(spec, host.system()) == "sdb"
 
 
@@ -143,13 +147,67 @@ def test_wrong_wwn(host):
 
 def test_a_drive_without_the_wwn_that_is_declared(fake):
     fake.disk("nvme0n1", "SERIAL-A")
-    refused(lambda: take({**SPEC, "wwn": "eui.0025385b71b00001"}, fake), "None")
+    refused(lambda: take(SPEC, fake), "has WWN None")
+
+
+@pytest.mark.parametrize("wwn", ["eui.0025385b71b00001", "naa.5000c500a0000009", "uuid.6caebeb6"])
+def test_a_wwn_that_the_inventory_lacks(fake, wwn):
+    """Two drives may have one serial: a bridge's, or a clone's."""
+    fake.disk("nvme0n1", "SERIAL-A", wwn=wwn)
+    refused(lambda: take({**SPEC, "wwn": None}, fake), f"has WWN {wwn!r}; put it into the inventory")
+
+
+@pytest.mark.parametrize("wwn", [None, "nvme.1b36-53-51-00000001", "t10.ATA     MODEL      SERIAL"])
+def test_a_wwn_that_the_kernel_made_up_need_not_be_declared(fake, wwn):
+    fake.disk("nvme0n1", "SERIAL-A", wwn=wwn)
+    assert take({**SPEC, "wwn": None}, fake)
+
+
+@pytest.mark.parametrize(
+    "serial", ["0000", "00000000", "FFFFFFFF", "0123456789ABCDEF", "To Be Filled By O.E.M.", "none", "N/A ", "1234-5678-90"]
+)  # fmt: skip
+def test_a_serial_that_is_a_placeholder(fake, serial):
+    fake.disk("nvme0n1", serial)
+    refused(lambda: take({**SPEC, "serial": serial, "wwn": None}, fake), repr(serial), "is no serial")
+
+
+@pytest.mark.parametrize("interface", ["sata-ssd", "hdd"])
+def test_an_nvme_drive_that_is_declared_as_another(host, interface):
+    refused(
+        lambda: take({**SPEC, "interface": interface}, host),
+        f"is an NVMe drive, the inventory says {interface}",
+    )
+
+
+def test_a_disk_that_is_declared_as_an_nvme_drive(fake):
+    fake.disk("sdb", "SPARE-1", vpd=True, rotates=False)
+    refused(lambda: take({**SATA, "interface": "nvme"}, fake), "is no NVMe drive, the inventory says nvme")
+
+
+@pytest.mark.parametrize(
+    ("rotates", "interface", "words"),
+    [(True, "sata-ssd", "rotates, the"), (False, "hdd", "does not rotate, the")],
+)
+def test_a_disk_that_rotates_otherwise_than_declared(fake, rotates, interface, words):
+    fake.disk("sdb", "SPARE-1", vpd=True, rotates=rotates)
+    refused(lambda: take({**SATA, "interface": interface}, fake), words, interface)
+
+
+def test_a_drive_behind_a_usb_bridge(fake):
+    fake.disk("sdb", "SPARE-1", vpd=True, rotates=False, place="devices/pci0/usb2/2-1/host6")
+    refused(lambda: take(SATA, fake), "is behind a USB bridge")
+
+
+@pytest.mark.parametrize(("attribute", "words"), [("removable", "is removable"), ("ro", "is read-only")])
+def test_a_drive_that_can_go_or_cannot_be_written(host, attribute, words):
+    host.put((host.sys / "block/nvme0n1").resolve() / attribute, "1\n")
+    refused(lambda: take(SPEC, host), words)
 
 
 @pytest.mark.parametrize("name", ["loop0", "ram0", "md0", "dm-0"])
 def test_devices_other_than_drives_are_never_found(fake, name):
     fake.device(name)
-    refused(lambda: take({**SPEC, "serial": "None"}, fake), "present: none")
+    refused(lambda: take(SPEC, fake), "present: none")
 
 
 # --- use
@@ -210,7 +268,8 @@ def test_partitions_present(host):
 
 
 def system_disk():
-    return {"name": "sys", "interface": "sata-ssd", "serial": "SYSTEM-1", "size_bytes": GIB}
+    wwn = "naa.5000c500a0000001"
+    return {"name": "sys", "interface": "hdd", "serial": "SYSTEM-1", "wwn": wwn, "size_bytes": GIB}
 
 
 def test_the_disk_of_the_root_file_system(host):
@@ -220,7 +279,7 @@ def test_the_disk_of_the_root_file_system(host):
 @pytest.mark.parametrize("point", ["/", "/boot", "/usr", "/var", "/home"])
 def test_the_disk_under_dm_under_the_system(fake, point):
     """The holder links are gone, as after a forced removal: what stands upon it still counts."""
-    fake.disk("sda", "SYSTEM-1", vpd=True)
+    fake.disk("sda", "SYSTEM-1", vpd=True, wwn="naa.5000c500a0000001")
     fake.device("dm-0")
     fake.device("dm-1")
     fake.hold("dm-1", "dm-0")
@@ -492,7 +551,7 @@ def test_lease_after_a_reboot(host, lease):
 
 def test_lease_after_the_drive_moved_to_another_name(host, lease):
     host.put((host.sys / "block/nvme0n1").resolve() / "device/serial", "SERIAL-Z\n")
-    host.disk("nvme1n1", "SERIAL-A")
+    host.disk("nvme1n1", "SERIAL-A", wwn=WWN)
     refused(lease.check, "is not the device that the wipe lease was taken for")
 
 

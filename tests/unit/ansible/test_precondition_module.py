@@ -144,7 +144,7 @@ def test_a_format(rig, capsys):
 
 
 def test_a_drive_other_than_nvme_is_not_formatted(rig, capsys):
-    rig.host.disk("sda", "SA-1", vpd=True)
+    rig.host.disk("sda", "SA-1", vpd=True, rotates=False)
     for key, text in {"scheduler": "[none]\n", "write_cache": "write back\n", "iostats": "1\n"}.items():
         rig.host.put(rig.host.sys / "block/sda/queue" / key, text)
     rig.host.put(rig.host.sys / "block/sda/stat", STAT.format(writes=1, sectors=0, discards=0, discarded=0))

@@ -4,10 +4,13 @@
 import hashlib
 import json
 
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig.tools import Failed, Refused, run, run_json
 
 SAMPLE_BYTES = 4096
-SAMPLES = 64  # places that are read of a drive without a signature, first and last ones among them
+# What is read of a drive without a signature: its ends whole, where most formats have their
+# superblocks, and places in between.
+END_BYTES = 4 << 20
+SAMPLES = 62
 PLAIN = (b"\x00", b"\xff")  # what erased flash and fresh drives read back as
 TABLES = {"dos", "gpt", "PMBR", "mac", "bsd", "sun", "sgi", "atari", "minix"}
 
@@ -16,7 +19,7 @@ class Contents:
     """What was found on a drive.
 
     `signatures`: {type, uuid, label, offset} of each, in the order of their place. `blank`: nothing
-    but zeros (or ones) in all places that were read. `digest`: of what was read there, by which the
+    but zeros (or ones) in all that was read. `digest`: of what was read there, by which the
     same content is known again. The last two are read at their first use: a drive with a signature
     is known by that alone.
     """
@@ -99,10 +102,36 @@ def _signatures(what, path):
 
 
 def _samples(what, descriptor, size_bytes, calls):
-    last = max(0, size_bytes - SAMPLE_BYTES)
-    evenly = (last * number // (SAMPLES - 1) for number in range(SAMPLES))
-    places = sorted({place // SAMPLE_BYTES * SAMPLE_BYTES for place in evenly})
+    between = (size_bytes * number // (SAMPLES + 1) for number in range(1, SAMPLES + 1))
+    places = [(place // SAMPLE_BYTES * SAMPLE_BYTES, SAMPLE_BYTES) for place in between]
+    ends = [(0, END_BYTES), (max(0, size_bytes - END_BYTES), END_BYTES)]
     try:
-        return [calls.read(descriptor, SAMPLE_BYTES, place) for place in places]
+        return [calls.read(descriptor, count, place) for place, count in [*places, *ends]]
     except OSError as error:
         raise Refused(f"{what}: its content cannot be read: {error.strerror}") from None
+
+
+def details(path):
+    """Return more of what is on a device, for a person who decides on it: lines of text.
+
+    The partitions of its table, as the disk itself has them, and of ext2, ext3 or ext4 how much is
+    used and when it was last mounted. What cannot be read is left out.
+    """
+    lines = []
+    table = run_json(["sfdisk", "--json", path])
+    for part in (table or {}).get("partitiontable", {}).get("partitions", []):
+        size = int(part["size"]) * int(table["partitiontable"].get("sectorsize", 512))
+        lines.append(f"partition {part['node']}: {size} bytes, type {part.get('name') or part['type']}")
+    try:
+        words = run(["dumpe2fs", "-h", path], timeout=60)
+    except Failed:
+        return lines
+    fields = dict(line.split(":", 1) for line in words.splitlines() if ":" in line)
+    value = {key: fields[key].strip() for key in fields}
+    if "Block count" in value:
+        used = int(value["Block count"]) - int(value["Free blocks"])
+        lines.append(f"{used * int(value['Block size'])} bytes used")
+    for key in ("Last mounted on", "Last mount time", "Last write time"):
+        if key in value:
+            lines.append(f"{key.lower()}: {value[key]}")
+    return lines

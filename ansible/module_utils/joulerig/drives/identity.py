@@ -6,12 +6,20 @@ A drive is found by its serial (and WWN where it has one) and its size, never by
 
 import os
 
-from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
 from ansible.module_utils.joulerig.tools import Refused, run_json
 
 # Serial of an emulated NVDIMM that the kernel's memmap= made: where in memory it starts.
 E820 = "e820-"
 RAM_MAJOR = "1:"
+WWNS = ("naa.", "eui.", "uuid.", "0x")  # how those begin that a maker gave
+ROTATIONAL = {"sata-ssd": "0", "hdd": "1"}  # what the kernel says of them
+# Serials that bridges, controllers and boards report which have none.
+PLACEHOLDERS = {
+    "123456789", "1234567890", "0123456789", "123456789abc", "0123456789abcdef", "12345678901234567890",
+    "none", "na", "n/a", "null", "unknown", "default", "serial", "serialnumber", "tobefilledbyo.e.m.",
+    "sn", "abcdef", "empty",
+}  # fmt: skip
 
 
 def _digits(wwn):
@@ -29,6 +37,8 @@ def find(spec, host=None):
     """
     host = host or Host()
     what = spec["name"]
+    if _is_placeholder(spec["serial"]):
+        raise Refused(f"{what}: {spec['serial']!r} is no serial: makers put it where they give none")
     if spec["interface"] == "nvdimm":
         return _find_emulated(spec, host) if spec["serial"].startswith(E820) else _find_nvdimm(spec)
     if spec["interface"] == "ram":
@@ -41,10 +51,49 @@ def find(spec, host=None):
     if len(matches) > 1:
         raise Refused(f"{what}: serial {spec['serial']!r} is that of several devices: {', '.join(matches)}")
     name = matches[0]
-    if spec.get("wwn") and _digits(host.wwn(name)) != _digits(spec["wwn"]):
-        raise Refused(f"{what}: /dev/{name} has WWN {host.wwn(name)!r}, the inventory says {spec['wwn']!r}")
+    _check_wwn(spec, name, host.wwn(name))
+    if not spec["serial"].startswith(SCSI_DEBUG):
+        _check_kind(spec, name, host)
     check_size(what, f"/dev/{name}", host.size_bytes(name), spec["size_bytes"])
     return name
+
+
+def _is_placeholder(serial):
+    """Check whether a serial is what firmware reports that has none: many devices have the same."""
+    plain = serial.lower().replace(" ", "").replace("-", "").replace("_", "")
+    return not plain.strip("0fx.") or plain in PLACEHOLDERS
+
+
+def _check_wwn(spec, name, found):
+    """Refuse a drive whose WWN is not the declared one, or not declared at all.
+
+    Of drives with cloned or exchanged serials only the WWN says which is which. What the kernel
+    makes up of model and serial, where a drive has none, says no more than those.
+    """
+    what = spec["name"]
+    if spec.get("wwn"):
+        if _digits(found) != _digits(spec["wwn"]):
+            raise Refused(f"{what}: /dev/{name} has WWN {found!r}, the inventory says {spec['wwn']!r}")
+    elif (found or "").lower().startswith(WWNS):
+        raise Refused(f"{what}: /dev/{name} has WWN {found!r}; put it into the inventory as wwn: {found}")
+
+
+def _check_kind(spec, name, host):
+    """Refuse a drive of another interface than the declared, behind USB, removable or read-only."""
+    what, interface = spec["name"], spec["interface"]
+    base = f"{host.sys}/block/{name}"
+    if "/usb" in os.path.realpath(base):
+        raise Refused(f"{what}: /dev/{name} is behind a USB bridge, whose serial may not be the drive's")
+    if (interface == "nvme") != name.startswith("nvme"):
+        found = "an NVMe drive" if name.startswith("nvme") else "no NVMe drive"
+        raise Refused(f"{what}: /dev/{name} is {found}, the inventory says {interface}")
+    if interface != "nvme" and host.require(f"{base}/queue/rotational") != ROTATIONAL[interface]:
+        turns = "does not rotate" if interface == "hdd" else "rotates"
+        raise Refused(f"{what}: /dev/{name} {turns}, the inventory says {interface}")
+    for attribute in ("removable", "ro"):
+        if host.require(f"{base}/{attribute}") != "0":
+            words = {"removable": "is removable", "ro": "is read-only"}[attribute]
+            raise Refused(f"{what}: /dev/{name} {words}; a drive under test is not")
 
 
 def check_size(what, device, size_bytes, declared):

@@ -62,8 +62,9 @@ class Record:
 class Ownership:
     """The right to wipe one drive, by the record of the host that it is on."""
 
-    def __init__(self, what, key, path=None):
-        self._what, self._key, self._path = what, key, path
+    def __init__(self, what, key, known=None, path=None):
+        """`known`: what the rig made last, by the controller's record, for a new host."""
+        self._what, self._key, self._known, self._path = what, key, known, path
 
     def _record(self):
         return Record(self._path)
@@ -73,7 +74,7 @@ class Ownership:
 
         The reasons are "blank", "made by this rig" and "adopted".
         """
-        entry = self._record().entry(self._key)
+        entry = self._record().entry(self._key) or {"made": self._known}
         for kind, words in (("made", "made by this rig"), ("adopted", "adopted")):
             if _matches(entry.get(kind), contents):
                 return words
@@ -100,8 +101,10 @@ class Ownership:
         record.put(self._key, entry)
 
     def made(self, contents):
-        """Record what the rig made: nothing else is the rig's from now on."""
-        self._record().put(self._key, {"made": {**contents.identity(), "at": _now()}})
+        """Record what the rig made, and return it: nothing else is the rig's from now on."""
+        identity = contents.identity()
+        self._record().put(self._key, {"made": {**identity, "at": _now()}})
+        return identity
 
     def adopt(self, contents):
         """Record that a person, having seen these contents, released the drive."""

@@ -25,13 +25,15 @@ class Lease:
     """The right to change one device; a context manager that holds it open.
 
     `identify` gives the device's kernel name, or raises Refused. `key`: under which the host's
-    record of drives has it. Made by `lease_drive` and `lease_array`.
+    record of drives has it; `known`: what is on it by the controller's record. Made by
+    `lease_drive` and `lease_array`.
     """
 
-    def __init__(self, what, identify, key, host):
+    def __init__(self, what, identify, key, known, host):
         self.what = what
+        self.identity = None  # of what was made on it
         self._identify, self._host = identify, host
-        self._ownership = Ownership(what, key)
+        self._ownership = Ownership(what, key, known)
         self._descriptor = self._claim = None
         self._made = False
 
@@ -42,9 +44,9 @@ class Lease:
             self._open()
             usage.check_unused(self.what, self.name, self._host)
             self._take_claim()
-            found = self.contents()
-            usage.check_unlisted(self.what, self.name, self._host, found.marks)
-            self._ownership.check(self.path, found)
+            self._found = self.contents()
+            usage.check_unlisted(self.what, self.name, self._host, self._found.marks)
+            self._ownership.check(self.path, self._found)
             self.check_same()
             undo.pop_all()
         return self
@@ -52,9 +54,49 @@ class Lease:
     def __exit__(self, *_):
         try:
             if self._made and self._claim is not None:
-                self._ownership.made(self.contents())
+                self.made()
         finally:
             self._close()
+
+    def look(self):
+        """Return what is on the device and whether it may be wiped; nothing is held afterwards.
+
+        {device, holds, identity, free, problem}: `holds` in words, `identity` as the record of
+        drives keeps it, `free` why it may be wiped (empty: it may not), `problem` why it is refused
+        in any case. Raises Refused where it cannot be found or read.
+        """
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._close)
+            self._open()
+            found, problem = self.contents(), ""
+            try:
+                usage.check_unused(self.what, self.name, self._host)
+                usage.check_unlisted(self.what, self.name, self._host, found.marks)
+            except Refused as refusal:
+                problem = str(refusal)
+            return {
+                "device": self.path,
+                "holds": found.describe(),
+                "identity": found.identity(),
+                "free": self._ownership.reason(found),
+                "problem": problem,
+            }
+
+    def adopt(self, seen):
+        """Release the device for wiping, by a person who saw its content (`identity` of a look).
+
+        Raises Refused where it holds something else by now, or is in use.
+        """
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._close)
+            self._open()
+            usage.check_unused(self.what, self.name, self._host)
+            self._take_claim()
+            found = self.contents()
+            usage.check_unlisted(self.what, self.name, self._host, found.marks)
+            if found.identity() != seen:
+                raise Refused(f"{self.what}: {self.path} holds {found.describe()} now: not what was shown")
+            self._ownership.adopt(found)
 
     def _open(self):
         """Open the device that is found now, and see that the open one is the one that was found.
@@ -130,9 +172,21 @@ class Lease:
         self.check_same()
         usage.check_unused(self.what, self.name, self._host)
 
+    def check_left(self, known):
+        """Refuse a device that does not hold what an earlier call left there.
+
+        `known`: the identity of that; None: not known. Between two calls the host is free for
+        another controller's.
+        """
+        if known is not None and self._found.identity() != known:
+            raise Refused(
+                f"{self.what}: {self.path} holds {self._found.describe()}: not what preconditioning and the"
+                " runs since left there; another campaign changed it"
+            )
+
     def begin(self, *to):
         """Record, before the first change, what the device is changed to: types of signatures."""
-        self._ownership.begin(to, self.contents())
+        self._ownership.begin(to, self._found)
         self._made = True
 
     @contextlib.contextmanager
@@ -165,17 +219,18 @@ class Lease:
 
     def made(self):
         """Record what is on the device now as this rig's."""
-        self._ownership.made(self.contents())
+        self.identity = self._ownership.made(self.contents())
 
 
 def lease_drive(spec, host=None):
     """Return a wipe lease for the declared drive `spec`, to be entered."""
     host = host or Host()
-    return Lease(spec["name"], lambda: identity.find(spec, host), spec["serial"], host)
+    known = spec.get("known")
+    return Lease(spec["name"], lambda: identity.find(spec, host), spec["serial"], known, host)
 
 
 def lease_array(name, members, host=None):
     """Return a wipe lease for an md array made of exactly the declared drives `members`."""
     host = host or Host()
     key = f"array {name} of " + " ".join(sorted(spec["serial"] for spec in members))
-    return Lease(name, lambda: identity.check_array(name, members, host), key, host)
+    return Lease(name, lambda: identity.check_array(name, members, host), key, None, host)

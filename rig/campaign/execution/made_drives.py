@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Create the drives that a host makes of its memory, and arrays of them: a boot removes them."""
+"""Make what a run stands on: drives of memory, namespaces of NVDIMMs, and arrays.
+
+Nothing of it is made before a campaign asks for it: making one wipes what it is made of.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,16 @@ from typing import Any
 from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
-from joulerig.rig.lab.model import SCSI_DEBUG, Drive, Lab
+from joulerig.rig.lab.model import SCSI_DEBUG, Drive, Lab, TestHost
 
-RESYNC_SECONDS = 60  # of an array in memory that was cut off
+# Of an array that went down under load; in memory it is short.
+RESYNC_SECONDS = {True: 60, False: 1800}
 
 
-class MemoryDrives:
-    """Creates what a run needs of drives in memory, once in each boot of its host.
+class MadeDrives:
+    """Makes what a run stands on, once in each boot of its host.
 
     `call` executes a module on the host (its name, its arguments) and returns its result.
-    Provisioning calls the same modules; but a campaign that boots kernels is not provisioned in
-    between.
     """
 
     def __init__(self, lab: Lab, call: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]):
@@ -42,14 +44,14 @@ class MemoryDrives:
 
 
 def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield module, name and arguments of each call that makes the memory drives of `run`.
+    """Yield module, name and arguments of each call that makes what `run` stands on.
 
     Emulated disks are made all at once: one module's parameters say how many there are.
     """
     host = lab.hosts[run["host"]]
     names = factors.stands_on(run["drive"], run["factors"])
     members = [host.drives[name] for name in lab.member_drives(run["host"], *names)]
-    for is_one in (_is_ram, _is_emulated):
+    for is_one in (is_ram, is_emulated):
         if any(is_one(drive) for drive in members):
             made = {name: drive for name, drive in host.drives.items() if is_one(drive)}
             yield (
@@ -61,23 +63,29 @@ def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[st
                 },
             )
     for name in names:
-        if name in host.arrays and any(_is_emulated(host.drives[one]) for one in host.arrays[name].members):
-            array = host.arrays[name]
-            yield (
-                "joulerig_array",
-                name,
-                {
-                    "name": name,
-                    **array.model_dump(),
-                    "drives": {one: host.drives[one].declared_as(one) for one in array.members},
-                    "resync_seconds": RESYNC_SECONDS,
-                },
-            )
+        if name in host.drives and host.drives[name].interface == "nvdimm" and not host.nvdimm_memmap:
+            yield "joulerig_nvdimm", name, {"nvdimm": host.drives[name].declared_as(name)}
+        if name in host.arrays:
+            yield "joulerig_array", name, array_arguments(host, name)
 
 
-def _is_ram(drive: Drive) -> bool:
+def array_arguments(host: TestHost, name: str) -> dict[str, Any]:
+    """Return the arguments by which module joulerig_array has an array of a host."""
+    array = host.arrays[name]
+    in_memory = any(is_emulated(host.drives[one]) for one in array.members)
+    return {
+        "name": name,
+        **array.model_dump(),
+        "drives": {one: host.drives[one].declared_as(one) for one in array.members},
+        "resync_seconds": RESYNC_SECONDS[in_memory],
+    }
+
+
+def is_ram(drive: Drive) -> bool:
+    """Return whether a drive is the kernel's RAM block device."""
     return drive.interface == "ram"
 
 
-def _is_emulated(drive: Drive) -> bool:
+def is_emulated(drive: Drive) -> bool:
+    """Return whether a drive is a disk that the kernel emulates in memory."""
     return drive.serial.startswith(SCSI_DEBUG)

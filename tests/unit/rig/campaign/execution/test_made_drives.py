@@ -3,7 +3,7 @@
 
 import pytest
 
-from joulerig.rig.campaign.execution.memory_drives import MemoryDrives
+from joulerig.rig.campaign.execution.made_drives import MadeDrives
 from joulerig.rig.campaign.execution.outcome import RunOutcome
 
 DISK = {"interface": "hdd", "size_bytes": 1 << 26}
@@ -24,7 +24,7 @@ class Host:
 
     def __init__(self, described):
         self.calls, self.answers = [], {}
-        self._made = MemoryDrives(described, self.call)
+        self._made = MadeDrives(described, self.call)
 
     def call(self, module, arguments):
         self.calls.append((module.removeprefix("joulerig_"), arguments))
@@ -43,10 +43,28 @@ def host(described):
     return Host(described)
 
 
-@pytest.mark.parametrize("drive", ["fast", "pair"])
-def test_drives_that_stay_cost_no_call(host, drive):
-    assert host.ensure(drive) is None
+def test_a_drive_that_is_there_costs_no_call(host):
+    assert host.ensure("fast") is None
     assert host.calls == []
+
+
+def test_an_array_is_made_when_a_run_stands_on_it_and_once(host):
+    assert host.ensure("pair") is None
+    assert host.ensure("pair") is None
+    ((module, arguments),) = host.calls
+    assert (module, arguments["name"]) == ("array", "pair")
+    assert list(arguments["drives"]) == arguments["members"]
+
+
+@pytest.mark.parametrize(("memmap", "made"), [(None, ["nvdimm"]), ("1G!4G", [])])
+def test_a_namespace_is_made_of_an_nvdimm_that_is_not_memory_of_the_kernels(lab_files, memmap, made):
+    lab_files.drives["nv"] = {"interface": "nvdimm", "serial": "8680-1", "size_bytes": 1 << 30}
+    if memmap:
+        lab_files.drives["nv"]["serial"] = "e820-0x100000000"
+        lab_files.host["nvdimm_memmap"] = memmap
+    host = Host(lab_files.load())
+    assert host.ensure("nv") is None
+    assert host.made == made
 
 
 def test_a_ram_block_device_is_made_once_in_a_boot(host):

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at the drives of a campaign before its first run: one that is not the rig's refuses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible.plugins.action import ActionBase
+
+from joulerig.rig.campaign import adoption, contents
+from joulerig.rig.campaign.execution.ansible_channel import AnsibleChannel, user_errors_fail
+from joulerig.rig.campaign.journal import Journal
+from joulerig.rig.lab import model
+
+
+class ActionModule(ActionBase):
+    """Action `joulerig_look: {folder: results/ID}` of one host of a campaign.
+
+    Fails where a drive of its planned runs holds what may not be wiped: no run is executed then, on
+    whichever host.
+    """
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        with user_errors_fail():
+            lab = model.load(Path(task_vars["inventory_file"]))
+            journal = Journal(Path(self._task.args["folder"]))
+            host = task_vars["inventory_hostname"]
+            asked = contents.arguments(lab, host, adoption.drives(journal, host))
+            journal.close()
+            if asked["names"]:
+                adoption.check(host, AnsibleChannel(self, task_vars).call("joulerig_contents", asked))
+        return {**result, "changed": False}

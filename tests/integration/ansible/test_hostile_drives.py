@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No drive that holds data, or that anything uses, is wiped: by no module, on real block devices.
+
+Each situation is made for real on a loop device, and every way in which a module can destroy a
+drive is tried (tests/support/hostile_drive.py). The bytes written are the kernel's count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import ROOT
+
+MIB = 1 << 20
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices"),
+    pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this machine has no loop devices"),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Situation:
+    """What is done to a drive ($DEV, its image $IMG, $NAME) before the modules try it, by `sh`.
+
+    `arrange` comes after the copy of /sys was made ($SYS, and $ETC for the system's tables).
+    `declared`: what the inventory says otherwise. `words`: of the refusal, a regular expression.
+    `needs`: commands that succeed where the situation can be made.
+    """
+
+    name: str
+    words: str
+    make: str = ""
+    arrange: str = ""
+    declared: dict[str, Any] = dataclasses.field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+
+def magic(offset: int, data: str) -> str:
+    """Write a signature's bytes (in printf's escapes) as another program's mkfs would."""
+    return f"printf '{data}' | dd of=$DEV bs=1 seek={offset} conv=notrunc,fsync status=none"
+
+
+def python(code: str) -> str:
+    """Have a process execute Python, which goes on to hold what it opened."""
+    program = (
+        f"import fcntl, os, time; held = {code}; open(os.environ['DIR'] + '/ready', 'w'); time.sleep(60)"
+    )
+    return f'python3 -c "{program}" >/dev/null 2>&1 &' + READY
+
+
+READY = " until [ -e $DIR/ready ]; do sleep 0.02; done"
+MOUNT = "mkdir $DIR/mnt; mkfs.ext4 -q -F $DEV; "
+FOREIGN = "which this rig did not make"
+SITUATIONS = [
+    # --- in use
+    Situation("mounted", "is mounted at", MOUNT + "mount -o ro $DEV $DIR/mnt"),
+    Situation("mounted in another mount namespace", "cannot be opened exclusively",
+              MOUNT + "unshare --mount sh -c 'mount -o ro $DEV $DIR/mnt; touch $DIR/ready; sleep 60' >/dev/null 2>&1 &" + READY),
+    Situation("a loop device upon it, whose file system is mounted", "is a loop device upon it",
+              MOUNT + "mount -o ro $(losetup --show --find $DEV) $DIR/mnt"),
+    Situation("a loop device upon it, at an offset", "is a loop device upon it",
+              "losetup --find --offset 1048576 $DEV"),
+    Situation("a loop device upon it, made by another node", "is a loop device upon it",
+              "mknod $DIR/node b $(cat /sys/block/$NAME/dev | tr : ' '); losetup --find $DIR/node; rm $DIR/node"),
+    Situation("a loop device upon a loop device upon it", "is a loop device upon it",
+              "losetup --find $(losetup --show --find $DEV)"),
+    Situation("swapped to", "is in use as swap", "mkswap $DEV >/dev/null; swapon $DEV", needs=("which mkswap",)),
+    Situation("open for writing", "has it open for writing", "sh -c 'exec <>$DEV; touch $DIR/ready; sleep 60' >/dev/null 2>&1 &" + READY),
+    Situation("open for writing and nothing else, by a process in another mount namespace", "has it open for writing",
+              "unshare --mount sh -c 'exec 3>>$DEV; touch $DIR/ready; sleep 60' >/dev/null 2>&1 &" + READY),
+    Situation("open for writing by another node", "has it open for writing",
+              "mknod $DIR/node b $(cat /sys/block/$NAME/dev | tr : ' '); sh -c 'exec <>$DIR/node; touch $DIR/ready; sleep 60' >/dev/null 2>&1 &" + READY),
+    Situation("a dd that runs", "has it open for writing",
+              "dd if=/dev/zero of=$DEV bs=4k count=1 status=none; (sleep 60 | dd of=$DEV bs=4k seek=2 2>/dev/null) >/dev/null 2>&1 & "
+              "until pgrep -x dd >/dev/null; do sleep 0.05; done; sleep 0.2", needs=("which pgrep",)),
+    Situation("opened exclusively for reading", "cannot be opened exclusively",
+              python("os.open(os.environ['DEV'], os.O_RDONLY | os.O_EXCL)")),
+    Situation("a device-mapper volume upon it", "is in use: dm-",
+              "dmsetup create joulerig-hostile-$NAME --table \"0 2048 linear $DEV 0\"", needs=("dmsetup version",)),
+    Situation("partitions that the kernel has read", "has partitions",
+              "echo 'label: gpt\n,16M,L\n' | sfdisk --quiet $DEV; partx --add $DEV || true; sleep 0.2", needs=("which sfdisk", "which partx")),
+    Situation("a mounted partition", "is mounted at",
+              "mkdir $DIR/mnt; echo ',16M,L' | sfdisk --quiet $DEV; partx --add $DEV || true; sleep 0.2; mkfs.ext4 -q -F ${DEV}p1; mount -o ro ${DEV}p1 $DIR/mnt", needs=("which sfdisk", "which partx")),
+    Situation("named in fstab", "fstab: ", arrange="mkdir -p $ETC; echo \"$DEV /srv ext4 noauto 0 2\" >$ETC/fstab"),
+    Situation("named in fstab by another link", "fstab: ",
+              arrange="ln -s $DEV /dev/joulerig-hostile-$NAME; mkdir -p $ETC; echo \"/dev/joulerig-hostile-$NAME /srv ext4 noauto 0 2\" >$ETC/fstab"),
+    Situation("named in crypttab", "crypttab: ", arrange="mkdir -p $ETC; echo \"vault $DEV none luks\" >$ETC/crypttab"),
+    Situation("named in mdadm.conf", "mdadm.conf: ",
+              arrange="mkdir -p $ETC/mdadm; echo \"ARRAY /dev/md0 devices=/dev/none,$DEV\" >$ETC/mdadm/mdadm.conf"),
+    Situation("named in zpool.cache", "zpool.cache: ",
+              arrange="mkdir -p $ETC/zfs; printf '\\000\\000path\\000%s\\000\\000' $DEV >$ETC/zfs/zpool.cache"),
+    Situation("named as the place of hibernation", "resumes from after hibernation",
+              arrange="mkdir -p $ETC/initramfs-tools/conf.d; echo RESUME=$DEV >$ETC/initramfs-tools/conf.d/resume"),
+    # --- not the declared one
+    Situation("another serial", "no drive with serial", declared={"serial": "HOSTILE-9"}),
+    Situation("a serial that is only alike", "no drive with serial", declared={"serial": "hostile-1"}),
+    Situation("a placeholder as serial", "is no serial", arrange="echo 0000000000 >$SYS/devices/$NAME/device/serial",
+              declared={"serial": "0000000000"}),
+    Situation("two devices of one serial", "is that of several devices|present: HOSTILE-1, HOSTILE-1",
+              arrange="echo HOSTILE-1 >$SYS/devices/${OTHER#/dev/}/device/serial"),
+    Situation("a sector less than declared", "the inventory says", declared={"size_bytes": 64 * MIB + 512}),
+    Situation("another WWN", "has WWN", arrange="echo naa.5000c500a0000001 >$SYS/devices/$NAME/device/wwid",
+              declared={"wwn": "naa.5000c500a0000002"}),
+    Situation("a WWN that is not declared", "put it into the inventory",
+              arrange="echo naa.5000c500a0000001 >$SYS/devices/$NAME/device/wwid"),
+    Situation("no WWN where one is declared", "has WWN None", declared={"wwn": "naa.5000c500a0000002"}),
+    Situation("an NVMe drive is declared", "is no NVMe drive", declared={"interface": "nvme"}),
+    Situation("read-only", "is read-only",
+              arrange="blockdev --setro $DEV; rm $SYS/devices/$NAME/ro; echo 1 >$SYS/devices/$NAME/ro"),
+    Situation("removable", "is removable", arrange="echo 1 >$SYS/devices/$NAME/removable"),
+    Situation("a name that leads to another device", "is device",
+              arrange="mount -t tmpfs none /mnt; cp -a /dev/. /mnt/ 2>/dev/null || true; rm /mnt/$NAME; "
+              "mknod /mnt/$NAME b $(cat /sys/block/${OTHER#/dev/}/dev | tr : ' '); mount --move /mnt /dev"),
+    # --- holds what the rig did not make
+    Situation("ext4", "holds ext4", "mkfs.ext4 -q -F -L photos $DEV"),
+    Situation("ext2", "holds ext2", "mke2fs -q -F -t ext2 $DEV"),
+    Situation("another file system's external journal", "holds jbd", "mke2fs -q -F -O journal_dev $DEV"),
+    Situation("swap space that is not in use", "holds swap", "mkswap $DEV >/dev/null", needs=("which mkswap",)),
+    Situation("the image of a hibernated system", "holds swsuspend",
+              "mkswap $DEV >/dev/null; " + magic(4086, "S1SUSPEND"), needs=("which mkswap",)),
+    Situation("a GPT that the kernel has not read", "holds a partition table gpt",
+              "echo 'label: gpt\n,16M,L\n' | sfdisk --quiet --no-reread --no-tell-kernel $IMG", needs=("which sfdisk",)),
+    Situation("an MBR that the kernel has not read", "holds a partition table dos",
+              "echo 'label: dos\n,16M,7\n' | sfdisk --quiet --no-reread --no-tell-kernel $IMG", needs=("which sfdisk",)),
+    Situation("LUKS", "holds crypto_LUKS", magic(0, "LUKS\\272\\276\\000\\001aes")),
+    Situation("BitLocker", FOREIGN, magic(0, "\\353\\130\\220-FVE-FS-")),
+    Situation("NTFS", FOREIGN,
+              magic(0, "\\353R\\220NTFS    \\000\\002\\010\\000\\000\\000\\000\\000\\000\\370")
+              + "; " + magic(40, "\\377\\377\\001\\000\\000\\000\\000\\000\\004\\000\\000\\000\\000\\000\\000\\000")
+              + "; " + magic(64, "\\366\\000\\000\\000\\001") + "; " + magic(510, "\\125\\252")
+              + "; " + magic(16384, "FILE")),
+    Situation("XFS", "holds xfs", "mkfs.xfs -q -f $DEV", needs=("which mkfs.xfs",)),
+    Situation("btrfs", "holds btrfs", magic(65600, "_BHRfS_M")),
+    Situation("LVM", "holds LVM2_member", "pvcreate --quiet $DEV", needs=("which pvcreate",)),
+    Situation("an md array's member", "holds linux_raid_member", "mdadm --create /dev/md/hostile --run --level=0 --force --raid-devices=1 $DEV; mdadm --stop /dev/md/hostile", needs=("which mdadm",)),
+    Situation("bcache", FOREIGN, magic(4120, "\\306\\205s\\366N\\032E\\312\\202e\\365\\177H\\272m\\201")),
+    Situation("an Oracle ASM disk", "holds oracleasm", magic(32, "ORCLDISK")),
+    Situation("a VMFS volume", "holds VMFS_volume_member", magic(1048576, "\\015\\320\\001\\300")),
+    Situation("a VDO volume", "holds vdo", magic(0, "dmvdo001")),
+    Situation("dm-integrity", FOREIGN, magic(0, "integrt")),
+    Situation("dm-verity", "holds DM_verity_hash", magic(0, "verity\\000\\000\\001")),
+    Situation("a ceph OSD", "holds ceph_bluestore", magic(0, "bluestore block device")),
+    Situation("Stratis", FOREIGN, magic(512 + 4, "!Stra0tis\\206\\377\\002^\\101rh")),
+    Situation("OCFS2", "holds ocfs2", magic(4096, "OCFSV2")),
+    Situation("GFS2", FOREIGN, magic(65536, "\\001\\026\\031p\\000\\000\\000\\001")),
+    Situation("APFS", FOREIGN, magic(32, "NXSB")),
+    Situation("a CD's image", FOREIGN, magic(32769, "CD001")),
+    Situation("a database without a signature", "data without a signature",
+              "yes 'a row' | dd of=$DEV bs=1M count=64 iflag=fullblock conv=fsync status=none"),
+    Situation("data at its end alone", "data without a signature", magic(64 * MIB - 4000, "the last page")),
+    # --- what the rig made, and what came after it
+    Situation("the rig's record is of another file system", FOREIGN, "mkfs.ext4 -q -F $DEV",
+              arrange='echo \'{"version": 1, "drives": {"HOSTILE-1": {"made": {"signatures": '
+              '[["ext4", "11111111-2222-3333-4444-555555555555"]], "digest": null}}}}\' >$DIR/drives.json'),
+    Situation("adopted, and changed since", FOREIGN, "mkfs.ext4 -q -F $DEV",
+              arrange='echo \'{"version": 1, "drives": {"HOSTILE-1": {"adopted": {"signatures": '
+              '[["swap", "1"]], "digest": null}}}}\' >$DIR/drives.json'),
+    Situation("the rig's record cannot be read", "drives.json: cannot be read", arrange="echo '{' >$DIR/drives.json"),
+    # --- checks that cannot be made
+    Situation("no /etc/fstab to be read", "fstab: cannot be read", arrange="mkdir -p $ETC/fstab"),
+]  # fmt: skip
+
+
+class Drive:
+    """Two loop devices, of which the first is the drive under attack."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.image, self.other = folder / "image", folder / "other-image"
+        self.names = []
+        for image in (self.image, self.other):
+            image.touch()
+            os.truncate(image, 64 * MIB)
+            # Without a loop device of the host's own there is none in the namespace either.
+            command = ["losetup", "--find", "--show", "--partscan", str(image)]
+            self.names.append(
+                subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()[5:]
+            )
+
+    def attack(self, situation: Situation) -> dict[str, dict[str, Any]]:
+        """Return what each way came to: {reason, written}."""
+        description = {
+            "folder": str(self.folder), "device": self.names[0], "other": self.names[1],
+            **dataclasses.asdict(situation),
+        }  # fmt: skip
+        (self.folder / "situation.json").write_text(json.dumps(description))
+        command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        command += [sys.executable, "-m", "tests.support.hostile_drive", str(self.folder / "situation.json")]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    def content(self) -> str:
+        return hashlib.sha256(self.image.read_bytes()).hexdigest()
+
+    def close(self) -> None:
+        subprocess.run(["dmsetup", "remove", f"joulerig-hostile-{self.names[0]}"], capture_output=True)
+        for link in Path("/dev").glob("joulerig-hostile-*"):
+            link.unlink()
+        for name in reversed(self._loops()):
+            for command in (["swapoff"], ["blockdev", "--setrw"], ["losetup", "--detach"]):
+                subprocess.run([*command, f"/dev/{name}"], capture_output=True)
+
+    def _loops(self) -> list[str]:
+        """The drives, and the loop devices upon them, lowest first.
+
+        A loop device that was made in another mount namespace has its file by another path.
+        """
+        listing = subprocess.run(["losetup", "--list", "--json"], capture_output=True, text=True, check=True)
+        files = {one["name"][5:]: one["back-file"] for one in json.loads(listing.stdout)["loopdevices"]}
+        found = list(self.names)
+        for lower in found:  # it grows meanwhile
+            found += [
+                name
+                for name, file in files.items()
+                if name not in found and (file.endswith(f"/{lower}") or str(self.folder) in file)
+            ]
+        return found
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[Drive]:
+    made = Drive(tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_blank_drive_is_written_by_every_way(drive: Drive):
+    """Else the tests below could not fail."""
+    found = drive.attack(Situation("blank", ""))
+    for way, one in found.items():
+        if not way.startswith(("power cut: write", "power cut: survey")) or way.endswith("bare drive"):
+            assert one["written"] > 0, (way, one)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=[one.name for one in SITUATIONS])
+def test_nothing_is_written_to_a_drive(drive: Drive, situation: Situation):
+    for command in situation.needs:
+        if subprocess.run(command, shell=True, capture_output=True).returncode:
+            pytest.skip(f"{command}: fails here; it is needed to make the situation")
+    found = drive.attack(situation)
+    assert "not made" not in found, found
+    for way, one in found.items():
+        assert one["written"] == 0, (way, one)
+        assert re.search(situation.words, one["reason"]), (way, one)
+        assert "\n" not in one["reason"], (way, one)
+
+
+def test_the_situations_are_as_many_as_the_page_says():
+    assert len(SITUATIONS) >= 60
