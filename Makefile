@@ -11,7 +11,7 @@ SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*
 
 .PHONY: help setup build demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-workloads test-soak fuzz-workloads
+.PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-lease bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -102,6 +102,9 @@ bench-analysis: ## Time and memory of the analysis at scale, compared with panda
 
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
 	.venv/bin/python -m tests.bench.bench_drives
+
+bench-lease: ## What a wipe lease costs a run on a host with many disks and processes: results/bench/lease.json
+	.venv/bin/python -m tests.bench.bench_lease
 
 bench-workloads: build ## What the workload engine costs an operation, and how it scales: results/bench/workloads.json
 	.venv/bin/python -m tests.bench.bench_workloads

@@ -49,7 +49,7 @@ class FakeCalls(SystemCalls):
         pass
 
     def _name(self, descriptor: int) -> str:
-        return os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+        return os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")).removesuffix(" (deleted)")
 
 
 class FakeHost:

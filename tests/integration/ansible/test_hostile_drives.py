@@ -257,5 +257,18 @@ def test_nothing_is_written_to_a_drive(drive: Drive, situation: Situation):
         assert "\n" not in one["reason"], (way, one)
 
 
+def test_the_number_of_an_open_drive_is_given_to_no_other(drive: Drive):
+    """A lease rests on it: what it compared stays true for as long as it is open."""
+    number = os.open(f"/dev/{drive.names[0]}", os.O_RDONLY)
+    subprocess.run(["losetup", "--detach", f"/dev/{drive.names[0]}"], check=True)
+    new = subprocess.run(
+        ["losetup", "--find", "--show", drive.other], capture_output=True, text=True, check=True
+    )
+    drive.names.append(new.stdout.strip()[5:])
+    assert drive.names[-1] != drive.names[0]
+    assert os.fstat(number).st_rdev != os.stat(f"/dev/{drive.names[-1]}").st_rdev
+    os.close(number)
+
+
 def test_the_situations_are_as_many_as_the_page_says():
     assert len(SITUATIONS) >= 60

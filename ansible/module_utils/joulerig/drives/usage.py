@@ -3,7 +3,8 @@
 
 Each check names one kind of use; a check whose source cannot be read refuses the device. USES are
 those of now, from the cheapest to the dearest, CLAIMS those of another day: a table of the system
-names the device.
+names the device. WITHOUT_CLAIM are those of now that an exclusive opener does not rule out and that
+cost little.
 """
 
 import fcntl
@@ -27,9 +28,13 @@ TABLES = ("fstab", "crypttab", "mdadm/mdadm.conf", "mdadm.conf", "zfs/zpool.cach
 RESUME_TABLE = "initramfs-tools/conf.d/resume"
 
 
-def check_unused(what, name, host):
-    """Refuse a device that anything on this host uses or stands upon. Raises Refused."""
-    _check(what, _Subject(name, host), USES, host)
+def check_unused(what, name, host, claimed=False):
+    """Refuse a device that anything on this host uses or stands upon. Raises Refused.
+
+    `claimed`: it was found unused and has been claimed since, so that only what needs no claim can
+    have come.
+    """
+    _check(what, _Subject(name, host), WITHOUT_CLAIM if claimed else USES, host)
 
 
 def check_unlisted(what, name, host, marks):
@@ -182,35 +187,45 @@ def open_for_writing(subject, host):
 
     Virtual machines, storage servers in user space and most programs make no claim.
     """
+    own = str(os.getpid())
     for process in os.listdir(host.proc):
-        if process.isdigit() and process != str(os.getpid()):
-            for descriptor in _descriptors(host, process):
-                if _writes(host, process, descriptor, subject):
-                    name = host.read(f"{host.proc}/{process}/comm", "?")
-                    yield f"/dev/{subject.name} is in use: {name} (process {process}) has it open for writing"
+        if process.isdigit() and process != own and _writes(host, process, subject):
+            name = host.read(f"{host.proc}/{process}/comm", "?")
+            yield f"/dev/{subject.name} is in use: {name} (process {process}) has it open for writing"
 
 
-def _descriptors(host, process):
+def _writes(host, process, subject):
+    """Check whether a process has the subject open for writing. Raises Refused if it hides that."""
+    base = f"{host.proc}/{process}"
     try:
-        return os.listdir(f"{host.proc}/{process}/fd")
+        # Relative to the open folder: thousands of paths are looked up.
+        folder = os.open(f"{base}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return any(
+                _is_block(folder, descriptor, subject) and _is_writable(f"{base}/fdinfo/{descriptor}")
+                for descriptor in os.listdir(folder)
+            )
+        finally:
+            os.close(folder)
     except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
-        return []
-    except OSError as error:
-        raise unreadable(f"{host.proc}/{process}/fd", error) from None
-
-
-def _writes(host, process, descriptor, subject):
-    path = f"{host.proc}/{process}/fd/{descriptor}"
-    try:
-        found = os.stat(path)
-        if not stat.S_ISBLK(found.st_mode) or not subject.has(_number(found.st_rdev)):
-            return False
-        with open(f"{host.proc}/{process}/fdinfo/{descriptor}") as file:
-            flags = next(line.split()[1] for line in file if line.startswith("flags:"))
-    except PermissionError as error:
-        raise unreadable(path, error) from None
-    except (OSError, StopIteration):  # closed meanwhile, or a file that its server does not answer for
         return False
+    except OSError as error:
+        raise unreadable(f"{base}/fd", error) from None
+
+
+def _is_block(folder, descriptor, subject):
+    try:
+        found = os.stat(descriptor, dir_fd=folder)
+    except OSError as error:
+        if isinstance(error, PermissionError):
+            raise
+        return False  # closed meanwhile, or a file that its server does not answer for
+    return stat.S_ISBLK(found.st_mode) and subject.has(_number(found.st_rdev))
+
+
+def _is_writable(path):
+    with open(path) as file:
+        flags = next((line.split()[1] for line in file if line.startswith("flags:")), "2")
     return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
@@ -243,4 +258,5 @@ def _matches(base, pattern):
 USES = (
     mounted, swapped, held, partitioned, looped, backs_compressed_memory, served, open_for_writing,
 )  # fmt: skip
+WITHOUT_CLAIM = (mounted, held, partitioned, looped, served)
 CLAIMS = (resumed_from, listed)

@@ -113,27 +113,31 @@ class Lease:
             self._descriptor = calls.open(self.path)
         except OSError as error:
             raise Refused(f"{self.what}: {self.path} cannot be opened: {error.strerror}") from None
-        self._sequence = calls.disk_sequence(self._descriptor)
         self.check_same()
 
     def check_same(self):
-        """Check that the open device is still the declared drive, and this still the same boot."""
+        """Check that the open device is still the declared drive, and this still the same boot.
+
+        What the open device says comes first, what the system says of its number last. Raises
+        Refused.
+        """
         host, calls = self._host, self._host.calls
-        if host.boot_id() != self._boot_id:
-            raise Refused(f"{self.what}: the host has been rebooted since the wipe lease was taken")
+        size, sequence = calls.size_bytes(self._descriptor), calls.disk_sequence(self._descriptor)
         if (now := calls.number(self._descriptor)) != self.number:
             raise Refused(f"{self.what}: {self.path} is device {now}; {self.name} is {self.number}")
         name = self._identify()
-        if name != self.name or host.named(self.number) != name:
+        if (name, host.number(name), host.named(self.number)) != (self.name, self.number, name):
             raise Refused(f"{self.what}: /dev/{name} is not the device that the wipe lease was taken for")
-        if (size := calls.size_bytes(self._descriptor)) != host.size_bytes(name):
+        if size != host.size_bytes(name):
             raise Refused(f"{self.what}: {self.path} has {size} bytes, {name} {host.size_bytes(name)}")
-        sequence = host.disk_sequence(name)
-        if sequence != self._sequence and None not in (sequence, self._sequence):
+        now = host.disk_sequence(name)
+        if now != sequence and None not in (now, sequence):
             raise Refused(
-                f"{self.what}: {self.path} is disk number {sequence} of this boot; the wipe lease was taken"
-                f" for number {self._sequence}: it was removed, or another one came"
+                f"{self.what}: {self.path} is disk number {now} of this boot; the wipe lease was taken for"
+                f" number {sequence}: it was removed, or another one came"
             )
+        if host.boot_id() != self._boot_id:
+            raise Refused(f"{self.what}: the host has been rebooted since the wipe lease was taken")
 
     def _take_claim(self):
         end = time.monotonic() + CLAIM_SECONDS
@@ -170,7 +174,7 @@ class Lease:
     def check(self):
         """Check again that the device is the declared one and unused. Raises Refused."""
         self.check_same()
-        usage.check_unused(self.what, self.name, self._host)
+        usage.check_unused(self.what, self.name, self._host, claimed=True)
 
     def check_left(self, known):
         """Refuse a device that does not hold what an earlier call left there.
