@@ -90,6 +90,7 @@ def execute(p, result):
         left.fenced()
         write_cache = p["write_cache"] or None
         blockqueue.check(name, "none", write_cache)
+        precondition.check_purge(lease, p["purge"])
         result["changed"] = True
         lease.begin(ownership.UNSIGNED)
         result["settings"] = blockqueue.apply(undo, name, "none", write_cache, leftovers=left)

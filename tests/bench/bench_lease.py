@@ -5,7 +5,7 @@
 The host is a tree of files, as in the tests: 24 disks and 2000 processes of 20 open files each,
 every one of which is looked at. The drive holds a file system that the rig made, so that wipefs is
 run as on a real one. A run takes one lease, checks it before mkfs, records what mkfs made, and
-looks at the drive once more at the end.
+looks at the drive again at the end.
 
 Exit code: 0 if the median is within the bar, 1 if not.
 """

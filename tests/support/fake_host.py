@@ -24,12 +24,15 @@ from ansible.module_utils.joulerig.drives.system_calls import SystemCalls  # noq
 class FakeCalls(SystemCalls):
     """The system calls of a lease on a host of files, which answer as its /sys does.
 
-    `claimed`: names of devices that another has opened exclusively.
+    `claimed`: names of devices that another has opened exclusively. `reserved`: what each says of
+    reservations. `namespaces`: those that a format destroys.
     """
 
     def __init__(self, host: FakeHost) -> None:
         self._host = host
         self.claimed: set[str] = set()
+        self.reserved: dict[str, str] = {}
+        self.namespaces = [1]
 
     def claim(self, path: str) -> int:
         if os.path.basename(path) in self.claimed:
@@ -47,6 +50,12 @@ class FakeCalls(SystemCalls):
 
     def flush(self, descriptor: int) -> None:
         pass
+
+    def reservation(self, descriptor: int, name: str) -> str:
+        return self.reserved.get(name, "")
+
+    def format_reaches(self, descriptor: int) -> list[int]:
+        return self.namespaces
 
     def _name(self, descriptor: int) -> str:
         return os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")).removesuffix(" (deleted)")

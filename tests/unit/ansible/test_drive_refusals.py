@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A drive is wiped only when it is the declared one and unused: mostly what is refused."""
 
+import errno
 import json
 import os
 import struct
@@ -430,6 +431,29 @@ def made_by_the_rig(host, tool):
 def record(host, **entry):
     drives = {"version": 1, "drives": {SPEC["serial"]: entry}}
     host.put(host.sys.parent / "drives.json", json.dumps(drives))
+
+
+@pytest.mark.parametrize(
+    "held", ["a reservation of type 1, 2 hosts registered", "a reservation by the key 00ff"]
+)
+def test_reserved_by_another_host(host, held):
+    host.calls.reserved["nvme0n1"] = held
+    refused(lambda: take(SPEC, host), f"is reserved by another host: {held}")
+
+
+def test_a_drive_that_does_not_answer_for_its_reservations(host, monkeypatch):
+    def silent(descriptor, name):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(host.calls, "reservation", silent)
+    refused(lambda: take(SPEC, host), "does not say whether another host has reserved it")
+
+
+def test_a_format_that_would_reach_another_namespace(host):
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.check_format()
+        host.calls.namespaces = [1, 3]
+        refused(lease.check_format, "a format destroys all namespaces: 1, 3; use discard")
 
 
 # --- a source that cannot be read refuses every drive

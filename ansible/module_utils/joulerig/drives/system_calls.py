@@ -11,6 +11,7 @@ import fcntl
 import os
 import stat
 
+from ansible.module_utils.joulerig.drives import commands
 from ansible.module_utils.joulerig.tools import Refused
 
 # <linux/fs.h>
@@ -56,6 +57,19 @@ class SystemCalls:
 
     def read(self, descriptor: int, count: int, offset: int) -> bytes:
         return os.pread(descriptor, count, offset)
+
+    def reservation(self, descriptor: int, name: str) -> str:
+        """Return who has reserved an open device, in words; "" where no host has.
+
+        `name`: the kernel's, by which its kind is known. Raises OSError where it gives no answer.
+        """
+        if name.startswith("nvme"):
+            return commands.nvme_reservation(descriptor)
+        return commands.scsi_reservation(descriptor) if name.startswith("sd") else ""
+
+    def format_reaches(self, descriptor: int) -> list[int]:
+        """Return the namespaces that an NVMe format destroys. Raises OSError."""
+        return commands.format_reaches(descriptor)
 
     def flush(self, descriptor: int) -> None:
         """Write what is cached of an open device to it, and forget the cache.

@@ -44,6 +44,7 @@ class Lease:
             self._open()
             usage.check_unused(self.what, self.name, self._host)
             self._take_claim()
+            self._check_unreserved()
             self._found = self.contents()
             usage.check_unlisted(self.what, self.name, self._host, self._found.marks)
             self._ownership.check(self.path, self._found)
@@ -92,6 +93,7 @@ class Lease:
             self._open()
             usage.check_unused(self.what, self.name, self._host)
             self._take_claim()
+            self._check_unreserved()
             found = self.contents()
             usage.check_unlisted(self.what, self.name, self._host, found.marks)
             if found.identity() != seen:
@@ -152,6 +154,28 @@ class Lease:
                 time.sleep(0.1)
         if (now := self._host.calls.number(self._claim)) != self.number:
             raise Refused(f"{self.what}: {self.path} is device {now}; {self.name} is {self.number}")
+
+    def _check_unreserved(self):
+        try:
+            held = self._host.calls.reservation(self._descriptor, self.name)
+        except OSError as error:
+            raise Refused(
+                f"{self.what}: {self.path} does not say whether another host has reserved it: {error}"
+            ) from None
+        if held:
+            raise Refused(f"{self.what}: {self.path} is reserved by another host: {held}")
+
+    def check_format(self):
+        """Refuse a drive whose format would destroy another namespace as well. Raises Refused."""
+        try:
+            reached = self._host.calls.format_reaches(self._descriptor)
+        except OSError as error:
+            raise Refused(f"{self.what}: {self.path} does not say what a format destroys: {error}") from None
+        if len(reached) > 1:
+            others = ", ".join(map(str, reached))
+            raise Refused(
+                f"{self.what}: {self.path}: a format destroys all namespaces: {others}; use discard"
+            )
 
     def _close(self):
         for descriptor in (self._claim, self._descriptor):

@@ -9,6 +9,7 @@ from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
 LEAST_BYTES_PER_SECOND = 10e6  # a drive that fills more slowly is given up
 PURGE_SECONDS = 3600
+PURGES = ("discard", "format")
 # The lease has flushed the device's cache; fio, which has no right to, would complain.
 RAW = """[global]
 invalidate=0
@@ -24,6 +25,16 @@ bs=128k
 """
 
 
+def check_purge(lease, method):
+    """Refuse a purge that this drive cannot do, or that would reach beyond it."""
+    if method not in ("", *PURGES):
+        raise Failed(f"purge: {method!r} is unknown; allowed: {', '.join(PURGES)}")
+    if method == "format":
+        if not lease.name.startswith("nvme"):
+            raise Unable(f"{lease.path}: format: is no NVMe drive; allowed: discard")
+        lease.check_format()
+
+
 def purge(lease, method):
     """Have the drive forget its content.
 
@@ -33,13 +44,9 @@ def purge(lease, method):
     device = lease.path
     if method == "discard":
         run(["blkdiscard", "--force", device], timeout=PURGE_SECONDS)
-    elif method == "format":
-        if not os.path.basename(device).startswith("nvme"):
-            raise Unable(f"{device}: format: is no NVMe drive; allowed: discard")
+    else:
         run(["nvme", "format", device, "--force", "--ses=0"], timeout=PURGE_SECONDS)
         lease.check_same()  # still the drive that it was, and as large
-    else:
-        raise Failed(f"purge: {method!r} is unknown; allowed: discard, format")
 
 
 def write_whole(lease, size_bytes, seed, scratch):
