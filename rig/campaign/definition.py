@@ -42,6 +42,7 @@ from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import definitions, kernels, virtual
 from joulerig.rig.lab.model import Drive, Lab, Name
+from joulerig.rig.workloads import fio_job
 
 
 class Phases(Strict):
@@ -263,6 +264,7 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
         return
     key = "campaign.precondition"
     _known(source, "precondition.job", [campaign.precondition.job], precondition_jobs())
+    fio_job.load(precondition_jobs()[campaign.precondition.job], fio_job.DEVICE)
     for name in campaign.drives:
         for host in _drives(lab)[name]:
             drive = lab.hosts[host].drives.get(name)

@@ -100,12 +100,12 @@ def key(name: str, source: str) -> str:
     return "" if Path(source).stem == name else name
 
 
-def allowed(value: str, names: Iterable[str]) -> str:
+def allowed(value: str, names: Iterable[str], found: str = "unknown") -> str:
     """Return what an error says about an unknown name: "unknown[; nearest is ..]; allowed: ..."."""
     names = list(names)
     near = difflib.get_close_matches(value, names, n=1)
     nearest = f"; nearest is {near[0]!r}" if near else ""
-    return f"unknown{nearest}; allowed: {', '.join(names) or 'none'}"
+    return f"{found}{nearest}; allowed: {', '.join(names) or 'none'}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

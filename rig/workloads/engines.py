@@ -3,21 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import definitions, programs
 from joulerig.rig.lab.kernels import source as kernel_source
 from joulerig.rig.lab.model import Name, Package
-from joulerig.rig.workloads import place, synthetic_trace
+from joulerig.rig.workloads import fio_job, place, synthetic_trace
+from joulerig.rig.workloads.fio_job import Value
 from joulerig.rig.workloads.synthetic_trace import Synthetic
 
-Value = bool | int | float | str
-Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 KernelSource = Literal[kernel_source.CHOICES]
 Where = Callable[[Path], str]  # place.here or place.on_host
 
@@ -71,40 +70,27 @@ class Fio(Workload):
 
     engine: Literal["fio"]
     job: str
-    options: dict[Option, Value] = {}
+    options: dict[str, Value] = {}
     tool: ClassVar = "fio"
 
     @field_validator("options")
     @classmethod
-    def _one_line_each(cls, options: dict[str, Value]) -> dict[str, Value]:
+    def _of_the_drive_alone(cls, options: dict[str, Value]) -> dict[str, Value]:
         for key, value in options.items():
-            if "\n" in str(value):
-                raise ValueError(f"{key}: {value!r}; allowed: one line")
+            fio_job.check_setting(key, fio_job.as_text(value))
         return options
 
     def resolved(self, folder: Path) -> Fio:
-        return self.model_copy(update={"job": str(place.FIO_JOBS.find(self.job, folder))})
+        job = place.FIO_JOBS.find(self.job, folder)
+        fio_job.load(job)
+        return self.model_copy(update={"job": str(job)})
 
     def about(self) -> str:
         return self.description or _comment(Path(self.job))
 
     def delivered(self, where: Where) -> dict[str, Any]:
-        return {"tool": self.tool, "job": _with_options(Path(self.job).read_text(), self.options)}
-
-
-def _with_options(job: str, options: Mapping[str, Value]) -> str:
-    """Return the job file with `options` at the end of each job, replacing earlier ones."""
-    if not options:
-        return job
-    more = [f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in options.items()]
-    lines: list[str] = []
-    in_job = False
-    for line in job.splitlines():
-        if line.startswith("["):
-            lines += more if in_job else []
-            in_job = line.strip() != "[global]"
-        lines.append(line)
-    return "\n".join([*lines, *(more if in_job else [])]) + "\n"
+        job = fio_job.with_options(fio_job.load(Path(self.job)), self.options)
+        return {"tool": self.tool, "job": job}
 
 
 class _OfFlowop(Workload):

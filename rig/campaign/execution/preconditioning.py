@@ -28,6 +28,7 @@ from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import files
 from joulerig.rig.controller import services
 from joulerig.rig.lab.model import Drive
+from joulerig.rig.workloads import fio_job
 
 Execute = Callable[[dict[str, Any]], Mapping[str, Any]]
 
@@ -151,7 +152,7 @@ class _Making:
 
     def _arguments(self, done: int) -> dict[str, Any]:
         campaign, run, asked = self.campaign, self.run, self.asked
-        job = campaigns.precondition_jobs()[asked.job]
+        job = fio_job.load(campaigns.precondition_jobs()[asked.job], fio_job.DEVICE)
         return {
             "run": run["id"],
             "campaign": campaign.journal.campaign["id"],
@@ -160,7 +161,7 @@ class _Making:
             "member": drive_record.declared(campaign.lab, run["host"], run["drive"]),
             "purge": asked.purge if not done else "",
             "passes": asked.passes if not done else 0,
-            "job": {"name": asked.job, "text": job.read_text()},
+            "job": {"name": asked.job, "text": job},
             "round_seconds": asked.round_seconds,
             "rounds": asked.max_rounds - done,
             "rounds_before": done,

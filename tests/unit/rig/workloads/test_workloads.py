@@ -15,7 +15,8 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import programs
 from joulerig.rig.workloads import place, synthetic_trace
 
-JOB = "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n"
+HEAD = "# Reads.\n[global]\ndirectory=${JOULERIG_DIRECTORY}\nbs=4k\n"
+JOB = HEAD + "[a]\nrw=read\n[b]\nrw=write\n"
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_options_of_a_job_are_put_where_they_override(own):
     mine = own({"mine": {"engine": "fio", "job": "my.fio", "options": {"bs": "8k", "direct": True}}})["mine"]
     assert mine.delivered(place.on_host) == {
         "tool": "fio",
-        "job": "# Reads.\n[global]\nbs=4k\n[a]\nrw=read\nbs=8k\ndirect=1\n[b]\nrw=write\nbs=8k\ndirect=1\n",
+        "job": HEAD + "[a]\nrw=read\nbs=8k\ndirect=1\n[b]\nrw=write\nbs=8k\ndirect=1\n",
     }
     assert mine.files() == []
 
@@ -175,8 +176,12 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
         ({"mine": {"engine": "fio"}}, "mine.job: Field required"),
         ({"mine": {"engine": "fio", "job": "seqwrit"}}, "mine: 'seqwrit' is unknown; nearest is 'seqwrite'; allowed: randread"),
         ({"mine": {"engine": "fio", "job": "no.fio"}}, "mine: 'no.fio': no such file; allowed: a file, relative to"),
-        ({"mine": {"engine": "fio", "job": "my.fio", "options": {"a b": 1}}}, "mine.options.a b"),
-        ({"mine": {"engine": "fio", "job": "my.fio", "options": {"bs": "4k\n[c]"}}}, "mine.options: bs: '4k\\n[c]'; allowed: one line"),
+        ({"mine": {"engine": "fio", "job": "my.fio", "options": {"a b": 1}}}, "mine.options: 'a b' is no key of a job here; allowed: "),
+        ({"mine": {"engine": "fio", "job": "my.fio", "options": {"bs": "4k\n[c]"}}}, "mine.options: bs: '4k\\n[c]'; allowed: letters, digits"),
+        ({"mine": {"engine": "fio", "job": "my.fio", "options": {"filename": "/dev/sda"}}}, "mine.options: filename: '/dev/sda'; allowed: one name"),
+        ({"mine": {"engine": "fio", "job": "randread", "options": {"directory": "/"}}}, "mine.options: directory: '/'; allowed: ${JOULERIG_DIRECTORY}"),
+        ({"mine": {"engine": "fio", "job": "randread", "options": {"ioengine": "sg"}}}, "mine.options: ioengine: 'sg'; allowed: falloc, "),
+        ({"mine": {"engine": "fio", "job": "randread", "options": {"exec_prerun": "reboot"}}}, "mine.options: 'exec_prerun' is no key of a job here"),
         ({"mine": {"engine": "flowop", "personality": "varmai"}}, "nearest is 'varmail'; allowed: fileserver"),
         ({"mine": {"engine": "flowop", "personality": "my.f", "rate": 0}}, "mine.rate: 0: Input should be greater than 0"),
         ({"mine": {"engine": "sync", "call": "sync"}}, "mine.call: 'sync': Input should be 'fsync', 'fdatasync' or 'none'"),
