@@ -13,7 +13,7 @@ from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import definitions, programs
 from joulerig.rig.lab.kernels import source as kernel_source
 from joulerig.rig.lab.model import Name, Package
-from joulerig.rig.workloads import fio_job, place, synthetic_trace
+from joulerig.rig.workloads import fio_job, place, recorded_trace, synthetic_trace
 from joulerig.rig.workloads.fio_job import Value
 from joulerig.rig.workloads.synthetic_trace import Synthetic
 
@@ -201,7 +201,8 @@ class Replay(_OfFlowop):
         return self.model_copy(update={"trace": str(place.file_in(folder, self.trace))})
 
     def files(self) -> list[Path]:
-        return [place.built_flowop(), self._file()]
+        path = self._file()
+        return [place.built_flowop(), recorded_trace.checked(path) if self.trace else path]
 
     def _file(self) -> Path:
         return synthetic_trace.made(self.synthetic) if self.synthetic else Path(self.trace)
@@ -245,6 +246,7 @@ class Program(Workload):
         for key in self.settings if declared and declared.parameters else ():
             if key not in declared.parameters:
                 raise ValueError(f"settings.{key}: {definitions.allowed(key, declared.parameters)}")
+        _check_stays(self.settings, "settings")
         packages = sorted({*self.packages, *(declared.packages if declared else [])})
         found = {key: str(place.file_in(folder, value)) for key, value in self.setting_files.items()}
         changes = {"program": str(script), "setting_files": found, "packages": packages}
@@ -269,6 +271,17 @@ class Program(Workload):
             "common_code": where(programs.COMMON_CODE),
             "settings": {**self.settings, **files},
         }
+
+
+def _check_stays(value: Any, key: str) -> None:
+    """Raise ValueError for a path in a setting that leaves the directory of the load."""
+    if isinstance(value, str) and place.leaves(value):
+        raise ValueError(
+            f"{key}: {value!r}; allowed: no absolute path, no '..'; setting_files copies a file to the host"
+        )
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        _check_stays(part, f"{key}.{name}")
 
 
 ENGINES: dict[str, type[Workload]] = {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import UserError
@@ -43,11 +43,18 @@ SCRIPT = ".py"
 
 
 def file_in(folder: Path, value: str) -> Path:
-    """Return the path of a file, relative to the folder. Raises ValueError where there is none."""
+    """Return the path of a file in or below the folder. Raises ValueError where there is none."""
     path = folder / value
-    if not path.is_file():
-        raise ValueError(f"{value!r}: no such file; allowed: a file, relative to {paths.short(folder)}")
+    problem = "leaves its folder" if leaves(value) else "no such file"
+    if leaves(value) or not path.is_file():
+        raise ValueError(f"{value!r}: {problem}; allowed: a file, relative to {paths.short(folder)}")
     return path
+
+
+def leaves(value: str) -> bool:
+    """Return whether a path is absolute, or has `..` in it."""
+    path = PurePosixPath(value)
+    return path.is_absolute() or ".." in path.parts
 
 
 def flowop() -> Path:

@@ -18,6 +18,7 @@ import (
 
 // commands are what the first argument may be; each gives the exit code.
 var commands = map[string]func(args []string, stdout, stderr io.Writer) int{
+	"check":         checkTrace,
 	"generate":      generateTrace,
 	"import-strace": importStrace,
 	"list":          list,

@@ -51,6 +51,8 @@ func TestUsage(t *testing.T) {
 		{"sync --directory d --ops 1 --rate 5 --pace-seconds 1", 2, "flowop sync: --pace-seconds, --rate: expected one of them at most"},
 		{"replay --directory d", 2, "flowop replay: TRACE: missing"},
 		{"replay t --directory d --timed --speed 2", 2, "flowop replay: --timed, --speed: expected one of them at most"},
+		{"check", 2, "flowop check: TRACE: missing"},
+		{"check /none", 1, "flowop check: trace: open /none: no such file or directory"},
 		{"replay /none --directory d", 1, "flowop replay: trace: open /none: no such file or directory"},
 		{"generate --ops 0", 2, "flowop generate: --ops: 0: expected 1 or more"},
 		{"generate --write-share 0.8 --unlink-share 0.3", 2, "flowop generate: --write-share, --unlink-share: 0.8, 0.3: expected 0 to 1, together too"},
@@ -70,6 +72,27 @@ func TestUsage(t *testing.T) {
 		}
 		if c.code != 0 && strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%q: %q is not one line", c.args, stderr.String())
+		}
+	}
+}
+
+func TestATraceThatLeavesItsDirectoryIsRefusedWhenItIsChecked(t *testing.T) {
+	for _, c := range []struct{ trace, says string }{
+		{"file a/b 4096\n0 1 write a/b 0 4096\n", ""},
+		{"0 1 write /dev/sda 0 4096\n", `:1: path "/dev/sda"`},
+		{"0 1 write ../a 0 4096\n", `:1: path "../a"`},
+		{"0 1 write a 0 4096\n1 1 rename a b/../../c\n", `:2: path "b/../../c"`},
+		{"0 1 write \"a/../..\" 0 4096\n", `:1: path "a/../.."`},
+		{"file /etc/passwd 4096\n0 1 read a 0 4096\n", `:1: path "/etc/passwd"`},
+	} {
+		path := filepath.Join(t.TempDir(), "t.trace")
+		if err := os.WriteFile(path, []byte(c.trace), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr bytes.Buffer
+		code := run([]string{"check", path}, &stdout, &stderr)
+		if refused := c.says != ""; (code != 0) != refused || !strings.Contains(stderr.String(), c.says) {
+			t.Errorf("%q: exit %d, says %q, want %q", c.trace, code, stderr.String(), c.says)
 		}
 	}
 }

@@ -4,9 +4,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"joulerig/workloads/internal/filesys"
@@ -43,12 +41,7 @@ func replayLoad(args []string, stdout, stderr io.Writer) int {
 }
 
 func replayOf(path, directory string, speed float64) (*loadrunner.Load, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
-	}
-	defer file.Close()
-	read, err := trace.Parse(file, path)
+	read, err := readTrace(path)
 	if err != nil {
 		return nil, err
 	}

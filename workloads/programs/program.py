@@ -341,10 +341,28 @@ def unpack(archive: str, folder: Path) -> None:
         raise Failed(f"{archive}: no such file; playbooks/campaign.yml puts it on a test host")
     try:
         with tarfile.open(archive) as tar:
-            tar.extractall(folder)  # ours; not every 3.11 has filters
+            tar.extractall(folder, _inside(tar, folder, archive))  # not every 3.11 has filters
     except tarfile.TarError as error:
         raise Failed(f"{archive}: {error}") from None
     os.sync()
+
+
+def _inside(tar: tarfile.TarFile, folder: Path, archive: str) -> Iterator[tarfile.TarInfo]:
+    """Yield an archive's members, each checked when those before it are unpacked in `folder`.
+
+    Raises Failed for a device, and for a path or link that leaves the folder.
+    """
+    top = os.path.realpath(folder)
+    for member in tar:
+        path = os.path.join(folder, member.name)
+        paths = [path]
+        if member.issym() or member.islnk():
+            paths.append(os.path.join(folder if member.islnk() else os.path.dirname(path), member.linkname))
+        if any(os.path.commonpath([top, os.path.realpath(one)]) != top for one in paths):
+            raise Failed(f"{archive}: {member.name}: leaves the folder; allowed: paths and links within it")
+        if not (member.isfile() or member.isdir() or len(paths) > 1):
+            raise Failed(f"{archive}: {member.name}: a device; allowed: files, folders and links")
+        yield member
 
 
 def files_of(folder: Path) -> dict[Path, int]:

@@ -45,6 +45,11 @@ def test_an_unknown_setting_is_refused_with_those_that_are_known(tmp_path, name,
         ("tpcc", {"clients": 1.5}, "clients: 1.5; allowed: a value such as 10"),
         ("kernel_make", {"jobs": 0}, "jobs: 0; allowed: at least 1"),
         ("kernel_grep", {}, "source: missing; allowed: a tar of a kernel's source"),
+        ("kernel_make", {"target": "O=/"}, "target: 'O=/'; allowed: a target such as lib/"),
+        ("kernel_make", {"target": "-f/tmp/x"}, "target: '-f/tmp/x'; allowed: a target such as lib/"),
+        ("kernel_make", {"target": "../x/"}, "target: '../x/'; allowed: a target such as lib/"),
+        ("kernel_make", {"config": "/etc/"}, "config: '/etc/'; allowed: a target such as lib/"),
+        ("kernel_make", {"config": "a b"}, "config: 'a b'; allowed: a target such as lib/"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_what_is_allowed(tmp_path, name, settings, complaint):

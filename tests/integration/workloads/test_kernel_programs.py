@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import tarfile
+from pathlib import Path
+
 import pytest
 
 from tests.support.program_script import Script, packed
@@ -68,6 +71,53 @@ def test_grep_that_fails_is_a_failed_load(tmp_path, source):
     assert done.returncode == 1
     assert done.stderr.startswith("kernel-grep: grep: exit 2: grep: ")
     assert script.report()["ended"] == "failed"
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    found = tarfile.TarInfo(name)
+    found.type, found.linkname = kind, target
+    return found
+
+
+@pytest.mark.parametrize(
+    ("members", "complaint"),
+    [
+        ([member("/tmp/joulerig-left")], "/tmp/joulerig-left: leaves the folder"),
+        ([member("../left")], "../left: leaves the folder"),
+        ([member("a/../../left")], "a/../../left: leaves the folder"),
+        ([member("a", tarfile.SYMTYPE, "/etc")], "a: leaves the folder"),
+        ([member("a", tarfile.SYMTYPE, "../..")], "a: leaves the folder"),
+        ([member("d/up", tarfile.SYMTYPE, ".."), member("d/a", tarfile.SYMTYPE, "up/../..")], "d/a: leaves"),
+        ([member("a", tarfile.LNKTYPE, "/etc/hostname")], "a: leaves the folder"),
+        ([member("a", tarfile.LNKTYPE, "../../load.json")], "a: leaves the folder"),
+        ([member("a", tarfile.BLKTYPE)], "a: a device; allowed: files, folders and links"),
+        ([member("a", tarfile.CHRTYPE)], "a: a device"),
+        ([member("a", tarfile.FIFOTYPE)], "a: a device"),
+    ],
+)
+def test_an_archive_that_leaves_the_folder_is_not_unpacked(tmp_path, members, complaint):
+    archive = tmp_path / "linux.tar"
+    with tarfile.open(archive, "w") as tar:
+        for one in [member("first"), *members, member("last")]:
+            tar.addfile(one)
+    done = Script("kernel_grep", tmp_path / "load", source=str(archive)).run("layout")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"kernel-grep: {archive}: {complaint}")
+    assert done.stderr.count("\n") == 1
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if not path.is_dir()}
+    assert left - {"linux.tar", "load/joulerig-kernel-grep/d/up"} == {"load/joulerig-kernel-grep/first"}
+
+
+def test_links_within_an_archive_are_unpacked(tmp_path):
+    archive = tmp_path / "linux.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.addfile(member("a/file"))
+        tar.addfile(member("b/up", tarfile.SYMTYPE, "../a/file"))
+        tar.addfile(member("c", tarfile.LNKTYPE, "a/file"))
+    Script("kernel_grep", tmp_path / "load", source=str(archive)).lay_out()
+    folder = tmp_path / "load" / "joulerig-kernel-grep"
+    assert (folder / "b/up").readlink() == Path("../a/file")
+    assert (folder / "c").samefile(folder / "a/file")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ below one folder, as a kernel's is.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ import program
 
 DEFAULTS = {"source": "", "config": "tinyconfig", "target": "lib/", "jobs": 2, "cold": True}
 FOLDER = "joulerig-kernel-make"
+TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
 
 def layout(given: program.Given) -> None:
@@ -25,6 +27,7 @@ def layout(given: program.Given) -> None:
 
     What making that took is removed.
     """
+    _check(given.settings)
     folder = program.fresh(given.directory / FOLDER)
     (folder / "source").mkdir()
     program.unpack(given.settings["source"], folder / "source")
@@ -41,6 +44,7 @@ def layout(given: program.Given) -> None:
 
 def load(given: program.Given, record: program.Record) -> None:
     """Build the target again and again, each time from nothing."""
+    _check(given.settings)
     folder = given.directory / FOLDER
     if not (folder / "config").is_file():
         raise program.Failed(f"{folder}: holds no configured source; allowed: a folder after `layout`")
@@ -67,6 +71,16 @@ def load(given: program.Given, record: program.Record) -> None:
             record.ops += sum(path.suffix == ".o" for path in made)
             record.write_bytes += sum(made.values())
             record.set_figure("pass", "s", sum(lengths) / len(lengths), "lower")
+
+
+def _check(settings: dict) -> None:
+    """Refuse targets that make would take for an option, a variable or another folder.
+
+    Raises Failed.
+    """
+    for key in ("config", "target"):
+        if not TARGET.fullmatch(settings[key]) or ".." in settings[key].split("/"):
+            raise program.Failed(f"--settings: {key}: {settings[key]!r}; allowed: a target such as lib/")
 
 
 def _make(build: Path, target: str, jobs: int) -> None:

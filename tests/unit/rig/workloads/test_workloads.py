@@ -21,9 +21,10 @@ JOB = HEAD + "[a]\nrw=read\n[b]\nrw=write\n"
 
 @pytest.fixture
 def flowop(tmp_path, monkeypatch):
-    """Path of build/flowop, which exists."""
+    """Path of build/flowop, which finds nothing wrong with a trace."""
     path = tmp_path / "flowop"
-    path.touch()
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
     monkeypatch.setattr(place, "flowop", lambda: path)
     return path
 
@@ -182,6 +183,16 @@ def test_a_program_with_its_settings_files_and_packages(own, lab_files):
         ({"mine": {"engine": "fio", "job": "randread", "options": {"directory": "/"}}}, "mine.options: directory: '/'; allowed: ${JOULERIG_DIRECTORY}"),
         ({"mine": {"engine": "fio", "job": "randread", "options": {"ioengine": "sg"}}}, "mine.options: ioengine: 'sg'; allowed: falloc, "),
         ({"mine": {"engine": "fio", "job": "randread", "options": {"exec_prerun": "reboot"}}}, "mine.options: 'exec_prerun' is no key of a job here"),
+        ({"mine": {"engine": "fio", "job": "../my.fio"}}, "mine: '../my.fio': leaves its folder; allowed: a file, relative to"),
+        ({"mine": {"engine": "fio", "job": "/etc/my.fio"}}, "mine: '/etc/my.fio': leaves its folder"),
+        ({"mine": {"engine": "flowop", "personality": "../my.f"}}, "mine: '../my.f': leaves its folder"),
+        ({"mine": {"engine": "replay", "trace": "/dev/sda"}}, "mine: '/dev/sda': leaves its folder"),
+        ({"mine": {"engine": "replay", "trace": "a/../../my.trace"}}, "mine: 'a/../../my.trace': leaves its folder"),
+        ({"mine": {"engine": "program", "program": "../load.py"}}, "mine: '../load.py': leaves its folder"),
+        ({"mine": {"engine": "program", "program": "load.py", "setting_files": {"a": "/etc/shadow"}}}, "mine: '/etc/shadow': leaves its folder"),
+        ({"mine": {"engine": "program", "program": "load.py", "settings": {"to": "/dev/sda"}}}, "mine: settings.to: '/dev/sda'; allowed: no absolute path, no '..'; setting_files"),
+        ({"mine": {"engine": "program", "program": "load.py", "settings": {"to": ["x", "../y"]}}}, "mine: settings.to.1: '../y'; allowed: no absolute path"),
+        ({"mine": {"engine": "program", "program": "load.py", "settings": {"in": {"to": "/"}}}}, "mine: settings.in.to: '/'; allowed: no absolute path"),
         ({"mine": {"engine": "flowop", "personality": "varmai"}}, "nearest is 'varmail'; allowed: fileserver"),
         ({"mine": {"engine": "flowop", "personality": "my.f", "rate": 0}}, "mine.rate: 0: Input should be greater than 0"),
         ({"mine": {"engine": "sync", "call": "sync"}}, "mine.call: 'sync': Input should be 'fsync', 'fdatasync' or 'none'"),
@@ -210,6 +221,16 @@ def test_a_definition_that_cannot_be(own, entries, expected):
     assert "\n" not in message
     assert "workloads.yml: " in message
     assert expected in message
+
+
+def test_a_trace_whose_paths_leave_the_directory_does_not_go_to_a_host(own, lab_files):
+    """The real flowop."""
+    (lab_files.folder / "my.trace").write_text("0 1 write a 0 4096\n1 1 write /dev/sda 0 4096\n")
+    mine = own({"mine": {"engine": "replay", "trace": "my.trace"}})["mine"]
+    with pytest.raises(UserError, match=r'my\.trace:2: path "/dev/sda": expected a path below the directory'):
+        mine.files()
+    (lab_files.folder / "my.trace").write_text("0 1 write a 0 4096\n1 1 write b 0 4096\n")
+    assert mine.files()[1] == lab_files.folder / "my.trace"
 
 
 def test_a_program_of_the_labs_own_cannot_take_a_shipped_ones_place(own, lab_files):
