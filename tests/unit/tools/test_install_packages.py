@@ -16,23 +16,31 @@ from tests.support import ROOT
 APT_GET = """#!/bin/sh
 case "$*" in *install*) ;; *) exit 0 ;; esac
 echo "$@" >> "$JOULERIG_ROOT/installed"
-"$JOULERIG_ROOT/usr/sbin/policy-rc.d" influxdb start || echo "not started: $?" >> "$JOULERIG_ROOT/said"
+if "$JOULERIG_ROOT/usr/sbin/policy-rc.d" influxdb start; then
+  echo "influxdb.service" >> "$JOULERIG_ROOT/running"
+else
+  echo "not started: $?" >> "$JOULERIG_ROOT/said"
+fi
 cat "$JOULERIG_ROOT/etc/postgresql-common/createcluster.d/joulerig.conf" >> "$JOULERIG_ROOT/said"
-echo "influxdb.service enabled enabled" >> "$JOULERIG_ROOT/units"
+grep -q "^influxdb.service " "$JOULERIG_ROOT/units" ||
+  echo "influxdb.service enabled enabled" >> "$JOULERIG_ROOT/units"
 [ ! -e "$JOULERIG_ROOT/broken" ] || { echo "E: Unable to locate package"; exit 100; }
 """
 SYSTEMCTL = """#!/bin/sh
+while [ "${1#--}" != "$1" ]; do shift; done
+command=$1
 shift
-case "$1" in
+case "$command" in
   list-unit-files) cat "$JOULERIG_ROOT/units" ;;
-  *) shift 2; for unit; do sed -i "/^$unit /d" "$JOULERIG_ROOT/units"; done ;;
+  disable) for unit; do sed -i "/^$unit /d" "$JOULERIG_ROOT/units"; done ;;
+  stop) for unit; do sed -i "/^$unit$/d" "$JOULERIG_ROOT/running"; done ;;
 esac
 """
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """Return the root of a machine that has ssh.service enabled, and stand-ins for tools."""
+    """Return the root of a machine whose ssh.service is enabled and runs; tools are stand-ins."""
     for name, text in {
         "apt-get": APT_GET,
         "systemctl": SYSTEMCTL,
@@ -44,7 +52,9 @@ def machine(tmp_path: Path) -> Path:
         tool.write_text(text)
         tool.chmod(0o755)
     (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
     (tmp_path / "units").write_text("ssh.service enabled enabled\n")
+    (tmp_path / "running").write_text("ssh.service\n")
     return tmp_path
 
 
@@ -62,6 +72,34 @@ def test_a_service_that_comes_with_a_package_is_neither_started_nor_enabled(mach
     assert done.returncode == 0, done.stderr
     assert "influxdb fio" in (machine / "installed").read_text()
     assert "not started: 101" in (machine / "said").read_text()
+    assert (machine / "units").read_text() == "ssh.service enabled enabled\n"
+    assert (machine / "running").read_text() == "ssh.service\n"
+
+
+def test_a_service_that_was_enabled_before_stays_enabled_and_runs_on(machine):
+    with (machine / "units").open("a") as units, (machine / "running").open("a") as running:
+        units.write("influxdb.service enabled enabled\n")
+        running.write("influxdb.service\n")
+    assert install(machine, "influxdb").returncode == 0
+    assert "influxdb.service enabled" in (machine / "units").read_text()
+    assert "influxdb.service" in (machine / "running").read_text()
+
+
+def test_a_service_that_the_machines_own_policy_lets_start_is_stopped(machine):
+    policy = machine / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 0\n")
+    policy.chmod(0o755)
+    assert install(machine, "influxdb").returncode == 0
+    assert (machine / "units").read_text() == "ssh.service enabled enabled\n"
+    assert (machine / "running").read_text() == "ssh.service\n"
+    assert policy.read_text() == "#!/bin/sh\nexit 0\n"
+
+
+def test_where_no_systemd_runs_none_is_asked_to_stop_a_service(machine):
+    (machine / "run/systemd/system").rmdir()
+    (machine / "running").unlink()
+    done = install(machine, "influxdb")
+    assert (done.returncode, done.stderr) == (0, "")
     assert (machine / "units").read_text() == "ssh.service enabled enabled\n"
 
 
@@ -93,13 +131,15 @@ def test_a_package_that_cannot_be_had_is_named_in_a_line_and_nothing_is_left(mac
     assert (machine / "units").read_text() == "ssh.service enabled enabled\n"
 
 
-def test_the_policy_of_a_set_up_that_was_killed_is_removed_by_the_next(machine):
+def test_what_a_set_up_that_was_killed_left_is_undone_by_the_next(machine):
     killed = machine / "bin/apt-get"
     whole = killed.read_text()
-    killed.write_text("#!/bin/sh\nkill -KILL $PPID\n")
+    killed.write_text(f"{whole}kill -KILL $PPID\n")
     assert install(machine, "influxdb").returncode == -signal.SIGKILL
     policy = machine / "usr/sbin/policy-rc.d"
     assert policy.exists()
+    assert "influxdb.service enabled" in (machine / "units").read_text()
     killed.write_text(whole)
     assert install(machine, "influxdb").returncode == 0
     assert not policy.exists()
+    assert (machine / "units").read_text() == "ssh.service enabled enabled\n"
