@@ -15,10 +15,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
 import joulerig
+from joulerig.rig.common.errors import UserError
 
 _PACKAGE = Path(joulerig.__file__).resolve().parent
 IN_CHECKOUT = (_PACKAGE.parent / "pyproject.toml").is_file() and (_PACKAGE.parent / "playbooks").is_dir()
@@ -32,8 +34,11 @@ def share() -> Path:
 
 
 def var() -> Path:
-    """Return the folder of the state: secrets, spools, sockets, the virtual lab's drives."""
-    return Path(os.environ.get("JOULERIG_VAR") or ROOT / "var").absolute()
+    """Return the folder of the state: secrets, spools, sockets, the virtual lab's drives.
+
+    It is made, and kept, for this user alone. Raises UserError.
+    """
+    return private(Path(os.environ.get("JOULERIG_VAR") or ROOT / "var").absolute())
 
 
 def results() -> Path:
@@ -82,14 +87,62 @@ def short(path: Path) -> str:
 
 
 def run() -> Path:
-    """Return the folder of the sockets.
+    """Return the folder of the sockets, which is this user's alone: they start programs.
 
-    It is below var(), or a short folder of the user's where var()'s path is too long for a Unix
-    socket (108 bytes).
+    It is below var() or, where that path is too long for a Unix socket (108 bytes), in the user's
+    runtime folder (XDG_RUNTIME_DIR), else in the folder of temporary files. Raises UserError where
+    another user made it, or has rights to it.
     """
     folder = var() / "run"
     if len(str(folder)) > 70:
         digest = hashlib.sha256(str(var()).encode()).hexdigest()[:12]
-        folder = Path(tempfile.gettempdir()) / f"joulerig-{os.getuid()}-{digest}"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = _short_folder() / f"joulerig-{os.geteuid()}-{digest}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        problem = _not_private(folder)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    if problem:
+        raise UserError(f"{folder}: {problem}; allowed: a folder of your own, with mode 0700, or none")
     return folder
+
+
+def private(folder: Path) -> Path:
+    """Make the folder where it is missing, and take away other users' rights; return it.
+
+    Raises UserError.
+    """
+    problem = ""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+        if status.st_uid != os.geteuid():
+            problem = f"belongs to user {status.st_uid}"
+        elif stat.S_IMODE(status.st_mode) & 0o077:
+            folder.chmod(0o700)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    if problem:
+        raise UserError(f"{short(folder)}: {problem}; allowed: a folder of your own")
+    return folder
+
+
+def _short_folder() -> Path:
+    """Return the user's runtime folder where the system made one, else that of temporary files."""
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}")
+    try:
+        usable = not _not_private(runtime) and len(str(runtime)) < 40
+    except OSError:
+        usable = False
+    return runtime if usable else Path(tempfile.gettempdir())
+
+
+def _not_private(folder: Path) -> str:
+    """Return why a folder is not this user's alone, or an empty text. Raises OSError."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        return "is a link, or no folder"
+    if status.st_uid != os.geteuid():
+        return f"belongs to user {status.st_uid}"
+    mode = stat.S_IMODE(status.st_mode)
+    return f"has mode {mode:04o}" if mode & 0o077 else ""

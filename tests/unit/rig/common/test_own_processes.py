@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import xmlrpc.client
 from pathlib import Path
@@ -303,11 +304,107 @@ def test_a_kept_port_is_not_one_of_those_for_outgoing_connections(state):
     assert not low <= files.kept_port("one") <= high
 
 
-def test_sockets_have_a_short_place(tmp_path, monkeypatch):
+# --- folders for one user alone
+
+
+@pytest.fixture
+def deep(tmp_path, monkeypatch):
+    """Gives the folder of a var/ too deep for sockets and of tmp/; there is no runtime folder."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(paths.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
     monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / ("long" * 30)))
+    return tmp_path
+
+
+def test_sockets_have_a_short_place(deep):
     place = paths.run()
-    try:
-        assert len(str(place / "vhost1-nvme-consumer.control")) < 108
-        assert stat.S_IMODE(place.stat().st_mode) == 0o700
-    finally:
-        place.rmdir()
+    assert place.parent == deep / "tmp"
+    assert len(f"{place.name}/vhost1-nvme-consumer.control") < 108 - 40
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert paths.run() == place
+
+
+def test_sockets_are_in_the_users_runtime_folder_where_the_system_made_one(deep, monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/tmp") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        assert paths.run().parent == Path(runtime)
+        Path(runtime).chmod(0o755)
+        assert paths.run().parent == deep / "tmp"
+
+
+def test_a_long_runtime_folder_does_not_take_sockets(deep, monkeypatch):
+    runtime = deep / ("long" * 10)
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    assert paths.run().parent == deep / "tmp"
+
+
+@pytest.mark.parametrize("mode", [0o701, 0o710, 0o740, 0o755, 0o770, 0o777, 0o1777])
+def test_a_place_of_sockets_that_others_have_rights_to_is_refused(deep, mode):
+    place = paths.run()
+    place.chmod(mode)
+    with pytest.raises(UserError, match=rf"^{place}: has mode {mode:04o}; allowed: a folder of your own"):
+        paths.run()
+
+
+def test_a_place_of_sockets_of_another_user_is_refused(deep, monkeypatch):
+    place = paths.run()
+    owner = os.geteuid()
+    other = place.with_name(place.name.replace(f"joulerig-{owner}-", f"joulerig-{owner + 1}-"))
+    other.mkdir(mode=0o700)
+    monkeypatch.setattr(paths, "private", lambda folder: folder)  # var/ is the other user's
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(UserError, match=rf"^{other}: belongs to user {owner}; allowed: "):
+        paths.run()
+
+
+def test_a_link_in_the_place_of_sockets_is_refused(deep):
+    place = paths.run()
+    place.rmdir()
+    (deep / "elsewhere").mkdir(mode=0o700)
+    place.symlink_to(deep / "elsewhere")
+    with pytest.raises(UserError, match=rf"^{place}: is a link, or no folder; allowed: "):
+        paths.run()
+
+
+def test_a_file_in_the_place_of_sockets_is_refused(deep):
+    place = paths.run()
+    place.rmdir()
+    place.touch()
+    with pytest.raises(UserError, match=rf"{place}.*; allowed: a folder of your own"):
+        paths.run()
+
+
+def test_a_refused_place_of_sockets_is_not_looked_at_by_the_supervisor(deep):
+    paths.run().chmod(0o777)
+    with pytest.raises(UserError, match="has mode 0777"):
+        services.states()
+
+
+@pytest.mark.parametrize("mode", [None, 0o755, 0o777, 0o700])
+def test_the_state_is_its_users_alone_also_where_it_was_there_before(tmp_path, monkeypatch, mode):
+    place = tmp_path / "var"
+    monkeypatch.setenv("JOULERIG_VAR", str(place))
+    if mode is not None:
+        place.mkdir()
+        place.chmod(mode)
+    assert paths.var() == place
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+def test_a_state_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
+    owner = paths.var().stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(UserError, match=rf"^{tmp_path}/var: belongs to user {owner}; allowed: a folder of"):
+        paths.var()
+
+
+@pytest.mark.parametrize("others", ["a file", "not writable"])
+def test_a_state_that_cannot_be_is_refused_in_a_line(tmp_path, monkeypatch, others):
+    (tmp_path / "var").touch()
+    place = tmp_path / "var" if others == "a file" else Path("/proc/none/var")
+    monkeypatch.setenv("JOULERIG_VAR", str(place))
+    with pytest.raises(UserError, match=rf"^{place}: .*; allowed: a folder of your own$"):
+        paths.var()
