@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -50,8 +51,7 @@ def process(
     profiles: Mapping[str, Profile] | None = None,
 ) -> supervisor.Program:
     """Prepare a host's files below `folder` and describe its process. Raises UserError."""
-    own = folder / name
-    own.mkdir(parents=True, exist_ok=True)
+    own = paths.private(folder / name)
     files.replace(own / "hostname", name + "\n")
     files.replace(own / "authorized_keys", (folder / "ssh" / "id_ed25519.pub").read_text())
     files.replace(own / "ssh_host_key", (folder / "ssh" / "host_ed25519").read_text(), mode=0o600)
@@ -61,19 +61,26 @@ def process(
         overlay.unlink(missing_ok=True)
         backing = ["-b", str(guest.root), "-F", "raw"]
         create = ["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(overlay)]
-        done = subprocess.run(create, capture_output=True, text=True)
+        done = subprocess.run(create, capture_output=True, text=True, umask=0o077)
         if done.returncode:
             raise UserError(f"qemu-img: {done.stderr.strip()}")
         files.replace(marker, str(guest.root))
     for key, drive in host.drives.items():
         if drive.interface == "nvdimm":
-            with open(own / f"{key}.img", "ab") as memory:
+            with open(own / f"{key}.img", "ab", opener=_for_user_alone) as memory:
                 memory.truncate(machine.nvdimm_bytes(drive))
+    for kept in (overlay, own / "console.log", *own.glob("*.img")):
+        if kept.exists():
+            kept.chmod(0o600)  # a lab that was here before had others
     sockets = {key: twins.nbd_socket(name, key) for key in host.twins}
     command = machine.command(
         name, host, guest, accelerator, own, sockets, _ssh_port(name), _qmp_socket(name), profiles
     )
-    return supervisor.Program(process_name(name), command, priority=300, restart=False)
+    return supervisor.Program(process_name(name), command, priority=300, restart=False, private=True)
+
+
+def _for_user_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def make_keys(folder: Path) -> None:

@@ -25,7 +25,10 @@ ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 
 @dataclass(frozen=True)
 class Program:
-    """A process to keep. `ready`: whether it serves; `priority`: order of start, low first."""
+    """A process to keep. `ready`: whether it serves; `priority`: order of start, low first.
+
+    `private`: the files that it makes are for its user alone.
+    """
 
     name: str
     command: list[str]
@@ -33,6 +36,7 @@ class Program:
     ready_seconds: float = 20.0
     priority: int = 500
     restart: bool = True
+    private: bool = False
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -164,6 +168,7 @@ def _configure(program: Program) -> bool:
             f"environment={environment}".replace("%", "%%"),
             f"priority={program.priority}",
             f"autorestart={'true' if program.restart else 'false'}",
+            *(["umask=077"] if program.private else []),
             "autostart=false",
             "startsecs=0" if not program.restart else "startsecs=1",
             "stopwaitsecs=20",

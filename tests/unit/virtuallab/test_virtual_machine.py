@@ -3,6 +3,7 @@
 
 import itertools
 import re
+import stat
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model as lab
 from joulerig.rig.lab import packages
-from joulerig.virtuallab import image, machine, profile, taps, twins
+from joulerig.virtuallab import hosts, image, machine, profile, taps, twins
 
 IMAGE = image.Image(Path("/image/root.ext4"), Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
 
@@ -122,6 +123,29 @@ def test_the_root_disk_is_not_a_drive_under_test(command, vhost):
     [(kind, keys)] = [d for d in options(command, "-device") if d[1].get("drive") == "root"]
     assert kind == "virtio-blk-pci"
     assert "serial" not in keys
+
+
+@pytest.mark.parametrize("there_before", [False, True])
+def test_a_guests_disks_and_console_are_its_users_alone(state, tmp_path, vhost, there_before):
+    folder = paths.var() / "lab"
+    (folder / "ssh").mkdir(parents=True)
+    for key in ("id_ed25519.pub", "host_ed25519"):
+        (folder / "ssh" / key).write_text("key")
+    root = tmp_path / "root.ext4"
+    root.write_bytes(bytes(1 << 16))
+    guest = image.Image(root, Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
+    own = folder / "vhost1"
+    if there_before:
+        own.mkdir(mode=0o755)
+        (own / "image").write_text(str(root))
+        for name in ("root.qcow2", "console.log", "nvdimm.img"):
+            (own / name).touch()
+            (own / name).chmod(0o644)
+    process = hosts.process("vhost1", vhost, guest, "tcg", folder)
+    assert process.private  # for what QEMU makes itself
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    for name in ("root.qcow2", "nvdimm.img", *(["console.log"] if there_before else [])):
+        assert stat.S_IMODE((own / name).stat().st_mode) == 0o600
 
 
 # --- twins and taps

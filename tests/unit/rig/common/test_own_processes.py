@@ -408,3 +408,11 @@ def test_a_state_that_cannot_be_is_refused_in_a_line(tmp_path, monkeypatch, othe
     monkeypatch.setenv("JOULERIG_VAR", str(place))
     with pytest.raises(UserError, match=rf"^{place}: .*; allowed: a folder of your own$"):
         paths.var()
+
+
+@pytest.mark.parametrize(("private", "mode"), [(True, 0o600), (False, 0o644)])
+def test_the_files_of_a_private_program_are_its_users_alone(supervised, tmp_path, private, mode):
+    path = tmp_path / "disk"
+    script = f"import time; open({str(path)!r}, 'w'); time.sleep(1000)"
+    services.start([services.Program("disk", [sys.executable, "-c", script], path.exists, private=private)])
+    assert stat.S_IMODE(path.stat().st_mode) == mode
