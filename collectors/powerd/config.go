@@ -20,6 +20,7 @@ type Config struct {
 	StateDir        string        `json:"state_dir"`
 	Srcap           string        `json:"srcap"`
 	StatusSocket    string        `json:"status_socket"`
+	RecordingsDir   string        `json:"recordings_dir"`
 	ClockListen     string        `json:"clock_listen"`
 	PointsPerSecond float64       `json:"points_per_second"`
 	Influx          influx.Config `json:"influx"`

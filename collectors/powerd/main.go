@@ -113,7 +113,7 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	}
 
 	server := &http.Server{
-		Handler:           handler(meters, func() Status { return collectStatus(session, meters, writer.Stats) }),
+		Handler:           handler(meters, config.RecordingsDir, func() Status { return collectStatus(session, meters, writer.Stats) }),
 		ReadHeaderTimeout: 5 * time.Second,
 	}
 	go func() { _ = server.Serve(listener) }()

@@ -26,7 +26,7 @@ type recording struct {
 	volts, amps []float32 // corrected samples on their way
 }
 
-// recordingRequest asks for a recording; the path is absolute.
+// recordingRequest asks for a recording; the path is absolute, and below recordings_dir.
 type recordingRequest struct {
 	Meter    string `json:"meter"`
 	Path     string `json:"path"`
@@ -148,8 +148,34 @@ func corrected(into *[]float32, samples []float32, c *MeterConfig, channel strin
 	return out
 }
 
-// recordings serves POST /recordings and DELETE /recordings/METER.
-func recordings(mux *http.ServeMux, meters []*Meter) {
+// resolve returns path with the links of its folder resolved, and refuses one that is not below the
+// folder dir then: a client of the socket writes no other files of powerd's user.
+func resolve(dir, path string) (string, error) {
+	if dir == "" {
+		return "", errors.New("path: no recording is taken (recordings_dir is not configured)")
+	}
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("path: %q: not absolute (allowed: a file below %s)", path, dir)
+	}
+	top, err := filepath.Abs(dir)
+	if err == nil {
+		top, err = filepath.EvalSymlinks(top)
+	}
+	if err != nil {
+		return "", fmt.Errorf("recordings_dir: %w", err)
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return "", fmt.Errorf("path: %w", err)
+	}
+	if inside, err := filepath.Rel(top, folder); err != nil || !filepath.IsLocal(inside) {
+		return "", fmt.Errorf("path: %q (allowed: a file below %s)", path, dir)
+	}
+	return filepath.Join(folder, filepath.Base(path)), nil
+}
+
+// recordings serves POST /recordings, for files below dir, and DELETE /recordings/METER.
+func recordings(mux *http.ServeMux, meters []*Meter, dir string) {
 	find := func(name string) (*Meter, error) {
 		for _, m := range meters {
 			if m.config.Name == name {
@@ -166,8 +192,9 @@ func recordings(mux *http.ServeMux, meters []*Meter) {
 	mux.HandleFunc("POST /recordings", func(w http.ResponseWriter, request *http.Request) {
 		var r recordingRequest
 		err := strictjson.Decode(http.MaxBytesReader(w, request.Body, 1<<16), &r)
-		if err == nil && !filepath.IsAbs(r.Path) {
-			err = errors.New("path: not absolute")
+		var path string
+		if err == nil {
+			path, err = resolve(dir, r.Path)
 		}
 		var m *Meter
 		if err == nil {
@@ -176,7 +203,7 @@ func recordings(mux *http.ServeMux, meters []*Meter) {
 		if err == nil {
 			// Compressing waveforms takes more than measuring: it must not stand in its way.
 			runtime.GOMAXPROCS(max(2, runtime.NumCPU()))
-			err = m.startRecording(r.Path, r.MaxBytes)
+			err = m.startRecording(path, r.MaxBytes)
 		}
 		if err != nil {
 			refuse(w, err)

@@ -125,9 +125,9 @@ func collectStatus(session string, meters []*Meter, writer func() influx.Stats) 
 	return s
 }
 
-func handler(meters []*Meter, status func() Status) http.Handler {
+func handler(meters []*Meter, recordingsDir string, status func() Status) http.Handler {
 	mux := http.NewServeMux()
-	recordings(mux, meters)
+	recordings(mux, meters, recordingsDir)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(status())

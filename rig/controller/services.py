@@ -149,6 +149,7 @@ def _powerd(lab: Lab) -> supervisor.Program:
             "state_dir": str(paths.var() / "powerd"),
             "srcap": str(paths.program("srcap")),
             "status_socket": str(_status_socket()),
+            "recordings_dir": str(paths.results()),
             "clock_listen": clock_listen(lab),
             "points_per_second": lab.controller.points_per_second,
             "influx": influxdb.access(lab, "powerd").as_config(),

@@ -67,6 +67,8 @@ class Config(Message):
     """Path of the program."""
     status_socket: str = ""
     """Path; empty: `state_dir/status.sock`."""
+    recordings_dir: str = ""
+    """Folder that has all recordings, in it or below; empty: none is taken."""
     clock_listen: str = ""
     """UDP address of the SNTP server; empty: none."""
     points_per_second: float = 100

@@ -97,7 +97,7 @@ def test_powerd_accepts_every_key_of_its_configuration_and_replies_as_declared(t
         )  # fmt: skip
         config = powerd.Config(
             state_dir=str(tmp_path / "state"), srcap=built("srcap"), status_socket=str(tmp_path / "s.sock"),
-            clock_listen="127.0.0.1:0", points_per_second=100, influx=influx(tmp_path), meters=[meter],
+            recordings_dir=str(tmp_path), clock_listen="127.0.0.1:0", points_per_second=100, influx=influx(tmp_path), meters=[meter],
         )  # fmt: skip
         process = Powerd(tmp_path, every_key(config))
         try:
