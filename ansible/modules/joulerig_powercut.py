@@ -24,6 +24,7 @@ options:
     default: {}
   options: {description: "Words for the writer.", type: list, elements: str, default: []}
   witness: {description: "Where the witness listens: tcp:HOST:PORT.", type: str, default: ""}
+  secret: {description: "What the writer introduces itself to the witness with.", type: str, default: ""}
 author: [Joulerig]
 """
 
@@ -62,7 +63,7 @@ def execute(p):
     if p["action"] == "prepare":
         return powercut.prepare(member, definition)
     if p["action"] == "write":
-        return powercut.start(member, definition, p["options"], p["witness"])
+        return powercut.start(member, definition, p["options"], p["witness"], p["secret"])
     if p["action"] == "survey":
         return powercut.survey(member, definition, p["after"], p["options"])
     if p["action"] == "reset":
@@ -78,6 +79,7 @@ def main():
         "after": {"type": "dict", "default": {}},
         "options": {"type": "list", "elements": "str", "default": []},
         "witness": {"type": "str", "default": ""},
+        "secret": {"type": "str", "default": "", "no_log": True},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
     result = {"changed": module.params["action"] != "survey", "problem": "", "refused": False}

@@ -3,13 +3,18 @@
 
 A line of the writer is answered only when it is on the controller's disk. So the log is behind what
 the drive acknowledged, never ahead of it, whichever of the two machines dies.
+
+The witness listens where test hosts reach it, and so may others. A writer first says the secret
+that its request had; what does not is dropped, and neither cuts the power nor keeps the writer out.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import os
+import selectors
 import socket
 import threading
 import time
@@ -19,7 +24,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
+from joulerig.rig.common.errors import UserError
+
 ANSWERED = ("acknowledged", "failed")
+LONGEST_LINE = 4096  # bytes; a writer's are below 1000
+INTRODUCTION_SECONDS = 5.0
+MOST_STRANGERS = 16  # at a time; the oldest gives way
+LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -75,8 +86,52 @@ class WitnessLog:
         self._file.close()
 
 
+def introduction(secret: str) -> bytes:
+    """Return a writer's first line."""
+    return b'{"event":"hello","secret":"%s"}\n' % secret.encode()
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    """Return a writer's line. Raises UserError."""
+    with contextlib.suppress(ValueError):
+        line = json.loads(text)
+        if isinstance(line, dict) and isinstance(line.get("event"), str):
+            return line
+    raise UserError(f"the writer said {text[:80]!r}; allowed: a JSON object with an event")
+
+
+class _Stranger:
+    """A connection before it has said who it is: a writer says exactly `expected`."""
+
+    def __init__(self, connection: socket.socket, expected: bytes) -> None:
+        self._connection, self._expected = connection, expected
+        self._said = b""
+        self._gone = False
+        self._end = time.monotonic() + INTRODUCTION_SECONDS
+
+    def listen(self) -> None:
+        """Take what was said, up to the end of an introduction."""
+        more = b""
+        with contextlib.suppress(OSError):
+            more = self._connection.recv(len(self._expected) - len(self._said))
+        self._said += more
+        self._gone = not more
+
+    @property
+    def is_writer(self) -> bool:
+        return hmac.compare_digest(self._said, self._expected)
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it has gone, said something else, or nothing for too long."""
+        over = self._gone or time.monotonic() > self._end
+        return not self.is_writer and (over or len(self._said) == len(self._expected))
+
+
 class Witness:
     """Serves one writer over a connection to `listener`, and calls `cut` when `trigger` says.
+
+    The writer is the first connection that introduces itself with `secret`.
 
     What the writer still reports after the cut is kept: the drive did acknowledge it, since without
     power it acknowledges nothing. Answered is that with `stop`.
@@ -85,11 +140,13 @@ class Witness:
     def __init__(
         self,
         listener: socket.socket,
+        secret: str,
         log: WitnessLog,
         trigger: Trigger,
         cut: Callable[[], dict[str, Any]],
     ) -> None:
         self._listener, self._log, self._trigger, self._cut = listener, log, trigger, cut
+        self._secret = secret
         self._connection: socket.socket | None = None
         self._chosen: Choice | None = None
         self._answering = threading.Lock()
@@ -147,20 +204,47 @@ class Witness:
 
     def _serve(self) -> None:
         try:
-            self._connection, _ = self._listener.accept()
-            if self._connection.family == socket.AF_INET:
-                self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self._connection.makefile("rb") as lines:
-                for text in lines:
+            self._connection = connection = self._writer()
+            if connection.family == socket.AF_INET:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with connection.makefile("rb") as lines:
+                while text := lines.readline(LONGEST_LINE):
                     if not text.endswith(b"\n"):
+                        if len(text) == LONGEST_LINE:
+                            raise UserError(f"the writer's line is longer than {LONGEST_LINE} bytes")
                         break  # the writer's host died in the middle of it
-                    self._take(json.loads(text))
+                    self._take(_parse(text))
         except OSError:
             pass  # the writer's host has gone: that is what a power cut does
         except BaseException as error:
             self._errors.append(error)
         finally:
             self._over.set()
+
+    def _writer(self) -> socket.socket:
+        """Wait for the connection that says the secret; drop others. Raises OSError at the end."""
+        strangers: dict[socket.socket, _Stranger] = {}
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ)
+            try:
+                while True:
+                    ready = [key.fileobj for key, _ in selector.select(LOOK_SECONDS)]
+                    if self._listener in ready:
+                        connection, _ = self._listener.accept()
+                        strangers[connection] = _Stranger(connection, introduction(self._secret))
+                        selector.register(connection, selectors.EVENT_READ)
+                    for connection, stranger in list(strangers.items()):
+                        if connection in ready:
+                            stranger.listen()
+                        if stranger.is_writer or stranger.is_other or len(strangers) > MOST_STRANGERS:
+                            selector.unregister(connection)
+                            del strangers[connection]
+                            if stranger.is_writer:
+                                return connection
+                            connection.close()
+            finally:
+                for connection in strangers:
+                    connection.close()
 
     def _take(self, line: dict[str, Any]) -> None:
         answered = line["event"] in ANSWERED

@@ -23,6 +23,7 @@ MESSAGES: dict[str, tuple[type[Message], ...]] = {
         twin.Error,
     ),
     "durawriter": (
+        durawriter.Hello,
         durawriter.Issued,
         durawriter.Acknowledged,
         durawriter.Failed,

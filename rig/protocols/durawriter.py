@@ -10,6 +10,13 @@ from pydantic import Field
 from joulerig.rig.protocols.message import Message
 
 
+class Hello(Message):
+    """The first line, where the environment has JOULERIG_WITNESS_SECRET. It gets no reply."""
+
+    event: Literal["hello"]
+    secret: str
+
+
 class Issued(Message):
     """An operation that is about to be issued. It gets no reply."""
 

@@ -7,6 +7,7 @@ the real ones; what a kernel and a meter would do between them is not there.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -52,7 +53,9 @@ class TwinHost:
         answer: dict[str, Any] = {"problem": "", "boot_id": str(self._boot)}
         if arguments["action"] == "write":
             witness = ["--witness", arguments["witness"]]
-            self._writer = subprocess.Popen(self._command("write", *arguments["options"], *witness))
+            known = {**os.environ, "JOULERIG_WITNESS_SECRET": arguments["secret"]}
+            command = self._command("write", *arguments["options"], *witness)
+            self._writer = subprocess.Popen(command, env=known)
         elif arguments["action"] == "survey":
             answer["survey"] = self._survey(arguments["options"])
         return answer

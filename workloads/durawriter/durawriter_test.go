@@ -52,7 +52,7 @@ func newWitness(t *testing.T, acknowledgements int, between func(line map[string
 			if between != nil {
 				between(line)
 			}
-			if line["event"] == "issued" {
+			if line["event"] == "issued" || line["event"] == "hello" {
 				continue
 			}
 			acknowledgements--
@@ -191,6 +191,20 @@ func TestEveryAcknowledgedWriteOfADriveIsThere(t *testing.T) {
 	if found != len(newest) {
 		t.Errorf("%d sectors show a record, %d were written", found, len(newest))
 	}
+}
+
+func TestAWriterIntroducesItselfBeforeAnythingElse(t *testing.T) {
+	t.Setenv(secretVariable, "5ec2e7")
+	witness := newWitness(t, 10, nil)
+	if code, _, message := execute(t, "write", "--campaign", campaignID, "--witness", witness.address,
+		"--device-fd", emptyDrive(t, 64<<10)(), "--region-bytes", "65536", "--slot-sectors", "16"); code != 0 {
+		t.Fatalf("exit %d: %s", code, message)
+	}
+	reported := witness.reported(t)
+	if hello := reported[0]; len(hello) != 2 || hello["event"] != "hello" || hello["secret"] != "5ec2e7" {
+		t.Errorf("%v", hello)
+	}
+	checkOrder(t, reported[1:])
 }
 
 func TestWritesOfARoundNeverShareASector(t *testing.T) {

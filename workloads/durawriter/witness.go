@@ -14,8 +14,17 @@ import (
 	"sync"
 )
 
+// secretVariable has what the witness knows the writer by: the arguments can be read by any user.
+const secretVariable = "JOULERIG_WITNESS_SECRET"
+
 // errStop is the witness's word that the writer has done enough.
 var errStop = errors.New("the witness says stop")
+
+// introduction is the writer's first line: the witness listens to no other connection.
+type introduction struct {
+	Event  string `json:"event"` // hello
+	Secret string `json:"secret"`
+}
 
 // operation is what the writer is about to ask of the target.
 type operation struct {
@@ -74,6 +83,9 @@ func dialWitness(address string) (*witness, error) {
 		w.stream = connection
 	}
 	go w.listen()
+	if secret := os.Getenv(secretVariable); secret != "" {
+		return w, w.say(introduction{"hello", secret})
+	}
 	return w, nil
 }
 

@@ -42,8 +42,8 @@ def prepare(member, definition):
         return filesystem.make(lease, definition)
 
 
-def start(member, definition, options, witness):
-    """Start the writer and leave it running.
+def start(member, definition, options, witness, secret):
+    """Start the writer and leave it running; its environment, root's alone, has the secret.
 
     It writes on a file system mounted for it, or on a leased bare drive. The bare drive is handed
     over as an open, exclusive descriptor: the writer takes no path. It lives in the fence of this
@@ -65,10 +65,10 @@ def start(member, definition, options, witness):
             descriptor = os.open(lease.path, os.O_RDWR | os.O_DIRECT | os.O_EXCL)
             keep = [descriptor]
             command += ["--device-fd", str(descriptor)]
-        return _start_writer(member, command, keep)
+        return _start_writer(member, command, keep, secret)
 
 
-def _start_writer(member, command, keep):
+def _start_writer(member, command, keep, secret):
     words = f"{PLACE}-{member['name']}.log"
     with open(words, "w") as log:
         writer = subprocess.Popen(
@@ -79,6 +79,7 @@ def _start_writer(member, command, keep):
             pass_fds=keep,
             start_new_session=True,
             preexec_fn=fence.drop_rights,
+            env={**os.environ, "JOULERIG_WITNESS_SECRET": secret},
         )
     for descriptor in keep:
         os.close(descriptor)

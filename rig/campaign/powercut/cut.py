@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -119,11 +120,11 @@ class Cut:
             moment = Moment(
                 self.phase, self._random, operations=OPERATIONS, any_seconds=ANY_SECONDS, armed=False
             )
-            witnesses = self._witnesses(undo, moment)
+            witnesses = self._witnesses(undo, moment, secret := secrets.token_hex(16))
             undo.callback(self._restore)
             # The aimed one comes last: when its moment comes, all are at work.
             for one in sorted(self._group, key=lambda one: self.aimed(one.subject)):
-                boots[one.subject.name] = self._start(one, witnesses[one.subject.name][0])
+                boots[one.subject.name] = self._start(one, witnesses[one.subject.name][0], secret)
             # Not while the host still answers that a writer has begun.
             moment.arm()
             if not witnesses[self._aimed][1].await_cut(CUT_SECONDS):
@@ -147,9 +148,12 @@ class Cut:
             self._power.restore_rails()
 
     def _witnesses(
-        self, undo: contextlib.ExitStack, moment: Moment
+        self, undo: contextlib.ExitStack, moment: Moment, secret: str
     ) -> dict[str, tuple[str, Witness, WitnessLog]]:
-        """Start the subjects' witnesses: (where it listens, witness, log) by subject's name."""
+        """Start the subjects' witnesses: (where it listens, witness, log) by subject's name.
+
+        Their writers introduce themselves with `secret`.
+        """
         spec = self._host.lab.hosts[self._host.name]
         address = self._host.lab.controller.clock_listen.rpartition(":")[0]
         found: dict[str, tuple[str, Witness, WitnessLog]] = {}
@@ -169,15 +173,16 @@ class Cut:
             log.write({"event": "begin", "campaign": one.token, "generation": self._number})
             listener = undo.enter_context(socket.create_server((address, 0)))
             trigger = moment if self.aimed(one.subject) else Never()
-            witness = undo.enter_context(Witness(listener, log, trigger, cut))
+            witness = undo.enter_context(Witness(listener, secret, log, trigger, cut))
             where = f"tcp:{spec.controller_address}:{listener.getsockname()[1]}"
             found[one.subject.name] = (where, witness, log)
         return found
 
-    def _start(self, one: Prepared, witness: str) -> str:
-        """Start a subject's writer; return the host's boot id."""
+    def _start(self, one: Prepared, witness: str, secret: str) -> str:
+        """Start a subject's writer, which knows the witness' secret; return the host's boot id."""
         options = [*writer_options(one.token, self._number), "--seed", str(self._random.getrandbits(63))]
-        return str(self._host.ask(one.subject, "write", options=options, witness=witness)["boot_id"])
+        begun = self._host.ask(one.subject, "write", options=options, witness=witness, secret=secret)
+        return str(begun["boot_id"])
 
     def _twin_state(self, subject: Subject) -> dict[str, Any] | None:
         """Return what the twin lost, which tests compare with the checker's findings."""

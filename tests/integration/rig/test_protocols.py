@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import os
 import re
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from joulerig.rig import protocols
+from joulerig.rig.powercut import witness
 from joulerig.rig.protocols import durawriter, iod, powerd, srcap, twin
 from joulerig.rig.protocols.message import Influx
 from joulerig.virtuallab import profile, twin_parameters
@@ -154,7 +156,11 @@ def test_durawriter_reports_and_surveys_as_declared(tmp_path):
     writer = subprocess.Popen(
         [built("durawriter"), "write", "--witness", "-", *common],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "JOULERIG_WITNESS_SECRET": "5e"},
     )  # fmt: skip
+    hello = writer.stdout.readline()
+    assert durawriter.Hello.model_validate_json(hello).secret == "5e"
+    assert hello.encode() == witness.introduction("5e")
     kinds = {
         "issued": durawriter.Issued,
         "acknowledged": durawriter.Acknowledged,

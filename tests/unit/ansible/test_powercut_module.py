@@ -100,9 +100,10 @@ def test_a_repair_takes_a_lease(host, writer, tool, capsys, tmp_path, when):
 
 
 def test_the_writer_gets_an_open_drive_and_no_path(host, writer, capsys, tmp_path):
-    answer = call(capsys, "write", options=OPTIONS, witness="tcp:10.0.2.2:5")
+    answer = call(capsys, "write", options=OPTIONS, witness="tcp:10.0.2.2:5", secret="5ec2e7")
     assert answer["problem"] == ""
     (reported,) = calls(tmp_path, "durawriter")
+    assert "5ec2e7" not in reported  # any user can read a process's arguments
     assert str(host.dev) not in reported
     assert "--witness tcp:10.0.2.2:5" in reported
     words = wait_for((tmp_path / "place-hdd-1.log").read_text, 10, "the writer's path").strip()

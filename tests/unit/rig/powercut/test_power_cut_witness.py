@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The witness: its log when it replies, and its behaviour from the cut on."""
+"""The witness: whom it serves, its log when it replies, and its behaviour from the cut on."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import time
@@ -10,7 +11,12 @@ import time
 import pytest
 
 from joulerig.analysis.powercut import witness_log
-from joulerig.rig.powercut.witness import Choice, Witness, WitnessLog
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.powercut import witness as witnesses
+from joulerig.rig.powercut.witness import Choice, Never, Witness, WitnessLog, introduction
+
+SECRET = "0123456789abcdef"
+REPORT = b'{"event":"acknowledged","sequence":1}\n'
 
 
 class AfterLines:
@@ -32,11 +38,16 @@ class Bench:
         self.log = WitnessLog(self.path)
         self.log.write({"event": "begin", "campaign": "00", "generation": 1})
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.witness = Witness(self.listener, self.log, trigger, cut)
+        self.witness = Witness(self.listener, SECRET, self.log, trigger, cut)
+
+    def connect(self, said):
+        connection = socket.create_connection(self.listener.getsockname(), timeout=5)
+        connection.sendall(said)
+        return connection
 
     def __enter__(self):
         self.witness.__enter__()
-        self.writer = socket.create_connection(self.listener.getsockname(), timeout=5)
+        self.writer = self.connect(introduction(SECRET))
         self.answers = self.writer.makefile()
         return self
 
@@ -149,3 +160,112 @@ def test_a_ledger_is_never_written_over(tmp_path):
     WitnessLog(tmp_path / "ledger.jsonl").close()
     with pytest.raises(FileExistsError):
         WitnessLog(tmp_path / "ledger.jsonl")
+
+
+# --- who is served
+
+
+class Listening(Bench):
+    """A witness that no writer has come to yet."""
+
+    def __enter__(self):
+        self.witness.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.witness.end()
+        self.listener.close()
+        self.log.close()
+
+    def is_dropped(self, connection):
+        try:
+            return connection.recv(10) == b""
+        except ConnectionResetError:
+            return True
+
+    def serves_the_writer(self):
+        with self.connect(introduction(SECRET)) as writer:
+            writer.sendall(REPORT)
+            return writer.recv(10) == b"ok\n"
+
+
+STRANGERS = {
+    "says nothing of itself": REPORT * 10,
+    "has another secret": introduction("0123456789abcdee") + REPORT,
+    "has a part of the secret": introduction("0123456789abcde") + REPORT * 2,
+    "has an empty secret": introduction("") + REPORT * 2,
+    "says more before it": b"\n" + introduction(SECRET) + REPORT,
+    "says no line at all": b"x" * 100_000,
+    "says other bytes": bytes(range(256)),
+}
+
+
+@pytest.mark.parametrize("said", STRANGERS.values(), ids=STRANGERS)
+def test_a_stranger_is_dropped_and_neither_logged_nor_cuts_nor_keeps_the_writer_out(tmp_path, cuts, said):
+    with Listening(tmp_path, AfterLines(2, Choice(0.0, hold=False)), lambda: cuts.append(1) or {}) as at:
+        with socket.create_connection(at.listener.getsockname(), timeout=5) as stranger:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # dropped meanwhile
+                stranger.sendall(said)
+            assert at.is_dropped(stranger)
+        assert at.serves_the_writer()
+        assert at.events() == ["begin", "acknowledged"]
+    assert cuts == []
+
+
+def test_silent_strangers_do_not_keep_the_writer_out(tmp_path):
+    with Listening(tmp_path, Never(), dict) as at:
+        strangers = [at.connect(introduction(SECRET)[:20]) for _ in range(3 * witnesses.MOST_STRANGERS)]
+        assert at.is_dropped(strangers[0])  # the oldest gave way
+        assert at.serves_the_writer()
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_a_stranger_has_a_few_seconds_to_introduce_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(witnesses, "INTRODUCTION_SECONDS", 0.1)
+    monkeypatch.setattr(witnesses, "LOOK_SECONDS", 0.05)
+    with Listening(tmp_path, Never(), dict) as at, at.connect(introduction(SECRET)[:20]) as stranger:
+        assert at.is_dropped(stranger)
+
+
+def test_a_second_writer_is_not_served(bench):
+    with bench(AfterLines(99, None)) as at:
+        at.write(1)
+        assert at.answers.readline() == "ok\n"
+        with at.connect(introduction(SECRET) + REPORT) as second:
+            second.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                second.recv(1)
+        assert at.events() == ["begin", "issued", "acknowledged"]
+
+
+def test_the_secret_is_in_no_log(bench):
+    with bench(AfterLines(99, None)) as at:
+        at.write(1)
+        at.answers.readline()
+    assert SECRET not in at.path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        (b'{"event":"issued","target":"' + b"a" * 5000, "line is longer than 4096 bytes"),
+        (b'{"event":"issued","target":"' + b"a" * 5000 + b'"}\n', "line is longer than 4096 bytes"),
+        (b"ok\n", "the writer said b'ok"),
+        (b"[]\n", "allowed: a JSON object with an event"),
+        (b'{"event":1}\n', "allowed: a JSON object with an event"),
+        (b"\xff\n", "allowed: a JSON object with an event"),
+    ],
+)
+def test_a_line_that_no_writer_sends_ends_the_cut(tmp_path, said, complaint):
+    with Listening(tmp_path, Never(), dict) as at, at.connect(introduction(SECRET) + said):
+        with pytest.raises(UserError, match=complaint):
+            at.witness.await_cut(5)
+        assert at.events() == ["begin"]
+
+
+def test_a_witness_that_no_writer_comes_to_ends_at_once(tmp_path):
+    began = time.monotonic()
+    with Listening(tmp_path, Never(), dict):
+        pass
+    assert time.monotonic() - began < 2
