@@ -69,6 +69,8 @@ def down() -> list[str]:
 
 def is_up(lab: Lab) -> bool:
     """Return whether every virtual host's process runs."""
+    if not paths.has_state():
+        return False
     states = supervisor.states()
     names = [hosts.process_name(name) for name, host in lab.hosts.items() if host.virtual]
     return all(states.get(name) == "RUNNING" for name in names)

@@ -38,7 +38,12 @@ def var() -> Path:
 
     It is made, and kept, for this user alone. Raises UserError.
     """
-    return private(Path(os.environ.get("JOULERIG_VAR") or ROOT / "var").absolute())
+    return private(_var())
+
+
+def has_state() -> bool:
+    """Return whether there is a folder of the state: without one nothing was ever started."""
+    return _var().is_dir()
 
 
 def results() -> Path:
@@ -125,6 +130,10 @@ def private(folder: Path) -> Path:
     if problem:
         raise UserError(f"{short(folder)}: {problem}; allowed: a folder of your own")
     return folder
+
+
+def _var() -> Path:
+    return Path(os.environ.get("JOULERIG_VAR") or ROOT / "var").absolute()
 
 
 def _short_folder() -> Path:

@@ -52,7 +52,7 @@ def test_every_shipped_campaign_can_be_planned_on_it(example):
 
 def test_rig_plan_names_its_serials(state):
     done = subprocess.run(
-        [sys.executable, "-m", "joulerig.rig.cli.main", "plan", "playbooks/demo.yml"],
+        [sys.executable, "-m", "joulerig.rig.cli.main", "plan", "--offline", "playbooks/demo.yml"],
         cwd=paths.ROOT, env={**os.environ, "JOULERIG_INVENTORY": str(INVENTORY)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
