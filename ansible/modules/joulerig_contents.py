@@ -34,7 +34,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import provenance
-from ansible.module_utils.joulerig.drives import contents, wipe_lease
+from ansible.module_utils.joulerig.drives import wipe_lease
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused
@@ -61,7 +61,6 @@ def look(lease, spec):
     if spec:
         shown = provenance.drive(lease.name, spec["interface"])
         found.update({key: shown[key] for key in ("model", "serial", "size_bytes")})
-    found["details"] = contents.details(found["device"])
     return found
 
 

@@ -53,7 +53,7 @@ def test_a_mounted_drive_is_refused_and_untouched(lab: Lab):
         assert written(lab, "sata-plp") == before
         assert lab.ssh("cat /mnt/file") == "precious\n"
     finally:
-        lab.ssh(f"umount /mnt && wipefs --all --quiet {device}")
+        lab.ssh(f"umount /mnt && blkdiscard {device}")
 
 
 def test_an_array_is_made_by_its_campaign_and_measured_as_the_sum_of_its_members_rails(lab: Lab):
@@ -86,7 +86,7 @@ def foreign(lab: Lab):
         f" && mount {device} /mnt && echo precious > /mnt/file && umount /mnt"
     )
     yield device
-    lab.ssh(f"wipefs --all --quiet {device}")
+    lab.ssh(f"blkdiscard --force {device}")
 
 
 def test_what_this_rig_did_not_make_refuses_a_campaign_as_a_whole_until_it_is_adopted(lab: Lab, foreign):

@@ -79,6 +79,11 @@ def counted(name: str) -> int:
     return 512 * (fields[6] + fields[13])
 
 
+def flushes(name: str) -> int:
+    """Return how often a device was asked to empty its cache."""
+    return int(Path(f"/sys/block/{name}/stat").read_text().split()[15])
+
+
 def answer(module: Any, **arguments: Any) -> dict[str, Any]:
     """Return what a module's main answers."""
     from ansible.module_utils.testing import patch_module_args
@@ -142,7 +147,7 @@ def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Ca
 
 def attempt(way: Callable[[], dict[str, Any]], device: str) -> dict[str, Any]:
     """Try a way in a separate process; return its answer and the bytes that it wrote."""
-    before = counted(device)
+    before, flushed = counted(device), flushes(device)
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         with os.fdopen(writer, "w") as file:
@@ -155,10 +160,11 @@ def attempt(way: Callable[[], dict[str, Any]], device: str) -> dict[str, Any]:
     with os.fdopen(reader) as file:
         said = json.loads(file.read() or '{"crashed": "it said nothing"}')
     os.waitpid(child, 0)
+    flushed = flushes(device) - flushed
     settled = os.open(f"/dev/{device}", os.O_RDONLY)
     os.fsync(settled)
     os.close(settled)
-    return {"said": said, "written": counted(device) - before}
+    return {"said": said, "written": counted(device) - before, "flushes": flushed}
 
 
 def reason(said: dict[str, Any]) -> str:
@@ -169,6 +175,8 @@ def reason(said: dict[str, Any]) -> str:
 def main() -> None:
     situation = json.loads(Path(sys.argv[1]).read_text())
     folder, name, other = Path(situation["folder"]), situation["device"], situation["other"]
+    import joulerig_contents
+
     from ansible.module_utils.joulerig import paths, powercut
     from ansible.module_utils.joulerig.drives import wipe_lease
 
@@ -208,7 +216,10 @@ def main() -> None:
     second = {**drive, "name": "other", "serial": OTHER}
     # An NVDIMM is known by its id alone, and has none of a drive's other marks.
     left_out = {"namespace"} if situation["declared"] or "$SYS" in situation["arrange"] else set()
-    found = {way: attempt(act, name) for way, act in ways(drive, second) if way not in left_out}
+    tried = dict(ways(drive, second))
+    if situation["look"]:
+        tried = {"look": lambda: answer(joulerig_contents, names=["drive"], drives={"drive": drive})}
+    found = {way: attempt(act, name) for way, act in tried.items() if way not in left_out}
     print(json.dumps({way: {"reason": reason(one["said"]), **one} for way, one in found.items()}))
 
 

@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ class Situation:
 
     `arrange` comes after the copy of /sys was made ($SYS, and $ETC for the system's tables).
     `declared`: what the inventory says otherwise. `words`: of the refusal, a regular expression.
-    `needs`: commands that succeed where the situation can be made.
+    `needs`: commands that succeed where the situation can be made. `look`: the drive is looked at,
+    and nothing else is tried.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Situation:
     arrange: str = ""
     declared: dict[str, Any] = dataclasses.field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    look: bool = False
 
 
 def magic(offset: int, data: str) -> str:
@@ -255,6 +258,27 @@ def test_nothing_is_written_to_a_drive(drive: Drive, situation: Situation):
         assert one["written"] == 0, (way, one)
         assert re.search(situation.words, one["reason"]), (way, one)
         assert "\n" not in one["reason"], (way, one)
+
+
+def test_a_look_says_what_is_there_and_leaves_no_trace(drive: Drive):
+    """Neither a write nor a flush: a drive that is looked at is as it was."""
+    device = f"/dev/{drive.names[0]}"
+    with tempfile.TemporaryDirectory(prefix="jr") as mount:  # the superblock has 64 bytes for its path
+        for command in (
+            ["mkfs.ext4", "-q", "-F", "-L", "photos", device], ["mount", device, mount],
+            ["dd", "if=/dev/urandom", f"of={mount}/file", "bs=1M", "count=8"], ["umount", mount],
+        ):  # fmt: skip
+            subprocess.run(command, check=True, capture_output=True)
+    before = drive.content()
+    look = drive.attack(Situation("looked at", "", look=True))["look"]
+    assert (drive.content(), look["written"], look["flushes"]) == (before, 0, 0)
+    found = look["said"]["found"]["drive"]
+    assert found["holds"].startswith("ext4 'photos' (")
+    assert found["free"] == found["problem"] == ""
+    used, place, mounted, _ = found["details"]
+    assert 8 * MIB < int(used.split()[0]) < 24 * MIB
+    assert place == f"last mounted on: {mount}"
+    assert mounted.startswith("last mounted: 20")
 
 
 def test_the_number_of_an_open_drive_is_given_to_no_other(drive: Drive):

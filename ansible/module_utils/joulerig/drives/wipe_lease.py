@@ -62,9 +62,10 @@ class Lease:
     def look(self):
         """Return what is on the device and whether it may be wiped; nothing is held afterwards.
 
-        {device, holds, identity, free, problem}: `holds` in words, `identity` as the record of
-        drives keeps it, `free` why it may be wiped (empty: it may not), `problem` why it is refused
-        in any case. Raises Refused where it cannot be found or read.
+        {device, holds, details, identity, free, problem}: `holds` in words, `details` more of
+        them, `identity` as the record of drives keeps it, `free` why it may be wiped (empty: it may
+        not), `problem` why it is refused in any case. Raises Refused where it cannot be found or
+        read.
         """
         with contextlib.ExitStack() as undo:
             undo.callback(self._close)
@@ -79,6 +80,7 @@ class Lease:
                 "device": self.path,
                 "holds": found.describe(),
                 "identity": found.identity(),
+                "details": contents.details(self.path, self._descriptor, self._host.calls),
                 "free": self._ownership.reason(found),
                 "problem": problem,
             }
