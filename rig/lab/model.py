@@ -87,6 +87,8 @@ class Drive(Strict):
     """World-wide name, where the drive has one."""
     size_bytes: PositiveInt
     """Capacity."""
+    model: str | None = None
+    """Model, as the drive reports it; a drive of another model is refused."""
     plp: bool = False
     """Whether it has power-loss protection."""
     rails: dict[Name, Rail] = {}
@@ -98,7 +100,10 @@ class Drive(Strict):
 
     def declared_as(self, name: str) -> dict[str, Any]:
         """Return what a test host needs to find the drive `name` and to tell it from others."""
-        return {"name": name, **self.model_dump(include={"interface", "serial", "wwn", "size_bytes"})}
+        return {
+            "name": name,
+            **self.model_dump(include={"interface", "serial", "wwn", "size_bytes", "model"}),
+        }
 
     @property
     def in_memory(self) -> bool:

@@ -87,6 +87,9 @@ class Executor:
             self._kernels.forget()
         recorded = next(row for row in self._campaign.journal.runs() if row["id"] == run["id"])
         self._loop.say(run, status, recorded["reason"])
+        if outcome.taken_down:
+            left = "; ".join(outcome.taken_down)
+            self._channel.say(f"[{self._host}] a call that was killed had left things behind: {left}")
         if (kept := self._campaign.folder(run) / LOST_FILE).exists():
             self._channel.say(
                 f"[{self._host}] an earlier attempt was interrupted; its files are in {kept}", status

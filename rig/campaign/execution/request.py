@@ -35,6 +35,7 @@ class DeclaredDrive(_Part):
     serial: str
     wwn: str | None
     size_bytes: PositiveInt
+    model: str | None = None
     known: dict[str, Any] | None = None
 
 

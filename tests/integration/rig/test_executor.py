@@ -163,6 +163,27 @@ def test_an_outcome_of_a_newer_host_fails_the_run_and_ends_it(campaign):
     assert reasons(opened)[0].startswith("its results could not be kept: joulerig_run: returned 'novelty'")
 
 
+def test_what_a_killed_call_had_left_on_the_host_is_said(campaign):
+    channel = Channel({**WELL, "taken_down": ["process 7 (fio) ended", "scheduler put back"]})
+    execute(campaign(), channel)
+    assert (
+        "note: [bench1] a call that was killed had left things behind:"
+        " process 7 (fio) ended; scheduler put back"
+    ) in channel.said
+
+
+def test_the_host_learns_what_is_on_its_drives_by_the_controllers_record(campaign):
+    """For a host that lost its own record."""
+    identity = {"signatures": [["ext4", "uuid-1"]], "digest": None}
+    opened, channel = campaign(), Channel()
+    drive = opened.journal.runs()[0]["drive"]
+    channel = Channel({**WELL, "made": {drive: identity}})
+    execute(opened, channel)
+    known = [request["members"][0]["known"] for request in channel.requests]
+    assert known[0] is None
+    assert known[1] == identity
+
+
 def test_what_an_earlier_attempt_reached_is_shown(campaign):
     channel = Channel({**WELL, "earlier": {"status": "lost"}})
     execute(campaign(replicates=1), channel)

@@ -194,6 +194,16 @@ def test_a_disk_that_rotates_otherwise_than_declared(fake, rotates, interface, w
     refused(lambda: take({**SATA, "interface": interface}, fake), words, interface)
 
 
+@pytest.mark.parametrize(("found", "fits"), [("Model X\n", True), ("Model Y\n", False), (None, False)])
+def test_a_model_that_is_declared_is_the_drives(host, found, fits):
+    if found:
+        host.put((host.sys / "block/nvme0n1").resolve() / "device/model", found)
+    if fits:
+        assert take({**SPEC, "model": "Model X"}, host)
+    else:
+        refused(lambda: take({**SPEC, "model": "Model X"}, host), "the inventory says 'Model X'")
+
+
 def test_a_drive_behind_a_usb_bridge(fake):
     fake.disk("sdb", "SPARE-1", vpd=True, rotates=False, place="devices/pci0/usb2/2-1/host6")
     refused(lambda: take(SATA, fake), "is behind a USB bridge")

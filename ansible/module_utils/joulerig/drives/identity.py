@@ -79,9 +79,11 @@ def _check_wwn(spec, name, found):
 
 
 def _check_kind(spec, name, host):
-    """Refuse a drive of another interface than the declared, behind USB, removable or read-only."""
+    """Refuse a drive of another kind than the declared, behind USB, removable or read-only."""
     what, interface = spec["name"], spec["interface"]
     base = f"{host.sys}/block/{name}"
+    if spec.get("model") and (model := host.read(f"{base}/device/model")) != spec["model"]:
+        raise Refused(f"{what}: /dev/{name} is a {model!r}, the inventory says {spec['model']!r}")
     if "/usb" in os.path.realpath(base):
         raise Refused(f"{what}: /dev/{name} is behind a USB bridge, whose serial may not be the drive's")
     if (interface == "nvme") != name.startswith("nvme"):
