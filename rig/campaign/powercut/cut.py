@@ -101,6 +101,7 @@ class Cut:
         # One that is cut without the subject aimed at, as after a resumption, is aimed at another.
         self._aimed = aim.subject if aim.subject in named else named[number % len(named)]
         self.phase = aim.phase
+        self._secret = secrets.token_hex(16)  # that the witnesses know the writers by
         self.was_off = False  # whether the host had its power cut
         self._is_off = False
         self._cut_ns = 0
@@ -120,11 +121,11 @@ class Cut:
             moment = Moment(
                 self.phase, self._random, operations=OPERATIONS, any_seconds=ANY_SECONDS, armed=False
             )
-            witnesses = self._witnesses(undo, moment, secret := secrets.token_hex(16))
+            witnesses = self._witnesses(undo, moment)
             undo.callback(self._restore)
             # The aimed one comes last: when its moment comes, all are at work.
             for one in sorted(self._group, key=lambda one: self.aimed(one.subject)):
-                boots[one.subject.name] = self._start(one, witnesses[one.subject.name][0], secret)
+                boots[one.subject.name] = self._start(one, witnesses[one.subject.name][0])
             # Not while the host still answers that a writer has begun.
             moment.arm()
             if not witnesses[self._aimed][1].await_cut(CUT_SECONDS):
@@ -148,12 +149,9 @@ class Cut:
             self._power.restore_rails()
 
     def _witnesses(
-        self, undo: contextlib.ExitStack, moment: Moment, secret: str
+        self, undo: contextlib.ExitStack, moment: Moment
     ) -> dict[str, tuple[str, Witness, WitnessLog]]:
-        """Start the subjects' witnesses: (where it listens, witness, log) by subject's name.
-
-        Their writers introduce themselves with `secret`.
-        """
+        """Start the subjects' witnesses: (where it listens, witness, log) by subject's name."""
         spec = self._host.lab.hosts[self._host.name]
         address = self._host.lab.controller.clock_listen.rpartition(":")[0]
         found: dict[str, tuple[str, Witness, WitnessLog]] = {}
@@ -173,15 +171,15 @@ class Cut:
             log.write({"event": "begin", "campaign": one.token, "generation": self._number})
             listener = undo.enter_context(socket.create_server((address, 0)))
             trigger = moment if self.aimed(one.subject) else Never()
-            witness = undo.enter_context(Witness(listener, secret, log, trigger, cut))
+            witness = undo.enter_context(Witness(listener, self._secret, log, trigger, cut))
             where = f"tcp:{spec.controller_address}:{listener.getsockname()[1]}"
             found[one.subject.name] = (where, witness, log)
         return found
 
-    def _start(self, one: Prepared, witness: str, secret: str) -> str:
-        """Start a subject's writer, which knows the witness' secret; return the host's boot id."""
+    def _start(self, one: Prepared, witness: str) -> str:
+        """Start a subject's writer; return the host's boot id."""
         options = [*writer_options(one.token, self._number), "--seed", str(self._random.getrandbits(63))]
-        begun = self._host.ask(one.subject, "write", options=options, witness=witness, secret=secret)
+        begun = self._host.ask(one.subject, "write", options=options, witness=witness, secret=self._secret)
         return str(begun["boot_id"])
 
     def _twin_state(self, subject: Subject) -> dict[str, Any] | None:
