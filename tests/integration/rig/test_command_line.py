@@ -232,6 +232,7 @@ def test_powerd_gets_every_meter_with_its_rails(state, bench):
     services._powerd(bench)
     config = json.loads((state / "var/powerd/config.json").read_text())
     assert config["clock_listen"] == "0.0.0.0:12300"
+    assert config["recordings_dir"] == str(state / "results")
     [tap1, tap2] = config["meters"]
     assert tap1["driver"] == "hameg-hmo:conn=tcp-raw/192.0.2.7/5025"
     assert [(r["drive"], r["volts"], r["amps"]) for r in tap1["rails"]] == [

@@ -283,6 +283,14 @@ def test_mistakes_are_one_line(bench, mapping, asked, drives, expected):
     assert "\n" not in str(caught.value)
 
 
+def test_a_job_that_loads_another_drive_than_the_leased_one_is_refused(bench, mapping, tmp_path, monkeypatch):
+    job = tmp_path / "fast.fio"
+    job.write_text("[a]\nfilename=/dev/sda\nrw=randwrite\n")
+    monkeypatch.setattr(campaigns, "precondition_jobs", lambda: {"fast": job})
+    with pytest.raises(UserError, match=r"fast\.fio:2: filename: '/dev/sda'; allowed: \$\{JOULERIG_DEVICE\}"):
+        campaigns.parse({**mapping, "precondition": {"job": "fast"}}, bench, "playbooks/study.yml")
+
+
 def cost(bench, mapping, asked: dict[str, Any] | None) -> campaigns.Cost:
     campaign = campaigns.parse({**mapping, "precondition": asked}, bench, "playbooks/study.yml")
     return campaigns.cost(campaign, bench, campaigns.plan(campaign, bench))

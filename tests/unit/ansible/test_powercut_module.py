@@ -34,8 +34,9 @@ def host(fake, monkeypatch, tmp_path, tool):
 
 @pytest.fixture
 def writer(tool, monkeypatch):
-    """A writer that says what it holds open, and stays."""
-    tool("durawriter", 'readlink /proc/self/fd/$(echo "$@" | sed "s/.*device-fd //"); sleep 2')
+    """A writer that says what it holds open, and the witness' secret, and stays."""
+    says = 'readlink /proc/self/fd/$(echo "$@" | sed "s/.*device-fd //"); echo "$JOULERIG_WITNESS_SECRET"'
+    tool("durawriter", f"{says}; sleep 2")
     monkeypatch.setattr(powercut, "PROGRAM", "durawriter")
 
 
@@ -106,8 +107,10 @@ def test_the_writer_gets_an_open_drive_and_no_path(host, writer, capsys, tmp_pat
     assert "5ec2e7" not in reported  # any user can read a process's arguments
     assert str(host.dev) not in reported
     assert "--witness tcp:10.0.2.2:5" in reported
-    words = wait_for((tmp_path / "place-hdd-1.log").read_text, 10, "the writer's path").strip()
-    assert words == f"{host.dev}/sda"
+    log = tmp_path / "place-hdd-1.log"
+    wait_for(lambda: log.read_text().count("\n") == 2, 10, "the writer's path and secret")
+    assert log.read_text() == f"{host.dev}/sda\n5ec2e7\n"
+    assert "5ec2e7" not in json.dumps(answer)
 
 
 def test_a_writer_that_ends_at_once_is_reported_with_its_words(host, tool, capsys, monkeypatch):

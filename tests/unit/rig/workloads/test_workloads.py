@@ -223,6 +223,19 @@ def test_a_definition_that_cannot_be(own, entries, expected):
     assert expected in message
 
 
+def test_a_lab_with_a_job_that_reaches_beyond_the_directory_is_refused_with_the_jobs_line(own, lab_files):
+    (lab_files.folder / "my.fio").write_text("[a]\nrw=write\nfilename=/dev/sda\n")
+    with pytest.raises(UserError, match=r"my\.fio:3: filename: '/dev/sda'; allowed: one name"):
+        own({"mine": {"engine": "fio", "job": "my.fio"}})
+
+
+def test_a_job_that_was_changed_since_does_not_go_to_a_host(own, lab_files):
+    mine = own({"mine": {"engine": "fio", "job": "my.fio"}})["mine"]
+    (lab_files.folder / "my.fio").write_text("[/dev/sda]\nrw=write\n")
+    with pytest.raises(UserError, match=r"my\.fio:1: '\[/dev/sda\]' is no name of a job here"):
+        mine.delivered(place.on_host)
+
+
 def test_a_trace_whose_paths_leave_the_directory_does_not_go_to_a_host(own, lab_files):
     """The real flowop."""
     (lab_files.folder / "my.trace").write_text("0 1 write a 0 4096\n1 1 write /dev/sda 0 4096\n")
