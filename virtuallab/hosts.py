@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -61,26 +60,22 @@ def process(
         overlay.unlink(missing_ok=True)
         backing = ["-b", str(guest.root), "-F", "raw"]
         create = ["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(overlay)]
-        done = subprocess.run(create, capture_output=True, text=True, umask=0o077)
+        done = subprocess.run(create, capture_output=True, text=True)
         if done.returncode:
             raise UserError(f"qemu-img: {done.stderr.strip()}")
         files.replace(marker, str(guest.root))
     for key, drive in host.drives.items():
         if drive.interface == "nvdimm":
-            with open(own / f"{key}.img", "ab", opener=_for_user_alone) as memory:
+            with open(own / f"{key}.img", "ab") as memory:
                 memory.truncate(machine.nvdimm_bytes(drive))
     for kept in (overlay, own / "console.log", *own.glob("*.img")):
         if kept.exists():
-            kept.chmod(0o600)  # a lab that was here before had others
+            kept.chmod(0o600)
     sockets = {key: twins.nbd_socket(name, key) for key in host.twins}
     command = machine.command(
         name, host, guest, accelerator, own, sockets, _ssh_port(name), _qmp_socket(name), profiles
     )
     return supervisor.Program(process_name(name), command, priority=300, restart=False, private=True)
-
-
-def _for_user_alone(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def make_keys(folder: Path) -> None:
