@@ -55,6 +55,7 @@ def test_every_module_and_role_that_is_used_exists():
         "joulerig_precondition",
         "joulerig_powercut",
         "joulerig_kernel",
+        "joulerig_nvdimm",
     }  # by action plugins
     assert modules - used == called
 
