@@ -4,8 +4,7 @@
 
 The host is a tree of files, as in the tests: 24 disks and 2000 processes of 20 open files each,
 every one of which is looked at. The drive holds a file system that the rig made, so that wipefs is
-run as on a real one. A run takes one lease, checks it before mkfs, records what mkfs made, and
-looks at the drive again at the end.
+run as on a real one. A run takes one lease, checks it before mkfs, and records what mkfs made.
 
 Exit code: 0 if the median is within the bar, 1 if not.
 """

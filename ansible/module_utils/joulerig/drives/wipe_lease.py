@@ -35,7 +35,7 @@ class Lease:
         self._identify, self._host = identify, host
         self._ownership = Ownership(what, key, known)
         self._descriptor = self._claim = None
-        self._made = False
+        self._changing = False  # what is on it has to be recorded at the end
 
     def __enter__(self):
         """Take the lease. Raises Refused, and nothing is touched."""
@@ -54,7 +54,7 @@ class Lease:
 
     def __exit__(self, *_):
         try:
-            if self._made and self._claim is not None:
+            if self._changing and self._claim is not None:
                 self.made()
         finally:
             self._close()
@@ -217,7 +217,7 @@ class Lease:
     def begin(self, *to):
         """Record, before the first change, what the device is changed to: types of signatures."""
         self._ownership.begin(to, self._found)
-        self._made = True
+        self._changing = True
 
     @contextlib.contextmanager
     def lent(self):
@@ -250,6 +250,8 @@ class Lease:
     def made(self):
         """Record what is on the device now as this rig's."""
         self.identity = self._ownership.made(self.contents())
+        # Signatures with UUIDs stay what they are; a content that is known by a hash does not.
+        self._changing = self.identity["digest"] is not None
 
 
 def lease_drive(spec, host=None):
