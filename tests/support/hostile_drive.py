@@ -178,7 +178,7 @@ def main() -> None:
     import joulerig_contents
 
     from ansible.module_utils.joulerig import paths, powercut
-    from ansible.module_utils.joulerig.drives import wipe_lease
+    from ansible.module_utils.joulerig.drives import usage, wipe_lease
 
     environment = {
         **os.environ, "DEV": f"/dev/{name}", "NAME": name, "OTHER": f"/dev/{other}", "DIR": str(folder),
@@ -196,7 +196,7 @@ def main() -> None:
         ("DRIVES", folder / "drives.json"), ("LEFTOVERS", folder / "left.json"),
     ):  # fmt: skip
         setattr(paths, key, str(path))
-    wipe_lease.CLAIM_SECONDS = 0.2
+    wipe_lease.CLAIM_SECONDS = usage.WRITER_SECONDS = 0.2
     tools = folder / "bin"
     tools.mkdir()
     for tool, script in STAND_INS.items():

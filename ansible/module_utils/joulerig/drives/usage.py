@@ -12,11 +12,13 @@ import os
 import re
 import stat
 import struct
+import time
 
 from ansible.module_utils.joulerig.drives.host import unreadable
 from ansible.module_utils.joulerig.tools import Refused
 
 SYSTEM_PLACES = ("/", "/boot", "/usr", "/var", "/home")
+WRITER_SECONDS = 3.0
 LOOP_GET_STATUS64 = 0x4C05  # <linux/loop.h>
 # Files of the kernel's storage servers that hold the path of a device which they serve.
 SERVED = (
@@ -185,13 +187,25 @@ def _names_it(word, subject, host):
 def open_for_writing(subject, host):
     """Look for processes that have it, or a partition of it, open for writing.
 
-    Virtual machines, storage servers in user space and most programs make no claim.
+    Virtual machines, storage servers in user space and most programs make no claim. A poll of a
+    drive's health opens some for writing as well, for a moment: what is gone soon is no user.
     """
+    end = time.monotonic() + WRITER_SECONDS
+    while writers := _writers(subject, host):
+        if time.monotonic() >= end:
+            yield f"/dev/{subject.name} is in use: {writers[0]} has it open for writing"
+            return
+        time.sleep(0.2)
+
+
+def _writers(subject, host):
+    """List the processes, but for this one, that have the subject open for writing."""
     own = str(os.getpid())
-    for process in os.listdir(host.proc):
-        if process.isdigit() and process != own and _writes(host, process, subject):
-            name = host.read(f"{host.proc}/{process}/comm", "?")
-            yield f"/dev/{subject.name} is in use: {name} (process {process}) has it open for writing"
+    return [
+        f"{host.read(f'{host.proc}/{process}/comm', '?')} (process {process})"
+        for process in os.listdir(host.proc)
+        if process.isdigit() and process != own and _writes(host, process, subject)
+    ]
 
 
 def _writes(host, process, subject):
