@@ -29,6 +29,7 @@ author: [Joulerig]
 """
 
 RETURN = r"""
+made: {description: "By what the content of the drive is known now.", type: dict, returned: prepare}
 problem: {description: "Why it could not be done, or empty.", type: str, returned: always}
 refused: {description: "Whether nothing was touched.", type: bool, returned: always}
 boot_id: {description: "Of the running kernel.", type: str, returned: write, survey, reset}

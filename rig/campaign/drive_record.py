@@ -235,6 +235,12 @@ def run_ended(run: Mapping[str, Any], outcome: RunOutcome, lab: Lab) -> None:
             record.note([serial], [*events, ("ended", ended)])
 
 
+def identified(serial: str, by: str, identity: Mapping[str, Any]) -> None:
+    """Note by what the content of a drive is known, which `by` made."""
+    with DriveRecord() as record:
+        record.note([serial], [(IDENTIFIED, {"by": by, "identity": identity})])
+
+
 def known(serial: str) -> dict[str, Any] | None:
     """Return what a drive's content was known by when the rig last changed it; None: not noted.
 

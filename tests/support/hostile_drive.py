@@ -97,6 +97,7 @@ def answer(module: Any, **arguments: Any) -> dict[str, Any]:
 def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """Yield each way in which a module of the rig can destroy what is on `drive`."""
     import joulerig_array
+    import joulerig_drives
     import joulerig_nvdimm
     import joulerig_powercut
     import joulerig_precondition
@@ -142,6 +143,7 @@ def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Ca
             joulerig_array, name="joulerig-hostile", level="raid0", members=list(named), drives=named
         ),
     )
+    yield "provisioning", lambda: answer(joulerig_drives, drives={drive["name"]: drive})
     yield "namespace", lambda: answer(joulerig_nvdimm, nvdimm={**drive, "interface": "nvdimm"})
 
 

@@ -39,7 +39,7 @@ def prepare(member, definition):
             return {}
         filesystem.check(definition)
         fence.enter({lease.path: lease.number}, {})
-        return filesystem.make(lease, definition)
+        return {**filesystem.make(lease, definition), "made": lease.identity}
 
 
 def start(member, definition, options, witness, secret):

@@ -44,6 +44,8 @@ class PowerCutHost:
         if problem:
             kind = RefusedError if answer.get("refused") else UserError
             raise kind(f"{self.name}: {subject}: {action}: {problem}")
+        if made := answer.get("made"):
+            drive_record.identified(member["serial"], str(subject), made)
         return answer
 
     def survey(self, subject: Subject, token: str, generation: int) -> Mapping[str, Any]:
