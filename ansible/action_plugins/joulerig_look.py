@@ -9,6 +9,7 @@ from ansible.plugins.action import ActionBase
 
 from joulerig.rig.campaign import adoption, contents
 from joulerig.rig.campaign.execution.ansible_channel import AnsibleChannel, user_errors_fail
+from joulerig.rig.campaign.execution.host_channel import HostGoneError
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.lab import model
 
@@ -17,7 +18,7 @@ class ActionModule(ActionBase):
     """Action `joulerig_look: {folder: results/ID}` of one host of a campaign.
 
     Fails where a drive of its planned runs holds what may not be wiped: no run is executed then, on
-    whichever host.
+    whichever host. A host that does not answer is passed over: each lease looks again.
     """
 
     TRANSFERS_FILES = False
@@ -31,6 +32,11 @@ class ActionModule(ActionBase):
             host = task_vars["inventory_hostname"]
             asked = contents.arguments(lab, host, adoption.drives(journal, host))
             journal.close()
-            if asked["names"]:
-                adoption.check(host, AnsibleChannel(self, task_vars).call("joulerig_contents", asked))
+            if not asked["names"]:
+                return {**result, "changed": False}
+            try:
+                found = AnsibleChannel(self, task_vars).call("joulerig_contents", asked)
+            except HostGoneError as error:  # its executor may bring it back: a cut left it off
+                return {**result, "changed": False, "msg": f"could not be asked: {error}"}
+            adoption.check(host, found)
         return {**result, "changed": False}

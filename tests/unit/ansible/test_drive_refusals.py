@@ -880,6 +880,7 @@ def emulated(fake, name, adapter):
         name, place=f"devices/pseudo_0/adapter{adapter}/host7/target7:0:0/7:0:0:0/block/{name}"
     )
     fake.put(real / "device/vpd_pg80", b"\x00\x80\x00\x042000")
+    fake.put(real / "device/wwid", "naa.3333333000003e80\n")  # made up, as the serial is
 
 
 def played(number):

@@ -51,8 +51,8 @@ def find(spec, host=None):
     if len(matches) > 1:
         raise Refused(f"{what}: serial {spec['serial']!r} is that of several devices: {', '.join(matches)}")
     name = matches[0]
-    _check_wwn(spec, name, host.wwn(name))
-    if not spec["serial"].startswith(SCSI_DEBUG):
+    if not spec["serial"].startswith(SCSI_DEBUG):  # what it says of itself is made up
+        _check_wwn(spec, name, host.wwn(name))
         _check_kind(spec, name, host)
     check_size(what, f"/dev/{name}", host.size_bytes(name), spec["size_bytes"])
     return name
