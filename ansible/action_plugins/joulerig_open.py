@@ -11,7 +11,7 @@ from ansible.plugins.action import ActionBase
 
 from joulerig.analysis.results.schema import Status
 from joulerig.plural import counted
-from joulerig.rig.campaign import opening
+from joulerig.rig.campaign import hosts, opening
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model
@@ -20,8 +20,8 @@ from joulerig.rig.lab import model
 class ActionModule(ActionBase):
     """Action `joulerig_open: {campaign: MAPPING, short: BOOL, resume: ID}`.
 
-    Gives the facts campaign_folder, and of `joulerig.rig.workloads.deployment` campaign_programs
-    and campaign_packages.
+    Gives the facts campaign_folder, campaign_holder (the campaign's name for test hosts), and of
+    `joulerig.rig.workloads.deployment` campaign_programs and campaign_packages.
     """
 
     TRANSFERS_FILES = False
@@ -47,5 +47,9 @@ class ActionModule(ActionBase):
             **result,
             "changed": True,
             "msg": f"{paths.short(folder)}: {counted(counts.get(Status.PLANNED, 0), 'run')} to do",
-            "ansible_facts": {"campaign_folder": str(folder), **needed},
+            "ansible_facts": {
+                "campaign_folder": str(folder),
+                "campaign_holder": hosts.holder(folder.parent, folder.name),
+                **needed,
+            },
         }

@@ -90,7 +90,8 @@ class FakeHost:
         places = {
             "SYS": self.sys, "PROC": self.proc, "DEV": self.dev, "ETC": self.etc,
             "RUN_LOCK": root / "run.lock", "DRIVES": root / "drives.json",
-            "LEFTOVERS": root / "leftovers.json",
+            "LEFTOVERS": root / "leftovers.json", "STATE": root / "var/lib/joulerig",
+            "QUIET": root / "run/joulerig/quiet",
         }  # fmt: skip
         for name, path in places.items():
             monkeypatch.setattr(paths, name, str(path))

@@ -5,12 +5,15 @@ import fcntl
 import os
 import time
 
-from ansible.module_utils.joulerig import paths
+from ansible.module_utils.joulerig import paths, quiet
 from ansible.module_utils.joulerig.tools import Unable
 
 
 class HostLock:
-    """One run at a time on a host; a run whose controller went away is waited for, not overrun."""
+    """One run at a time on a host; a run whose controller went away is waited for, not overrun.
+
+    Background units that the campaign keeps quiet stay so while it is held, and for a while after.
+    """
 
     def __init__(self, patience_seconds=0.0, path=None):
         self._patience_seconds, self._path = patience_seconds, path or paths.RUN_LOCK
@@ -22,12 +25,21 @@ class HostLock:
         while True:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return self
+                break
             except OSError:
                 if time.monotonic() >= end:
                     self._file.close()
                     raise Unable("another run is in progress on this host") from None
             time.sleep(0.2)
+        try:
+            quiet.hold()
+        except BaseException:
+            self._file.close()
+            raise
+        return self
 
     def __exit__(self, *_):
-        self._file.close()
+        try:
+            quiet.put_off()
+        finally:
+            self._file.close()
