@@ -56,6 +56,7 @@ def test_every_module_and_role_that_is_used_exists():
         "joulerig_powercut",
         "joulerig_kernel",
         "joulerig_nvdimm",
+        "joulerig_record",
     }  # by action plugins
     assert modules - used == called
 
