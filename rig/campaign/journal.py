@@ -20,6 +20,7 @@ from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.common.sqlite import transaction
 
+LOCK = ".lock"  # of the process that executes the campaign
 # A status only worsens; what may follow what.
 ALLOWED: dict[str, set[Status]] = {
     Status.PLANNED: {Status.RUNNING, Status.NOT_RUN},
@@ -132,7 +133,7 @@ class Journal:
 
     @contextmanager
     def _lock(self, kind: int) -> Iterator[None]:
-        with open(self.folder / ".lock", "a") as lock:
+        with open(self.folder / LOCK, "a") as lock:
             try:
                 fcntl.flock(lock, kind | fcntl.LOCK_NB)
             except OSError:

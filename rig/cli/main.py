@@ -11,6 +11,7 @@ from joulerig.errors import JoulerigError
 from joulerig.rig.cli import (
     compare,
     drives,
+    hosts,
     lab,
     meters,
     report,
@@ -28,6 +29,7 @@ GROUPS = {
     "lab": lab.app,
     "meters": meters.app,
     "drives": drives.app,
+    "hosts": hosts.app,
     "workloads": workloads.app,
 }
 COMMANDS = {

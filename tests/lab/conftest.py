@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.host_picture import take_picture
 from tests.support.lab_driver import Lab
 
 
@@ -15,6 +16,9 @@ from tests.support.lab_driver import Lab
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     running = Lab(tmp_path_factory.mktemp("lab"))
     try:
+        done = running.rig("lab", "up", timeout=1500)
+        assert done.returncode == 0, done.stderr
+        running.picture = take_picture(running)
         done = running.rig("up", timeout=1500)
         assert done.returncode == 0, done.stderr
         yield running

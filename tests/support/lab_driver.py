@@ -19,7 +19,12 @@ Done = subprocess.CompletedProcess[str]
 
 
 class Lab:
-    """A lab with its own state and results in `folder`."""
+    """A lab with its own state and results in `folder`.
+
+    `picture`: its host before it was provisioned (host_picture.py).
+    """
+
+    picture: dict[str, dict[str, Any]]
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -394,3 +394,14 @@ def test_verify_refuses_a_scheduler_that_is_not_there_and_writes_nothing(rig, tm
 def test_verify_gives_no_zip_to_a_cluster(rig, tmp_path):
     (tmp_path / "a.zip").write_bytes(b"PK")
     assert "unpack the bundle" in refused(rig("verify", tmp_path / "a.zip", "--dask", "tcp://x:1"))
+
+
+def test_only_a_test_host_can_be_released(rig, state):
+    line = refused(rig("hosts", "release", "nosuch"))
+    assert line == "rig: 'nosuch' is not a test host; allowed: vhost1"
+
+
+def test_a_host_that_cannot_be_reached_is_not_released(rig, state):
+    done = rig("hosts", "release", "vhost1", "--packages")
+    assert "release.log)" in refused(done)
+    assert done.stdout == ""

@@ -236,9 +236,7 @@ def add_files(first: int) -> None:
 
 
 def test_two_controllers_that_provision_a_host_lose_no_entry(root):
-    processes = [
-        multiprocessing.get_context("fork").Process(target=add_files, args=(n,)) for n in (0, 8, 16)
-    ]
+    processes = [multiprocessing.get_context("fork").Process(target=add_files, args=(n,)) for n in (0, 8, 16)]
     for process in processes:
         process.start()
     for process in processes:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A picture of a test host: what two of them differ in was changed in between."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.support.lab_driver import Lab
+
+Picture = dict[str, dict[str, Any]]
+# Runs on the host. Each part maps names to what can be compared.
+SCRIPT = r"""
+import hashlib, json, os, stat, subprocess
+
+def output(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout
+
+def files(*roots):
+    found = {}
+    for root in roots:
+        for folder, folders, names in os.walk(root):
+            for path in [folder, *(os.path.join(folder, name) for name in folders + names)]:
+                state = os.lstat(path)
+                what = ""
+                if stat.S_ISLNK(state.st_mode):
+                    what = os.readlink(path)
+                elif stat.S_ISREG(state.st_mode):
+                    with open(path, "rb") as file:
+                        what = hashlib.sha256(file.read()).hexdigest()
+                found[path] = [stat.filemode(state.st_mode), state.st_uid, state.st_gid, what]
+    return found
+
+FORMAT = "${binary:Package} ${Version} ${db:Status-Abbrev}\n"
+
+def pairs(text):
+    return {line.split(None, 1)[0]: line.split(None, 1)[1:] for line in text.splitlines() if line.strip()}
+
+names = pairs(output("systemctl", "list-unit-files", "--no-legend", "--no-pager"))
+timers = [name for name in names if name.endswith((".timer", ".service")) and "@" not in name]
+active = output("systemctl", "is-active", *timers).split()
+print(json.dumps({
+    "etc": files("/etc"),
+    "files": files("/usr/local", "/boot", "/var/lib/joulerig"),
+    "kernels": dict.fromkeys(os.listdir("/usr/lib/modules"), ""),
+    "unit files": names,
+    "active units": dict(zip(timers, active)),
+    "modules": dict.fromkeys((line.split()[0] for line in open("/proc/modules")), ""),
+    "arguments": {"/proc/cmdline": open("/proc/cmdline").read()},
+    "packages": pairs(output("dpkg-query", "--show", "--showformat=" + FORMAT)),
+    "dependencies": dict.fromkeys(output("apt-mark", "showauto").split(), ""),
+}))
+"""
+
+
+def take_picture(lab: Lab) -> Picture:
+    picture: Picture = json.loads(lab.ssh(f"python3 - <<'PICTURE'\n{SCRIPT}\nPICTURE"))
+    return picture
+
+
+def differences(before: Picture, after: Picture) -> dict[str, Any]:
+    """What differs, as {"etc /etc/chrony/chrony.conf": [before, after]}."""
+    found = {}
+    for part in before:
+        for name in sorted({*before[part], *after[part]}):
+            pair = [picture[part].get(name) for picture in (before, after)]
+            if pair[0] != pair[1]:
+                found[f"{part} {name}"] = pair
+    return found
