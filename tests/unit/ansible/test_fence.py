@@ -27,7 +27,7 @@ from ansible.module_utils.joulerig.loads import load
 def fenced(code: str, *words: str) -> dict:
     """What a process prints as JSON that executes `code`."""
     program = BEGIN + textwrap.dedent(code)
-    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -102,11 +102,11 @@ def test_a_load_cannot_get_round_it(tmp_path, attempt):
         problem = fenced(
             """
             fence.enter({}, {})
-            print(json.dumps(load.attend("load", ["sh", "-c", sys.argv[1]], 10, left=lambda: False)))
+            print(json.dumps(load.attend("load", ["sh", "-c", sys.argv[1]], 60, left=lambda: False)))
             """,
             command,
         )
-        assert problem.startswith("load: exit ")
+        assert problem.startswith("load: exit "), problem
     finally:
         outside.kill()
         outside.wait()
@@ -117,7 +117,7 @@ def test_a_load_may_do_what_loads_do(tmp_path):
         """
         fence.enter({}, {})
         words = "set -e; cd " + sys.argv[1] + "; echo x > file; chown 65534 file; sync"
-        print(json.dumps(load.attend("load", ["sh", "-c", words], 10, left=lambda: False)))
+        print(json.dumps(load.attend("load", ["sh", "-c", words], 60, left=lambda: False)))
         """,
         str(tmp_path),
     )
