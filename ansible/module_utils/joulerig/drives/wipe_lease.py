@@ -41,12 +41,7 @@ class Lease:
         """Take the lease. Raises Refused, and nothing is touched."""
         with contextlib.ExitStack() as undo:
             undo.callback(self._close)
-            self._open()
-            usage.check_unused(self.what, self.name, self._host)
-            self._take_claim()
-            self._check_unreserved()
-            self._found = self.contents()
-            usage.check_unlisted(self.what, self.name, self._host, self._found.marks)
+            self._take()
             self._ownership.check(self.path, self._found)
             self.check_same()
             undo.pop_all()
@@ -74,6 +69,7 @@ class Lease:
             try:
                 usage.check_unused(self.what, self.name, self._host)
                 usage.check_unlisted(self.what, self.name, self._host, found.marks)
+                self._check_unreserved()
             except Refused as refusal:
                 problem = str(refusal)
             return {
@@ -92,15 +88,20 @@ class Lease:
         """
         with contextlib.ExitStack() as undo:
             undo.callback(self._close)
-            self._open()
-            usage.check_unused(self.what, self.name, self._host)
-            self._take_claim()
-            self._check_unreserved()
-            found = self.contents()
-            usage.check_unlisted(self.what, self.name, self._host, found.marks)
-            if found.identity() != seen:
-                raise Refused(f"{self.what}: {self.path} holds {found.describe()} now: not what was shown")
-            self._ownership.adopt(found)
+            self._take()
+            if self._found.identity() != seen:
+                now = self._found.describe()
+                raise Refused(f"{self.what}: {self.path} holds {now} now: not what was shown")
+            self._ownership.adopt(self._found)
+
+    def _take(self):
+        """Open the device, find it unused, claim it, and look at what is on it."""
+        self._open()
+        usage.check_unused(self.what, self.name, self._host)
+        self._take_claim()
+        self._check_unreserved()
+        self._found = self.contents()
+        usage.check_unlisted(self.what, self.name, self._host, self._found.marks)
 
     def _open(self):
         """Open the device that is found now, and see that the open one is the one that was found.
