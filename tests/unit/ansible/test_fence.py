@@ -27,7 +27,9 @@ from ansible.module_utils.joulerig.loads import load
 def fenced(code: str, *words: str) -> dict:
     """What a process prints as JSON that executes `code`."""
     program = BEGIN + textwrap.dedent(code)
-    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
