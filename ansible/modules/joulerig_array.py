@@ -31,7 +31,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig.drives import identity, wipe_lease
+from ansible.module_utils.joulerig.drives import identity, ownership, wipe_lease
 from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused, run
@@ -117,8 +117,10 @@ def stop(name, members, host):
         device = lease.path
     run(["mdadm", "--stop", device])  # the kernel stops none that is open
     for spec in members:
-        with wipe_lease.lease_drive(spec, host) as lease, lease.lent() as device:
-            run(["mdadm", "--zero-superblock", device])
+        with wipe_lease.lease_drive(spec, host) as lease:
+            lease.begin(ownership.UNSIGNED)  # what the array held is without a signature then
+            with lease.lent() as device:
+                run(["mdadm", "--zero-superblock", device])
 
 
 def main():

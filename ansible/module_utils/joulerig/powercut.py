@@ -34,6 +34,7 @@ def prepare(member, definition):
     What a writer of a cut that did not come left running or mounted is ended first.
     """
     clean()
+    os.sync()  # what was deployed for it, the writer itself too, outlives the cut
     with wipe_lease.lease_drive(member) as lease:
         if not definition:
             return {}

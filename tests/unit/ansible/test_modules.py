@@ -16,6 +16,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import paths, tools
+from ansible.module_utils.joulerig.drives import wipe_lease
 
 GIB = 1 << 30
 
@@ -266,6 +267,19 @@ def test_an_array_of_emulated_disks_is_taken_down(played, tool, capsys):
     assert calls.read_text().splitlines() == [
         f"--stop {host.dev}/md127", f"--zero-superblock {host.dev}/sda", f"--zero-superblock {host.dev}/sdb"
     ]  # fmt: skip
+
+
+def test_a_disk_of_an_array_that_was_taken_down_is_still_the_rigs(played, tool, capsys):
+    """Without its superblock it holds data without a signature, as foreign ones do."""
+    host, arguments = played
+    base = f"{host.sys}/class/block"
+    script = f"[ $1 != --stop ] || rmdir {base}/sda/holders/md127 {base}/sdb/holders/md127"
+    tool("mdadm", f"{script}; [ $1 != --zero-superblock ] || echo what the array held > $2")
+    array(capsys, **arguments)
+    spec = {"name": "hdd-1", **arguments["drives"]["hdd-1"]}
+    assert (host.dev / "sda").read_text() == "what the array held\n"
+    with wipe_lease.lease_drive(spec, host.system()):
+        pass
 
 
 def test_an_array_of_emulated_disks_in_use_is_left(played, tool, capsys):
