@@ -98,8 +98,11 @@ def test_the_agents_counters_agree_with_the_twins(campaign):
         agent, twin = counted["iod"], counted["twin"]
         for key in ("write_bytes", "flushes"):
             assert twin[key] == pytest.approx(agent[key], rel=0.01), (run["id"], key)
-        # Linux counts an empty flush request among the writes too; the drive does not.
-        assert twin["writes"] <= agent["writes"] <= twin["writes"] + twin["flushes"], run["id"]
+        # Linux counts an empty flush request among the writes too; the drive does not. The windows
+        # of the two end a moment apart: a few requests at the ends are in one of them alone.
+        at_the_ends = 0.01 * agent["writes"]
+        assert twin["writes"] - at_the_ends <= agent["writes"], run["id"]
+        assert agent["writes"] <= twin["writes"] + twin["flushes"] + at_the_ends, run["id"]
 
 
 def test_influxdb_holds_every_measurement_that_has_a_source_here(lab: Lab, campaign):
