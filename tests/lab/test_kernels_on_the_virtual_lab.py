@@ -30,12 +30,12 @@ UNREACHABLE = "/var/lib/unreachable"
 UNIT = f"""[Unit]
 ConditionPathExists=/var/lib/joulerig/kernels/%v
 ConditionPathExists=!{UNREACHABLE}
-After=network-online.target
 Before=ssh.service
 
 [Service]
-Type=oneshot
-ExecStart=/bin/sh -c "uname -r >{UNREACHABLE}; sync {UNREACHABLE}; ip link set eth0 down"
+ExecStart=/bin/sh -c "uname -r >{UNREACHABLE}; sync {UNREACHABLE}; \
+  systemctl mask --runtime --now --no-block systemd-networkd.socket systemd-networkd.service; \
+  while ip link set eth0 down; do sleep 0.5; done"
 
 [Install]
 WantedBy=multi-user.target
