@@ -17,6 +17,7 @@ from joulerig.analysis.energy import meters
 from joulerig.analysis.results import journal, schema
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import (
+    Attempt,
     CampaignRow,
     IoCount,
     Performance,
@@ -50,6 +51,7 @@ class Run(RunRow):
     energy: tuple[RailEnergy, ...]
     result: Result | None
     io: dict[str, IoCount]
+    attempts: tuple[Attempt, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -194,6 +196,7 @@ def _campaign(folder: Path, rows: dict[str, list[dict[str, Any]]]) -> Campaign:
                 energy=tuple(parts["energy"]),
                 result=next(iter(parts["result"]), None),
                 io={count.source: count for count in parts["io"]},
+                attempts=tuple(parts["attempt"]),
             )
         )
     return Campaign(

@@ -37,9 +37,17 @@ def _version_6(database: sqlite3.Connection) -> None:
     )
 
 
+def _version_8(database: sqlite3.Connection) -> None:
+    """Make an attempt of each run that began; earlier ones were not kept."""
+    database.execute(
+        "INSERT INTO attempt (run, number, started_ns, ended_ns, status, reason)"
+        " SELECT id, 1, started_ns, ended_ns, status, reason FROM run WHERE started_ns IS NOT NULL"
+    )
+
+
 # By version: what changes in rows that are there. New columns, keys and constraints need nothing
 # here.
-CHANGES: dict[int, Callable[[sqlite3.Connection], None]] = {6: _version_6}
+CHANGES: dict[int, Callable[[sqlite3.Connection], None]] = {6: _version_6, 8: _version_8}
 VERSION = max(*CHANGES, *(one.since for table in TABLES.values() for one in table.columns.values()))
 
 
@@ -82,7 +90,9 @@ def read_version(database: sqlite3.Connection) -> int:
             f"journal version {version}, this program reads {VERSION}: a newer one wrote it;"
             " update this checkout"
         )
-    missing = [name for name in TABLES if name not in present]
+    missing = [
+        name for name, table in TABLES.items() if table.since <= max(version, 1) and name not in present
+    ]
     if missing or version < 1:
         lacks = f"no table {missing[0]!r}" if missing else f"user_version {version}"
         raise JournalError(f"not a journal of a campaign: {lacks}")
@@ -98,6 +108,9 @@ def upgrade(database: sqlite3.Connection, version: int) -> None:
     """
     for table in TABLES.values():
         had = {row[1] for row in database.execute(f"PRAGMA table_info({table.name})")}
+        if not had:
+            database.execute(create_table(table))
+            continue
         kept = ", ".join(name for name in table.columns if name in had)
         database.execute(create_table(table, f"{table.name}_new"))
         database.execute(

@@ -80,6 +80,33 @@ class PhaseName(Name):
     TAIL = "tail", "sync, and what the drive still does afterwards"
 
 
+class Cause(Name):
+    """Why an attempt at a run ended."""
+
+    COMPLETED = "completed", "it came to its end"
+    ERROR = "error", "something on the test host went wrong"
+    REFUSED = "refused", "the test host must not do it"
+    UNABLE = "unable", "the test host cannot do this level"
+    BUSY = "busy", "something else was using the test host"
+    INTERRUPTED = "interrupted", "it was asked to end, by a person or by the host's shutdown"
+    BOOTED = "booted", "the test host booted meanwhile"
+    HOST_GONE = "host-gone", "the test host did not come back; it may still have an outcome"
+    CONTROLLER = "controller", "the controller's process ended, and it could not go on without"
+    UNRECORDED = "unrecorded", "its results could not be kept"
+
+
+# What may be over the next time: such runs are planned again when their campaign is resumed.
+PASSING = (
+    Cause.REFUSED,
+    Cause.BUSY,
+    Cause.INTERRUPTED,
+    Cause.BOOTED,
+    Cause.HOST_GONE,
+    Cause.CONTROLLER,
+    Cause.UNRECORDED,
+)
+
+
 FORMER_PHASES = {"precondition": PhaseName.SETUP.value}  # before version 6 of the journal
 
 
@@ -196,6 +223,20 @@ class RunRow:
         """Return the run's cell."""
         own = {name: getattr(self, name) for name in CELL_FACTORS}
         return Cell.from_levels({**self.factors, **own})
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One row an execution of a run, of which the last one counts."""
+
+    number: int = column("", "Which attempt at the run, from 1.", since=8)
+    started_ns: int = column("ns", "When it began, UTC.", since=8)
+    ended_ns: int | None = column("ns", "When its end was known, UTC; NULL: it is not.", since=8)
+    status: str = column("", "What became of it.", since=8, values=Status)
+    cause: str | None = column(
+        "", "Why it ended; NULL: it has not, or that was not kept.", since=8, values=Cause
+    )
+    reason: str = column("", "Why its status is not ok.", since=8, constraint="DEFAULT ''")
 
 
 @dataclass(frozen=True)
@@ -397,6 +438,11 @@ class Table:
             )
 
     @property
+    def since(self) -> int:
+        """Return the version of the journal from which on there is this table."""
+        return min(one.since for one in self.columns.values() if one.name != "run")
+
+    @property
     def per_run(self) -> bool:
         return self.key[:1] == ("run",)
 
@@ -415,6 +461,7 @@ TABLES = {
     for table in (
         Table("campaign", CampaignRow),
         Table("run", RunRow, order="ordinal"),
+        Table("attempt", Attempt, key=("run", "number"), order="run, number"),
         Table("phase", Phase, key=("run", "phase"), order="start_ns"),
         Table("performance", Performance, key=("run",)),
         Table("energy", RailEnergy, key=("run", "phase", "meter", "rail", "drive")),
@@ -424,4 +471,6 @@ TABLES = {
     )
 }
 PER_RUN = tuple(table.name for table in TABLES.values() if table.per_run)
+OF_COUNTED_ATTEMPT = tuple(name for name in PER_RUN if name != "attempt")
+"""The tables that hold what the attempt that counts came to."""
 ONE_ROW_A_RUN = tuple(table for table in TABLES.values() if table.key == ("run",))

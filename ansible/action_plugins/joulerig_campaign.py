@@ -12,7 +12,11 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 
 from joulerig.rig.campaign import opening
-from joulerig.rig.campaign.execution.ansible_channel import AnsibleChannel, user_errors_fail
+from joulerig.rig.campaign.execution.ansible_channel import (
+    AnsibleChannel,
+    end_with_ansible,
+    user_errors_fail,
+)
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.execution.kernels import InstalledKernel
 from joulerig.rig.campaign.journal import Journal
@@ -31,6 +35,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
+        end_with_ansible()
         kernels = {
             level: InstalledKernel(one["release"], int(one["tick_hertz"]))
             for level, one in (self._task.args.get("kernels") or {}).items()

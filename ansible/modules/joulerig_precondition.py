@@ -33,6 +33,9 @@ options:
   seed: {description: "Seed of the load.", type: int, required: true}
   clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
   agent_socket: {description: "Socket of the host's agent.", type: str, default: /run/joulerig/iod.sock}
+  call: {description: "Name of the call, executed as a unit; empty: here.", type: str, default: ""}
+  begin: {description: "Whether a call that the host does not know is begun.", type: bool, default: true}
+  collected: {description: "Calls whose outcome arrived: the host forgets them.", type: list, elements: str}
 author: [Joulerig]
 """
 
@@ -55,16 +58,16 @@ health: {description: "The drive's health report afterwards.", type: dict, retur
 
 import contextlib
 import shutil
+import sys
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import clock, fence, leftovers, phases, provenance, tools
+from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, ownership, wipe_lease
 from ansible.module_utils.joulerig.host_lock import HostLock
-from ansible.module_utils.joulerig.loads import load
 from ansible.module_utils.joulerig.preconditioning import precondition
-from ansible.module_utils.joulerig.tools import Failed, Refused
 
 SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take
 NOTHING = {"write_bytes": 0, "discard_bytes": 0}
@@ -131,6 +134,23 @@ def _steps(p, lease, recorder, scratch, result):
         precondition.rounds(lease, p["job"], asked, scratch, tell)
 
 
+def empty():
+    """Return the result of a preconditioning of which nothing is done."""
+    return {
+        "changed": False,
+        "status": tools.OK,
+        "reason": "",
+        "purged": "",
+        "filled": 0,
+        "rounds": [],
+        "clock": [],
+        "touched": NOTHING,
+        "settings": {},
+        "taken_down": [],
+        "made": None,
+    }
+
+
 def main():
     spec = {
         "run": {"type": "str", "required": True},
@@ -149,18 +169,10 @@ def main():
         "clock_server": {"type": "str", "required": True},
         "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
     }
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
-    result = {"changed": False, "status": tools.OK, "reason": "", "purged": "", "filled": 0, "rounds": []}
-    result.update(clock=[], touched=NOTHING, settings={}, taken_down=[], made=None)
-    load.end_in_good_order()
-    try:
-        execute(module.params, result)
-    except KeyboardInterrupt:
-        result.update(status=tools.FAILED, reason="interrupted")
-    except (Refused, Failed, OSError) as error:
-        status, reason = tools.describe(error)
-        result.update(status=tools.FAILED if result["changed"] else status, reason=reason)
-    module.exit_json(**result)
+    answering.answer(
+        sys.modules[__name__],
+        AnsibleModule(argument_spec={**spec, **answering.OPTIONS}, supports_check_mode=False),
+    )
 
 
 if __name__ == "__main__":

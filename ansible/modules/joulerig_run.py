@@ -60,16 +60,25 @@ options:
   seed: {description: "Seed of the load.", type: int, required: true}
   clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
   agent_socket: {description: "Socket of the host's agent.", type: str, default: /run/joulerig/iod.sock}
+  call: {description: "Name of the call, executed as a unit; empty: here.", type: str, default: ""}
+  begin: {description: "Whether a call that the host does not know is begun.", type: bool, default: true}
+  collected: {description: "Calls whose outcome arrived: the host forgets them.", type: list, elements: str}
 author: [Joulerig]
 """
 
 RETURN = r"""
 version: {description: "Version of the outcome.", type: int, returned: always}
 status:
-  description: "ok, failed, refused (nothing was touched) or not-run (this host cannot)."
+  description:
+    - "ok, failed, lost (the host booted), refused (nothing was touched), not-run (the host cannot)"
+    - "or absent (a call that is not to begin, and that this host does not know)."
   type: str
   returned: always
 reason: {description: "Why it is not ok.", type: str, returned: always}
+cause:
+  description: "busy, interrupted or booted."
+  type: str
+  returned: when that ended it
 phases: {description: "phase, start_ns, end_ns in the host's clock.", type: list, returned: always}
 clock: {description: "Offset to the controller's clock before and after.", type: list, returned: always}
 report:
@@ -90,10 +99,6 @@ free_nids:
   returned: on f2fs, when it was to be timed
 taken_down: {description: "What a killed call had left, and was put back.", type: list, returned: always}
 made: {description: "What each drive is known by now: types and UUIDs.", type: dict, returned: always}
-earlier:
-  description: "What an attempt that lost its controller had come to: status lost, and the rest as here."
-  type: dict
-  returned: when there was one
 touched:
   description: "write_bytes and discard_bytes by drive, from mkfs until it was unmounted; null: not counted."
   type: dict
@@ -112,15 +117,18 @@ import contextlib
 import os
 import platform
 import shutil
+import sys
 import tempfile
+import time
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import clock, fence, leftovers, pagecache, phases, provenance, tools
+from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, identity, wipe_lease
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.host_lock import HostLock
-from ansible.module_utils.joulerig.loads import load, lost, workload
+from ansible.module_utils.joulerig.loads import load, workload
 from ansible.module_utils.joulerig.preconditioning import filler
 from ansible.module_utils.joulerig.tools import Failed, Refused
 from ansible.module_utils.joulerig.tracing import blocktrace, fsynctrace, kernelfile
@@ -141,8 +149,6 @@ def execute(p, result):
     with contextlib.ExitStack() as undo:
         undo.enter_context(HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
         result["taken_down"] = leftovers.take_down()
-        if earlier := lost.take(p["run"]):
-            result["earlier"] = earlier
         if p["kernel"] and (runs := platform.release()) != p["kernel"]:
             raise Failed(f"the host runs kernel {runs}, no longer {p['kernel']}")
         filesystem.check(p["filesystem"])
@@ -232,9 +238,9 @@ def execute(p, result):
                 result["settings"]["fill"] = filler.fill(MOUNT_POINT, p["fill"])
             loading.lay_out()
             result["settings"]["caches"] = pagecache.drop(folder)
-            load.pause(p["phases"]["rest"])
+            time.sleep(p["phases"]["rest"])
         with recorder.phase(phases.IDLE):
-            load.pause(p["phases"][phases.IDLE])
+            time.sleep(p["phases"][phases.IDLE])
         recorder.begin(phases.WORKLOAD)
         before = [blockqueue.stat(one) for one in counting]
         with _seeks(p, drives) as seeks, _free_nids(p) as free_nids:
@@ -260,7 +266,7 @@ def execute(p, result):
             _check_array_kept_quiet(p)
         with recorder.phase(phases.TAIL):
             os.sync()
-            load.pause(p["phases"][phases.TAIL])
+            time.sleep(p["phases"][phases.TAIL])
         result["health"]["after"] = per_drive(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
 
@@ -329,6 +335,22 @@ def _check_kept(p, discarded):
         )
 
 
+def empty():
+    """Return the result of a run of which nothing is done."""
+    return {
+        "version": VERSION,
+        "changed": False,
+        "status": tools.OK,
+        "reason": "",
+        "phases": [],
+        "clock": [],
+        "taken_down": [],
+        "made": {},
+        "settings": {},
+        "health": {},
+    }
+
+
 def main():
     spec = {
         "version": {"type": "int", "default": 1},
@@ -354,22 +376,10 @@ def main():
         "clock_server": {"type": "str", "required": True},
         "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
     }
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
-    result = {"version": VERSION, "changed": False, "status": tools.OK, "reason": ""}
-    result.update(phases=[], clock=[], taken_down=[], made={})
-    result.update(settings={}, health={})
-    load.end_in_good_order()
-    try:
-        execute(module.params, result)
-    except KeyboardInterrupt:
-        result.update(status=tools.FAILED, reason="interrupted")
-    except (Refused, Failed, OSError) as error:
-        status, reason = tools.describe(error)
-        # Refused means untouched: after the first change a run has failed, whatever stopped it.
-        result.update(status=tools.FAILED if result["changed"] else status, reason=reason)
-    if load.controller_left():
-        lost.keep(module.params["run"], result)
-    module.exit_json(**result)
+    answering.answer(
+        sys.modules[__name__],
+        AnsibleModule(argument_spec={**spec, **answering.OPTIONS}, supports_check_mode=False),
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,15 @@ from typing import Any
 
 from joulerig.analysis.powercut.folder import is_former
 from joulerig.analysis.results.journal import VERSION, JournalError, create_tables, read_version, upgrade
-from joulerig.analysis.results.schema import FINISHED, PER_RUN, WORKED, EventKind, Status
+from joulerig.analysis.results.schema import (
+    FINISHED,
+    OF_COUNTED_ATTEMPT,
+    PASSING,
+    WORKED,
+    Cause,
+    EventKind,
+    Status,
+)
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.common.sqlite import transaction
@@ -28,6 +36,14 @@ ALLOWED: dict[str, set[Status]] = {
     Status.OK: {Status.PARTIAL, Status.FAILED},
     Status.PARTIAL: {Status.FAILED},
     **{status: set() for status in FINISHED if status not in WORKED},
+}
+# Why an attempt ended, where `finish` is not given it.
+USUAL_CAUSE: dict[str, Cause] = {
+    **dict.fromkeys(WORKED, Cause.COMPLETED),
+    Status.FAILED: Cause.ERROR,
+    Status.LOST: Cause.HOST_GONE,
+    Status.REFUSED: Cause.REFUSED,
+    Status.NOT_RUN: Cause.UNABLE,
 }
 
 
@@ -94,7 +110,11 @@ class Journal:
         return [dict(row) for row in self._db.execute(f"SELECT * FROM {table} WHERE run = ?", (run,))]
 
     def take(self, host: str) -> dict[str, Any] | None:
-        """Take the next planned run of `host`, which is running then; None when none is left."""
+        """Take the next planned run of `host`, which is running then; None when none is left.
+
+        Its `attempt` is the number of the attempt that begins; where `begun`, one that began before
+        and whose end is not known goes on. Such a run comes first.
+        """
         with transaction(self._db):
             row = self._next(host)
             return self._begin(row["id"]) if row else None
@@ -112,15 +132,36 @@ class Journal:
 
     def _next(self, host: str) -> sqlite3.Row | None:
         row: sqlite3.Row | None = self._db.execute(
-            "SELECT * FROM run WHERE host = ? AND status = ? ORDER BY ordinal LIMIT 1", (host, Status.PLANNED)
+            "SELECT * FROM run WHERE host = ? AND status = ? ORDER BY"
+            " NOT EXISTS (SELECT 1 FROM attempt WHERE run = id AND attempt.ended_ns IS NULL), ordinal"
+            " LIMIT 1",
+            (host, Status.PLANNED),
         ).fetchone()
         return row
 
     def _begin(self, run: str) -> dict[str, Any]:
         self._set_status(run, Status.RUNNING, "")
-        self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (time.time_ns(), run))
+        attempt = self._db.execute(
+            "SELECT number, started_ns, ended_ns FROM attempt WHERE run = ? ORDER BY number DESC LIMIT 1",
+            (run,),
+        ).fetchone()
+        begun = attempt is not None and attempt["ended_ns"] is None
+        if begun:
+            number, started = attempt["number"], attempt["started_ns"]
+            self._db.execute(
+                "UPDATE attempt SET status = ?, cause = NULL, reason = '' WHERE run = ? AND number = ?",
+                (Status.RUNNING, run, number),
+            )
+        else:
+            number, started = attempt["number"] + 1 if attempt else 1, time.time_ns()
+            _insert(
+                self._db,
+                "attempt",
+                {"run": run, "number": number, "started_ns": started, "status": Status.RUNNING},
+            )
+        self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (started, run))
         row = self._db.execute("SELECT * FROM run WHERE id = ?", (run,)).fetchone()
-        return {**dict(row), "factors": json.loads(row["factors"])}
+        return {**dict(row), "factors": json.loads(row["factors"]), "attempt": number, "begun": begun}
 
     @contextmanager
     def executing(self) -> Iterator[None]:
@@ -141,27 +182,59 @@ class Journal:
             yield
 
     def finish(
-        self, run: str, status: str, reason: str, tables: Mapping[str, Sequence[Mapping[str, Any]]]
+        self,
+        run: str,
+        status: str,
+        reason: str,
+        tables: Mapping[str, Sequence[Mapping[str, Any]]],
+        cause: Cause | None = None,
     ) -> None:
-        """End a run with its results: rows of phase, performance, energy, result and io."""
+        """End a run with its results: rows of phase, performance, energy, result and io.
+
+        `cause`: why its attempt ended; None: what the status says. The attempt of a host that is
+        gone has no end yet.
+        """
+        cause = cause or USUAL_CAUSE[status]
+        now = time.time_ns()
         with transaction(self._db):
             for table, rows in tables.items():
                 for row in rows:
                     _insert(self._db, table, {"run": run, **row})
             self._set_status(run, status, reason)
-            self._db.execute("UPDATE run SET ended_ns = ? WHERE id = ?", (time.time_ns(), run))
+            self._db.execute("UPDATE run SET ended_ns = ? WHERE id = ?", (now, run))
+            self._end_attempt(run, status, cause, reason, None if cause == Cause.HOST_GONE else now)
 
-    def give_back(self) -> list[str]:
-        """Plan interrupted (running) and lost runs again, for a resumption; return their ids.
+    def _end_attempt(self, run: str, status: str, cause: Cause, reason: str, ended_ns: int | None) -> None:
+        self._db.execute(
+            "UPDATE attempt SET status = ?, cause = ?, reason = ?, ended_ns = ?"
+            " WHERE run = ? AND number = (SELECT max(number) FROM attempt WHERE run = ?)",
+            (status, cause, reason, ended_ns, run, run),
+        )
 
-        Raises UserError while the campaign is being executed.
+    def give_back(self, *, goes_on: bool = False) -> list[str]:
+        """Plan runs again that were interrupted or ended for a passing cause; return their ids.
+
+        `goes_on`: whether an interrupted attempt goes on where its host has it still; else it ended
+        with its controller. Raises UserError while the campaign is being executed.
         """
         with self._lock(fcntl.LOCK_EX), transaction(self._db):
+            marks = ", ".join("?" for _ in PASSING)
             rows = self._db.execute(
-                "SELECT id, status FROM run WHERE status IN (?, ?)", (Status.RUNNING, Status.LOST)
+                "SELECT id, run.status FROM run LEFT JOIN attempt ON attempt.run = run.id AND number ="
+                " (SELECT max(number) FROM attempt WHERE run = run.id)"
+                f" WHERE run.status = ? OR (run.status IN (?, ?, ?, ?) AND cause IN ({marks}))"
+                " OR (run.status = ? AND cause IS NULL) ORDER BY ordinal",
+                (
+                    Status.RUNNING,
+                    *(Status.LOST, Status.REFUSED, Status.NOT_RUN, Status.FAILED),
+                    *PASSING,
+                    Status.LOST,
+                ),
             ).fetchall()
             for row in rows:
-                for table in PER_RUN:
+                if not goes_on:
+                    self._end_open_attempt(row["id"])
+                for table in OF_COUNTED_ATTEMPT:
                     self._db.execute(f"DELETE FROM {table} WHERE run = ?", (row["id"],))
                 self._db.execute(
                     "UPDATE run SET status = ?, reason = '', started_ns = NULL, ended_ns = NULL WHERE id = ?",
@@ -171,6 +244,13 @@ class Journal:
             if rows:
                 self._db.execute("UPDATE campaign SET finished_ns = NULL")
         return [row["id"] for row in rows]
+
+    def _end_open_attempt(self, run: str) -> None:
+        self._db.execute(
+            "UPDATE attempt SET status = ?, cause = coalesce(cause, ?), ended_ns = ?"
+            " WHERE run = ? AND ended_ns IS NULL",
+            (Status.LOST, Cause.CONTROLLER, time.time_ns(), run),
+        )
 
     def conclude(self) -> None:
         """Mark the campaign as over."""

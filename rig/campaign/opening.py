@@ -137,8 +137,10 @@ def resume_campaign(name: str, lab: Lab) -> Journal:
     for run in journal.runs() if isinstance(opened, OpenCampaign) else ():
         if run["status"] in (Status.PLANNED, Status.RUNNING, Status.LOST):
             _check_still_there(run, lab, journal.campaign["id"])
-    for cut_off in journal.give_back():
-        shutil.rmtree(journal.folder / "runs" / cut_off, ignore_errors=True)
+    goes_on = isinstance(opened, OpenCampaign)
+    for planned in journal.give_back(goes_on=goes_on):
+        if not goes_on:
+            shutil.rmtree(journal.folder / "runs" / planned, ignore_errors=True)
     return journal
 
 

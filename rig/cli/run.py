@@ -155,7 +155,12 @@ def run(
     try:
         code, folder = playbooks.campaign(playbook, described.inventory, resume, out, short=short)
     except playbooks.Interrupted as end:
-        again = f"; 'rig run {playbook} --resume {end.campaign}' takes it up again" if end.campaign else ""
+        again = (
+            "; what a host has begun it ends without the controller;"
+            f" 'rig run {playbook} --resume {end.campaign}' collects it and goes on"
+            if end.campaign
+            else ""
+        )
         print(f"rig: interrupted{again}", file=sys.stderr)
         raise typer.Exit(130) from None
     log = paths.var() / "log" / "campaign.log"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from joulerig.rig.campaign.execution.host_channel import HostGoneError
@@ -32,6 +32,7 @@ WELL = {
     "report": REPORT,
 }
 FAILED = {"status": "failed", "reason": "fio: no space", "changed": True, "phases": []}
+BOOTED = {"status": "lost", "reason": "the host booted while it ran", "cause": "booted"}
 REFUSED = {"status": "refused", "reason": "bare: mounted", "changed": False, "phases": []}
 
 
@@ -40,14 +41,16 @@ class Channel:
 
     An entry is the reply of the run's module, an error that its call raises, or both: a call that
     is made before them. `gone`: so many attempts to reach the host fail after it went away.
+    `knows`: the calls that an earlier controller began there.
     """
 
-    def __init__(self, *runs: Any, gone: int = 0) -> None:
+    def __init__(self, *runs: Any, gone: int = 0, knows: Collection[str] = ()) -> None:
         self.trace: list[str] = []
         self.said: list[str] = []
         self.requests: list[Mapping[str, Any]] = []
+        self.forgotten: list[str] = []
         self.seconds = 0.0
-        self._runs, self._gone = list(runs), gone
+        self._runs, self._gone, self._knows = list(runs), gone, knows
         self._release, self._boots = OWN, 0
 
     def call(self, module: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -70,13 +73,23 @@ class Channel:
         self.seconds += seconds
 
     def _run(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.trace.append(f"run {arguments['run'][-4:]}")
+        name = arguments["call"][-6:]
+        if not arguments["begin"]:
+            self.trace.append(f"collect {name}")
+            if name not in self._knows:
+                return {"status": "absent", "reason": "this host does not know it"}
+        else:
+            self.trace.append(f"run {arguments['run'][-4:]}")
         self.requests.append(arguments)
         self.seconds += 60
         reply = self._runs.pop(0) if self._runs else WELL
         if isinstance(reply, BaseException):
             raise reply
         return reply
+
+    def _calls(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.forgotten += arguments["collected"]
+        return {"calls": []}
 
     def _kernel(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if arguments.get("start"):

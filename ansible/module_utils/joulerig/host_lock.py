@@ -6,7 +6,7 @@ import os
 import time
 
 from ansible.module_utils.joulerig import paths, quiet
-from ansible.module_utils.joulerig.tools import Unable
+from ansible.module_utils.joulerig.tools import Busy
 
 
 class HostLock:
@@ -29,7 +29,7 @@ class HostLock:
             except OSError:
                 if time.monotonic() >= end:
                     self._file.close()
-                    raise Unable("another run is in progress on this host") from None
+                    raise Busy("another run is in progress on this host") from None
             time.sleep(0.2)
         try:
             quiet.hold()

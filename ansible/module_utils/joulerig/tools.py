@@ -18,7 +18,11 @@ class Refused(Exception):
 
 
 class Unable(Refused):
-    """The host cannot do this level, or is busy. The text is the reason."""
+    """The host cannot do this level. The text is the reason."""
+
+
+class Busy(Unable):
+    """Something else is using the host. The text is the reason."""
 
 
 class Failed(Exception):

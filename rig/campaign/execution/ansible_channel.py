@@ -6,6 +6,9 @@ Nothing else of the rig imports Ansible.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +22,7 @@ from joulerig.rig.campaign import events
 from joulerig.rig.campaign.execution.host_channel import NOTE, HostGoneError
 from joulerig.rig.campaign.execution.outcome import one_line
 
+SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
 COLOURS: dict[str, str] = {Status.OK: "green", Status.PARTIAL: "yellow"}
 
 
@@ -40,6 +44,17 @@ class AnsibleChannel:
 
     def say(self, text: str, mark: str = NOTE) -> None:
         show(self._action, text, mark)
+
+
+def end_with_ansible() -> None:
+    """Have the kernel end this worker with the Ansible that started it, however that ends.
+
+    A worker has a separate session: it would go on to execute runs that no campaign waits for. What
+    its host has begun goes on there.
+    """
+    ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() == 1:  # it ended meanwhile
+        raise AnsibleActionFail("the ansible-playbook that started this ended")
 
 
 def show(action: ActionBase, text: str, mark: str = NOTE) -> None:

@@ -7,25 +7,32 @@ does not need the controller to end well; whatever breaks the connection breaks 
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.schema import Cause, Status
 from joulerig.rig.campaign import drive_record, factors
 from joulerig.rig.campaign.execution import preconditioning, waveforms
-from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
+from joulerig.rig.campaign.execution.detached_calls import DetachedCalls
+from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError, StayedAwayError
 from joulerig.rig.campaign.execution.host_loop import HostLoop, results_kept
 from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
 from joulerig.rig.campaign.execution.made_drives import MadeDrives
 from joulerig.rig.campaign.execution.outcome import RunOutcome
-from joulerig.rig.campaign.execution.record import LOST_FILE, record_result
+from joulerig.rig.campaign.execution.record import record_result
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.kernels import INSTALLED
 
 RETURN_SECONDS = 180  # how long a host that went away may take to come back
+
+
+def call_name(run: Mapping[str, Any]) -> str:
+    """Return the name of the call by which a host executes an attempt at a run."""
+    return f"{run['id']}.{run['attempt']}"
 
 
 class Executor:
@@ -49,6 +56,7 @@ class Executor:
         self._loop = HostLoop(
             campaign.journal, campaign.definition.stop, host, channel, clock=clock, sleep=sleep
         )
+        self._calls = DetachedCalls(channel, RETURN_SECONDS, clock, sleep)
         self._boots_kernels = bool(kernels)
         call_kernel = partial(channel.call, "joulerig_kernel")
         self._kernels = HostKernels(host, kernels, call_kernel, self._look, channel.say)
@@ -67,6 +75,7 @@ class Executor:
                 self._restore_kernel()
                 raise
             self._restore_kernel()
+            self._calls.forget()
         return done
 
     def _take(self) -> list[dict[str, Any]]:
@@ -77,23 +86,22 @@ class Executor:
     def _execute_runs(self, runs: Sequence[Mapping[str, Any]]) -> Status:
         """Execute a run and record its result; return its status."""
         [run] = runs
+        if not run["begun"]:
+            shutil.rmtree(self._campaign.folder(run), ignore_errors=True)  # of an earlier attempt
         try:
-            outcome = self._prepare(run) or self._call_run(run)
+            outcome = self._collect(run) or self._prepare(run) or self._call_run(run)
         except HostGoneError as error:
-            return self._lose(run, str(error))
+            return self._lose(run, error)
         with results_kept(partial(self._fail, run)):
             status = record_result(self._campaign, run, outcome)
-        if status == Status.FAILED:
+        self._calls.recorded(call_name(run))
+        if status in (Status.FAILED, Status.LOST):
             self._kernels.forget()
         recorded = next(row for row in self._campaign.journal.runs() if row["id"] == run["id"])
         self._loop.say(run, status, recorded["reason"])
         if outcome.taken_down:
             left = "; ".join(outcome.taken_down)
             self._channel.say(f"[{self._host}] a call that was killed had left things behind: {left}")
-        if (kept := self._campaign.folder(run) / LOST_FILE).exists():
-            self._channel.say(
-                f"[{self._host}] an earlier attempt was interrupted; its files are in {kept}", status
-            )
         return status
 
     def _prepare(self, run: Mapping[str, Any]) -> RunOutcome | None:
@@ -101,32 +109,55 @@ class Executor:
         return (
             self._kernels.ensure(factors.kernel_level(run["factors"]))
             or self._made_drives.ensure(run, self._kernels.boot)
-            or preconditioning.ensure(
-                self._campaign, run, partial(self._channel.call, "joulerig_precondition")
-            )
+            or preconditioning.ensure(self._campaign, run, partial(self._precondition, run))
         )
+
+    def _precondition(self, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Have the host do a stretch of preconditioning."""
+        name = f"{call_name(run)}.precondition-{arguments['rounds_before']}"
+        seconds = arguments["rounds"] * arguments["round_seconds"]
+        reply = self._calls.perform(name, "joulerig_precondition", arguments, seconds)
+        self._calls.recorded(name)
+        return reply
+
+    def _collect(self, run: Mapping[str, Any]) -> RunOutcome | None:
+        """Return the outcome of an attempt that began before; None where the host knows of none."""
+        if not run["begun"]:
+            return None
+        with waveforms.recorded(self._campaign, run, begun=True):
+            request = self._campaign.request(run)
+            reply = self._calls.collect(
+                call_name(run), "joulerig_run", request.arguments(), request.phases.seconds
+            )
+        return None if reply is None else self._outcome(run, reply)
 
     def _call_run(self, run: Mapping[str, Any]) -> RunOutcome:
         """Have the host execute the run, and note in the drives' record what that did to them."""
-        lab = self._campaign.lab
-        drive_record.run_begins(run, lab)
+        drive_record.run_begins(run, self._campaign.lab)
         with waveforms.recorded(self._campaign, run):
             request = self._campaign.request(run).on_kernel(self._kernels.release)
             request = request.knowing(drive_record.known)
-            reply = self._channel.call("joulerig_run", request.arguments())
+            reply = self._calls.perform(
+                call_name(run), "joulerig_run", request.arguments(), request.phases.seconds
+            )
+        return self._outcome(run, reply)
+
+    def _outcome(self, run: Mapping[str, Any], reply: Mapping[str, Any]) -> RunOutcome:
         with results_kept(partial(self._fail, run)):
             outcome = RunOutcome.from_reply(reply)
-        drive_record.run_ended(run, outcome, lab)
+        drive_record.run_ended(run, outcome, self._campaign.lab)
         return outcome
 
     def _fail(self, run: Mapping[str, Any], reason: str) -> None:
-        self._campaign.journal.finish(run["id"], Status.FAILED, reason, {})
+        self._campaign.journal.finish(run["id"], Status.FAILED, reason, {}, Cause.UNRECORDED)
 
-    def _lose(self, run: Mapping[str, Any], why: str) -> Status:
+    def _lose(self, run: Mapping[str, Any], gone: HostGoneError) -> Status:
         """Record a run whose host went away, and wait until it is back."""
         self._kernels.forget()
-        self._campaign.journal.finish(run["id"], Status.LOST, f"host gone: {why}", {})
-        self._loop.say(run, Status.LOST, why)
+        self._campaign.journal.finish(run["id"], Status.LOST, f"host gone: {gone}", {})
+        self._loop.say(run, Status.LOST, str(gone))
+        if isinstance(gone, StayedAwayError):
+            raise self._loop.not_back(gone.seconds)
         self._loop.await_return(RETURN_SECONDS)
         return Status.LOST
 

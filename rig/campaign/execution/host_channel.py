@@ -16,6 +16,14 @@ class HostGoneError(JoulerigError):
     """The host cannot be reached, or the connection broke during a call; the text is the reason."""
 
 
+class StayedAwayError(HostGoneError):
+    """The host was waited for, so many `seconds`, and did not come back."""
+
+    def __init__(self, reason: str, seconds: float) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+
+
 class HostChannel(Protocol):
     """A connection to one test host that executes modules there."""
 

@@ -65,9 +65,13 @@ class HostLoop:
     def await_return(self, seconds: float) -> None:
         """Wait until the host answers. Raises NotBackError after `seconds`."""
         if not host_channel.returns(self._channel, seconds, self._clock, self._sleep):
-            raise NotBackError(
-                f"{self._host}: gone for {seconds:g} s; its remaining runs stay planned; resume the campaign"
-            )
+            raise self.not_back(seconds)
+
+    def not_back(self, seconds: float) -> NotBackError:
+        """Return the error of a host that stayed away."""
+        return NotBackError(
+            f"{self._host}: gone for {seconds:g} s; its remaining runs stay planned; resume the campaign"
+        )
 
 
 @contextmanager

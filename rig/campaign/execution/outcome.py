@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.schema import Cause, Status
 from joulerig.rig.common.errors import UserError
 
 VERSION: Literal[1] = 1
@@ -20,7 +20,7 @@ OF_ANSIBLE = {
 }  # fmt: skip
 
 # What a host can report of a run that it was asked to execute.
-Ended = Literal[Status.OK, Status.FAILED, Status.REFUSED, Status.NOT_RUN]
+Ended = Literal[Status.OK, Status.FAILED, Status.LOST, Status.REFUSED, Status.NOT_RUN]
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -68,16 +68,17 @@ class Health(_Part):
 class RunOutcome(_Part):
     """The result of one run on its host.
 
-    `changed`: whether a drive was touched. `made`: what each drive is known by since. `taken_down`:
-    what a killed call had left on the host. `clock`: measured before and after. `report`: the
-    load's own. `counters`: the block layer's, over the workload phase. `seeks`, `free_nids`: what
-    was traced. `touched`: by drive, from mkfs to unmount. `settings`: in effect. `earlier`: what an
-    attempt that lost its controller had reached. `invocation`: what the module was called with.
+    `cause`: why it ended, where `status` does not say so. `changed`: whether a drive was touched.
+    `made`: what each drive is known by since. `taken_down`: what a killed call had left on the
+    host. `clock`: measured before and after. `report`: the load's own. `counters`: the block
+    layer's, over the workload phase. `seeks`, `free_nids`: what was traced. `touched`: by drive,
+    from mkfs to unmount. `settings`: in effect. `invocation`: what the module was called with.
     """
 
     version: Literal[1] = VERSION
     status: Ended
     reason: str = ""
+    cause: Cause | None = None
     changed: bool = True
     phases: list[HostPhase] = []
     clock: list[ClockOffset] = []
@@ -90,7 +91,6 @@ class RunOutcome(_Part):
     health: Health = Health()
     made: dict[str, dict[str, Any]] = {}
     taken_down: list[str] = []
-    earlier: dict[str, Any] | None = None
     invocation: dict[str, Any] | None = None
 
     @classmethod
@@ -118,7 +118,7 @@ class RunOutcome(_Part):
 
     def as_result_file(self) -> dict[str, Any]:
         """Return the content of result.json: whatever has no own file and is not at its default."""
-        own_files = {"report", "settings", "health", "earlier"}
+        own_files = {"report", "settings", "health"}
         kept = {"status", "reason", "changed", "phases", "clock", "version"}
         content = self.model_dump(mode="json", exclude=own_files)
         return {key: value for key, value in content.items() if key in kept or value}

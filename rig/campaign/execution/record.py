@@ -22,8 +22,6 @@ from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
 
-LOST_FILE = "lost.json"  # in a run's folder: what an attempt had reached that lost its controller
-
 
 def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> Status:
     """Record the result of `run`: files, phases, performance, energy, AI. Return its status.
@@ -65,7 +63,7 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
         reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
     if status in WORKED and (why := _not_steady(folder)):
         reasons.append(why)  # a result, and no fault of the run
-    campaign.journal.finish(run["id"], status, "; ".join(reasons), tables)
+    campaign.journal.finish(run["id"], status, "; ".join(reasons), tables, outcome.cause)
     return status
 
 
@@ -189,7 +187,6 @@ def _keep_files(folder: Path, outcome: RunOutcome) -> None:
         "result.json": outcome.as_result_file(),
         "load.json": outcome.report,
         "settings.json": outcome.settings,
-        LOST_FILE: outcome.earlier,
         "smart_before.json": outcome.health.before,
         "smart_after.json": outcome.health.after,
     }

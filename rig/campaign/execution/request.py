@@ -69,6 +69,11 @@ class PhaseSeconds(_Part):
     workload: PositiveInt
     tail: NonNegativeInt
 
+    @property
+    def seconds(self) -> int:
+        """Return how long they take together."""
+        return self.rest + self.idle + self.workload + self.tail
+
 
 class KernelFile(_Part):
     """A file under /sys or /proc/sys that `factor` sets; `{device}` is each drive of the run."""

@@ -16,12 +16,13 @@ from joulerig.rig.controller import services
 
 
 @contextlib.contextmanager
-def recorded(campaign: OpenCampaign, run: Mapping[str, Any]) -> Iterator[None]:
+def recorded(campaign: OpenCampaign, run: Mapping[str, Any], *, begun: bool = False) -> Iterator[None]:
     """Record the meters of the run's drive while the body executes, if the campaign asks for it.
 
     One file a meter, `waveform-METER.parquet` in the run's folder (`analysis.results.waveform.read`
     reads it), and `waveforms.json`: by meter what powerd says of its file, or why there is none. A
-    recording that fails does not touch the run: its energy does not come from it.
+    recording that fails does not touch the run: its energy does not come from it. `begun`: an
+    earlier process began to record.
     """
     asked = campaign.definition.waveforms
     drives = factors.stands_on(run["drive"], run["factors"])
@@ -34,7 +35,7 @@ def recorded(campaign: OpenCampaign, run: Mapping[str, Any]) -> Iterator[None]:
     folder = campaign.folder(run)
     folder.mkdir(parents=True, exist_ok=True)
     became: dict[str, dict[str, Any]] = {}
-    for meter in meters:
+    for meter in () if begun else meters:
         request = {
             "meter": meter,
             "path": str((folder / f"waveform-{meter}.parquet").resolve()),

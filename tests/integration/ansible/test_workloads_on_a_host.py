@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ansible.module_utils.joulerig import pagecache, phases
-from ansible.module_utils.joulerig.loads import fio, load, lost, workload
+from ansible.module_utils.joulerig.loads import fio, load, workload
 from ansible.module_utils.joulerig.tools import Failed
 from tests.support import FIXTURES, ROOT
 from tests.support.programs import wait_for
@@ -364,48 +364,12 @@ def test_a_program_that_fails_is_named_as_the_workload(tmp_path, surroundings):
 # --- how a load ends
 
 
-def test_a_load_whose_controller_left_is_asked_to_end_and_its_children_with_it(tmp_path):
+def test_a_load_that_is_ended_can_write_its_report_and_its_children_end_with_it(tmp_path):
     script = "trap 'echo so far > report; exit 9' TERM; sleep 60 & echo $! > child; wait"
-    problem = load.attend("load", ["sh", "-c", script], 60, left=(tmp_path / "child").exists, cwd=tmp_path)
-    assert problem == "load: interrupted: the connection to the controller is gone"
+    problem = load.attend("load", ["sh", "-c", script], 1, cwd=tmp_path)
+    assert problem == "load: still running after its time"
     assert (tmp_path / "report").read_text() == "so far\n"
     wait_for(lambda: is_dead((tmp_path / "child").read_text()), 20, "the child is dead")
-
-
-def test_the_controller_left_when_no_process_reads_the_output():
-    reader, writer = os.pipe()
-    assert not load.controller_left(writer)
-    os.close(reader)
-    assert load.controller_left(writer)
-    os.close(writer)
-
-
-def test_a_pause_ends_when_the_controller_leaves():
-    reader, writer = os.pipe()
-    threading.Timer(0.1, os.close, [reader]).start()
-    with pytest.raises(Failed, match="the connection to the controller is gone"):
-        load.pause(60, writer)
-    os.close(writer)
-
-
-def test_a_pause_takes_its_time():
-    before = time.monotonic()
-    load.pause(0.2)
-    assert time.monotonic() - before >= 0.2
-
-
-def test_a_result_that_was_not_taken_is_kept_until_the_run_is_taken_up_again(tmp_path):
-    folder = str(tmp_path / "lost")
-    assert lost.take("c-1", folder) is None
-    lost.keep("c-1", {"status": "failed", "reason": "interrupted", "report": {"ops": 7}}, folder)
-    assert lost.take("c-2", folder) is None
-    assert lost.take("c-1", folder) == {"status": "lost", "reason": "interrupted", "report": {"ops": 7}}
-    assert os.listdir(folder) == []
-
-
-def test_a_kept_result_that_cannot_be_read_says_so(tmp_path):
-    (tmp_path / "c-1.json").write_text("{")
-    assert "cannot be read" in lost.take("c-1", str(tmp_path))["reason"]
 
 
 def test_a_load_that_does_not_end_is_ended():

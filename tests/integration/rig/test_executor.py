@@ -14,7 +14,7 @@ from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.execution.kernels import InstalledKernel
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
-from tests.support.fake_channel import FAILED, GONE, HZ100, OWN, REFUSED, WELL, Channel
+from tests.support.fake_channel import BOOTED, FAILED, GONE, HZ100, OWN, REFUSED, WELL, Channel
 
 
 @pytest.fixture
@@ -51,6 +51,11 @@ def changes(campaign: OpenCampaign) -> list[str]:
 
 def reasons(campaign: OpenCampaign) -> list[str]:
     return [run["reason"] for run in campaign.journal.runs()]
+
+
+def attempts(campaign: OpenCampaign) -> list[str]:
+    rows = campaign.journal._db.execute("SELECT run, number, status, cause FROM attempt ORDER BY run, number")
+    return [f"{run[-4:]}.{number} {status} {cause}" for run, number, status, cause in rows]
 
 
 def test_runs_are_executed_one_after_another(campaign):
@@ -109,33 +114,98 @@ def test_hours_end_it(campaign):
     assert statuses(opened) == ["ok", "ok", "planned"]
 
 
-def test_a_host_that_went_away_and_came_back_goes_on(campaign):
+def test_a_run_goes_on_without_a_connection_and_its_outcome_is_collected(campaign):
     opened, channel = campaign(), Channel(GONE, gone=2)
     assert execute(opened, channel) == 3
     assert channel.trace == [
         "kernel?", "run 0001",
         "reconnect", "ping", "sleep 5", "reconnect", "ping", "sleep 5", "reconnect", "ping",
-        "kernel?", "run 0002", "run 0003",
+        "run 0001", "run 0002", "run 0003",
     ]  # fmt: skip
-    assert statuses(opened) == ["lost", "ok", "ok"]
-    assert reasons(opened)[0] == "host gone: ssh: broken pipe"
-    assert channel.said[0].endswith("randread: lost (ssh: broken pipe)")
+    assert [request["call"][-6:] for request in channel.requests] == ["0001.1", "0001.1", "0002.1", "0003.1"]
+    assert statuses(opened) == ["ok", "ok", "ok"]
+    assert channel.said[0] == "note: no connection (ssh: broken pipe); what runs on the host goes on"
 
 
-def test_a_host_that_does_not_come_back_ends_it(campaign):
-    opened, channel = campaign(), Channel(GONE, gone=999)
+def test_the_host_forgets_a_call_once_its_outcome_is_recorded(campaign):
+    channel = Channel(GONE)
+    execute(campaign(), channel)
+    forgotten = [[name[-6:] for name in request["collected"]] for request in channel.requests]
+    assert forgotten == [[], [], ["0001.1"], ["0002.1"]]
+    assert [name[-6:] for name in channel.forgotten] == ["0003.1"]
+
+
+def test_a_host_is_waited_for_as_long_as_it_may_be_in_its_run(campaign):
+    """Its phases, 300 s from the begin of the call that broke after 60, and 180 s to come back."""
+    opened, channel = campaign(phases={"workload_seconds": 285}), Channel(GONE, gone=999)
     with pytest.raises(
-        UserError, match=r"^bench1: gone for 180 s; its remaining runs stay planned; resume the campaign$"
+        UserError, match=r"^bench1: gone for 420 s; its remaining runs stay planned; resume the campaign$"
     ):
         execute(opened, channel)
     assert statuses(opened) == ["lost", "planned", "planned"]
-    assert channel.trace.count("sleep 5") == 36
+    assert reasons(opened)[0] == "host gone: ssh: broken pipe"
+    assert channel.trace.count("sleep 5") == 84
+
+
+def test_a_connection_that_breaks_every_time_is_given_up(campaign):
+    opened, channel = campaign(), Channel(*[GONE] * 10)
+    execute(opened, channel)
+    assert channel.trace.count("run 0001") == 10
+    assert statuses(opened) == ["lost", "ok", "ok"]
+
+
+def test_an_outcome_that_waits_on_the_host_is_collected_by_a_resumption(campaign):
+    opened = campaign()
+    with pytest.raises(UserError, match="gone for"):
+        execute(opened, Channel(WELL, GONE, gone=999))
+    resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
+    channel = Channel(knows={"0002.1"})
+    assert execute(OpenCampaign.load(resumed, opened.lab), channel) == 2
+    assert channel.trace == ["collect 0002.1", "kernel?", "run 0003"]
+    assert statuses(opened) == ["ok", "ok", "ok"]
+    assert attempts(opened) == ["0001.1 ok completed", "0002.1 ok completed", "0003.1 ok completed"]
+
+
+def test_a_host_that_booted_has_lost_its_run(campaign):
+    opened, channel = campaign(), Channel(BOOTED)
+    assert execute(opened, channel) == 3
+    assert channel.trace == ["kernel?", "run 0001", "kernel?", "run 0002", "run 0003"]
+    assert statuses(opened) == ["lost", "ok", "ok"]
+    assert reasons(opened)[0] == "the host booted while it ran"
+
+
+def test_a_lost_run_is_attempted_again_by_a_resumption(campaign):
+    opened = campaign()
+    execute(opened, Channel(BOOTED))
+    resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
+    channel = Channel()
+    assert execute(OpenCampaign.load(resumed, opened.lab), channel) == 1
+    assert channel.trace == ["kernel?", "run 0001"]
+    assert channel.requests[0]["call"].endswith("0001.2")
+    assert attempts(opened)[:2] == ["0001.1 lost booted", "0001.2 ok completed"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "again"),
+    [
+        (REFUSED, True),
+        ({"status": "not-run", "reason": "another run is in progress on this host", "cause": "busy"}, True),
+        ({"status": "failed", "reason": "interrupted", "cause": "interrupted", "changed": True}, True),
+        ({"status": "not-run", "reason": "no such scheduler", "changed": False}, False),
+        (FAILED, False),
+    ],
+)
+def test_what_may_be_over_is_taken_up_again_by_a_resumption_and_nothing_else(campaign, reply, again):
+    opened = campaign(replicates=1)
+    execute(opened, Channel(reply))
+    opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
+    assert statuses(opened) == ["planned" if again else reply["status"]]
 
 
 def test_hosts_lost_in_a_row_are_failures(campaign):
     opened = campaign(stop={"failures_in_a_row": 2})
     with pytest.raises(UserError, match="2 failed runs"):
-        execute(opened, Channel(GONE, GONE))
+        execute(opened, Channel(BOOTED, BOOTED))
     assert statuses(opened) == ["lost", "lost", "planned"]
 
 
@@ -184,13 +254,6 @@ def test_the_host_learns_what_is_on_its_drives_by_the_controllers_record(campaig
     assert known[1] == identity
 
 
-def test_what_an_earlier_attempt_reached_is_shown(campaign):
-    channel = Channel({**WELL, "earlier": {"status": "lost"}})
-    execute(campaign(replicates=1), channel)
-    assert "an earlier attempt was interrupted" in channel.said[1]
-    assert channel.said[1].endswith("lost.json")
-
-
 def test_an_interruption_leaves_the_run_to_a_resumption(campaign):
     opened, channel = campaign(), Channel(WELL, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
@@ -198,7 +261,9 @@ def test_an_interruption_leaves_the_run_to_a_resumption(campaign):
     assert statuses(opened) == ["ok", "running", "planned"]
     assert channel.trace == ["kernel?", "run 0001", "run 0002"], "nothing more is asked of the host"
     resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
-    assert execute(OpenCampaign.load(resumed, opened.lab), Channel()) == 2
+    channel = Channel()
+    assert execute(OpenCampaign.load(resumed, opened.lab), channel) == 2
+    assert channel.trace == ["collect 0002.1", "kernel?", "run 0002", "run 0003"]
     assert statuses(opened) == ["ok", "ok", "ok"]
 
 

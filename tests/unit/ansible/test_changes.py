@@ -273,12 +273,21 @@ def test_results_that_no_controller_has_stay(root, record):
     path = root / "etc/iod.json"
     record.add({FILE: [str(path)]})
     path.write_text("")
-    lost = root / "var/lib/joulerig/lost/run-1.json"
-    lost.parent.mkdir()
-    lost.write_text("{}")
-    assert "results of runs whose controller left" in undo().stays[0]
-    assert lost.exists()
-    assert sorted(one.name for one in (root / "var/lib/joulerig").iterdir()) == ["lost"]
+    outcome = root / "var/lib/joulerig/calls/run-1.1/outcome.json"
+    outcome.parent.mkdir(parents=True)
+    outcome.write_text("{}")
+    assert "outcomes of runs that no controller has" in undo().stays[0]
+    assert outcome.exists()
+    assert sorted(one.name for one in (root / "var/lib/joulerig").iterdir()) == ["calls"]
+
+
+def test_calls_that_were_all_collected_do_not_stay(root, record):
+    record.add({FILE: [str(root / "etc/iod.json")]})
+    lock = root / "var/lib/joulerig/calls/.lock"
+    lock.parent.mkdir()
+    lock.touch()
+    assert undo().stays == []
+    assert not (root / "var/lib/joulerig").exists()
 
 
 def test_a_second_time_changes_nothing(root, record, systemd):

@@ -104,7 +104,7 @@ def test_a_load_cannot_get_round_it(tmp_path, attempt):
         problem = fenced(
             """
             fence.enter({}, {})
-            print(json.dumps(load.attend("load", ["sh", "-c", sys.argv[1]], 60, left=lambda: False)))
+            print(json.dumps(load.attend("load", ["sh", "-c", sys.argv[1]], 60)))
             """,
             command,
         )
@@ -119,7 +119,7 @@ def test_a_load_may_do_what_loads_do(tmp_path):
         """
         fence.enter({}, {})
         words = "set -e; cd " + sys.argv[1] + "; echo x > file; chown 65534 file; sync"
-        print(json.dumps(load.attend("load", ["sh", "-c", words], 60, left=lambda: False)))
+        print(json.dumps(load.attend("load", ["sh", "-c", words], 60)))
         """,
         str(tmp_path),
     )

@@ -14,7 +14,7 @@ from ansible.module_utils.joulerig.changes.contents import Stays, remove_tree
 from ansible.module_utils.joulerig.changes.record import COMMAND, FILE, MODULE, PACKAGE, TREE, UNIT, Record
 from ansible.module_utils.joulerig.tools import Failed, run
 
-LOST = "lost"  # results of runs whose controller left (loads/lost.py)
+CALLS = "calls"  # outcomes that no controller collected (detached/calls.py)
 
 
 class Undo:
@@ -109,10 +109,10 @@ class Undo:
         """Remove what the rig keeps on this host, save results that no controller has."""
         folder = self._record.folder
         keep = {record.NAME} if self._record.kinds() else set()
-        lost = os.path.join(folder, LOST)
-        if os.path.isdir(lost) and os.listdir(lost):
-            keep.add(LOST)
-            self._stays[lost] = f"{lost}: results of runs whose controller left; resume their campaign"
+        calls = os.path.join(folder, CALLS)
+        if os.path.isdir(calls) and any(not name.startswith(".") for name in os.listdir(calls)):
+            keep.add(CALLS)
+            self._stays[calls] = f"{calls}: outcomes of runs that no controller has; resume their campaign"
         for name in sorted(set(os.listdir(folder)) - keep):
             path = os.path.join(folder, name)
             if os.path.isdir(path) and not os.path.islink(path):

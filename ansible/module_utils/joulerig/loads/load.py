@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a load: it ends when it is done, when its caller is interrupted, or its controller leaves.
+"""Run a load: it ends when it is done, or when its caller is interrupted.
 
 It has no right to make device nodes, to mount, or to reach another process's files (fence.RIGHTS).
 """
@@ -23,7 +23,6 @@ from ansible.module_utils.joulerig.tools import Failed, complaint, not_found
 
 LOOK_SECONDS = 0.25
 PATIENCE_SECONDS = 30  # until what was asked to end has written its report
-LEFT = "the connection to the controller is gone"
 SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _libc = ctypes.CDLL(None)
@@ -37,27 +36,17 @@ Surroundings = collections.namedtuple("Surroundings", "directory seconds seed sc
 Done = collections.namedtuple("Done", "start end report problem")
 
 
-def controller_left(descriptor: int = 1) -> bool:
-    """Check whether the connection to the controller is gone: no process reads this output."""
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
-
-
-def pause(seconds: float, descriptor: int = 1) -> None:
-    """Wait, without a wake-up in between. Raises Failed when the controller leaves."""
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    end = time.monotonic() + seconds
-    while (rest := end - time.monotonic()) > 0:
-        if poll.poll(1000 * rest):
-            raise Failed(f"interrupted: {LEFT}")
-
-
 def end_in_good_order() -> None:
     """Treat a signal that ends this process as an interruption: settings are put back."""
     for number in INTERRUPTIONS:
         signal.signal(number, signal.default_int_handler)
+
+
+def end_with_parent(parent: int | None = None) -> None:
+    """Have the kernel end this process with the one that started it (`parent`, if known)."""
+    _libc.prctl(SET_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
+    if parent is not None and os.getppid() != parent:  # it died meanwhile
+        os._exit(1)
 
 
 def attend(
@@ -65,20 +54,19 @@ def attend(
     command: Sequence[str],
     timeout: float,
     look: Callable[[], object] | None = None,
-    left: Callable[[], bool] = controller_left,
     **options: Any,
 ) -> str:
     """Run `command` to its end; return why it did not end well, or an empty text.
 
     The reason begins with `who`. `look` is called several times a second. A load that is
-    interrupted (KeyboardInterrupt), whose controller `left`, or which takes longer than `timeout`
-    seconds is asked to end by SIGTERM, so that it can still write its report. None of its processes
-    is left behind. `options` are Popen's. Raises Failed where there is no such program.
+    interrupted (KeyboardInterrupt) or takes longer than `timeout` seconds is asked to end by
+    SIGTERM, so that it can still write its report. None of its processes is left behind. `options`
+    are Popen's. Raises Failed where there is no such program.
     """
     with tempfile.TemporaryFile("w+") as words:
         options = {"stdout": subprocess.DEVNULL, "stderr": words, **options}
         with _interruptions_deferred() as mask, _child(command, options, mask) as process:
-            problem = _watch(process, mask, who, time.monotonic() + timeout, look, left)
+            problem = _watch(process, mask, who, time.monotonic() + timeout, look)
         if look:
             look()
         words.seek(0)
@@ -105,7 +93,6 @@ def _watch(
     who: str,
     end: float,
     look: Callable[[], object] | None,
-    left: Callable[[], bool],
 ) -> str:
     pidfd = os.pidfd_open(process.pid)
     poll = select.poll()
@@ -115,8 +102,6 @@ def _watch(
         while not poll.poll(1000 * LOOK_SECONDS):
             if look:
                 look()
-            if left():
-                return f"{who}: interrupted: {LEFT}"
             if time.monotonic() > end:
                 return f"{who}: still running after its time"
     except KeyboardInterrupt:
@@ -135,10 +120,8 @@ def _child(
 
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        _libc.prctl(SET_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
+        end_with_parent(parent)
         fence.drop_rights()
-        if os.getppid() != parent:  # it died meanwhile
-            os._exit(1)
 
     try:
         process = subprocess.Popen(

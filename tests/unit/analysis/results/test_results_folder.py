@@ -167,7 +167,7 @@ def test_a_journal_of_a_newer_version(tmp_path):
     edit(folder, "PRAGMA user_version = 99")
     with pytest.raises(ResultsError) as error:
         results.load(folder)
-    one_line(error, "journal version 99", "reads 7", "newer")
+    one_line(error, "journal version 99", "reads 8", "newer")
 
 
 def test_a_journal_without_a_campaign(tmp_path):

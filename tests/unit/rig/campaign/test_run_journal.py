@@ -109,7 +109,7 @@ def test_no_journal(tmp_path):
 def test_a_journal_of_another_version_is_refused(folder):
     with sqlite3.connect(folder / "journal.sqlite") as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(UserError, match=r"journal version 99, this program reads 7: a newer one wrote it"):
+    with pytest.raises(UserError, match=r"journal version 99, this program reads 8: a newer one wrote it"):
         Journal(folder)
 
 

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Begin a detached call, find it again, and wait for its outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import select
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.joulerig import detached, paths, tools
+from ansible.module_utils.joulerig.detached import unit
+from ansible.module_utils.joulerig.tools import Failed
+
+ABSENT = "absent"  # status of a call that this host does not know
+REQUEST, STATE, OUTCOME, CODE, WORDS = "request.json", "state.json", "outcome.json", "code.zip", "words"
+KEPT_SECONDS = 60 * 86400  # how long an outcome waits that is not collected
+BEGIN_SECONDS = 60.0
+PUT_BACK_SECONDS = 120.0  # what putting back after a killed process may take
+LOOK_SECONDS = 0.05
+
+
+class Call:
+    """A call by its name: a folder with what was asked, who does it, and its outcome."""
+
+    def __init__(self, name: str) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}", name):
+            raise Failed(f"call {name!r}: not a name; allowed: letters, digits, '.', '_', '-'")
+        self.name, self.folder = name, Path(paths.STATE) / "calls" / name
+
+    @property
+    def exists(self) -> bool:
+        return (self.folder / REQUEST).exists()
+
+    @property
+    def outcome(self) -> dict[str, Any] | None:
+        """Return its outcome; None where it has not ended, or ended without one."""
+        return read(self.folder / OUTCOME)
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """Return what its process is known by (`unit.identity`); None before it began."""
+        return read(self.folder / STATE)
+
+    def begin(self, module: str, parameters: Mapping[str, Any]) -> None:
+        """Begin it as a transient unit. Raises Failed where the host cannot."""
+        self.folder.mkdir(parents=True, mode=0o700)
+        try:
+            shutil.copyfile(code(), self.folder / CODE)
+            write(
+                self.folder / REQUEST,
+                {"module": module, "parameters": dict(parameters), "boot_id": unit.boot_id()},
+            )
+            unit.start(self.name, self.folder, [sys.executable, "-c", _program(self.folder)])
+            end = time.monotonic() + BEGIN_SECONDS
+            while self.state is None and self.outcome is None:
+                if time.monotonic() > end:
+                    raise Failed(f"call {self.name}: did not begin in {BEGIN_SECONDS:g} s{self._said()}")
+                time.sleep(LOOK_SECONDS)
+        except BaseException:
+            unit.end(self.name, self.state)
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def wait(self, output: int = 1) -> dict[str, Any]:
+        """Wait for its end and return its outcome.
+
+        It is `lost` where the host booted meanwhile, and failed where its process left no outcome.
+        Exits where no process reads `output` any more: an answer would go nowhere.
+        """
+        state = self.state
+        if state and unit.is_alive(state):
+            _wait_for_end(state["pid"], output)
+        end = time.monotonic() + (PUT_BACK_SECONDS if state and state["boot_id"] == unit.boot_id() else 0)
+        while (found := self.outcome) is None and unit.is_ending(self.name, state) and time.monotonic() < end:
+            time.sleep(LOOK_SECONDS)
+        return found if found is not None else self.outcome or self._lost()
+
+    def _lost(self) -> dict[str, Any]:
+        asked = read(self.folder / REQUEST) or {}
+        if asked.get("boot_id") != unit.boot_id():
+            return {"status": tools.LOST, "reason": "the host booted while it ran", "cause": "booted"}
+        return {"status": tools.FAILED, "reason": f"its process ended without an outcome{self._said()}"}
+
+    def _said(self) -> str:
+        return f": {said}" if (said := last_words(self.folder)) else ""
+
+
+def attend(
+    name: str, module: str, parameters: Mapping[str, Any], *, begin: bool = True, output: int = 1
+) -> dict[str, Any]:
+    """Return the outcome of a call, waiting for its end; begin it first where it is not known.
+
+    `begin` false: one that is not known is `absent`. `module`: by which Python finds it in the code
+    that came with this call. Raises Failed where the host cannot begin it.
+    """
+    call = Call(name)
+    with _one_at_a_time():
+        if not call.exists:
+            if not begin:
+                return {"status": ABSENT, "reason": "this host does not know it"}
+            _remove_old()
+            shutil.rmtree(call.folder, ignore_errors=True)  # cut short before it began
+            call.begin(module, parameters)
+    return call.wait(output)
+
+
+def listed() -> list[dict[str, Any]]:
+    """Return each call that this host knows: `name`, and whether it `runs`."""
+    found = []
+    for folder in sorted((Path(paths.STATE) / "calls").glob("*/")):
+        call = Call(folder.name)
+        runs = call.outcome is None and unit.is_alive(call.state)
+        found.append({"name": call.name, "runs": runs})
+    return found
+
+
+def collected(names: Sequence[str]) -> None:
+    """Remove calls whose outcome arrived. One that runs stays."""
+    for name in names:
+        call = Call(name)
+        if call.outcome is not None or not unit.is_alive(call.state):
+            shutil.rmtree(call.folder, ignore_errors=True)
+
+
+def stop(name: str) -> None:
+    """Have a call end in good order: its load, then its settings. Its outcome stays."""
+    call = Call(name)
+    if call.exists and call.outcome is None:
+        unit.end(name, call.state)
+
+
+def code() -> str:
+    """Return the archive that this code was loaded from. Raises Failed where there is none."""
+    archive = getattr(detached.__spec__.loader, "archive", None)
+    if archive is None:
+        raise Failed("a detached call needs the archive in which Ansible sends a module")
+    return str(archive)
+
+
+def last_words(folder: Path) -> str:
+    """Return the last line that a call's process printed, or an empty text."""
+    with contextlib.suppress(OSError):
+        lines = (folder / WORDS).read_text(errors="replace").split("\n")
+        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+    return ""
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """Return the content of a file of `write`; None where there is none."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
+
+
+def write(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a file, whole or not at all, so that it is there after a loss of power."""
+    part = path.with_name(f".{path.name}")
+    with open(part, "w") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _program(folder: Path) -> str:
+    place = str(folder / CODE)
+    return (
+        f"import sys; sys.path.insert(0, {place!r})\n"
+        "from ansible.module_utils.joulerig.detached import child\n"
+        f"child.main({str(folder)!r})"
+    )
+
+
+def _wait_for_end(process: int, output: int) -> None:
+    try:
+        pidfd = os.pidfd_open(process)
+    except ProcessLookupError:
+        return
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.register(output, 0)
+        for descriptor, _ in poll.poll():
+            if descriptor == output:
+                sys.exit(0)
+    finally:
+        os.close(pidfd)
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    place = Path(paths.STATE) / "calls"
+    place.mkdir(parents=True, mode=0o700, exist_ok=True)
+    with open(place / ".lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _remove_old() -> None:
+    for folder in (Path(paths.STATE) / "calls").glob("*/"):
+        with contextlib.suppress(OSError):
+            if time.time() - (folder / OUTCOME).stat().st_mtime > KEPT_SECONDS:
+                shutil.rmtree(folder)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What runs in the unit of a detached call: the work, and what is put back where it was killed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ansible.module_utils.joulerig import leftovers, tools
+from ansible.module_utils.joulerig.detached import calls, unit
+from ansible.module_utils.joulerig.host_lock import HostLock
+from ansible.module_utils.joulerig.loads import load
+from ansible.module_utils.joulerig.tools import Busy, Failed, Refused
+
+LOCK_SECONDS = 30.0
+
+
+def perform(module: ModuleType | Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of a module's `execute`, which fills what its `empty` gives.
+
+    A signal that ends this process makes a failed result of it, once everything is put back.
+    """
+    result: dict[str, Any] = module.empty()
+    load.end_in_good_order()
+    try:
+        module.execute(parameters, result)
+    except KeyboardInterrupt:
+        result.update(status=tools.FAILED, reason="interrupted", cause="interrupted")
+    except (Refused, Failed, OSError) as error:
+        status, reason = tools.describe(error)
+        # Refused means untouched: after the first change a call has failed, whatever stopped it.
+        result.update(status=tools.FAILED if result["changed"] else status, reason=reason)
+        if isinstance(error, Busy):
+            result["cause"] = "busy"
+    return result
+
+
+def main(folder: str) -> None:
+    """Do what the command line of a call's unit says: `run`, `after` it, or `keep` it."""
+    steps: dict[str, Callable[[Path], None]] = {"run": execute, "after": put_back, "keep": supervise}
+    steps[sys.argv[1]](Path(folder))
+
+
+def execute(folder: Path) -> None:
+    """Do the work of a call and keep its outcome."""
+    state = {**unit.identity(os.getpid()), "keeper": unit.identity(os.getppid())}
+    calls.write(folder / calls.STATE, state)
+    asked = calls.read(folder / calls.REQUEST)
+    assert asked is not None  # it is written before the unit starts
+    result = perform(importlib.import_module(asked["module"]), asked["parameters"])
+    for number in load.INTERRUPTIONS:
+        signal.signal(number, signal.SIG_IGN)
+    calls.write(folder / calls.OUTCOME, result)
+
+
+def put_back(folder: Path) -> None:
+    """Put back what a process left that was killed, and keep that as the call's outcome."""
+    asked = calls.read(folder / calls.REQUEST)
+    if asked is not None and calls.read(folder / calls.OUTCOME) is None:
+        with HostLock(LOCK_SECONDS):
+            taken_down = leftovers.take_down()
+        result = importlib.import_module(asked["module"]).empty()
+        result.update(status=tools.FAILED, reason=_why_ended(folder), changed=True, taken_down=taken_down)
+        calls.write(folder / calls.OUTCOME, result)
+    (folder / calls.CODE).unlink()
+
+
+def supervise(folder: Path) -> None:
+    """Do both, the call as a child of this process: where the host has no systemd."""
+    command = [*_command(), "run"]
+    ended = subprocess.Popen(command, start_new_session=True, preexec_fn=load.end_with_parent).wait()
+    os.environ.setdefault("EXIT_STATUS", signal.Signals(-ended).name[3:] if ended < 0 else str(ended))
+    put_back(folder)
+
+
+def _command() -> list[str]:
+    """Return the command line of this process, without its last word."""
+    words = Path("/proc/self/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    return [os.fsdecode(word) for word in words[:-1]]
+
+
+def _why_ended(folder: Path) -> str:
+    ended = os.environ.get("EXIT_STATUS", "?")
+    said = calls.last_words(folder)
+    return f"its process ended with {ended}{f': {said}' if said else ''}"

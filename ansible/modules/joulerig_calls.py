@@ -1,0 +1,45 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The detached calls that a test host knows: which run, end some, forget some."""
+
+DOCUMENTATION = r"""
+module: joulerig_calls
+short_description: List, end and forget the detached calls of a test host
+options:
+  stop:
+    description: "Calls to end in good order; their outcome stays."
+    type: list
+    elements: str
+    default: []
+  collected: {description: "Calls whose outcome arrived.", type: list, elements: str, default: []}
+author: [Joulerig]
+"""
+
+RETURN = r"""
+calls: {description: "name and runs of each that is left.", type: list, returned: always}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.joulerig.detached import calls
+from ansible.module_utils.joulerig.tools import Failed
+
+
+def main():
+    spec = {
+        "stop": {"type": "list", "elements": "str", "default": []},
+        "collected": {"type": "list", "elements": "str", "default": []},
+    }
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
+    try:
+        for name in module.params["stop"]:
+            calls.stop(name)
+        calls.collected(module.params["collected"])
+    except Failed as error:
+        module.fail_json(msg=str(error))
+    changed = bool(module.params["stop"] or module.params["collected"])
+    module.exit_json(changed=changed, calls=calls.listed())
+
+
+if __name__ == "__main__":
+    main()
