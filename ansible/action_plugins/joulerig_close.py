@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Conclude a campaign: write its tables, print what it came to.
+"""Conclude a campaign: complete what arrived late, write its tables, print its results.
 
 Fails when a run that was due is not ok, and when power cuts broke a promise.
 """
@@ -12,10 +12,14 @@ from ansible.plugins.action import ActionBase
 
 from joulerig.analysis.results.schema import Status
 from joulerig.plural import counted
+from joulerig.rig.campaign import opening
+from joulerig.rig.campaign.execution import settling
 from joulerig.rig.campaign.execution.ansible_channel import user_errors_fail
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import results
 from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import model
 
 
 class ActionModule(ActionBase):
@@ -27,6 +31,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         journal = Journal(Path(self._task.args["folder"]))
+        self._settle(journal, Path(task_vars["inventory_file"]))
         if not {Status.PLANNED, Status.RUNNING} & set(journal.counts()):
             journal.conclude()
         not_ok = results.not_ok(journal)
@@ -45,3 +50,12 @@ class ActionModule(ActionBase):
             message = f"{folder}: {counted(len(not_ok), 'run')} not ok; the first: {what}"
             return {**result, "failed": True, "msg": message}
         return {**result, "changed": False, "msg": f"{folder}: every run is ok"}
+
+    def _settle(self, journal, inventory):
+        """Complete runs whose energy arrived meanwhile; `rig settle` does so later."""
+        try:
+            campaign = opening.load(journal, model.load(inventory))
+            if isinstance(campaign, opening.OpenCampaign):
+                settling.settle(campaign, self._display.display)
+        except UserError as error:
+            self._display.display(f"note: partial runs are not settled: {error}")

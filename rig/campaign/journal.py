@@ -204,6 +204,30 @@ class Journal:
             self._db.execute("UPDATE run SET ended_ns = ? WHERE id = ?", (now, run))
             self._end_attempt(run, status, cause, reason, None if cause == Cause.HOST_GONE else now)
 
+    def settle(
+        self, run: str, status: str, reason: str, tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    ) -> None:
+        """Replace the results of a run that worked by more complete ones.
+
+        This is the one way in which a status gets better: its work stands, and what was missing of
+        its energy has arrived. Raises ValueError for any other run or status.
+        """
+        with transaction(self._db):
+            was = self._db.execute("SELECT status FROM run WHERE id = ?", (run,)).fetchone()["status"]
+            if not {was, status} <= {*WORKED}:
+                raise ValueError(f"run {run}: {was} cannot become {status} by what arrived later")
+            for table, rows in tables.items():
+                self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+                for row in rows:
+                    _insert(self._db, table, {"run": run, **row})
+            self._db.execute("UPDATE run SET status = ?, reason = ? WHERE id = ?", (status, reason, run))
+            self._db.execute(
+                "UPDATE attempt SET status = ?, reason = ? WHERE run = ? AND number ="
+                " (SELECT max(number) FROM attempt WHERE run = ?)",
+                (status, reason, run, run),
+            )
+            _event(self._db, run, EventKind.SETTLED, {"from": was, "to": status, "reason": reason})
+
     def _end_attempt(self, run: str, status: str, cause: Cause, reason: str, ended_ns: int | None) -> None:
         self._db.execute(
             "UPDATE attempt SET status = ?, cause = ?, reason = ?, ended_ns = ?"

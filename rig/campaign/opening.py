@@ -126,6 +126,11 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
     )
 
 
+def existing(name: str | None, lab: Lab) -> OpenCampaign | OpenPowerCuts:
+    """Return a campaign by its id, or the newest one. Raises UserError."""
+    return load(Journal(journals.find(paths.results(), name)), lab)
+
+
 def resume_campaign(name: str, lab: Lab) -> Journal:
     """Open an earlier campaign, with interrupted and lost runs planned again.
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "down": up.down,
     "plan": run.plan,
     "run": run.run,
+    "settle": run.settle,
     "status": up.status,
     "results": results.show,
     "report": report.report,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig plan`, `rig run`: show what a campaign would do, and do it."""
+"""`rig plan`, `rig run`, `rig settle`: show what a campaign would do, do it, and complete it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from joulerig.plural import counted
-from joulerig.rig.cli.options import ShortOption, load_lab, out
+from joulerig.rig.cli.options import CampaignArgument, ShortOption, load_lab, out
 from joulerig.rig.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -169,3 +169,22 @@ def run(
     out.print(results.summary_text(folder, out.width), markup=False)
     if code:
         raise UserError(f"{playbooks.failure(log)} ({paths.short(log)})")
+
+
+def settle(campaign: CampaignArgument = None) -> None:
+    """Complete the energy of partial runs by what arrived since: InfluxDB or a meter was away."""
+    from joulerig.rig.campaign import opening
+    from joulerig.rig.campaign.execution import settling
+    from joulerig.rig.cli import results
+
+    opened = opening.existing(campaign, load_lab())
+    folder = opened.journal.folder
+    if not isinstance(opened, opening.OpenCampaign):
+        raise UserError(f"{folder.name}: is a campaign of power cuts, which have no energy to settle")
+    stay = settling.settle(opened, out.print)
+    results.write_tables(folder)
+    counts = opened.journal.counts()
+    out.print(", ".join(f"{number} {status}" for status, number in counts.items()))
+    for run in opened.journal.runs():
+        if run["id"] in stay:
+            out.print(f"  {run['id']}: {escape(run['reason'])}")

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.analysis.results.schema import ONE_ROW_A_RUN, WORKED, PhaseName, Status
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
-from joulerig.rig.campaign.execution.outcome import RunOutcome
+from joulerig.rig.campaign.execution.outcome import RunOutcome, one_line
 from joulerig.rig.campaign.opening import OpenCampaign, OpenJournal
-from joulerig.rig.common import files
+from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
 
@@ -30,8 +31,56 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
     drive of the run has a rail there is none to miss: that run is as good as it can be, and its
     reason says so.
     """
+    _keep_files(campaign.folder(run), outcome)
+    status, reason, tables = _judge(campaign, run, outcome)
+    campaign.journal.finish(run["id"], status, reason, tables, outcome.cause)
+    return status
+
+
+def settle_result(campaign: OpenCampaign, run: Mapping[str, Any]) -> Status:
+    """Record the result of a `partial` run again, from its files and what arrived since.
+
+    Return its status, which is better or as it was. What was recorded stays where not more is
+    known.
+    """
+    status, reason, tables = _judge(campaign, run, _outcome(campaign.folder(run)))
+    missing_before = _unmeasured(campaign.journal.rows("energy", run["id"]))
+    if status in WORKED and (status == Status.OK or _unmeasured(tables.get("energy", [])) < missing_before):
+        campaign.journal.settle(run["id"], status, reason, tables)
+        return status
+    return Status.PARTIAL
+
+
+def _unmeasured(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Return how many phases of rails have no joules; more than any where no rail was asked for."""
+    return sum(row["joules"] is None for row in rows) if rows else math.inf
+
+
+def _outcome(folder: Path) -> RunOutcome:
+    """Return the outcome that `_keep_files` kept. Raises UserError."""
+    try:
+        parts = {
+            name: json.loads((folder / f"{name}.json").read_text())
+            for name in ("result", "load", "settings", "smart_before", "smart_after")
+            if (folder / f"{name}.json").exists()
+        }
+        return RunOutcome.model_validate(
+            {
+                **parts["result"],
+                "report": parts.get("load"),
+                "settings": parts.get("settings", {}),
+                "health": {"before": parts.get("smart_before"), "after": parts.get("smart_after")},
+            }
+        )
+    except (KeyError, OSError, ValueError) as error:
+        raise UserError(f"{paths.short(folder)}: its files cannot be read: {one_line(error)}") from None
+
+
+def _judge(
+    campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome
+) -> tuple[Status, str, dict[str, list[dict[str, Any]]]]:
+    """Return a run's status, the reason of it, and its rows of the journal by table."""
     lab, folder = campaign.lab, campaign.folder(run)
-    _keep_files(folder, outcome)
     status: Status = outcome.status
     reasons = [outcome.reason] if outcome.reason else []
     tables: dict[str, list[dict[str, Any]]] = {}
@@ -63,8 +112,7 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
         reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
     if status in WORKED and (why := _not_steady(folder)):
         reasons.append(why)  # a result, and no fault of the run
-    campaign.journal.finish(run["id"], status, "; ".join(reasons), tables, outcome.cause)
-    return status
+    return status, "; ".join(reasons), tables
 
 
 def _compute_columns(
@@ -120,9 +168,12 @@ def measure_run(
                 lab, database, host, drives, phases, trace, campaign.journal.campaign
             )
             truth = measure.truths(virtual.truth_source(lab, host), lab, host, drives, phases)
+            truth_file = folder / "truth.json"
+            if not truth and truth_file.exists():  # the twins were started again since
+                truth = json.loads(truth_file.read_text())
             twin_truth.add_truth(rows, phases, truth)
             if truth:
-                files.replace(folder / "truth.json", json.dumps(truth))
+                files.replace(truth_file, json.dumps(truth))
             tables["energy"] = rows
             members = lab.member_drives(host, *drives)
             whole = {row["drive"] for row in rows} == set(members)

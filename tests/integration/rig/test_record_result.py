@@ -8,6 +8,7 @@ import pytest
 from joulerig.analysis.results import processor, progress
 from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.campaign import measure, opening
+from joulerig.rig.campaign.execution import settling
 from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.execution.record import record_result
 from joulerig.rig.campaign.journal import Journal
@@ -447,6 +448,83 @@ def test_a_status_is_never_made_better(journal, bench, influxd):
 
 
 # --- resuming
+
+
+# --- settling
+
+
+@pytest.fixture
+def late(journal, bench, influxd, monkeypatch):
+    """A run recorded while its power was on the way, which arrived since."""
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.1)
+    run = recorded(journal, bench, answer())
+    assert run["status"] == "partial"
+    power(influxd)
+    return run
+
+
+def settled(journal, bench) -> tuple[list[str], list[str]]:
+    said: list[str] = []
+    return settling.settle(OpenCampaign.load(journal, bench), said.append), said
+
+
+def row_of(journal, run):
+    return next(row for row in journal.runs() if row["id"] == run["id"])
+
+
+def test_energy_that_arrives_later_makes_a_partial_run_ok(journal, bench, influxd, late):
+    stay, said = settled(journal, bench)
+    assert stay == []
+    assert said == [f"{late['id']} {late['cell']}: partial -> ok"]
+    assert (row_of(journal, late)["status"], row_of(journal, late)["reason"]) == ("ok", "")
+    at_once = recorded(journal, bench, answer())
+    for table in ("energy", "result", "io", "performance", "phase"):
+        first, second = (journal.rows(table, one["id"]) for one in (late, at_once))
+        assert [{**row, "run": ""} for row in first] == [{**row, "run": ""} for row in second]
+
+
+def test_both_states_of_a_settled_run_are_in_the_journal(journal, bench, late):
+    settled(journal, bench)
+    rows = journal._db.execute("SELECT detail FROM event WHERE run = ? AND event = 'settled'", (late["id"],))
+    [detail] = [json.loads(row["detail"]) for row in rows]
+    assert detail == {"from": "partial", "to": "ok", "reason": ""}
+    attempt = journal._db.execute("SELECT * FROM attempt WHERE run = ?", (late["id"],)).fetchone()
+    assert (attempt["status"], attempt["cause"], attempt["reason"]) == ("ok", "completed", "")
+
+
+def test_what_has_still_not_arrived_leaves_the_run_as_it_was(journal, bench, influxd, monkeypatch):
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.1)
+    run = recorded(journal, bench, answer())
+    before = journal.rows("energy", run["id"])
+    assert settled(journal, bench) == ([run["id"]], [])
+    assert row_of(journal, run) == run
+    assert journal.rows("energy", run["id"]) == before
+
+
+def test_a_settled_campaign_is_settled_again_without_a_change(journal, bench, late):
+    settled(journal, bench)
+    assert settled(journal, bench) == ([], [])
+
+
+def test_only_runs_that_worked_are_settled(journal, bench, influxd):
+    run = journal.take("bench1")["id"]
+    journal.finish(run, "failed", "fio: no space", {})
+    with pytest.raises(ValueError, match="failed cannot become ok"):
+        journal.settle(run, "ok", "", {})
+
+
+def test_without_influxdb_nothing_is_settled_and_it_is_named(journal, bench, late, influxd):
+    influxd.stop()
+    with pytest.raises(UserError, match=r"^InfluxDB: "):
+        settled(journal, bench)
+    assert row_of(journal, late) == late
+
+
+def test_files_that_cannot_be_read_are_named(journal, bench, late):
+    (journal.folder / "runs" / late["id"] / "load.json").write_text("{")
+    with pytest.raises(UserError, match=rf"{late['id']}: its files cannot be read"):
+        settled(journal, bench)
+    assert row_of(journal, late) == late
 
 
 def test_a_resumed_campaign_plans_what_was_cut_off_again(journal, bench, influxd):
