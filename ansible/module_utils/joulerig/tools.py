@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a tool; where it fails, its exit code and its first line become the reason."""
+"""Run a tool; where it fails, its exit code and the line that names the error become the reason."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +14,18 @@ from typing import Any
 # Statuses of a run, as the controller declares them with their meaning
 # (analysis/results/schema.py); a test compares.
 OK, FAILED, LOST, REFUSED, NOT_RUN = "ok", "failed", "lost", "refused", "not-run"
+
+# What tools print before the error: who they are, what they are about to do.
+PREAMBLE = re.compile(
+    r"""^mke2fs\ \d                  # mke2fs 1.47.0 (5-Feb-2023)
+      | F2FS-tools: | ^Info:
+      | \(nilfs-utils
+      | ^\S*mkfs\S*\ (version\ )?\d  # mkfs.reiserfs 3.6.27
+      | Operation\ forced,
+      | ^NOTE:""",
+    re.VERBOSE,
+)
+SYSTEM_ERRORS = tuple(os.strerror(number) for number in errno.errorcode)
 
 
 class Refused(Exception):
@@ -53,8 +68,8 @@ def run(
 ) -> str:
     """Run `command` (a list) and return its standard output.
 
-    `pass_fds`: descriptors that it gets. Raises Failed, with its first line, unless it exits with
-    0.
+    `pass_fds`: descriptors that it gets. Raises Failed, with the line that names the error, unless
+    it exits with 0.
     """
     try:
         done = subprocess.run(
@@ -84,9 +99,18 @@ def not_found(command: Sequence[str]) -> Failed:
 
 
 def complaint(who: str, code: int, output: str) -> str:
-    """Return what a tool that ended with a bad exit code said first."""
-    words = [line.strip() for line in output.splitlines() if line.strip()]
-    return f"{who}: exit {code}: {words[0] if words else 'it said nothing'}"
+    """Return why a tool ended with a bad exit code: the line of its output that names the error.
+
+    That is the first one that ends with an error of the system's, else the first after the tool's
+    preamble; of a Python traceback the last.
+    """
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    if any(line.startswith("Traceback (") for line in lines):
+        lines.reverse()
+    else:
+        lines = [line for line in lines if not PREAMBLE.search(line)] or lines
+        lines.sort(key=lambda line: not line.rstrip(".").endswith(SYSTEM_ERRORS))
+    return f"{who}: exit {code}: {lines[0] if lines else 'no output'}"
 
 
 def run_json(command: Sequence[str], timeout: float = 60) -> Any:

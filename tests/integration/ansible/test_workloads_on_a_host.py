@@ -297,7 +297,7 @@ def test_a_load_that_did_not_complete_is_a_problem_even_with_a_good_exit(tool, s
     ("report", "end", "expected"),
     [
         (None, "exit 0", "flowop: varmail: left no report: FileNotFoundError"),
-        (None, "exit 1", "flowop: exit 1: it said nothing"),
+        (None, "exit 1", "flowop: exit 1: no output"),
         ({}, "exit 0", "flowop: varmail: left no report: KeyError"),
         ([], "exit 0", "flowop: varmail: left no report: TypeError"),
     ],

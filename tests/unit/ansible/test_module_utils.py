@@ -662,7 +662,7 @@ def test_a_tools_error_is_its_first_line(tool):
 
 def test_a_tool_that_says_nothing(tool):
     tool("odd", "exit 1")
-    with pytest.raises(Failed, match=r"^odd: exit 1: it said nothing$"):
+    with pytest.raises(Failed, match=r"^odd: exit 1: no output$"):
         tools.run(["odd"])
 
 
