@@ -17,12 +17,13 @@ from joulerig.rig.campaign.definition import StopRule
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import filesystems
-from joulerig.rig.lab.model import Lab, Name
+from joulerig.rig.lab.model import Lab, Name, TestHost
 
 BARE = "none"  # instead of a file system
 WRITER = "durawriter"  # the workload of every cut
 UNSET = "unset"  # the level of the I/O scheduler, which a power cut leaves as it is
 SECONDS = 90.0  # that a cut takes: the host's start, reading back, checking
+LEAST_RETURN_SECONDS = 300.0  # for a start from cold, the check of its own file system included
 ON_HOST = "/usr/local/sbin/durawriter"
 
 
@@ -53,12 +54,17 @@ class PowerCutCampaign(Strict):
     """Seed of the loads, and of the moments at which the power is cut."""
     off_seconds: PositiveFloat = 1.0
     """How long the power stays off."""
-    host_seconds: PositiveFloat = 300.0
-    """How long a host may take to answer after its power was restored."""
+    host_seconds: PositiveFloat | None = None
+    """How long a host may take to answer after its power was restored; left out: its
+    `return_seconds` of the inventory, and at least 300."""
     loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
     """A cut whose meter lost more samples of a rail between first and last promise is `partial`."""
     stop: StopRule = StopRule()
     """When to give up; failed cuts count as failed runs do."""
+
+    def returns_within(self, host: TestHost) -> float:
+        """Return the seconds after which a host that does not answer is given up."""
+        return self.host_seconds or max(LEAST_RETURN_SECONDS, host.returns_within)
 
 
 def parse(mapping: Any, lab: Lab, source: str) -> PowerCutCampaign:

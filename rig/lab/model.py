@@ -31,6 +31,9 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=40)]
 SCSI_DEBUG = "scsi_debug-"
 E820 = "e820-"
 MIB = 1 << 20
+# What a host may take from a reset until it answers, by whether it is virtual: servers test their
+# memory and start their controllers' firmware for minutes.
+RETURN_SECONDS = {True: 180, False: 600}
 LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
 
 
@@ -176,6 +179,14 @@ class TestHost(Strict):
     """SIZE!START: ordinary memory that the kernel gives as an NVDIMM."""
     emulated: Emulated | None = None
     """How the kernel emulates hard disks."""
+    return_seconds: Annotated[int, Field(ge=10, le=86400)] | None = None
+    """How long it may take to answer after a reset, a power cut, or when it went away; left out:
+    600, of a virtual host 180."""
+
+    @property
+    def returns_within(self) -> int:
+        """Return the seconds after which a host that does not answer is given up."""
+        return self.return_seconds or RETURN_SECONDS[self.virtual is not None]
 
     @property
     def twins(self) -> dict[str, Drive]:

@@ -27,8 +27,6 @@ from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.kernels import INSTALLED
 
-RETURN_SECONDS = 180  # how long a host that went away may take to come back
-
 
 def call_name(run: Mapping[str, Any]) -> str:
     """Return the name of the call by which a host executes an attempt at a run."""
@@ -56,10 +54,13 @@ class Executor:
         self._loop = HostLoop(
             campaign.journal, campaign.definition.stop, host, channel, clock=clock, sleep=sleep
         )
-        self._calls = DetachedCalls(channel, RETURN_SECONDS, clock, sleep)
         self._boots_kernels = bool(kernels)
         call_kernel = partial(channel.call, "joulerig_kernel")
-        self._kernels = HostKernels(host, kernels, call_kernel, self._look, channel.say)
+        self._return_seconds = campaign.lab.hosts[host].returns_within
+        self._calls = DetachedCalls(channel, self._return_seconds, clock, sleep)
+        self._kernels = HostKernels(
+            host, kernels, call_kernel, self._look, channel.say, return_seconds=self._return_seconds
+        )
         self._made_drives = MadeDrives(campaign.lab, channel.call)
 
     def execute(self) -> int:
@@ -158,7 +159,7 @@ class Executor:
         self._loop.say(run, Status.LOST, str(gone))
         if isinstance(gone, StayedAwayError):
             raise self._loop.not_back(gone.seconds)
-        self._loop.await_return(RETURN_SECONDS)
+        self._loop.await_return(self._return_seconds)
         return Status.LOST
 
     def _look(self) -> Mapping[str, Any] | None:

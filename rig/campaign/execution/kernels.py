@@ -12,9 +12,7 @@ from joulerig.rig.campaign.execution.outcome import Ended, RunOutcome, failure
 from joulerig.rig.common import wait
 from joulerig.rig.lab.kernels import INSTALLED
 
-# From one kernel to the other, services and all: a virtual host without KVM takes 90; or back
-# again, where it could not be reached for three minutes (joulerig-kernel-guard.service).
-BOOT_SECONDS = 600.0
+GUARD_SECONDS = 180.0  # then a kernel under which no controller came is left (joulerig-kernel-guard.service)
 ATTEMPTS = 2
 
 
@@ -31,7 +29,7 @@ class HostKernels:
 
     `call` executes joulerig_kernel there and returns its result; `look` does so over a new
     connection once the host has started all its services, None where the host does not answer;
-    `note` shows a line.
+    `note` shows a line. `return_seconds`: what a start of the host may take, services and all.
     """
 
     def __init__(
@@ -41,8 +39,12 @@ class HostKernels:
         call: Callable[[Mapping[str, Any]], Mapping[str, Any]],
         look: Callable[[], Mapping[str, Any] | None],
         note: Callable[[str], None],
+        *,
+        return_seconds: float,
     ):
         self._host, self._ready, self._call, self._look, self._note = host, ready, call, look, note
+        # Into the other kernel, or back again, where it could not be reached.
+        self._boot_seconds = 2 * return_seconds + GUARD_SECONDS
         self._running: Mapping[str, Any] | None = None
         self._failed: dict[str, RunOutcome] = {}
 
@@ -105,9 +107,9 @@ class HostKernels:
                 self._running = found["kernel"]
             return self._running is not None
 
-        if not wait.until(booted, BOOT_SECONDS, 2.0):
+        if not wait.until(booted, self._boot_seconds, 2.0):
             return self._fail_for_good(
-                level, Status.FAILED, f"not back {BOOT_SECONDS:g} s after it started this kernel"
+                level, Status.FAILED, f"not back {self._boot_seconds:g} s after it started this kernel"
             )
         return None
 

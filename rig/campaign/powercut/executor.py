@@ -192,7 +192,7 @@ class PowerCutExecutor:
 
     def _await_return(self, left: Runs) -> None:
         """Wait until the host answers. Raises UserError, its runs lost, where it does not."""
-        seconds = self._campaign.definition.host_seconds
+        seconds = self._campaign.definition.returns_within(self._campaign.lab.hosts[self._name])
         try:
             self._loop.await_return(seconds)
         except NotBackError:

@@ -145,7 +145,8 @@ class Host:
         return {"status": "ok", "reason": "", "kernel": running}
 
     def kernels(self, ready=READY):
-        return HostKernels("bench1", ready, self.call, lambda: self.call({}), self.said.append)
+        say = self.said.append
+        return HostKernels("bench1", ready, self.call, lambda: self.call({}), say, return_seconds=180)
 
 
 def test_a_host_is_booted_only_where_another_kernel_is_wanted():
@@ -206,7 +207,7 @@ def test_a_kernel_under_which_a_host_is_never_reached():
 
 
 def test_a_host_that_does_not_come_back(monkeypatch):
-    monkeypatch.setattr("joulerig.rig.campaign.execution.kernels.BOOT_SECONDS", 0.0)
+    monkeypatch.setattr("joulerig.rig.campaign.execution.kernels.GUARD_SECONDS", -360.0)
     host = Host()
     host.stays = True
     answer = host.kernels().ensure("hz100")

@@ -31,6 +31,13 @@ def test_a_lab_without_virtual_hosts_is_physical(bench):
     assert not bench.virtual
 
 
+def test_a_server_gets_longer_to_start_than_a_virtual_host(bench, lab_files):
+    assert model.load(paths.ROOT / "inventory.ini").hosts["vhost1"].returns_within == 180
+    assert bench.hosts["bench1"].returns_within == 600
+    lab_files.host["return_seconds"] = 900
+    assert lab_files.load().hosts["bench1"].returns_within == 900
+
+
 def test_rails_of_a_drive(bench):
     [(member, name, rail)] = bench.drive_rails("bench1", "fast")
     assert (member, name, rail.meter, rail.volts, rail.amps) == ("fast", "12v", "tap1", "CH1", "CH2")

@@ -119,3 +119,11 @@ def test_each_five_cuts_are_aimed_at_every_phase_and_in_turn_at_each_subject():
 def test_the_aim_of_a_cut_is_the_same_whenever_it_is_made():
     assert Aim.for_block(7, ["a", "b"], 4) == Aim.for_block(7, ["a", "b"], 4)
     assert Aim.for_block(7, ["a", "b"], 4) != Aim.for_block(8, ["a", "b"], 4)
+
+
+def test_a_host_gets_the_time_after_a_cut_that_it_needs_to_start(lab_files, mapping, bench):
+    host = bench.hosts["bench1"]
+    assert definition.parse(mapping, bench, "p.yml").returns_within(host) == 600
+    assert definition.parse({**mapping, "host_seconds": 40}, bench, "p.yml").returns_within(host) == 40
+    quick = host.model_copy(update={"return_seconds": 20})  # from cold it takes longer
+    assert definition.parse(mapping, bench, "p.yml").returns_within(quick) == 300
