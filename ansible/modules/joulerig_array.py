@@ -21,7 +21,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  resync_seconds: {description: "How long a resync is waited for.", type: int, default: 1800}
 author: [Joulerig]
 """
 
@@ -31,6 +30,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.joulerig import limits
 from ansible.module_utils.joulerig.drives import identity, ownership, wipe_lease
 from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
 from ansible.module_utils.joulerig.host_lock import HostLock
@@ -102,7 +102,7 @@ def await_resync(name, kernel_name, seconds, host):
         if time.monotonic() >= end:
             done = host.read(f"{base}/sync_completed", "unknown")
             raise Failed(
-                f"{name}: /dev/{kernel_name} is still at its resync after {seconds} s (sectors: {done});"
+                f"{name}: /dev/{kernel_name} is still at its resync after {seconds:.0f} s (sectors: {done});"
                 " provision again later"
             )
         time.sleep(1)
@@ -132,7 +132,6 @@ def main():
             "members": {"type": "list", "elements": "str", "required": True},
             "drives": {"type": "dict", "required": True},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "resync_seconds": {"type": "int", "default": 1800},
         },
         supports_check_mode=True,
     )
@@ -158,7 +157,7 @@ def have(p, members, host, check_mode):
     changed = bool(there) != present or resync
     if changed and not check_mode:
         if resync:
-            await_resync(p["name"], there, p["resync_seconds"], host)
+            await_resync(p["name"], there, limits.seconds(members, limits.WHOLE), host)
         elif present:
             create(p["name"], p["level"], p["chunk_kib"], members)
         else:

@@ -63,20 +63,20 @@ import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import clock, fence, leftovers, phases, provenance, tools
+from ansible.module_utils.joulerig import clock, fence, leftovers, limits, phases, provenance, tools
 from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, ownership, wipe_lease
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.preconditioning import precondition
 
-SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take
 NOTHING = {"write_bytes": 0, "discard_bytes": 0}
 
 
 def execute(p, result):
     """Fill `result` step by step, so that an error leaves what was known by then."""
     with contextlib.ExitStack() as undo:
-        undo.enter_context(HostLock(SPARE_SECONDS))
+        # An earlier call, whose controller went away, may still purge, write or load the drive.
+        undo.enter_context(HostLock(limits.seconds([p["member"]], limits.WHOLE)))
         result["taken_down"] = leftovers.take_down()
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
@@ -111,12 +111,12 @@ def execute(p, result):
 def _steps(p, lease, recorder, scratch, result):
     if p["purge"]:
         with recorder.phase(phases.PURGE):
-            precondition.purge(lease, p["purge"])
+            precondition.purge(lease, p["purge"], p["member"])
         result["purged"] = p["purge"]
     if p["passes"]:
         with recorder.phase(phases.PASSES):
             for _ in range(p["passes"]):
-                precondition.write_whole(lease, p["member"]["size_bytes"], p["seed"], scratch)
+                precondition.write_whole(lease, p["member"], p["seed"], scratch)
                 result["filled"] += 1
     asked = {
         "at_most": p["rounds"],

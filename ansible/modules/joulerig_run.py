@@ -123,7 +123,16 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import clock, fence, leftovers, pagecache, phases, provenance, tools
+from ansible.module_utils.joulerig import (
+    clock,
+    fence,
+    leftovers,
+    limits,
+    pagecache,
+    phases,
+    provenance,
+    tools,
+)
 from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, identity, wipe_lease
 from ansible.module_utils.joulerig.drives.host import Host
@@ -136,7 +145,6 @@ from ansible.module_utils.joulerig.tracing import blocktrace, fsynctrace, kernel
 VERSION = 1  # of requests and outcomes; rig/campaign/execution/{request,outcome}.py
 MOUNT_POINT = "/run/joulerig/mnt"
 MOST_DISCARDED_FRACTION = 0.01  # of a preconditioned drive, by its mkfs
-SPARE_SECONDS = 600  # what an earlier run, whose controller went away, may take in addition to its phases
 
 
 def execute(p, result):
@@ -147,7 +155,9 @@ def execute(p, result):
     if p["version"] != VERSION:
         raise Refused(f"request of version {p['version']}; this module executes version {VERSION}")
     with contextlib.ExitStack() as undo:
-        undo.enter_context(HostLock(sum(p["phases"].values()) + SPARE_SECONDS))
+        # An earlier call, whose controller went away, may still lay out files or load the drive.
+        whole = limits.seconds(p["members"], limits.WHOLE)
+        undo.enter_context(HostLock(sum(p["phases"].values()) + whole))
         result["taken_down"] = leftovers.take_down()
         if p["kernel"] and (runs := platform.release()) != p["kernel"]:
             raise Failed(f"the host runs kernel {runs}, no longer {p['kernel']}")
@@ -220,18 +230,19 @@ def execute(p, result):
             before_mkfs = _written(drives)
             # Comes after unmounting, which writes too.
             undo.callback(lambda: result.update(touched=_touched(drives, before_mkfs)))
-            result["settings"].update(filesystem.make(lease, p["filesystem"], journal_lease))
+            metadata = limits.seconds(used, limits.METADATA)
+            result["settings"].update(filesystem.make(lease, p["filesystem"], journal_lease, metadata))
             if p["preconditioned"]:
                 _check_kept(p, _touched(drives, before_mkfs)[p["drive"]]["discard_bytes"])
             result["settings"]["mount_options"] = filesystem.mount(
-                undo, lease, p["filesystem"], MOUNT_POINT, journal_lease
+                undo, lease, p["filesystem"], MOUNT_POINT, journal_lease, metadata
             )
             result["settings"]["dax"] = dax.verify(p["filesystem"], MOUNT_POINT)
 
         folder = f"{MOUNT_POINT}/load"
         loading = workload.create(
             p["workload"],
-            load.Surroundings(folder, p["phases"][phases.WORKLOAD], p["seed"], scratch, recorder),
+            load.Surroundings(folder, p["phases"][phases.WORKLOAD], p["seed"], scratch, recorder, whole),
         )
         with recorder.phase(phases.SETUP):
             if p["fill"]:

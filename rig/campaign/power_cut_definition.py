@@ -23,7 +23,7 @@ BARE = "none"  # instead of a file system
 WRITER = "durawriter"  # the workload of every cut
 UNSET = "unset"  # the level of the I/O scheduler, which a power cut leaves as it is
 SECONDS = 90.0  # that a cut takes: the host's start, reading back, checking
-LEAST_RETURN_SECONDS = 300.0  # for a start from cold, the check of its own file system included
+LEAST_RETURN_SECONDS = 300.0  # for a start from cold, with a check of its root file system
 ON_HOST = "/usr/local/sbin/durawriter"
 
 

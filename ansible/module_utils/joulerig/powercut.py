@@ -9,13 +9,13 @@ import os
 import subprocess
 import time
 
-from ansible.module_utils.joulerig import fence, leftovers, provenance
+from ansible.module_utils.joulerig import fence, leftovers, limits, provenance
 from ansible.module_utils.joulerig.drives import filesystem, ownership, wipe_lease
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 PROGRAM = "/usr/local/sbin/durawriter"
 PLACE = "/run/joulerig/powercut"
-READ_SECONDS = 300
+READ_SECONDS = 300  # of a region that is a few MiB on any drive
 FOUND_LINES = 5  # of what a checker says
 
 
@@ -40,7 +40,12 @@ def prepare(member, definition):
             return {}
         filesystem.check(definition)
         fence.enter({lease.path: lease.number}, {})
-        return {**filesystem.make(lease, definition), "made": lease.identity}
+        return {**filesystem.make(lease, definition, seconds=_seconds(member)), "made": lease.identity}
+
+
+def _seconds(member):
+    """Return after how many seconds mkfs, mount or a checker counts as hung on a drive."""
+    return limits.seconds([member], limits.METADATA)
 
 
 def start(member, definition, options, witness, secret):
@@ -58,7 +63,9 @@ def start(member, definition, options, witness, secret):
         if definition:
             lease.begin(*filesystem.signatures(definition))  # a cut may leave a torn one behind
             # It stays mounted after this call: the cut unmounts it.
-            filesystem.mount(contextlib.ExitStack(), lease, definition, mount_point(member))
+            filesystem.mount(
+                contextlib.ExitStack(), lease, definition, mount_point(member), seconds=_seconds(member)
+            )
             command += ["--directory", mount_point(member)]
         else:
             lease.begin(ownership.UNSIGNED)
@@ -114,20 +121,20 @@ def survey(member, definition, after, options):
 
 def _survey_filesystem(member, lease, definition, after, command, result):
     if after["before_mount"]:
-        result["before_mount"] = _checker(after["before_mount"], lease)
+        result["before_mount"] = _checker(after["before_mount"], lease, member)
     with contextlib.ExitStack() as undo:
         problem = _mount(undo, member, definition, lease, result)
         if problem:
             result["mount_problem"] = problem
             if after["repair"]:
-                result["repair"] = _checker(after["repair"], lease)
+                result["repair"] = _checker(after["repair"], lease, member)
                 problem = _mount(undo, member, definition, lease, result)
         if problem:
             result.update(lost=problem, survey="")
         else:
             result["survey"] = _read([*command, "--directory", mount_point(member)], [])
     if after["check"]:
-        result["check"] = _checker(after["check"], lease)
+        result["check"] = _checker(after["check"], lease, member)
     return result
 
 
@@ -135,18 +142,20 @@ def _mount(undo, member, definition, lease, result):
     """Mount, and keep how long it took; return why it could not be, or an empty text."""
     began = time.monotonic()
     try:
-        result["mount_options"] = filesystem.mount(undo, lease, definition, mount_point(member))
+        result["mount_options"] = filesystem.mount(
+            undo, lease, definition, mount_point(member), seconds=_seconds(member)
+        )
     except Failed as error:
         return str(error)
     result["mount_seconds"] = time.monotonic() - began
     return ""
 
 
-def _complete(command, remedy, keep=()):
+def _complete(command, remedy, seconds, keep=()):
     """Run `command` to its end, and return it with whatever exit code it has.
 
     `remedy` is for a host that has no such tool. Raises Refused there, Failed where the command
-    runs longer than READ_SECONDS.
+    runs longer than `seconds`.
     """
     try:
         return subprocess.run(
@@ -154,29 +163,29 @@ def _complete(command, remedy, keep=()):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=READ_SECONDS,
+            timeout=seconds,
             pass_fds=keep,
         )
     except FileNotFoundError:
         raise Refused(f"{command[0]}: not on this host; {remedy}") from None
     except subprocess.TimeoutExpired:
-        raise Failed(f"{command[0]}: still running after {READ_SECONDS} s") from None
+        raise Failed(f"{command[0]}: still running after {seconds:.0f} s") from None
 
 
 def _read(command, keep):
-    done = _complete(command, "playbooks/power_cut.yml puts it there", keep)
+    done = _complete(command, "playbooks/power_cut.yml puts it there", READ_SECONDS, keep)
     if done.returncode:
         raise Failed(f"read back: {done.stderr.strip()}")
     return done.stdout
 
 
-def _checker(command, lease):
+def _checker(command, lease, member):
     """Run a file system's checker on a leased drive and return what it says.
 
     Its exit code is a finding, not a failure of ours.
     """
     with lease.lent() as device:
-        done = _complete([*command, device], "playbooks/provision.yml installs it")
+        done = _complete([*command, device], "playbooks/provision.yml installs it", _seconds(member))
     words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return {"command": [*command, device], "exit": done.returncode, "last_lines": words[-FOUND_LINES:]}
 

@@ -14,9 +14,6 @@ from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.outcome import RunOutcome, failure
 from joulerig.rig.lab.model import SCSI_DEBUG, Drive, Lab, TestHost
 
-# Of an array that went down under load; in memory it is short.
-RESYNC_SECONDS = {True: 60, False: 1800}
-
 
 class MadeDrives:
     """Makes what a run stands on, once in each boot of its host.
@@ -72,12 +69,10 @@ def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[st
 def array_arguments(host: TestHost, name: str) -> dict[str, Any]:
     """Return the arguments by which module joulerig_array has an array of a host."""
     array = host.arrays[name]
-    in_memory = any(is_emulated(host.drives[one]) for one in array.members)
     return {
         "name": name,
         **array.model_dump(),
         "drives": {one: host.drives[one].declared_as(one) for one in array.members},
-        "resync_seconds": RESYNC_SECONDS[in_memory],
     }
 
 

@@ -15,7 +15,7 @@ import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import paths, tools
+from ansible.module_utils.joulerig import limits, paths, tools
 from ansible.module_utils.joulerig.drives import wipe_lease
 
 GIB = 1 << 30
@@ -230,12 +230,13 @@ def test_a_resync_that_waits_for_the_first_write_is_begun(pair, tool, capsys, mo
     assert calls.read_text() == f"--readwrite {pair.dev}/md127\n"
 
 
-def test_a_resync_that_does_not_end_fails_with_its_progress(pair, tool, capsys):
+def test_a_resync_that_does_not_end_fails_with_its_progress(pair, tool, capsys, monkeypatch):
+    monkeypatch.setattr(limits, "WHOLE", limits.Work(0.0, 0.0))
     pair.array(
         "pair", "md127", ["sda", "sdb"], level="raid10", sync_action="resync", sync_completed="5 / 90",
         resync_start="5",
     )  # fmt: skip
-    answer = array(capsys, level="raid10", resync_seconds=0)
+    answer = array(capsys, level="raid10")
     assert answer["failed"]
     assert "is still at its resync after 0 s (sectors: 5 / 90)" in answer["msg"]
 
@@ -444,7 +445,7 @@ def rig(pair, tool, monkeypatch, tmp_path):
     )
     mounted = []
 
-    def mount(undo, lease, definition, place, journal_lease=None):
+    def mount(undo, lease, *_):
         mounted.append(lease.path)
         undo.callback(mounted.remove, lease.path)
         return "rw,relatime"

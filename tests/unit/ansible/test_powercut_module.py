@@ -10,7 +10,7 @@ import joulerig_powercut
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import powercut
+from ansible.module_utils.joulerig import limits, powercut
 from tests.support.programs import wait_for
 
 GIB = 1 << 30
@@ -147,11 +147,11 @@ def test_a_file_system_that_cannot_be_mounted_is_repaired_once(host, writer, too
 
 
 def test_a_checker_that_hangs_is_one_line(host, writer, tool, capsys, monkeypatch):
-    monkeypatch.setattr(powercut, "READ_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "METADATA", limits.Work(2.0, 0.0))
     tool("smartctl", "echo '{}'")
     tool("mount", "exit 1")
     tool("e2fsck", "exec sleep 30")
     after = {**AFTER, "check": ["e2fsck", "-n"]}
     answer = call(capsys, "survey", filesystem=EXT4, after=after, options=OPTIONS)
-    assert answer["problem"] == "e2fsck: still running after 0.2 s"
+    assert answer["problem"] == "e2fsck: still running after 2 s"
     assert not answer["refused"]

@@ -13,7 +13,7 @@ import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import tools
+from ansible.module_utils.joulerig import limits, tools
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.preconditioning import precondition
 
@@ -139,7 +139,9 @@ def test_a_further_stretch_purges_and_writes_no_pass_and_counts_on(rig, capsys):
 
 def test_a_format(rig, capsys):
     assert call(capsys, purge="format")["purged"] == "format"
-    assert f"format {rig.host.dev}/nvme0n1 --force --ses=0" in rig.arguments_of("nvme")
+    # nvme-cli would give up after 10 minutes, whatever the drive's size.
+    allowed = round(1000 * limits.seconds([MEMBER], limits.PURGE))
+    assert f"format {rig.host.dev}/nvme0n1 --force --ses=0 --timeout={allowed}" in rig.arguments_of("nvme")
     assert rig.arguments_of("blkdiscard") == []
 
 
@@ -156,7 +158,7 @@ def test_a_drive_other_than_nvme_is_not_formatted(rig, capsys):
 
 
 def test_what_the_block_layer_counted_is_reported(rig, capsys, monkeypatch):
-    monkeypatch.setattr(precondition, "purge", lambda lease, method: rig.count(0, 2048))
+    monkeypatch.setattr(precondition, "purge", lambda *_: rig.count(0, 2048))
     monkeypatch.setattr(precondition, "write_whole", lambda *_: rig.count(4096, 2048))
     answer = call(capsys)
     assert answer["touched"] == {"write_bytes": 4096 * 512, "discard_bytes": 2048 * 512}
@@ -223,8 +225,8 @@ def test_a_drive_in_use_or_other_than_declared_is_refused_and_untouched(rig, cap
 def test_a_drive_that_is_exchanged_on_the_way_is_not_written_to(rig, capsys, monkeypatch):
     purge = precondition.purge
 
-    def purge_and_exchange(lease, method):
-        purge(lease, method)
+    def purge_and_exchange(*args):
+        purge(*args)
         rig.put("device/serial", "OTHER\n")
 
     monkeypatch.setattr(precondition, "purge", purge_and_exchange)
@@ -234,7 +236,7 @@ def test_a_drive_that_is_exchanged_on_the_way_is_not_written_to(rig, capsys, mon
 
 
 def test_another_run_on_the_host_is_waited_for_and_then_refused(rig, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(joulerig_precondition, "SPARE_SECONDS", 0)
+    monkeypatch.setattr(limits, "seconds", lambda *_: 0)
     with HostLock():
         answer = call(capsys)
     assert (answer["status"], answer["reason"]) == ("not-run", "another run is in progress on this host")

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 
+from ansible.module_utils.joulerig import limits
 from ansible.module_utils.joulerig.tools import Failed, Refused, Unable, run
 
 JOURNAL = "{journal}"  # stands for the journal's device in a definition
@@ -76,12 +77,12 @@ def check_journal(definition, journal_lease):
         _with_journal(definition, "mkfs", journal_lease.path)
 
 
-def make(lease, definition, journal_lease=None):
+def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_seconds):
     """Run mkfs on the leased drive, after what its journal's leased drive needs.
 
     Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a
     definition has no mkfs, mounting makes the file system: no command, but the lease must hold.
-    What was made is recorded as this rig's.
+    What was made is recorded as this rig's. `seconds`: after which a command counts as hung.
     """
     leases = [one for one in (journal_lease, lease) if one]
     for one in leases:
@@ -94,21 +95,22 @@ def make(lease, definition, journal_lease=None):
             journal = lent.enter_context(journal_lease.lent())
             more = _with_journal(definition, "mkfs", journal)
             if command := _with_journal(definition, "make", journal):
-                run(command)
+                run(command, timeout=seconds)
                 commands["make_journal"] = command
         device = lent.enter_context(lease.lent())
         commands["mkfs"] = [*definition["mkfs"], *more, device] if definition["mkfs"] else []
         if commands["mkfs"]:
-            run(commands["mkfs"])
+            run(commands["mkfs"], timeout=seconds)
     for one in leases:
         one.made()
     return commands
 
 
-def mount(undo, lease, definition, place, journal_lease=None):
+def mount(undo, lease, definition, place, journal_lease=None, seconds=limits.METADATA.least_seconds):
     """Mount the file system of a leased drive and return the mount options in effect.
 
-    `undo` (an ExitStack) unmounts it. The file system has the drive's claim meanwhile.
+    `undo` (an ExitStack) unmounts it. The file system has the drive's claim meanwhile. `seconds`:
+    after which mounting, or unmounting, counts as hung.
     """
     check_free(place)
     os.makedirs(place, exist_ok=True)
@@ -122,8 +124,8 @@ def mount(undo, lease, definition, place, journal_lease=None):
         one.check_same()
         one.lend()
         undo.callback(one.reclaim)
-    run([*command, lease.path, place])
-    undo.callback(run, ["umount", place])
+    run([*command, lease.path, place], timeout=seconds)
+    undo.callback(run, ["umount", place], timeout=seconds)
     with open("/proc/self/mounts") as file:
         for line in file:
             fields = line.split()

@@ -16,7 +16,6 @@ STAMPS = """[global]
 exec_prerun=date +%s%N | tee -a {stamps}.begin
 exec_postrun=date +%s%N | tee -a {stamps}.end
 """
-LAYOUT_SECONDS = 3600
 # What a job says on the same output, in the midst of a report too.
 CHATTER = re.compile(r" : Saving output of (pre|post)run in ")
 
@@ -57,10 +56,13 @@ class Workload:
 
     def lay_out(self):
         """Create the job's files and write them whole, without any load."""
-        raise_if(self._fio("[global]\ncreate_only=1\n", "layout", LAYOUT_SECONDS)[0])
+        raise_if(self._fio("[global]\ncreate_only=1\n", "layout", self._surroundings.layout_seconds)[0])
 
-    def load(self):
-        """Load; return how it ended (Done)."""
+    def load(self, longest=None):
+        """Load; return how it ended (Done).
+
+        `longest`: seconds after which it counts as hung; left out, by its length.
+        """
         stamps = os.path.join(self._surroundings.scratch, "stamps")
         for one in (stamps + ".begin", stamps + ".end"):  # of a load before
             with contextlib.suppress(FileNotFoundError):
@@ -69,7 +71,7 @@ class Workload:
         problem, progress = self._fio(
             STAMPS.format(stamps=stamps),
             "load",
-            self._surroundings.seconds * 3 + 300,
+            longest or self._surroundings.seconds * 3 + 300,
             points.work if points else None,
         )
         report = progress.report

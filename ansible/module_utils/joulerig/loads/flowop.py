@@ -7,7 +7,6 @@ import os
 from ansible.module_utils.joulerig.loads.load import Done, attend, raise_if
 from ansible.module_utils.joulerig.tools import Failed
 
-LAYOUT_SECONDS = 3600
 TRACE_SECONDS = 86400  # a trace ends by itself
 
 
@@ -35,7 +34,8 @@ class Workload:
     def lay_out(self):
         """Create the files that the load works on, without any load."""
         output = os.path.join(self._surroundings.scratch, "layout.json")
-        raise_if(attend("flowop", [*self._command, "--layout-only", "--output", output], LAYOUT_SECONDS))
+        command = [*self._command, "--layout-only", "--output", output]
+        raise_if(attend("flowop", command, self._surroundings.layout_seconds))
 
     def load(self):
         """Load; return how it ended (Done). Its points go to the agent as it runs."""

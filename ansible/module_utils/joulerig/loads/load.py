@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.joulerig import fence
+from ansible.module_utils.joulerig import fence, limits
 from ansible.module_utils.joulerig.tools import Failed, complaint, not_found
 
 LOOK_SECONDS = 0.25
@@ -28,8 +28,13 @@ INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _libc = ctypes.CDLL(None)
 
 # Of a workload: the folder that it works in, its seconds and seed, a folder for its own files, and
-# the Phases that its points go through (None: no points are wanted).
-Surroundings = collections.namedtuple("Surroundings", "directory seconds seed scratch points")
+# the Phases that its points go through (None: no points are wanted), and after how many seconds its
+# layout counts as hung.
+Surroundings = collections.namedtuple(
+    "Surroundings",
+    "directory seconds seed scratch points layout_seconds",
+    defaults=[limits.WHOLE.least_seconds],
+)
 
 # The result of a load: its begin and end (ns, host's clock), its tool's own report and, where that
 # is only so far, why it went no further (else empty).

@@ -9,7 +9,6 @@ from ansible.module_utils.joulerig.loads.flowop import read_report
 from ansible.module_utils.joulerig.loads.load import attend, raise_if
 
 PYTHON = [sys.executable, "-B"]  # a script that is run leaves no file next to it
-LONGEST_SECONDS = 3600  # of the layout, and of the last pass: whole ones are done
 
 
 class Workload:
@@ -36,14 +35,15 @@ class Workload:
 
     def lay_out(self):
         """Create what the program works on, without any load."""
-        raise_if(attend(self._name, self._command("layout"), LONGEST_SECONDS))
+        raise_if(attend(self._name, self._command("layout"), self._surroundings.layout_seconds))
 
     def load(self):
         """Load; return how it ended (Done)."""
         given = self._surroundings
         output = os.path.join(given.scratch, "load.json")
         command = self._command("load", "--seconds", str(given.seconds), "--output", output)
-        problem = attend(self._name, command, given.seconds * 3 + LONGEST_SECONDS)
+        # Only whole passes are done; the last one may take as long as a layout.
+        problem = attend(self._name, command, given.seconds * 3 + given.layout_seconds)
         done = read_report(output, problem, self._name)
         if given.points:
             counts = {key: done.report.get(key) for key in ("ops", "read_bytes", "write_bytes")}

@@ -3,12 +3,11 @@
 
 import os
 
+from ansible.module_utils.joulerig import limits
 from ansible.module_utils.joulerig.loads import fio, load
 from ansible.module_utils.joulerig.preconditioning import steady_state
 from ansible.module_utils.joulerig.tools import Failed, Unable, run
 
-LEAST_BYTES_PER_SECOND = 10e6  # a drive that fills more slowly is given up
-PURGE_SECONDS = 3600
 PURGES = ("discard", "format")
 # The lease has flushed the device's cache; fio, which has no right to, would complain.
 RAW = """[global]
@@ -35,24 +34,25 @@ def check_purge(lease, method):
         lease.check_format()
 
 
-def purge(lease, method):
-    """Have the drive forget its content.
+def purge(lease, method, member):
+    """Have the drive, declared as `member`, forget its content.
 
     `method`: "discard" all of it, or "format" it, which only NVMe drives can.
     """
     lease.check_same()
-    device = lease.path
+    device, seconds = lease.path, limits.seconds([member], limits.PURGE)
     if method == "discard":
-        run(["blkdiscard", "--force", device], timeout=PURGE_SECONDS)
+        run(["blkdiscard", "--force", device], timeout=seconds)
     else:
-        run(["nvme", "format", device, "--force", "--ses=0"], timeout=PURGE_SECONDS)
+        patience = f"--timeout={round(seconds * 1000)}"  # nvme-cli's own: else it gives up after 600 s
+        run(["nvme", "format", device, "--force", "--ses=0", patience], timeout=seconds)
         lease.check_same()  # still the drive that it was, and as large
 
 
-def write_whole(lease, size_bytes, seed, scratch):
-    """Write the whole drive once, from its beginning to its end."""
-    seconds = size_bytes / LEAST_BYTES_PER_SECOND
-    _load("pass", PASS, lease, seconds, seed, scratch)
+def write_whole(lease, member, seed, scratch):
+    """Write the whole drive, declared as `member`, once, from its beginning to its end."""
+    longest = limits.seconds([member], limits.WHOLE)
+    _load("pass", PASS, lease, 0, seed, scratch, longest)
 
 
 def rounds(lease, job, asked, scratch, tell):
@@ -88,11 +88,11 @@ def _round(number, start, end, report):
     }
 
 
-def _load(name, text, lease, seconds, seed, scratch):
+def _load(name, text, lease, seconds, seed, scratch, longest=None):
     """Run a job on the raw drive to its end."""
     lease.check_same()
     definition = {"name": name, "job": RAW + text, "environment": {"JOULERIG_DEVICE": lease.path}}
     empty = os.path.join(scratch, "empty")
-    done = fio.Workload(definition, load.Surroundings(empty, round(seconds), seed, scratch, None)).load()
+    done = fio.Workload(definition, load.Surroundings(empty, seconds, seed, scratch, None)).load(longest)
     load.raise_if(done.problem)
     return done
