@@ -40,7 +40,7 @@ from joulerig.rig.campaign.factors import (
 from joulerig.rig.campaign.factors.write_cache import refusal as flushes_refused
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
-from joulerig.rig.lab import definitions, kernels, virtual
+from joulerig.rig.lab import definitions, filesystems, kernels, virtual
 from joulerig.rig.lab.model import Drive, Lab, Name
 from joulerig.rig.workloads import fio_job
 
@@ -416,7 +416,7 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     bytes_written = joules = precondition_seconds = 0.0
     wiped: dict[tuple[str, str, str], None] = {}
     executed = [run for run in runs if not run.excluded]
-    factors = campaign_factors.load(lab)
+    factors, made = campaign_factors.load(lab), filesystems.load(lab)
     for host_name, boots in _boots(executed).items():
         by_host[host_name] = boots * BOOT_SECONDS
     for run in executed:
@@ -424,7 +424,8 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
         names = lab.member_drives(run.host, *stands_on(run.drive, run.levels))
         members = {name: host.drives[name] for name in names}
         assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
-        filled = assumed.filled_fraction * sum(drive.size_bytes for drive in members.values())
+        size = sum(drive.size_bytes for drive in members.values())
+        filled = (assumed.filled_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
         loaded = assumed.workload_seconds
         slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in members.values())
         seconds_per_run = OVERHEAD_SECONDS + phases + loaded + filled / slowest

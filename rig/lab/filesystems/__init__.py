@@ -77,6 +77,12 @@ class FileSystem(Strict):
     no_discard: list[str] = Field(
         [], description="Options that keep mkfs from discarding the drive's blocks."
     )
+    mkfs_writes: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Fraction of the file system that mkfs writes, which the plan counts.",
+    )
     mount_options: list[str] = Field([], description="Mount options.")
     dax: bool = Field(
         False,
@@ -97,7 +103,7 @@ class FileSystem(Strict):
 
     def for_host(self, name: str) -> dict[str, Any]:
         """Return the definition for a test host (module_utils/joulerig/drives/filesystem.py)."""
-        ours = {"description", "packages", "after_power_cut"}
+        ours = {"description", "packages", "after_power_cut", "mkfs_writes"}
         return {"name": name, **self.model_dump(exclude=ours)}
 
 

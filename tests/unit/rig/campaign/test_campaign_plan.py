@@ -528,3 +528,15 @@ def test_a_sync_call_is_a_factor_of_workloads_that_have_one(mapping, bench):
     words = known.with_sync("fdatasync").delivered(str)["words"]
     assert words[words.index("--call") + 1] == "fdatasync"
     assert known.with_sync("fsync") == known
+
+
+def test_a_plan_counts_what_mkfs_writes(bench, mapping):
+    def cost(filesystem):
+        factors = {**mapping["factors"], "filesystem": [filesystem]}
+        asked = campaigns.parse({**mapping, "factors": factors}, bench, "p.yml")
+        return campaigns.cost(asked, bench, campaigns.plan(asked, bench))
+
+    lazy, eager = cost("ext4"), cost("ext2")
+    tables = 0.016 * bench.hosts["bench1"].drives["fast"].size_bytes * lazy.runs
+    assert eager.terabytes_written - lazy.terabytes_written == pytest.approx(tables / 1e12)
+    assert eager.hours - lazy.hours == pytest.approx(tables / 300e6 / 3600)

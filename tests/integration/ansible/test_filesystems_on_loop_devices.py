@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shipped file systems on loop devices, made and mounted as a run does it.
+
+Each is mounted in a mount namespace that ends with the test's process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from joulerig.rig.lab import filesystems
+from tests.support import ROOT
+
+MIB, GIB = 1 << 20, 1 << 30
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices"),
+    pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this machine has no loop devices"),
+]
+
+LAZY_SECONDS = 8.0  # ext4lazyinit begins up to 5 s after the mount (EXT4_DEF_LI_MAX_START_DELAY)
+
+# A lease on the device that does not look at it: what is tested is what the tools do.
+PROGRAM = """
+import contextlib, json, os, sys, time
+import tests.support.fake_host
+from ansible.module_utils.joulerig.drives import filesystem
+from ansible.module_utils.joulerig.tools import Failed
+
+class Lease:
+    def __init__(self, path):
+        self.path = path
+        self.name = os.path.basename(path)
+    def check(self): pass
+    def check_same(self): pass
+    def begin(self, *to): pass
+    def made(self): pass
+    def lend(self): pass
+    def reclaim(self): pass
+    @contextlib.contextmanager
+    def lent(self):
+        yield self.path
+
+p = json.loads(sys.argv[1])
+lease, result = Lease(p["device"]), {}
+try:
+    with contextlib.ExitStack() as undo:
+        result.update(filesystem.make(lease, p["filesystem"], **p["more"]))
+        result["options"] = filesystem.mount(undo, lease, p["filesystem"], p["place"])
+        if p["more"]:
+            result.update(filesystem.check_size(p["filesystem"], p["place"], **p["more"]))
+        time.sleep(p["seconds"])
+except Failed as error:
+    result["failed"] = str(error)
+print(json.dumps(result))
+"""
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[str]:
+    """A blank drive of 2 GiB."""
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(2 * GIB)
+    device = subprocess.run(
+        ["losetup", "--show", "--find", str(image)], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    yield device
+    subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def definition(name: str, **changes: Any) -> dict[str, Any]:
+    one = filesystems.shipped()[name]
+    if not shutil.which(one.mkfs[0]):
+        pytest.skip(f"this machine has no {one.mkfs[0]}")
+    return {**one.for_host(name), **changes}
+
+
+def use(
+    device: str, folder: Path, filesystem: dict[str, Any], *, seconds: float = 0.0, **more: Any
+) -> dict[str, Any]:
+    """Make the file system on the device, and mount it for some seconds."""
+    given = {"device": device, "place": str(folder / "mnt"), "filesystem": filesystem, "seconds": seconds}
+    done = subprocess.run(
+        ["unshare", "--mount", sys.executable, "-c", PROGRAM, json.dumps({**given, "more": more})],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def initialised_tables(device: str) -> tuple[int, int]:
+    """How many block groups there are, and how many have their inode table written."""
+    text = subprocess.run(["dumpe2fs", device], check=True, capture_output=True, text=True).stdout
+    groups = [line for line in text.splitlines() if re.match(r"Group \d", line)]
+    return len(groups), sum("ITABLE_ZEROED" in line for line in groups)
+
+
+# --- inode tables (docs/decisions/033-inode-tables.md)
+
+
+@pytest.mark.parametrize("name", ["ext4", "ext4-inode128"])
+def test_ext4_writes_no_inode_tables_however_long_it_is_mounted(loop, tmp_path, name):
+    answer = use(loop, tmp_path, definition(name), seconds=LAZY_SECONDS)
+    assert "noinit_itable" in answer["options"]
+    groups, written = initialised_tables(loop)
+    assert groups == 16
+    assert written == 0
+
+
+def test_with_the_kernels_defaults_it_writes_them_in_the_background(loop, tmp_path):
+    use(loop, tmp_path, definition("ext4", mount_options=["init_itable=0"]), seconds=LAZY_SECONDS)
+    _, written = initialised_tables(loop)
+    assert written > 0
+
+
+@pytest.mark.parametrize("name", ["ext2", "ext3"])
+def test_ext2_and_ext3_write_them_in_mkfs_as_the_plan_assumes(loop, tmp_path, name):
+    use(loop, tmp_path, definition(name))
+    text = subprocess.run(["dumpe2fs", "-h", loop], check=True, capture_output=True, text=True).stdout
+    facts = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    tables = int(facts["Inode count"]) * int(facts["Inode size"])
+    assert tables <= filesystems.shipped()[name].mkfs_writes * 2 * GIB <= 1.1 * tables
