@@ -21,7 +21,11 @@ options:
     type: str
     default: ""
     choices: ["", discard, format]
-  passes: {description: "How often the whole drive is written.", type: int, default: 0}
+  passes: {description: "How often the drive is written.", type: int, default: 0}
+  use_bytes:
+    description: "Passes and rounds are on the drive's first bytes, so many; 0: on the whole drive."
+    type: int
+    default: 0
   job: {description: "name and text of a fio job file.", type: dict, required: true}
   round_seconds: {description: "Length of a round.", type: int, required: true}
   rounds: {description: "At most as many now.", type: int, required: true}
@@ -116,13 +120,14 @@ def _steps(p, lease, recorder, scratch, result):
     if p["passes"]:
         with recorder.phase(phases.PASSES):
             for _ in range(p["passes"]):
-                precondition.write_whole(lease, p["member"], p["seed"], scratch)
+                precondition.write_whole(lease, p["member"], p["use_bytes"], p["seed"], scratch)
                 result["filled"] += 1
     asked = {
         "at_most": p["rounds"],
         "seconds": p["round_seconds"],
         "seed": p["seed"],
         "before": p["rounds_before"],
+        "use_bytes": p["use_bytes"],
     }
     at_most = p["rounds_before"] + p["rounds"]
 
@@ -160,6 +165,7 @@ def main():
         "member": {"type": "dict", "required": True},
         "purge": {"type": "str", "default": "", "choices": ["", "discard", "format"]},
         "passes": {"type": "int", "default": 0},
+        "use_bytes": {"type": "int", "default": 0},
         "job": {"type": "dict", "required": True},
         "round_seconds": {"type": "int", "required": True},
         "rounds": {"type": "int", "required": True},

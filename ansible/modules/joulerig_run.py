@@ -47,6 +47,10 @@ options:
     description: "Whether the search for free node numbers in f2fs's fsync is timed."
     type: bool
     default: false
+  use_bytes:
+    description: "Size of the file system, from the drive's beginning; 0: as large as the drive."
+    type: int
+    default: 0
   fill: {description: "Part of the file system to fill before the load.", type: float, default: 0.0}
   kernel_files:
     description:
@@ -156,7 +160,7 @@ def execute(p, result):
         raise Refused(f"request of version {p['version']}; this module executes version {VERSION}")
     with contextlib.ExitStack() as undo:
         # An earlier call, whose controller went away, may still lay out files or load the drive.
-        whole = limits.seconds(p["members"], limits.WHOLE)
+        whole = limits.seconds(p["members"], limits.WHOLE, p["use_bytes"])
         undo.enter_context(HostLock(sum(p["phases"].values()) + whole))
         result["taken_down"] = leftovers.take_down()
         if p["kernel"] and (runs := platform.release()) != p["kernel"]:
@@ -230,12 +234,17 @@ def execute(p, result):
             before_mkfs = _written(drives)
             # Comes after unmounting, which writes too.
             undo.callback(lambda: result.update(touched=_touched(drives, before_mkfs)))
-            metadata = limits.seconds(used, limits.METADATA)
-            result["settings"].update(filesystem.make(lease, p["filesystem"], journal_lease, metadata))
+            metadata = limits.seconds(used, limits.METADATA, p["use_bytes"])
+            result["settings"].update(
+                filesystem.make(lease, p["filesystem"], journal_lease, metadata, p["use_bytes"])
+            )
             if p["preconditioned"]:
                 _check_kept(p, _touched(drives, before_mkfs)[p["drive"]]["discard_bytes"])
             result["settings"]["mount_options"] = filesystem.mount(
                 undo, lease, p["filesystem"], MOUNT_POINT, journal_lease, metadata
+            )
+            result["settings"]["filesystem_size"] = filesystem.check_size(
+                p["filesystem"], MOUNT_POINT, p["use_bytes"]
             )
             result["settings"]["dax"] = dax.verify(p["filesystem"], MOUNT_POINT)
 
@@ -380,6 +389,7 @@ def main():
         "seeks": {"type": "bool", "default": False},
         "free_nids": {"type": "bool", "default": False},
         "kernel": {"type": "str", "default": ""},
+        "use_bytes": {"type": "int", "default": 0},
         "fill": {"type": "float", "default": 0.0},
         "kernel_files": {"type": "list", "elements": "dict", "default": []},
         "phases": {"type": "dict", "required": True},

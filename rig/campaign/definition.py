@@ -38,10 +38,10 @@ from joulerig.rig.campaign.factors import (
     stands_on,
 )
 from joulerig.rig.campaign.factors.write_cache import refusal as flushes_refused
-from joulerig.rig.common import paths
+from joulerig.rig.common import paths, sizes
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import definitions, filesystems, kernels, virtual
-from joulerig.rig.lab.model import Drive, Lab, Name
+from joulerig.rig.lab.model import MIB, Drive, Lab, Name
 from joulerig.rig.workloads import fio_job
 
 
@@ -71,7 +71,7 @@ class Precondition(Strict):
     purge: Literal["discard", "format"] = "discard"
     """How the whole drive is purged: blkdiscard, or an NVMe format."""
     passes: NonNegativeInt = 2
-    """How often the whole drive is written, from its beginning to its end."""
+    """How often the drive is written, from its beginning to its end (or to `use_bytes`)."""
     job: Level = "randwrite"
     """The load of the rounds: a fio job of `workloads/precondition/`, on the raw drive."""
     round_seconds: PositiveInt = 60
@@ -79,8 +79,8 @@ class Precondition(Strict):
     max_rounds: Annotated[int, Field(ge=steady_state.ROUNDS)] = 25
     """Most rounds; the drive need not get steady."""
     reuse_within: Annotated[float, Field(ge=0)] = 0.5
-    """A preconditioning holds until this fraction of the drive's capacity was written or
-    discarded since; 0: never."""
+    """A preconditioning holds until this fraction of the drive's capacity (or of `use_bytes`) was
+    written or discarded since; 0: never."""
 
     @model_validator(mode="before")
     @classmethod
@@ -131,6 +131,9 @@ class Campaign(Strict):
     """A run whose meter lost more samples of a rail in the workload phase is `partial`."""
     waveforms: Waveforms | None = None
     """Keep each run's volts and amps at the full sample rate."""
+    use_bytes: sizes.Size | None = None
+    """Use only the first bytes of each drive or array, such as `64 GiB`: the size of the file
+    systems, and of what preconditioning fills and loads. Left out: all of it."""
     precondition: Precondition | None = None
     """What is done to a drive before its runs; left out: nothing."""
     count_seeks: bool = False
@@ -144,6 +147,10 @@ class Campaign(Strict):
     """The published study whose claims the report judges."""
     short: dict[str, Any] | None = None
     """What the short form (`--short`) has instead: any key but `name`, `question` and `study`."""
+
+    def bytes_used(self, size_bytes: int) -> int:
+        """Return the bytes that are used of a drive or array of that size."""
+        return self.use_bytes or size_bytes
 
     _drives_once = field_validator("drives")(each_once)
 
@@ -238,6 +245,7 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
                     )
     runs = plan(campaign, lab)
     _check_precondition(campaign, lab, source)
+    _check_use_bytes(campaign, runs, lab, source)
     _check_packages(runs, lab, source)
     _check_levels(runs, factors, campaign, lab, source)
     return campaign
@@ -275,6 +283,34 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
                 raise UserError(f"{source}: {key}: {name!r} of {host} is {what}; allowed: {allowed}")
             if campaign.precondition.purge == "format" and what != "nvme":
                 raise UserError(f"{source}: {key}.purge: 'format': {name!r} is {what}; allowed: discard")
+
+
+def _check_use_bytes(campaign: Campaign, runs: list[PlannedRun], lab: Lab, source: str) -> None:
+    """Check that every drive and file system of the campaign can have that size.
+
+    Of an array, the smallest member counts. Raises UserError.
+    """
+    asked, key = campaign.use_bytes, f"{source}: campaign.use_bytes"
+    if asked is None:
+        return
+    shown = sizes.show(asked)
+    if asked % MIB:
+        raise UserError(f"{key}: {shown}; allowed: whole MiB")
+    executed = [run for run in runs if not run.excluded]
+    for run in executed:
+        drives = lab.hosts[run.host].drives
+        for name in lab.member_drives(run.host, run.drive):
+            if asked > (most := drives[name].size_bytes):
+                raise UserError(
+                    f"{key}: {shown}: {name!r} of {run.host} has {most} bytes; allowed: at most as many"
+                )
+    known = filesystems.load(lab)
+    for name in dict.fromkeys(run.levels["filesystem"] for run in executed):
+        if not known[name].mkfs_bounded:
+            able = ", ".join(one for one, definition in known.items() if definition.mkfs_bounded)
+            raise UserError(f"{key}: {name!r} is always as large as its drive; allowed: {able}")
+        if asked < (least := known[name].least_bytes):
+            raise UserError(f"{key}: {shown}: {name!r} needs at least {sizes.show(least)}")
 
 
 def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
@@ -372,11 +408,14 @@ class Cost:
     wiped: list[tuple[str, str, str]]
 
 
-def precondition_cost(asked: Precondition, drive: Drive) -> tuple[float, float]:
-    """Return upper bounds of one precondition of `drive`: seconds, and bytes written."""
-    filled, loaded = asked.passes * drive.size_bytes, asked.round_seconds * asked.max_rounds
-    seconds = filled / FILL_BYTES_PER_SECOND[drive.interface] + loaded
-    return seconds, filled + MOST_BYTES_PER_SECOND[drive.interface] * loaded
+def precondition_cost(asked: Precondition, interface: str, used_bytes: int) -> tuple[float, float]:
+    """Return upper bounds of one precondition of a drive: seconds, and bytes written.
+
+    `used_bytes`: what passes and rounds are on.
+    """
+    filled, loaded = asked.passes * used_bytes, asked.round_seconds * asked.max_rounds
+    seconds = filled / FILL_BYTES_PER_SECOND[interface] + loaded
+    return seconds, filled + MOST_BYTES_PER_SECOND[interface] * loaded
 
 
 def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iterator[tuple[str, Drive]]:
@@ -385,13 +424,13 @@ def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iter
     factors = campaign_factors.load(lab)
     for run in runs if asked else ():
         drive = lab.hosts[run.host].drives[run.drive]
-        where = run.host, run.drive
-        if where not in since or not asked.holds_after(since[where], drive.size_bytes):
+        where, used = (run.host, run.drive), campaign.bytes_used(drive.size_bytes)
+        if where not in since or not asked.holds_after(since[where], used):
             since[where] = 0.0
             yield run.host, drive
         assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
         since[where] += MOST_BYTES_PER_SECOND[drive.interface] * assumed.workload_seconds
-        since[where] += assumed.filled_fraction * drive.size_bytes
+        since[where] += assumed.filled_fraction * used
 
 
 def _boots(runs: list[PlannedRun]) -> dict[str, int]:
@@ -424,7 +463,7 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
         names = lab.member_drives(run.host, *stands_on(run.drive, run.levels))
         members = {name: host.drives[name] for name in names}
         assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
-        size = sum(drive.size_bytes for drive in members.values())
+        size = campaign.bytes_used(sum(drive.size_bytes for drive in members.values()))
         filled = (assumed.filled_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
         loaded = assumed.workload_seconds
         slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in members.values())
@@ -437,7 +476,9 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
             joules += MOST_WATTS[drive.interface] * seconds_per_run
     preconditions = list(_preconditions(campaign, lab, executed))
     for name, drive in preconditions:
-        seconds, written = precondition_cost(campaign.precondition, drive)
+        seconds, written = precondition_cost(
+            campaign.precondition, drive.interface, campaign.bytes_used(drive.size_bytes)
+        )
         by_host[name] += seconds
         precondition_seconds += seconds
         bytes_written += written

@@ -101,6 +101,7 @@ def _show_power_cuts(made: PowerCutPlan) -> None:
 def _show_measurements(made: MeasurementPlan) -> None:
     from joulerig.analysis.report import text
     from joulerig.rig.campaign.definition import OVERHEAD_SECONDS
+    from joulerig.rig.common import sizes
 
     campaign, cost = made.campaign, made.cost()
     columns = ("#", "block", "host", "drive", "file system", "scheduler", "workload")
@@ -114,6 +115,8 @@ def _show_measurements(made: MeasurementPlan) -> None:
         f"runs: {cost.runs} to do, {cost.excluded} excluded; blocks of {made.block_size},"
         f" order {campaign.order}, seed {campaign.seed}"
     )
+    if campaign.use_bytes:
+        out.print(f"size: the first {sizes.show(campaign.use_bytes)} of each drive or array")
     time = text.duration(3600 * cost.hours)
     out.print(f"time: about {time} (phases, and {OVERHEAD_SECONDS:.0f} s of overhead per run)")
     if asked := campaign.precondition:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 SLOWEST_BYTES_PER_SECOND = {"nvme": 40e6, "sata-ssd": 30e6, "hdd": 15e6, "nvdimm": 100e6, "ram": 100e6}
+MOST_SECONDS = 24 * 86400.0  # poll(2), by which Python waits for a tool, takes 2^31 milliseconds
 
 
 class Work(NamedTuple):
@@ -40,4 +41,4 @@ def seconds(drives: Sequence[Mapping[str, Any]], work: Work, use_bytes: int = 0)
     slowest = max(
         (use_bytes or one["size_bytes"]) / SLOWEST_BYTES_PER_SECOND[one["interface"]] for one in drives
     )
-    return work.least_seconds + work.fraction * slowest
+    return min(work.least_seconds + work.fraction * slowest, MOST_SECONDS)

@@ -43,29 +43,33 @@ def ensure(campaign: OpenCampaign, run: Mapping[str, Any], execute: Execute) -> 
     if asked is None:
         return None
     drive = lab.hosts[run["host"]].drives[run["drive"]]
-    recipe = _recipe(asked, factors.write_cache_level(campaign.definition.write_cache, run["factors"]))
+    used = campaign.definition.bytes_used(drive.size_bytes)
+    cache = factors.write_cache_level(campaign.definition.write_cache, run["factors"])
+    recipe = _recipe(asked, cache, campaign.definition.use_bytes)
     with DriveRecord() as record, measure.client(lab) as database:
         events = record.events(drive.serial)
         counted = _counted(database, run, events)
-        holds, why = drive_record.may_reuse(events, recipe, asked, drive.size_bytes, counted)
+        holds, why = drive_record.may_reuse(events, recipe, asked, used, counted)
         if holds:
             journal.note(run["id"], {"precondition": "reused", "why": why}, EventKind.PRECONDITIONING)
             before = drive_record.state_after(events).preconditioned
             _keep(campaign, run, {"reused": True, "why": why, **_as_kept(before)})
             return None
-        seconds, _ = campaigns.precondition_cost(asked, drive)
+        seconds, _ = campaigns.precondition_cost(asked, drive.interface, used)
         most = {"at_most_seconds": seconds, "at_most_rounds": asked.max_rounds}
         journal.note(run["id"], {"precondition": "begun", "why": why, **most}, EventKind.PRECONDITIONING)
         return _Making(campaign, run, drive, asked, recipe, record, database, execute).make(why)
 
 
-def _recipe(asked: Precondition, write_cache: str) -> dict[str, Any]:
+def _recipe(asked: Precondition, write_cache: str, use_bytes: int | None) -> dict[str, Any]:
     """Return what makes two preconditions the same."""
+    bound = {"use_bytes": use_bytes} if use_bytes else {}
     job = campaigns.precondition_jobs()[asked.job].read_bytes()
     return {
         **asked.model_dump(include={"purge", "passes", "job", "round_seconds"}),
         "job_sha256": hashlib.sha256(job).hexdigest(),
         "write_cache": write_cache,
+        **bound,
     }
 
 
@@ -161,6 +165,7 @@ class _Making:
             "member": drive_record.declared(campaign.lab, run["host"], run["drive"]),
             "purge": asked.purge if not done else "",
             "passes": asked.passes if not done else 0,
+            "use_bytes": campaign.definition.use_bytes or 0,
             "job": {"name": asked.job, "text": job},
             "round_seconds": asked.round_seconds,
             "rounds": asked.max_rounds - done,

@@ -46,6 +46,7 @@ class RequestedFileSystem(_Part):
     type: str
     module: str | None = None
     mkfs: list[str]
+    mkfs_bounded: list[str] = []
     no_discard: list[str] = []
     mount_options: list[str] = []
     dax: bool = False
@@ -89,9 +90,9 @@ class RunRequest(_Part):
     `members`: the drive itself, or the members of the array. `journal`: the drive that takes the
     file system's journal, if it is another one. `preconditioned`: mkfs must keep what the drive
     holds. `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced
-    during the workload. `fill`: fraction of the file system that other data fill before.
-    `kernel_files`: what factors set in the host's kernel for the run. `kernel`: release that must
-    run; empty accepts any.
+    during the workload. `use_bytes`: size of the file system, 0 as large as the drive. `fill`:
+    fraction of it that other data fill before. `kernel_files`: what factors set in the host's
+    kernel for the run. `kernel`: release that must run; empty accepts any.
     """
 
     version: Literal[1] = VERSION
@@ -109,6 +110,7 @@ class RunRequest(_Part):
     workload: RequestedWorkload
     seeks: bool = False
     free_nids: bool = False
+    use_bytes: NonNegativeInt = 0
     fill: float = 0.0
     kernel_files: list[KernelFile] = []
     phases: PhaseSeconds
@@ -173,6 +175,7 @@ def make_request(
         scheduler=levels["scheduler"],
         seeks=campaign.count_seeks,
         free_nids=campaign.time_free_nids,
+        use_bytes=campaign.use_bytes or 0,
         seed=campaign.seed * 1000 + run.replicate,
         clock_server=services.deployment(lab, run.host)["rig_clock_server"],
         **arguments,

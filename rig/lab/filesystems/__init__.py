@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, PositiveInt, field_validator
 
 from joulerig.rig.common.errors import Strict, validate
 from joulerig.rig.lab import definitions
@@ -21,6 +21,7 @@ from joulerig.rig.lab.model import Lab, Package
 SHIPPED = Path(__file__).parent
 KIND = "file system"
 JOURNAL = "{journal}"
+DEVICE = "{device}"
 
 
 class ExternalJournal(Strict):
@@ -74,6 +75,14 @@ class FileSystem(Strict):
         description="mkfs command; the device is its last argument. Empty: mounting creates it, by an"
         " option such as `init`."
     )
+    mkfs_bounded: list[str] = Field(
+        [],
+        description="How the mkfs command ends for `use_bytes` of a campaign: `{device}` and `{bytes}`,"
+        " `{blocks}` of 4 KiB, or `{sectors}` of 512 bytes. Left out: not possible.",
+    )
+    least_bytes: PositiveInt = Field(
+        16 << 20, description="The smallest `use_bytes` with which it can be made."
+    )
     no_discard: list[str] = Field(
         [], description="Options that keep mkfs from discarding the drive's blocks."
     )
@@ -96,6 +105,13 @@ class FileSystem(Strict):
         description="Its guarantees and checks in power-cut campaigns; left out: it cannot be used in them.",
     )
 
+    @field_validator("mkfs_bounded")
+    @classmethod
+    def _names_the_device(cls, end: list[str]) -> list[str]:
+        if end and DEVICE not in end:
+            raise ValueError(f"{end!r} lacks the device; {DEVICE} stands for it")
+        return end
+
     @property
     def without_discard(self) -> FileSystem:
         """Return the same file system, made without discarding anything."""
@@ -103,7 +119,7 @@ class FileSystem(Strict):
 
     def for_host(self, name: str) -> dict[str, Any]:
         """Return the definition for a test host (module_utils/joulerig/drives/filesystem.py)."""
-        ours = {"description", "packages", "after_power_cut", "mkfs_writes"}
+        ours = {"description", "packages", "after_power_cut", "mkfs_writes", "least_bytes"}
         return {"name": name, **self.model_dump(exclude=ours)}
 
 

@@ -108,6 +108,42 @@ def initialised_tables(device: str) -> tuple[int, int]:
     return len(groups), sum("ITABLE_ZEROED" in line for line in groups)
 
 
+# --- use_bytes of a campaign
+
+
+BOUNDED = [name for name, one in filesystems.shipped().items() if one.mkfs_bounded and not one.dax]
+
+
+@pytest.mark.parametrize("size_bytes", [GIB, 1536 * MIB])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_file_system_is_made_on_the_first_bytes_of_its_drive(loop, tmp_path, name, size_bytes):
+    if filesystems.shipped()[name].type not in Path("/proc/filesystems").read_text().split():
+        pytest.skip(f"this kernel has no {name}")
+    if size_bytes < filesystems.shipped()[name].least_bytes:
+        pytest.skip(f"{name} needs more")
+    answer = use(loop, tmp_path, definition(name), use_bytes=size_bytes)
+    assert "failed" not in answer
+    assert answer["asked"] == size_bytes
+    assert 0.8 * size_bytes < answer["bytes"] <= size_bytes
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_it_can_be_made_on_the_fewest_bytes_that_its_definition_allows(loop, tmp_path, name):
+    one = filesystems.shipped()[name]
+    command = [*definition(name)["mkfs"], *one.mkfs_bounded]
+    meant = {"device": loop, "bytes": one.least_bytes}
+    meant |= {"blocks": one.least_bytes // 4096, "sectors": one.least_bytes // 512}
+    subprocess.run([word.format(**meant) for word in command], check=True, capture_output=True)
+
+
+def test_one_that_ignores_the_size_is_found_out(loop, tmp_path):
+    whole = definition("ext4", mkfs_bounded=["{device}"])
+    answer = use(loop, tmp_path, whole, use_bytes=GIB)
+    assert re.fullmatch(
+        r"ext4: was made for 1073741824 bytes; mounted, it has room for 2\d+ bytes", answer["failed"]
+    )
+
+
 # --- inode tables (docs/decisions/033-inode-tables.md)
 
 

@@ -2,6 +2,7 @@
 """How long work on a drive may take: real drives are not cut off, and what hangs still ends."""
 
 import contextlib
+import subprocess
 
 import pytest
 
@@ -38,6 +39,11 @@ def test_every_interface_that_an_inventory_can_name_has_a_limit():
 )
 def test_a_real_drive_is_not_cut_off(one, work, needs):
     assert limits.seconds([one], work) > 1.5 * needs
+
+
+def test_no_limit_is_longer_than_python_can_wait():
+    longest = limits.seconds([drive("hdd", 10**15)], limits.WHOLE)
+    assert subprocess.run(["true"], capture_output=True, timeout=longest, check=True)
 
 
 def test_a_hung_mkfs_of_a_small_drive_ends_within_minutes():

@@ -654,6 +654,30 @@ def test_nothing_is_mounted_over_another_mount():
         filesystem.mount(undo, "/dev/null", {"type": "ext4", "mount_options": []}, "/proc")
 
 
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        (["{device}", "{blocks}"], ["/dev/leased", "262144"]),
+        (["-d", "size={bytes}", "{device}"], ["-d", "size=1073741824", "/dev/leased"]),
+        (["-w", "512", "{device}", "{sectors}"], ["-w", "512", "/dev/leased", "2097152"]),
+    ],
+)
+def test_a_file_system_on_the_first_bytes_of_a_drive(tool, end, expected):
+    tool("mkfs.odd", "")
+    definition = {"type": "odd", "mkfs": ["mkfs.odd", "-q"], "mkfs_bounded": end}
+    made = filesystem.make(On("/dev/leased"), definition, use_bytes=1 << 30)
+    assert made["mkfs"] == ["mkfs.odd", "-q", *expected]
+    assert filesystem.make(On("/dev/leased"), definition)["mkfs"] == ["mkfs.odd", "-q", "/dev/leased"]
+
+
+def test_one_that_is_always_as_large_as_its_drive_is_not_made_smaller(tool):
+    calls = tool("mkfs.odd", "")
+    definition = {"name": "odd", "type": "odd", "mkfs": ["mkfs.odd"]}
+    with pytest.raises(Refused, match=r"^odd: cannot be made smaller than its drive$"):
+        filesystem.make(On("/dev/leased"), definition, use_bytes=1 << 30)
+    assert not calls.exists()
+
+
 def test_a_tools_error_is_its_first_line(tool):
     tool("odd", "echo first >&2; echo second >&2; exit 4")
     with pytest.raises(Failed, match=r"^odd: exit 4: first$"):

@@ -497,9 +497,18 @@ def test_a_run_that_goes_through(rig, capsys):
     assert [p["phase"] for p in answer["phases"]] == ["prepare", "setup", "idle", "workload", "tail"]
     assert answer["settings"]["queue"]["scheduler"] == {"before": "mq-deadline", "in_effect": "bfq"}
     assert answer["settings"]["mkfs"] == ["mkfs.odd", str(rig.dev / "sda")]
+    assert answer["settings"]["filesystem_size"]["asked"] is None
     assert answer["health"]["before"] == answer["health"]["after"] == {"smart_status": {"passed": True}}
     assert len(answer["clock"]) == 2
     assert answer["report"]["jobs"]
+
+
+def test_a_file_system_of_another_size_than_the_campaign_uses_fails_the_run(rig, capsys):
+    bounded = {"name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mkfs_bounded": ["{device}", "{blocks}"]}
+    answer = run(capsys, filesystem={**bounded, "mount_options": []}, use_bytes=1 << 50)
+    assert answer["status"] == "failed"
+    assert answer["reason"].startswith("odd: was made for 1125899906842624 bytes; mounted, it has room for ")
+    assert rig.mkfs.read_text() == f"{rig.dev / 'sda'} {1 << 38}\n"
 
 
 def test_a_host_that_runs_another_kernel_by_now_is_not_loaded(rig, capsys, monkeypatch):

@@ -117,6 +117,7 @@ def test_the_jobs_are_on_the_raw_drive_and_no_two_rounds_alike(rig, capsys):
     assert "[pass]" in rig.job(0)
     assert "rw=write\n" in rig.job(0)
     assert "time_based" not in rig.job(0)
+    assert "size=" not in rig.job(0)  # of the whole drive
     for number in (1, 2):
         assert "[randwrite]" in rig.job(number)
         assert f"JOULERIG_SEED={1000 + number}" in rig.job(number)
@@ -285,3 +286,9 @@ def test_of_a_block_device_of_memory_nothing_is_counted(monkeypatch):
         "a": {"write_bytes": 4, "discard_bytes": 0},
         "r": {"write_bytes": None, "discard_bytes": None},
     }
+
+
+def test_passes_and_rounds_are_on_as_many_bytes_as_the_campaign_uses(rig, capsys):
+    call(capsys, use_bytes=GIB // 4)
+    assert rig.arguments_of("blkdiscard") == [f"--force {rig.host.dev}/nvme0n1"]  # all of it
+    assert all(f"size={GIB // 4}\n" in rig.job(number) for number in (0, 1, 2))

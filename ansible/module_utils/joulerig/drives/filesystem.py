@@ -2,7 +2,7 @@
 """Make and mount a file system on a leased drive; take it down again.
 
 Its journal is on another drive if so asked. A definition is {name, type, module, mkfs,
-mount_options, external_journal: {make, mkfs, mount_options}}.
+mkfs_bounded, mount_options, external_journal: {make, mkfs, mount_options}}.
 """
 
 import contextlib
@@ -16,6 +16,10 @@ JOURNAL = "{journal}"  # stands for the journal's device in a definition
 # Types of signatures, as libblkid names them. A mke2fs that is cut short leaves any of ext's.
 EXT = ("ext2", "ext3", "ext4", "ext4dev")
 JOURNALS = ("jbd", "xfs_external_log")
+BLOCK_BYTES, SECTOR_BYTES = 4096, 512
+# What a file system of a given size does not give to files: tables, logs, spare segments. ext4 of
+# 256 MiB keeps 32 MiB (13 %), XFS of 300 MiB 64 MiB, ext4 of 1 TB 2.5 %.
+METADATA_FRACTION, METADATA_BYTES = 0.05, 96 << 20
 
 
 def known_to_kernel(fstype, module=None):
@@ -77,12 +81,34 @@ def check_journal(definition, journal_lease):
         _with_journal(definition, "mkfs", journal_lease.path)
 
 
-def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_seconds):
+def _bounded(definition, device, use_bytes):
+    """Return the end of a mkfs command that makes the file system on a device's first bytes.
+
+    Raises Unable where the definition has no way to.
+    """
+    if not use_bytes:
+        return [device]
+    if not definition.get("mkfs_bounded"):
+        raise Unable(f"{definition['name']}: cannot be made smaller than its drive")
+    meant = {
+        "{device}": device,
+        "{bytes}": str(use_bytes),
+        "{blocks}": str(use_bytes // BLOCK_BYTES),
+        "{sectors}": str(use_bytes // SECTOR_BYTES),
+    }
+    end = definition["mkfs_bounded"]
+    for name, value in meant.items():
+        end = [word.replace(name, value) for word in end]
+    return end
+
+
+def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_seconds, use_bytes=0):
     """Run mkfs on the leased drive, after what its journal's leased drive needs.
 
     Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a
     definition has no mkfs, mounting makes the file system: no command, but the lease must hold.
     What was made is recorded as this rig's. `seconds`: after which a command counts as hung.
+    `use_bytes`: size of the file system, from the drive's beginning; 0: as large as the drive.
     """
     leases = [one for one in (journal_lease, lease) if one]
     for one in leases:
@@ -98,7 +124,8 @@ def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_se
                 run(command, timeout=seconds)
                 commands["make_journal"] = command
         device = lent.enter_context(lease.lent())
-        commands["mkfs"] = [*definition["mkfs"], *more, device] if definition["mkfs"] else []
+        end = _bounded(definition, device, use_bytes)
+        commands["mkfs"] = [*definition["mkfs"], *more, *end] if definition["mkfs"] else []
         if commands["mkfs"]:
             run(commands["mkfs"], timeout=seconds)
     for one in leases:
@@ -132,3 +159,18 @@ def mount(undo, lease, definition, place, journal_lease=None, seconds=limits.MET
             if fields[1] == place:
                 return fields[3]
     raise Failed(f"{place}: mounted, but not in /proc/self/mounts")
+
+
+def check_size(definition, place, use_bytes=0):
+    """Return the size that a mounted file system has: {"asked": or None, "bytes": for files}.
+
+    Raises Failed where that is not what was asked for, less what metadata take.
+    """
+    stat = os.statvfs(place)
+    found = stat.f_blocks * stat.f_frsize
+    least = use_bytes * (1 - METADATA_FRACTION) - METADATA_BYTES
+    if use_bytes and not least <= found <= use_bytes:
+        raise Failed(
+            f"{definition['name']}: was made for {use_bytes} bytes; mounted, it has room for {found} bytes"
+        )
+    return {"asked": use_bytes or None, "bytes": found}

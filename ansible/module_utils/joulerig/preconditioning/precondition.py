@@ -49,24 +49,24 @@ def purge(lease, method, member):
         lease.check_same()  # still the drive that it was, and as large
 
 
-def write_whole(lease, member, seed, scratch):
-    """Write the whole drive, declared as `member`, once, from its beginning to its end."""
-    longest = limits.seconds([member], limits.WHOLE)
-    _load("pass", PASS, lease, 0, seed, scratch, longest)
+def write_whole(lease, member, use_bytes, seed, scratch):
+    """Write the drive, declared as `member`, once: its first `use_bytes`, or 0: the whole of it."""
+    longest = limits.seconds([member], limits.WHOLE, use_bytes)
+    _load("pass", PASS, lease, 0, use_bytes, seed, scratch, longest)
 
 
 def rounds(lease, job, asked, scratch, tell):
     """Load the drive in rounds until its operations a second are steady, or there were `at_most`.
 
-    `job`: {name, text}; `asked`: {at_most, seconds, seed, before}, `before` being how many rounds
-    there were already. Gives each round: {number, ops, iops, start_ns, end_ns} (host's clock),
-    after `tell` had it.
+    `job`: {name, text}; `asked`: {at_most, seconds, seed, before, use_bytes}, `before` being how
+    many rounds there were already, `use_bytes` as of `write_whole`. Gives each round: {number, ops,
+    iops, start_ns, end_ns} (host's clock), after `tell` had it.
     """
     made = []
     while len(made) < asked["at_most"]:
         number = asked["before"] + len(made) + 1
         seed = asked["seed"] + number
-        done = _load(job["name"], job["text"], lease, asked["seconds"], seed, scratch)
+        done = _load(job["name"], job["text"], lease, asked["seconds"], asked["use_bytes"], seed, scratch)
         made.append(_round(number, done.start, done.end, done.report))
         tell(made[-1])
         if steady_state.judge([{"iops": one["iops"]} for one in made]).steady:
@@ -88,10 +88,11 @@ def _round(number, start, end, report):
     }
 
 
-def _load(name, text, lease, seconds, seed, scratch, longest=None):
-    """Run a job on the raw drive to its end."""
+def _load(name, text, lease, seconds, use_bytes, seed, scratch, longest=None):
+    """Run a job on the raw drive, or on its first bytes, to its end."""
     lease.check_same()
-    definition = {"name": name, "job": RAW + text, "environment": {"JOULERIG_DEVICE": lease.path}}
+    bound = f"size={use_bytes}\n" if use_bytes else ""
+    definition = {"name": name, "job": RAW + bound + text, "environment": {"JOULERIG_DEVICE": lease.path}}
     empty = os.path.join(scratch, "empty")
     done = fio.Workload(definition, load.Surroundings(empty, seconds, seed, scratch, None)).load(longest)
     load.raise_if(done.problem)

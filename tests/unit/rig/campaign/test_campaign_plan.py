@@ -540,3 +540,57 @@ def test_a_plan_counts_what_mkfs_writes(bench, mapping):
     tables = 0.016 * bench.hosts["bench1"].drives["fast"].size_bytes * lazy.runs
     assert eager.terabytes_written - lazy.terabytes_written == pytest.approx(tables / 1e12)
     assert eager.hours - lazy.hours == pytest.approx(tables / 300e6 / 3600)
+
+
+# --- use_bytes
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(("written", "meant"), [("64 GiB", 64 * GIB), ("1.5TiB", 1536 * GIB), (GIB, GIB)])
+def test_the_bytes_that_a_campaign_uses_may_have_a_unit(mapping, lab_files, written, meant):
+    lab_files.drives["fast"]["size_bytes"] = 2 << 40
+    factors = {**mapping["factors"], "filesystem": ["xfs"]}
+    asked = {**mapping, "factors": factors, "use_bytes": written}
+    assert campaigns.parse(asked, lab_files.load(), "p.yml").use_bytes == meant
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"use_bytes": "64 GB"}, "campaign.use_bytes: '64 GB' is no size; allowed: bytes, or a number with KiB"),
+        ({"use_bytes": 0}, "campaign.use_bytes: "),
+        ({"use_bytes": "100 KiB"}, "campaign.use_bytes: 100 KiB; allowed: whole MiB"),
+        ({"use_bytes": "2 TiB"}, "use_bytes: 2 TiB: 'fast' of bench1 has 1000000000000 bytes; allowed: at most as many"),
+        ({"use_bytes": "2 TiB", "drives": ["pair"]}, "use_bytes: 2 TiB: 'hdd-1' of bench1 has 1000000000000 bytes;"),
+        ({"use_bytes": "100 MiB", "filesystem": ["ext4", "xfs"]}, "use_bytes: 100 MiB: 'xfs' needs at least 300 MiB"),
+        ({"use_bytes": "1 GiB", "filesystem": ["ext4", "nilfs2"]},
+         "campaign.use_bytes: 'nilfs2' is always as large as its drive; allowed: btrfs, ext2, ext3, ext4,"),
+    ],
+)  # fmt: skip
+def test_bytes_that_a_campaign_cannot_use_are_refused(mapping, bench, changes, expected):
+    named = changes.pop("filesystem", ["ext4"])
+    factors = {**mapping["factors"], "filesystem": named}
+    assert expected in refusal({**mapping, "factors": factors, **changes}, bench)
+
+
+def test_a_file_system_of_an_excluded_cell_may_be_as_large_as_its_drive(mapping, bench):
+    factors = {**mapping["factors"], "filesystem": ["ext4", "nilfs2"]}
+    exclude = [{"filesystem": ["nilfs2"], "reason": "cannot be bounded"}]
+    asked = {**mapping, "factors": factors, "exclude": exclude, "use_bytes": "1 GiB"}
+    assert campaigns.parse(asked, bench, "p.yml").use_bytes == GIB
+
+
+def test_used_bytes_bound_what_is_filled_and_preconditioned(mapping, bench):
+    factors = {**mapping["factors"], "filesystem": ["ext2"], "fill": [0.5]}
+    asked = {**mapping, "factors": factors, "precondition": {"passes": 2, "reuse_within": 0}}
+
+    def cost(**changes):
+        campaign = campaigns.parse({**asked, **changes}, bench, "p.yml")
+        return campaigns.cost(campaign, bench, campaigns.plan(campaign, bench))
+
+    whole, bounded = cost(), cost(use_bytes="64 GiB")
+    left_out = 10**12 - 64 * GIB
+    saved = whole.runs * (2 + 0.5 + 0.016) * left_out
+    assert whole.terabytes_written - bounded.terabytes_written == pytest.approx(saved / 1e12)
+    assert whole.hours - bounded.hours == pytest.approx(saved / 300e6 / 3600)
