@@ -312,3 +312,33 @@ def test_a_plan_has_the_preconditions_time_wear_and_energy(bench, mapping):
 def test_a_plan_counts_on_it_as_long_as_it_must_hold(bench, mapping, reuse_within, times):
     mapping["phases"] = {"workload_seconds": 1}  # at most 15.8 of 1000 GB a run
     assert cost(bench, mapping, {"reuse_within": reuse_within}).preconditions == times
+
+
+def test_of_a_campaign_that_uses_the_first_bytes_it_is_of_these_alone(
+    state, bench, mapping, services_up, influxd
+):
+    steady, gib = [1000.0] * 5, 1 << 30
+
+    def campaign(**changes: Any) -> tuple[Journal, dict[str, Any]]:
+        journal = opened(bench, {**mapping, **changes})
+        return journal, taken(journal)
+
+    small, run = campaign(name="small", use_bytes="64 GiB")
+    host = Host(influxd, steady)
+    assert ensure(small, bench, run, host) is None
+    assert host.calls[0]["use_bytes"] == request(small, bench, run).use_bytes == 64 * gib
+    assert kept(small, run)["recipe"]["use_bytes"] == 64 * gib
+    assert ensure(small, bench, run, lambda arguments: pytest.fail("called")) is None
+    # Half of the drive may be written, but not half of what is used of it.
+    amounts = {"write_bytes": 33 * gib, "discard_bytes": 0, "counter_bytes": None}
+    with DriveRecord() as record:
+        record.note([SERIAL], [("began", {"by": "x"}), ("ended", {"by": "x", **amounts})])
+    host = Host(influxd, steady)
+    assert ensure(small, bench, run, host) is None
+    assert len(host.calls) == 1
+    whole, run = campaign(name="whole")
+    host = Host(influxd, steady)
+    assert ensure(whole, bench, run, host) is None
+    assert host.calls[0]["use_bytes"] == request(whole, bench, run).use_bytes == 0
+    for journal in (small, whole):
+        journal.close()
