@@ -159,9 +159,9 @@ def execute(p, result):
     if p["version"] != VERSION:
         raise Refused(f"request of version {p['version']}; this module executes version {VERSION}")
     with contextlib.ExitStack() as undo:
-        # An earlier call, whose controller went away, may still lay out files or load the drive.
-        whole = limits.seconds(p["members"], limits.WHOLE, p["use_bytes"])
-        undo.enter_context(HostLock(sum(p["phases"].values()) + whole))
+        # An earlier call, whose controller went away, may still lay out files or load the drive:
+        # perhaps the whole of it, of another campaign.
+        undo.enter_context(HostLock(sum(p["phases"].values()) + limits.seconds(p["members"], limits.WHOLE)))
         result["taken_down"] = leftovers.take_down()
         if p["kernel"] and (runs := platform.release()) != p["kernel"]:
             raise Failed(f"the host runs kernel {runs}, no longer {p['kernel']}")
@@ -234,7 +234,8 @@ def execute(p, result):
             before_mkfs = _written(drives)
             # Comes after unmounting, which writes too.
             undo.callback(lambda: result.update(touched=_touched(drives, before_mkfs)))
-            metadata = limits.seconds(used, limits.METADATA, p["use_bytes"])
+            # Whatever the campaign uses of a drive, mkfs.xfs discards the whole of it.
+            metadata = limits.seconds(used, limits.METADATA)
             result["settings"].update(
                 filesystem.make(lease, p["filesystem"], journal_lease, metadata, p["use_bytes"])
             )
@@ -249,9 +250,10 @@ def execute(p, result):
             result["settings"]["dax"] = dax.verify(p["filesystem"], MOUNT_POINT)
 
         folder = f"{MOUNT_POINT}/load"
+        layout = limits.seconds(p["members"], limits.WHOLE, p["use_bytes"])
         loading = workload.create(
             p["workload"],
-            load.Surroundings(folder, p["phases"][phases.WORKLOAD], p["seed"], scratch, recorder, whole),
+            load.Surroundings(folder, p["phases"][phases.WORKLOAD], p["seed"], scratch, recorder, layout),
         )
         with recorder.phase(phases.SETUP):
             if p["fill"]:

@@ -463,7 +463,10 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
         names = lab.member_drives(run.host, *stands_on(run.drive, run.levels))
         members = {name: host.drives[name] for name in names}
         assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
-        size = campaign.bytes_used(sum(drive.size_bytes for drive in members.values()))
+        size = sum(drive.size_bytes for drive in members.values())
+        if campaign.use_bytes:
+            copies = host.arrays[run.drive].most_copies if run.drive in host.arrays else 1
+            size = min(size, campaign.use_bytes * copies)
         filled = (assumed.filled_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
         loaded = assumed.workload_seconds
         slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in members.values())

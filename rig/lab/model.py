@@ -143,6 +143,11 @@ class Array(Strict):
     chunk_kib: PositiveInt = 64
     """Chunk size."""
 
+    @property
+    def most_copies(self) -> int:
+        """Return as how many bytes one is written at most, parity included."""
+        return 1 if self.level == "raid0" else 2  # raid10, and raid6 of four drives
+
 
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 

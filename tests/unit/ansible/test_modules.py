@@ -511,6 +511,28 @@ def test_a_file_system_of_another_size_than_the_campaign_uses_fails_the_run(rig,
     assert rig.mkfs.read_text() == f"{rig.dev / 'sda'} {1 << 38}\n"
 
 
+def test_the_first_bytes_bound_the_time_of_a_layout_but_not_of_mkfs_which_may_discard_all(
+    rig, capsys, monkeypatch
+):
+    given = {}
+
+    def make(lease, definition, journal_lease, seconds, use_bytes):
+        given["mkfs"] = seconds
+        return {"mkfs": []}
+
+    def surroundings(*all_of_it):
+        given["layout"] = all_of_it[-1]
+        raise tools.Failed("far enough")
+
+    monkeypatch.setattr(joulerig_run.filesystem, "make", make)
+    monkeypatch.setattr(joulerig_run.filesystem, "check_size", lambda *_: {})
+    monkeypatch.setattr(joulerig_run.load, "Surroundings", surroundings)
+    assert run(capsys, use_bytes=1 << 30)["reason"] == "far enough"
+    member = {"name": "hdd-1", **declared(1)}
+    assert given["mkfs"] == limits.seconds([member], limits.METADATA)
+    assert given["layout"] == limits.seconds([member], limits.WHOLE, 1 << 30)
+
+
 def test_a_host_that_runs_another_kernel_by_now_is_not_loaded(rig, capsys, monkeypatch):
     monkeypatch.setattr(joulerig_run.platform, "release", lambda: "6.1.0-40-amd64")
     answer = run(capsys, kernel="6.1.1-hz100-a")

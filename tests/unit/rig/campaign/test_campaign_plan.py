@@ -594,3 +594,18 @@ def test_used_bytes_bound_what_is_filled_and_preconditioned(mapping, bench):
     saved = whole.runs * (2 + 0.5 + 0.016) * left_out
     assert whole.terabytes_written - bounded.terabytes_written == pytest.approx(saved / 1e12)
     assert whole.hours - bounded.hours == pytest.approx(saved / 300e6 / 3600)
+
+
+@pytest.mark.parametrize(("level", "copies"), [("raid0", 1), ("raid10", 2)])
+def test_used_bytes_of_an_array_are_written_as_often_as_it_copies_them(mapping, lab_files, level, copies):
+    lab_files.host["arrays"]["pair"]["level"] = level
+    lab = lab_files.load()
+    factors = {**mapping["factors"], "filesystem": ["xfs"]}
+
+    def written(fill):
+        asked = {**mapping, "drives": ["pair"], "factors": {**factors, "fill": [fill]}, "use_bytes": "64 GiB"}
+        campaign = campaigns.parse(asked, lab, "p.yml")
+        made = campaigns.cost(campaign, lab, campaigns.plan(campaign, lab))
+        return made.terabytes_written / made.runs
+
+    assert written(0.5) - written(0) == pytest.approx(0.5 * copies * 64 * GIB / 1e12)
