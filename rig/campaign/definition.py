@@ -387,7 +387,6 @@ MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0, "ram": 
 # link.
 FILL_BYTES_PER_SECOND = {"nvme": 300e6, "sata-ssd": 100e6}
 OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
-BOOT_SECONDS = 180.0  # into another kernel
 
 
 @dataclass(frozen=True)
@@ -457,7 +456,7 @@ def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
     executed = [run for run in runs if not run.excluded]
     factors, made = campaign_factors.load(lab), filesystems.load(lab)
     for host_name, boots in _boots(executed).items():
-        by_host[host_name] = boots * BOOT_SECONDS
+        by_host[host_name] = boots * lab.hosts[host_name].returns_within
     for run in executed:
         host = lab.hosts[run.host]
         names = lab.member_drives(run.host, *stands_on(run.drive, run.levels))
