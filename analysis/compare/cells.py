@@ -110,7 +110,7 @@ def compare_cells(campaign: Campaign) -> list[Comparison]:
     order = sorted(
         found, key=lambda key: (workloads.index(key[1]), drives.index(key[0]), level_texts(key[2]))
     )
-    alpha = -math.expm1(math.log1p(-ranking.ALPHA) / max(1, len(order)))
+    alpha = ranking.sidak_level(ranking.ALPHA, max(1, len(order)))
     return [_compared(key, found[key], alpha) for key in order]
 
 

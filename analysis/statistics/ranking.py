@@ -225,7 +225,7 @@ def _paired(runs: Runs, alpha: float) -> Iterator[Pair]:
     """
     logs = {cell: _by_block(found) for cell, found in runs.items()}
     count = math.comb(len(runs), 2)
-    level = -math.expm1(math.log1p(-alpha) / count)
+    level = sidak_level(alpha, count)
     for one, other in combinations(runs, 2):
         common = sorted(logs[one].keys() & logs[other].keys())
         differences = np.array([logs[one][block] - logs[other][block] for block in common])
@@ -245,6 +245,11 @@ def _paired_p(statistic: float, count: int, freedom: int) -> float:
 def sidak(p: float, count: int) -> float:
     """Adjust a p-value for being the least of `count`."""
     return 1.0 if p >= 1 else -math.expm1(count * math.log1p(-p))
+
+
+def sidak_level(alpha: float, count: int) -> float:
+    """Return the level of each of `count` tests that are to err with probability `alpha` in all."""
+    return -math.expm1(math.log1p(-alpha) / count)
 
 
 def _by_block(found: Sequence[tuple[int, float]]) -> dict[int, float]:
