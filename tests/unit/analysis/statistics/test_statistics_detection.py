@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a design can find: integrals against simulated campaigns."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from joulerig.analysis.statistics import ranking
+from joulerig.analysis.statistics.detection import expected_share, smallest_fixed, smallest_in_race
+from joulerig.analysis.statistics.racing import Design, replay
+from tests.support.simulated_races import (
+    BEST,
+    SPREAD,
+    executed_share,
+    ladder,
+    runs,
+    slippage,
+)
+
+
+def found_by_rank(cells: int, blocks: int, behind: float, campaigns: int) -> float:
+    rng = np.random.default_rng(1)
+    found = 0
+    for _ in range(campaigns):
+        values = runs(rng, slippage(cells, behind), blocks)
+        ordered = sorted(values, key=lambda cell: -sum(value for _, value in values[cell]))
+        found += ranking.rank({cell: values[cell] for cell in ordered}).winner == BEST
+    return found / campaigns
+
+
+def found_by_race(cells: int, blocks: int, behind: float, campaigns: int) -> float:
+    rng = np.random.default_rng(1)
+    means, design = slippage(cells, behind), Design.even(blocks)
+    return sum(replay(runs(rng, means, blocks), design).winner == BEST for _ in range(campaigns)) / campaigns
+
+
+@pytest.mark.parametrize(("cells", "blocks"), [(2, 5), (6, 3), (6, 10), (15, 10)])
+def test_a_fixed_design_finds_its_smallest_difference_in_nine_of_ten_campaigns(cells, blocks):
+    behind = smallest_fixed(cells, blocks, SPREAD)
+    assert 0.84 <= found_by_rank(cells, blocks, behind, 120) <= 0.97
+    assert found_by_rank(cells, blocks, 0.7 * behind, 60) < 0.8
+
+
+@pytest.mark.parametrize(("cells", "blocks"), [(2, 5), (6, 5), (15, 3), (15, 10), (36, 6)])
+def test_a_race_finds_its_smallest_difference_in_nine_of_ten_campaigns(cells, blocks):
+    behind = smallest_in_race(cells, Design.even(blocks), SPREAD)
+    assert 0.84 <= found_by_race(cells, blocks, behind, 300) <= 0.96
+    assert found_by_race(cells, blocks, 0.8 * behind, 200) < 0.8
+
+
+def test_the_best_of_15_cells_has_to_be_8_percent_ahead_where_runs_vary_by_3_percent():
+    """By Tukey's test alone: without the campaigns in which Bartlett's test errs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "PRELIMINARY_ALPHA", 0.0)
+        behind = smallest_fixed(15, 10, 0.03)
+    assert 1 / (1 - behind) - 1 == pytest.approx(0.08, abs=0.003)
+    assert smallest_fixed(15, 10, 0.03) > behind
+
+
+def test_more_blocks_find_smaller_differences_and_more_spread_larger_ones():
+    for smallest in (
+        smallest_fixed,
+        lambda cells, blocks, spread: smallest_in_race(cells, Design.even(blocks), spread),
+    ):
+        by_blocks = [smallest(15, blocks, 0.03) for blocks in (3, 5, 7, 10, 20)]
+        assert by_blocks[0] > by_blocks[2] > by_blocks[3] > by_blocks[4]
+        assert smallest(15, 10, 0.06) > 1.8 * smallest(15, 10, 0.03)
+        assert smallest(36, 10, 0.03) > smallest(4, 10, 0.03)
+
+
+def test_a_design_that_finds_nothing_says_so():
+    assert smallest_fixed(15, 1, 0.03) is None
+    assert smallest_fixed(15, 2, 5.0) is None
+    assert smallest_in_race(15, Design.even(2), 0.03) is None  # the runner-up stays at look 2
+    assert smallest_in_race(15, Design.even(3), 5.0) is None
+
+
+@pytest.mark.parametrize("cells", [15, 36])
+@pytest.mark.parametrize("kind", [ladder, slippage])
+def test_the_expected_share_is_that_of_simulated_races(kind, cells):
+    rng, means, design = np.random.default_rng(2), kind(cells), Design.even(10)
+    races = [replay(runs(rng, means, 10), design) for _ in range(100)]
+    simulated = sum(executed_share(race, cells) for race in races) / len(races)
+    assert expected_share(1 - means[1:], design, SPREAD) == pytest.approx(simulated, abs=0.03)
+
+
+def test_cells_that_are_alike_are_expected_to_take_nearly_all_runs():
+    assert expected_share([0.0] * 14, Design.even(10), SPREAD) > 0.95
+
+
+def test_a_plan_can_ask_within_a_twentieth_of_a_second():
+    begin = time.process_time()
+    for _ in range(3):
+        smallest_fixed(36, 9, 0.031)
+        expected_share([0.2] * 35, Design.even(9), 0.031)
+        smallest_in_race(36, Design.even(9), 0.031)
+    assert (time.process_time() - begin) / 9 < 0.05
