@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from joulerig.analysis.compare import cemp
+from joulerig.analysis.compare import cemp, races
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import Cell, Levels, PhaseName, level_texts
-from joulerig.analysis.statistics import effects, interval, pareto, ranking
+from joulerig.analysis.statistics import effects, interval, pareto, racing, ranking
 from joulerig.analysis.statistics.interval import Interval
+from joulerig.analysis.statistics.racing import Design
 from joulerig.analysis.statistics.ranking import Ranking
 
 _Key = tuple[str, str, Levels]  # drive, workload, levels of further factors
@@ -99,19 +100,20 @@ def compare_cells(campaign: Campaign) -> list[Comparison]:
     Returns one comparison each, in the order of the definition.
 
     The family of the tests is all pairs of the campaign: where nothing differs, at most one
-    campaign in twenty separates any two cells. Comparisons share that evenly (Šidák).
+    campaign in twenty separates any two cells. Comparisons share that evenly (Šidák). Cells that
+    race are ranked by the bounds of their race.
     """
     found: dict[_Key, dict[str, list[Run]]] = {}
     for cell, runs in campaign.cells().items():
-        key = runs[0].key
-        found.setdefault((key.drive, key.workload, key.further), {})[cell] = runs
+        found.setdefault(races.group_of(runs[0].key), {})[cell] = runs
     drives = levels(campaign, "drive", {key[0] for key in found})
     workloads = levels(campaign, "workload", {key[1] for key in found})
     order = sorted(
         found, key=lambda key: (workloads.index(key[1]), drives.index(key[0]), level_texts(key[2]))
     )
     alpha = ranking.sidak_level(ranking.ALPHA, max(1, len(order)))
-    return [_compared(key, found[key], alpha) for key in order]
+    design = races.design_of(campaign)
+    return [_compared(key, found[key], alpha, design) for key in order]
 
 
 def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
@@ -129,21 +131,26 @@ def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
     return sorted(present)
 
 
-def _compared(key: _Key, cells: Mapping[str, list[Run]], alpha: float) -> Comparison:
+def _compared(key: _Key, cells: Mapping[str, list[Run]], alpha: float, design: Design | None) -> Comparison:
     metered = {cell: [run for run in runs if run.counts] for cell, runs in cells.items()}
     unmetered = {cell: [run for run in runs if run.unmetered] for cell, runs in cells.items()}
     quantity, counted = (AI, metered) if any(metered.values()) else (RATE, unmetered)
     figures = {cell: _ratio(runs, "ops", _BELOW[quantity]) for cell, runs in counted.items() if runs}
-    order = sorted(figures, key=lambda cell: (-figures[cell], cell))
+    if design is None:
+        order = sorted(figures, key=lambda cell: (-figures[cell], cell))
+        ranked = ranking.rank(
+            {cell: [(run.block, _value(run, quantity)) for run in counted[cell]] for cell in order}, alpha
+        )
+    else:
+        ranked = _raced(cells, design, figures)
+        order = list(ranked.order)
     kept = [run for cell in order for run in counted[cell]]
     points = {cell: _point(counted[cell]) for cell in order} if quantity == AI else {}
     return Comparison(
         *key,
         {cell: runs[0].key for cell, runs in cells.items()},
         quantity,
-        ranking.rank(
-            {cell: [(run.block, _value(run, quantity)) for run in counted[cell]] for cell in order}, alpha
-        ),
+        ranked,
         {cell: _precision(counted[cell]) for cell in points},
         points,
         effects.two_way_anova(
@@ -154,6 +161,17 @@ def _compared(key: _Key, cells: Mapping[str, list[Run]], alpha: float) -> Compar
         ),
         pareto.front({cell: (point.performance, point.watts) for cell, point in points.items()}),
     )
+
+
+def _raced(cells: Mapping[str, list[Run]], design: Design, figures: Mapping[str, float]) -> Ranking:
+    """Return the ranking of a race, without the cells that have no figure."""
+    found = racing.rank(races.values(races.entered(cells)), design)
+    order = [cell for cell in found.order if cell in figures]
+    if not found.race.looks:
+        order.sort(key=lambda cell: (-figures[cell], cell))
+    pairs = tuple(pair for pair in found.pairs if {pair.first, pair.second} <= figures.keys())
+    shown = {cell: found.letters[cell] for cell in order}
+    return replace(found, order=tuple(order), letters=shown, pairs=pairs)
 
 
 def _amount(run: Run, of: str) -> float:

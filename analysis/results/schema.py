@@ -124,6 +124,7 @@ class EventKind(Name):
     CREATED = "created", "the campaign was planned"
     STATUS = "status", "a run's status changed: from, to, reason"
     RESUMED = "resumed", "a run was planned again: what it was"
+    LOOK = "look", "what was decided in a race after a whole block: who is out, and why"
     SETTLED = "settled", "what arrived later completed a run's energy: from, to, reason"
     FINISHED = "finished", "the campaign is over: how many runs have each status"
     PRECONDITIONING = "preconditioning", "a drive is preconditioned for a run: how far, and why"

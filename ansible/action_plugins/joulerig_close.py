@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from joulerig.analysis.results.schema import Status
 from joulerig.plural import counted
 from joulerig.rig.campaign import opening
-from joulerig.rig.campaign.execution import settling
+from joulerig.rig.campaign.execution import record
 from joulerig.rig.campaign.execution.ansible_channel import user_errors_fail
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import results
@@ -56,6 +56,6 @@ class ActionModule(ActionBase):
         try:
             campaign = opening.load(journal, model.load(inventory))
             if isinstance(campaign, opening.OpenCampaign):
-                settling.settle(campaign, self._display.display)
+                record.settle(campaign, self._display.display)
         except UserError as error:
             self._display.display(f"note: partial runs are not settled: {error}")

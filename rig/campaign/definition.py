@@ -21,9 +21,10 @@ from pydantic import (
 )
 
 from joulerig.analysis import studies
+from joulerig.analysis.compare import races
 from joulerig.analysis.results.campaign import current_recipe
 from joulerig.analysis.results.schema import CampaignKind, Cell
-from joulerig.analysis.statistics import steady_state
+from joulerig.analysis.statistics import racing, steady_state
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors as campaign_factors
 from joulerig.rig.campaign.factors import (
@@ -119,8 +120,11 @@ class Campaign(Strict):
     """Cells that are not run, each with a reason."""
     replicates: PositiveInt = 3
     """Runs of each cell."""
-    order: Literal["random", "as-written"] = "random"
-    """`random`: each replicate is a block, in its own random order."""
+    order: Literal["random", "as-written", "racing"] = "random"
+    """`random`: each replicate is a block, in its own random order. `racing`: so too, and after
+    each block cells that are certainly behind the best one are run no more."""
+    margin_percent: Annotated[float, Field(gt=0, lt=100)] | None = None
+    """Of a race: it ends where all cells left are within so many per cent of the best one."""
     seed: NonNegativeInt = 1
     """Seed of the order and of the loads."""
     write_cache: WriteCache | None = None
@@ -151,6 +155,15 @@ class Campaign(Strict):
     def bytes_used(self, size_bytes: int) -> int:
         """Return the bytes that are used of a drive or array of that size."""
         return self.use_bytes or size_bytes
+
+    @model_validator(mode="after")
+    def _can_race(self) -> Campaign:
+        """Refuse keys of a race that do not go together."""
+        if self.order == races.ORDER and self.replicates < racing.FEWEST_BLOCKS:
+            raise ValueError(f"replicates: {self.replicates}: a race needs at least {racing.FEWEST_BLOCKS}")
+        if self.order != races.ORDER and self.margin_percent is not None:
+            raise ValueError(f"margin_percent: only a race has one; allowed: with order: {races.ORDER}")
+        return self
 
     _drives_once = field_validator("drives")(each_once)
 
@@ -243,6 +256,7 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
                         f"{source}: campaign.exclude.{number}.{factor}: {level!r} is not a level of this"
                         f" campaign; allowed: {', '.join(allowed) or 'none; the campaign has no such factor'}"
                     )
+    _check_race(campaign, lab, source)
     runs = plan(campaign, lab)
     _check_precondition(campaign, lab, source)
     _check_use_bytes(campaign, runs, lab, source)
@@ -264,6 +278,16 @@ def _check_levels(
                 raise UserError(f"{source}: campaign.factors.{name}: {why}")
         if campaign.write_cache and (why := flushes_refused(campaign.write_cache, subject)):
             raise UserError(f"{source}: campaign.write_cache: {why}")
+
+
+def _check_race(campaign: Campaign, lab: Lab, source: str) -> None:
+    """Refuse a race in which a cell would have several runs in a block. Raises UserError."""
+    for name in campaign.drives if campaign.order == races.ORDER else ():
+        if len(hosts := _drives(lab)[name]) > 1:
+            raise UserError(
+                f"{source}: campaign.order: {races.ORDER!r}: drive {name!r} is on {', '.join(hosts)};"
+                " allowed: drives of one host each"
+            )
 
 
 def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
@@ -370,7 +394,7 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
                 PlannedRun(replicate, replicate, host, drive, levels, excluded[0] if excluded else "")
             )
         booted = list(campaign.factors.levels("kernel"))
-        if campaign.order == "random":
+        if campaign.order != "as-written":
             generator.shuffle(block)
             generator.shuffle(booted)
         if booted:

@@ -235,6 +235,29 @@ class Journal:
             (status, cause, reason, ended_ns, run, run),
         )
 
+    def race_out(
+        self, reasons: Mapping[str, str], looks: Sequence[Mapping[str, Any]]
+    ) -> list[Mapping[str, Any]]:
+        """End planned runs that a race decided not to execute, by id, and note its looks.
+
+        Both in one transaction: who is out, and by which look. Return the looks that are new: each
+        is noted once.
+        """
+        with transaction(self._db):
+            noted = self._db.execute("SELECT detail FROM event WHERE event = ?", (EventKind.LOOK,)).fetchall()
+            known = {(detail["race"], detail["look"]) for row in noted for detail in [json.loads(row[0])]}
+            new = [look for look in looks if (look["race"], look["look"]) not in known]
+            for look in new:
+                _event(self._db, None, EventKind.LOOK, look)
+            for run, reason in reasons.items():
+                self._set_status(run, Status.NOT_RUN, reason)
+        return new
+
+    def next_block(self, host: str) -> int | None:
+        """Return the block of the next planned run of `host`; None where none is left."""
+        row = self._next(host)
+        return None if row is None else int(row["block"])
+
     def give_back(self, *, goes_on: bool = False) -> list[str]:
         """Plan runs again that were interrupted or ended for a passing cause; return their ids.
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joulerig.analysis.results.schema import CampaignKind, Status
+from joulerig.analysis.compare import races
+from joulerig.analysis.results.schema import CampaignKind, Cell, Status
 from joulerig.rig.campaign import definition
 from joulerig.rig.campaign import power_cut_definition as power_cuts
 from joulerig.rig.campaign.definition import Campaign, Cost, PlannedRun
@@ -36,7 +37,15 @@ class MeasurementPlan:
 
     def provenance(self) -> dict[str, Any]:
         """Return what the journal keeps of the plan in addition to what every campaign has."""
-        return {}
+        asked = self.campaign
+        if asked.order != races.ORDER:
+            return {}
+        cells = [
+            Cell.from_levels({**run.levels, "drive": run.drive}) for run in self.runs if not run.excluded
+        ]
+        groups = {races.group_of(cell) for cell in cells}
+        margin = asked.margin_percent and asked.margin_percent / 100
+        return {races.KEY: races.design_for(asked.replicates, len(groups), margin).to_json()}
 
     def cost(self) -> Cost:
         """Return upper bounds of the plan's time, wear and energy, and the drives that it wipes."""

@@ -177,14 +177,14 @@ def run(
 def settle(campaign: CampaignArgument = None) -> None:
     """Complete the energy of partial runs by what arrived since: InfluxDB or a meter was away."""
     from joulerig.rig.campaign import opening
-    from joulerig.rig.campaign.execution import settling
+    from joulerig.rig.campaign.execution import record
     from joulerig.rig.cli import results
 
     opened = opening.existing(campaign, load_lab())
     folder = opened.journal.folder
     if not isinstance(opened, opening.OpenCampaign):
         raise UserError(f"{folder.name}: is a campaign of power cuts, which have no energy to settle")
-    stay = settling.settle(opened, out.print)
+    stay = record.settle(opened, out.print)
     results.write_tables(folder)
     counts = opened.journal.counts()
     out.print(", ".join(f"{number} {status}" for status, number in counts.items()))

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from joulerig.analysis.compare import races
 from joulerig.analysis.results.schema import Cause, Status
 from joulerig.rig.campaign import drive_record, factors
-from joulerig.rig.campaign.execution import preconditioning, waveforms
+from joulerig.rig.campaign.execution import preconditioning, race, waveforms
 from joulerig.rig.campaign.execution.detached_calls import DetachedCalls
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError, StayedAwayError
 from joulerig.rig.campaign.execution.host_loop import HostLoop, results_kept
@@ -54,6 +55,7 @@ class Executor:
         self._loop = HostLoop(
             campaign.journal, campaign.definition.stop, host, channel, clock=clock, sleep=sleep
         )
+        self._block: int | None = 0  # of the run that was taken last
         self._boots_kernels = bool(kernels)
         call_kernel = partial(channel.call, "joulerig_kernel")
         self._return_seconds = campaign.lab.hosts[host].returns_within
@@ -80,7 +82,15 @@ class Executor:
         return done
 
     def _take(self) -> list[dict[str, Any]]:
-        """Take the next run of the host, as a list of it alone; empty where none is planned."""
+        """Take the next run of the host, as a list of it alone; empty where none is planned.
+
+        Where cells race, the blocks that are whole by now are looked at first.
+        """
+        if self._campaign.definition.order == races.ORDER:
+            block = self._campaign.journal.next_block(self._host)
+            if block != self._block:
+                self._block = block
+                race.decide(self._campaign.journal, self._channel.say)
         run = self._campaign.journal.take(self._host)
         return [run] if run else []
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Record the result of a run: its files, and its rows of the journal."""
+"""Record the result of a run, its files and rows of the journal; complete what arrived late.
+
+powerd keeps what InfluxDB does not take, and delivers it later.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,25 @@ def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOu
     status, reason, tables = _judge(campaign, run, outcome)
     campaign.journal.finish(run["id"], status, reason, tables, outcome.cause)
     return status
+
+
+def settle(campaign: OpenCampaign, say: Callable[[str], None]) -> list[str]:
+    """Settle a campaign's `partial` runs; return the ids of those that stay so.
+
+    `say` gets a line for each run whose status changed. Raises UserError where InfluxDB does not
+    answer, or a run's files cannot be read.
+    """
+    partial = [run for run in campaign.journal.runs() if run["status"] == Status.PARTIAL]
+    if partial:
+        measure.check(campaign.lab)
+    stay = []
+    for run in partial:
+        status = settle_result(campaign, run)
+        if status == Status.PARTIAL:
+            stay.append(str(run["id"]))
+        else:
+            say(f"{run['id']} {run['cell']}: {Status.PARTIAL} -> {status}")
+    return stay
 
 
 def settle_result(campaign: OpenCampaign, run: Mapping[str, Any]) -> Status:

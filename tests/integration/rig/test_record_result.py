@@ -8,9 +8,8 @@ import pytest
 from joulerig.analysis.results import processor, progress
 from joulerig.analysis.results.influxdb.client import Client
 from joulerig.rig.campaign import measure, opening
-from joulerig.rig.campaign.execution import settling
 from joulerig.rig.campaign.execution.outcome import RunOutcome
-from joulerig.rig.campaign.execution.record import record_result
+from joulerig.rig.campaign.execution.record import record_result, settle
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
@@ -465,7 +464,7 @@ def late(journal, bench, influxd, monkeypatch):
 
 def settled(journal, bench) -> tuple[list[str], list[str]]:
     said: list[str] = []
-    return settling.settle(OpenCampaign.load(journal, bench), said.append), said
+    return settle(OpenCampaign.load(journal, bench), said.append), said
 
 
 def row_of(journal, run):
