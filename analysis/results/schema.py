@@ -118,11 +118,19 @@ class PreconditioningPhase(Name):
     ROUNDS = "rounds", "the load that is repeated until the drive is steady"
 
 
+class Asked(Name):
+    """What a person asked the executors of a campaign."""
+
+    PAUSE = "pause", "to begin no run until they are asked to go on"
+    STOP = "stop", "to finish what runs, and end"
+
+
 class EventKind(Name):
     """What happened."""
 
     CREATED = "created", "the campaign was planned"
     STATUS = "status", "a run's status changed: from, to, reason"
+    ASKED = "asked", "a person asked the executors: to pause, to stop, to go on"
     RESUMED = "resumed", "a run was planned again: what it was"
     LOOK = "look", "what was decided in a race after a whole block: who is out, and why"
     SETTLED = "settled", "what arrived later completed a run's energy: from, to, reason"
@@ -147,6 +155,10 @@ class CampaignRow:
     kind: str = column(
         "", "What its runs are.", since=7, default=CampaignKind.MEASUREMENT.value, values=CampaignKind
     )
+    executor: str | None = column(
+        "", "Machine, boot, pid and start of the process that executes it; NULL: it never began.", since=8
+    )
+    asked: str | None = column("", "What its executors are asked; NULL: to go on.", since=8, values=Asked)
 
 
 CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")

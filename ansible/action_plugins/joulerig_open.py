@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
@@ -12,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from joulerig.analysis.results.schema import Status
 from joulerig.plural import counted
 from joulerig.rig.campaign import hosts, opening
-from joulerig.rig.common import paths
+from joulerig.rig.common import paths, process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model
 
@@ -29,14 +30,16 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
+        executor = process.identity(os.getppid())  # ansible-playbook, to whose workers this belongs
         try:
             described = model.load(Path(task_vars["inventory_file"]))
             if resume := self._task.args.get("resume"):
-                journal = opening.resume_campaign(resume, described)
+                journal = opening.resume_campaign(resume, described, executor=executor)
             else:
                 source = self._task.args.get("source") or "playbook"
                 short = boolean(self._task.args.get("short", False))
                 journal = opening.open_campaign(self._task.args["campaign"], described, source, short=short)
+                journal.claim(executor)
             needed = opening.load(journal, described).deployment()
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None

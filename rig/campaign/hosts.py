@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from joulerig.plural import counted
 from joulerig.rig.campaign import events, playbook
-from joulerig.rig.campaign.journal import LOCK, Journal
+from joulerig.rig.campaign.journal import LOCK, Journal, call_name
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
@@ -57,6 +58,20 @@ def release(lab: Lab, host: str, *, packages: bool) -> tuple[list[str], str]:
         if event["event"] == events.NOTE
     ]
     return notes, f"{playbook.failure(log)} ({paths.short(log)})" if code else ""
+
+
+def stop_calls(lab: Lab, journal: Journal) -> None:
+    """Have the hosts of a campaign end what they execute of it. Raises UserError."""
+    running: dict[str, list[str]] = {}
+    for run in journal.running():
+        running.setdefault(run["host"], []).append(call_name(run))
+    if not running:
+        return
+    log = paths.var() / "log" / "stop.log"
+    shipped = paths.share() / "playbooks" / "stop.yml"
+    words = ["--limit", ",".join(running), "-e", json.dumps({"stop_runs": running})]
+    if playbook.ansible(shipped, lab.inventory, log=log, words=words):
+        raise UserError(f"{playbook.failure(log)} ({paths.short(log)})")
 
 
 def released_lines(host: str, reply: Mapping[str, Any]) -> list[str]:

@@ -20,11 +20,13 @@ from joulerig.analysis.results.schema import (
     OF_COUNTED_ATTEMPT,
     PASSING,
     WORKED,
+    Asked,
     Cause,
     EventKind,
     Status,
 )
 from joulerig.rig.common import paths
+from joulerig.rig.common import process as processes
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.common.sqlite import transaction
 
@@ -105,6 +107,15 @@ class Journal:
         rows = self._db.execute("SELECT * FROM run ORDER BY ordinal").fetchall()
         return [{**dict(row), "factors": json.loads(row["factors"])} for row in rows]
 
+    def running(self) -> list[dict[str, Any]]:
+        """Return the runs that are being executed, with the number of their `attempt`."""
+        rows = self._db.execute(
+            "SELECT run.*, number AS attempt FROM run JOIN attempt ON attempt.run = run.id"
+            " WHERE attempt.ended_ns IS NULL AND run.status = ? ORDER BY ordinal",
+            (Status.RUNNING,),
+        )
+        return [dict(row) for row in rows]
+
     def rows(self, table: str, run: str) -> list[dict[str, Any]]:
         """Return a run's rows of phase, performance, energy, result or io."""
         return [dict(row) for row in self._db.execute(f"SELECT * FROM {table} WHERE run = ?", (run,))]
@@ -162,6 +173,37 @@ class Journal:
         self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (started, run))
         row = self._db.execute("SELECT * FROM run WHERE id = ?", (run,)).fetchone()
         return {**dict(row), "factors": json.loads(row["factors"]), "attempt": number, "begun": begun}
+
+    def claim(self, process: str) -> None:
+        """Make `process` the one that executes the campaign, which is asked to go on.
+
+        Raises UserError while another one does.
+        """
+        with transaction(self._db):
+            if (other := self.executor) and other != process:
+                raise UserError(
+                    f"{paths.short(self.folder)}: is executed by {processes.shown(other)};"
+                    " wait for its end, or end it by 'rig stop'"
+                )
+            self._db.execute("UPDATE campaign SET executor = ?, asked = NULL", (process,))
+
+    @property
+    def executor(self) -> str | None:
+        """Return the process that executes the campaign now (`process.identity`); None: none."""
+        found: str | None = self._db.execute("SELECT executor FROM campaign").fetchone()[0]
+        return found if found and processes.is_alive(found) else None
+
+    @property
+    def asked(self) -> Asked | None:
+        """Return what the executors are asked; None: to go on."""
+        found = self._db.execute("SELECT asked FROM campaign").fetchone()[0]
+        return next((one for one in Asked if one == found), None)
+
+    def ask(self, what: Asked | None) -> None:
+        """Ask the executors to pause, to stop, or to go on (None)."""
+        with transaction(self._db):
+            self._db.execute("UPDATE campaign SET asked = ?", (what,))
+            _event(self._db, None, EventKind.ASKED, {"to": what or "go on"})
 
     @contextmanager
     def executing(self) -> Iterator[None]:
@@ -281,16 +323,25 @@ class Journal:
             for row in rows:
                 if not goes_on:
                     self._end_open_attempt(row["id"])
-                for table in OF_COUNTED_ATTEMPT:
-                    self._db.execute(f"DELETE FROM {table} WHERE run = ?", (row["id"],))
-                self._db.execute(
-                    "UPDATE run SET status = ?, reason = '', started_ns = NULL, ended_ns = NULL WHERE id = ?",
-                    (Status.PLANNED, row["id"]),
-                )
-                _event(self._db, row["id"], EventKind.RESUMED, {"was": row["status"]})
+                self._plan_again(row["id"], row["status"])
             if rows:
                 self._db.execute("UPDATE campaign SET finished_ns = NULL")
         return [row["id"] for row in rows]
+
+    def plan_again(self, run: str) -> None:
+        """Plan a run again whose attempt ended for a passing cause."""
+        with transaction(self._db):
+            status = self._db.execute("SELECT status FROM run WHERE id = ?", (run,)).fetchone()["status"]
+            self._plan_again(run, status)
+
+    def _plan_again(self, run: str, was: str) -> None:
+        for table in OF_COUNTED_ATTEMPT:
+            self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+        self._db.execute(
+            "UPDATE run SET status = ?, reason = '', started_ns = NULL, ended_ns = NULL WHERE id = ?",
+            (Status.PLANNED, run),
+        )
+        _event(self._db, run, EventKind.RESUMED, {"was": was})
 
     def _end_open_attempt(self, run: str) -> None:
         self._db.execute(
@@ -331,6 +382,11 @@ class Journal:
         with transaction(self._db):
             if (version := read_version(self._db)) < VERSION:
                 upgrade(self._db, version)
+
+
+def call_name(run: Mapping[str, Any]) -> str:
+    """Return the name of the call by which a host executes an attempt at a run."""
+    return f"{run['id']}.{run['attempt']}"
 
 
 def latest(results: Path) -> Path:

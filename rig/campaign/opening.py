@@ -131,14 +131,17 @@ def existing(name: str | None, lab: Lab) -> OpenCampaign | OpenPowerCuts:
     return load(Journal(journals.find(paths.results(), name)), lab)
 
 
-def resume_campaign(name: str, lab: Lab) -> Journal:
+def resume_campaign(name: str, lab: Lab, *, executor: str = "") -> Journal:
     """Open an earlier campaign, with interrupted and lost runs planned again.
 
-    Raises UserError.
+    `executor`: the process that is going to execute it (`process.identity`). Raises UserError,
+    also while another one does.
     """
     services.check(lab)
     journal = Journal(journals.find(paths.results(), name))
     opened = load(journal, lab)
+    if executor:
+        journal.claim(executor)
     for run in journal.runs() if isinstance(opened, OpenCampaign) else ():
         if run["status"] in (Status.PLANNED, Status.RUNNING, Status.LOST):
             _check_still_there(run, lab, journal.campaign["id"])

@@ -37,6 +37,8 @@ COMMANDS = {
     "down": up.down,
     "plan": run.plan,
     "run": run.run,
+    "pause": run.pause,
+    "stop": run.stop,
     "settle": run.settle,
     "status": up.status,
     "results": results.show,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig plan`, `rig run`, `rig settle`: show what a campaign would do, do it, and complete it."""
+"""`rig plan`, `run`, `pause`, `stop`, `settle`: what a campaign would do, and its execution."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from joulerig.rig.common.errors import UserError
 
 if TYPE_CHECKING:
     from joulerig.rig.campaign.contents import Contents
+    from joulerig.rig.campaign.journal import Journal
     from joulerig.rig.campaign.plan import MeasurementPlan
     from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
     from joulerig.rig.lab.model import Lab
@@ -191,3 +192,44 @@ def settle(campaign: CampaignArgument = None) -> None:
     for run in opened.journal.runs():
         if run["id"] in stay:
             out.print(f"  {run['id']}: {escape(run['reason'])}")
+
+
+def pause(
+    campaign: CampaignArgument = None,
+    off: Annotated[bool, typer.Option("--off", help="Let it go on.")] = False,
+) -> None:
+    """Begin no run of a campaign until it may go on; what runs is finished."""
+    from joulerig.analysis.results.schema import Asked
+
+    journal = _executed(campaign)
+    journal.ask(None if off else Asked.PAUSE)
+    out.print(f"{journal.folder.name}: {'goes on' if off else 'is paused after what runs now'}")
+
+
+def stop(
+    campaign: CampaignArgument = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="End what runs on the hosts; its settings are put back.")
+    ] = False,
+) -> None:
+    """End a campaign after what runs now, or at once; 'rig run --resume' goes on with it."""
+    from joulerig.analysis.results.schema import Asked
+    from joulerig.rig.campaign import hosts, journal
+    from joulerig.rig.common import paths
+
+    opened = journal.Journal(journal.find(paths.results(), campaign)) if now else _executed(campaign)
+    opened.ask(Asked.STOP)
+    if now:
+        hosts.stop_calls(load_lab(), opened)
+    out.print(f"{opened.folder.name}: {'stopped' if now else 'stops after what runs now'}")
+
+
+def _executed(campaign: str | None) -> Journal:
+    """Return the journal of a campaign that is being executed. Raises UserError."""
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.common import paths
+
+    opened = journal.Journal(journal.find(paths.results(), campaign))
+    if opened.executor is None:
+        raise UserError(f"{opened.folder.name}: is not being executed; 'rig run --resume' goes on with it")
+    return opened

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import datetime
 import json
+from typing import Any
 
 from rich.markup import escape
 
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.schema import Asked
 from joulerig.plural import counted
 from joulerig.rig.cli.options import JsonOption, load_lab, out
 from joulerig.rig.common.errors import UserError
@@ -50,7 +51,7 @@ def down() -> None:
 def status(as_json: JsonOption = False) -> None:
     """Show what runs: services, meters, the newest campaign."""
     from joulerig.rig.campaign import journal
-    from joulerig.rig.common import paths, supervisor
+    from joulerig.rig.common import paths, process, supervisor
     from joulerig.rig.controller import services as controller
 
     states = supervisor.states()
@@ -66,7 +67,9 @@ def status(as_json: JsonOption = False) -> None:
             "finished": opened.campaign["finished_ns"] is not None,
             "runs": opened.counts(),
         }
-        campaign["current"] = [r["cell"] for r in opened.runs() if r["status"] == Status.RUNNING]
+        campaign["current"] = [run["cell"] for run in opened.running()]
+        campaign["executor"] = opened.executor and process.shown(opened.executor)
+        campaign["asked"] = opened.asked
     except UserError:
         pass
     if as_json:
@@ -87,7 +90,20 @@ def status(as_json: JsonOption = False) -> None:
             f"campaign {campaign['id']}: {counts}"
             + (f"; now {', '.join(campaign['current'])}" if campaign["current"] else "")
         )
+        out.print(f"  {_execution(campaign)}")
     if not states:
         out.print("nothing is running; 'rig up' starts the lab's services")
     elif "dashboard" in states:
         out.print(f"dashboard: {controller.dashboard_url()}")
+
+
+def _execution(campaign: dict[str, Any]) -> str:
+    """Say who executes a campaign, and what follows where no process does."""
+    if campaign["executor"]:
+        asked = {Asked.PAUSE: "; paused after what runs now", Asked.STOP: "; stops after what runs now"}
+        return f"executed by {campaign['executor']}{asked.get(campaign['asked'], '')}"
+    if campaign["current"]:
+        return "no process executes it; what a host has begun it ends, and 'rig run --resume' collects it"
+    if campaign["finished"]:
+        return "over"
+    return "no process executes it; 'rig run --resume' goes on with it"

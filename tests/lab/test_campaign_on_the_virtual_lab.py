@@ -269,6 +269,37 @@ def test_a_run_outlives_its_controller_and_is_collected_by_a_resumption(lab: Lab
     assert lab.ssh(left).strip() == ""
 
 
+def test_a_stop_at_once_ends_the_load_and_a_resumption_attempts_it_again(lab: Lab):
+    playbook = lab.playbook(
+        name="stopped",
+        factors={**FACTORS, "workload": ["varmail"]},
+        phases={"rest_seconds": 0, "idle_seconds": 0, "workload_seconds": 20, "tail_seconds": 0},
+    )
+    running = lab.start_rig("run", str(playbook), stderr=subprocess.PIPE)
+    try:
+        wait_for(lambda: _seconds_of_load(lab) > 1, 300, "a load on the host, its files laid out")
+        [stopped] = [one for one in lab.campaigns() if one.startswith("stopped")]
+        status = lab.rig("status").stdout
+        assert f"executed by process {running.pid}" not in status
+        assert "executed by process" in status
+        done = lab.rig("stop", stopped, "--now")
+        assert done.returncode == 0, done.stdout + done.stderr
+        _, reported = running.communicate(timeout=120)
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == 2
+    assert "stopped by 'rig stop'" in reported or "interrupted" in reported
+    assert lab.ssh("pgrep -x flowop; grep /run/joulerig/mnt /proc/mounts; true").strip() == ""
+    [run] = lab.results_of(stopped)["runs"]
+    assert (run["status"], run["reason"]) == ("failed", "flowop: interrupted")
+    assert "no process executes it" in lab.rig("status").stdout
+    done = lab.rig("run", str(playbook), "--resume", stopped)
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second = results.load(lab.results / stopped).runs[0].attempts
+    assert (first.cause, second.cause) == ("interrupted", "completed")
+
+
 def _executing(playbook: str) -> list[str]:
     """Command lines of this machine's processes that execute a playbook."""
     found = subprocess.run(

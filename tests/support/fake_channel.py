@@ -49,6 +49,7 @@ class Channel:
         self.said: list[str] = []
         self.requests: list[Mapping[str, Any]] = []
         self.forgotten: list[str] = []
+        self.after_run: Callable[[], None] = lambda: None
         self.seconds = 0.0
         self._runs, self._gone, self._knows = list(runs), gone, knows
         self._release, self._boots = OWN, 0
@@ -82,6 +83,7 @@ class Channel:
             self.trace.append(f"run {arguments['run'][-4:]}")
         self.requests.append(arguments)
         self.seconds += 60
+        self.after_run()
         reply = self._runs.pop(0) if self._runs else WELL
         if isinstance(reply, BaseException):
             raise reply

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from joulerig.analysis.compare import races
-from joulerig.analysis.results.schema import Cause, Status
+from joulerig.analysis.results.schema import PASSING, Cause, Status
 from joulerig.rig.campaign import drive_record, factors
 from joulerig.rig.campaign.execution import preconditioning, race, waveforms
 from joulerig.rig.campaign.execution.detached_calls import DetachedCalls
@@ -24,14 +24,10 @@ from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
 from joulerig.rig.campaign.execution.made_drives import MadeDrives
 from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.execution.record import record_result
+from joulerig.rig.campaign.journal import call_name
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.kernels import INSTALLED
-
-
-def call_name(run: Mapping[str, Any]) -> str:
-    """Return the name of the call by which a host executes an attempt at a run."""
-    return f"{run['id']}.{run['attempt']}"
 
 
 class Executor:
@@ -106,6 +102,9 @@ class Executor:
         with results_kept(partial(self._fail, run)):
             status = record_result(self._campaign, run, outcome)
         self._calls.recorded(call_name(run))
+        if run["begun"] and outcome.cause in PASSING:
+            # It ended while no controller was there, for a cause that is over.
+            self._campaign.journal.plan_again(run["id"])
         if status in (Status.FAILED, Status.LOST):
             self._kernels.forget()
         recorded = next(row for row in self._campaign.journal.runs() if row["id"] == run["id"])

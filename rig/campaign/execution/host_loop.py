@@ -6,9 +6,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.schema import Asked, Status
 from joulerig.rig.campaign.definition import StopRule
 from joulerig.rig.campaign.execution import host_channel
 from joulerig.rig.campaign.execution.host_channel import HostChannel
@@ -18,6 +19,7 @@ from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.common.errors import UserError
 
 Run = Mapping[str, Any]
+LOOK_SECONDS = 2.0  # between looks whether a pause is over
 
 
 class NotBackError(UserError):
@@ -51,10 +53,22 @@ class HostLoop:
         """
         stopping = Stopping(self._rule, self._host, self._clock)
         done = 0
-        while runs := stopping.next(take):
+        while runs := stopping.next(partial(self._take, take)):
             stopping.count(execute(runs))
             done += len(runs)
         return done
+
+    def _take(self, take: Callable[[], Sequence[Run]]) -> Sequence[Run]:
+        """Take runs once the campaign is not paused. Raises UserError where it is stopped."""
+        said = False
+        while asked := self._journal.asked:
+            if asked == Asked.STOP:
+                raise UserError(f"{self._host}: stopped by 'rig stop'; the remaining runs stay planned")
+            if not said:
+                self._channel.say(f"[{self._host}] paused; 'rig pause --off' goes on")
+                said = True
+            self._sleep(LOOK_SECONDS)
+        return take()
 
     def say(self, run: Run, status: str, reason: str, detail: str = "") -> None:
         """Show the user the status of a run that ended."""

@@ -53,8 +53,13 @@ def execute(p, result):
         process = subprocess.Popen(["sleep", "300"])
         pathlib.Path(p["child"]).write_text(str(process.pid))
     try:
-        while not os.path.exists(p["until"]):
-            time.sleep(0.02)
+        try:
+            while not os.path.exists(p["until"]):
+                time.sleep(0.02)
+        except KeyboardInterrupt:
+            if p.get("load"):
+                raise Failed("fio: interrupted") from None
+            raise
         if os.path.exists(p["until"] + ".fail"):
             raise Failed("no space")
     finally:
@@ -182,6 +187,14 @@ def test_a_call_that_is_stopped_ends_in_good_order(host):
     assert setting.read_text() == "before"
     found = host.attend()
     assert (found["status"], found["reason"], found["cause"]) == ("failed", "interrupted", "interrupted")
+
+
+def test_a_load_that_is_interrupted_by_a_stop_has_that_cause(host):
+    thread = host.begin(load=True)
+    calls.stop("c-0001.1")
+    thread.join(20)
+    found = host.attend()
+    assert (found["reason"], found["cause"]) == ("fio: interrupted", "interrupted")
 
 
 def test_what_a_killed_process_leaves_is_put_back_without_a_controller(host):

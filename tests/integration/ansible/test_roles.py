@@ -57,7 +57,6 @@ def test_every_module_and_role_that_is_used_exists():
         "joulerig_kernel",
         "joulerig_nvdimm",
         "joulerig_record",
-        "joulerig_calls",
     }  # by action plugins
     assert modules - used == called
 

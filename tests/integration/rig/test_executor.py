@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from joulerig.analysis.results.schema import Asked
 from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.execution.kernels import InstalledKernel
 from joulerig.rig.campaign.opening import OpenCampaign
+from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
 from tests.support.fake_channel import BOOTED, FAILED, GONE, HZ100, OWN, REFUSED, WELL, Channel
 
@@ -265,6 +270,89 @@ def test_an_interruption_leaves_the_run_to_a_resumption(campaign):
     assert execute(OpenCampaign.load(resumed, opened.lab), channel) == 2
     assert channel.trace == ["collect 0002.1", "kernel?", "run 0002", "run 0003"]
     assert statuses(opened) == ["ok", "ok", "ok"]
+
+
+# --- asked by a person
+
+
+def test_a_stop_ends_it_after_what_runs(campaign):
+    opened, channel = campaign(), Channel()
+    channel.after_run = lambda: opened.journal.ask(Asked.STOP)
+    with pytest.raises(UserError, match=r"^bench1: stopped by 'rig stop'; the remaining runs stay planned$"):
+        execute(opened, channel)
+    assert statuses(opened) == ["ok", "planned", "planned"]
+
+
+def test_a_pause_holds_the_next_run_until_it_is_over(campaign):
+    opened, channel = campaign(), Channel()
+    opened.journal.ask(Asked.PAUSE)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        assert statuses(opened) == ["planned"] * 3
+        if len(slept) == 3:
+            opened.journal.ask(None)
+
+    Executor(opened, "bench1", channel, {}, clock=channel.clock, sleep=sleep).execute()
+    assert len(slept) == 3
+    assert channel.said[0] == "note: [bench1] paused; 'rig pause --off' goes on"
+    assert statuses(opened) == ["ok"] * 3
+
+
+def test_a_resumed_campaign_is_no_longer_stopped(campaign):
+    opened = campaign()
+    opened.journal.ask(Asked.STOP)
+    resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab, executor=MINE)
+    assert execute(OpenCampaign.load(resumed, opened.lab), Channel()) == 3
+
+
+def test_what_was_stopped_while_no_controller_was_there_is_attempted_again(campaign):
+    opened = campaign(replicates=1)
+    with pytest.raises(KeyboardInterrupt):
+        execute(opened, Channel(KeyboardInterrupt()))
+    assert [run["attempt"] for run in opened.journal.running()] == [1]
+    resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
+    channel = Channel({**FAILED, "reason": "interrupted", "cause": "interrupted"}, knows={"0001.1"})
+    execute(OpenCampaign.load(resumed, opened.lab), channel)
+    assert channel.trace == ["collect 0001.1", "kernel?", "run 0001"]
+    assert attempts(opened) == ["0001.1 failed interrupted", "0001.2 ok completed"]
+
+
+# --- who executes it
+
+MINE = process.identity(os.getpid())
+
+
+def test_one_process_at_a_time_executes_a_campaign(campaign):
+    opened = campaign()
+    with subprocess.Popen(["sleep", "60"]) as other:
+        opened.journal.claim(process.identity(other.pid))
+        complaint = (
+            f"is executed by process {other.pid} of {socket.gethostname()};"
+            " wait for its end, or end it by 'rig stop'"
+        )
+        with pytest.raises(UserError, match=complaint):
+            opening.resume_campaign(opened.journal.campaign["id"], opened.lab, executor=MINE)
+        other.kill()
+        other.wait()
+        assert opened.journal.executor is None
+        opening.resume_campaign(opened.journal.campaign["id"], opened.lab, executor=MINE)
+    assert opened.journal.executor == MINE
+
+
+def test_a_process_with_the_number_of_an_earlier_one_does_not_execute_it(campaign):
+    opened = campaign()
+    opened.journal.claim(f"{MINE}0")
+    assert opened.journal.executor is None
+
+
+def test_a_process_of_another_machine_counts_as_alive(campaign):
+    opened = campaign()
+    opened.journal.claim("elsewhere boot-1 17 9")
+    assert opened.journal.executor == "elsewhere boot-1 17 9"
+    with pytest.raises(UserError, match="process 17 of elsewhere"):
+        opened.journal.claim(MINE)
 
 
 # --- kernels

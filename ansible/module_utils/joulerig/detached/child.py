@@ -28,17 +28,19 @@ def perform(module: ModuleType | Any, parameters: Mapping[str, Any]) -> dict[str
     A signal that ends this process makes a failed result of it, once everything is put back.
     """
     result: dict[str, Any] = module.empty()
-    load.end_in_good_order()
+    interruptions = load.end_in_good_order()
     try:
         module.execute(parameters, result)
     except KeyboardInterrupt:
-        result.update(status=tools.FAILED, reason="interrupted", cause="interrupted")
+        result.update(status=tools.FAILED, reason="interrupted")
     except (Refused, Failed, OSError) as error:
         status, reason = tools.describe(error)
         # Refused means untouched: after the first change a call has failed, whatever stopped it.
         result.update(status=tools.FAILED if result["changed"] else status, reason=reason)
         if isinstance(error, Busy):
             result["cause"] = "busy"
+    if interruptions and result["status"] != tools.OK:
+        result["cause"] = "interrupted"
     return result
 
 

@@ -41,10 +41,20 @@ Surroundings = collections.namedtuple(
 Done = collections.namedtuple("Done", "start end report problem")
 
 
-def end_in_good_order() -> None:
-    """Treat a signal that ends this process as an interruption: settings are put back."""
+def end_in_good_order() -> list[int]:
+    """Treat a signal that ends this process as an interruption: settings are put back.
+
+    Return a list in which its number is then.
+    """
+    came: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
     for number in INTERRUPTIONS:
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, interrupt)
+    return came
 
 
 def end_with_parent(parent: int | None = None) -> None:
