@@ -9,7 +9,7 @@ import contextlib
 
 import pytest
 
-from ansible.module_utils.joulerig.drives import filesystem, wipe_lease
+from ansible.module_utils.joulerig.drives import filesystem, ownership, wipe_lease
 from ansible.module_utils.joulerig.tools import Failed, Refused
 from tests.support.fake_host import FakeCalls
 
@@ -140,3 +140,26 @@ def test_a_fault_before_any_call_keeps_mkfs_away(fake, host, fault, tmp_path_fac
         other.disk("sdb", "SPARE-1", vpd=True)
         make(other, at, fault)
         assert not host.mkfs.exists(), f"{fault.__name__} before call {at}, {calls[at]}"
+
+
+def test_what_is_recorded_at_the_end_is_what_the_drive_holds_and_not_the_cache(host):
+    """An NVMe format changes the content without the kernel's knowledge."""
+    cached: dict[tuple[int, int], bytes] = {}
+
+    class Cached(FakeCalls):
+        content = b"\0"
+
+        def read(self, descriptor, count, offset):
+            return cached.setdefault((count, offset), self.content * count)
+
+        def flush(self, descriptor):
+            cached.clear()
+
+    host.calls = Cached(host)
+    with wipe_lease.lease_drive(SPEC, host.system()) as lease:
+        lease.begin(ownership.UNSIGNED)
+        Cached.content = b"n"
+    made = lease.identity
+    cached.clear()
+    with wipe_lease.lease_drive(SPEC, host.system()) as again:
+        assert again.contents().identity() == made

@@ -250,6 +250,9 @@ class Lease:
 
     def made(self):
         """Record what is on the device now as this rig's."""
+        # What was read before is cached as long as the device is open. A format, as other commands
+        # to the drive itself, changes the content behind the cache's back.
+        self._host.calls.flush(self._descriptor)
         self.identity = self._ownership.made(self.contents())
         # Signatures with UUIDs stay what they are; a content that is known by a hash does not.
         self._changing = self.identity["digest"] is not None
