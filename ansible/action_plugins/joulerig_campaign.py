@@ -12,6 +12,7 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 
 from joulerig.rig.campaign import opening
+from joulerig.rig.campaign.execution import holds
 from joulerig.rig.campaign.execution.ansible_channel import (
     AnsibleChannel,
     end_with_ansible,
@@ -47,5 +48,6 @@ class ActionModule(ActionBase):
             if isinstance(campaign, opening.OpenPowerCuts):
                 done = PowerCutExecutor(campaign, host, channel).execute()
             else:
-                done = Executor(campaign, host, channel, kernels).execute()
+                conditions = holds.of_controller(campaign)
+                done = Executor(campaign, host, channel, kernels, holds=conditions).execute()
         return {**result, "changed": done > 0, "runs": done}

@@ -145,6 +145,9 @@ class Campaign(Strict):
     CPU time per request: for hard disks."""
     time_free_nids: bool = False
     """Time f2fs's fsync, and its search for free node numbers, by probes in the kernel."""
+    hold_minutes: Annotated[float, Field(ge=0)] = 10
+    """How long a run waits for InfluxDB and powerd before it begins without them; its energy
+    arrives later."""
     stop: StopRule = StopRule()
     """When to give up."""
     study: Literal[tuple(studies.STUDIES)] | None = None

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from joulerig.analysis.results import power_points, processor, run_energy
-from joulerig.analysis.results.influxdb.client import Client, InfluxError, quote_string
+from joulerig.analysis.results.influxdb.client import Client, quote_string
 from joulerig.analysis.results.schema import Phase, PhaseName
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
@@ -26,15 +26,6 @@ def client(lab: Lab) -> Client:
     """Return a client of InfluxDB for reading."""
     reader = influxdb.access(lab, "reader")
     return Client(reader.url, reader.database, reader.username, reader.password)
-
-
-def check(lab: Lab) -> None:
-    """Raise UserError where InfluxDB does not answer."""
-    try:
-        with client(lab) as database:
-            database.query("SHOW MEASUREMENTS LIMIT 1")
-    except InfluxError as error:
-        raise UserError(f"InfluxDB: {error}") from None
 
 
 def energies(

@@ -18,6 +18,7 @@ from joulerig.analysis.results.schema import PASSING, Cause, Status
 from joulerig.rig.campaign import drive_record, factors
 from joulerig.rig.campaign.execution import preconditioning, race, waveforms
 from joulerig.rig.campaign.execution.detached_calls import DetachedCalls
+from joulerig.rig.campaign.execution.holds import Condition
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError, StayedAwayError
 from joulerig.rig.campaign.execution.host_loop import HostLoop, results_kept
 from joulerig.rig.campaign.execution.kernels import HostKernels, InstalledKernel
@@ -33,8 +34,8 @@ from joulerig.rig.lab.kernels import INSTALLED
 class Executor:
     """Executes the planned runs of one host of a campaign.
 
-    `kernels`: those that the campaign boots, by level, as they are installed on the host. `clock`
-    and `sleep` are time.monotonic and time.sleep.
+    `kernels`: those that the campaign boots, by level, as they are installed on the host. `holds`:
+    what a run waits for before it begins. `clock` and `sleep` are time.monotonic and time.sleep.
     """
 
     def __init__(
@@ -44,12 +45,19 @@ class Executor:
         channel: HostChannel,
         kernels: Mapping[str, InstalledKernel],
         *,
+        holds: Sequence[Condition] = (),
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._campaign, self._host, self._channel = campaign, host, channel
         self._loop = HostLoop(
-            campaign.journal, campaign.definition.stop, host, channel, clock=clock, sleep=sleep
+            campaign.journal,
+            campaign.definition.stop,
+            host,
+            channel,
+            holds=holds,
+            clock=clock,
+            sleep=sleep,
         )
         self._block: int | None = 0  # of the run that was taken last
         self._boots_kernels = bool(kernels)

@@ -48,7 +48,7 @@ def settle(campaign: OpenCampaign, say: Callable[[str], None]) -> list[str]:
     """
     partial = [run for run in campaign.journal.runs() if run["status"] == Status.PARTIAL]
     if partial:
-        measure.check(campaign.lab)
+        _check_influxdb(campaign)
     stay = []
     for run in partial:
         status = settle_result(campaign, run)
@@ -57,6 +57,14 @@ def settle(campaign: OpenCampaign, say: Callable[[str], None]) -> list[str]:
         else:
             say(f"{run['id']} {run['cell']}: {Status.PARTIAL} -> {status}")
     return stay
+
+
+def _check_influxdb(campaign: OpenCampaign) -> None:
+    try:
+        with measure.client(campaign.lab) as database:
+            database.query("SHOW MEASUREMENTS LIMIT 1")
+    except InfluxError as error:
+        raise UserError(f"InfluxDB: {error}") from None
 
 
 def settle_result(campaign: OpenCampaign, run: Mapping[str, Any]) -> Status:
