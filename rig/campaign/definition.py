@@ -260,19 +260,19 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
                         f" campaign; allowed: {', '.join(allowed) or 'none; the campaign has no such factor'}"
                     )
     _check_race(campaign, lab, source)
-    runs = plan(campaign, lab)
+    cells = plan_cells(campaign, lab)
     _check_precondition(campaign, lab, source)
-    _check_use_bytes(campaign, runs, lab, source)
-    _check_packages(runs, lab, source)
-    _check_levels(runs, factors, campaign, lab, source)
+    _check_use_bytes(campaign, cells, lab, source)
+    _check_packages(cells, lab, source)
+    _check_levels(cells, factors, campaign, lab, source)
     return campaign
 
 
 def _check_levels(
-    runs: list[PlannedRun], factors: Mapping[str, Factor], campaign: Campaign, lab: Lab, source: str
+    cells: list[PlannedRun], factors: Mapping[str, Factor], campaign: Campaign, lab: Lab, source: str
 ) -> None:
     """Refuse a campaign whose host or drive cannot have a level in a cell that is not excluded."""
-    for run in runs:
+    for run in cells:
         if run.excluded:
             continue
         subject = run.subject(lab)
@@ -312,7 +312,7 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
                 raise UserError(f"{source}: {key}.purge: 'format': {name!r} is {what}; allowed: discard")
 
 
-def _check_use_bytes(campaign: Campaign, runs: list[PlannedRun], lab: Lab, source: str) -> None:
+def _check_use_bytes(campaign: Campaign, cells: list[PlannedRun], lab: Lab, source: str) -> None:
     """Check that every drive and file system of the campaign can have that size.
 
     Of an array, the smallest member counts. Raises UserError.
@@ -323,7 +323,7 @@ def _check_use_bytes(campaign: Campaign, runs: list[PlannedRun], lab: Lab, sourc
     shown = sizes.show(asked)
     if asked % MIB:
         raise UserError(f"{key}: {shown}; allowed: whole MiB")
-    executed = [run for run in runs if not run.excluded]
+    executed = [run for run in cells if not run.excluded]
     for run in executed:
         drives = lab.hosts[run.host].drives
         for name in lab.member_drives(run.host, run.drive):
@@ -340,14 +340,14 @@ def _check_use_bytes(campaign: Campaign, runs: list[PlannedRun], lab: Lab, sourc
             raise UserError(f"{key}: {shown}: {name!r} needs at least {sizes.show(least)}")
 
 
-def _check_packages(runs: list[PlannedRun], lab: Lab, source: str) -> None:
+def _check_packages(cells: list[PlannedRun], lab: Lab, source: str) -> None:
     """Check that virtual hosts, which can install none, have the workloads' packages.
 
     Raises UserError.
     """
     known = workloads.load(lab)
     for workload, host in dict.fromkeys(
-        (run.levels["workload"], run.host) for run in runs if not run.excluded
+        (run.levels["workload"], run.host) for run in cells if not run.excluded
     ):
         missing = virtual.missing_packages(lab, host, known[workload].needed_packages())
         if missing:
@@ -372,6 +372,23 @@ def _known(source: str, key: str, values: list[str], allowed: Mapping[str, Any])
             raise UserError(f"{source}: campaign.{key}: {value!r} is {definitions.allowed(value, allowed)}")
 
 
+def plan_cells(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
+    """Return a run of each cell, in the order in which the campaign writes its levels."""
+    factors = {key: levels for key, levels in campaign.factors.model_dump().items() if levels}
+    hosts = _drives(lab)
+    combinations = [
+        dict(zip(factors, levels, strict=True)) for levels in itertools.product(*factors.values())
+    ]
+    found = []
+    for drive in campaign.drives:
+        for host in hosts[drive]:
+            for levels in combinations:
+                every = {"drive": drive, **levels}
+                reason = next((one.reason for one in campaign.exclude if one.matches(every)), "")
+                found.append(PlannedRun(1, 1, host, drive, levels, reason))
+    return found
+
+
 def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     """Return every run in order of execution: randomised blocks of one replicate of every cell.
 
@@ -380,22 +397,13 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
     and the other factors are in random order within these (a split plot). The order depends on the
     campaign's seed alone.
     """
-    factors = {key: levels for key, levels in campaign.factors.model_dump().items() if levels}
-    cells = [
-        (host, drive, dict(zip(factors, levels, strict=True)))
-        for drive in campaign.drives
-        for host in _drives(lab)[drive]
-        for levels in itertools.product(*factors.values())
-    ]
+    cells = plan_cells(campaign, lab)
     runs = []
     generator = random.Random(campaign.seed)
     for replicate in range(1, campaign.replicates + 1):
-        block = []
-        for host, drive, levels in cells:
-            excluded = [e.reason for e in campaign.exclude if e.matches({"drive": drive, **levels})]
-            block.append(
-                PlannedRun(replicate, replicate, host, drive, levels, excluded[0] if excluded else "")
-            )
+        block = [
+            PlannedRun(replicate, replicate, run.host, run.drive, run.levels, run.excluded) for run in cells
+        ]
         booted = list(campaign.factors.levels("kernel"))
         if campaign.order != "as-written":
             generator.shuffle(block)

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from joulerig.analysis.powercut.folder import is_former
-from joulerig.analysis.results.journal import VERSION, JournalError, create_tables, read_version, upgrade
+from joulerig.analysis.results.journal import (
+    INDEX,
+    VERSION,
+    JournalError,
+    create_tables,
+    read_version,
+    upgrade,
+)
 from joulerig.analysis.results.schema import (
     FINISHED,
     OF_COUNTED_ATTEMPT,
@@ -116,6 +123,16 @@ class Journal:
         )
         return [dict(row) for row in rows]
 
+    def run(self, run: str) -> dict[str, Any]:
+        """Return one run, by its id."""
+        row = self._db.execute("SELECT * FROM run WHERE id = ?", (run,)).fetchone()
+        return {**dict(row), "factors": json.loads(row["factors"])}
+
+    def size(self) -> int:
+        """Return the number of runs."""
+        count: int = self._db.execute("SELECT count(*) FROM run").fetchone()[0]
+        return count
+
     def rows(self, table: str, run: str) -> list[dict[str, Any]]:
         """Return a run's rows of phase, performance, energy, result or io."""
         return [dict(row) for row in self._db.execute(f"SELECT * FROM {table} WHERE run = ?", (run,))]
@@ -171,8 +188,7 @@ class Journal:
                 {"run": run, "number": number, "started_ns": started, "status": Status.RUNNING},
             )
         self._db.execute("UPDATE run SET started_ns = ? WHERE id = ?", (started, run))
-        row = self._db.execute("SELECT * FROM run WHERE id = ?", (run,)).fetchone()
-        return {**dict(row), "factors": json.loads(row["factors"]), "attempt": number, "begun": begun}
+        return {**self.run(run), "attempt": number, "begun": begun}
 
     def claim(self, process: str) -> None:
         """Make `process` the one that executes the campaign, which is asked to go on.
@@ -212,6 +228,7 @@ class Journal:
         Its runs do not count as interrupted.
         """
         with self._lock(fcntl.LOCK_SH):
+            self._db.execute(INDEX)
             yield
 
     @contextmanager

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     Field,
@@ -34,6 +35,7 @@ MIB = 1 << 20
 # What a host may take from a reset until it answers, by whether it is virtual: servers test their
 # memory and start their controllers' firmware for minutes.
 RETURN_SECONDS = {True: 180, False: 600}
+Read = TypeVar("Read")
 LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
 
 
@@ -485,6 +487,17 @@ class Lab(Strict):
     inventory: Path
     controller: Controller
     hosts: dict[Name, TestHost]
+
+    _read: dict[Callable[[Lab], Any], Any] = PrivateAttr(default_factory=dict)
+
+    def once(self, read: Callable[[Lab], Read]) -> Read:
+        """Return `read(self)`, a reader of the lab's own definitions, which is called once only.
+
+        A plan asks for them for each of its cells.
+        """
+        if read not in self._read:
+            self._read[read] = read(self)
+        return self._read[read]
 
     @property
     def virtual(self) -> bool:

@@ -115,8 +115,7 @@ class Executor:
             self._campaign.journal.plan_again(run["id"])
         if status in (Status.FAILED, Status.LOST):
             self._kernels.forget()
-        recorded = next(row for row in self._campaign.journal.runs() if row["id"] == run["id"])
-        self._loop.say(run, status, recorded["reason"])
+        self._loop.say(run, status, self._campaign.journal.run(run["id"])["reason"])
         if outcome.taken_down:
             left = "; ".join(outcome.taken_down)
             self._channel.say(f"[{self._host}] a call that was killed had left things behind: {left}")

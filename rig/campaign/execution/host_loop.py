@@ -80,8 +80,8 @@ class HostLoop:
 
     def say(self, run: Run, status: str, reason: str, detail: str = "") -> None:
         """Show the user the status of a run that ended."""
-        total = len(self._journal.runs())
-        text = f"[{self._host}] {run['ordinal']}/{total} {run['cell']}{detail}: {status}"
+        of = f"{run['ordinal']}/{self._journal.size()}"
+        text = f"[{self._host}] {of} {run['cell']}{detail}: {status}"
         self._channel.say(text + (f" ({reason})" if reason else ""), status)
 
     def await_return(self, seconds: float) -> None:

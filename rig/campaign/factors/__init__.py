@@ -137,9 +137,9 @@ class BaseExclusion(Strict):
             raise ValueError(f"names no factor, which would exclude every cell; allowed: {allowed}")
         return self
 
-    @property
+    @functools.cached_property
     def named(self) -> dict[str, list[str]]:
-        """Return, by factor, the levels that are excluded together."""
+        """The levels that are excluded together, by factor."""
         return {key: levels for key in self.factors() if (levels := getattr(self, key)) is not None}
 
     def matches(self, levels: Mapping[str, str]) -> bool:

@@ -27,7 +27,7 @@ def _refusal(journal: str, subject: Subject) -> str:
     if journal == INTERNAL:
         return ""
     host = subject.lab.hosts[subject.host]
-    known = filesystems.load(subject.lab)
+    known = subject.lab.once(filesystems.load)
     filesystem = subject.levels["filesystem"]
     arrays = [name for name, array in host.arrays.items() if journal in array.members]
     why = ""

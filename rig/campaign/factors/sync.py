@@ -13,7 +13,7 @@ CALLS = ("fsync", "fdatasync", "none")
 
 
 def _refusal(_call: str, subject: Subject) -> str:
-    known = workloads.load(subject.lab)
+    known = subject.lab.once(workloads.load)
     workload = subject.levels["workload"]
     if known[workload].calls_sync:
         return ""

@@ -74,8 +74,7 @@ class PowerCutExecutor:
     def _execute_runs(self, runs: Sequence[Mapping[str, Any]]) -> Status:
         """Cut the runs of a block together; return its status: that of its best run."""
         self._execute_block(runs)
-        ids = {run["id"] for run in runs}
-        found = {run["status"] for run in self._campaign.journal.runs() if run["id"] in ids}
+        found = {self._campaign.journal.run(run["id"])["status"] for run in runs}
         order = (*WORKED, Status.FAILED, Status.LOST, Status.REFUSED)
         return next(status for status in order if status in found)
 

@@ -34,6 +34,12 @@ def columns(path: Path) -> dict[str, list[tuple]]:
         return {table: database.execute(f"PRAGMA table_info({table})").fetchall() for table in TABLES}
 
 
+def indexes(path: Path) -> set[tuple]:
+    with closing(sqlite3.connect(path)) as database:
+        found = database.execute("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index'")
+        return {row for row in found if row[2]}
+
+
 def insert(database: sqlite3.Connection, table: str, **row) -> None:
     marks = ", ".join("?" for _ in row)
     database.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
@@ -122,6 +128,7 @@ def test_opened_for_writing_an_old_journal_is_what_a_new_one_is_and_reads_the_sa
     with closing(sqlite3.connect(tmp_path / "new.sqlite")) as database:
         journal.create_tables(database)
     assert columns(folder / journal.FILE) == columns(tmp_path / "new.sqlite")
+    assert indexes(folder / journal.FILE) == indexes(tmp_path / "new.sqlite") != set()
     after = results.load(folder)
     assert after.runs == before.runs
     assert all(after.tables[name].equals(table) for name, table in before.tables.items())

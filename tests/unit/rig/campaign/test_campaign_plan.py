@@ -611,3 +611,27 @@ def test_used_bytes_of_an_array_are_written_as_often_as_it_copies_them(mapping, 
         return made.terabytes_written / made.runs
 
     assert written(0.5) - written(0) == pytest.approx(0.5 * copies * 64 * GIB / 1e12)
+
+
+# --- many cells
+
+
+@pytest.mark.parametrize(
+    ("module", "levels"),
+    [
+        (workloads, {"workload": ["overwrite-fsync"], "sync": ["fsync", "none"]}),
+        (filesystems, {"filesystem": ["ext4", "xfs"], "journal": ["bare"]}),
+    ],
+)
+def test_definitions_are_read_once_for_all_cells(mapping, bench, monkeypatch, module, levels):
+    load, calls = module.load, []
+    monkeypatch.setattr(module, "load", lambda lab: calls.append(lab) or load(lab))
+    mapping["factors"].update(levels)
+
+    def reads(lengths):
+        calls.clear()
+        mapping["factors"]["run_seconds"] = list(range(1, lengths + 1))
+        campaigns.parse(mapping, bench.model_copy(deep=True), "playbooks/study.yml")
+        return len(calls)
+
+    assert reads(10) == reads(1)

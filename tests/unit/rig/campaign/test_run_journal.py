@@ -564,3 +564,48 @@ def test_find_an_unknown_one_names_those_that_there_are(tmp_path):
     make(tmp_path, "one", 1)
     with pytest.raises(UserError, match=r"no campaign 'six'; the newest: one"):
         journals.find(tmp_path, "six")
+
+
+# --- large journals
+
+
+def steps(journal, work):
+    """Return how many hundreds of steps SQLite's machine takes for `work`."""
+    count = 0
+
+    def step():
+        nonlocal count
+        count += 1
+
+    journal._db.set_progress_handler(step, 100)
+    work()
+    journal._db.set_progress_handler(None, 100)
+    return count
+
+
+def large(folder, runs=3000):
+    """A journal whose runs have all ended but the last one."""
+    rows = [row(ordinal, status="ok" if ordinal < runs else "planned") for ordinal in range(1, runs + 1)]
+    return Journal.create(folder, CAMPAIGN, rows)
+
+
+def test_a_hosts_next_run_is_found_without_looking_at_those_that_ended(tmp_path):
+    journal = large(tmp_path / "study-1")
+    assert steps(journal, lambda: journal.take("h1")) < 10
+    journal.close()
+
+
+def test_an_earlier_journal_gets_the_index_when_its_campaign_is_executed(tmp_path):
+    large(tmp_path / "study-1").close()
+    with closing(sqlite3.connect(tmp_path / "study-1" / "journal.sqlite")) as database:
+        database.execute("DROP INDEX run_by_host")
+    journal = Journal(tmp_path / "study-1")
+    assert not journal._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'run_by_host'").fetchone()
+    with journal.executing():
+        assert steps(journal, lambda: journal.take("h1")) < 10
+    journal.close()
+
+
+def test_a_run_is_read_by_its_id_and_runs_are_counted(journal):
+    assert journal.run("study-1-0004") == journal.runs()[3]
+    assert journal.size() == 5
