@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -42,7 +43,7 @@ from joulerig.rig.campaign.factors.write_cache import refusal as flushes_refused
 from joulerig.rig.common import paths, sizes
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import definitions, filesystems, kernels, virtual
-from joulerig.rig.lab.model import MIB, Drive, Lab, Name
+from joulerig.rig.lab.model import MIB, Drive, Lab, Name, TestHost
 from joulerig.rig.workloads import fio_job
 
 
@@ -154,6 +155,11 @@ class Campaign(Strict):
     """The published study whose claims the report judges."""
     short: dict[str, Any] | None = None
     """What the short form (`--short`) has instead: any key but `name`, `question` and `study`."""
+
+    def levels(self, factor: str) -> list[str]:
+        """Return the levels of a factor; none where the campaign does not vary it."""
+        found: list[str] = self.drives if factor == "drive" else getattr(self.factors, factor)
+        return found
 
     def bytes_used(self, size_bytes: int) -> int:
         """Return the bytes that are used of a drive or array of that size."""
@@ -425,21 +431,76 @@ OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Upper bounds of a plan; `wiped`: (host, drive, serial) of drives that lose their content.
+class Work:
+    """A planned run as the figures of a plan see it.
 
-    `preconditions`: how often a drive is preconditioned if every run writes as much as its
-    interface carries.
+    `declared_seconds`: rest, idle and tail. `filled_bytes`: what is written before the load.
+    """
+
+    run: PlannedRun
+    drives: Mapping[str, Drive]
+    declared_seconds: float
+    workload_seconds: float
+    filled_bytes: float
+
+
+class Bounds:
+    """What a plan assumes of its runs at most; `forecast.expected` has what it expects of them."""
+
+    def boot_seconds(self, host: TestHost) -> float:
+        """Return the seconds of a boot into another kernel."""
+        return host.returns_within
+
+    def load_seconds(self, work: Work) -> float:
+        """Return the seconds of the workload phase."""
+        return work.workload_seconds
+
+    def outside_seconds(self, work: Work) -> float:
+        """Return the seconds of a run outside the phases whose length the campaign declares."""
+        slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in work.drives.values())
+        return OVERHEAD_SECONDS + work.filled_bytes / slowest
+
+    def bytes_per_second(self, work: Work) -> dict[str, float]:
+        """Return what the load writes to each of the run's drives."""
+        return {name: MOST_BYTES_PER_SECOND[drive.interface] for name, drive in work.drives.items()}
+
+    def watts(self, work: Work) -> float:
+        """Return the mean power of the run's drives together."""
+        return sum(MOST_WATTS[drive.interface] for drive in work.drives.values())
+
+    def precondition(self, asked: Precondition, drive: Drive, used_bytes: int) -> tuple[float, float]:
+        """Return the seconds of a precondition of that much of a drive, and the bytes written."""
+        return precondition_cost(asked, drive.interface, used_bytes)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Time, wear and energy of a plan, by what is assumed of its runs.
+
+    `seconds` and `runs_of`: by host. `written`: bytes by (host, drive), for each drive that loses
+    its content. `preconditions`: how often a drive is preconditioned if every run writes as much as
+    is assumed.
     """
 
     runs: int
     excluded: int
     preconditions: int
     precondition_hours: float
-    hours: float
-    terabytes_written: float
+    seconds: Mapping[str, float]
+    runs_of: Mapping[str, int]
+    written: Mapping[tuple[str, str], float]
     kilowatt_hours: float
     wiped: list[tuple[str, str, str]]
+
+    @property
+    def hours(self) -> float:
+        """Return the hours until the last host is done."""
+        return max(self.seconds.values(), default=0.0) / 3600
+
+    @property
+    def terabytes_written(self) -> float:
+        """Return what is written to all drives together."""
+        return sum(self.written.values()) / 1e12
 
 
 def precondition_cost(asked: Precondition, interface: str, used_bytes: int) -> tuple[float, float]:
@@ -452,19 +513,68 @@ def precondition_cost(asked: Precondition, interface: str, used_bytes: int) -> t
     return seconds, filled + MOST_BYTES_PER_SECOND[interface] * loaded
 
 
-def _preconditions(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Iterator[tuple[str, Drive]]:
-    """Yield host and drive of each precondition that `runs` may need."""
-    asked, since = campaign.precondition, {}
+Works = Mapping[tuple[str, ...], tuple[Work, int]]
+
+
+def works(campaign: Campaign, lab: Lab, runs: Iterable[PlannedRun]) -> Works:
+    """Return the work of each cell that is executed, and how often it is; by `_cell_key`."""
+    first: dict[tuple[str, ...], PlannedRun] = {}
+    times: Counter[tuple[str, ...]] = Counter()
+    for run in runs:
+        if not run.excluded:
+            key = _cell_key(run)
+            first.setdefault(key, run)
+            times[key] += 1
     factors = campaign_factors.load(lab)
-    for run in runs if asked else ():
-        drive = lab.hosts[run.host].drives[run.drive]
-        where, used = (run.host, run.drive), campaign.bytes_used(drive.size_bytes)
+    made = filesystems.load(lab)
+    declared = sum(campaign.phases.model_dump().values()) - campaign.phases.workload_seconds
+    found = {}
+    for key, run in first.items():
+        names = lab.member_drives(run.host, *stands_on(run.drive, run.levels))
+        drives = {name: lab.hosts[run.host].drives[name] for name in names}
+        assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
+        size = sum(drive.size_bytes for drive in drives.values())
+        if campaign.use_bytes:
+            arrays = lab.hosts[run.host].arrays
+            copies = arrays[run.drive].most_copies if run.drive in arrays else 1
+            size = min(size, campaign.use_bytes * copies)
+        filled = (assumed.filled_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
+        found[key] = Work(run, drives, declared, assumed.workload_seconds, filled), times[key]
+    return found
+
+
+def _cell_key(run: PlannedRun) -> tuple[str, ...]:
+    return (run.host, run.drive, *run.levels.values())
+
+
+def _bytes_written(work: Work, assumed: Bounds) -> dict[str, float]:
+    """Return what a run writes to each of its drives."""
+    size = sum(drive.size_bytes for drive in work.drives.values())
+    rates, seconds = assumed.bytes_per_second(work), assumed.load_seconds(work)
+    return {
+        name: rates[name] * seconds + work.filled_bytes * drive.size_bytes / size
+        for name, drive in work.drives.items()
+    }
+
+
+def _preconditions(
+    campaign: Campaign, lab: Lab, runs: list[PlannedRun], written: Mapping[tuple[str, ...], float]
+) -> Iterator[tuple[str, str]]:
+    """Yield (host, drive) for each precondition that `runs` may need.
+
+    `written`: by cell, what a run writes to the drive.
+    """
+    asked = campaign.precondition
+    since: dict[tuple[str, str], float] = {}
+    if asked is None:
+        return
+    for run in runs:
+        where = run.host, run.drive
+        used = campaign.bytes_used(lab.hosts[run.host].drives[run.drive].size_bytes)
         if where not in since or not asked.holds_after(since[where], used):
             since[where] = 0.0
-            yield run.host, drive
-        assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
-        since[where] += MOST_BYTES_PER_SECOND[drive.interface] * assumed.workload_seconds
-        since[where] += assumed.filled_fraction * used
+            yield where
+        since[where] += written[_cell_key(run)]
 
 
 def _boots(runs: list[PlannedRun]) -> dict[str, int]:
@@ -482,51 +592,56 @@ def _boots(runs: list[PlannedRun]) -> dict[str, int]:
     return found
 
 
-def cost(campaign: Campaign, lab: Lab, runs: list[PlannedRun]) -> Cost:
-    """Return upper bounds of a plan's time, wear and energy."""
-    phases = sum(campaign.phases.model_dump().values()) - campaign.phases.workload_seconds
-    by_host: dict[str, float] = {}
-    bytes_written = joules = precondition_seconds = 0.0
-    wiped: dict[tuple[str, str, str], None] = {}
+def cost(
+    campaign: Campaign,
+    lab: Lab,
+    runs: Sequence[PlannedRun],
+    assumed: Bounds | None = None,
+    cells: Works | None = None,
+) -> Cost:
+    """Return a plan's time, wear and energy as `assumed`; by default the upper bounds of all.
+
+    `cells`: the `works` of the runs, where they are known.
+    """
+    assumed = assumed or Bounds()
     executed = [run for run in runs if not run.excluded]
-    factors, made = campaign_factors.load(lab), filesystems.load(lab)
-    for host_name, boots in _boots(executed).items():
-        by_host[host_name] = boots * lab.hosts[host_name].returns_within
-    for run in executed:
-        host = lab.hosts[run.host]
-        names = lab.member_drives(run.host, *stands_on(run.drive, run.levels))
-        members = {name: host.drives[name] for name in names}
-        assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
-        size = sum(drive.size_bytes for drive in members.values())
-        if campaign.use_bytes:
-            copies = host.arrays[run.drive].most_copies if run.drive in host.arrays else 1
-            size = min(size, campaign.use_bytes * copies)
-        filled = (assumed.filled_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
-        loaded = assumed.workload_seconds
-        slowest = min(FILL_BYTES_PER_SECOND.get(drive.interface, 1e8) for drive in members.values())
-        seconds_per_run = OVERHEAD_SECONDS + phases + loaded + filled / slowest
-        by_host[run.host] = by_host.get(run.host, 0.0) + seconds_per_run
-        bytes_written += filled
-        for name, drive in members.items():
-            wiped[(run.host, name, drive.serial)] = None
-            bytes_written += MOST_BYTES_PER_SECOND[drive.interface] * loaded
-            joules += MOST_WATTS[drive.interface] * seconds_per_run
-    preconditions = list(_preconditions(campaign, lab, executed))
-    for name, drive in preconditions:
-        seconds, written = precondition_cost(
-            campaign.precondition, drive.interface, campaign.bytes_used(drive.size_bytes)
+    cells = works(campaign, lab, executed) if cells is None else cells
+    seconds = {
+        host: boots * assumed.boot_seconds(lab.hosts[host]) for host, boots in _boots(executed).items()
+    }
+    runs_of: Counter[str] = Counter()
+    written: dict[tuple[str, str], float] = {}
+    to_drive: dict[tuple[str, ...], float] = {}  # what a run writes to its own drive, by cell
+    joules = precondition_seconds = 0.0
+    for key, (work, times) in cells.items():
+        host = work.run.host
+        whole = assumed.outside_seconds(work) + work.declared_seconds + assumed.load_seconds(work)
+        runs_of[host] += times
+        seconds[host] = seconds.get(host, 0.0) + times * whole
+        joules += times * assumed.watts(work) * whole
+        amounts = _bytes_written(work, assumed)
+        to_drive[key] = amounts.get(work.run.drive, 0.0)
+        for name, amount in amounts.items():
+            written[host, name] = written.get((host, name), 0.0) + times * amount
+    preconditions = list(_preconditions(campaign, lab, executed, to_drive))
+    for host, name in preconditions:
+        drive = lab.hosts[host].drives[name]
+        assert campaign.precondition is not None
+        took, amount = assumed.precondition(
+            campaign.precondition, drive, campaign.bytes_used(drive.size_bytes)
         )
-        by_host[name] += seconds
-        precondition_seconds += seconds
-        bytes_written += written
-        joules += MOST_WATTS[drive.interface] * seconds
+        seconds[host] += took
+        precondition_seconds += took
+        written[host, name] += amount
+        joules += MOST_WATTS[drive.interface] * took
     return Cost(
         runs=len(executed),
         excluded=len(runs) - len(executed),
         preconditions=len(preconditions),
         precondition_hours=precondition_seconds / 3600,
-        hours=max(by_host.values(), default=0.0) / 3600,
-        terabytes_written=bytes_written / 1e12,
+        seconds=seconds,
+        runs_of=runs_of,
+        written=written,
         kilowatt_hours=joules / 3.6e6,
-        wiped=list(wiped),
+        wiped=[(host, name, lab.hosts[host].drives[name].serial) for host, name in written],
     )

@@ -251,6 +251,21 @@ def known(serial: str) -> dict[str, Any] | None:
     return found[-1] if found else None
 
 
+def written_so_far(serials: Iterable[str]) -> dict[str, int]:
+    """Return the bytes ever written to drives, by serial, as the drives counted them last.
+
+    Without those whose count is not known. Makes no record where there is none.
+    """
+    if not paths.has_state() or not (paths.var() / "drives.sqlite").exists():
+        return {}
+    found: dict[str, int] = {}
+    with DriveRecord() as record:
+        for serial in serials:
+            counts = [one["counter_bytes"] for one in record.events(serial) if one.get("counter_bytes")]
+            found |= {serial: counts[-1]} if counts else {}
+    return found
+
+
 def declared(lab: Lab, host: str, drive: str) -> dict[str, Any]:
     """Return what a test host needs to find a drive, and to know what the rig made on it last."""
     spec = lab.hosts[host].drives[drive]

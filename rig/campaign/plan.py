@@ -11,15 +11,18 @@ turns its runs into requests. A plan touches neither hosts nor the state of the 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from joulerig.analysis.compare import races
 from joulerig.analysis.results.schema import CampaignKind, Cell, Status
+from joulerig.analysis.statistics.racing import Design
 from joulerig.rig.campaign import definition
 from joulerig.rig.campaign import power_cut_definition as power_cuts
-from joulerig.rig.campaign.definition import Campaign, Cost, PlannedRun
+from joulerig.rig.campaign.definition import Bounds, Campaign, Cost, PlannedRun, Works
 from joulerig.rig.campaign.power_cut_definition import PowerCutPlan
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
@@ -37,23 +40,46 @@ class MeasurementPlan:
 
     def provenance(self) -> dict[str, Any]:
         """Return what the journal keeps of the plan in addition to what every campaign has."""
+        design = self.race()
+        return {} if design is None else {races.KEY: design.to_json()}
+
+    def race(self) -> Design | None:
+        """Return the design of the campaign's races; None where its cells do not race."""
         asked = self.campaign
         if asked.order != races.ORDER:
-            return {}
-        cells = [
-            Cell.from_levels({**run.levels, "drive": run.drive}) for run in self.runs if not run.excluded
-        ]
-        groups = {races.group_of(cell) for cell in cells}
+            return None
         margin = asked.margin_percent and asked.margin_percent / 100
-        return {races.KEY: races.design_for(asked.replicates, len(groups), margin).to_json()}
+        return races.design_for(asked.replicates, len(self.groups), margin)
+
+    @cached_property
+    def groups(self) -> Mapping[races.Group, int]:
+        """How many cells are compared with each other, by what they have in common."""
+        runs = [work.run for work, _ in self.works.values()]
+        cells = (Cell.from_levels({**run.levels, "drive": run.drive}) for run in runs)
+        return Counter(races.group_of(cell) for cell in cells)
 
     def cost(self) -> Cost:
         """Return upper bounds of the plan's time, wear and energy, and the drives that it wipes."""
-        return definition.cost(self.campaign, self.lab, list(self.runs))
+        return self.cost_as(definition.Bounds())
+
+    def cost_as(self, assumed: Bounds) -> Cost:
+        """Return the plan's time, wear and energy as `assumed`."""
+        return definition.cost(self.campaign, self.lab, self.runs, assumed, self.works)
+
+    @cached_property
+    def works(self) -> Works:
+        """The work of each cell that is executed, and how often it is."""
+        return definition.works(self.campaign, self.lab, self.runs)
 
     def wiped(self) -> list[tuple[str, str, str]]:
         """Return (host, drive, serial) of the drives that lose their content."""
-        return self.cost().wiped
+        written = {(work.run.host, name) for work, _ in self.works.values() for name in work.drives}
+        return [
+            (host, name, drive.serial)
+            for host, spec in self.lab.hosts.items()
+            for name, drive in spec.drives.items()
+            if (host, name) in written
+        ]
 
     @property
     def block_size(self) -> int:

@@ -21,6 +21,7 @@ from joulerig.rig.cli import (
     verify,
     workloads,
 )
+from joulerig.rig.cli.plan import command as plan
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule."
@@ -35,7 +36,7 @@ GROUPS = {
 COMMANDS = {
     "up": up.up,
     "down": up.down,
-    "plan": run.plan,
+    "plan": plan.plan,
     "run": run.run,
     "pause": run.pause,
     "stop": run.stop,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,9 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 CampaignArgument = Annotated[
     str | None, typer.Argument(metavar="[CAMPAIGN]", help="Campaign id (default: the newest).")
+]
+PlaybookArgument = Annotated[
+    Path, typer.Argument(help="A campaign's playbook, or the name of a shipped one.")
 ]
 ShortOption = Annotated[bool, typer.Option("--short", help="Run the campaign's short form.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -96,6 +96,9 @@ class Drive(Strict):
     """Model, as the drive reports it; a drive of another model is refused."""
     plp: bool = False
     """Whether it has power-loss protection."""
+    rated_terabytes_written: PositiveFloat | None = None
+    """What its maker rates it for, in TB (10^12 bytes) written: "TBW", or "DWPD" times capacity and
+    days of warranty. `rig plan` says what share of it a campaign takes."""
     rails: dict[Name, Rail] = {}
     """Its supply rails by name, each with its channels."""
     profile: Name | None = None
@@ -497,7 +500,8 @@ class Lab(Strict):
         """
         if read not in self._read:
             self._read[read] = read(self)
-        return self._read[read]
+        found: Read = self._read[read]
+        return found
 
     @property
     def virtual(self) -> bool:

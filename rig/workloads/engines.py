@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,6 +19,7 @@ from joulerig.rig.workloads.fio_job import Value
 from joulerig.rig.workloads.synthetic_trace import Synthetic
 
 KernelSource = Literal[kernel_source.CHOICES]
+SYNC_BLOCK_BYTES = 4096  # `flowop sync`'s own
 Where = Callable[[Path], str]  # place.here or place.on_host
 
 
@@ -55,6 +57,10 @@ class Workload(Strict):
         """Return a line that describes the workload."""
         return self.description
 
+    def bytes_per_second(self) -> float | None:
+        """Return what it writes by its own definition; None: as fast as it can, or unknown."""
+        return None
+
 
 def _comment(path: Path) -> str:
     """Return the first comment of a job file or personality that is not its licence."""
@@ -89,8 +95,14 @@ class Fio(Workload):
         return self.description or _comment(Path(self.job))
 
     def delivered(self, where: Where) -> dict[str, Any]:
-        job = fio_job.with_options(fio_job.load(Path(self.job)), self.options)
-        return {"tool": self.tool, "job": job}
+        return {"tool": self.tool, "job": self._job()}
+
+    def bytes_per_second(self) -> float | None:
+        kinds = re.findall(r"^(?:rw|readwrite)=(\S+)$", self._job(), re.MULTILINE)
+        return 0.0 if kinds and {*kinds} <= {"read", "randread"} else None
+
+    def _job(self) -> str:
+        return fio_job.with_options(fio_job.load(Path(self.job)), self.options)
 
 
 class _OfFlowop(Workload):
@@ -168,6 +180,10 @@ class Sync(_OfFlowop):
             if (value := getattr(self, key)) is not None:
                 words += [option, _word(value)]
         return self._command(where, [*words, "--direct"] if self.direct else words)
+
+    def bytes_per_second(self) -> float | None:
+        rate = self.rate or ((self.threads or 1) / self.pace_seconds if self.pace_seconds else None)
+        return rate * (self.block_bytes or SYNC_BLOCK_BYTES) if rate else None
 
 
 class Replay(_OfFlowop):

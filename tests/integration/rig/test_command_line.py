@@ -69,7 +69,7 @@ def test_the_program_itself(state):
 def test_plan_shows_runs_cost_and_the_serials_to_be_wiped(rig, state):
     done = rig("plan", DEMO)
     assert done.returncode == 0, done.stderr
-    assert "runs: 18 to do, 0 excluded" in done.stdout
+    assert "runs          18: one block, in random order (seed 2014)" in done.stdout
     assert "JRNVC0001" in done.stdout
     assert "JRNVP0001" in done.stdout
     assert "JRSSP0001" not in done.stdout
@@ -78,7 +78,7 @@ def test_plan_shows_runs_cost_and_the_serials_to_be_wiped(rig, state):
 def test_plan_shows_the_preconditioning(rig, state, tmp_path):
     done = rig("plan", write(tmp_path / "p.yml", precondition={"passes": 3}))
     assert done.returncode == 0, done.stderr
-    assert "precondition: discard, filled 3 times, at most 25 rounds of 60 s randwrite" in done.stdout
+    assert "precondition  discard, filled 3 times, at most 25 rounds of 60 s randwrite" in done.stdout
 
 
 def test_plan_shows_power_cuts(rig, state):

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from joulerig.rig.campaign import contents
 from joulerig.rig.campaign.contents import Contents
-from joulerig.rig.cli import drives, run
+from joulerig.rig.cli import drives
+from joulerig.rig.cli.plan.command import _in_words
 from joulerig.rig.common.errors import UserError
 
 IDENTITY = {"signatures": [["ntfs", "0A1B"]], "digest": None}
@@ -145,4 +146,4 @@ def test_a_host_that_does_not_answer(ask):
     ],
 )
 def test_a_plan_says_what_is_on_each_drive(found, expected):
-    assert expected in run._in_words("bench1", "fast", found)
+    assert expected in _in_words("bench1", "fast", found)
