@@ -11,7 +11,7 @@ SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*
 
 .PHONY: help setup build demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-lease bench-racing bench-workloads test-soak fuzz-workloads
+.PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-lease bench-plan bench-racing bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -105,6 +105,9 @@ bench-drives: build ## Whether an NBD client sees each drive profile's figures: 
 
 bench-lease: ## What a wipe lease costs a run on a host with many disks and processes: results/bench/lease.json
 	.venv/bin/python -m tests.bench.bench_lease
+
+bench-plan: ## Time of rig plan and of the journal for a campaign of 100,000 runs: results/bench/plan.json
+	.venv/bin/python -m tests.bench.bench_plan
 
 bench-racing: ## How many runs a race needs, and how often it is right, simulated: results/bench/racing.json
 	.venv/bin/python -m tests.bench.racing
