@@ -18,10 +18,13 @@ from joulerig.analysis.results.schema import FORMER_PHASES, TABLES, EventKind, S
 from joulerig.errors import JoulerigError
 
 FILE = "journal.sqlite"
-# Finds a host's next planned run, however many runs there are. It changes no rows and no reader
-# needs it, so it does not count as a new version: a journal without it gets it when its campaign is
+# They find a host's next run, however many there are. They change no rows and no reader needs them,
+# so they do not count as a new version: a journal without them gets them when its campaign is
 # executed.
-INDEX = "CREATE INDEX IF NOT EXISTS run_by_host ON run (host, status, ordinal)"
+INDEXES = (
+    "CREATE INDEX IF NOT EXISTS run_by_host ON run (host, status, ordinal)",
+    "CREATE INDEX IF NOT EXISTS open_attempt ON attempt (run) WHERE ended_ns IS NULL",
+)
 EXCLUDED = "excluded: "  # how the reason of such a run began before version 6
 
 
@@ -79,8 +82,14 @@ def create_tables(database: sqlite3.Connection) -> None:
     """Make the tables of a new journal."""
     for table in TABLES.values():
         database.execute(create_table(table))
-    database.execute(INDEX)
+    create_indexes(database)
     database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def create_indexes(database: sqlite3.Connection) -> None:
+    """Make the indexes that a journal lacks."""
+    for statement in INDEXES:
+        database.execute(statement)
 
 
 def read_version(database: sqlite3.Connection) -> int:
@@ -126,7 +135,7 @@ def upgrade(database: sqlite3.Connection, version: int) -> None:
     for number, change in sorted(CHANGES.items()):
         if number > version:
             change(database)
-    database.execute(INDEX)
+    create_indexes(database)
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from joulerig.analysis.powercut.folder import is_former
 from joulerig.analysis.results.journal import (
-    INDEX,
     VERSION,
     JournalError,
+    create_indexes,
     create_tables,
     read_version,
     upgrade,
@@ -159,13 +159,16 @@ class Journal:
             return [self._begin(row["id"]) for row in rows]
 
     def _next(self, host: str) -> sqlite3.Row | None:
-        row: sqlite3.Row | None = self._db.execute(
-            "SELECT * FROM run WHERE host = ? AND status = ? ORDER BY"
-            " NOT EXISTS (SELECT 1 FROM attempt WHERE run = id AND attempt.ended_ns IS NULL), ordinal"
-            " LIMIT 1",
-            (host, Status.PLANNED),
-        ).fetchone()
-        return row
+        # SQLite keeps the order of a CROSS JOIN: the few open attempts, then the run of each.
+        begun = "attempt CROSS JOIN run ON run.id = attempt.run AND attempt.ended_ns IS NULL"
+        for runs in (begun, "run"):
+            row: sqlite3.Row | None = self._db.execute(
+                f"SELECT run.* FROM {runs} WHERE host = ? AND run.status = ? ORDER BY ordinal LIMIT 1",
+                (host, Status.PLANNED),
+            ).fetchone()
+            if row is not None:
+                return row
+        return None
 
     def _begin(self, run: str) -> dict[str, Any]:
         self._set_status(run, Status.RUNNING, "")
@@ -228,7 +231,7 @@ class Journal:
         Its runs do not count as interrupted.
         """
         with self._lock(fcntl.LOCK_SH):
-            self._db.execute(INDEX)
+            create_indexes(self._db)
             yield
 
     @contextmanager

@@ -583,14 +583,20 @@ def steps(journal, work):
     return count
 
 
-def large(folder, runs=3000):
-    """A journal whose runs have all ended but the last one."""
-    rows = [row(ordinal, status="ok" if ordinal < runs else "planned") for ordinal in range(1, runs + 1)]
-    return Journal.create(folder, CAMPAIGN, rows)
+def large(folder, ended=2999, runs=3000):
+    """A journal of which so many runs have ended, each after an attempt."""
+    rows = [row(ordinal, status="ok" if ordinal <= ended else "planned") for ordinal in range(1, runs + 1)]
+    journal = Journal.create(folder, CAMPAIGN, rows)
+    journal._db.execute(
+        "INSERT INTO attempt (run, number, started_ns, ended_ns, status, reason)"
+        " SELECT id, 1, 1, 2, status, '' FROM run WHERE status = 'ok'"
+    )
+    return journal
 
 
-def test_a_hosts_next_run_is_found_without_looking_at_those_that_ended(tmp_path):
-    journal = large(tmp_path / "study-1")
+@pytest.mark.parametrize("ended", [0, 1500, 2999])
+def test_a_hosts_next_run_is_found_without_looking_at_the_others(tmp_path, ended):
+    journal = large(tmp_path / "study-1", ended)
     assert steps(journal, lambda: journal.take("h1")) < 10
     journal.close()
 
@@ -598,9 +604,10 @@ def test_a_hosts_next_run_is_found_without_looking_at_those_that_ended(tmp_path)
 def test_an_earlier_journal_gets_the_index_when_its_campaign_is_executed(tmp_path):
     large(tmp_path / "study-1").close()
     with closing(sqlite3.connect(tmp_path / "study-1" / "journal.sqlite")) as database:
-        database.execute("DROP INDEX run_by_host")
+        for index in ("run_by_host", "open_attempt"):
+            database.execute(f"DROP INDEX {index}")
     journal = Journal(tmp_path / "study-1")
-    assert not journal._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'run_by_host'").fetchone()
+    assert steps(journal, lambda: journal.next_block("h1")) > 10
     with journal.executing():
         assert steps(journal, lambda: journal.take("h1")) < 10
     journal.close()
