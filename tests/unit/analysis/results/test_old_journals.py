@@ -10,7 +10,7 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.results import journal
-from joulerig.analysis.results.schema import TABLES
+from joulerig.analysis.results.schema import TABLES, Attempt
 from joulerig.rig.campaign.journal import Journal
 from tests.support import ROOT
 
@@ -154,4 +154,28 @@ def test_a_campaign_of_version_6_is_one_of_measurements(tmp_path):
         )  # fmt: skip
     assert results.load(tmp_path).kind == "measurement"
     Journal(tmp_path).close()
-    assert columns(tmp_path / journal.FILE)["campaign"][-1][1] == "kind"
+    assert "kind" in {column[1] for column in columns(tmp_path / journal.FILE)["campaign"]}
+
+
+def test_a_run_of_version_7_that_began_has_an_attempt_and_one_that_was_cut_off_an_open_one(tmp_path):
+    with closing(sqlite3.connect(tmp_path / journal.FILE)) as database, database:
+        database.executescript((ROOT / "tests/fixtures/journals/version_7.sql").read_text())
+        insert(
+            database, "campaign", id="study-1", name="study", question="Which?", created_ns=1,
+            definition="{}", lab="{}", virtual=1, provenance="{}",
+        )  # fmt: skip
+        ends = (("ok", 10, 20), ("running", 30, None), ("planned", None, None))
+        for ordinal, (status, started, ended) in enumerate(ends, start=1):
+            insert(
+                database, "run", id=f"study-1-000{ordinal}", ordinal=ordinal, block=1, replicate=1, host="h1",
+                **FACTORS, cell="fast/ext4/none/seqwrite", factors=json.dumps(FACTORS), status=status,
+                reason="", started_ns=started, ended_ns=ended,
+            )  # fmt: skip
+    done, cut_off, planned = (run.attempts for run in results.load(tmp_path).runs)
+    assert done == (Attempt(1, 10, 20, "ok", None, ""),)
+    assert cut_off == (Attempt(1, 30, None, "running", None, ""),)
+    assert planned == ()
+    with closing(Journal(tmp_path)) as opened:
+        assert opened.give_back(goes_on=True) == ["study-1-0002"]
+        taken = opened.take("h1")
+    assert (taken["id"], taken["attempt"], taken["begun"]) == ("study-1-0002", 1, True)
