@@ -144,7 +144,7 @@ def test_two_connections_attend_one_call(host):
     first, answers = host.begin(), []
     second = threading.Thread(target=lambda: answers.append(host.attend()))
     second.start()
-    time.sleep(0.3)
+    time.sleep(0.3)  # for the second to find the call; either order must do
     host.until.touch()
     first.join(20)
     second.join(20)
