@@ -207,7 +207,7 @@ def test_a_host_that_went_away_and_came_back_goes_on(cuts):
 def test_a_host_that_does_not_come_back_ends_it_and_a_resumption_makes_the_rest(cuts):
     cuts.host.gone = 1000
     with pytest.raises(
-        UserError, match="gone for 300 s; its remaining runs stay planned; resume the campaign"
+        UserError, match="gone for 600 s; its remaining runs stay planned; resume the campaign"
     ):
         cuts.execute()
     assert cuts.statuses == ["lost", "planned", "planned"]
