@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.joulerig import detached, paths, tools
+from ansible.module_utils.joulerig.changes.contents import replace
 from ansible.module_utils.joulerig.detached import unit
 from ansible.module_utils.joulerig.tools import Failed
 
@@ -165,17 +166,7 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def write(path: Path, content: Mapping[str, Any]) -> None:
     """Write a file, whole or not at all, so that it is there after a loss of power."""
-    part = path.with_name(f".{path.name}")
-    with open(part, "w") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    replace(str(path), json.dumps(content).encode(), 0o600)
 
 
 def _program(folder: Path) -> str:
