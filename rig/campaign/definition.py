@@ -291,8 +291,11 @@ def _check_levels(
 
 def _check_race(campaign: Campaign, lab: Lab, source: str) -> None:
     """Refuse a race in which a cell would have several runs in a block. Raises UserError."""
-    for name in campaign.drives if campaign.order == races.ORDER else ():
-        if len(hosts := _drives(lab)[name]) > 1:
+    if campaign.order != races.ORDER:
+        return
+    there = _drives(lab)
+    for name in campaign.drives:
+        if len(hosts := there[name]) > 1:
             raise UserError(
                 f"{source}: campaign.order: {races.ORDER!r}: drive {name!r} is on {', '.join(hosts)};"
                 " allowed: drives of one host each"
