@@ -3,7 +3,8 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,17 +46,24 @@ def insert(database: sqlite3.Connection, table: str, **row) -> None:
     database.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
 
 
-@pytest.fixture(params=VERSIONS)
-def old(request, tmp_path):
-    """A campaign of an earlier version: an ok run, an excluded one, and a refused one."""
-    version, folder = request.param, tmp_path / "study-1"
-    folder.mkdir()
+@contextmanager
+def former(folder: Path, version: int) -> Iterator[sqlite3.Connection]:
+    """Make a journal of an earlier version, with its campaign; it is kept after the block."""
     with closing(sqlite3.connect(folder / journal.FILE)) as database, database:
         database.executescript((ROOT / "tests/fixtures/journals" / f"version_{version}.sql").read_text())
         insert(
             database, "campaign", id="study-1", name="study", question="Which?", created_ns=1,
             definition="{}", lab="{}", virtual=1, provenance="{}",
         )  # fmt: skip
+        yield database
+
+
+@pytest.fixture(params=VERSIONS)
+def old(request, tmp_path):
+    """A campaign of an earlier version: an ok run, an excluded one, and a refused one."""
+    version, folder = request.param, tmp_path / "study-1"
+    folder.mkdir()
+    with former(folder, version) as database:
         ends = (("ok", ""), ("not-run", "excluded: known to hang"), ("not-run", "refused: fast: mounted"))
         for ordinal, (status, reason) in enumerate(ends, start=1):
             insert(
@@ -146,24 +154,15 @@ def test_an_upgraded_journal_goes_on_counting_its_events(old):
 
 
 def test_a_campaign_of_version_6_is_one_of_measurements(tmp_path):
-    with closing(sqlite3.connect(tmp_path / journal.FILE)) as database, database:
-        database.executescript((ROOT / "tests/fixtures/journals/version_6.sql").read_text())
-        insert(
-            database, "campaign", id="study-1", name="study", question="Which?", created_ns=1,
-            definition="{}", lab="{}", virtual=1, provenance="{}",
-        )  # fmt: skip
+    with former(tmp_path, 6):
+        pass
     assert results.load(tmp_path).kind == "measurement"
     Journal(tmp_path).close()
     assert "kind" in {column[1] for column in columns(tmp_path / journal.FILE)["campaign"]}
 
 
 def test_a_run_of_version_7_that_began_has_an_attempt_and_one_that_was_cut_off_an_open_one(tmp_path):
-    with closing(sqlite3.connect(tmp_path / journal.FILE)) as database, database:
-        database.executescript((ROOT / "tests/fixtures/journals/version_7.sql").read_text())
-        insert(
-            database, "campaign", id="study-1", name="study", question="Which?", created_ns=1,
-            definition="{}", lab="{}", virtual=1, provenance="{}",
-        )  # fmt: skip
+    with former(tmp_path, 7) as database:
         ends = (("ok", 10, 20), ("running", 30, None), ("planned", None, None))
         for ordinal, (status, started, ended) in enumerate(ends, start=1):
             insert(
