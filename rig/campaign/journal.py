@@ -264,7 +264,8 @@ class Journal:
                     _insert(self._db, table, {"run": run, **row})
             self._set_status(run, status, reason)
             self._db.execute("UPDATE run SET ended_ns = ? WHERE id = ?", (now, run))
-            self._end_attempt(run, status, cause, reason, None if cause == Cause.HOST_GONE else now)
+            ended_ns = None if cause == Cause.HOST_GONE else now
+            self._set_last_attempt(run, status=status, cause=cause, reason=reason, ended_ns=ended_ns)
 
     def settle(
         self, run: str, status: str, reason: str, tables: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -283,18 +284,15 @@ class Journal:
                 for row in rows:
                     _insert(self._db, table, {"run": run, **row})
             self._db.execute("UPDATE run SET status = ?, reason = ? WHERE id = ?", (status, reason, run))
-            self._db.execute(
-                "UPDATE attempt SET status = ?, reason = ? WHERE run = ? AND number ="
-                " (SELECT max(number) FROM attempt WHERE run = ?)",
-                (status, reason, run, run),
-            )
+            self._set_last_attempt(run, status=status, reason=reason)
             _event(self._db, run, EventKind.SETTLED, {"from": was, "to": status, "reason": reason})
 
-    def _end_attempt(self, run: str, status: str, cause: Cause, reason: str, ended_ns: int | None) -> None:
+    def _set_last_attempt(self, run: str, **values: object) -> None:
+        columns = ", ".join(f"{name} = ?" for name in values)
         self._db.execute(
-            "UPDATE attempt SET status = ?, cause = ?, reason = ?, ended_ns = ?"
+            f"UPDATE attempt SET {columns}"
             " WHERE run = ? AND number = (SELECT max(number) FROM attempt WHERE run = ?)",
-            (status, cause, reason, ended_ns, run, run),
+            (*values.values(), run, run),
         )
 
     def race_out(
