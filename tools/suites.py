@@ -29,8 +29,8 @@ LOGS = ROOT / "build" / "suites"
 PYTHON = ".venv/bin/python"
 PYTEST = (PYTHON, "-m", "pytest", "-q", "--durations=20")
 CLOCK_UNDER_LOAD = "tests/integration/collectors/test_clock_under_load.py"  # make test-clock
-C_PARTS = ("virtuallab/twin", "firmware/power_tap", "collectors/srcap")
-C_TESTED = ("virtuallab/twin", "firmware/power_tap")
+C_PARTS = ("virtuallab/clock", "virtuallab/twin", "firmware/power_tap", "collectors/srcap")
+C_TESTED = ("virtuallab/clock", "virtuallab/twin", "firmware/power_tap")
 
 
 @dataclass(frozen=True)
