@@ -13,6 +13,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,9 +24,22 @@ DIST_PACKAGES = "/usr/lib/python3/dist-packages"
 SECONDS = 20  # the longest wait for a reply
 
 
-@functools.cache
+_LOADS = threading.Lock()
+
+
 def _load(name: str) -> ModuleType:
-    """Load a module of Debian's python3-libnbd, which virtual environments do not see."""
+    """Load a module of Debian's python3-libnbd, which virtual environments do not see.
+
+    libnbd looks nbd up among the loaded modules when it is first given a buffer. It has to be there
+    then, also where a test has put the modules back as they were, and be the one of the client.
+    """
+    with _LOADS:
+        module = sys.modules[name] = _loaded(name)
+        return module
+
+
+@functools.cache
+def _loaded(name: str) -> ModuleType:
     spec = importlib.machinery.PathFinder.find_spec(name, [DIST_PACKAGES])
     if spec is None or spec.loader is None:
         pytest.fail(f"{name}: not in {DIST_PACKAGES}: apt-get install -y python3-libnbd", pytrace=False)

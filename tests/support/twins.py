@@ -96,6 +96,19 @@ class Twin:
         return done.stdout
 
 
+class TwinTruth:
+    """A twin without a host as the `TruthSource` (rig/lab/virtual.py) of a lab's only drive."""
+
+    def __init__(self, twin):
+        self.twin = twin
+
+    def state(self, host, drive):
+        return twins.request(self.twin.control, "state")
+
+    def history(self, host, drive, instants_ns):
+        return twins.request(self.twin.control, f"history {' '.join(map(str, instants_ns))}")
+
+
 class Stream:
     """The windows that a twin sends from now on: (number, volts and amps of each rail ...)."""
 

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -56,7 +57,7 @@ int device_wait(struct drive *drive, const struct device_operation *operation)
 	return 0;
 }
 
-/* False where the drive draws all it may. */
+/* From when it was due, or was let in. False where the drive draws all it may. */
 static bool draw_work(struct drive *drive, int64_t time_ns, const struct work *work)
 {
 	static const enum power_cause causes[WORK_CAUSES] = { [WORK_GC] = CAUSE_GC,
@@ -78,7 +79,9 @@ static bool draw_work(struct drive *drive, int64_t time_ns, const struct work *w
 static void draw_due_work(struct drive *drive, int64_t time_ns)
 {
 	while (drive->is_held || timing_take_work(drive->timing, time_ns, &drive->held)) {
-		drive->is_held = !draw_work(drive, time_ns, &drive->held);
+		int64_t begin_ns = drive->is_held ? time_ns : drive->held.start_ns;
+
+		drive->is_held = !draw_work(drive, begin_ns, &drive->held);
 		if (drive->is_held)
 			return;
 	}
@@ -105,8 +108,18 @@ void device_advance(struct drive *drive, int64_t time_ns)
 {
 	timing_advance(drive->timing, time_ns);
 	draw_due_work(drive, time_ns);
-	plan_dozing(drive, time_ns);
+	/* Work that was due has ended the power state when it began, not when it is looked at. */
+	plan_dozing(drive, power_settled_ns(drive->power));
 	power_advance(drive->power, time_ns);
+}
+
+/* README.md, "The log of operations". */
+static void log_operation(FILE *log, const struct timing_operation *operation)
+{
+	if (log)
+		fprintf(log, "%" PRId64 " %s %" PRIu64 " %" PRIu64 " %d\n", operation->arrival_ns,
+			pace_kind_name(operation->kind), operation->offset, operation->bytes,
+			operation->fua);
 }
 
 /* The time to try again, or 0. */
@@ -124,6 +137,7 @@ static int64_t try_to_take(struct drive *drive, struct timing_operation *operati
 	if (retry_ns)
 		return retry_ns;
 	operation->arrival_ns = now_ns;
+	log_operation(drive->operations, operation);
 	pace_arrived(&drive->pace, now_ns);
 	timing_submit(drive->timing, operation);
 	draw_due_work(drive, now_ns);

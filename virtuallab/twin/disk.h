@@ -6,13 +6,14 @@
  *
  * Geometry. The drive's bytes fill the whole stroke, whatever its size: zones of
  * equally many cylinders, each zone with its own bytes a track, which follow from
- * its transfer rate and the rotation. A drive smaller than the real one has fewer
+ * its transfer rate and the rotation; rates fall evenly from the outermost zone, where
+ * offset 0 is, to the innermost. A drive smaller than the real one has fewer
  * cylinders, so its seeks are the real ones' at the same fraction of the stroke.
  *
  * Seek over a fraction d of the stroke, d > 0: settle + a sqrt(d) + b d (C. Ruemmler,
  * J. Wilkes, IEEE Computer 27(3), 1994). a and b follow from the three times that a
  * manual gives: over one cylinder, the mean over random pairs (E sqrt(d) = 8/15,
- * E d = 1/3) and over the full stroke.
+ * E d = 1/3) and over the full stroke. d is 0 for the next cylinder.
  * Rotation: the platter's angle is the clock's; tracks are skewed by the time that
  * the change to the next one takes, so that reading on loses just that time.
  *

@@ -5,7 +5,13 @@
  *
  * A drive without work since T leaves state 0 at T + idle_ns of the deepest state
  * whose time has come; it draws that state's power once entry_ns have passed. An
- * operation that finds it there waits for the end of the entry, then exit_ns.
+ * operation that finds it there waits for the end of the entry, then exit_ns. Until the
+ * power of a state is drawn it is that of the state before.
+ * From the arrival of the operation on, idle_watts are drawn, and in addition what
+ * leaving costs for exit_ns: of any state the same, `wake`, or a hard disk's `spin_up`.
+ * Folding (flash.h) ends the state when it begins, at no cost; T is then its end.
+ * T is the latest of: an operation's end, the end of the last program, of folding, of
+ * what is on the link.
  */
 #ifndef JOULERIG_DOZE_H
 #define JOULERIG_DOZE_H

@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* What the drive's own work costs each rail, and what the rail draws in each of
  * the power states. */
@@ -49,6 +50,7 @@ struct drive {
 	int64_t powered_ns; /* time with power since the twin began, up to: */
 	int64_t powered_until_ns;
 	const char *health_path;
+	FILE *operations; /* the log of operations, or NULL */
 };
 
 #endif

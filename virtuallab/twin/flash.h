@@ -18,12 +18,19 @@
  * Without a write cache a write ends when it is programmed.
  *
  * Programs go to single-level cells (slc_program_ns) while these have room,
- * then at program_ns. After fold_delay_ns without an operation, single-level
- * cells are folded (read, programmed at program_ns) until they are empty.
+ * then at program_ns. Room is slc_fraction of the drive's bytes, and a program goes
+ * there if all of it fits. After fold_delay_ns without an operation or a program,
+ * single-level cells are folded (read, programmed at program_ns, on all units at once)
+ * until they are empty: in pieces of 10 ms, at least a page each, at once after each
+ * other. An operation in between ends it with the piece that goes on.
+ *
+ * What a write fills a page with counts in pages of FTL_PAGE_BYTES that it touches.
+ * A page that is not full stays in the cache until a flush, a FUA or more writes.
  *
  * The mapping (ftl.h) says what each write makes garbage collection move: each
  * moved page is read and programmed, each erased block takes erase_ns of a unit,
- * all of it in the programs' way: sustained random writes on a full drive come to
+ * all of it in the programs' way (pages that are moved are programmed as whole pages of
+ * page_bytes, the rest with the next): sustained random writes on a full drive come to
  *   channels * page_bytes / (A program + (A - 1) page_read + A erase / pages of a block)
  * with A the write amplification.
  */

@@ -5,13 +5,16 @@
  *
  * One write frontier takes the host's pages and those that are moved. When it
  * is full, the next free block becomes it; when none is free then, the block
- * with the fewest valid pages (greedy) is moved to the frontier and erased.
+ * with the fewest valid pages (greedy) is moved to the frontier and erased; of several
+ * the one that came to have so few last.
  * Under uniform random writes of U logical pages on T flash pages, the greedy
  * policy's write amplification comes to 1 / (1 - x) with x = exp(-T/U (1 - x)) as
  * blocks get large (P. Desnoyers, ACM TOS 10(2), 2014; B. Van Houdt, SIGMETRICS 2013).
  *
  * Blocks are 256 pages, fewer on a small drive, so that it has at least a
- * thousand and its spare space is still many of them. Memory: about 8.6 bytes a
+ * thousand and its spare space is still many of them: halved from 256 on down to at
+ * least 16. Of blocks there are as many as hold the logical pages and the spare space,
+ * rounded up, and two: the frontier and one to move pages to. Memory: about 8.6 bytes a
  * logical page, 0.2 % of the drive.
  */
 #ifndef JOULERIG_FTL_H

@@ -108,6 +108,11 @@ static int twin_get_ready(void)
 		nbdkit_error("%s", error);
 		return -1;
 	}
+	drive.operations = config.operations_path ? fopen(config.operations_path, "we") : NULL;
+	if (config.operations_path && !drive.operations) {
+		nbdkit_error("operations=%s: %m", config.operations_path);
+		return -1;
+	}
 	/* Behind the end there is nothing to lose. */
 	punches = fallocate(backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)config.size, 4096) == 0;
 	control = control_socket_listen(config.control_path, error, sizeof error);
@@ -158,6 +163,8 @@ static int twin_after_fork(void)
 		return -1;
 	}
 	drive.planned_since_ns = INT64_MIN;
+	if (drive.operations)
+		fprintf(drive.operations, "%" PRId64 " begin 0 0 0\n", power_settled_ns(drive.power));
 	fill_from_backing();
 	power_events = device_power_events(&drive);
 	drive.cut = cut_new(&config.cut, backing, config.rail_count, power_settled_ns(drive.power),
@@ -205,6 +212,9 @@ static void twin_cleanup(void)
 	drive.counters = NULL;
 	timing_free(drive.timing);
 	drive.timing = NULL;
+	if (drive.operations && fclose(drive.operations) != 0)
+		nbdkit_error("operations=%s: %m", config.operations_path);
+	drive.operations = NULL;
 	if (backing >= 0)
 		close(backing);
 	backing = -1;

@@ -43,7 +43,8 @@ const char twin_config_help[] =
 	"doze_watts=RAIL,WATTS,...\n"
 	"               What a rail draws in each of these, instead of its IDLE_W.\n"
 	"work=RAIL,gc|fold|seek|spin_up|wake,JOULES_PER_BYTE,WATTS\n"
-	"               What a rail draws for the drive's own work.";
+	"               What a rail draws for the drive's own work.\n"
+	"operations=PATH  Log of the operations that the drive takes (default: none).";
 
 static int set_path(char **path, const char *key, const char *value)
 {
@@ -220,6 +221,8 @@ int twin_config_set(struct twin_config *config, const char *key, const char *val
 		return set_path(&config->backing_path, key, value);
 	if (strcmp(key, "control") == 0)
 		return set_path(&config->control_path, key, value);
+	if (strcmp(key, "operations") == 0)
+		return set_path(&config->operations_path, key, value);
 	if (strcmp(key, "size") == 0) {
 		config->size = nbdkit_parse_size(value);
 		if (config->size > 0 && config->size % CACHE_SECTOR == 0)
@@ -246,7 +249,7 @@ int twin_config_set(struct twin_config *config, const char *key, const char *val
 	if (result > 0)
 		result = set_model(config, key, value);
 	if (result > 0)
-		nbdkit_error("%s=%s: allowed keys are file, size, serial, control, window, activity, rail, "
+		nbdkit_error("%s=%s: allowed keys are file, size, serial, control, operations, window, activity, rail, "
 			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
 			     "ambient_celsius, kelvin_per_watt, thermal_seconds, model, doze, work, doze_watts, "
 			     "and those of the model", key, value);
@@ -285,5 +288,6 @@ void twin_config_free(struct twin_config *config)
 {
 	free(config->backing_path);
 	free(config->control_path);
+	free(config->operations_path);
 	free(config->serial);
 }

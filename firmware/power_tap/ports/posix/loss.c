@@ -2,7 +2,7 @@
 #include "loss.h"
 
 /* SplitMix64 (Steele, Lea, Flood 2014): a number that is random in the seed and n. */
-static uint64_t random_of(uint64_t seed, uint64_t n)
+uint64_t loss_random(uint64_t seed, uint64_t n)
 {
 	uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15u;
 
@@ -31,5 +31,5 @@ bool loss_drops(const struct loss *loss, uint64_t block)
 		group++;
 	begin = begin_of(loss, group);
 	end = begin_of(loss, group + 1);
-	return block == begin + random_of(loss->seed, group) % (end - begin);
+	return block == begin + loss_random(loss->seed, group) % (end - begin);
 }

@@ -15,6 +15,9 @@ struct loss {
 	uint64_t seed;
 };
 
+/* A number that is random in the seed and n, over all 64 bits. */
+uint64_t loss_random(uint64_t seed, uint64_t n);
+
 bool loss_drops(const struct loss *loss, uint64_t block);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "align.h"
+#include "faults.h"
 #include "loss.h"
 #include "session.h"
 #include "source.h"
@@ -59,6 +60,7 @@ static unsigned client_count;
 static int64_t window_ns;
 static bool synthetic;
 static struct loss loss;
+static struct faults faults;
 /* Windows of CLOCK_MONOTONIC: the first sample's, and the next one's. */
 static bool begun;
 static int64_t first_window, next_window;
@@ -82,7 +84,8 @@ static void usage(FILE *to)
 		"  --markers      UNIX datagram socket; the two lowest bits of a byte sent there are the marker inputs\n"
 		"  --memory       file that keeps the calibration\n"
 		"  --drop-blocks  part (0 to 1) of all 20 ms blocks of samples to lose, as broken hardware would\n"
-		"  --seed         which blocks those are; 0 where it is not given\n",
+		"  --seed         which blocks those are; 0 where it is not given\n"
+		"  --faults       file of what is wrong with the samples (docs/how-to/power-tap.md)\n",
 		MAX_RATE_HZ, SAMPLER_RAILS);
 }
 
@@ -285,6 +288,7 @@ static void put_window(int64_t window, struct sample *sample)
 	static int64_t block = -1;
 	static bool dropped;
 	uint32_t block_samples = tap.rate_hz / BLOCKS_PER_SECOND;
+	unsigned times = 1;
 
 	if (!begun)
 		first_window = window;
@@ -295,10 +299,13 @@ static void put_window(int64_t window, struct sample *sample)
 		block = (window - first_window) / (block_samples ? block_samples : 1);
 		dropped = loss_drops(&loss, (uint64_t)block);
 	}
+	if (faults.used)
+		times = faults_apply(&faults, sample);
 	if (dropped)
 		tap_missed(&tap, 1);
 	else
-		tap_sample(&tap, sample);
+		while (times-- > 0)
+			tap_sample(&tap, sample);
 	board.next_sample = tap_samples(&tap);
 	board.next_window = next_window;
 }
@@ -449,7 +456,7 @@ static void serve(int signals)
 }
 
 static const char *const options[] = { "--listen",  "--rate",	     "--rail", "--synthetic", "--markers",
-				       "--memory", "--drop-blocks", "--seed", "--help" };
+				       "--memory", "--drop-blocks", "--seed", "--faults", "--help" };
 
 static void refuse_option(const char *name)
 {
@@ -462,7 +469,8 @@ static void refuse_option(const char *name)
 
 int main(int argc, char **argv)
 {
-	const char *listen_value = NULL, *rate_value = NULL, *markers_path = NULL, *memory_path = NULL;
+	const char *listen_value = NULL, *rate_value = NULL, *markers_path = NULL, *memory_path = NULL,
+		   *faults_path = NULL;
 	uint32_t rate_hz;
 	char error[512];
 	sigset_t ending;
@@ -502,6 +510,8 @@ int main(int argc, char **argv)
 			loss.fraction = parse_fraction(name, value);
 		else if (strcmp(name, "--seed") == 0)
 			loss.seed = parse_seed(name, value);
+		else if (strcmp(name, "--faults") == 0)
+			faults_path = value;
 		else
 			parse_rail(value);
 	}
@@ -512,6 +522,9 @@ int main(int argc, char **argv)
 	rate_hz = parse_rate(rate_value);
 	if (loss.fraction > 0 && rate_hz < BLOCKS_PER_SECOND)
 		refuse_value("--rate", rate_value, "50 or more with --drop-blocks");
+	faults_init(&faults, rate_hz);
+	if (faults_path && !faults_load(&faults, faults_path, error, sizeof error))
+		refuse(error);
 	parse_listen(listen_value);
 	window_ns = NS_PER_SECOND / rate_hz;
 	virtual_board_init(&board, window_ns, memory_path);
