@@ -63,6 +63,7 @@ type agent struct {
 	loadAt      time.Time
 	spoolAt     time.Time
 
+	asked    atomic.Bool // to send at once, by a datagram
 	loadKey  []byte
 	encoder  lineprotocol.Encoder
 	small    [2048]byte
@@ -133,7 +134,7 @@ func (a *agent) run(ctx context.Context) error {
 	defer a.load.Close()
 	defer a.journals.Close()
 	if a.inlet != nil {
-		go a.inlet.receive(a.spool, func(lines int, reason string) {
+		go a.inlet.receive(a.spool, func() { a.asked.Store(true) }, func(lines int, reason string) {
 			a.dropped.Add(int64(lines))
 			a.report.trouble("socket: refused lines", reason)
 		})
@@ -189,6 +190,7 @@ func (a *agent) sampleUntil(ctx context.Context) {
 // tick reads everything that is due. now says what is; it is no point's time, since looking the
 // drives up may stand between it and a reading.
 func (a *agent) tick(now time.Time) {
+	asked := a.asked.Swap(false) // before the readings: the count that it waits for is among them
 	a.readBlocks(now)
 	if !now.Before(a.scanAt) {
 		a.scanAt = now.Add(journalScanInterval)
@@ -200,10 +202,13 @@ func (a *agent) tick(now time.Time) {
 		a.readLoad()
 		a.watchWriter()
 	}
-	if !now.Before(a.spoolAt) {
+	if asked || !now.Before(a.spoolAt) {
 		a.spoolAt = now.Add(spoolInterval - seconds(a.config.IntervalSeconds)/2)
 		a.spool(a.encoder.Bytes())
 		a.encoder.Reset()
+	}
+	if asked {
+		a.writer.Send()
 	}
 }
 

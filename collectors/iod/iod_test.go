@@ -412,6 +412,23 @@ func TestTakesLinesOfOthersAndRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
+func TestADatagramHasItCountAndSendAtOnce(t *testing.T) {
+	s, h := withInflux(t)
+	h.conf["influx"].(map[string]any)["flush_interval_seconds"] = 60
+	p := start(t, "--config", h.config())
+	asked := time.Now().UnixNano()
+	send(t, h, "phase,run=r1,phase=tail start_ns=2i 1700000000000000001\n", "send\n")
+	eventually(t, "the line of another", func() bool { return s.Count("phase", "start_ns") == 1 })
+	series := s.Query(fmt.Sprintf(`SELECT reads FROM blockio WHERE time > %d`, asked))
+	if len(series) == 0 {
+		t.Error("no count of the drives from after it was asked for")
+	}
+	p.end(syscall.SIGTERM)
+	if text := p.stderr.String(); strings.Contains(text, "refused") {
+		t.Errorf("stderr %q", text)
+	}
+}
+
 func TestRefusedLinesAreCounted(t *testing.T) {
 	s, h := withInflux(t)
 	p := start(t, "--config", h.config())

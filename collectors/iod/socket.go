@@ -18,6 +18,9 @@ import (
 // (net.core.wmem_default).
 const maxDatagramBytes = 212992
 
+// sendNow is the datagram that asks for a count of now, sent at once with what was counted before.
+const sendNow = "send\n"
+
 // inlet takes line protocol from other programs of the host.
 type inlet struct {
 	conn *net.UnixConn
@@ -52,7 +55,7 @@ func openInlet(path string) (*inlet, error) {
 }
 
 // receive spools datagrams until the inlet is drained. A datagram is taken whole or not at all.
-func (in *inlet) receive(spool func([]byte) bool, refused func(lines int, reason string)) {
+func (in *inlet) receive(spool func([]byte) bool, send func(), refused func(lines int, reason string)) {
 	defer close(in.done)
 	// Grown on demand: most datagrams are a line or two.
 	buf := make([]byte, 8<<10)
@@ -67,6 +70,10 @@ func (in *inlet) receive(spool func([]byte) bool, refused func(lines int, reason
 			continue
 		}
 		datagram := buf[:n]
+		if string(datagram) == sendNow {
+			send()
+			continue
+		}
 		lines := max(1, bytes.Count(datagram, []byte{'\n'}))
 		if !whole {
 			refused(lines, fmt.Sprintf("a datagram is longer than %d bytes", maxDatagramBytes))

@@ -109,9 +109,14 @@ var ones = func() (all [4096]float32) {
 
 const (
 	// Of a block of samples, as many of each channel are compared with the block before.
-	fingerprintSamples = 16
+	fingerprintSamples = 64
 	// Blocks of fewer samples are too easily alike.
 	leastBlock = 8
+	// How far back a block that came twice is looked for, and the samples that are kept for it.
+	mostLag     = 64
+	pastSamples = 1024
+	// Blocks of a quiet rail are alike by chance. At fifty blocks a second, this is once in two days.
+	mostChance = 1e-7
 )
 
 // appendMarks appends the samples that identify a block, volts and amps in turn, to dst: what
@@ -124,27 +129,143 @@ func appendMarks(dst, volts, amps []float32) []float32 {
 	return dst
 }
 
-// fingerprint is what a rail's last block of samples looked like.
+// fingerprint is what a rail's last blocks of samples looked like.
 type fingerprint struct {
 	n     int
 	same  bool // as the one before it
 	marks []float32
+	// The marks of the last samples where no sample is left out, by index; the newest is of end-1.
+	past  [pastSamples]mark
+	begin uint64 // index of the first one that counts
+	end   uint64
+	found []float32 // what holdsEarlier works on
 }
 
-func (p *fingerprint) reset() { p.n, p.same = 0, false }
+// mark is a sample of both channels; known is false where a block's marks left it out.
+type mark struct {
+	volts, amps float32
+	known       bool
+}
 
-// repeats says whether a block of n samples repeats the one before. Two windows of a real signal
-// are never alike in both volts and amps, unless nothing at all moves in them; that is not taken
-// for a repetition. Nor is a third one alike: that is a signal which repeats itself, as only a
-// simulated one can.
-func (p *fingerprint) repeats(n int, marks []float32) bool {
-	moves := false
-	for k := 2; k+1 < len(marks); k += 2 {
-		moves = moves || marks[k] != marks[0] || marks[k+1] != marks[1]
-	}
+func (m mark) equals(other mark) bool {
+	return m.known && other.known && m.volts == other.volts && m.amps == other.amps
+}
+
+func (p *fingerprint) reset() { p.n, p.same, p.begin, p.end = 0, false, 0, 0 }
+
+// repeats says whether a block of n samples from index `first` on repeats what came before. Two
+// windows of a real signal are never alike in both volts and amps, unless little moves in them:
+// what chance would make alike is not taken for a repetition. Nor is a third one alike: that is a
+// signal which repeats itself, as only a simulated one can.
+func (p *fingerprint) repeats(first uint64, n int, marks []float32) bool {
 	same := n == p.n && n >= leastBlock && slices.Equal(marks, p.marks)
-	repeated := same && moves && !p.same
+	repeated := same && !p.same && chance(marks) < mostChance
 	p.n, p.same = n, same
 	p.marks = append(p.marks[:0], marks...)
-	return repeated
+	if n >= 2*fingerprintSamples {
+		p.end = 0 // marks are of samples that are apart
+		return repeated
+	}
+	p.remember(first, n, marks)
+	return repeated || (!same && p.holdsEarlier(first))
+}
+
+// remember keeps the marks of a block.
+func (p *fingerprint) remember(first uint64, n int, marks []float32) {
+	if first != p.end {
+		p.begin = first // what lies between is not known
+	}
+	for k := range n {
+		m := mark{}
+		if 2*k < len(marks) {
+			m = mark{marks[2*k], marks[2*k+1], true}
+		}
+		p.past[(first+uint64(k))%pastSamples] = m
+	}
+	p.end = first + uint64(n)
+}
+
+func (p *fingerprint) markAt(index uint64) mark {
+	if index < p.begin || index >= p.end || p.end-index > pastSamples {
+		return mark{}
+	}
+	return p.past[index%pastSamples]
+}
+
+// holdsEarlier says whether the block from index `first` on ends or goes on with samples, one after
+// the other, that are those of an earlier time: a block that came twice need not lie as the blocks
+// do in which samples come. Samples that are not known neither belong to it nor end it.
+func (p *fingerprint) holdsEarlier(first uint64) bool {
+	from := max(p.begin, first-min(first, mostLag))
+	for lag := uint64(leastBlock); lag <= mostLag; lag++ {
+		marks := p.found[:0]
+		known, periodic := 0, 0 // of those two lags before
+		for at := from; at <= p.end; at++ {
+			m, before := p.markAt(at), p.markAt(at-min(at, lag))
+			if at < p.end && !(m.known && before.known && at >= lag) {
+				continue
+			}
+			if at < p.end && m.equals(before) {
+				marks = append(marks, m.volts, m.amps)
+				if twice := p.markAt(at - min(at, 2*lag)); twice.known && at >= 2*lag {
+					known++
+					if twice.equals(m) {
+						periodic++
+					}
+				}
+				continue
+			}
+			if at > first && known > 0 && periodic < known && p.isNoChance(marks) {
+				return true
+			}
+			marks, known, periodic = marks[:0], 0, 0
+		}
+		p.found = marks
+	}
+	return false
+}
+
+// isNoChance says whether samples, volts and amps in turn, are alike to earlier ones by more than
+// chance: each sample is as likely as it is frequent among those that are kept, of which there are
+// as many as can be compared. Samples that change less than three times show nothing.
+func (p *fingerprint) isNoChance(marks []float32) bool {
+	changes := 0
+	for k := 2; k < len(marks); k += 2 {
+		if marks[k] != marks[k-2] || marks[k+1] != marks[k-1] {
+			changes++
+		}
+	}
+	if changes < 3 {
+		return false
+	}
+	likely := float64(mostLag * fingerprintSamples)
+	for k := 0; k < len(marks) && likely >= mostChance; k += 2 {
+		alike, known := 0, 0
+		for at := p.end - min(p.end-p.begin, pastSamples); at < p.end; at++ {
+			if m := p.past[at%pastSamples]; m.known {
+				known++
+				if m.volts == marks[k] && m.amps == marks[k+1] {
+					alike++
+				}
+			}
+		}
+		likely *= float64(alike) / float64(known)
+	}
+	return likely < mostChance
+}
+
+// chance is how likely it is that a block has these marks, volts and amps in turn, if each sample
+// is one of those that they are, as often as they are.
+func chance(marks []float32) float64 {
+	likely, n := 1.0, len(marks)/2
+	for k := range n {
+		alike := 0
+		for other := range n {
+			if marks[2*k] == marks[2*other] && marks[2*k+1] == marks[2*other+1] {
+				alike++
+			}
+		}
+		likely *= float64(alike) / float64(n)
+	}
+	return likely
 }

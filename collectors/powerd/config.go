@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"joulerig/collectors/internal/clockfit"
 	"joulerig/collectors/internal/energy"
 	"joulerig/collectors/internal/influx"
 	"joulerig/collectors/internal/srframe"
@@ -35,6 +36,8 @@ type MeterConfig struct {
 	SampleRateHz   float64 `json:"sample_rate_hz"`
 	Samples        string  `json:"samples"`
 	SilenceSeconds float64 `json:"silence_seconds"`
+	// How far the instrument's sample clock may be off; 0: as a crystal.
+	ClockPPM float64 `json:"clock_ppm"`
 	// OpenSeconds is how long finding and opening may take; 0: SilenceSeconds.
 	OpenSeconds float64 `json:"open_seconds"`
 	// FixedSettings: the instrument takes no settings while it captures.
@@ -43,6 +46,8 @@ type MeterConfig struct {
 	Rails         []RailConfig      `json:"rails"`
 	// By channel; a channel that has none is read unchanged.
 	Calibration map[string]Correction `json:"calibration"`
+	// By channel: the magnitude of an uncorrected reading from which on it is over range.
+	FullScale map[string]float64 `json:"full_scale"`
 	// Whose calibration it is; another instrument, if it reports its serial, is refused.
 	CalibrationSerial string `json:"calibration_serial"`
 
@@ -73,6 +78,8 @@ type RailConfig struct {
 	Watts string `json:"watts"`
 	// A register that counts watt hours.
 	WattHours string `json:"watt_hours"`
+	// What the rail's supply can deliver at most; 0: not known.
+	GreatestWatts float64 `json:"greatest_watts"`
 }
 
 // quantity is what a channel measures.
@@ -120,6 +127,7 @@ const (
 	defaultPointsPerSecond = 100
 	defaultSilenceSeconds  = 2
 	defaultFlushSeconds    = 1.0
+	mostFullScale          = 1e9
 )
 
 // readConfig reads and checks the file. Errors name file, key, value and what is allowed.
@@ -152,9 +160,6 @@ func (c *Config) check() error {
 	}
 	if !(c.PointsPerSecond >= 0.1 && c.PointsPerSecond <= 10000) {
 		return fmt.Errorf("points_per_second: %v (allowed: 0.1 to 10000)", c.PointsPerSecond)
-	}
-	if len(c.Meters) == 0 {
-		return fmt.Errorf("meters: [] (allowed: one meter or more)")
 	}
 	names := map[string]bool{}
 	for i := range c.Meters {
@@ -200,6 +205,12 @@ func (m *MeterConfig) check(at string) error {
 	if !(m.SilenceSeconds >= 0.2 && m.SilenceSeconds <= 3600) {
 		return fmt.Errorf("%s.silence_seconds: %v (allowed: 0.2 to 3600)", at, m.SilenceSeconds)
 	}
+	if m.ClockPPM == 0 {
+		m.ClockPPM = clockfit.MaxDrift * 1e6
+	}
+	if !(m.ClockPPM >= 1 && m.ClockPPM <= rateTolerance*1e6) {
+		return fmt.Errorf("%s.clock_ppm: %v (allowed: 1 to %g)", at, m.ClockPPM, rateTolerance*1e6)
+	}
 	if !(m.OpenSeconds >= 0 && m.OpenSeconds <= 3600) {
 		return fmt.Errorf("%s.open_seconds: %v (allowed: 0 to 3600)", at, m.OpenSeconds)
 	}
@@ -221,6 +232,9 @@ func (m *MeterConfig) check(at string) error {
 			return err
 		}
 		s := series{r.Rail, r.Host, r.Drive}
+		if !(r.GreatestWatts >= 0) || math.IsInf(r.GreatestWatts, 0) {
+			return fmt.Errorf("%s.greatest_watts: %v (allowed: above 0, or 0 where it is not known)", key, r.GreatestWatts)
+		}
 		if seen[s] {
 			return fmt.Errorf("%s.rail: %q of %s on %s is there already (allowed: each rail once)", key, r.Rail, r.Drive, r.Host)
 		}
@@ -235,6 +249,14 @@ func (m *MeterConfig) check(at string) error {
 		}
 		if !(c.Gain > 0.5 && c.Gain < 2) || c.Offset-c.Offset != 0 {
 			return fmt.Errorf("%s.calibration.%s: gain %v, offset %v (allowed: a gain from 0.5 to 2, a finite offset)", at, name, c.Gain, c.Offset)
+		}
+	}
+	for name, limit := range m.FullScale {
+		if !slices.Contains(m.channelNames(), name) {
+			return fmt.Errorf("%s.full_scale: %q is no channel of its rails (allowed: %s)", at, name, strings.Join(m.channelNames(), ", "))
+		}
+		if !(limit > 0 && limit <= mostFullScale) {
+			return fmt.Errorf("%s.full_scale.%s: %v (allowed: above 0, up to %g)", at, name, limit, float64(mostFullScale))
 		}
 	}
 	return nil
@@ -283,6 +305,14 @@ func (m *MeterConfig) calibrated(channel string) (gain, offset float64) {
 		return c.Gain, c.Offset
 	}
 	return 1, 0
+}
+
+// fullScale is the magnitude of a channel's uncorrected readings from which on they are over range.
+func (m *MeterConfig) fullScale(channel string) float32 {
+	if limit, is := m.FullScale[channel]; is {
+		return float32(limit)
+	}
+	return float32(math.Inf(1))
 }
 
 // alone says whether just one rail has the channel.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,7 +17,7 @@ func balanced(t *testing.T, points []linePoint) {
 	t.Helper()
 	for i, p := range points {
 		f := p.fields
-		if f["expected"] != f["samples"]+f["lost"]+f["duplicate"]+f["repeated"] {
+		if f["expected"] != f["samples"]+f["lost"]+f["duplicate"]+f["repeated"]+f["over_range"] {
 			t.Fatalf("point %d does not balance: %v", i, f)
 		}
 		if f["joules_low"] > f["joules_high"] {
@@ -226,7 +227,10 @@ func TestSamplesTooManyAreThrownAwayAndTheTimeIsRight(t *testing.T) {
 }
 
 func TestACrystalThatIsSlowDoesNotMakeTheJoulesWrong(t *testing.T) {
-	m, out := testMeter(t)
+	out := &lines{}
+	config := testConfig()
+	config.ClockPPM = 300
+	m := newTestMeter(t, config, out)
 	m.beginStream()
 	const ppm = 200
 	for at := 0; at < 120000; at += 20 {
@@ -385,8 +389,8 @@ func TestPolledReadingsAreIntegratedOnTheirOwnTime(t *testing.T) {
 		if f["lost"] != 0 || f["gap_seconds"] != 0 {
 			t.Errorf("%s: %v", rail, f)
 		}
-		if rail == "12v" && !(f["joules_low"] < watts*seconds && watts*seconds < f["joules_high"]) {
-			t.Errorf("%s: %g J, bounds %g to %g", rail, watts*seconds, f["joules_low"], f["joules_high"])
+		if open := f["unbounded_seconds"] > 9.8; open != (rail != "all") {
+			t.Errorf("%s: without a declared supply, %g s of %g have no bounds", rail, f["unbounded_seconds"], seconds)
 		}
 		if _, has := f["volts"]; has != (rail == "12v") {
 			t.Errorf("%s: %v", rail, f)
@@ -458,5 +462,177 @@ func TestRepeatedReadingsAreNotCountedAsSamples(t *testing.T) {
 	balanced(t, points)
 	if f := last(points); f["repeated"] != 80 || f["samples"] != 20 {
 		t.Errorf("%v", f)
+	}
+}
+
+// REALTIME is set back 5 s at 20 s. Times run at half speed from there on; each point says how far
+// ahead of the clock it is, so that an interval around it has the error in its bounds.
+func TestAPointOfAClockThatWasSetBackSaysHowFarItsTimeIsOff(t *testing.T) {
+	m, out := testMeter(t)
+	m.beginStream()
+	const setAt, back = 20000, int64(5e9)
+	offset := func(at int) int64 {
+		if at > setAt {
+			return utcOffset - back
+		}
+		return utcOffset
+	}
+	for at := 0; at < 45000; at += 20 {
+		for ch, v := range []float32{12, 2, 5, 1} {
+			f := samples(uint16(ch), uint64(at), onTime(at+20), constant(20, v)...)
+			f.RealtimeNS = f.MonotonicNS + offset(at)
+			if err := m.frame(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.endBatch()
+	}
+	s, _, _ := m.status()
+	m.endStream(Silent, "")
+	worst, before := 0.0, int64(0)
+	for i, p := range out.points(t, "12v") {
+		end := int(p.fields["samples"])
+		off := math.Abs(float64(p.time-onTime(end)-offset((end-1)/20*20))) / 1e9
+		if off > p.fields["clock_residual_seconds"]+1e-6 {
+			t.Fatalf("point %d is off by %g s and says %g", i, off, p.fields["clock_residual_seconds"])
+		}
+		if p.time <= before {
+			t.Fatalf("point %d steps back", i)
+		}
+		worst, before = math.Max(worst, off), p.time
+	}
+	if worst < 4.9 {
+		t.Errorf("the clock was set back by 5 s, points were off by %g s at most", worst)
+	}
+	if f := last(out.points(t, "12v")); f["clock_residual_seconds"] > 1e-6 || s.ClockResidualSeconds > 1e-6 {
+		t.Errorf("ten seconds later the times are right again: %v, %v", f, s.ClockResidualSeconds)
+	}
+}
+
+// A quiet rail on coarse steps (10 mV, 1 mA) with a last digit that flickers in 3 % of the samples:
+// many of its blocks are equal, and none comes twice.
+func TestEqualBlocksOfAQuietCoarseRailAreNoDuplicates(t *testing.T) {
+	m, out := testMeter(t)
+	r := rand.New(rand.NewPCG(3, 5))
+	flicker := func(step, value float64) func(int) float64 {
+		return func(int) float64 {
+			if r.Float64() < 0.015 {
+				return value + step
+			}
+			return value
+		}
+	}
+	send(t, m, 200000, flicker(0.01, 11.98), flicker(0.001, 0.042), onTime)
+	points := out.points(t, "12v")
+	balanced(t, points)
+	if f := last(points); f["duplicate"] != 0 || f["samples"] != 200000 {
+		t.Errorf("%v", f)
+	}
+}
+
+// The same steps under load: a block that comes twice is known for one.
+func TestABlockOfCoarseStepsUnderLoadThatComesTwiceIsADuplicate(t *testing.T) {
+	m, out := testMeter(t)
+	r := rand.New(rand.NewPCG(3, 5))
+	amps := make([]float64, 20000)
+	for k := range amps {
+		amps[k] = 0.042 + 0.001*float64(r.IntN(12))
+		if k/20 == 500 {
+			amps[k] = amps[k-20]
+		}
+	}
+	send(t, m, len(amps), constantly(11.98), func(k int) float64 { return amps[k] }, onTime)
+	if f := last(out.points(t, "12v")); f["duplicate"] != 20 {
+		t.Errorf("%v", f)
+	}
+}
+
+// withBlockTwice gives the samples of `read`, but from `first` on n samples that came n before.
+func withBlockTwice(read func(k int) float64, first, n int) func(k int) float64 {
+	return func(k int) float64 {
+		if k >= first && k < first+n {
+			k -= n
+		}
+		return read(k)
+	}
+}
+
+// A block that comes twice within the instrument does not lie as the blocks do in which its samples
+// come.
+func TestABlockThatComesTwiceAcrossTwoFramesIsADuplicate(t *testing.T) {
+	for offset := range 20 {
+		r := rand.New(rand.NewPCG(3, 4))
+		noisy := make([]float64, 4000)
+		for k := range noisy {
+			noisy[k] = 0.5 + 0.1*r.Float64()
+		}
+		m, out := testMeter(t)
+		first := 2000 + offset
+		send(t, m, len(noisy),
+			withBlockTwice(func(k int) float64 { return 12 - 0.05*noisy[k] }, first, 20),
+			withBlockTwice(func(k int) float64 { return noisy[k] }, first, 20), onTime)
+		f := last(out.points(t, "12v"))
+		if f["duplicate"] != 20 && f["duplicate"] != 40 {
+			t.Errorf("offset %d: %v samples are duplicate", offset, f["duplicate"])
+		}
+	}
+}
+
+// A signal that repeats itself, with a period that is no multiple of a frame's samples, repeats no
+// block: nor does noise of coarse steps, of which many stretches are alike by chance.
+func TestASignalThatRepeatsItselfHoldsNoDuplicates(t *testing.T) {
+	for _, period := range []int{8, 13, 27, 50} {
+		m, out := testMeter(t)
+		wave := func(k int) float64 { return 0.5 + 0.2*math.Sin(2*math.Pi*float64(k%period)/float64(period)) }
+		send(t, m, 20000, func(k int) float64 { return 12 - 0.05*wave(k) }, wave, onTime)
+		if f := last(out.points(t, "12v")); f["duplicate"] != 0 {
+			t.Errorf("period %d: %v samples are duplicate", period, f["duplicate"])
+		}
+	}
+	for seed := range uint64(5) {
+		r := rand.New(rand.NewPCG(5, seed))
+		steps := make([]float64, 100000)
+		for k := range steps {
+			steps[k] = 0.3 + 0.0005*float64(r.IntN(7))
+		}
+		m, out := testMeter(t)
+		send(t, m, len(steps), constantly(12), func(k int) float64 { return steps[k] }, onTime)
+		if f := last(out.points(t, "12v")); f["duplicate"] != 0 {
+			t.Errorf("seed %d: %v samples are duplicate", seed, f["duplicate"])
+		}
+	}
+}
+
+// A drive at rest with bursts of some milliseconds, read without noise: most samples are alike, and
+// the few of a burst that comes twice are enough.
+func TestABurstThatComesTwiceIsADuplicateAndLikeBurstsAreNone(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	bursts := make([]float64, 200000)
+	for k := range bursts {
+		bursts[k] = 0.125
+	}
+	for k := 10; k < len(bursts)-10; k += 12 + r.IntN(8) {
+		// Begins and ends within a sample; between, the drive draws all that it may.
+		bursts[k] = 0.125 + r.Float64()
+		bursts[k+1], bursts[k+2], bursts[k+3] = 1, 1, 1
+		bursts[k+4] = 0.125 + r.Float64()
+	}
+	read := func(k int) float64 { return bursts[k] }
+	volts := func(k int) float64 { return 12 - 0.05*bursts[k] }
+	for _, twice := range []bool{false, true} {
+		m, out := testMeter(t)
+		if twice {
+			for first := 50007; first < len(bursts)-20; first += 50000 {
+				copy(bursts[first:first+20], bursts[first-20:first])
+			}
+		}
+		send(t, m, len(bursts), volts, read, onTime)
+		f := last(out.points(t, "12v"))
+		if !twice && f["duplicate"] != 0 {
+			t.Errorf("%v samples are duplicate, none is", f["duplicate"])
+		}
+		if twice && (f["duplicate"] < 20 || f["duplicate"] > 120) {
+			t.Errorf("%v samples are duplicate, 60 are", f["duplicate"])
+		}
 	}
 }

@@ -134,6 +134,7 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 			supervise(ctx, m, srcap)
 		}()
 	}
+	<-ctx.Done() // without a meter there is still a clock to serve
 	running.Wait()
 	for _, m := range meters {
 		if became, err := m.stopRecording(); became.Path != "" {

@@ -101,8 +101,10 @@ type rail struct {
 	counters railCounters
 	axis     clockfit.Axis
 	// Of the last point: what `rig meters watch` shows.
-	last  energy.Point
-	endNS int64 // monotonic end of the last stream's samples; 0 before there is one
+	last energy.Point
+	// How far the last point's time is ahead of the controller's clock, which was set back.
+	aheadNS int64
+	endNS   int64 // monotonic end of the last stream's samples; 0 before there is one
 	// UTC of the last point of the powerd before this one; 0 where there was none.
 	endUTC int64
 }
@@ -118,6 +120,27 @@ type railCounters struct {
 	LeastWatts  float64 `json:"least_watts"`
 	MostWatts   float64 `json:"most_watts"`
 	Seen        bool    `json:"seen"` // whether the two hold anything
+	// Time in which the power is bounded by nothing: the joules of it are in none of the bounds.
+	UnboundedSeconds float64 `json:"unbounded_seconds"`
+}
+
+// addOpen widens the bounds by a time in which the rail's power can have been anything that its
+// supply delivers, whatever was seen before: from 0 to greatestWatts, of which 0 is not known.
+func (b *railCounters) addOpen(seconds, greatestWatts float64) {
+	if greatestWatts > 0 {
+		b.AboveJoules += seconds * greatestWatts
+	} else {
+		b.UnboundedSeconds += seconds
+	}
+}
+
+// bounds are the least and the greatest joules of the session, nil where there are none.
+func (b *railCounters) bounds() (low, high *float64) {
+	if b.UnboundedSeconds > 0 {
+		return nil, nil
+	}
+	least, most := b.Joules+b.BelowJoules, b.Joules+b.AboveJoules
+	return &least, &most
 }
 
 // addUnknown widens the bounds by a time in which the rail's power is unknown.
@@ -261,8 +284,9 @@ func (m *Meter) seen() {
 // measured time.
 func (m *Meter) origin(r *rail, b *railCounters, begin int64) {
 	m.lines.BeginKey(r.key)
-	m.counters(b)
-	m.lines.End(r.axis.UTC(begin, m.offset, 0))
+	utc := m.utc(r, begin, 0)
+	m.counters(r, b)
+	m.lines.End(utc)
 }
 
 // point writes a point; elapsedNS is the device's time since the one before.
@@ -275,12 +299,24 @@ func (m *Meter) point(r *rail, p *energy.Point, b *railCounters, at, elapsedNS i
 	m.lines.Float("watts", p.Watts)
 	m.lines.Float("watts_min", p.Min)
 	m.lines.Float("watts_max", p.Max)
-	m.counters(b)
-	m.lines.End(r.axis.UTC(at, m.offset, elapsedNS))
+	utc := m.utc(r, at, elapsedNS)
+	m.counters(r, b)
+	m.lines.End(utc)
 	r.last = *p
 }
 
-func (m *Meter) counters(b *railCounters) {
+// utc is the time of a point whose samples end at `at` (monotonic).
+func (m *Meter) utc(r *rail, at, elapsedNS int64) int64 {
+	utc := r.axis.UTC(at, m.offset, elapsedNS)
+	r.aheadNS = utc - (at + m.offset)
+	return utc
+}
+
+// residual is how far the time of a rail's last point may be off the controller's clock, in
+// seconds.
+func (m *Meter) residual(r *rail) float64 { return m.feed.residual() + float64(r.aheadNS)/1e9 }
+
+func (m *Meter) counters(r *rail, b *railCounters) {
 	m.lines.Float("joules", b.Joules)
 	m.lines.Float("joules_low", b.Joules+b.BelowJoules)
 	m.lines.Float("joules_high", b.Joules+b.AboveJoules)
@@ -289,9 +325,11 @@ func (m *Meter) counters(b *railCounters) {
 	m.lines.Int("lost", b.Lost)
 	m.lines.Int("duplicate", b.Duplicate)
 	m.lines.Int("repeated", b.Repeated)
+	m.lines.Int("over_range", b.OverRange)
 	m.lines.Int("surplus", b.Surplus)
 	m.lines.Float("gap_seconds", b.GapSeconds)
-	m.lines.Float("clock_residual_seconds", m.feed.residual())
+	m.lines.Float("unbounded_seconds", b.UnboundedSeconds)
+	m.lines.Float("clock_residual_seconds", m.residual(r))
 	m.lines.String("session", m.session)
 }
 

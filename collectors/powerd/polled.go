@@ -19,8 +19,8 @@ const (
 
 // polled is for instruments that are asked for each reading: it has the time at which it arrived,
 // and volts and amps are read one after the other. What the rail did between two readings is
-// unknown, so joules_low and joules_high take the lesser and the greater of both for the time
-// between them.
+// unknown, and their own values do not bound it: a burst may lie between them. joules_low and
+// joules_high take 0 and what the rail's supply delivers, where that is declared.
 type polled struct {
 	m       *Meter
 	limitNS int64
@@ -33,7 +33,8 @@ type polledRail struct {
 	*rail
 	owner       *polled
 	pairs       *energy.Pairs
-	has         bool // a reading in this stream
+	has         bool  // a reading in this stream
+	over        int64 // readings over range since the one before
 	before      energy.Reading
 	registerNow float64 // J, of a watt-hour register
 	hasRegister bool
@@ -75,14 +76,20 @@ func (p *polled) begin() {
 func (p *polled) analog(f *srframe.Frame) error {
 	name := p.m.config.channels[f.Channel].name
 	gain, offset := p.m.config.calibrated(name)
+	limit := p.m.config.fullScale(name)
 	for _, sample := range f.Samples() {
-		value := gain*float64(sample) + offset
-		if value-value != 0 {
-			continue // no number: as good as no reading
+		over := energy.OverRange(sample, limit)
+		if !over && !energy.IsNumber(sample) {
+			continue // as good as no reading
 		}
+		value := gain*float64(sample) + offset
 		p.any = true
 		p.m.seen()
 		for _, r := range p.rails {
+			if over {
+				r.overRange(name)
+				continue
+			}
 			switch name {
 			case r.config.Volts:
 				r.pairs.Volts(f.MonotonicNS, value)
@@ -99,6 +106,21 @@ func (p *polled) analog(f *srframe.Frame) error {
 	return nil
 }
 
+// overRange takes a reading that says no more than that the instrument was over range. A register
+// that is goes on counting, and the next reading has all of it.
+func (r *polledRail) overRange(channel string) {
+	switch channel {
+	case r.config.Volts:
+		r.pairs.Break()
+	case r.config.Amps:
+		r.pairs.Skip()
+	case r.config.Watts:
+	default:
+		return
+	}
+	r.over++
+}
+
 // reading takes the power of an instant.
 func (r *polledRail) reading(now energy.Reading) {
 	if !r.has {
@@ -106,7 +128,7 @@ func (r *polledRail) reading(now energy.Reading) {
 		return
 	}
 	span := energy.Between(r.before, now)
-	if now.NS-r.before.NS > r.owner.limitNS {
+	if r.over > 0 || now.NS-r.before.NS > r.owner.limitNS {
 		r.counters.observe(now.Watts, now.Watts)
 		r.gap(now, span.Seconds)
 		return
@@ -116,9 +138,22 @@ func (r *polledRail) reading(now energy.Reading) {
 	r.counters.Lost += r.slots(span.Seconds) - 1
 	r.count(now)
 	r.counters.Joules += span.Joules
-	r.counters.BelowJoules += span.Low - span.Joules
-	r.counters.AboveJoules += span.High - span.Joules
+	r.between(span, now)
 	r.add(now, span)
+}
+
+// between bounds what the rail drew from one reading to the next, in addition to what was measured.
+// A reading that the declared supply cannot deliver shows that the declaration does not hold.
+func (r *polledRail) between(span energy.Span, now energy.Reading) {
+	greatest := r.config.GreatestWatts
+	if math.Max(r.before.Watts, now.Watts) > greatest {
+		r.counters.addOpen(span.Seconds, 0)
+		return
+	}
+	// An offset makes a reading of nothing one below 0.
+	least := math.Min(0, math.Min(r.before.Watts, now.Watts))
+	r.counters.BelowJoules += least*span.Seconds - span.Joules
+	r.counters.AboveJoules += greatest*span.Seconds - span.Joules
 }
 
 // register takes a reading of an energy counter: what passed between two of them is known however
@@ -155,13 +190,25 @@ func (r *polledRail) register(ns int64, joules float64) {
 // its slots.
 func (r *polledRail) gap(now energy.Reading, seconds float64) {
 	r.finish(r.before.NS)
-	lost := r.counters.Lost + r.slots(seconds) - 1
-	r.counters.addGap(seconds, r.owner.period(), &r.counters)
-	r.counters.Lost = lost
+	r.unmeasured(seconds, r.slots(seconds)-1)
 	r.count(now)
 	r.owner.m.origin(r.rail, &r.counters, now.NS)
 	r.before = now
 	r.clearPoint(now.NS)
+}
+
+// unmeasured books a time without a measurement, in which there should be as many readings as
+// `slots`. Where readings came that were over range, what the rail was seen to draw does not bound
+// it.
+func (r *polledRail) unmeasured(seconds float64, slots int64) {
+	over := min(r.over, max(slots, 1))
+	r.counters.Between(seconds, max(0, slots-over), over)
+	if over > 0 {
+		r.counters.addOpen(seconds, r.config.GreatestWatts)
+	} else {
+		r.counters.addUnknown(seconds)
+	}
+	r.over = 0
 }
 
 // slots is how many readings there should be in a time, at least the one that ended it.
@@ -180,8 +227,9 @@ func (r *polledRail) count(now energy.Reading) {
 // start begins a stream: the gap before it, and where the counters stand.
 func (r *polledRail) start(now energy.Reading) {
 	if gap := r.gapBefore(now.NS, r.owner.m.offset); gap > 0 {
-		r.counters.addGap(gap, r.owner.period(), &r.counters)
+		r.unmeasured(gap, int64(math.Round(gap/r.owner.period())))
 	}
+	r.over = 0 // what came before the first reading of all is in no slot
 	r.count(now)
 	r.has, r.before = true, now
 	r.owner.m.origin(r.rail, &r.counters, now.NS)

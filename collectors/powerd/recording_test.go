@@ -44,12 +44,18 @@ func TestARunIsRecordedSampleBySampleWhereAsked(t *testing.T) {
 	}
 	m.endStream(Silent, "")
 	play(t, m, 60e9, 3000)
+	if status, _, _ := m.status(); status.Recording != path {
+		t.Errorf("the status says that it is recorded to %q", status.Recording)
+	}
 	code, text := ask(t, m, "DELETE", "/recordings/tap", "")
 	if code != 200 || !strings.Contains(text, `"recorded":6000`) || !strings.Contains(text, `"dropped":0`) {
 		t.Errorf("%d %s", code, text)
 	}
 	if st, err := os.Stat(path); err != nil || st.Size() == 0 {
 		t.Errorf("%v %v", st, err)
+	}
+	if status, _, _ := m.status(); status.Recording != "" {
+		t.Errorf("the status says that it is recorded to %q still", status.Recording)
 	}
 	m.endStream(Silent, "")
 }

@@ -93,7 +93,7 @@ func readState(file *os.File) (newest meterState) {
 // and of the very same rails. Else it is `fresh`, and nothing is restored.
 func openState(meters []*Meter, dir, fresh string) (string, error) {
 	states := make([]meterState, len(meters))
-	known := true
+	known := len(meters) > 0
 	for i, m := range meters {
 		file, err := os.OpenFile(filepath.Join(dir, m.config.Name+".state"), os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {

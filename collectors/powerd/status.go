@@ -42,6 +42,7 @@ type MeterStatus struct {
 	Lost                 int64        `json:"lost"`
 	Duplicate            int64        `json:"duplicate"`
 	Repeated             int64        `json:"repeated"`
+	OverRange            int64        `json:"over_range"`
 	Surplus              int64        `json:"surplus"`
 	GapSeconds           float64      `json:"gap_seconds"`
 	WorstGapSeconds      float64      `json:"worst_gap_seconds"`
@@ -50,25 +51,27 @@ type MeterStatus struct {
 	ClockDriftPPM        float64      `json:"clock_drift_ppm"`
 	SampleRateHz         float64      `json:"sample_rate_hz"`
 	ObservedRateHz       float64      `json:"observed_rate_hz"`
+	Recording            string       `json:"recording"` // path; empty: none
 	Rails                []RailStatus `json:"rails"`
 }
 
 // RailStatus describes one rail, up to its last point; volts, amps and watts are that point's
 // means.
 type RailStatus struct {
-	Rail       string  `json:"rail"`
-	Host       string  `json:"host"`
-	Drive      string  `json:"drive"`
-	Volts      float64 `json:"volts"`
-	Amps       float64 `json:"amps"`
-	Watts      float64 `json:"watts"`
-	WattsMin   float64 `json:"watts_min"`
-	WattsMax   float64 `json:"watts_max"`
-	Joules     float64 `json:"joules"`
-	JoulesLow  float64 `json:"joules_low"`
-	JoulesHigh float64 `json:"joules_high"`
-	Samples    int64   `json:"samples"`
-	Lost       int64   `json:"lost"`
+	Rail     string  `json:"rail"`
+	Host     string  `json:"host"`
+	Drive    string  `json:"drive"`
+	Volts    float64 `json:"volts"`
+	Amps     float64 `json:"amps"`
+	Watts    float64 `json:"watts"`
+	WattsMin float64 `json:"watts_min"`
+	WattsMax float64 `json:"watts_max"`
+	Joules   float64 `json:"joules"`
+	// None where the power was bounded by nothing for some time.
+	JoulesLow  *float64 `json:"joules_low"`
+	JoulesHigh *float64 `json:"joules_high"`
+	Samples    int64    `json:"samples"`
+	Lost       int64    `json:"lost"`
 }
 
 // srcap wakes powerd once a second: less than this is no silence yet.
@@ -84,6 +87,9 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 		SampleRateHz: m.config.SampleRateHz, ObservedRateHz: m.feed.observedRate(),
 		Samples: math.MaxInt64,
 	}
+	if feed, streams := m.feed.(*streamed); streams && feed.recording != nil {
+		s.Recording = feed.recording.path
+	}
 	quiet := time.Since(m.lastSeen)
 	if m.lastSeen.IsZero() {
 		quiet = 0
@@ -97,15 +103,18 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 	missing := int64(math.Round(ongoing * m.config.SampleRateHz))
 	for _, r := range m.rails {
 		b := &r.counters
+		s.ClockResidualSeconds = math.Max(s.ClockResidualSeconds, m.residual(r))
 		if b.Samples < s.Samples {
 			s.Samples, s.Expected, s.Lost = b.Samples, b.Expected()+missing, b.Lost+missing
 			s.Duplicate, s.Repeated, s.Surplus = b.Duplicate, b.Repeated, b.Surplus
+			s.OverRange = b.OverRange
 			s.GapSeconds, s.WorstGapSeconds = b.GapSeconds+ongoing, math.Max(b.WorstGapSeconds, ongoing)
 		}
+		low, high := b.bounds()
 		s.Rails = append(s.Rails, RailStatus{
 			Rail: r.config.Rail, Host: r.config.Host, Drive: r.config.Drive,
 			Volts: r.last.Volts, Amps: r.last.Amps, Watts: r.last.Watts, WattsMin: r.last.Min, WattsMax: r.last.Max,
-			Joules: b.Joules, JoulesLow: b.Joules + b.BelowJoules, JoulesHigh: b.Joules + b.AboveJoules,
+			Joules: b.Joules, JoulesLow: low, JoulesHigh: high,
 			Samples: b.Samples, Lost: b.Lost,
 		})
 	}

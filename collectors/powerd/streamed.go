@@ -68,7 +68,7 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 	config := &m.config
 	s := &streamed{
 		m:       m,
-		fit:     clockfit.New(config.SampleRateHz),
+		fit:     clockfit.New(config.SampleRateHz, config.ClockPPM*1e-6),
 		maxWait: int(maxWaitSeconds*config.SampleRateHz) + maxWaitExtra,
 	}
 	byName := map[string]*channel{}
@@ -79,17 +79,19 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 	s.perPoint = samplesPerPoint(config.SampleRateHz, pointsPerSecond)
 	for number, base := range m.rails {
 		r := &streamedRail{rail: base, number: number}
-		scale := energy.NoScale
+		scale, limits := energy.NoScale, energy.NoRange
 		if watts := base.config.Watts; watts != "" {
 			// A power is volts times amps of 1.
 			r.volts = byName[watts]
 			scale.VoltsGain, scale.VoltsOffset = config.calibrated(watts)
+			limits.Volts = config.fullScale(watts)
 		} else {
 			r.volts, r.amps = byName[base.config.Volts], byName[base.config.Amps]
 			scale.VoltsGain, scale.VoltsOffset = config.calibrated(base.config.Volts)
 			scale.AmpsGain, scale.AmpsOffset = config.calibrated(base.config.Amps)
+			limits = energy.Range{Volts: config.fullScale(base.config.Volts), Amps: config.fullScale(base.config.Amps)}
 		}
-		r.energy = energy.NewRail(config.sampling, config.SampleRateHz, s.perPoint, scale, func(p energy.Point) { s.complete(r, p) })
+		r.energy = energy.NewRail(config.sampling, config.SampleRateHz, s.perPoint, scale, limits, func(p energy.Point) { s.complete(r, p) })
 		s.rails = append(s.rails, r)
 		if r.amps != nil && config.alone(base.config.Volts) && config.alone(base.config.Amps) {
 			s.summed = append(s.summed, r)
@@ -106,6 +108,11 @@ func (s *streamed) arguments() []string {
 		voltsGain, voltsOffset := s.m.config.calibrated(r.volts.name)
 		ampsGain, ampsOffset := s.m.config.calibrated(r.amps.name)
 		words := []string{r.volts.name, r.amps.name, number(voltsGain), number(voltsOffset), number(ampsGain), number(ampsOffset)}
+		if _, limited := s.m.config.FullScale[r.volts.name]; limited || s.m.config.FullScale[r.amps.name] > 0 {
+			for _, c := range []*channel{r.volts, r.amps} {
+				words = append(words, number(float64(s.m.config.fullScale(c.name))))
+			}
+		}
 		args = append(args, "--rail", strings.Join(words, ","))
 	}
 	if len(s.summed) > 0 {
@@ -232,11 +239,23 @@ func (s *streamed) missing(n int64, at uint64) {
 	}
 }
 
-// lost counts n samples that did not come, or were no numbers, from index `first` on. What follows
-// on is the same gap.
+// lost counts n samples that did not come, or were no numbers, from index `first` on.
 func (r *streamedRail) lost(first uint64, n int64, period float64) {
 	seconds := r.counters.Missing(n, period)
 	r.counters.addUnknown(seconds)
+	r.gap(first, n, seconds)
+}
+
+// overRange counts n samples from index `first` on that were beyond what the instrument measures.
+// What the rail was seen to draw does not bound them.
+func (r *streamedRail) overRange(first uint64, n int64, period float64) {
+	seconds := r.counters.Over(n, period)
+	r.counters.addOpen(seconds, r.config.GreatestWatts)
+	r.gap(first, n, seconds)
+}
+
+// gap notes that n samples are missing from the index `first` on. What follows on is the same gap.
+func (r *streamedRail) gap(first uint64, n int64, seconds float64) {
 	if first != r.gapEnd {
 		r.gapSeconds = 0
 	}
@@ -263,7 +282,13 @@ func (s *streamed) pair(r *streamedRail) {
 			if s.recording != nil {
 				s.recording.take(r.number, lo, volts, amps, &s.m.config)
 			}
-			r.energy.Add(lo, volts, amps, func(first uint64, n int64) { r.lost(first, n, s.period()) })
+			r.energy.Add(lo, volts, amps, func(first uint64, n int64, over bool) {
+				if over {
+					r.overRange(first, n, s.period())
+				} else {
+					r.lost(first, n, s.period())
+				}
+			})
 		}
 		r.next = lo + n
 	}
@@ -287,14 +312,14 @@ func (r *streamedRail) tooMany(n uint64) uint64 {
 }
 
 // isNew says whether the n samples from index lo on, known by s.marks, are to be integrated; if
-// they are the ones before again, they are booked.
+// they, or some of them, are earlier ones again, they are booked.
 func (s *streamed) isNew(r *streamedRail, lo, n uint64) bool {
-	if !r.print.repeats(int(n), s.marks) {
+	if !r.print.repeats(lo, int(n), s.marks) {
 		return true
 	}
 	// An instrument, or what lies between, has sent a window twice: what the rail did in its slots
 	// is unknown.
-	s.m.logf("rail %s: the %d samples from %d on are the ones before again", r.config.Rail, n, lo)
+	s.m.logf("rail %s: the %d samples from %d on hold earlier ones again", r.config.Rail, n, lo)
 	r.energy.Break()
 	r.counters.addUnknown(r.counters.Again(int64(n), s.period()))
 	return false

@@ -246,6 +246,43 @@ func TestTrapSamplingStopsQuietlyAfterErrors(t *testing.T) {
 	close2(t, "low", f["joules_low"], 960, 1e-6)
 }
 
+// Bursts of 30 ms, twice a second, none of which a reading meets: what two readings say does not
+// bound what lies between them.
+func TestTrapBurstsBetweenTheReadings(t *testing.T) {
+	for _, supply := range []float64{0, 12.6 * 2, 5} {
+		out := &lines{}
+		config := pollConfig()
+		config.SampleRateHz = 10
+		for i := range config.Rails {
+			config.Rails[i].GreatestWatts = supply
+		}
+		m := newTestMeter(t, config, out)
+		m.beginStream()
+		for k := range 1001 {
+			ns := 100e9 + int64(k)*100e6
+			reading(t, m, 0, ns, 12)
+			reading(t, m, 1, ns+1e6, 0.5+0.001*float64(k%2))
+			reading(t, m, 2, ns+2e6, 6+0.012*float64(k%2))
+		}
+		m.endStream(Silent, "")
+		truth := 100*6 + 200*0.030*(24-6.0)
+		for _, rail := range []string{"12v", "5v"} {
+			f := last(out.points(t, rail))
+			differs(t, "between the lesser and the greater of the readings", f["joules"], truth)
+			switch bounded := f["joules_low"] < truth && truth < f["joules_high"]; supply {
+			case 12.6 * 2:
+				if !bounded || f["unbounded_seconds"] != 0 {
+					t.Errorf("%s: %g to %g J, true are %g", rail, f["joules_low"], f["joules_high"], truth)
+				}
+			default: // none is declared, or one that the readings show to be wrong
+				if f["unbounded_seconds"] < 99.7 {
+					t.Errorf("%s: bounded by a supply of %g W: %v", rail, supply, f)
+				}
+			}
+		}
+	}
+}
+
 func TestTrapRepeatedSamplesSoldAsReal(t *testing.T) {
 	out := &lines{}
 	m := newTestMeter(t, pollConfig(), out)

@@ -23,7 +23,7 @@
 
 static const char usage[] =
 	"usage: srcap --driver DRIVER[:key=value...] --channels CH1,CH2,... [--set [GROUP.]key=value ...] [--silence-seconds S] [--open-seconds S] [--fixed-settings] [--ring FD]\n"
-	"             [--rail VOLTS,AMPS,GAIN,OFFSET,GAIN,OFFSET ... --point N [--raw]]\n"
+	"             [--rail VOLTS,AMPS,GAIN,OFFSET,GAIN,OFFSET[,FULL,FULL] ... --point N [--raw]]\n"
 	"       srcap --scan --driver DRIVER[:key=value...] [--silence-seconds S] [--open-seconds S]\n"
 	"\n"
 	"Writes the instrument's samples on stdout, or into shared memory, as frames (frames.md) until asked to stop. Takes commands on stdin, one a line:\n"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MOST_RAILS 64
-#define MOST_MARKS 16
+#define MOST_MARKS 64
 
 /* As they lie in a frame (frames.md). */
 struct stretch {
@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct stretch) == 64, "as frames.md has it");
 struct rail {
 	uint16_t volts, amps;
 	struct energy_scale scale;
+	double full_volts, full_amps; /* from there on a sample is over range */
 	struct frame held; /* waits for its partner; n is 0 where nothing does */
 	float *samples;	   /* of the held frame */
 	size_t capacity;
@@ -56,24 +57,26 @@ static struct rail *find_rail(uint16_t channel)
 
 const char *rails_add(const char *text, const struct channels *channels)
 {
-	struct rail rail = { 0 };
-	double *numbers[] = { &rail.scale.volts_gain, &rail.scale.volts_offset, &rail.scale.amps_gain, &rail.scale.amps_offset };
+	struct rail rail = { .full_volts = INFINITY, .full_amps = INFINITY };
+	double *numbers[] = { &rail.scale.volts_gain, &rail.scale.volts_offset, &rail.scale.amps_gain, &rail.scale.amps_offset, &rail.full_volts, &rail.full_amps };
 	char **word = g_strsplit(text, ",", -1);
 	const char *problem = NULL;
 
-	if (g_strv_length(word) != 6)
-		problem = "not six words";
+	guint words = g_strv_length(word);
+
+	if (words != 6 && words != 8)
+		problem = "not six words, or eight";
 	else if (!find(channels, word[0], &rail.volts) || !find(channels, word[1], &rail.amps) || rail.volts == rail.amps)
 		problem = "not two of the channels";
 	else if (find_rail(rail.volts) || find_rail(rail.amps))
 		problem = "a channel of another rail";
 	else if (rail_count == MOST_RAILS)
 		problem = "too many";
-	for (int i = 0; !problem && i < 4; i++) {
+	for (guint i = 0; !problem && i < words - 2; i++) {
 		char *end;
 
 		*numbers[i] = g_ascii_strtod(word[2 + i], &end);
-		if (end == word[2 + i] || *end || !isfinite(*numbers[i]))
+		if (end == word[2 + i] || *end || (i < 4 ? !isfinite(*numbers[i]) : !(*numbers[i] > 0)))
 			problem = "not a number";
 	}
 	g_strfreev(word);
@@ -127,6 +130,12 @@ static int is_amps(const struct frame *f)
 	return f->mq == SR_MQ_CURRENT && f->unit == SR_UNIT_AMPERE;
 }
 
+/* Whether a sample is over range. */
+static int reaches(const float *samples, uint32_t n, double limit)
+{
+	return isfinite(limit) && energy_reaches(samples, n, (float)limit);
+}
+
 static double watts(const struct energy_scale *scale, float volts, float amps)
 {
 	return (volts * scale->volts_gain + scale->volts_offset) * (amps * scale->amps_gain + scale->amps_offset);
@@ -145,7 +154,8 @@ static uint32_t put_marks(unsigned char *at, const float *volts, const float *am
 	return marks;
 }
 
-/* Write the window's sums. Returns 0, and writes nothing, where a sample is no number. */
+/* Write the window's sums. Returns 0, and writes nothing, where a sample is no number or over
+ * range. */
 static int write_sums(const struct rail *rail, const struct frame *volts_frame, const struct frame *amps_frame, struct stamp at)
 {
 	const float *volts = volts_frame->payload, *amps = amps_frame->payload;
@@ -153,6 +163,8 @@ static int write_sums(const struct rail *rail, const struct frame *volts_frame, 
 	uint64_t first = volts_frame->first;
 	size_t need = 8 + MOST_MARKS * 2 * sizeof(float) + (n / point + 2) * sizeof(struct stretch);
 
+	if (reaches(volts, n, rail->full_volts) || reaches(amps, n, rail->full_amps))
+		return 0;
 	if (payload_bytes < need) {
 		payload = g_realloc(payload, need);
 		payload_bytes = need;
@@ -166,7 +178,7 @@ static int write_sums(const struct rail *rail, const struct frame *volts_frame, 
 		const float *v = volts + done, *a = amps + done;
 
 		energy_sums(v, a, s.n, &rail->scale, &s.sums);
-		if (!isfinite(s.sums.watts))
+		if (!energy_sums_are_of_numbers(&s.sums))
 			return 0;
 		s.first_watts = watts(&rail->scale, v[0], a[0]);
 		s.last_watts = watts(&rail->scale, v[s.n - 1], a[s.n - 1]);

@@ -2,8 +2,8 @@
 /*
  * Rails: a channel of volts and a channel of amps that belong together. What the reader wants of
  * them is sums of their products, and those are cheapest where the samples have just been: here.
- * A window that is not whole in both channels, or not of numbers alone, goes on as it came, and
- * so does all while a reader wants the samples themselves.
+ * A window that is not whole in both channels, not of numbers alone, or over range, goes on as it
+ * came, and so does all while a reader wants the samples themselves.
  */
 #ifndef SRCAP_RAILS_H
 #define SRCAP_RAILS_H
@@ -11,7 +11,8 @@
 #include "device.h"
 #include "frame.h"
 
-/* Take `text`, "volts,amps,volts_gain,volts_offset,amps_gain,amps_offset", as the next rail.
+/* Take `text`, "volts,amps,volts_gain,volts_offset,amps_gain,amps_offset[,full_volts,full_amps]",
+ * as the next rail. Readings of full_volts, full_amps or more are over range ("Inf": not known).
  * Returns NULL, or what is wrong. */
 const char *rails_add(const char *text, const struct channels *channels);
 

@@ -23,10 +23,10 @@ const (
 	crystalSpanSeconds = 20.0
 	crystalEnds        = 4
 	crystalSure        = 20e-6
-	// MaxDrift is how far the device's clock may be off the declared rate. Crystals stay below 100
-	// ppm; what is beyond this is missing or surplus samples, and must come out as such rather than
-	// bend the clock.
-	MaxDrift = 500e-6
+	// MaxDrift is how far a device's clock is off the declared rate at most, where nothing else is
+	// declared: crystals stay below 100 ppm. What is beyond it is missing or surplus samples, and must
+	// come out as such rather than bend the clock.
+	MaxDrift = 100e-6
 	// A shift of the least delay counts as missing samples when it is larger than what a busy
 	// controller or a batching instrument shows, and lasts. What they show is learnt from the last
 	// minute: shiftNoise times the least delays' greatest height above the line, between the two
@@ -53,7 +53,8 @@ type bucket struct {
 // Fit is the clock of one stream of samples. The zero value is not usable; see New.
 type Fit struct {
 	rate    float64
-	base    int64 // monotonic ns of the first arrival; device time and arrivals are relative to it
+	most    float64 // drift
+	base    int64   // monotonic ns of the first arrival; device time and arrivals are relative to it
 	started bool
 
 	buckets []bucket
@@ -61,6 +62,10 @@ type Fit struct {
 	crystal float64 // the slope when it was last known well
 	drift   float64 // slope: 1 + drift seconds of controller per second of device
 	at0     float64 // delay of the line at device time 0
+	// The line that any drift may have: what scatters above it is noise. It is another one where
+	// samples go missing one by one.
+	free, freeAt0 float64
+	quietFrom     float64 // device time from which on it is made
 
 	lastArrival int64
 	slots       []slot // of the last holdSeconds
@@ -73,15 +78,16 @@ type slot struct {
 	arrivals    int
 }
 
-// New returns the fit of a device that declares rateHz samples a second.
-func New(rateHz float64) *Fit {
-	return &Fit{rate: rateHz}
+// New returns the fit of a device that declares rateHz samples a second, and is off that by
+// maxDrift at most.
+func New(rateHz, maxDrift float64) *Fit {
+	return &Fit{rate: rateHz, most: maxDrift}
 }
 
 // Restart begins a new stream of the same device: indices start at 0 again. The drift found so far
 // is kept, since it is the same crystal.
 func (f *Fit) Restart() {
-	*f = Fit{rate: f.rate, drift: f.drift, crystal: f.crystal}
+	*f = Fit{rate: f.rate, most: f.most, drift: f.drift, crystal: f.crystal}
 }
 
 func (f *Fit) deviceSeconds(index uint64) float64 {
@@ -176,6 +182,15 @@ func (f *Fit) book(shift int64) {
 	f.offset += shift
 	seconds := float64(shift) / f.rate
 	since := f.slots[0].since
+	if math.Abs(f.free) > f.most {
+		// They went missing one by one, which is no noise of what comes from here on.
+		f.quietFrom = f.buckets[0].x
+		for i := range f.buckets {
+			if b := &f.buckets[i]; b.x+b.delay < since {
+				f.quietFrom = b.x + bucketSeconds
+			}
+		}
+	}
 	for i := range f.slots {
 		f.slots[i].least -= seconds
 		f.slots[i].most -= seconds
@@ -195,15 +210,25 @@ func (f *Fit) book(shift int64) {
 func (f *Fit) limit() float64 {
 	least := math.Max(leastShiftSeconds, shiftPeriods/f.rate)
 	most := math.Max(mostShiftSeconds, least)
-	known := f.buckets[:max(0, len(f.buckets)-int(holdSeconds/bucketSeconds)-1)]
+	known := f.quiet()
+	known = known[:max(0, len(known)-int(holdSeconds/bucketSeconds)-1)]
 	if len(known) == 0 || known[len(known)-1].x-known[0].x < slopeSpanSeconds {
 		return most
 	}
 	height := 0.0
 	for _, p := range known {
-		height = math.Max(height, p.delay-f.lineDelay(p.x))
+		height = math.Max(height, p.delay-f.freeAt0-f.free*p.x)
 	}
 	return math.Min(most, math.Max(least, shiftNoise*height))
+}
+
+// quiet are the buckets whose scatter is noise.
+func (f *Fit) quiet() []bucket {
+	k := 0
+	for k < len(f.buckets) && f.buckets[k].x < f.quietFrom {
+		k++
+	}
+	return f.buckets[k:]
 }
 
 func (f *Fit) add(x, delay, n float64) {
@@ -224,38 +249,55 @@ func (f *Fit) add(x, delay, n float64) {
 	f.solve()
 }
 
-// solve finds the line below all buckets with the least sum of distances: the edge of the lower
-// convex hull over their mean.
+// solve finds the line below all buckets with the least sum of distances.
 func (f *Fit) solve() {
-	b := f.buckets
-	if b[len(b)-1].x-b[0].x >= slopeSpanSeconds {
-		var hull []bucket
-		mean := 0.0
-		for _, p := range b {
-			mean += p.x
-			for len(hull) >= 2 {
-				o, m := hull[len(hull)-2], hull[len(hull)-1]
-				if (m.x-o.x)*(p.delay-o.delay)-(m.delay-o.delay)*(p.x-o.x) > 0 {
-					break
-				}
-				hull = hull[:len(hull)-1]
-			}
-			hull = append(hull, p)
-		}
-		mean /= float64(len(b))
-		for i := 1; i < len(hull); i++ {
-			if hull[i].x >= mean {
-				f.drift = (hull[i].delay - hull[i-1].delay) / (hull[i].x - hull[i-1].x)
+	if slope, long := lowerSlope(f.buckets); long {
+		f.drift = math.Max(-f.most, math.Min(f.most, slope))
+	}
+	f.at0 = touching(f.buckets, f.drift)
+	quiet := f.quiet()
+	slope, long := lowerSlope(quiet)
+	if !long {
+		slope = f.drift
+	}
+	f.free, f.freeAt0 = slope, touching(quiet, slope)
+}
+
+// lowerSlope is the slope of that edge of the lower convex hull that is over the buckets' mean, if
+// they are long enough for one.
+func lowerSlope(b []bucket) (slope float64, long bool) {
+	if len(b) == 0 || b[len(b)-1].x-b[0].x < slopeSpanSeconds {
+		return 0, false
+	}
+	var hull []bucket
+	mean := 0.0
+	for _, p := range b {
+		mean += p.x
+		for len(hull) >= 2 {
+			o, m := hull[len(hull)-2], hull[len(hull)-1]
+			if (m.x-o.x)*(p.delay-o.delay)-(m.delay-o.delay)*(p.x-o.x) > 0 {
 				break
 			}
+			hull = hull[:len(hull)-1]
 		}
-		f.drift = math.Max(-MaxDrift, math.Min(MaxDrift, f.drift))
+		hull = append(hull, p)
 	}
-	// With the slope given (or limited), the line that touches from below.
-	f.at0 = math.Inf(1)
+	mean /= float64(len(b))
+	for i := 1; i < len(hull); i++ {
+		if hull[i].x >= mean {
+			return (hull[i].delay - hull[i-1].delay) / (hull[i].x - hull[i-1].x), true
+		}
+	}
+	return 0, false
+}
+
+// touching is the height at device time 0 of the line of a slope that touches buckets from below.
+func touching(b []bucket, slope float64) float64 {
+	at0 := math.Inf(1)
 	for _, p := range b {
-		f.at0 = math.Min(f.at0, p.delay-f.drift*p.x)
+		at0 = math.Min(at0, p.delay-slope*p.x)
 	}
+	return at0
 }
 
 func (f *Fit) lineDelay(x float64) float64 { return f.at0 + f.drift*x }

@@ -57,6 +57,7 @@ type Rail struct {
 	period   float64
 	perPoint uint64
 	scale    Scale
+	limits   Range
 	emit     func(Point)
 
 	// The point under way.
@@ -71,18 +72,22 @@ type Rail struct {
 
 // NewRail returns a rail whose device makes rateHz samples a second; emit gets a Point for each
 // perPoint samples, on indices that are multiples of perPoint, and for what a gap leaves
-// unfinished.
-func NewRail(sampling Sampling, rateHz float64, perPoint int, scale Scale, emit func(Point)) *Rail {
-	return &Rail{sampling: sampling, period: 1 / rateHz, perPoint: uint64(perPoint), scale: scale, emit: emit, sums: noSums}
+// unfinished. Samples that reach limits are over range.
+func NewRail(sampling Sampling, rateHz float64, perPoint int, scale Scale, limits Range, emit func(Point)) *Rail {
+	return &Rail{sampling: sampling, period: 1 / rateHz, perPoint: uint64(perPoint), scale: scale, limits: limits, emit: emit, sums: noSums}
 }
+
+// Gap takes a stretch of samples, from index first on, that were not measured: no numbers, or over
+// range.
+type Gap func(first uint64, n int64, overRange bool)
 
 var noSums = sums{min: math.Inf(1), max: math.Inf(-1)}
 
 // Add integrates samples of consecutive indices from first on. volts and amps are of the same
 // length. An index beyond the last one's successor is a gap: nothing is put in its place. So is a
-// sample that is no number; gap, which may be nil, is called with the first index and the length of
-// each stretch of those, in their place between the points.
-func (r *Rail) Add(first uint64, volts, amps []float32, gap func(first uint64, n int64)) {
+// sample that is no number or over range; gap, which may be nil, is called for each stretch of
+// those, in their place between the points.
+func (r *Rail) Add(first uint64, volts, amps []float32, gap Gap) {
 	r.begin(first)
 	amps = amps[:len(volts)]
 	for len(volts) > 0 {
@@ -121,30 +126,45 @@ func (r *Rail) advance(n uint64) {
 }
 
 // stretch adds samples that belong to the same point.
-func (r *Rail) stretch(volts, amps []float32, gap func(uint64, int64)) {
+func (r *Rail) stretch(volts, amps []float32, gap Gap) {
 	s := sum(volts, amps, &r.scale)
-	if s.watts-s.watts == 0 { // neither NaN nor infinite
+	if s.areOfNumbers() && !r.limits.reached(volts, amps) {
 		r.addSamples(volts, amps, s)
 		return
 	}
-	usable := func(k int) bool {
-		_, _, w := r.scale.product(volts[k], amps[k])
-		return w-w == 0
-	}
 	for k := 0; k < len(volts); {
-		from, good := k, usable(k)
-		for k < len(volts) && usable(k) == good {
+		from, is := k, r.limits.kind(volts[k], amps[k])
+		for k < len(volts) && r.limits.kind(volts[k], amps[k]) == is {
 			k++
 		}
-		if good {
+		if is == measured {
 			r.addSamples(volts[from:k], amps[from:k], sum(volts[from:k], amps[from:k], &r.scale))
 			continue
 		}
 		r.hasPrevious = false
 		if gap != nil {
-			gap(r.next+uint64(from), int64(k-from))
+			gap(r.next+uint64(from), int64(k-from), is == overRange)
 		}
 	}
+}
+
+// kind is what a pair of readings is.
+type kind int
+
+const (
+	measured kind = iota
+	lost
+	overRange
+)
+
+func (r *Range) kind(volts, amps float32) kind {
+	switch {
+	case OverRange(volts, r.Volts) || OverRange(amps, r.Amps):
+		return overRange
+	case !IsNumber(volts) || !IsNumber(amps):
+		return lost
+	}
+	return measured
 }
 
 func (r *Rail) addSamples(volts, amps []float32, s sums) {

@@ -11,15 +11,15 @@ import (
 // book keeps what a rail's points add up to.
 type book struct {
 	*Rail
-	points   []Point
-	joules   float64
-	total    int64
-	unusable int64
+	points         []Point
+	joules         float64
+	total          int64
+	unusable, over int64
 }
 
 func collect(sampling Sampling, rate float64, perPoint int) (*book, *[]Point) {
 	b := &book{}
-	b.Rail = NewRail(sampling, rate, perPoint, NoScale, func(p Point) {
+	b.Rail = NewRail(sampling, rate, perPoint, NoScale, NoRange, func(p Point) {
 		b.points = append(b.points, p)
 		b.joules += p.Joules
 		b.total += p.Samples
@@ -30,7 +30,11 @@ func collect(sampling Sampling, rate float64, perPoint int) (*book, *[]Point) {
 func (b *book) Joules() float64 { return b.joules }
 
 func (b *book) Add(first uint64, volts, amps []float32) {
-	b.Rail.Add(first, volts, amps, func(_ uint64, n int64) { b.unusable += n })
+	b.Rail.Add(first, volts, amps, func(_ uint64, n int64, over bool) {
+		if b.unusable += n; over {
+			b.over += n
+		}
+	})
 }
 
 func expectNear(t *testing.T, what string, got, want float64) {
@@ -188,7 +192,7 @@ func TestEnergyDoesNotDriftOverAManyPointSum(t *testing.T) {
 }
 
 func BenchmarkAdd(b *testing.B) {
-	r := NewRail(WindowMean, 1e6, 10000, NoScale, func(Point) {})
+	r := NewRail(WindowMean, 1e6, 10000, NoScale, NoRange, func(Point) {})
 	volts, amps := fill(20000, 12), fill(20000, 1)
 	b.SetBytes(2 * 4 * 20000)
 	b.ReportAllocs()

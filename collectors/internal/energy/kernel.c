@@ -78,7 +78,34 @@ static size_t add_fast(const float *volts, const float *amps, size_t n, const st
 		return 0;
 	return add_vectors(volts, amps, n, scale, sums);
 }
+
+AVX2 static int reaches_vectors(const float *samples, size_t n, float limit)
+{
+	const __m256 limits = _mm256_set1_ps(limit), sign = _mm256_set1_ps(-0.0f);
+	__m256 over = _mm256_setzero_ps();
+
+	for (size_t k = 0; k + 8 <= n; k += 8) {
+		__m256 magnitude = _mm256_andnot_ps(sign, _mm256_loadu_ps(samples + k));
+
+		over = _mm256_or_ps(over, _mm256_cmp_ps(magnitude, limits, _CMP_GE_OQ));
+	}
+	return _mm256_movemask_ps(over);
+}
+
+static size_t reaches_fast(const float *samples, size_t n, float limit, int *over)
+{
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+		return 0;
+	*over = reaches_vectors(samples, n, limit);
+	return n / 8 * 8;
+}
 #else
+static size_t reaches_fast(const float *samples, size_t n, float limit, int *over)
+{
+	(void)samples, (void)n, (void)limit, (void)over;
+	return 0;
+}
+
 static size_t add_fast(const float *volts, const float *amps, size_t n, const struct energy_scale *scale, struct energy_sums *sums)
 {
 	(void)volts, (void)amps, (void)n, (void)scale, (void)sums;
@@ -90,4 +117,13 @@ void energy_sums(const float *volts, const float *amps, size_t n, const struct e
 {
 	*sums = (struct energy_sums){ .min = INFINITY, .max = -INFINITY };
 	add_rest(volts, amps, add_fast(volts, amps, n, scale, sums), n, scale, sums);
+}
+
+int energy_reaches(const float *samples, size_t n, float limit)
+{
+	int over = 0;
+
+	for (size_t k = reaches_fast(samples, n, limit, &over); k < n; k++)
+		over |= fabsf(samples[k]) >= limit;
+	return over != 0;
 }

@@ -2,8 +2,6 @@
 
 package energy
 
-import "math"
-
 // Reading is the power of a rail at an instant, with how it came about.
 type Reading struct {
 	NS                 int64 // monotonic
@@ -57,6 +55,9 @@ func (p *Pairs) Amps(ns int64, value float64) {
 	p.waiting = p.volts.has
 }
 
+// Skip takes an amps reading that is of no use; the one before it has no volts after it by now.
+func (p *Pairs) Skip() { p.waiting = false }
+
 // Break forgets what waits: a gap follows.
 func (p *Pairs) Break() { *p = Pairs{limitNS: p.limitNS, emit: p.emit} }
 
@@ -64,15 +65,12 @@ func (p *Pairs) Break() { *p = Pairs{limitNS: p.limitNS, emit: p.emit} }
 type Span struct {
 	Seconds float64
 	Joules  float64 // the trapezoid
-	// The bounds: the power between the readings is unknown, and may have been the lesser or the
-	// greater of the two all the time.
-	Low, High float64
 }
 
 // Between is the energy between two readings that are neighbours.
 func Between(a, b Reading) Span {
 	s := float64(b.NS-a.NS) / 1e9
-	return Span{s, (a.Watts + b.Watts) / 2 * s, math.Min(a.Watts, b.Watts) * s, math.Max(a.Watts, b.Watts) * s}
+	return Span{s, (a.Watts + b.Watts) / 2 * s}
 }
 
 // JoulesPerWattHour is exact.

@@ -7,10 +7,15 @@ package energy
 // #cgo CFLAGS: -O2 -Wall -Wextra -Werror
 // #cgo noescape energy_sums
 // #cgo nocallback energy_sums
+// #cgo noescape energy_reaches
+// #cgo nocallback energy_reaches
 // #include "kernel.h"
 import "C"
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // Below this many samples a call into C costs more than it saves.
 const worthACall = 64
@@ -25,4 +30,15 @@ func sum(volts, amps []float32, scale *Scale) sums {
 	var s C.struct_energy_sums
 	C.energy_sums((*C.float)(unsafe.SliceData(volts)), (*C.float)(unsafe.SliceData(amps)), C.size_t(len(volts)), &c, &s)
 	return sums{float64(s.volts), float64(s.amps), float64(s.watts), float64(s.min), float64(s.max)}
+}
+
+// reaches says whether the magnitude of a sample is limit or more; no infinite limit is reached.
+func reaches(samples []float32, limit float32) bool {
+	if limit > math.MaxFloat32 {
+		return false
+	}
+	if len(samples) < worthACall {
+		return reachesPlain(samples, limit)
+	}
+	return C.energy_reaches((*C.float)(unsafe.SliceData(samples)), C.size_t(len(samples)), C.float(limit)) != 0
 }

@@ -51,9 +51,9 @@ type Stats struct {
 }
 
 // Writer sends lines in order: into the spool first, from there to the server in batches, at most
-// once per flush interval while the server keeps up. A batch is acknowledged by the server before
-// the next one goes out; after a crash or a lost answer it is sent again, which is harmless because
-// the same series and time overwrite.
+// once per flush interval while the server keeps up, and when Send asks for it. A batch is
+// acknowledged by the server before the next one goes out; after a crash or a lost answer it is
+// sent again, which is harmless because the same series and time overwrite.
 //
 // What an answer means:
 //
@@ -84,6 +84,7 @@ type Writer struct {
 	outage bool // LastError is one that a success empties
 	closed bool
 
+	asked   chan struct{} // by Send, and not yet begun
 	closing chan struct{}
 	done    chan struct{}
 	ctx     context.Context
@@ -112,6 +113,7 @@ func open(cfg Config, timeout time.Duration) (*Writer, error) {
 		password: password,
 		spool:    sp,
 		limit:    maxBatchBytes,
+		asked:    make(chan struct{}, 1),
 		closing:  make(chan struct{}),
 		done:     make(chan struct{}),
 		client: &http.Client{
@@ -159,6 +161,14 @@ func (w *Writer) Write(lines []byte) error {
 	}
 	w.stats.WrittenLines += int64(bytes.Count(lines, newline))
 	return nil
+}
+
+// Send has what was written go out now, not with the next flush interval. It waits for nothing.
+func (w *Writer) Send() {
+	select {
+	case w.asked <- struct{}{}:
+	default: // it is about to
+	}
 }
 
 var newline = []byte{'\n'}
@@ -210,6 +220,7 @@ func (w *Writer) run() {
 		last := false
 		select {
 		case <-ticker.C:
+		case <-w.asked:
 		case <-w.closing:
 			last = true
 		}

@@ -195,6 +195,16 @@ func TestLinesGoOutWithinTheFlushInterval(t *testing.T) {
 	eventually(t, "3 lines without Close", func() bool { return len(d.stored()) == 3 })
 }
 
+func TestLinesGoOutAtOnceWhenSendAsksForIt(t *testing.T) {
+	d := newDatabase(t)
+	c := config(d, t.TempDir())
+	c.FlushIntervalSeconds = MaxFlushIntervalSeconds
+	w := begin(t, c)
+	write(t, w, 0, 3)
+	w.Send()
+	eventually(t, "3 lines without Close", func() bool { return len(d.stored()) == 3 })
+}
+
 func TestBasicAuthenticationComesFromThePasswordFile(t *testing.T) {
 	d := newDatabase(t)
 	c := config(d, t.TempDir())

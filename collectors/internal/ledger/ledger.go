@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // Package ledger keeps account of a rail's samples. Every slot of the device's clock, from the
-// first sample on, is in one of four books, so that at any time
+// first sample on, is in one of five books, so that at any time
 //
-//	expected = samples + lost + duplicate + repeated
+//	expected = samples + lost + duplicate + repeated + over_range
 //
 // to the last sample. Where a slot belongs is not taken from what was received: the controller's
 // clock decides how many slots have passed (package clockfit), and what did not come in them is
@@ -18,6 +18,7 @@ type Ledger struct {
 	Lost            int64   `json:"lost"`              // should have come and did not
 	Duplicate       int64   `json:"duplicate"`         // filled by a block that had come before: not in the joules
 	Repeated        int64   `json:"repeated"`          // read again before the instrument had taken a new measurement
+	OverRange       int64   `json:"over_range"`        // beyond what the instrument can measure: not in the joules
 	Surplus         int64   `json:"surplus"`           // too many for the time that passed: in no slot, not in the joules
 	GapSeconds      float64 `json:"gap_seconds"`       // the time of which nothing is known
 	WorstGapSeconds float64 `json:"worst_gap_seconds"` // the longest single one
@@ -38,9 +39,23 @@ func (l *Ledger) Gap(seconds, period float64) float64 {
 	return l.gap(seconds)
 }
 
+// Between books a stretch of time between two readings, and the slots of it in which nothing came
+// or the instrument was over range.
+func (l *Ledger) Between(seconds float64, lost, over int64) {
+	l.Lost += lost
+	l.OverRange += over
+	l.gap(seconds)
+}
+
 // Again books n slots that a block filled which had come before.
 func (l *Ledger) Again(n int64, period float64) float64 {
 	l.Duplicate += n
+	return l.gap(float64(n) * period)
+}
+
+// Over books n slots in which the instrument was over range.
+func (l *Ledger) Over(n int64, period float64) float64 {
+	l.OverRange += n
 	return l.gap(float64(n) * period)
 }
 
@@ -51,4 +66,6 @@ func (l *Ledger) gap(seconds float64) float64 {
 }
 
 // Expected is the number of slots that have passed.
-func (l *Ledger) Expected() int64 { return l.Samples + l.Lost + l.Duplicate + l.Repeated }
+func (l *Ledger) Expected() int64 {
+	return l.Samples + l.Lost + l.Duplicate + l.Repeated + l.OverRange
+}

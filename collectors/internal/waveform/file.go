@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -249,6 +250,9 @@ func (w *writer) finish() (Summary, error) {
 	if err := os.Rename(w.path+PartialSuffix, w.path); err != nil {
 		return w.summary(), fmt.Errorf("waveform: %w", err)
 	}
+	if err := syncFolder(filepath.Dir(w.path)); err != nil {
+		return w.summary(), fmt.Errorf("waveform: %w", err)
+	}
 	return w.summary(), nil
 }
 
@@ -289,6 +293,16 @@ func (w *writer) end() error {
 	}
 	w.contents.Bytes = w.size + int64(len(b))
 	return nil
+}
+
+// syncFolder has the names in a folder on disk, without which a file is lost with the power.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
 }
 
 func (w *writer) summary() Summary {

@@ -181,7 +181,7 @@ func TestTheFilesSumIsTheJoulesOfTheCounter(t *testing.T) {
 	r, path := create(t, rate, 1<<30)
 	v, a := wave(2, 5*rate)
 	var joules float64
-	counter := energy.NewRail(energy.WindowMean, rate, 200, energy.NoScale, func(p energy.Point) { joules += p.Joules })
+	counter := energy.NewRail(energy.WindowMean, rate, 200, energy.NoScale, energy.NoRange, func(p energy.Point) { joules += p.Joules })
 	for at := 0; at < len(v); at += 400 {
 		counter.Add(uint64(at), v[at:at+400], a[at:at+400], nil)
 		appendAll(t, r, 0, uint64(at), v[at:at+400], a[at:at+400], 400)

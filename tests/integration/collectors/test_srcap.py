@@ -248,6 +248,27 @@ def test_rails_are_added_up_as_their_samples_would_be(capture):
         assert at == window.first + window.n
 
 
+def test_windows_that_are_over_range_come_as_samples(capture):
+    amps = emulated_hmo.WAVEFORM[2]
+    limit = sorted(amps)[-3]
+    with Emulator() as instrument:
+        running = capture(
+            instrument.driver, "CH1,CH2", f"--rail=CH1,CH2,1,0,1,0,inf,{limit}", "--point", "10"
+        )
+        running.wait(
+            lambda: (
+                sum(f.n for f in rail_frames(running, 0)) > len(amps)
+                and any(f.type == ANALOG for f in running.frames)
+            ),
+            "windows within range and one over it",
+        )
+        assert running.stop() == 0
+    over = [f for f in running.frames if f.type == ANALOG and f.channel == 1]
+    assert max(max(f.samples()) for f in over) >= limit
+    for window in rail_frames(running, 0):
+        assert max(amp for _, amp in window.marks()) < limit
+
+
 def test_samples_of_a_rail_come_while_they_are_asked_for(capture):
     with Emulator() as instrument:
         running = capture(instrument.driver, "CH1,CH2", "--rail=CH1,CH2,1,0,1,0", "--point", "10")

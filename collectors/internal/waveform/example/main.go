@@ -45,7 +45,7 @@ func write(path string) error {
 			Volts: waveform.Channel{Name: fmt.Sprintf("CH%d", 2*i+1), Gain: 1.0005, Offset: -0.001, Certificate: "K-2026-1"},
 			Amps:  waveform.Channel{Name: fmt.Sprintf("CH%d", 2*i+2), Gain: 1},
 		})
-		counters = append(counters, energy.NewRail(energy.WindowMean, rate, 10, energy.NoScale, func(p energy.Point) { joules[name] += p.Joules }))
+		counters = append(counters, energy.NewRail(energy.WindowMean, rate, 10, energy.NoScale, energy.NoRange, func(p energy.Point) { joules[name] += p.Joules }))
 	}
 	r, err := waveform.Create(path, meta, 1<<30)
 	if err != nil {
