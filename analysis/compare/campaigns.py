@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from numpy.typing import NDArray
 
+from joulerig.analysis.compare.meter_errors import MeterErrors
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics import LOG_ROUNDING
+from joulerig.analysis.statistics.differences import limit_of_difference
 from joulerig.analysis.statistics.ranking import ALPHA, sidak
 
 
@@ -21,7 +23,8 @@ class Change:
 
     `before`, `after`: AI in ops/J, ratio of sums. `ratio` = after / before - 1 of the runs' mean
     logarithms, from `low` to `high` (95 %, for all cells at once), `p` adjusted alike; None where
-    `why` says that there is nothing to test by.
+    `why` says that there is nothing to test by. `meter`: how far the two campaigns' meters can make
+    the ratio differ from 1 where nothing changed; it is in `low`, `high` and `p`.
     """
 
     cell: str
@@ -33,6 +36,7 @@ class Change:
     high: float | None = None
     p: float | None = None
     why: str = ""
+    meter: float | None = None
 
     @property
     def significant(self) -> bool:
@@ -44,12 +48,14 @@ def changes(before: Campaign, after: Campaign) -> list[Change]:
 
     Welch's t test of the logarithms of the runs' AI (B. L. Welch, The generalization of "Student's"
     problem when several different population variances are involved, Biometrika 34, 1947, 28-35),
-    at Šidák's level over the cells. It is of the spread between runs: what a meter did wrong in all
-    runs of one campaign alike looks like a change.
+    at Šidák's level over the cells. What a meter did wrong in all runs of one campaign alike would
+    look like a change: to the interval is added what is not the same in both, all of the meters'
+    gain and offset where they rest on another calibration record, or on a class.
     """
     old, new = _counted(before), _counted(after)
+    errors = MeterErrors(before), MeterErrors(after)
     common = [cell for cell in old if cell in new]
-    return [_change(cell, old[cell], new[cell], len(common)) for cell in common]
+    return [_change(cell, old[cell], new[cell], len(common), errors) for cell in common]
 
 
 def only_in(one: Campaign, other: Campaign) -> list[str]:
@@ -72,7 +78,9 @@ def _counted(campaign: Campaign) -> dict[str, list[Run]]:
     return {cell: runs for cell, runs in found.items() if runs}
 
 
-def _change(cell: str, old: Sequence[Run], new: Sequence[Run], cells: int) -> Change:
+def _change(
+    cell: str, old: Sequence[Run], new: Sequence[Run], cells: int, errors: tuple[MeterErrors, MeterErrors]
+) -> Change:
     change = Change(cell, _ai(old), _ai(new), (len(old), len(new)))
     values = [[_ai([run]) for run in runs] for runs in (new, old)]
     if min(change.runs) < 2:
@@ -82,11 +90,34 @@ def _change(cell: str, old: Sequence[Run], new: Sequence[Run], cells: int) -> Ch
     logs = [np.log(each) for each in values]
     if max(map(np.std, logs)) <= LOG_ROUNDING:
         return replace(change, why="the runs are all alike")
-    test = stats.ttest_ind(*logs, equal_var=False)
-    reach = test.confidence_interval((1 - ALPHA) ** (1 / cells))
-    ratio, low, high = (math.expm1(end) for end in (logs[0].mean() - logs[1].mean(), reach.low, reach.high))
-    return replace(change, ratio=ratio, low=low, high=high, p=sidak(float(test.pvalue), cells))
+    limit = limit_of_difference(
+        *(known.of_cell(runs) for known, runs in zip(errors, (old, new), strict=True))
+    )
+    if not math.isfinite(limit):
+        return replace(change, why="what the meters did not measure may be as much as what they did")
+    middle, reach, p = welch(logs[0], logs[1], limit, cells)
+    ratio, low, high = (math.expm1(end) for end in (middle, middle - reach, middle + reach))
+    return replace(change, ratio=ratio, low=low, high=high, p=p, meter=math.expm1(limit))
+
+
+def welch(
+    new: NDArray[np.float64], old: NDArray[np.float64], limit: float, cells: int
+) -> tuple[float, float, float]:
+    """Return mean(new) - mean(old), how far it reaches either way, and p, for one of `cells` tests.
+
+    `limit`: by how much the difference can be off for what is wrong in all values of one side
+    alike; it is added to the reach, and taken from the difference for p.
+    """
+    from scipy import stats  # takes longer to import than most campaigns to analyse
+
+    test = stats.ttest_ind(new, old, equal_var=False)
+    middle = float(np.mean(new) - np.mean(old))
+    interval = test.confidence_interval((1 - ALPHA) ** (1 / cells))
+    error = middle / float(test.statistic) if middle else math.inf
+    beyond = max(abs(middle) - limit, 0.0)
+    p = 2 * float(stats.t.sf(beyond / abs(error), test.df))
+    return middle, float(interval.high - interval.low) / 2 + limit, sidak(p, cells)
 
 
 def _ai(runs: Sequence[Run]) -> float:
-    return math.fsum(run.performance.ops for run in runs) / math.fsum(run.result.joules for run in runs)
+    return math.fsum(run.performance.ops for run in runs) / math.fsum(run.result.ai_joules for run in runs)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from joulerig.analysis.compare.meter_errors import MeterErrors
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import FINISHED, PASSING, Cell, Status
 from joulerig.analysis.statistics import ranking
+from joulerig.analysis.statistics.differences import SystematicRuns
 from joulerig.analysis.statistics.racing import Design, Race, replay
 
 Group = tuple[str, str, tuple[tuple[str, str], ...]]  # drive, workload, levels of further factors
@@ -42,7 +44,8 @@ def races(campaign: Campaign) -> dict[Group, Race]:
     cells: dict[Group, dict[str, list[Run]]] = {}
     for cell, runs in entered(campaign.cells()).items():
         cells.setdefault(group_of(runs[0].key), {})[cell] = runs
-    return {group: replay(values(found), design) for group, found in cells.items()}
+    errors = MeterErrors(campaign)
+    return {group: replay(values(found), design, systematic(found, errors)) for group, found in cells.items()}
 
 
 def entered(cells: Mapping[str, list[Run]]) -> dict[str, list[Run]]:
@@ -62,6 +65,14 @@ def values(cells: Mapping[str, Sequence[Run]]) -> dict[str, list[tuple[int, floa
     }
 
 
+def systematic(cells: Mapping[str, Sequence[Run]], errors: MeterErrors) -> SystematicRuns:
+    """Return, by cell, what is wrong with the values of `values` in all runs alike, with the block.
+
+    Of runs without joules nothing is.
+    """
+    return errors.by_block({cell: [run for run in runs if run.counts] for cell, runs in cells.items()})
+
+
 def _has_ended(run: Run) -> bool:
     """Check that no later attempt will give the run another value."""
     if run.status not in FINISHED or run.status == Status.LOST:
@@ -78,5 +89,5 @@ def _value(run: Run, metered: bool) -> float | None:
     if not metered:
         return run.performance.ops / run.performance.seconds
     assert run.result is not None
-    assert run.result.joules is not None
-    return run.performance.ops / run.result.joules
+    assert run.result.ai_joules is not None
+    return run.performance.ops / run.result.ai_joules

@@ -24,8 +24,10 @@ from joulerig.analysis.energy.uncertainty import COVERAGE_FACTOR
 DEFAULT_MAX_GAP_NS = 100_000_000
 
 _ROUNDING = 0.01  # a step whose gap is all of it but for the error of its two points' times
-_COUNTS = ("samples", "expected", "lost", "duplicate", "repeated", "surplus")
-_TOTALS = ("gap_seconds", "joules_low", "joules_high")
+_SAME_NS = 1000  # instants this close are the same one, but for rounding
+_COUNTS = ("samples", "expected", "lost", "duplicate", "repeated", "over_range", "surplus")
+_TOTALS = ("gap_seconds", "unbounded_seconds", "joules_low", "joules_high")
+_SINCE_LATER = ("over_range", "unbounded_seconds")  # points without them, of earlier versions, have had none
 _POWERS = ("watts_min", "watts_max", "volts", "amps", "clock_residual_seconds")
 
 
@@ -35,8 +37,9 @@ class CounterPoints:
 
     `time_ns` (UTC, strictly rising), `joules` (cumulative within a session), `session`; where the
     source has them, `joules_low`, `joules_high` (the same with the least and the most that the gaps
-    can have drawn), the ledger `samples`, `expected`, `lost`, `duplicate`, `repeated`, `surplus`,
-    `gap_seconds` (cumulative within a session), `watts_min`, `watts_max` (extremes of the samples
+    can have drawn), the ledger `samples`, `expected`, `lost`, `duplicate`, `repeated`,
+    `over_range`, `surplus`, `gap_seconds`, and `unbounded_seconds`, the time that is in neither
+    (cumulative within a session), `watts_min`, `watts_max` (extremes of the samples
     since the point before), `volts`, `amps` (means since then) and `clock_residual_seconds`. Floats
     but time and joules may be NaN: a point where a stream begins has no power. Raises ValueError
     where lengths or order are wrong.
@@ -56,6 +59,8 @@ class CounterPoints:
     duplicate: NDArray[np.int64] | None = None
     repeated: NDArray[np.int64] | None = None
     surplus: NDArray[np.int64] | None = None
+    over_range: NDArray[np.int64] | None = None
+    unbounded_seconds: NDArray[np.float64] | None = None
     volts: NDArray[np.float64] | None = None
     amps: NDArray[np.float64] | None = None
     clock_residual_seconds: NDArray[np.float64] | None = None
@@ -86,6 +91,9 @@ class CounterPoints:
         if "time_ns" not in frame.columns:
             frame = frame.rename({"time": "time_ns"})
         frame = frame.drop_nulls("joules").sort("time_ns")
+        frame = frame.with_columns(
+            pl.col(name).fill_null(0) for name in _SINCE_LATER if name in frame.columns
+        )
         present = {
             name: frame[name].to_numpy()
             for name in (*_COUNTS, *_TOTALS)
@@ -114,14 +122,23 @@ def _coerce(points: CounterPoints, name: str, kind: type) -> None:
 
 
 @dataclass(frozen=True)
+class Supply:
+    """What feeds a rail: its greatest current and its resistance; None: that is not declared."""
+
+    amps: float | None = None
+    ohms: float | None = None
+
+
+@dataclass(frozen=True)
 class EnergyBudget:
     """What the interval around an energy is made of, in joules; None: that part is not known.
 
     `gap_low`, `gap_high`: what the gaps drew at least and at most, to be added to the value, which
-    has none of it. `product`: how much of the value can be too much, as it is the product of mean
-    volts and mean amps. The others go both ways: `interpolation` (the power between the points
-    around the two ends), `alignment` (the ends' own instants), `meter` (expanded uncertainty, k =
-    2, of joulerig.analysis.energy.uncertainty).
+    has none of it (`gap_correction`). `product`: how much of the value can be too much, as it is
+    the product of mean volts and mean amps. The others go both ways: `interpolation` (the power
+    between the points around the two ends), `alignment` (the ends' own instants), `meter` (expanded
+    uncertainty, k = 2, of joulerig.analysis.energy.uncertainty): it is twice a standard
+    uncertainty, the others are limits.
     """
 
     gap_low: float | None = None
@@ -130,6 +147,11 @@ class EnergyBudget:
     alignment: float | None = None
     meter: float | None = None
     product: float | None = None
+
+    @property
+    def correction(self) -> float:
+        """Return what is to be added to the value for its gaps, in joules."""
+        return gap_correction(self.gap_low, self.gap_high)
 
     def shares(self) -> dict[str, float]:
         """Return each known part's share of the interval's width; empty where there is no width."""
@@ -144,17 +166,20 @@ class EnergyBudget:
         width = sum(known.values())
         return {name: half / width for name, half in known.items()} if width > 0 else {}
 
-    def standards(self) -> dict[str, float | None]:
-        """Return each part's standard uncertainty around the value, in joules.
+    def standards(self, correction: float | None = None) -> dict[str, float | None]:
+        """Return each part's standard uncertainty around the corrected value, in joules.
 
         None: that part is not known. What has limits lies anywhere within them alike (JCGM
         100:2008, 4.3.7); the gaps' reach from gap_low to gap_high and the product's to one side, so
-        that their mean square around the value counts.
+        that their mean square around the value counts. `correction`: what was added to the value
+        where that is not `self.correction`.
         """
+        added = self.correction if correction is None else correction
+        below, above = (None if end is None else end - added for end in (self.gap_low, self.gap_high))
         limits = {
             "gaps": None
-            if self.gap_low is None
-            else math.sqrt(self.gap_low**2 + self.gap_low * self.gap_high + self.gap_high**2),
+            if below is None or above is None
+            else math.sqrt(below**2 + below * above + above**2),
             "interpolation": self.interpolation,
             "alignment": self.alignment,
             "product": self.product,
@@ -165,6 +190,18 @@ class EnergyBudget:
         }
 
 
+def gap_correction(low: float | None, high: float | None) -> float:
+    """Return what gaps that drew from `low` to `high` joules add to an energy without them.
+
+    It is the middle: that the energy is too small is known, and by how much, within limits that are
+    all alike (JCGM 100:2008, 3.2.4, F.2.4.5). 0 where the limits are not known, and where it is not
+    known that the energy is too small, as between the readings of a polled meter.
+    """
+    if low is None or high is None or low < 0 < high:
+        return 0.0
+    return (low + high) / 2
+
+
 @dataclass(frozen=True)
 class IntervalEnergy:
     """What a counter says of an interval.
@@ -172,13 +209,14 @@ class IntervalEnergy:
     `joules` is what was measured, None where the counter does not say; `reason` then says why
     (empty otherwise). The true energy lies from `joules_low` to `joules_high` as far as `budget`
     goes: a gap widens and moves them, so that joules can be below both. They are None where a part
-    other than the meter's is not known; a meter without a stated class is not in them.
-    `bound_joules` is `budget.interpolation`. `samples`, `expected`, `lost`, `gap_seconds`,
-    `duplicate`, `repeated` and `surplus` are the loss ledger **between the points that enclose the
-    interval**, not interpolated: so it still balances, and a loss next to an end is not halved;
-    `worst_gap_seconds` is the most of gap_seconds between two points that follow each other. They
-    are 0 where the source has none. `volt_seconds` and `amp_seconds` are the integrals over the
-    interval of the volts and the amps that were measured, None where the points have none.
+    other than the meter's is not known or bounded by nothing; a meter without a stated class is not
+    in them. `bound_joules` is `budget.interpolation`. `samples`, `expected`, `lost`, `gap_seconds`,
+    `duplicate`, `repeated`, `over_range` and `surplus` are the loss ledger **between the points
+    that enclose the interval**, not interpolated: so it still balances, and a loss next to an end
+    is not halved; `worst_gap_seconds` is the most of gap_seconds between two points that follow
+    each other. They are 0 where the source has none. `volt_seconds` and `amp_seconds` are the
+    integrals over the interval of the volts and the amps that were measured, None where the points
+    have none.
     """
 
     joules: float | None
@@ -191,6 +229,7 @@ class IntervalEnergy:
     duplicate: int = 0
     repeated: int = 0
     surplus: int = 0
+    over_range: int = 0
     worst_gap_seconds: float = 0.0
     budget: EnergyBudget = EnergyBudget()
     volt_seconds: float | None = None
@@ -223,7 +262,7 @@ def energy_between(
     *,
     max_gap_ns: int = DEFAULT_MAX_GAP_NS,
     edge_error_ns: int = 0,
-    mean_products: bool = False,
+    mean_products: Supply | None = None,
 ) -> IntervalEnergy:
     """Compute the energy between two instants.
 
@@ -244,8 +283,9 @@ def energy_between(
         How far each of the two instants may be from the points' axis, the fit of the points' own
         times (`clock_residual_seconds`, added here) left out: the host's clock, the path from
         instrument to controller.
-    mean_products : bool
-        The counter was made of mean volts times mean amps of each sample's window.
+    mean_products : Supply or None
+        The counter was made of mean volts times mean amps of each sample's window, on a rail that
+        this feeds; None: it was not.
 
     Returns
     -------
@@ -282,9 +322,11 @@ def energy_between(
     nothing finer than that window.
 
     *Gaps.* A gap of g seconds adds from g times the least to g times the greatest power that the
-    rail was seen to draw: by the counters joules_low and joules_high (which for an instrument that
-    is asked for each reading also have what may lie between two readings), and by the points at
-    hand where these saw more (or the counters are not there). Where an end lies in a step of length
+    rail was seen to draw, and where it was over range from none to what its supply delivers: by the
+    counters joules_low and joules_high (which for an instrument that is asked for each reading have
+    the same between two readings), and by the points at hand where these saw more (or the
+    counters are not there). Where nothing bounds it (unbounded_seconds), there is no part.
+    Where an end lies in a step of length
     d with a gap of g, of which L is inside, J counted, and every power within [l, h] (in the gap
     within [k, m]), the part inside is at least ``max(L l, J + g k - (d - L) h)`` and at most
     ``min(L h, J + g m - (d - L) l)``: what is not inside is outside.
@@ -294,11 +336,11 @@ def energy_between(
     with its own.
 
     *Product of means.* Where a rail droops by R I within a window, the mean of V I is the product
-    of the means less R var(I). With I from l to h and mean i, var(I) is at most (i - l) (h - i)
-    (Bhatia and Davis, A better bound on the variance, American Mathematical Monthly 107(4), 2000,
-    353-357). R is the slope of volts over amps from point to point, l and h are what the points'
-    extremes of power and volts make of the amps; a peak within a window that no sample shows is not
-    in them.
+    of the means less R var(I). With every I from 0 to I_max and mean i, var(I) is at most i (I_max
+    - i) (Bhatia and Davis, A better bound on the variance, American Mathematical Monthly 107(4),
+    2000, 353-357); that is concave in i, so the mean of a point's windows stands for them. R and
+    I_max are the supply's as declared: a load that changes within every window alike leaves no
+    trace in the samples, so neither can be had from them.
     """
     if end_ns < start_ns:
         raise ValueError(f"end_ns {end_ns} is before start_ns {start_ns}")
@@ -326,13 +368,15 @@ def energy_between(
         return IntervalEnergy(None, reason, **ledger)
     joules = _counter_at(points.joules, time_ns, end_ns) - _counter_at(points.joules, time_ns, start_ns)
     gap_low, gap_high, interpolation = _unmeasured(points, start_ns, end_ns, max_gap_ns)
+    if _unbounded(points, first, last):
+        gap_low = gap_high = None
     ends = [_alignment(points, instant, edge_error_ns) for instant in (start_ns, end_ns)]
     budget = EnergyBudget(
         gap_low,
         gap_high,
         interpolation,
         alignment=None if None in ends else sum(ends),
-        product=_product(points, start_ns, end_ns) if mean_products else 0.0,
+        product=0.0 if mean_products is None else _product(points, mean_products, start_ns, end_ns),
     )
     return IntervalEnergy(
         joules,
@@ -402,6 +446,12 @@ def _unknown_at_an_end(points: CounterPoints, start_ns: int, end_ns: int, max_ga
         if _gap(points, before, after) >= (1 - _ROUNDING) * length:
             return "gap: nothing of it was measured"
     return ""
+
+
+def _unbounded(points: CounterPoints, first: int, last: int) -> bool:
+    """Return whether the power was bounded by nothing for a time between two points."""
+    unbounded = points.unbounded_seconds
+    return unbounded is not None and bool(unbounded[last] > unbounded[first])
 
 
 def _gap(points: CounterPoints, before: int, after: int) -> float:
@@ -530,8 +580,12 @@ def _alignment(points: CounterPoints, instant: int, edge_error_ns: int) -> float
     before, after = _around(points.time_ns, instant)
     error_ns = float(edge_error_ns)
     if points.clock_residual_seconds is not None:
-        residual = points.clock_residual_seconds[before : after + 1]
-        error_ns += 1e9 * float(np.nanmax(residual)) if np.any(np.isfinite(residual)) else 0.0
+        residual_ns = 1e9 * np.nan_to_num(points.clock_residual_seconds)
+        # Points whose own time may be the instant: those around it, and after a clock that was set
+        # back those that lie as far behind it as they are ahead of the clock.
+        near = np.abs(points.time_ns - instant) <= residual_ns + edge_error_ns + _SAME_NS
+        near[before : after + 1] = True
+        error_ns += float(residual_ns[near].max())
     if error_ns == 0:
         return 0.0
     if points.watts_min is None or points.watts_max is None:
@@ -545,36 +599,39 @@ def _alignment(points: CounterPoints, instant: int, edge_error_ns: int) -> float
     watts = [points.watts_min[first : last + 1], points.watts_max[first : last + 1]]
     known = np.concatenate(watts)
     known = np.abs(known[np.isfinite(known)])
-    if _gap(points, max(first - 1, 0), last) > 0 and (seen := _seen(points, first, last)) is not None:
+    steps = slice(max(first - 1, 0), last + 1)
+    # The counters rise faster than the power on a time that runs slow, and than what was seen.
+    goes_on = points.session[steps][1:] == points.session[steps][:-1]
+    if points.gap_seconds is not None:
+        goes_on = goes_on & (np.diff(points.gap_seconds[steps]) <= 0)
+    seconds = np.diff(points.time_ns[steps]) * 1e-9
+    for counter in (points.joules, points.joules_low, points.joules_high):
+        if counter is not None:
+            known = np.append(known, (np.abs(np.diff(counter[steps])) / seconds)[goes_on])
+    before_first = max(first - 1, 0)
+    if _unbounded(points, before_first, last):
+        return None
+    if (gap := _gap(points, before_first, last)) > 0 and (seen := _seen(points, first, last)) is not None:
         known = np.append(known, np.abs(seen))
+        if (whole := _whole_gaps(points, before_first, last)) is not None:
+            known = np.append(known, np.abs(whole[:2]) / gap)
     return error_ns * 1e-9 * float(known.max()) if len(known) else None
 
 
-def _product(points: CounterPoints, start_ns: int, end_ns: int) -> float | None:
+def _product(points: CounterPoints, supply: Supply, start_ns: int, end_ns: int) -> float | None:
     """Bound how far products of means are above the mean of the products, in joules.
 
-    Over the interval. None where volts, amps or extremes are not known.
+    Over the interval. None where the supply or the amps are not known, and where the amps exceed
+    the supply's.
     """
-    if any(values is None for values in (points.volts, points.amps, points.watts_min, points.watts_max)):
+    if supply.amps is None or supply.ohms is None or points.amps is None:
         return None
-    # The interval is of one session, whichever point of it is asked.
-    same = points.session == points.session[int(np.searchsorted(points.time_ns, end_ns))]
-    known = same & np.isfinite(points.volts * points.amps * points.watts_min * points.watts_max)
-    volts, amps = points.volts[known], points.amps[known]
-    if len(volts) < 2 or np.any(volts <= 0):
+    first, last = _around(points.time_ns, start_ns)[0], _around(points.time_ns, end_ns)[1]
+    amps = points.amps[first + 1 : last + 1]
+    if not np.any(np.isfinite(amps)) or np.nanmax(amps) > supply.amps:
         return None
-    spread = np.var(amps)
-    ohms = max(0.0, -float(np.cov(volts, amps, bias=True)[0, 1] / spread)) if spread > 0 else 0.0
-    extremes = np.concatenate(
-        [
-            watts[known] / edge
-            for watts in (points.watts_min, points.watts_max)
-            for edge in (volts.min(), volts.max())
-        ]
-    )
-    least, greatest = extremes.min(), extremes.max()
-    variance = np.clip((points.amps - least) * (greatest - points.amps), 0.0, None)
-    return _integral(points, ohms * variance, start_ns, end_ns) or 0.0
+    variance = np.clip(points.amps * (supply.amps - points.amps), 0.0, None)
+    return _integral(points, supply.ohms * variance, start_ns, end_ns) or 0.0
 
 
 def _integral(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from joulerig.analysis.energy import uncertainty
+from joulerig.analysis.energy.interval import Supply
 from joulerig.analysis.energy.uncertainty import MeterBudget
 
 Plain = Mapping[str, Any]
@@ -18,15 +19,17 @@ EXPIRED = "†"  # next to each figure that rests on a calibration past its date
 
 # Sample times come from arrivals, the least late of which count as not late at all: the least delay
 # of the path from instrument to controller stays unseen. USB frames of a millisecond, a request and
-# its reply.
+# its reply; a meter's `latency_seconds` is another one.
 LATENCY_NS = 2_000_000
 
 
 def subtree(tree: Any, *keys: str) -> dict[str, Any]:
     """Return the object at a path of keys in JSON; empty where there is none."""
     for key in keys:
-        tree = tree.get(key) if isinstance(tree, Mapping) else None
-    return dict(tree) if isinstance(tree, Mapping) else {}
+        if not isinstance(tree, dict):
+            return {}
+        tree = tree.get(key)
+    return dict(tree) if isinstance(tree, dict) else {}
 
 
 def declared(lab: Plain, meter: str) -> dict[str, Any]:
@@ -90,14 +93,21 @@ def edge_error_ns(lab: Plain, meter: str) -> int:
     spec = declared(lab, meter)
     rate = spec.get("sample_rate_hz")
     period = 1e9 / rate if spec.get("timing") == "poll" and rate else 0.0
-    return LATENCY_NS + round(period)
+    latency = spec.get("latency_seconds")
+    return round(period) + (LATENCY_NS if latency is None else round(1e9 * latency))
 
 
-def mean_products(lab: Plain, host: str, drive: str, meter: str, rail: str) -> bool:
-    """Return whether the rail's power is mean volts times mean amps of each sample's window."""
+def mean_products(lab: Plain, host: str, drive: str, meter: str, rail: str) -> Supply | None:
+    """Return what feeds a rail whose power is mean volts times mean amps of each sample's window.
+
+    None where it is not.
+    """
     spec = declared(lab, meter)
     window_mean = spec.get("samples") == "window-mean" and spec.get("timing") != "poll"
-    return window_mean and "volts" in channels(lab, host, drive, rail)
+    if not window_mean or "volts" not in channels(lab, host, drive, rail):
+        return None
+    feeds = subtree(lab, "hosts", host, "drives", drive, "rails", rail, "supply")
+    return Supply(feeds.get("amps"), feeds.get("ohms"))
 
 
 def budget(
@@ -134,4 +144,5 @@ def budget(
         accuracy=subtree(declared(lab, meter), "accuracy"),
         calibration=record if state in ("valid", "expired") else None,
         expired=state == "expired",
+        at_ns=at_ns,
     )

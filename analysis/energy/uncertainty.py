@@ -60,6 +60,7 @@ def energy_uncertainty(
     accuracy: Mapping[str, Mapping[str, float]] | None = None,
     calibration: Mapping[str, Any] | None = None,
     expired: bool = False,
+    at_ns: int | None = None,
 ) -> MeterBudget:
     """Compute the budget of a rail's energy over an interval.
 
@@ -78,13 +79,19 @@ def energy_uncertainty(
         equally likely, so u = limit / sqrt(3) (JCGM 100:2008, 4.3.7). A reading is one of steps of
         `resolution`: u = resolution / sqrt(12) (the same with half a step as limit). What is left
         out is 0, but a class of neither gain_percent nor offset is not stated: no meter is perfect.
+        `stability_percent_per_year`, `temperature_ppm_per_k` over `temperature_k`, and
+        `loading_percent` are limits of what a calibrated channel's gain can have done since, by
+        temperature, and by the load: see `vouched`.
     calibration : mapping
-        `channels`: by channel name {gain, offset, u_gain, u_offset, cov}, corrected = gain *
-        reading + offset, standard uncertainties of gain and offset and their covariance. A channel
-        that is in it needs no class.
+        `channels`: by channel name {gain, offset, u_gain, u_offset, cov, u_reference_gain,
+        u_reference_offset, reference, date}, corrected = gain * reading + offset, standard
+        uncertainties of gain and offset and their covariance, what of them is the reference's, what
+        that was, and the date.
     expired : bool
         The calibration is past its date: nothing vouches that the meter has not moved since, so its
         class, where it is stated, counts as well.
+    at_ns : int or None
+        When the interval began (UTC), from which the years since a calibration follow.
 
     Returns
     -------
@@ -104,25 +111,208 @@ def energy_uncertainty(
     # What an offset of the quantity is multiplied with to give joules.
     weights = {"volts": amp_seconds, "amps": volt_seconds, "watts": seconds, "watt_hours": 1.0}
     parts: list[tuple[str, float]] = []
+    references: list[float] = []
+    of: list[str] = []
     for kind in kinds:
-        weight = abs(weights[kind])
-        limits = _class(accuracy, kind, seconds)
+        limits = class_limits(accuracy, kind, seconds)
         fitted = ((calibration or {}).get("channels") or {}).get(channels[kind])
-        if fitted is None and not _states_limits(limits):
-            return MeterBudget((), f"meter class not stated ({kind.replace('_', '-')})")
-        if fitted is not None:
-            parts.append((f"{kind} calibration", _calibration(fitted, joules, weights[kind], kind)))
-        if _states_limits(limits) and (fitted is None or expired):
-            meter_class = class_standard(
-                joules, limits.get("gain_percent", 0.0), limits.get("offset", 0.0) * weight
-            )
-            parts.append((f"{kind} class", meter_class))
+        if fitted and kind == "watt_hours":  # a difference of two readings has no offset
+            fitted = {**fitted, "offset": 0.0, "u_offset": 0.0, "cov": 0.0, "u_reference_offset": 0.0}
+        found, missing = vouched(joules, weights[kind], limits, fitted, expired=expired, at_ns=at_ns)
+        if missing:
+            return MeterBudget((), f"{missing} ({kind.replace('_', '-')})")
+        if fitted and REFERENCE in found:
+            references.append(found.pop(REFERENCE))
+            of.append(str(fitted.get("reference") or ""))
+        parts += [(f"{kind} {source}", standard) for source, standard in found.items()]
         if limits.get("resolution"):
             # A register is read twice, at the beginning and at the end.
             readings = math.sqrt(2) if kind == "watt_hours" else 1.0
-            steps = quantisation_standard(limits["resolution"] * weight)
+            steps = quantisation_standard(limits["resolution"] * abs(weights[kind]))
             parts.append((f"{kind} quantisation", readings * steps))
+    if references:
+        parts.append((REFERENCE, reference_standard(references, of)))
     return MeterBudget(_shared(parts))
+
+
+REFERENCE = "reference"
+# Limits of a calibrated channel's gain: the source's name, the key, and what makes it a fraction.
+_SINCE = (
+    ("drift", "stability_percent_per_year", 1e-2),
+    ("temperature", "temperature_ppm_per_k", 1e-6),
+    ("loading", "loading_percent", 1e-2),
+)
+
+
+def vouched(
+    value: float,
+    weight: float,
+    limits: Mapping[str, float],
+    fitted: Mapping[str, Any] | None,
+    *,
+    expired: bool = False,
+    at_ns: int | None = None,
+) -> tuple[dict[str, float], str]:
+    """Compute the standard uncertainties of a channel's figure by what vouches for the channel.
+
+    Parameters
+    ----------
+    value : float
+        The figure, corrected by the calibration where there is one: a reading, or joules.
+    weight : float
+        What an offset of the channel is multiplied with to give an offset of the figure; 1 for a
+        reading.
+    limits : mapping
+        The channel's entry of `accuracy` of `energy_uncertainty`; empty: not stated.
+    fitted : mapping or None
+        The channel's calibration, likewise.
+    expired : bool
+        The calibration is past its date.
+    at_ns : int or None
+        When the figure was measured, UTC; None: within a year of the calibration.
+
+    Returns
+    -------
+    parts, missing : dict, str
+        By what counts, and what is not known; parts are empty then.
+
+        - `calibration`: of the line, without what is the reference's.
+        - `reference`: of the reference. What a record without u_reference_gain has of it is not
+          known: all of the line's counts as the reference's.
+        - `drift`, `temperature`, `loading`: what the channel can have moved since, each anywhere
+          within its limit (JCGM 100:2008, 4.3.7). Each year that has begun since the calibration
+          counts whole, as drift is fastest at first.
+        - `class`: of a channel without a calibration, of one whose calibration has expired or is of
+          unknown uncertainty (two points), and of one whose drift since is not stated: a class of
+          the data sheet holds for that.
+    """
+    known = _is_known(fitted)
+    parts = {}
+    if fitted is not None and known:
+        gain, offset = fitted.get("gain", 1.0), fitted.get("offset", 0.0)
+        # value = gain * raw + offset * weight; raw is what the raw readings would have given.
+        raw = (value - offset * weight) / gain
+        uncertain = [float(fitted.get(key) or 0.0) for key in ("u_gain", "u_offset", "cov")]
+        line = line_standard(raw, weight, *uncertain)
+        if fitted.get("u_reference_gain") is None:
+            parts[REFERENCE] = line
+        else:
+            common = math.hypot(
+                raw * gain * fitted["u_reference_gain"],
+                weight * float(fitted.get("u_reference_offset") or 0.0),
+            )
+            parts["calibration"] = math.sqrt(max(0.0, line**2 - common**2))
+            if common > 0:
+                parts[REFERENCE] = common
+        for source, key, _ in _SINCE:
+            if limits.get(key):
+                moved = _moved_since(source, limits, fitted, at_ns)
+                parts[source] = moved * abs(value) / math.sqrt(3)
+    if _class_holds(limits, fitted, expired=expired):
+        parts["class"] = class_standard(
+            value, limits.get("gain_percent", 0.0), limits.get("offset", 0.0) * abs(weight)
+        )
+    elif not known:
+        return {}, "uncertainty of calibration not known" if fitted else "meter class not stated"
+    elif limits.get("stability_percent_per_year") is None:
+        return {}, "drift since calibration not stated"
+    return parts, ""
+
+
+def _is_known(fitted: Mapping[str, Any] | None) -> bool:
+    return fitted is not None and fitted.get("u_gain") is not None
+
+
+def _class_holds(limits: Mapping[str, float], fitted: Mapping[str, Any] | None, *, expired: bool) -> bool:
+    """Return whether a channel's class counts: `vouched` says when it does."""
+    stable = limits.get("stability_percent_per_year") is not None
+    return _states_limits(limits) and (expired or not _is_known(fitted) or not stable)
+
+
+@dataclass(frozen=True)
+class ChannelError:
+    """An error of a channel that stays the same from run to run, by its limits.
+
+    `gain`: as a fraction of the reading; `offset`: in the channel's unit, at the gain's limit where
+    it goes with it. `calibrated`: it is of the calibration, so that all that rests on this record
+    has the same. A limit is twice the standard uncertainty where a calibration gives that.
+    """
+
+    source: str
+    gain: float
+    offset: float
+    calibrated: bool = False
+
+
+def channel_errors(
+    kind: str,
+    limits: Mapping[str, float],
+    fitted: Mapping[str, Any] | None,
+    *,
+    expired: bool = False,
+    at_ns: int | None = None,
+) -> list[ChannelError]:
+    """List what can be wrong with a channel in all runs alike; of what is not known, nothing.
+
+    Parameters are those of `vouched`; `kind` is the channel's quantity. The error of a calibration
+    line has two independent parts: along its gain, and what of the offset does not follow from the
+    gain (the triangular root of the covariance of both). A register of watt hours is read twice, so
+    no offset of its line is in a difference of the two.
+    """
+    found = []
+    if fitted is not None and _is_known(fitted):
+        gain, offset = fitted.get("gain", 1.0), fitted.get("offset", 0.0)
+        u_gain, u_offset, cov = (float(fitted.get(key) or 0.0) for key in ("u_gain", "u_offset", "cov"))
+        if kind == "watt_hours":
+            offset = u_offset = cov = 0.0
+        follows = cov / u_gain if u_gain > 0 else 0.0
+        # With E = gain * raw + offset * weight: raw = (E - offset * weight) / gain.
+        along = (u_gain / gain, follows - u_gain * offset / gain)
+        across = math.sqrt(max(0.0, u_offset**2 - follows**2))
+        found += [
+            ChannelError("calibration's gain", COVERAGE_FACTOR * along[0], COVERAGE_FACTOR * along[1], True),
+            ChannelError("calibration's offset", 0.0, COVERAGE_FACTOR * across, True),
+        ]
+        for source, key, _ in _SINCE:
+            if limits.get(key):
+                found.append(ChannelError(source, _moved_since(source, limits, fitted, at_ns), 0.0))
+    if _class_holds(limits, fitted, expired=expired):
+        found.append(ChannelError("class's gain", limits.get("gain_percent", 0.0) / 100, 0.0))
+        found.append(ChannelError("class's offset", 0.0, limits.get("offset", 0.0)))
+    return [one for one in found if one.gain or one.offset]
+
+
+def _moved_since(
+    source: str, limits: Mapping[str, float], fitted: Mapping[str, Any], at_ns: int | None
+) -> float:
+    """Return how far a channel's gain can have moved since its calibration, as a fraction."""
+    key, unit = next((key, unit) for name, key, unit in _SINCE if name == source)
+    times = _years_begun(fitted, at_ns) if source == "drift" else 1.0
+    times *= limits.get("temperature_k", 0.0) if source == "temperature" else 1.0
+    return limits[key] * unit * times
+
+
+def reference_standard(standards: Sequence[float], references: Sequence[str]) -> float:
+    """Combine what references leave uncertain of a product's channels.
+
+    One reference's error is common to both and adds (JCGM 100:2008, 5.2.2, correlation 1); so it is
+    where a record does not say what the reference was. Different ones are independent.
+    """
+    if all(references) and len(set(references)) == len(references):
+        return math.hypot(*standards)
+    return math.fsum(standards)
+
+
+def _years_begun(fitted: Mapping[str, Any], at_ns: int | None) -> float:
+    """Return the years that have begun since a calibration, one at least."""
+    try:
+        made = date.fromisoformat(str(fitted.get("date"))[:10])
+    except ValueError:
+        return 1.0
+    if at_ns is None:
+        return 1.0
+    days = (datetime.fromtimestamp(at_ns // 1_000_000_000, UTC).date() - made).days
+    return max(1.0, math.ceil(days / 365.25))
 
 
 def class_standard(value: float, gain_percent: float, offset: float) -> float:
@@ -183,7 +373,9 @@ def calibration_state(entry: Mapping[str, Any] | None, at_ns: int | None = None)
     return state
 
 
-def _class(accuracy: Mapping[str, Mapping[str, float]] | None, kind: str, seconds: float) -> dict[str, float]:
+def class_limits(
+    accuracy: Mapping[str, Mapping[str, float]] | None, kind: str, seconds: float
+) -> dict[str, float]:
     """Return the class of a quantity.
 
     That of an energy register follows from one of power, but for its steps.
@@ -201,16 +393,6 @@ def _class(accuracy: Mapping[str, Mapping[str, float]] | None, kind: str, second
 
 def _states_limits(limits: Mapping[str, float]) -> bool:
     return limits.get("gain_percent", 0) > 0 or limits.get("offset", 0) > 0
-
-
-def _calibration(fitted: Mapping[str, float], joules: float, weight: float, kind: str) -> float:
-    """Compute u of E = gain * R + offset * weight; R is what the raw readings would have given."""
-    gain, offset = fitted.get("gain", 1.0), fitted.get("offset", 0.0)
-    if kind == "watt_hours":  # a difference of two readings has no offset
-        return abs(joules / gain) * fitted.get("u_gain", 0.0)
-    raw = (joules - offset * weight) / gain
-    parts = (fitted.get(key, 0.0) for key in ("u_gain", "u_offset", "cov"))
-    return line_standard(raw, weight, *parts)
 
 
 def _shared(parts: Sequence[tuple[str, float]]) -> tuple[Component, ...]:

@@ -6,7 +6,6 @@ The schema document says what each table and column means.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from joulerig import atomic
 from joulerig.analysis.export import frames, schema
 from joulerig.analysis.results.campaign import Campaign
 
@@ -72,6 +72,5 @@ def put(tables: Mapping[str, pl.DataFrame], folder: Path, formats: Sequence[str]
 
 
 def _moved(path: Path, target: Path) -> Path:
-    target.parent.mkdir(exist_ok=True)
-    os.replace(path, target)
-    return target
+    atomic.make_folder(target.parent)
+    return atomic.move(path, target)

@@ -19,6 +19,7 @@ from joulerig.analysis.results.schema import (
     RunRow,
     Status,
 )
+from joulerig.analysis.runs.quiescence import State
 from joulerig.analysis.tables.runs_and_cells import RENAMED
 
 Described = dict[str, tuple[str, str]]
@@ -27,12 +28,21 @@ ABOUT = {
     "runs": "One row a run, in order of execution.",
     "cells": "One row a cell: the runs of one combination that are ok and have joules, as ratios of sums.",
     "pairs": "One row a pair of cells of a drive and workload, the better one first.",
+    "best": "One row a cell compared with the greatest of its drive and workload, blocks taken out.",
     "effects": "One row a source of variation of a drive and workload (type II, of logarithms).",
     "budget": "One row a source of uncertainty of a cell's AI.",
     "cemp": "One row an anchor of a comparison: change of energy over change of performance.",
+    "elasticity": "One row a combination and factor that varies its load: how its energy follows its"
+    " performance. A figure of this program, of no study.",
     "drift": "One row a comparison: how its runs drifted over the campaign, every cell its own control.",
     "outliers": "One row a run that lies far from the others of its cell.",
+    "cross_talk": "One row a drive and quantity: what running alongside other drives of its host does to it.",
     "claims": "One row a claim of the study that the campaign repeats, with the verdict on it.",
+    "quiescence": "One row a cell that has an AI: its rank by AI, and by AI to quiescence.",
+    "temperature": "One row a comparison: how warm its runs began, and whether its quantity goes with that.",
+    "emerald": "One row a quantity that SNIA Emerald asks for, of a cell or a meter. No conformity.",
+    "pts": "One row a quantity that SNIA SSS PTS asks for, of a drive or a load on it. No conformity.",
+    "eehpcwg": "One row an aspect of the EEHPC WG's method, with the level that a rail meets.",
     "series": "One row a run and quantity: its levels and its trend over the workload phase.",
     "phases": "One row a phase of a run.",
     "energy": "One row a phase and rail of a run: energy, its interval and what that is made of, the ledger.",
@@ -50,7 +60,7 @@ COMMON: Described = {
         name: (_RAIL[name].unit, _RAIL[name].meaning)
         for name in (
             *("joules", "true_joules", "joules_low", "joules_high", "meter_joules", "samples", "expected"),
-            *("lost", "duplicate", "repeated", "surplus", "gap_seconds"),
+            *("lost", "duplicate", "repeated", "surplus", "over_range", "gap_seconds"),
         )
     },
     "campaign": ("", "The campaign's id."),
@@ -92,6 +102,24 @@ COMMON: Described = {
         "Median latency: of the syncs where there are any; of a cell the median of the runs'.",
     ),
     "latency_p99_seconds": ("s", "99 % quantile of that latency; of a cell the median of the runs'."),
+    "ai_ops_per_joule_to_quiescence": (
+        "1/J",
+        "AI to quiescence: operations over the joules of the load and joules_after_load; of a cell all over"
+        " all; blank: of a run not known.",
+    ),
+    "joules_after_load": (
+        "J",
+        "Energy above idle after the load, until power is back at idle or the tail ends; of a cell the sum of"
+        " its runs'.",
+    ),
+    "temperature_start_celsius": (
+        "°C",
+        "The warmest of the run's drives before mkfs, as it reports itself; of a cell the mean of its runs'.",
+    ),
+    "temperature_end_celsius": ("°C", "The same after the tail."),
+    "runs_steady": ("", "Runs whose load was steady over its fifths."),
+    "runs_not_steady": ("", "Runs whose load was not; the others could not be judged."),
+    "runs_settled": ("", "Runs whose power was back at idle for 5 s before their tail ended."),
     "further": ("", "Levels of further factors, one comparison each."),
     "quantity": ("", "What is compared: ops/J, or ops/s where no rail is measured."),
     "source": ("", "Source of variation, of uncertainty, or of a count."),
@@ -117,7 +145,13 @@ POWER_AND_IO: Described = {
         "What reached the drive, as a virtual drive counts it; of a cell the sum of its runs'.",
     ),
     "joules_per_op": ("J", "Energy over operations: 1/AI."),
-    "dynamic_joules_per_op": ("J", "Idle-subtracted energy over operations."),
+    "dynamic_joules_per_op": (
+        "J",
+        "Idle-subtracted energy over operations; blank where its interval reaches 0 or is not known.",
+    ),
+    "dynamic_joules_per_op_low": ("J", "The least it can be, by the intervals of the energies."),
+    "dynamic_joules_per_op_high": ("J", "The most it can be."),
+    "dynamic_joules_unknown": ("", "Why dynamic joules are blank."),
     "cpu_joules_per_op": ("J", "cpu_joules over operations."),
     "joules_per_sync": ("J", "Energy over syncs; blank where there are none."),
     "joules_per_durable_byte": ("J/B", "Energy over bytes that the workload wrote, where it synced."),
@@ -132,7 +166,13 @@ POWER_AND_IO: Described = {
 
 RUNS: Described = {
     **POWER_AND_IO,
-    "dynamic_joules": ("J", "Joules less what the drives would have drawn at the run's idle power."),
+    "dynamic_joules": (
+        "J",
+        "Joules less what the drives would have drawn at the run's idle power; blank where its interval"
+        " reaches 0 or is not known.",
+    ),
+    "dynamic_joules_low": ("J", "The least it can be, by the intervals of the load's and the idle energy."),
+    "dynamic_joules_high": ("J", "The most it can be."),
     "started_utc_ns": ("ns", "When the run began, UTC."),
     "ended_utc_ns": ("ns", "When the run ended, UTC."),
     "workload_seconds": ("s", "Length of the workload phase."),
@@ -141,7 +181,33 @@ RUNS: Described = {
     "duplicate_samples": ("", COMMON["duplicate"][1]),
     "repeated_samples": ("", COMMON["repeated"][1]),
     "surplus_samples": ("", COMMON["surplus"][1]),
+    "over_range_samples": ("", COMMON["over_range"][1]),
     "truth_within": ("", "Whether the true joules lie from joules_low to joules_high."),
+    "seconds_after_load": (
+        "s",
+        "From the end of the load until power was back at idle or, where it is not settled, to the end of the"
+        " tail.",
+    ),
+    "quiescence": ("", f"{', '.join(State)}: whether power came back to idle before the tail ended."),
+    "quiescence_reason": ("", "Why it is not settled, or not known."),
+    "steadiness": (
+        "",
+        "Whether the load was steady by SNIA PTS' rule on its fifths: steady, not steady and which series,"
+        " not judged.",
+    ),
+    "steadiness_reason": ("", "Range and slope of each series, and why one could not be judged."),
+    **{
+        f"fifths_{series}_{figure}_percent": ("%", f"{meaning} of the {noun} of the load's fifths, {of}.")
+        for series, noun in (("ops", "operations per second"), ("watts", "watts"))
+        for figure, meaning, of in (
+            ("range", "Greatest less least", "over their mean"),
+            (
+                "slope",
+                "What the least-squares line changes by",
+                "from the first to the last, over their mean",
+            ),
+        )
+    },
 }
 
 _SPREADS = {
@@ -177,8 +243,17 @@ CELLS: Described = {
         for name, by in _INTERVALS.items()
         for end, which in (("low", "Lower"), ("high", "Upper"))
     },
+    **{
+        f"ai_mb_per_joule_interval_{end}": ("MB/J", f"{which} end of the AI's 95 % interval, likewise.")
+        for end, which in (("low", "Lower"), ("high", "Upper"))
+    },
     "letters": ("", "Cells of a drive and workload that share a letter are not separated."),
     "pareto": ("", "Whether no other cell beats it in performance and power."),
+    "may_be_best": (
+        "",
+        "Whether the runs leave open that it is the best of its drive and workload; blank: nothing could be"
+        " tested.",
+    ),
 }
 
 PAIRS: Described = {
@@ -187,10 +262,19 @@ PAIRS: Described = {
     "less_percent": ("%", "How much less the second gives, of the first."),
     "less_percent_low": ("%", "Lower end of its interval, all pairs of the campaign at once 95 %."),
     "less_percent_high": ("%", "Upper end of its interval."),
+    "less_percent_meter": ("%", "How far the meter alone can make the two differ; in the interval."),
     "p": ("", "p of the pair, adjusted for all pairs of the campaign."),
     "separated": ("", "Whether p is at most 5 %."),
     "method": ("", "Test; blank: none was possible."),
     "why_untested": ("", "Why there is no test."),
+}
+BEST: Described = {
+    "best": ("", "The cell of the greatest work per joule, by the mean logarithm with blocks taken out."),
+    "less_percent": ("%", "How much less the cell gives, relative to that one."),
+    "less_percent_low": ("%", "Lower end of its interval, all comparisons with the best at once 95 %."),
+    "less_percent_high": ("%", "Upper end of it."),
+    "less_percent_meter": ("%", "How far the meter alone can make the two differ; in the interval."),
+    "may_be_best": ("", "Whether the interval leaves open that the cell is the best."),
 }
 EFFECTS: Described = {
     "degrees_of_freedom": ("", "Degrees of freedom of the source."),
@@ -204,9 +288,29 @@ BUDGET: Described = {
 CEMP: Described = {
     "definition": ("", "The definition of Cemp that was used."),
     "anchor": ("", "What the cell was chosen by."),
-    "energy_change_percent": ("%", "dE: power of the anchor's cell, from the mean over all cells."),
+    "energy_change_percent": ("%", "dE: energy of the anchor's cell, from the mean over all cells."),
     "performance_change_percent": ("%", "dP: its performance, from the mean over all cells."),
-    "cemp": ("", "dE over dP."),
+    "cemp": ("", "dE over dP; blank where dP is within its uncertainty."),
+    "energy_quantity": ("", "What dE is of: W, or J where all loads do the same work."),
+    **{
+        f"{name}_{end}": (unit, f"{which} end of its 95 % interval.")
+        for name, unit in (("energy_change_percent", "%"), ("performance_change_percent", "%"), ("cemp", ""))
+        for end, which in (("low", "Lower"), ("high", "Upper"))
+    },
+    "why": ("", "Why there is no Cemp."),
+}
+ELASTICITY: Described = {
+    "held": ("", "Levels of the other factors."),
+    "factor": ("", "The factor that varies the load."),
+    "levels": ("", "Its levels that have an AI."),
+    "elasticity": (
+        "",
+        "d ln E / d ln P over the levels, E in W, or in J where all loads do the same work.",
+    ),
+    "elasticity_low": ("", "Lower end of its 95 % interval."),
+    "elasticity_high": ("", "Upper end of it."),
+    "watts_variation_percent": ("%", "Standard deviation (n - 1) of the levels' mean watts over their mean."),
+    "why": ("", "Why it is not known."),
 }
 DRIFT: Described = {
     "runs": ("", "Runs in cells that have two or more."),
@@ -218,6 +322,20 @@ DRIFT: Described = {
     "drift_percent_per_hour": ("%", "What that slope comes to in an hour."),
     "p": ("", "Probability of so much without drift (Kendall, cells as seasons)."),
     "why": ("", "Why drift cannot be judged."),
+}
+
+CROSS_TALK: Described = {
+    "quantity": ("", "ops/s, W, or ops/J."),
+    "pairs": ("", "Control runs that have the same cell's other run in their block."),
+    "alongside_percent": (
+        "%",
+        "Difference of the run alongside others from the one alone, mean of the pairs.",
+    ),
+    "alongside_percent_low": ("%", "Lower end of its interval: 95 % for all rows together."),
+    "alongside_percent_high": ("%", "Upper end of its interval."),
+    "seen": ("", "Whether the interval excludes zero."),
+    "shared_percent": ("%", "Fraction of the loads alongside others during which others were at work."),
+    "why": ("", "Why it cannot be judged."),
 }
 
 OUTLIERS: Described = {
@@ -261,6 +379,7 @@ POWER: Described = {
     "volts": ("V", "Mean voltage since then."),
     "amps": ("A", "Mean current since then."),
     "session": ("", "The meter's session: counters begin at 0 with each."),
+    "unbounded_seconds": ("s", "Time in which nothing bounds the power."),
     "clock_residual_seconds": ("s", "How well the sample times fit the controller's clock."),
 }
 ROUNDS: Described = {
@@ -277,6 +396,39 @@ WAVEFORMS: Described = {
     "dropped": ("", "Samples there was no room for."),
     "cut": ("", "Samples after the file had reached its bound."),
     "error": ("", "Why there is no file, or what is wrong with it."),
+}
+QUIESCENCE: Described = {
+    "rank": ("", "Place of the cell by AI, among those it is compared with."),
+    "rank_to_quiescence": ("", "Place by AI to quiescence; blank: of a run that is not known."),
+    "may_be_best": ("", "Whether the runs leave open that it is the best by AI; blank: not tested."),
+    "may_be_best_to_quiescence": ("", "The same by AI to quiescence."),
+    "runs_counted": ("", "Runs of which the figures are."),
+    "ranks_differ": ("", "How the two rankings of its drive and workload differ; empty: they do not."),
+}
+TEMPERATURE: Described = {
+    "runs": ("", "Runs whose drive reports its temperature."),
+    "start_least_celsius": ("°C", "The coolest that a run began."),
+    "start_greatest_celsius": ("°C", "The warmest that a run began."),
+    "cells_differ_kelvin": ("K", "The warmest cell's mean less the coolest one's."),
+    "coolest_cell": ("", "The cell whose runs began coolest, on average."),
+    "warmest_cell": ("", "The cell whose runs began warmest."),
+    "percent_per_kelvin": ("%/K", "Change of the quantity in the same cell (Theil and Sen, by cell)."),
+    "percent_per_kelvin_low": ("%/K", "Lower end of its 95 % interval."),
+    "percent_per_kelvin_high": ("%/K", "Upper end of it."),
+    "p": (
+        "",
+        "Probability of so much without a relation (Kendall, by cell), all comparisons at once.",
+    ),
+    "seen": ("", "Whether p is below 5 %."),
+    "why": ("", "Why it cannot be judged."),
+}
+ASKED: Described = {
+    "subject": ("", "What it is of: a cell, a meter, a drive, a load on a drive, a rail."),
+    "section": ("", "Part of the standard."),
+    "quantity": ("", "What the standard asks for."),
+    "number": ("unit", "What the campaign has of it, where that is a number."),
+    "unit": ("", "The number's unit."),
+    "text": ("", 'What it has in words, or how it is to be read; "not measured" where it has nothing.'),
 }
 CLAIMS: Described = {
     "study": ("", "The study, by the name that the campaign gives it."),
@@ -297,12 +449,18 @@ OWN = {
     "runs": RUNS,
     "cells": CELLS,
     "pairs": PAIRS,
+    "best": BEST,
     "effects": EFFECTS,
     "budget": BUDGET,
     "cemp": CEMP,
+    "elasticity": ELASTICITY,
     "drift": DRIFT,
     "outliers": OUTLIERS,
+    "cross_talk": CROSS_TALK,
     "claims": CLAIMS,
+    "quiescence": QUIESCENCE,
+    "temperature": TEMPERATURE,
+    **dict.fromkeys(("emerald", "pts", "eehpcwg"), ASKED),
     "series": SERIES,
     "phases": PHASES,
     "energy": {},
@@ -313,6 +471,39 @@ OWN = {
     "waveforms": WAVEFORMS,
 }
 
+
+# Computed columns, in no journal, that tables made by earlier programs lack: by table, in the order
+# in which they came. `rig verify` does not miss them there.
+LATER: dict[str, tuple[str, ...]] = {
+    "runs": (
+        "over_range_samples",
+        "ai_ops_per_joule_to_quiescence",
+        "joules_after_load",
+        "seconds_after_load",
+        "quiescence",
+        "quiescence_reason",
+        "steadiness",
+        "steadiness_reason",
+        "fifths_ops_range_percent",
+        "fifths_ops_slope_percent",
+        "fifths_watts_range_percent",
+        "fifths_watts_slope_percent",
+        "temperature_start_celsius",
+        "temperature_end_celsius",
+    ),
+    "cells": (
+        "may_be_best",
+        "ai_ops_per_joule_to_quiescence",
+        "joules_after_load",
+        "runs_settled",
+        "runs_steady",
+        "runs_not_steady",
+        "temperature_start_celsius",
+        "temperature_end_celsius",
+    ),
+    "pairs": ("less_percent_meter",),
+    "best": ("less_percent_meter",),
+}
 
 # The journal's own tables and what `runs` has of them describe themselves.
 DECLARED: dict[str, tuple[type[Any], ...]] = {

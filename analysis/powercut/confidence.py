@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.stats import beta
-
 from joulerig.plural import counted
 
 CONFIDENCE = 0.95
@@ -28,15 +26,15 @@ def upper_bound(failures: int, trials: int, confidence: float = CONFIDENCE) -> f
         return 1.0
     if failures == 0:
         return -math.expm1(math.log1p(-confidence) / trials)
-    return float(beta.ppf(confidence, failures + 1, trials - failures))
+    return _beta_quantile(confidence, failures + 1, trials - failures)
 
 
 def interval(failures: int, trials: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the two-sided interval of p, (1 - confidence) / 2 at each side. Raises ValueError."""
     _check(failures, trials, confidence)
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, failures, trials - failures + 1)) if failures else 0.0
-    high = float(beta.ppf(1 - tail, failures + 1, trials - failures)) if failures < trials else 1.0
+    low = _beta_quantile(tail, failures, trials - failures + 1) if failures else 0.0
+    high = _beta_quantile(1 - tail, failures + 1, trials - failures) if failures < trials else 1.0
     return low, high
 
 
@@ -46,6 +44,12 @@ def trials_for(bound: float, confidence: float = CONFIDENCE) -> int:
         raise ValueError(f"bound {bound}: not between 0 and 1")
     _check(0, 1, confidence)
     return math.ceil(math.log1p(-confidence) / math.log1p(-bound))
+
+
+def _beta_quantile(probability: float, a: float, b: float) -> float:
+    from scipy.stats import beta  # takes longer to import than most campaigns to analyse
+
+    return float(beta.ppf(probability, a, b))
 
 
 def _check(failures: int, trials: int, confidence: float) -> None:

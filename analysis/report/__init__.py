@@ -8,11 +8,13 @@ from pathlib import Path
 
 from joulerig import atomic
 from joulerig.analysis import results
+from joulerig.analysis.drawing.second_process import SecondProcess
 from joulerig.analysis.powercut import tables
 from joulerig.analysis.powercut.folder import PowerCuts, is_former, load
 from joulerig.analysis.report import document
 from joulerig.analysis.report.chapters import power_cuts
 from joulerig.analysis.report.chapters.runs import MOST_RUNS
+from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.tables import runs_and_cells
 
 FORMATS = ("html", "pdf", "csv")
@@ -21,7 +23,8 @@ FORMATS = ("html", "pdf", "csv")
 def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[Path]:
     """Write the report of the campaign in `folder` into `folder`/report/.
 
-    The files are written atomically, also while the campaign runs.
+    The files are written atomically, also while the campaign runs. With a PDF a second process
+    draws some of the figures, and makes it.
 
     Parameters
     ----------
@@ -40,6 +43,8 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
     ------
     joulerig.analysis.results.campaign.ResultsError
         The folder is no campaign's, or a file in it is damaged.
+    joulerig.analysis.drawing.second_process.SecondProcessError
+        The second process was ended from outside.
     ValueError
         A format that there is not.
     """
@@ -50,17 +55,31 @@ def write(folder: Path | str, formats: Sequence[str] = ("html", "pdf")) -> list[
         return _write_former(Path(folder), formats)
     campaign = results.load(folder)
     place = campaign.folder / "report"
-    html = document.html(campaign) if {"html", "pdf"} & set(formats) else ""
-    written: list[Path] = []
-    for name in dict.fromkeys(formats):
-        if name == "html":
-            written.append(atomic.write(place / "report.html", html.encode()))
-        elif name == "pdf":
-            written.append(atomic.write(place / "report.pdf", document.pdf(html)))
-        else:
-            written.extend(runs_and_cells.write(campaign, place))
-    if html and "csv" not in formats and len(campaign.runs) > MOST_RUNS:
-        written.append(runs_and_cells.write_table(place, "runs", runs_and_cells.runs(campaign)))
+    written: dict[str, list[Path]] = {}
+    if "pdf" in formats:
+        with SecondProcess() as second:
+            html = document.html(campaign, second.map)
+            pdf = second.begin(document.pdf, html)
+            written |= _write_others(campaign, place, formats, html)
+            written["pdf"] = [atomic.write(place / "report.pdf", pdf.result())]
+    else:
+        html = document.html(campaign) if "html" in formats else ""
+        written |= _write_others(campaign, place, formats, html)
+    return [path for name in dict.fromkeys([*formats, *written]) for path in written[name]]
+
+
+def _write_others(
+    campaign: Campaign, place: Path, formats: Sequence[str], html: str
+) -> dict[str, list[Path]]:
+    """Write what is not the PDF; return the paths by format, those of no format last."""
+    written: dict[str, list[Path]] = {}
+    if "html" in formats:
+        written["html"] = [atomic.write(place / "report.html", html.encode())]
+    if "csv" in formats:
+        written["csv"] = runs_and_cells.write(campaign, place)
+    elif html and len(campaign.runs) > MOST_RUNS:
+        table = runs_and_cells.write_table(place, "runs", runs_and_cells.runs(campaign))
+        written["all runs"] = [table]
     return written
 
 

@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
+from joulerig.analysis.compare import cautions, cross_talk, quiescent, temperature
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.compare.cells import Comparison
+from joulerig.analysis.compare.cross_talk import CrossTalk
+from joulerig.analysis.compare.quiescent import Quiescent
+from joulerig.analysis.compare.temperature import Warmth
+from joulerig.analysis.drawing import Svg
 from joulerig.analysis.energy import meters
 from joulerig.analysis.report import answer, text
 from joulerig.analysis.results.campaign import Campaign, ResultsError
-from joulerig.analysis.runs import loss_ledger, over_time
+from joulerig.analysis.runs import loss_ledger, over_time, steadiness
+from joulerig.analysis.runs import temperature as temperatures
 from joulerig.analysis.runs.over_time import PowerOverTime
+from joulerig.analysis.runs.steadiness import Steadiness
 from joulerig.analysis.tables import runs_and_cells
 
 _MOST_VALUES = 6  # of one setting; with more, the runs' own files are the place to look
@@ -35,14 +42,26 @@ class Settings:
     damaged: list[str]
 
 
+class Draw(Protocol):
+    """What draws several figures by one function of a module, by the keywords of each call."""
+
+    def __call__(self, function: Callable[..., Svg], calls: Sequence[Mapping[str, Any]]) -> list[Svg]: ...
+
+
+def draw_here(function: Callable[..., Svg], calls: Sequence[Mapping[str, Any]]) -> list[Svg]:
+    """Draw figures one after the other."""
+    return [function(**keywords) for keywords in calls]
+
+
 class Analysed:
-    """A campaign, its comparisons and its tables.
+    """A campaign, its comparisons and its tables. `draw`: what draws several figures.
 
     Properties may raise ResultsError on a damaged file.
     """
 
-    def __init__(self, campaign: Campaign) -> None:
+    def __init__(self, campaign: Campaign, draw: Draw = draw_here) -> None:
         self.campaign = campaign
+        self.draw = draw
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
@@ -77,6 +96,43 @@ class Analysed:
     def groups(self) -> list[answer.Group]:
         """Return the cells by the comparison that they belong to."""
         return answer.groups(self.comparisons, self.cells)
+
+    @cached_property
+    def cross_talk(self) -> list[CrossTalk]:
+        """Return how runs side by side differ from runs alone; empty without control runs."""
+        return cross_talk.estimate(self.campaign)
+
+    @property
+    def cross_talk_warning(self) -> str:
+        """Return what is to be said of that before any figure; empty where nothing was seen."""
+        return cross_talk.warning(self.cross_talk)
+
+    @property
+    def loss_warnings(self) -> list[str]:
+        """Return the comparisons whose cells lost notably different shares of their samples."""
+        return [f"{one.name}: {one.uneven_losses}" for one in self.comparisons if one.uneven_losses]
+
+    @cached_property
+    def quiescent(self) -> list[Quiescent]:
+        """Return the comparisons by AI and by AI to quiescence."""
+        return quiescent.compare(self.campaign, self.comparisons, self.over_time)
+
+    @cached_property
+    def steadiness(self) -> dict[str, Steadiness]:
+        """Return whether each run's load was steady, by run."""
+        return steadiness.by_run(self.campaign, self.over_time)
+
+    @cached_property
+    def warmth(self) -> list[Warmth]:
+        """Return how warm the drives of each comparison's runs were."""
+        return temperature.compare(self.campaign, self.comparisons, temperatures.by_run(self.campaign))
+
+    @cached_property
+    def cautions(self) -> list[str]:
+        """Return what is to be said before any answer."""
+        return cautions.cautions(
+            self.campaign, self.comparisons, self.quiescent, self.steadiness, self.warmth
+        )
 
     @cached_property
     def has_truth(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.report.text import number, percent
-from joulerig.analysis.statistics.ranking import Pair
+from joulerig.analysis.statistics.ranking import ONE_RUN, Pair
 from joulerig.plural import counted
 
 Row = dict[str, Any]
@@ -83,8 +83,13 @@ def answer(group: Group) -> Answer:
         return Answer(group, "no answer: no run ended with joules", "", f"cells are {', '.join(statuses)}")
     claim = _claim(group)
     if not group.ranked:
-        claim = f"no AI, as no rail is measured; fastest: {claim}"
-    parts = [*(_sureness(group) if group.ranked else _rate(compared[0])), *_others(group)]
+        fastest = "fastest: " if group.comparison.ranking.contenders or len(compared) == 1 else ""
+        claim = f"no AI, as no rail is measured; {fastest}{claim}"
+    sureness = _sureness(group) if group.ranked else _rate(_first(group))
+    if len(compared) > 1 and not group.comparison.ranking.contenders:
+        parts = [*_readings(group), *sureness]
+    else:
+        parts = [*sureness, *_others(group)]
     absent = len(group.cells) - len(compared)
     if absent:
         parts.append(f"{counted(absent, 'cell')} of {len(group.cells)} without a result")
@@ -92,14 +97,27 @@ def answer(group: Group) -> Answer:
 
 
 def _claim(group: Group) -> str:
-    """Return the combinations in the first place: one, or none that can be named."""
+    """Return the combinations any of which may be the best: one, several, or none can be named."""
+    ranking, first = group.comparison.ranking, _first(group)
+    if len(group.compared) == 1:
+        return combination(first)
+    if not ranking.contenders:
+        return ranking.why if ranking.why == ONE_RUN else f"nothing can be separated: {ranking.why}"
     by_name = {cell["cell"]: cell for cell in group.compared}
-    ranking = group.comparison.ranking
-    best = ranking.order[0]
-    tied = ranking.not_separated(best) if ranking.method else []
-    if len(tied) >= _MOST_NAMED:
-        return f"no single best: {combination(by_name[best])} and {len(tied)} others not separated"
-    return _together([by_name[cell] for cell in (best, *tied)])
+    if len(ranking.contenders) > _MOST_NAMED:
+        others = len(ranking.contenders) - 1
+        return f"no single best: {combination(first)} and {others} others not separated"
+    return _together([by_name[cell] for cell in ranking.contenders])
+
+
+def _first(group: Group) -> Row:
+    """Return the cell that the others are compared with: of the greatest mean, blocks taken out.
+
+    Where nothing could be tested, the one of the highest reading.
+    """
+    contenders = group.comparison.ranking.contenders
+    name = contenders[0] if contenders else group.compared[0]["cell"]
+    return next(cell for cell in group.compared if cell["cell"] == name)
 
 
 def _together(cells: Sequence[Row]) -> str:
@@ -111,13 +129,23 @@ def _together(cells: Sequence[Row]) -> str:
 
 
 def _figure(group: Group) -> str:
-    best = group.compared[0]
+    best = _first(group)
+    if len(group.compared) > 1 and not group.comparison.ranking.contenders:
+        return ""
     if not group.ranked:
-        return f"{number(best['ops_per_second'])} ops/s"
-    shown = number(best["ai_ops_per_joule"])
-    if (half := half_width(best)) is not None:
+        return _rate_of(best)
+    return _ai_of(best)
+
+
+def _ai_of(cell: Row) -> str:
+    shown = number(cell["ai_ops_per_joule"])
+    if (half := half_width(cell)) is not None:
         shown += f" ± {number(half, 2)}"
-    return f"{shown} ops/J{EXPIRED if best['calibration'] == 'expired' else ''}"
+    return f"{shown} ops/J{EXPIRED if cell['calibration'] == 'expired' else ''}"
+
+
+def _rate_of(cell: Row) -> str:
+    return f"{number(cell['ops_per_second'])} ops/s"
 
 
 def half_width(cell: Row) -> float | None:
@@ -127,7 +155,7 @@ def half_width(cell: Row) -> float | None:
 
 
 def _sureness(group: Group) -> list[str]:
-    best = group.compared[0]
+    best = _first(group)
     parts = [f"{number(best['ai_mb_per_joule'])} MB/J", f"n = {best['runs_counted']}"]
     if best["ai_ops_per_joule_energy_low"] is not None:
         low, high = best["ai_ops_per_joule_energy_low"], best["ai_ops_per_joule_energy_high"]
@@ -145,28 +173,29 @@ def _rate(best: Row) -> list[str]:
 def _others(group: Group) -> list[str]:
     """Return how the other cells compare with the best one."""
     ranking, compared = group.comparison.ranking, group.compared
-    best = compared[0]
     if len(compared) == 1:
         return ["the only cell with a result, so nothing to compare it with"]
-    if not ranking.method:
-        shown = "ai_ops_per_joule" if group.ranked else "ops_per_second"
-        less = 1 - compared[1][shown] / best[shown] if best[shown] else None
-        return [
-            f"next {combination(compared[1])}, {percent(less)} % less",
-            f"nothing is separable ({ranking.why})",
-        ]
-    apart = [cell for cell in compared[1:] if ranking.pair(best["cell"], cell["cell"]).separated]
-    if not apart:
+    behind = [cell for cell in compared if cell["cell"] not in ranking.contenders]
+    if not behind:
         return ["not separated from any other"]
-    nearest = apart[0]
-    return [f"{combination(nearest)} is {_worse(ranking.pair(best['cell'], nearest['cell']))}"]
+    return [f"{combination(behind[0])} is {_worse(ranking.behind_best(behind[0]['cell']))}"]
+
+
+def _readings(group: Group) -> list[str]:
+    """Return the two highest readings, where they are all that there is to say."""
+    highest, next_ = group.compared[:2]
+    name, of = ("ai_ops_per_joule", _ai_of) if group.ranked else ("ops_per_second", _rate_of)
+    less = 1 - next_[name] / highest[name] if highest[name] else None
+    return [
+        f"highest reading {combination(highest)}, {of(highest)}",
+        f"next {combination(next_)}, {percent(less)} % less",
+    ]
 
 
 def _worse(pair: Pair) -> str:
     """Return the difference with its interval: "5.7 % worse (3.6 to 7.7 %)"."""
-    least, greatest = sorted(abs(end) for end in pair.relative_difference_interval)
-    word = "worse" if pair.relative_difference > 0 else "better"
-    return f"{percent(abs(pair.relative_difference))} % {word} ({percent(least)} to {percent(greatest)} %)"
+    least, greatest = pair.relative_difference_interval or (None, None)
+    return f"{percent(pair.relative_difference)} % worse ({percent(least)} to {percent(greatest)} %)"
 
 
 def caveat(found: Sequence[Group]) -> str:
@@ -176,15 +205,15 @@ def caveat(found: Sequence[Group]) -> str:
         return "No run ended with both performance and joules, so there is no AI to compare."
     if all(cell["runs_counted"] == 1 for group in found for cell in group.ranked):
         return (
-            "One run a cell: the spread between runs is unknown, so nothing is separable; the order below is"
-            " that of single runs and may be chance."
+            "One run a cell: the spread between runs is unknown, so nothing can be separated; the order"
+            " below is that of single readings and may be chance."
         )
     sentences = []
     if any(half_width(cell) is not None for group in found for cell in group.ranked):
         sentences.append("± is half of the 95 % interval: spread between runs, gaps, instants and meter.")
     if any(ranking.method for ranking in rankings):
         sentences.append(
-            "Combinations named together are not separated by the runs. Differences come with 95 % intervals"
-            " for all pairs of the campaign at once."
+            "Any of the combinations named together may be the best: at 5 % for the whole campaign the runs"
+            " do not separate them. Differences from the best come with 95 % intervals, for all at once."
         )
     return " ".join(sentences)

@@ -4,35 +4,33 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import gc
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import markupsafe
-from weasyprint import HTML
-from weasyprint.urls import URLFetcher
 
 from joulerig.analysis.drawing import Svg
+from joulerig.analysis.drawing.pdf import pdf
 from joulerig.analysis.energy import meters
 from joulerig.analysis.report import answer, fonts, text
-from joulerig.analysis.report.analysed import Analysed
+from joulerig.analysis.report.analysed import Analysed, Draw, draw_here
 from joulerig.analysis.report.chapters import CHAPTERS
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.plural import counted
 
+__all__ = ["html", "pdf", "rendered"]
+
 _HERE = Path(__file__).parent
 
 
-def html(campaign: Campaign) -> str:
-    """Return the report as HTML; the same campaign gives the same text.
+def html(campaign: Campaign, draw: Draw = draw_here) -> str:
+    """Return the report as HTML; the same campaign gives the same text, wherever figures are drawn.
 
     Raises analysis.results.campaign.ResultsError.
     """
-    analysed = Analysed(campaign)
+    analysed = Analysed(campaign, draw)
     found = [(chapter, chapter.content(analysed)) for chapter in CHAPTERS]
     return rendered(
         "report.html.j2",
@@ -68,31 +66,6 @@ def rendered(template: str, content: Mapping[str, Any]) -> str:
     filled = environment.get_template(template).render(content)
     style = (_HERE / "report.css").read_text(encoding="utf-8")
     return filled.replace("/* style */", fonts.css(filled + style) + "\n" + style, 1)
-
-
-def pdf(document: str) -> bytes:
-    """Return `html`'s document as PDF. Nothing outside it is fetched: it holds all it needs."""
-    logging.getLogger("weasyprint").setLevel(logging.ERROR)  # it warns of CSS that is for screens
-    fetcher = URLFetcher(allowed_protocols=["data"], fail_on_errors=True)
-    with _nothing_collected():
-        written: bytes | None = HTML(string=document, url_fetcher=fetcher).write_pdf()
-    assert written is not None
-    return written
-
-
-@contextlib.contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Switch the garbage collector off while WeasyPrint works.
-
-    WeasyPrint keeps all its boxes to the end: to search them for garbage takes a tenth of its time.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _scaled(value: float | None, by: float) -> float | None:

@@ -66,9 +66,8 @@ def heat_map(
         for row, filesystem in enumerate(filesystems):
             for column, scheduler in enumerate(schedulers):
                 _heat_cell(axes, column, row, at.get((filesystem, scheduler)), shade, colours)
-        winner = next((cell for cell in cells if cell["ai_ops_per_joule"] == best), None) if values else None
-        if winner:
-            corner = (schedulers.index(winner["scheduler"]), filesystems.index(winner["filesystem"]))
+        for cell in (cell for cell in cells if cell["may_be_best"]):
+            corner = (schedulers.index(cell["scheduler"]), filesystems.index(cell["filesystem"]))
             axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=INK, linewidth=2.2, zorder=5))
         axes.set(xlim=(-0.01, len(schedulers) + 0.01), ylim=(len(filesystems) + 0.01, -0.01))
         axes.set_xticks([column + 0.5 for column in range(len(schedulers))], schedulers)

@@ -10,20 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from joulerig.analysis.drawing import COLOURS, FAINT, MARKERS, STYLE, WIDTH_INCHES, Svg, to_svg
-from joulerig.analysis.report.answer import Group, Row, combination
+from joulerig.analysis.report.answer import Row, combination
 
 _ROW = 0.185  # inches a cell
 _BELOW, _ABOVE = 0.42, 0.1  # inches: the axis with its name, and air
 _LEAST = 2.1
 
 
-def figure(group: Group, *, virtual: bool) -> Svg:
-    """Draw the ranking of a group's cells, and their performance against power.
+def figure(cells: Sequence[Row], *, virtual: bool) -> Svg:
+    """Draw the ranking of a group's cells, best first, and their performance against power.
 
     Left: each cell's AI with its 95 % interval, best first, numbered, with letters. Right: ops/s
     against W, the same numbers, and the Pareto front. Colour is by file system, mark by scheduler.
     """
-    cells = group.ranked
     height = max(_LEAST, _BELOW + _ABOVE + _ROW * len(cells))
     names = [f"{combination(cell)}  {rank}" for rank, cell in enumerate(cells, start=1)]
     left = (0.12 + 0.062 * max(map(len, names))) / WIDTH_INCHES

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -28,6 +28,7 @@ from joulerig.analysis.results.schema import (
     Status,
 )
 from joulerig.errors import JoulerigError
+from joulerig.garbage import none_collected
 
 PRECONDITION_FILE = "precondition.json"  # in a run's folder
 
@@ -59,7 +60,17 @@ class Run(RunRow):
 
         The joules must be above 0, as they are divided by.
         """
-        return self._worked and self.result is not None and (self.result.joules or 0.0) > 0
+        return self._worked and self.result is not None and (self.result.ai_joules or 0.0) > 0
+
+    def gap_correction(self, rail: RailEnergy) -> float:
+        """Return what the run's AI counts of a rail's gaps, in joules; 0 in a journal of before."""
+        corrected = self.result is not None and self.result.corrected_joules is not None
+        return rail.budget.correction if corrected else 0.0
+
+    @property
+    def is_control(self) -> bool:
+        """Return whether it is one for the control of cross-talk, which no cell has."""
+        return schema.is_control(self.factors)
 
     @property
     def unmetered(self) -> bool:
@@ -87,6 +98,19 @@ class Run(RunRow):
         Raises ResultsError.
         """
         return _json_file(self.folder / "load.json")
+
+    @cached_property
+    def health_before(self) -> dict[str, Any]:
+        """Return `smart_before.json`: the drive's health report, of several drives by drive.
+
+        Empty where there is none. Raises ResultsError.
+        """
+        return _json_file(self.folder / "smart_before.json")
+
+    @cached_property
+    def health_after(self) -> dict[str, Any]:
+        """Return `smart_after.json`, as `health_before`."""
+        return _json_file(self.folder / "smart_after.json")
 
     @cached_property
     def seeks(self) -> dict[str, Any]:
@@ -119,7 +143,7 @@ class Campaign(CampaignRow):
 
     folder: Path
     runs: tuple[Run, ...]
-    tables: dict[str, pl.DataFrame]
+    tables: Mapping[str, pl.DataFrame]
 
     @property
     def revision(self) -> str | None:
@@ -142,12 +166,39 @@ class Campaign(CampaignRow):
         known = meters.subtree(self.provenance, "emulated", run.host)
         return {drive: known[drive] for drive in self.drives(run) if drive in known}
 
+    @property
+    def without_controls(self) -> Self:
+        """Return the campaign without its runs for the control of cross-talk."""
+        return replace(self, runs=tuple(run for run in self.runs if not run.is_control))
+
     def cells(self) -> dict[str, list[Run]]:
-        """Group the runs by cell, in the order in which the cells first come up."""
+        """Group the runs by cell, in the order in which the cells first come up.
+
+        Runs for the control of cross-talk are in none.
+        """
         cells: dict[str, list[Run]] = {}
-        for run in self.runs:
+        for run in self.without_controls.runs:
             cells.setdefault(run.cell, []).append(run)
         return cells
+
+
+class Tables(Mapping[str, pl.DataFrame]):
+    """The journal's tables by name, each a frame once it is asked for: few readers need any."""
+
+    def __init__(self, rows: Mapping[str, journal.Rows]) -> None:
+        self._rows = rows
+        self._frames: dict[str, pl.DataFrame] = {}
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self._frames:
+            self._frames[name] = pl.DataFrame(self._rows[name].by_name(), infer_schema_length=None)
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def load(folder: Path | str) -> Campaign:
@@ -166,61 +217,71 @@ def load(folder: Path | str) -> Campaign:
     if not path.is_file():
         raise ResultsError(f"{folder}: no {journal.FILE} in it: not the results folder of a campaign")
     try:
-        rows = journal.read(path)
+        with none_collected():
+            rows = journal.read(path)
     except journal.JournalError as error:
         raise ResultsError(f"{path}: {error}") from None
     except sqlite3.DatabaseError as error:
         raise ResultsError(f"{path}: cannot be read as a journal: {error}") from None
-    if not rows["campaign"]:
+    if not rows["campaign"].values:
         raise ResultsError(f"{path}: the journal holds no campaign")
     try:
-        return _campaign(folder, rows)
+        with none_collected():
+            return _campaign(folder, rows)
     except json.JSONDecodeError as error:
         raise ResultsError(f"{path}: a column that holds JSON does not: {error}") from None
 
 
-def _campaign(folder: Path, rows: dict[str, list[dict[str, Any]]]) -> Campaign:
-    by_run: dict[str, dict[str, list[Any]]] = {name: {} for name in schema.PER_RUN}
-    for name, found in by_run.items():
-        for row in rows[name]:
-            found.setdefault(row["run"], []).append(_record(schema.TABLES[name].record, row))
-    runs = []
-    for row in rows["run"]:
-        parts = {name: found.get(row["id"], []) for name, found in by_run.items()}
+def _campaign(folder: Path, rows: Mapping[str, journal.Rows]) -> Campaign:
+    attempts, phases, performances, energies, results, io = (
+        _by_run(schema.TABLES[name], rows[name])
+        for name in ("attempt", "phase", "performance", "energy", "result", "io")
+    )
+    runs, folders = [], folder / "runs"
+    for fields in _decoded(RunRow, rows["run"]):
+        run = fields["id"]
         runs.append(
             Run(
-                **_decoded(RunRow, row),
-                folder=folder / "runs" / row["id"],
-                phases={phase.phase: phase for phase in parts["phase"]},
-                performance=next(iter(parts["performance"]), None),
-                energy=tuple(parts["energy"]),
-                result=next(iter(parts["result"]), None),
-                io={count.source: count for count in parts["io"]},
-                attempts=tuple(parts["attempt"]),
+                **fields,
+                folder=folders / run,
+                phases={phase.phase: phase for phase in phases.get(run, ())},
+                performance=next(iter(performances.get(run, ())), None),
+                energy=tuple(energies.get(run, ())),
+                result=next(iter(results.get(run, ())), None),
+                io={count.source: count for count in io.get(run, ())},
+                attempts=tuple(attempts.get(run, ())),
             )
         )
     return Campaign(
-        **_decoded(CampaignRow, rows["campaign"][0]),
-        folder=folder,
-        runs=tuple(runs),
-        tables={name: pl.DataFrame(found, infer_schema_length=None) for name, found in rows.items()},
+        **next(_decoded(CampaignRow, rows["campaign"])), folder=folder, runs=tuple(runs), tables=Tables(rows)
     )
 
 
-def _record(record: type[Any], row: Mapping[str, Any]) -> Any:
-    """Return a row of the journal as its data class, which has no `run`."""
-    return record(**{name: row[name] for name in declared_columns(record)})
-
-
-def _decoded(record: type[Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a row of the journal. Raises json.JSONDecodeError."""
-    found = {name: row[name] for name in declared_columns(record)}
-    for name, one in declared_columns(record).items():
-        if one.kind.startswith("dict"):
-            found[name] = json.loads(row[name])
-        elif one.kind == "bool":
-            found[name] = bool(row[name])
+def _by_run(table: schema.Table, rows: journal.Rows) -> dict[str, list[Any]]:
+    """Return the rows of a table as its data classes, by run, which is their first column."""
+    names = rows.names[1:]
+    found: dict[str, list[Any]] = {}
+    for run, *values in rows.values:
+        one = object.__new__(table.record)
+        # Not by its __init__, which sets the fields of a frozen data class one by one: a journal of
+        # 10,000 runs has 150,000 such rows.
+        one.__dict__.update(zip(names, values, strict=True))
+        found.setdefault(run, []).append(one)
     return found
+
+
+def _decoded(record: type[Any], rows: journal.Rows) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each row of a table. Raises json.JSONDecodeError."""
+    kinds = {name: one.kind for name, one in declared_columns(record).items()}
+    json_columns = [name for name, kind in kinds.items() if kind.startswith("dict")]
+    flags = [name for name, kind in kinds.items() if kind == "bool"]
+    for values in rows.values:
+        found = dict(zip(rows.names, values, strict=True))
+        for name in json_columns:
+            found[name] = json.loads(found[name])
+        for name in flags:
+            found[name] = bool(found[name])
+        yield found
 
 
 def _json_file(path: Path) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from functools import cache
+from types import MappingProxyType
+from typing import Any, cast
 
 import polars as pl
 
@@ -100,15 +102,20 @@ def column(
     return field(default=given, metadata=metadata)
 
 
-def declared_columns(record: type[Any]) -> dict[str, Column]:
+def declared_columns(record: type[Any]) -> Mapping[str, Column]:
     """Return the columns that a data class declares, by name, in their order."""
+    return _declared(cast(Hashable, record))
+
+
+@cache
+def _declared(record: Any) -> Mapping[str, Column]:
     found = {}
     for one in fields(record):
         if "meaning" in one.metadata:
             kind = str(one.type)
             nullable = kind.endswith(" | None")
             found[one.name] = Column(one.name, kind.removesuffix(" | None"), nullable, **one.metadata)
-    return found
+    return MappingProxyType(found)
 
 
 def frame_schema(record: type[Any]) -> dict[str, Any]:

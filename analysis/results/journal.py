@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from joulerig.analysis.results.schema import FORMER_PHASES, TABLES, EventKind, Status, Table
@@ -55,7 +55,12 @@ def _version_8(database: sqlite3.Connection) -> None:
 # By version: what changes in rows that are there. New columns, keys and constraints need nothing
 # here.
 CHANGES: dict[int, Callable[[sqlite3.Connection], None]] = {6: _version_6, 8: _version_8}
-VERSION = max(*CHANGES, *(one.since for table in TABLES.values() for one in table.columns.values()))
+# The version with which a closed list of names (a status, a cause, a kind of event) last got one: a
+# journal's constraints refuse others.
+NAMES_SINCE = 9
+VERSION = max(
+    *CHANGES, NAMES_SINCE, *(one.since for table in TABLES.values() for one in table.columns.values())
+)
 
 
 class JournalError(JoulerigError):
@@ -180,17 +185,29 @@ def snapshot(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         database.execute("COMMIT")
 
 
-def read(path: Path) -> dict[str, list[dict[str, Any]]]:
+class Rows(NamedTuple):
+    """A table's rows, each the values of the columns `names`.
+
+    Plain tuples: a journal of 10,000 runs has two million values.
+    """
+
+    names: tuple[str, ...]
+    values: list[tuple[Any, ...]]
+
+    def by_name(self) -> list[dict[str, Any]]:
+        """Return the rows as mappings of column to value."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.values]
+
+
+def read(path: Path) -> dict[str, Rows]:
     """Return a journal's rows by table, as of one instant.
 
     Raises JournalError, sqlite3.DatabaseError.
     """
-    with closing(connect(path)) as database:
-        database.row_factory = sqlite3.Row
-        with snapshot(database) as journal:
-            return {
-                table.name: [
-                    dict(row) for row in journal.execute(f"SELECT * FROM {table.name} ORDER BY {table.order}")
-                ]
-                for table in TABLES.values()
-            }
+    with closing(connect(path)) as database, snapshot(database) as journal:
+        return {table.name: _rows(journal, table) for table in TABLES.values()}
+
+
+def _rows(journal: sqlite3.Connection, table: Table) -> Rows:
+    found = journal.execute(f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {table.order}")
+    return Rows(tuple(table.columns), found.fetchall())

@@ -16,6 +16,7 @@ from joulerig.analysis.energy.interval import (
     DEFAULT_MAX_GAP_NS,
     CounterPoints,
     IntervalEnergy,
+    Supply,
     energy_between,
 )
 from joulerig.analysis.results.influxdb.client import Client, quote_string
@@ -45,6 +46,8 @@ COLUMNS = {
     "repeated": pl.Int64,
     "surplus": pl.Int64,
     "clock_residual_seconds": pl.Float64,
+    "over_range": pl.Int64,
+    "unbounded_seconds": pl.Float64,
 }
 NEEDED = ("time_ns", "rail", "watts")
 _FIELDS = tuple(name for name in COLUMNS if name not in ("time_ns", "meter", "rail", "drive"))
@@ -106,7 +109,7 @@ def energy_by_rail(
     *,
     max_gap_ns: int = DEFAULT_MAX_GAP_NS,
     edge_error_ns: Mapping[str, int] | None = None,
-    mean_products: Callable[[str, str, str], bool] | None = None,
+    mean_products: Callable[[str, str, str], Supply | None] | None = None,
 ) -> dict[tuple[str, str, str], IntervalEnergy]:
     """Compute an interval's energy by (drive, meter, rail), from a frame of `points` or `read`.
 
@@ -122,7 +125,7 @@ def energy_by_rail(
             end_ns,
             max_gap_ns=max_gap_ns,
             edge_error_ns=errors.get(key[1], 0),
-            mean_products=bool(mean_products and mean_products(*key)),
+            mean_products=mean_products(*key) if mean_products else None,
         )
         for key, rows in frame.group_by("drive", "meter", "rail", maintain_order=True)
     }

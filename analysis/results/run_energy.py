@@ -12,13 +12,15 @@ from typing import Any
 
 import polars as pl
 
-from joulerig.analysis.energy import indicator, meters
-from joulerig.analysis.energy.interval import IntervalEnergy
+from joulerig.analysis.energy import indicator, meters, plausibility
+from joulerig.analysis.energy.interval import CounterPoints, IntervalEnergy, Supply, gap_correction
 from joulerig.analysis.results import power_points
 from joulerig.analysis.results.schema import Phase, PhaseName
 
 Rail = tuple[str, str, str]  # drive, meter, rail
 NO_POINTS = "no points"
+DOUBTFUL = "doubtful: "
+"""Begins each part of a run's reason that says why not to rely on what was measured."""
 
 
 def phase_energies(
@@ -42,7 +44,7 @@ def phase_energies(
         As the campaign's journal has them: what was known of the meters and their calibration.
     """
 
-    def products_of_means(drive: str, meter: str, rail: str) -> bool:
+    def products_of_means(drive: str, meter: str, rail: str) -> Supply | None:
         return meters.mean_products(lab, host, drive, meter, rail)
 
     found = []
@@ -69,6 +71,55 @@ def phase_energies(
                 at_ns=phase.start_ns,
             )
             found.append((phase, (drive, meter, rail), interval.with_meter(budget.expanded)))
+    return found
+
+
+def doubts(
+    frame: pl.DataFrame | None,
+    phases: Sequence[Phase],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    ops: int,
+    host: str,
+    lab: Mapping[str, Any],
+) -> list[str]:
+    """Return what contradicts itself in a run's power points, one line a rail and contradiction.
+
+    A run with such a line has a result; the line says why not to rely on it. `rows`: its `energy`
+    rows; `ops`: the load's operations; `lab` as in `phase_energies`. Volts and amps that are not
+    samples of one moment are not compared.
+    """
+    load = next((phase for phase in phases if phase.phase == PhaseName.WORKLOAD), None)
+    if frame is None or frame.is_empty() or load is None:
+        return []
+    quiet = [(one.start_ns, one.end_ns) for one in phases if one.phase in (PhaseName.IDLE, PhaseName.TAIL)]
+    found = []
+    for (drive, meter, rail), points in frame.group_by("drive", "meter", "rail", maintain_order=True):
+        spec = meters.declared(lab, meter)
+        rate = spec.get("sample_rate_hz")
+        if not rate:
+            continue
+        said = []
+        if spec.get("timing") != "poll" and "volts" in meters.channels(lab, host, drive, rail):
+            feeds = meters.subtree(lab, "hosts", host, "drives", drive, "rails", rail, "supply")
+            said = plausibility.describe(
+                CounterPoints.from_frame(points),
+                (load.start_ns, load.end_ns),
+                quiet,
+                sample_rate_hz=rate,
+                clock_ppm=spec.get("clock_ppm") or plausibility.CLOCK_PPM,
+                supply_volts=feeds.get("volts"),
+                supply_ohms=feeds.get("ohms"),
+                volts_step=meters.subtree(spec, "accuracy", "volts").get("resolution"),
+            )
+        for one in rows:
+            of_load = one["phase"] == PhaseName.WORKLOAD and one["joules_low"] is not None
+            if of_load and (one["drive"], one["meter"], one["rail"]) == (drive, meter, rail):
+                unseen = one["product_joules"]
+                if spec.get("timing") == "poll":  # nor is it known what was drawn between readings
+                    unseen += one["gap_high_joules"] - one["gap_low_joules"]
+                said.append(plausibility.faster_than_samples(ops, load.seconds, rate, one["joules"], unseen))
+        found += [f"{DOUBTFUL}{drive} {rail} of meter {meter}: {text}" for text in said if text]
     return found
 
 
@@ -99,6 +150,7 @@ def row(phase: Phase, rail: Rail, found: IntervalEnergy) -> dict[str, Any]:
         "duplicate": found.duplicate,
         "repeated": found.repeated,
         "surplus": found.surplus,
+        "over_range": found.over_range,
         "worst_gap_seconds": found.worst_gap_seconds,
     }
 
@@ -116,11 +168,15 @@ def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[s
         return sum(values) if values and None not in values else None
 
     joules, true = total("joules"), total("true_joules")
+    corrected = None
+    if joules is not None:
+        gaps = (gap_correction(one["gap_low_joules"], one["gap_high_joules"]) for one in load)
+        corrected = joules + sum(gaps)
     ai = indicator.run_indicator(
         ops=done["ops"],
         bytes_moved=indicator.moved(done["read_bytes"], done["write_bytes"]),
         seconds=done["seconds"],
-        joules=joules,
+        joules=corrected,
     )
     return {
         "joules": joules,
@@ -131,4 +187,5 @@ def result(rows: Sequence[Mapping[str, Any]], done: Mapping[str, Any]) -> dict[s
         "ai_mb_per_joule": ai.mb_per_joule,
         "joules_low": total("joules_low"),
         "joules_high": total("joules_high"),
+        "corrected_joules": corrected,
     }

@@ -132,6 +132,11 @@ class EventKind(Name):
     STATUS = "status", "a run's status changed: from, to, reason"
     ASKED = "asked", "a person asked the executors: to pause, to stop, to go on"
     RESUMED = "resumed", "a run was planned again: what it was"
+    BEGUN = "begun", "a process began to execute the runs of a host: host, process"
+    SET_ASIDE = "set-aside", "no further run is begun on a host until a resumption: host, why"
+    MOVED = "moved", "a planned run went to an equivalent host: from, to, serials"
+    POWER_CYCLED = "power-cycled", "a host's power was cut and restored: host, by, number, away_seconds"
+    HOLD = "hold", "a run waits before it begins: condition, why; or no longer, with why empty"
     LOOK = "look", "what was decided in a race after a whole block: who is out, and why"
     SETTLED = "settled", "what arrived later completed a run's energy: from, to, reason"
     FINISHED = "finished", "the campaign is over: how many runs have each status"
@@ -201,6 +206,15 @@ class Cell:
     def combination(self) -> str:
         """Return what a comparison varies, for people."""
         return f"{self.filesystem} with {self.scheduler}"
+
+
+CONTROL, ALONE = "control", "alone"
+"""Factor and level of a run for the control of cross-talk: nothing else ran on its host."""
+
+
+def is_control(levels: Mapping[str, Any]) -> bool:
+    """Return whether a run with these levels is one for the control of cross-talk."""
+    return levels.get(CONTROL) == ALONE
 
 
 def level_texts(levels: Levels) -> list[str]:
@@ -308,11 +322,14 @@ class RailEnergy:
     joules: float | None = column("J", "Energy as measured; blank: no measurement.")
     true_joules: float | None = column("J", "What the virtual drive says it drew; blank on a physical lab.")
     samples: int = column("", "Samples that are in the joules.")
-    expected: int = column("", "Samples that there should be: samples + lost + duplicate + repeated.")
+    expected: int = column("", "Samples that there should be: those in the ledger's books together.")
     lost: int = column("", "Samples that did not come.")
     gap_seconds: float = column("s", "Time in which nothing was measured.")
     joules_low: float | None = column(
-        "J", "The least the energy can have been, by what is known of gaps, ends and the meter.", since=2
+        "J",
+        "The least the energy can have been: limits of gaps, ends and V x I, and the meter at k = 2;"
+        " blank: nothing bounds a part of it.",
+        since=2,
     )
     joules_high: float | None = column("J", "The most the energy can have been, likewise.", since=2)
     gap_low_joules: float | None = column("J", "What the gaps drew at least; not in joules.", since=2)
@@ -339,6 +356,7 @@ class RailEnergy:
     worst_gap_seconds: float | None = column(
         "s", "The longest time between two points without a measurement.", since=2
     )
+    over_range: int | None = column("", "Samples beyond what the instrument can measure.", since=10)
 
     @property
     def unaccounted(self) -> int | None:
@@ -348,7 +366,13 @@ class RailEnergy:
         """
         if self.duplicate is None or self.repeated is None:
             return None
-        return self.expected - self.samples - self.lost - self.duplicate - self.repeated
+        booked = self.samples + self.lost + self.duplicate + self.repeated + (self.over_range or 0)
+        return self.expected - booked
+
+    @property
+    def corrected_joules(self) -> float | None:
+        """Return the joules with the middle of what the gaps drew; None without joules."""
+        return None if self.joules is None else self.joules + self.budget.correction
 
     @property
     def budget(self) -> EnergyBudget:
@@ -389,9 +413,20 @@ class Result:
     cpu_joules: float | None = column(
         "J",
         "Energy of the test host's processor packages in the workload phase, whatever ran there (RAPL);"
-        " blank: the host has none.",
+        " blank: the host has none, or drives were loaded side by side.",
         since=5,
     )
+    corrected_joules: float | None = column(
+        "J",
+        "Energy as measured and the middle of what its gaps drew, which mean_watts and AI are of; blank in"
+        " a journal of before: they are of the joules as measured.",
+        since=11,
+    )
+
+    @property
+    def ai_joules(self) -> float | None:
+        """Return the joules that mean power and work per joule are of."""
+        return self.joules if self.corrected_joules is None else self.corrected_joules
 
     @property
     def truth_within(self) -> bool | None:

@@ -12,7 +12,7 @@ that have both amounts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from joulerig.analysis.energy import meters
 from joulerig.analysis.results.campaign import Campaign, Run
@@ -27,7 +27,6 @@ GB, MIB = 1e9, 2**20
 RATIOS = {
     "idle_watts": ("idle_joules", "seconds"),
     "joules_per_op": ("joules", "ops"),
-    "dynamic_joules_per_op": ("dynamic_joules", "ops"),
     "cpu_joules_per_op": ("cpu_joules", "ops"),
     "joules_per_sync": ("joules", "syncs"),
     "joules_per_durable_byte": ("joules", "durable_bytes"),
@@ -40,7 +39,11 @@ RATIOS = {
     "idle_gb_per_watt": ("capacity_gb_seconds", "idle_joules"),
 }
 # Amounts that stand in the tables of runs themselves, and sums of them in that of cells.
-SHOWN_AMOUNTS = ("dynamic_joules", "block_write_bytes", "device_write_bytes")
+SHOWN_AMOUNTS = ("block_write_bytes", "device_write_bytes")
+# What a load added, of runs and, by operation, of cells: its interval, and why it is not shown.
+DYNAMIC = ("dynamic_joules", "dynamic_joules_low", "dynamic_joules_high")
+DYNAMIC_PER_OP = tuple(f"{name}_per_op{end}" for name in DYNAMIC[:1] for end in ("", "_low", "_high"))
+WHY_NOT_DYNAMIC = "dynamic_joules_unknown"
 VOLUMES = ("write_bytes", "block_write_bytes", "device_write_bytes")
 
 
@@ -51,8 +54,10 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
         What its drives would have drawn in the workload phase at the watts of the run's own idle
         phase.
     dynamic_joules
-        joules less idle_joules: what the load added. Below 0 where the drive was busy with itself
-        while idle.
+        joules less idle_joules: what the load added, as a reading. `dynamic` says whether it is
+        known.
+    dynamic_joules_low, dynamic_joules_high
+        Its interval, by the energy's of both phases, the idle one's for as long as the load took.
     cpu_joules
         Of all processor packages of the test host, whatever ran there (RAPL); next to the drives'
         joules, never among them.
@@ -71,9 +76,10 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
     performance = run.performance
     if performance is None:
         return {}
-    joules = run.result.joules if run.result else None
+    joules = run.result.ai_joules if run.result else None
     watts = _idle_watts(run)
     idle = None if watts is None else watts * performance.seconds
+    low, high = _dynamic_interval(run, performance.seconds) if idle is not None else (None, None)
     block, device = run.io.get("host") or run.io.get("iod"), run.io.get("twin")
     moved = _sum(_count(block, "read_bytes"), _count(block, "write_bytes"))
     capacity = _capacity_bytes(campaign, run)
@@ -82,6 +88,8 @@ def amounts(campaign: Campaign, run: Run) -> dict[str, float | None]:
         "joules": joules,
         "idle_joules": idle,
         "dynamic_joules": None if None in (joules, idle) else joules - idle,
+        "dynamic_joules_low": low,
+        "dynamic_joules_high": high,
         "cpu_joules": run.result.cpu_joules if run.result else None,
         "ops": performance.ops,
         "syncs": performance.syncs,
@@ -102,7 +110,50 @@ def figures(runs: Sequence[Amounts]) -> dict[str, float | None]:
 
     None where nothing, or nothing positive, is there to divide by.
     """
-    return {name: _ratio(runs, *parts) for name, parts in RATIOS.items()}
+    return {name: figure(runs, name) for name in RATIOS}
+
+
+def figure(runs: Sequence[Amounts], name: str) -> float | None:
+    """Compute one of the `figures`."""
+    return _ratio(runs, *RATIOS[name])
+
+
+def dynamic(amounts: Amounts) -> dict[str, float | str | None]:
+    """Return what a run's load added, with its interval, or why it is not known."""
+    values = tuple(amounts.get(name) for name in DYNAMIC)
+    why = _why_unknown(values) if amounts else ""
+    shown = dict.fromkeys(DYNAMIC[:1]) if why else {DYNAMIC[0]: values[0]}
+    return {**shown, **dict(zip(DYNAMIC[1:], values[1:], strict=True)), WHY_NOT_DYNAMIC: why or None}
+
+
+def dynamic_per_op(runs: Sequence[Amounts]) -> dict[str, float | str | None]:
+    """Return the same for each operation of a cell, of its runs that have joules of both phases.
+
+    Its limits add up over runs: what is wrong with a meter is wrong in all of them.
+    """
+    known = [run for run in runs if run.get(DYNAMIC[0]) is not None]
+    ops = math.fsum(run["ops"] or 0 for run in known)
+    values = [_total(run[name] for run in known) if ops > 0 else None for name in DYNAMIC]
+    values = [None if value is None else value / ops for value in values]
+    why = _why_unknown(values) if any(runs) else ""
+    per_op = dict(zip(DYNAMIC_PER_OP, (None if why else values[0], *values[1:]), strict=True))
+    return {**per_op, WHY_NOT_DYNAMIC: why or None}
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    """Sum values; None where one is not known."""
+    known = list(values)
+    return None if None in known else math.fsum(value for value in known if value is not None)
+
+
+def _why_unknown(values: Sequence[float | None]) -> str:
+    """Say why what a load added, with its least and greatest, is not known; empty where it is."""
+    reading, low, high = values
+    if reading is None:
+        return "no idle phase that measured the same rails"
+    if low is None or high is None:
+        return "nothing bounds the joules of the load or of the idle phase"
+    return "its interval reaches 0" if low <= 0 <= high else ""
 
 
 def volumes(runs: Sequence[Amounts]) -> dict[str, float | None]:
@@ -114,10 +165,22 @@ def volumes(runs: Sequence[Amounts]) -> dict[str, float | None]:
 
 
 def _ratio(runs: Sequence[Amounts], top: str, bottom: str) -> float | None:
-    pairs = [(run.get(top), run.get(bottom)) for run in runs]
-    known = [(above, below) for above, below in pairs if above is not None and below is not None]
-    total = math.fsum(below for _, below in known)
-    return math.fsum(above for above, _ in known) / total if total > 0 else None
+    tops, bottoms = [], []
+    for run in runs:
+        above, below = run.get(top), run.get(bottom)
+        if above is not None and below is not None:
+            tops.append(above)
+            bottoms.append(below)
+    total = math.fsum(bottoms)
+    return math.fsum(tops) / total if total > 0 else None
+
+
+def _dynamic_interval(run: Run, seconds: float) -> tuple[float, float] | tuple[None, None]:
+    """Return the least and greatest joules that a load added; None: not known of a phase."""
+    idle = idle_baseline.idle_bounds(run)
+    if run.result is None or run.result.joules_low is None or run.result.joules_high is None or not idle:
+        return None, None
+    return run.result.joules_low - idle[1] * seconds, run.result.joules_high - idle[0] * seconds
 
 
 def _idle_watts(run: Run) -> float | None:

@@ -72,7 +72,18 @@ def idle_watts(run: Run) -> float | None:
     rails = [rail for rail in run.energy if rail.phase == PHASE]
     if not rails or PHASE not in run.phases or not all(_usable(run, rail) for rail in rails):
         return None
-    return sum(rail.joules for rail in rails) / run.phases[PHASE].seconds
+    return sum(rail.corrected_joules for rail in rails) / run.phases[PHASE].seconds
+
+
+def idle_bounds(run: Run) -> tuple[float, float] | None:
+    """Return the least and greatest of `idle_watts`; None where a rail's energy has no interval."""
+    rails = [rail for rail in run.energy if rail.phase == PHASE]
+    lows = [rail.joules_low for rail in rails if rail.joules_low is not None]
+    highs = [rail.joules_high for rail in rails if rail.joules_high is not None]
+    if not rails or len(lows) < len(rails) or len(highs) < len(rails):
+        return None
+    seconds = run.phases[PHASE].seconds
+    return sum(lows) / seconds, sum(highs) / seconds
 
 
 def _usable(run: Run, rail: RailEnergy) -> bool:
@@ -82,7 +93,7 @@ def _usable(run: Run, rail: RailEnergy) -> bool:
 
 def _rail_baseline(key: tuple[str, str, str, str], phases: Sequence[tuple[Run, RailEnergy]]) -> Baseline:
     used = [(run.phases[PHASE], rail) for run, rail in phases if _usable(run, rail)]
-    watts = [rail.joules / phase.seconds for phase, rail in used]
+    watts = [rail.corrected_joules / phase.seconds for phase, rail in used]
     begun = [phase.start_ns for phase, _ in used]
 
     def mean(name: str) -> float | None:

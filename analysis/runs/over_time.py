@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from joulerig.analysis.results.schema import Phase, PhaseName
 LEAST_STEP_SECONDS = 0.1
 POINTS_A_STEP = 3  # at least: a step's ends lie within points, whose power is then taken as even
 MOST_STEPS = 120
+FIFTHS = 5  # a phase is judged in as many parts as there are rounds in PTS' window
 MOST_UNEVEN = 0.25  # that a step may be shorter than the others
 MOST_GAP = 0.01  # of a step: with more, the mean of what is left is not the step's
 
@@ -27,13 +28,23 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Steps:
+    """Mean watts of all rails together in each of some steps of equal length, NaN: not measured."""
+
+    watts: Floats = field(default_factory=lambda: np.array([]))
+    step_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class PowerOverTime:
     """Of all rails of a run's drives together, over its workload phase.
 
     `watts`: mean of each step, NaN where a rail was not measured; `instants`: the steps' middles,
     seconds since the phase began. `peak_watts`: the greatest sum of what the rails' stored points
     tell for one instant, each point being the mean since the one before; None where no instant has
-    all rails.
+    all rails. `idle`: of the run's idle phase; `after`: from the end of the load to the end of the
+    tail, which is longer than the phase `tail` by what the host does before it syncs; `fifths`: of
+    the workload phase in `FIFTHS` steps. `reported`: the progress points, None without any.
     """
 
     instants: Floats
@@ -41,6 +52,10 @@ class PowerOverTime:
     step_seconds: float
     peak_watts: float | None
     work: WorkOverTime | None = None
+    idle: Steps = field(default_factory=Steps)
+    after: Steps = field(default_factory=Steps)
+    fifths: Steps = field(default_factory=Steps)
+    reported: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -79,16 +94,25 @@ def read_run(run: Run) -> PowerOverTime | None:
     """
     phase = run.phases.get(PhaseName.WORKLOAD)
     frame = power_points.read(run.folder / "power.csv", _NEEDED) if phase else None
-    return None if frame is None else from_points(frame, phase, progress.read(run.folder))
+    if frame is None:
+        return None
+    idle, tail = run.phases.get(PhaseName.IDLE), run.phases.get(PhaseName.TAIL)
+    return from_points(frame, phase, progress.read(run.folder), idle=idle, tail=tail)
 
 
 def from_points(
-    frame: pl.DataFrame, phase: Phase, reported: pl.DataFrame | None = None
+    frame: pl.DataFrame,
+    phase: Phase,
+    reported: pl.DataFrame | None = None,
+    *,
+    idle: Phase | None = None,
+    tail: Phase | None = None,
 ) -> PowerOverTime | None:
     """Return power over time by power points; None where the phase has too few.
 
-    `frame`: power points with time_ns, drive, meter, rail and watts. `reported`: progress points
-    with time_ns and ops.
+    `frame`: power points with time_ns, drive, meter, rail and watts. `phase`: the load's; `idle`
+    and `tail`: the run's other phases, where it came to them. `reported`: progress points with
+    time_ns and ops.
     """
     rails = _rails(frame, phase.start_ns)
     spacing = max((float(np.median(np.diff(rail.times))) for rail in rails), default=0.0)
@@ -100,8 +124,33 @@ def from_points(
     watts = watts_between(rails, edges)
     work = None if reported is None else _work(rails, reported, phase)
     return PowerOverTime(
-        (edges[1:] + edges[:-1]) / 2, watts, phase.seconds / count, _peak(rails, phase), work
+        (edges[1:] + edges[:-1]) / 2,
+        watts,
+        phase.seconds / count,
+        _peak(rails, phase),
+        work,
+        _steps(rails, phase, idle.start_ns, idle.end_ns, least) if idle else Steps(),
+        _steps(rails, phase, phase.end_ns, tail.end_ns, least) if tail else Steps(),
+        _fifths(rails, phase, least),
+        reported,
     )
+
+
+def _fifths(rails: Sequence[Rail], load: Phase, least: float) -> Steps:
+    """Return the load in fifths; none where a fifth is shorter than `least` seconds."""
+    if load.seconds < FIFTHS * least:
+        return Steps()
+    edges = np.linspace(0.0, load.seconds, FIFTHS + 1)
+    return Steps(watts_between(rails, edges), load.seconds / FIFTHS)
+
+
+def _steps(rails: Sequence[Rail], load: Phase, start_ns: int, end_ns: int, least: float) -> Steps:
+    """Return an interval at steps of `least` seconds or a little more; none where it is shorter."""
+    begin, end = ((at - load.start_ns) * 1e-9 for at in (start_ns, end_ns))
+    count = int((end - begin) / least)
+    if count < 1:
+        return Steps()
+    return Steps(watts_between(rails, np.linspace(begin, end, count + 1)), (end - begin) / count)
 
 
 def _work(rails: Sequence[Rail], reported: pl.DataFrame, phase: Phase) -> WorkOverTime | None:

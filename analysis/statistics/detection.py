@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
-from joulerig.analysis.statistics import ranking, shrinkage, studentized_range
-from joulerig.analysis.statistics.racing import FEWEST_BLOCKS, Design
+from joulerig.analysis.statistics import differences, ranking, shrinkage
+from joulerig.analysis.statistics.differences import FEWEST_BLOCKS
+from joulerig.analysis.statistics.racing import Design
 
 CERTAINTY = 0.9  # of the campaigns find the smallest difference
 _GREATEST = 4.0  # logarithm, 98 % behind: a design that needs more finds nothing
@@ -25,10 +26,10 @@ _Array = NDArray[np.float64]
 
 
 def smallest_fixed(cells: int, blocks: int, spread: float, alpha: float = ranking.ALPHA) -> float | None:
-    """Return the smallest difference that `ranking.rank` detects in `CERTAINTY` of campaigns.
+    """Return the smallest difference with which `ranking.rank` names the best in `CERTAINTY`.
 
     That is: how far all other cells must be behind the best, as a fraction of it, for the best to
-    be separated from each of them.
+    be named in that share of campaigns.
 
     Parameters
     ----------
@@ -38,35 +39,17 @@ def smallest_fixed(cells: int, blocks: int, spread: float, alpha: float = rankin
     spread : float
         Standard deviation of the logarithm between runs of a cell, blocks taken out; above 0.
     alpha : float
-        Of the family of all pairs.
+        Of the comparisons with the best.
 
     Returns
     -------
     float or None
         None where no difference is detected, as with a single block.
-
-    Notes
-    -----
-    Tukey's test, except in the share of campaigns in which the preliminary test finds unequal
-    variances by chance: paired t tests there, taken as independent for a given mean of the best.
     """
     if blocks < FEWEST_BLOCKS:
         return None
-    pooled = (cells - 1) * (blocks - 1)
-    range_bound = studentized_range.critical(alpha, cells, pooled)
-    deviations, weights = _deviations(pooled)
-    pair_deviations, pair_weights = _deviations(blocks - 1)
-    level = ranking.sidak_level(alpha, math.comb(cells, 2))
-    pair_bounds = -special.stdtrit(blocks - 1, level / 2) * math.sqrt(2) * pair_deviations
-    tested = blocks >= ranking.FEWEST_FOR_VARIANCES and cells > 2
-    paired_share = ranking.PRELIMINARY_ALPHA if tested else 0.0
-
-    def certainty(ahead: float) -> float:
-        tukey = weights @ _beats_all(ahead - range_bound * deviations[:, None], np.ones(1), cells - 1)
-        paired = _beats_all(ahead - pair_bounds[None, :], pair_weights, cells - 1)[0]
-        return float((1 - paired_share) * tukey + paired_share * paired)
-
-    return _find_smallest(certainty, spread / math.sqrt(blocks))
+    level = differences.level_with_best(np.full(cells - 1, differences.STRONGEST_CORRELATION), alpha)
+    return _smallest(cells, blocks, spread, list(_bounds(cells, blocks, level, cautious=True)))
 
 
 def smallest_in_race(cells: int, design: Design, spread: float) -> float | None:
@@ -81,7 +64,13 @@ def smallest_in_race(cells: int, design: Design, spread: float) -> float | None:
     if design.looks[-1] <= design.early_look:
         return None
     blocks, level = design.looks[-1], design.spending[-1] / (cells - 1)
-    cases = list(_bounds(cells, blocks, level))
+    return _smallest(cells, blocks, spread, list(_bounds(cells, blocks, level)))
+
+
+def _smallest(
+    cells: int, blocks: int, spread: float, cases: Sequence[tuple[float, _Array, _Array]]
+) -> float | None:
+    """Find the smallest difference by the bounds that a comparison with the best has."""
 
     def certainty(ahead: float) -> float:
         return sum(
@@ -127,8 +116,12 @@ def expected_share(behind: Sequence[float], design: Design, spread: float) -> fl
     return executed / (cells * design.blocks)
 
 
-def _bounds(cells: int, blocks: int, level: float) -> Iterator[tuple[float, _Array, _Array]]:
-    """Yield what a race takes for the bounds of a difference where all cells vary alike.
+def _bounds(
+    cells: int, blocks: int, level: float, cautious: bool = False
+) -> Iterator[tuple[float, _Array, _Array]]:
+    """Yield the bounds of a difference from the best, as `differences.Fit` has them.
+
+    Where all cells vary alike, at a two-sided level.
 
     Each is a share of campaigns, bounds in standard errors of a mean (nodes of the best cell's own
     deviation x those of the other's), and the nodes' weights. The cases differ by the pooled
@@ -149,12 +142,21 @@ def _bounds(cells: int, blocks: int, level: float) -> Iterator[tuple[float, _Arr
     kurtosis = float(special.polygamma(3, degrees / 2))
     shape = scatter**2 / (2 * scatter**2 / (cells - 1) + kurtosis / cells)
     excesses = scatter * (special.gammaincinv(shape, _CHANCES) / shape - 1)
+    if cautious:
+        excesses = np.maximum(excesses, 0.0)
+        excesses += [
+            differences.CAUTION * shrinkage.standard_error_of_excess(float(excess) + scatter, kurtosis, cells)
+            for excess in excesses
+        ]
+    floored = not cautious or blocks < differences.FEW_RUNS or cells < differences.FEW_CELLS
     priors = [2 * shrinkage.inverse_trigamma(excess) if excess > 0 else math.inf for excess in excesses]
     for prior in priors:
         for common in special.chdtri(pooled, [5 / 6, 0.5, 1 / 6]) / pooled:
             towards = common if math.isinf(prior) else (prior * common + degrees * own**2) / (prior + degrees)
-            variances = np.maximum(towards, own**2)
+            variances = np.broadcast_to(np.maximum(towards, own**2) if floored else towards, own.shape)
             freedom = min(2 * (prior + degrees), pooled)
+            if cautious and floored:
+                freedom = (freedom + min(prior + degrees, freedom)) / 2
             bound = -float(special.stdtrit(freedom, level / 2))
             yield 1 / 3 / len(priors), bound * np.sqrt(variances[:, None] + variances), weights
 
@@ -164,6 +166,8 @@ def _find_smallest(certainty: Callable[[float], float], error: float) -> float |
     greatest = _GREATEST / error
     if certainty(greatest) < CERTAINTY:
         return None
+    from scipy import optimize  # here, as reports of what was measured do without
+
     found = optimize.brentq(lambda ahead: certainty(ahead) - CERTAINTY, 0.0, greatest, xtol=1e-3)
     return -math.expm1(-float(found) * error)
 

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from joulerig.analysis.statistics import LOG_ROUNDING
 
 BLOCK = "block"
+EIGENVALUE_ROUNDING = 1e-10  # of normal equations, for each run
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,9 @@ def two_way_anova(
     if not len(values) or not np.all(values > 0):
         return None
     y = np.log(values) - np.log(values).mean()
-    one, other, block = _indicators(first), _indicators(second), _indicators(blocks)
-    both = _indicators(list(zip(first, second, strict=True)))
-    if np.ptp(y) <= LOG_ROUNDING or both.shape[1] == 1:
+    one, other, block = _factor(first), _factor(second), _factor(blocks)
+    both = _factor(list(zip(first, second, strict=True)))
+    if np.ptp(y) <= LOG_ROUNDING or both.levels == 1:
         return None
     full = _fit(y, both, block)
     steps = {
@@ -110,7 +112,7 @@ def _table(found: dict[str, tuple[float, int]], residual: float, freedom: int, r
     for name, square in squares.items():
         degrees = found[name][1]
         f = square / degrees / mean if testable else None
-        p = float(stats.f.sf(f, degrees, freedom)) if testable else None
+        p = float(special.fdtrc(degrees, freedom, f)) if testable else None
         sources.append(Effect(name, degrees, square / total, f, p))
     spread = None
     if mean is not None and BLOCK in squares:
@@ -121,17 +123,38 @@ def _table(found: dict[str, tuple[float, int]], residual: float, freedom: int, r
     return Effects(tuple(sources), freedom, residual / total, deviation, spread)
 
 
-def _indicators(levels: Iterable) -> NDArray[np.float64]:
-    """Return a matrix with one column a level, 1 where a run has it."""
+class _Factor(NamedTuple):
+    """Which of the `levels` each run has, by number."""
+
+    of_run: NDArray[np.intp]
+    levels: int
+
+
+def _factor(levels: Iterable[Hashable]) -> _Factor:
     levels = list(levels)
-    order = {level: column for column, level in enumerate(dict.fromkeys(levels))}
-    matrix = np.zeros((len(levels), len(order)))
-    matrix[np.arange(len(levels)), [order[level] for level in levels]] = 1.0
-    return matrix
+    order = {level: number for number, level in enumerate(dict.fromkeys(levels))}
+    return _Factor(np.array([order[level] for level in levels], dtype=np.intp), len(order))
 
 
-def _fit(y: NDArray[np.float64], *parts: NDArray[np.float64]) -> tuple[float, int]:
-    """Return the residual sum of squares, and rank, of a linear model of these columns."""
-    design = np.hstack(parts)
-    solution, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
-    return float(np.sum((y - design @ solution) ** 2)), int(rank)
+def _fit(y: NDArray[np.float64], *factors: _Factor) -> tuple[float, int]:
+    """Return the residual sum of squares, and rank, of a linear model of these factors.
+
+    By the normal equations: they are as small as there are levels, and exact, being counts of runs.
+    """
+    equations = np.block([[_counts(one, other) for other in factors] for one in factors])
+    sums = np.concatenate([np.bincount(one.of_run, y, one.levels) for one in factors])
+    eigenvalues, vectors = np.linalg.eigh(equations)
+    counts = eigenvalues > len(y) * EIGENVALUE_ROUNDING
+    vectors = vectors[:, counts]
+    solution = vectors @ ((vectors.T @ sums) / eigenvalues[counts])
+    residuals, first = y.copy(), 0
+    for one in factors:
+        residuals -= solution[first:][one.of_run]
+        first += one.levels
+    return float(np.sum(residuals**2)), int(np.count_nonzero(counts))
+
+
+def _counts(one: _Factor, other: _Factor) -> NDArray[np.float64]:
+    """Return how many runs have each level of one factor with each of the other."""
+    both = np.bincount(one.of_run * other.levels + other.of_run, minlength=one.levels * other.levels)
+    return both.reshape(one.levels, other.levels).astype(float)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 CONFIDENCE = 0.95
 _RESAMPLES = 9999
@@ -24,6 +26,10 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def widened(self, limit: float) -> Interval:
+        """Return this with a limit of what is wrong, either way, added to it."""
+        return Interval(self.low - limit, self.high + limit)
+
 
 def relative_variance(top: ArrayLike, bottom: ArrayLike) -> float | None:
     """Estimate the variance of sum(top) / sum(bottom), relative to the ratio's square.
@@ -36,6 +42,14 @@ def relative_variance(top: ArrayLike, bottom: ArrayLike) -> float | None:
     if len(top) < 2 or not (top.mean() > 0 and bottom.mean() > 0):
         return None
     return float(np.var(top / top.mean() - bottom / bottom.mean(), ddof=1) / len(top))
+
+
+def student(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
+    """Compute a confidence interval of the mean of at least two values, by Student's t."""
+    found = np.asarray(values, dtype=float)
+    reach = float(special.stdtrit(len(found) - 1, (1 + confidence) / 2))
+    reach *= float(found.std(ddof=1)) / math.sqrt(len(found))
+    return Interval(float(found.mean()) - reach, float(found.mean()) + reach)
 
 
 def fieller(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -> Interval | None:
@@ -84,25 +98,71 @@ def bca(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -> In
     None with fewer than three runs, and where the runs' ratios are all alike: there is nothing to
     resample. With few runs it is too narrow, as any bootstrap is.
     """
-    top, bottom = _pairs(top, bottom)
+    return bca_by_cell([(top, bottom)], confidence)[0]
+
+
+def bca_by_cell(
+    cells: Sequence[tuple[ArrayLike, ArrayLike]], confidence: float = CONFIDENCE
+) -> list[Interval | None]:
+    """Compute `bca` of each cell, of its (top, bottom).
+
+    Cells of as many runs are resampled alike, so that one product of matrices gives all their sums.
+    """
+    pairs = [_pairs(top, bottom) for top, bottom in cells]
+    found: list[Interval | None] = [None] * len(pairs)
+    by_count: dict[int, list[int]] = {}
+    for place, pair in enumerate(pairs):
+        if _can_resample(*pair):
+            by_count.setdefault(len(pair[0]), []).append(place)
+    for count, places in by_count.items():
+        tops, bottoms = (np.array([pairs[place][side] for place in places]) for side in (0, 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for place, interval in zip(places, _bca(tops, bottoms, count, confidence), strict=True):
+                found[place] = interval
+    return found
+
+
+def _can_resample(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> bool:
     if len(top) < _FEWEST_TO_RESAMPLE or not bottom.all():
-        return None
+        return False
     ratios = top / bottom
-    if np.ptp(ratios) <= _ROUNDING * np.abs(ratios).max():
-        return None
-    found = stats.bootstrap(
-        (top, bottom),
-        lambda a, b, axis: a.sum(axis=axis) / b.sum(axis=axis),
-        paired=True,
-        vectorized=True,
-        method="BCa",
-        n_resamples=_RESAMPLES,
-        confidence_level=confidence,
-        rng=np.random.default_rng(_SEED),
-    ).confidence_interval
-    if not np.isfinite([found.low, found.high]).all():
-        return None
-    return Interval(float(found.low), float(found.high))
+    return bool(np.ptp(ratios) > _ROUNDING * np.abs(ratios).max())
+
+
+def _bca(
+    tops: NDArray[np.float64], bottoms: NDArray[np.float64], count: int, confidence: float
+) -> Iterator[Interval | None]:
+    """Yield the interval of each row, of `count` runs.
+
+    Efron and Tibshirani, An Introduction to the Bootstrap, 1993, equations 14.9 to 14.15. A
+    resample that has each run once is the cell itself, in whichever order the runs come: within
+    `_ROUNDING`, ratios are alike.
+    """
+    times = _resamples(count).astype(float)
+    resampled = (tops @ times.T) / (bottoms @ times.T)
+    ratios = tops.sum(axis=1) / bottoms.sum(axis=1)
+    left_out = (tops.sum(axis=1)[:, None] - tops) / (bottoms.sum(axis=1)[:, None] - bottoms)
+    influences = (count - 1) * (left_out.mean(axis=1)[:, None] - left_out)
+    accelerations = (influences**3).sum(axis=1) / (influences**2).sum(axis=1) ** 1.5 / 6
+    around = _ROUNDING * np.abs(ratios)
+    below = (resampled < (ratios - around)[:, None]).mean(axis=1)
+    not_above = (resampled <= (ratios + around)[:, None]).mean(axis=1)
+    biases = special.ndtri((below + not_above) / 2)
+    normal = float(special.ndtri((1 + confidence) / 2))
+    for row, bias, acceleration in zip(resampled, biases, accelerations, strict=True):
+        shifted = bias + np.array([-normal, normal])
+        chances = special.ndtr(bias + shifted / (1 - acceleration * shifted))
+        ends = np.quantile(row, chances) if np.isfinite(chances).all() else chances
+        yield Interval(*map(float, ends)) if np.isfinite(ends).all() else None
+
+
+@functools.lru_cache(maxsize=4)
+def _resamples(count: int) -> NDArray[np.uint16]:
+    """Return how often each of `count` runs is in each resample: (_RESAMPLES, count)."""
+    drawn = np.random.default_rng(_SEED).integers(0, count, (_RESAMPLES, count))
+    drawn += count * np.arange(_RESAMPLES)[:, None]
+    times = np.bincount(drawn.ravel(), minlength=_RESAMPLES * count)
+    return times.reshape(_RESAMPLES, count).astype(np.uint16)
 
 
 def with_common(value: float, random: Interval, common: float, runs: int) -> Interval:

@@ -11,19 +11,23 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
-from joulerig.analysis.statistics import LOG_ROUNDING, letters, shrinkage
+from joulerig.analysis.statistics import letters
+from joulerig.analysis.statistics.differences import (
+    FEWEST_BLOCKS,
+    Difference,
+    Fit,
+    SystematicRuns,
+    Systematics,
+)
 from joulerig.analysis.statistics.ranking import ALPHA, Pair, Ranking
 
 RACE = "race, t of shrunk variances"
-FEWEST_BLOCKS = 2
 
 RaceRuns = Mapping[str, Sequence[tuple[int, float | None]]]
 """By cell: (block from 1, value) of each run that has ended; None where it has no value.
@@ -179,7 +183,7 @@ class Race:
         return f"goes on with {len(self.kept)} after look {self.looks[-1].look if self.looks else 0}"
 
 
-def replay(runs: RaceRuns, design: Design) -> Race:
+def replay(runs: RaceRuns, design: Design, systematic: SystematicRuns | None = None) -> Race:
     """Run a race over the whole blocks present, from its first look on.
 
     A block is whole for a look where the run of every cell still in the race has ended, with a
@@ -192,6 +196,8 @@ def replay(runs: RaceRuns, design: Design) -> Race:
         All cells of the race, in any order; at most one run for each cell and block. Values in any
         unit, more is better.
     design : Design
+    systematic : mapping of cell to sequence of (block, Systematic), or None
+        What is wrong with the values in all runs alike; a look has that of the runs it sees.
 
     Raises
     ------
@@ -208,7 +214,7 @@ def replay(runs: RaceRuns, design: Design) -> Race:
     t holds. Each cell has its own variance, shrunk but never below its own (`shrinkage`), with
     degrees of freedom by Satterthwaite.
     """
-    table = _Table.from_runs(runs, design)
+    table = _Table.from_runs(runs, design, systematic or {})
     race: list[Look] = []
     outcome = Outcome.GOES_ON
     out_after: dict[str, int] = {}
@@ -216,7 +222,7 @@ def replay(runs: RaceRuns, design: Design) -> Race:
         kept = [cell for cell in table.cells if cell not in out_after]
         if not table.is_whole(kept, look):
             break
-        fit = _Fit.from_logs(table.cells, table.logs_at(look, out_after))
+        fit = table.fit(look, out_after)
         tested = [cell for cell in kept if cell in fit.tested]
         leader, behind = fit.compare_with_leader(tested, alpha / max(1, len(table.cells) - 1))
         dropped = [
@@ -240,7 +246,7 @@ def replay(runs: RaceRuns, design: Design) -> Race:
     return Race(design, tuple(race), race[-1].kept if race else table.cells, outcome)
 
 
-def _goes(difference: _Difference, design: Design, early: bool, runner_up: bool) -> bool:
+def _goes(difference: Difference, design: Design, early: bool, runner_up: bool) -> bool:
     if early and (runner_up or difference.behind <= design.early_behind):
         return False
     return difference.low > 0
@@ -272,7 +278,7 @@ class _RacedPair(Pair):
         return self.raced_out or super().separated
 
 
-def rank(runs: RaceRuns, design: Design) -> RaceRanking:
+def rank(runs: RaceRuns, design: Design, systematic: SystematicRuns | None = None) -> RaceRanking:
     """Rank the cells of a race by the bounds of its last look, in place of `ranking.rank`.
 
     Comparisons with the first cell have the race's own level. The others, which no look made, have
@@ -280,15 +286,15 @@ def rank(runs: RaceRuns, design: Design) -> RaceRanking:
     directly or by a chain of drops. No test of a fixed number of runs is used: which cells have few
     runs depends on their values.
     """
-    race = replay(runs, design)
+    race = replay(runs, design, systematic)
     if not race.looks:
         order = tuple(runs)
         untested = tuple(Pair(*names) for names in combinations(order, 2))
         why = f"fewer than {design.looks[0]} whole blocks"
-        return RaceRanking(order, letters.display(order, []), untested, "", why, None, race)
-    table, last = _Table.from_runs(runs, design), race.looks[-1]
+        return RaceRanking(order, letters.display(order, []), untested, "", why, (), race)
+    table, last = _Table.from_runs(runs, design, systematic or {}), race.looks[-1]
     out_after = {cell: one.look for cell, one in race.dropped.items()}
-    fit = _Fit.from_logs(table.cells, table.logs_at(last.look, out_after))
+    fit = table.fit(last.look, out_after)
     order = (
         *fit.sort(cell for cell in race.kept if cell in fit.tested),
         *fit.sort(race.dropped),
@@ -304,16 +310,25 @@ def rank(runs: RaceRuns, design: Design) -> RaceRanking:
     separated = [(pair.first, pair.second) for pair in pairs if pair.separated]
     why = "" if any(pair.reach is not None for pair in pairs) else fit.why
     shown = letters.display(order, separated)
-    return RaceRanking(order, shown, tuple(pairs), "" if why else RACE, why, None, race)
+    with_best = () if why else tuple(pair for pair in pairs if pair.first == order[0])
+    return RaceRanking(order, shown, tuple(pairs), "" if why else RACE, why, with_best, race)
 
 
 def _raced_pair(
-    one: str, other: str, found: Mapping[str, _Difference], beaten_by: Mapping[str, set[str]]
+    one: str, other: str, found: Mapping[str, Difference], beaten_by: Mapping[str, set[str]]
 ) -> _RacedPair:
     if other not in found:
         return _RacedPair(one, other)
     raced_out = one in beaten_by[other] or other in beaten_by[one]
-    return _RacedPair(one, other, found[other].logarithm, found[other].half_width, raced_out=raced_out)
+    difference = found[other]
+    return _RacedPair(
+        one,
+        other,
+        difference.logarithm,
+        difference.half_width,
+        systematic=difference.systematic,
+        raced_out=raced_out,
+    )
 
 
 def _chain(cell: str, dropped: Mapping[str, Dropped]) -> set[str]:
@@ -325,26 +340,6 @@ def _chain(cell: str, dropped: Mapping[str, Dropped]) -> set[str]:
     return found
 
 
-class _Difference(NamedTuple):
-    """The difference of two cells' logarithms, within +- `half_width`."""
-
-    logarithm: float
-    half_width: float
-
-    @property
-    def behind(self) -> float:
-        """Return how far the second cell is behind the first, as a fraction of the first."""
-        return -math.expm1(-self.logarithm)
-
-    @property
-    def low(self) -> float:
-        return -math.expm1(self.half_width - self.logarithm)
-
-    @property
-    def high(self) -> float:
-        return -math.expm1(-self.half_width - self.logarithm)
-
-
 @dataclass(frozen=True)
 class _Table:
     """Runs as arrays of cells, by name, and blocks: logarithms (NaN: no value), and which ended."""
@@ -352,9 +347,10 @@ class _Table:
     cells: tuple[str, ...]
     logs: NDArray[np.float64]
     ended: NDArray[np.bool_]
+    systematics: Systematics
 
     @classmethod
-    def from_runs(cls, runs: RaceRuns, design: Design) -> _Table:
+    def from_runs(cls, runs: RaceRuns, design: Design, systematic: SystematicRuns) -> _Table:
         cells = tuple(sorted(runs))
         logs = np.full((len(cells), design.blocks), math.nan)
         ended = np.zeros(logs.shape, dtype=bool)
@@ -369,145 +365,15 @@ class _Table:
                     raise ValueError(f"{cell}: block {block}: {value}: a finite value or None is allowed")
                 if value is not None:
                     logs[row, block - 1] = math.log(value) if value > 0 else -math.inf
-        return cls(cells, logs, ended)
+        return cls(cells, logs, ended, Systematics.from_runs(cells, range(1, design.blocks + 1), systematic))
 
     def is_whole(self, kept: Iterable[str], look: int) -> bool:
         rows = [self.cells.index(cell) for cell in kept]
         return bool(self.ended[rows, :look].all())
 
-    def logs_at(self, look: int, out_after: Mapping[str, int]) -> NDArray[np.float64]:
-        """Return the logarithms that a look sees: a dropped cell's end with its last look."""
+    def fit(self, look: int, out_after: Mapping[str, int]) -> Fit:
+        """Fit what a look sees: the logarithms of a dropped cell end with its last look."""
         logs = self.logs[:, :look].copy()
         for cell, last in out_after.items():
             logs[self.cells.index(cell), last:] = math.nan
-        return logs
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """log(value) = cell + block by least squares, and each cell's variance.
-
-    With N the cells x blocks matrix of which runs have a value, n its row sums and P = N / n, the
-    blocks' effects solve S b = sum over runs of (e_block - P_cell) log(value), S = sum over runs of
-    (e_block - P_cell)(e_block - P_cell)'. That is ordinary least squares with the cells eliminated;
-    S has one row a block, so a look takes little time however many cells there are.
-
-    `positions`: the row of each cell that takes part. `shares`: P. `moved`: S^+ (e_block - P_cell)
-    of each run, 0 where it has no value.
-    """
-
-    positions: Mapping[str, int]
-    present: NDArray[np.bool_]
-    levels: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    information: NDArray[np.float64]
-    moved: NDArray[np.float64]
-    variances: NDArray[np.float64]
-    degrees: NDArray[np.float64]
-
-    @classmethod
-    def from_logs(cls, cells: Sequence[str], logs: NDArray[np.float64]) -> _Fit:
-        used = ~np.isnan(logs).all(axis=1) & ~np.isneginf(logs).any(axis=1)
-        positions = {cells[row]: place for place, row in enumerate(np.flatnonzero(used).tolist())}
-        logs = logs[used]
-        present = ~np.isnan(logs)
-        values = np.where(present, logs, 0.0)
-        counts = present.sum(axis=1)
-        shares = present / counts[:, None]
-        within = np.where(present[:, :, None], np.eye(logs.shape[1]) - shares[:, None, :], 0.0)
-        information = np.einsum("ija,ijb->ab", within, within)
-        inverse = np.linalg.pinv(information, hermitian=True, rcond=1e-10)
-        moved = within @ inverse
-        blocks = np.einsum("ija,ij->a", moved, values)
-        levels = values.sum(axis=1) / counts - shares @ blocks
-        residuals = np.where(present, values - levels[:, None] - blocks, 0.0)
-        leverages = np.where(present, 1 / counts[:, None] + np.einsum("ija,ija->ij", moved, within), 1.0)
-        degrees = (1 - leverages).sum(axis=1)
-        degrees = np.where((counts >= FEWEST_BLOCKS) & (degrees > 1e-9), degrees, 0.0)
-        squares = (residuals**2).sum(axis=1)
-        variances = np.divide(squares, degrees, out=np.zeros_like(squares), where=degrees > 0)
-        return cls(positions, present, levels, shares, information, moved, variances, degrees)
-
-    @cached_property
-    def tested(self) -> set[str]:
-        """Return the cells with enough runs for a test."""
-        return {cell for cell, place in self.positions.items() if self.degrees[place] > 0}
-
-    @property
-    def why(self) -> str:
-        """Say why nothing can be tested; empty where something can."""
-        if len(self.tested) < 2:
-            return "fewer than two cells have two runs with a value in common blocks"
-        if math.sqrt(float(np.median(self.variances[self.degrees > 0]))) <= LOG_ROUNDING:
-            return "the runs of each cell are all alike: there is no spread to test by"
-        return ""
-
-    @cached_property
-    def shrunk(self) -> shrinkage.Shrunk:
-        return shrinkage.shrink(self.variances, self.degrees)
-
-    def sort(self, cells: Iterable[str]) -> list[str]:
-        """Sort cells by their means with the blocks taken out, greatest first."""
-        return sorted(cells, key=lambda cell: (-self.levels[self.positions[cell]], cell))
-
-    def compare_with_leader(
-        self, cells: Sequence[str], level: float
-    ) -> tuple[str | None, dict[str, _Difference]]:
-        """Return the greatest of `cells`, and the difference of each other, nearest first.
-
-        Without a test, (None, {}).
-        """
-        if self.why or len(cells) < 2:
-            return None, {}
-        leader, *others = self.sort(cells)
-        found = self.compare(leader, level)
-        return leader, {cell: found[cell] for cell in others if cell in found}
-
-    def all_within(self, margin: float, cells: Sequence[str], level: float) -> bool:
-        """Whether each of `cells` is less than the fraction `margin` behind the greatest.
-
-        By one-sided bounds at `level` each. All of them must hold, so no correction for their
-        number is due (R. L. Berger, Multiparameter hypothesis testing and acceptance sampling,
-        Technometrics 24(4), 1982, 295-300).
-        """
-        _, behind = self.compare_with_leader(cells, 2 * level)
-        compared = 0 < len(behind) == len(cells) - 1
-        return compared and all(difference.high <= margin for difference in behind.values())
-
-    def compare(self, one: str, level: float) -> dict[str, _Difference]:
-        """Return the difference one - other by other cell, at a two-sided level.
-
-        Cells that cannot be tested against `one`, or that no blocks connect with it, are left out.
-        """
-        tested = self.tested
-        if self.why or one not in tested:
-            return {}
-        differences, half_widths = self._differences(self.positions[one], level)
-        return {
-            cell: _Difference(float(differences[place]), float(half_widths[place]))
-            for cell, place in self.positions.items()
-            if cell in tested and not math.isnan(half_widths[place])
-        }
-
-    def _differences(self, one: int, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return levels[one] - levels, and their half-widths; NaN where no blocks connect them."""
-        shrunk = self.shrunk
-        apart = self.shares[one] - self.shares
-        # weight of each run (cell, block) in each difference
-        weights = -np.einsum("da,cba->dcb", apart, self.moved)
-        weights[:, one] += self.shares[one]
-        each = np.arange(len(self.levels))
-        weights[each, each] -= self.shares
-        parts = (weights**2).sum(axis=2) * shrunk.variances
-        variances = parts.sum(axis=1)
-        terms = np.divide(parts**2, shrunk.degrees, out=np.zeros_like(parts), where=parts > 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            degrees = np.minimum(variances**2 / terms.sum(axis=1), shrunk.pooled_degrees)
-            half_widths = -special.stdtrit(degrees, level / 2) * np.sqrt(variances)
-        connected = np.isclose(apart @ self._projector, apart, atol=1e-8).all(axis=1)
-        half_widths[~connected | (each == one)] = math.nan
-        return self.levels[one] - self.levels, half_widths
-
-    @cached_property
-    def _projector(self) -> NDArray[np.float64]:
-        return self.information @ np.linalg.pinv(self.information, hermitian=True, rcond=1e-10)
+        return Fit.from_logs(self.cells, logs, systematics=self.systematics.up_to(look))

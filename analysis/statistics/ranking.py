@@ -1,26 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cells in an order, and which of them the runs separate: all pairs, by blocks, family-wise."""
+"""Cells in an order: which may be the best one, and which of them the runs separate."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import stats
 
-from joulerig.analysis.statistics import LOG_ROUNDING, letters, studentized_range
+from joulerig.analysis.statistics import letters
+from joulerig.analysis.statistics.differences import Difference, Fit, SystematicRuns, Systematics
 
 ALPHA = 0.05
-PRELIMINARY_ALPHA = (
-    0.1  # of the test whether the cells' variances are one; a wrong yes costs more than a wrong no
-)
-FEWEST_FOR_VARIANCES = 4  # runs a cell: below these a test of variances sees nothing
-TUKEY, SIDAK = "Tukey-Kramer", "paired t, Šidák"
+METHOD = "t of shrunk variances, Šidák"
+ONE_RUN = "one run a cell: nothing can be separated"
 
 Runs = Mapping[str, Sequence[tuple[int, float]]]  # by cell: (block, value) of each run
 
@@ -30,26 +25,21 @@ class Pair:
     """Two cells compared, `first` before `second` in the order.
 
     `difference` = log(first) - log(second) with the blocks taken out; it lies within +- `reach`,
-    for all pairs at once. None where the runs do not allow a test.
+    for all pairs of its family at once. `p` is adjusted for all pairs of a campaign's group; None
+    in other families. `systematic`: what of the reach no replicate averages out. All are None where
+    the runs do not allow a test.
     """
 
     first: str
     second: str
     difference: float | None = None
     reach: float | None = None
-    _p: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+    p: float | None = None
+    systematic: float | None = None
 
     @property
     def separated(self) -> bool:
-        return self.reach is not None and abs(self.difference) > self.reach
-
-    @property
-    def p(self) -> float | None:
-        """Return p adjusted for all pairs of the family.
-
-        It is worked out for all of them when one is asked for.
-        """
-        return None if self._p is None else self._p()
+        return self.difference is not None and self.reach is not None and abs(self.difference) > self.reach
 
     @property
     def relative_difference(self) -> float | None:
@@ -59,17 +49,18 @@ class Pair:
     @property
     def relative_difference_interval(self) -> tuple[float, float] | None:
         """Return the least and greatest `relative_difference`, for all pairs at once."""
-        if self.reach is None:
+        if self.difference is None or self.reach is None:
             return None
-        return tuple(-math.expm1(-self.difference + side * self.reach) for side in (1, -1))
+        return -math.expm1(self.reach - self.difference), -math.expm1(-self.reach - self.difference)
 
 
 @dataclass(frozen=True)
 class Ranking:
     """`order`: the cells as they were given; `letters`: cells that share one are not separated.
 
-    `method` is empty where nothing could be tested, and `why` then says why. `variances_p`: of the
-    test that all cells vary alike, None where there was none.
+    `pairs`: all of them, the family of the letters. `with_best`: the greatest cell compared with
+    each other one, the family of the question which is best; empty where nothing could be tested.
+    `method` is empty then, and `why` says why.
     """
 
     order: tuple[str, ...]
@@ -77,169 +68,110 @@ class Ranking:
     pairs: tuple[Pair, ...]
     method: str
     why: str
-    variances_p: float | None
+    with_best: tuple[Pair, ...]
+
+    @property
+    def contenders(self) -> list[str]:
+        """Return the cells any of which may be the best, the greatest first.
+
+        Empty where nothing could be tested.
+        """
+        if not self.with_best:
+            return []
+        others = [pair.second for pair in self.with_best if not pair.separated]
+        return [self.with_best[0].first, *others]
 
     @property
     def winner(self) -> str | None:
-        """Return the first cell, where it is separated from every other one, and above it.
-
-        None where it is not.
-        """
-        if len(self.order) < 2 or self.not_separated(self.order[0]):
-            return None
-        firsts = [pair for pair in self.pairs if pair.first == self.order[0]]
-        return self.order[0] if all(pair.difference > 0 for pair in firsts) else None
-
-    def not_separated(self, cell: str) -> list[str]:
-        """Return the other cells that the runs do not separate from this one, in order."""
-        close = {
-            other
-            for pair in self.pairs
-            if cell in (pair.first, pair.second) and not pair.separated
-            for other in (pair.first, pair.second)
-        }
-        return [other for other in self.order if other in close and other != cell]
+        """Return the cell that is better than every other one; None where none can be named."""
+        found = self.contenders
+        return found[0] if len(found) == 1 else None
 
     def pair(self, one: str, other: str) -> Pair:
         return next(pair for pair in self.pairs if {pair.first, pair.second} == {one, other})
 
+    def behind_best(self, cell: str) -> Pair:
+        """Return the comparison of a cell with the greatest one."""
+        return next(pair for pair in self.with_best if pair.second == cell)
 
-def rank(runs: Runs, alpha: float = ALPHA) -> Ranking:
-    """Test all pairs of cells, with probability `alpha` that any test errs where none differ.
+
+def rank(runs: Runs, alpha: float = ALPHA, systematic: SystematicRuns | None = None) -> Ranking:
+    """Compare cells with the best of them, and all with each other.
+
+    Where none differ, either family errs with a probability of at most `alpha`, whether the cells
+    vary alike or not.
 
     Parameters
     ----------
     runs : mapping of cell to sequence of (block, value)
-        In the order to be kept, best first. A cell with a value that is not positive is tested
-        against none.
+        In the order to be kept, best first. A cell with a value that is not positive, and one with
+        a single run, is separated from none.
     alpha : float
-        Of the family of all pairs.
+        Of each family.
+    systematic : mapping of cell to sequence of (block, Systematic), or None
+        What is wrong with the values in all runs alike.
 
     Notes
     -----
-    Logarithms of the values, as differences in work per joule are ratios; the model is cell +
-    block, by least squares. Tukey-Kramer's test (C. Y. Kramer, Extension of multiple range tests to
-    group means with unequal numbers of replications, Biometrics 12(3), 1956, 307-310) where the
-    cells vary alike, as far as Bartlett's test of the residuals shows; else paired t tests of the
-    differences within blocks, at Šidák's level (docs/decisions/009-pairs.md). Both ask for two runs
-    in one cell, or two blocks.
+    Logarithms of the values, as differences in work per joule are ratios; the model is cell + block
+    by least squares, each cell with its own variance, shrunk towards what all have in common
+    (`differences.Fit`, cautious). No preliminary test decides which test is made. With the best:
+    Hsu's comparisons (`Fit.compare_with_best`). All pairs: Student's t with the degrees of freedom
+    of Satterthwaite, at Šidák's level. docs/decisions/040-least-claim.md has the error rates.
     """
     order = tuple(runs)
-    usable = {cell: found for cell, found in runs.items() if found and all(value > 0 for _, value in found)}
-    model = _Model.from_runs(usable) if len(usable) > 1 else None
-    why = _untestable(usable, model)
-    variances_p = None if why else model.equal_variances()
-    method = "" if why else (SIDAK if variances_p is not None and variances_p < PRELIMINARY_ALPHA else TUKEY)
-    tested: dict[tuple[str, str], Pair] = {}
-    if method:
-        test = _paired if method == SIDAK else model.tukey
-        tested = {(pair.first, pair.second): pair for pair in test(usable, alpha)}
-        if not tested:
-            method, why = "", "no two cells have two blocks in common"
-    pairs = tuple(tested.get(names, Pair(*names)) for names in combinations(order, 2))
+    fit = _fit(runs, systematic or {})
+    count = math.comb(len(order), 2)
+    level = sidak_level(alpha, max(1, count))
+    found = {} if fit is None else {cell: fit.compare(cell, level) for cell in order}
+    pairs = tuple(
+        _pair(one, other, found.get(one, {}).get(other), count) for one, other in combinations(order, 2)
+    )
+    why = _why(runs, fit, any(pair.reach is not None for pair in pairs))
     separated = [(pair.first, pair.second) for pair in pairs if pair.separated]
-    return Ranking(order, letters.display(order, separated), pairs, method, why, variances_p)
+    with_best = () if fit is None or why else _with_best(order, fit, alpha)
+    return Ranking(order, letters.display(order, separated), pairs, "" if why else METHOD, why, with_best)
 
 
-def _untestable(runs: Runs, model: _Model | None) -> str:
-    if model is None:
+def _with_best(order: Sequence[str], fit: Fit, alpha: float) -> tuple[Pair, ...]:
+    leader, behind = fit.compare_with_best(alpha)
+    if leader is None:
+        return ()
+    return tuple(_pair(leader, cell, behind.get(cell)) for cell in order if cell != leader)
+
+
+def _pair(one: str, other: str, found: Difference | None, family: int | None = None) -> Pair:
+    """Return a pair; with p where the number of comparisons in its family adjusts it."""
+    if found is None:
+        return Pair(one, other)
+    p = None if family is None else sidak(found.p, family)
+    return Pair(one, other, found.logarithm, found.half_width, p, found.systematic)
+
+
+def _fit(runs: Runs, systematic: SystematicRuns) -> Fit | None:
+    """Fit the cells whose values are all positive; None with fewer than two of them."""
+    usable = {
+        cell: _by_block(found)
+        for cell, found in runs.items()
+        if found and all(value > 0 for _, value in found)
+    }
+    if len(usable) < 2:
+        return None
+    blocks = sorted({block for logs in usable.values() for block in logs})
+    table = np.array([[logs.get(block, math.nan) for block in blocks] for logs in usable.values()])
+    systematics = Systematics.from_runs(list(usable), blocks, systematic)
+    return Fit.from_logs(list(usable), table, cautious=True, systematics=systematics)
+
+
+def _why(runs: Runs, fit: Fit | None, tested: bool) -> str:
+    """Say why nothing can be tested; empty where something can."""
+    if fit is None:
         return "nothing to compare with"
-    if all(len(found) == 1 for found in runs.values()):
-        return "one run a cell: the spread between runs is unknown"
-    if model.freedom < 1:
-        return "no two cells have two blocks in common"
-    if model.deviation <= LOG_ROUNDING:
-        return "the runs of each cell are all alike: there is no spread to test by"
-    return ""
-
-
-@dataclass(frozen=True)
-class _Model:
-    """log(value) = cell + block, fitted by least squares."""
-
-    effects: NDArray[np.float64]
-    gram: NDArray[np.float64]
-    inverse: NDArray[np.float64]
-    residuals: NDArray[np.float64]
-    freedom: int
-    cells: tuple[str, ...]
-    cell_of: NDArray[np.int64]
-
-    @classmethod
-    def from_runs(cls, runs: Runs) -> _Model:
-        rows = [(index, block, value) for index, found in enumerate(runs.values()) for block, value in found]
-        blocks = sorted({block for _, block, _ in rows})
-        design = np.zeros((len(rows), len(runs) + len(blocks)))
-        for row, (cell, block, _) in enumerate(rows):
-            design[row, cell] = design[row, len(runs) + blocks.index(block)] = 1.0
-        logs = np.log([value for *_, value in rows])
-        gram = design.T @ design
-        inverse = np.linalg.pinv(gram, hermitian=True)
-        effects = inverse @ design.T @ logs
-        freedom = len(rows) - int(np.linalg.matrix_rank(design))
-        cell_of = np.array([cell for cell, *_ in rows])
-        return cls(effects, gram, inverse, logs - design @ effects, freedom, tuple(runs), cell_of)
-
-    @property
-    def deviation(self) -> float:
-        return math.sqrt(float(self.residuals @ self.residuals) / self.freedom)
-
-    def equal_variances(self) -> float | None:
-        """Return p of Bartlett's test that the cells vary alike.
-
-        None where a cell has fewer than `FEWEST_FOR_VARIANCES` runs.
-        """
-        by_cell = [self.residuals[self.cell_of == cell] for cell in range(len(self.cells))]
-        if min(map(len, by_cell)) < FEWEST_FOR_VARIANCES:
-            return None
-        if min(np.std(residuals) for residuals in by_cell) <= LOG_ROUNDING:
-            return 0.0  # one has no spread, others have: Bartlett's statistic has no bound
-        return float(stats.bartlett(*by_cell).pvalue)
-
-    def tukey(self, runs: Runs, alpha: float) -> Iterator[Pair]:
-        """Yield the pairs that the blocks connect, tested."""
-        count, freedom = len(self.cells), self.freedom
-        reach = studentized_range.critical(alpha, count, freedom) / math.sqrt(2)
-        found = []
-        for one, other in combinations(range(count), 2):
-            contrast = np.zeros(len(self.effects))
-            contrast[[one, other]] = 1.0, -1.0
-            if not np.allclose(self.gram @ self.inverse @ contrast, contrast, atol=1e-8):
-                continue
-            error = self.deviation * math.sqrt(contrast @ self.inverse @ contrast)
-            found.append((self.cells[one], self.cells[other], float(contrast @ self.effects), error))
-
-        @cache
-        def p_values() -> list[float]:
-            ranges = [math.sqrt(2) * abs(difference) / error for *_, difference, error in found]
-            return studentized_range.survival(ranges, count, freedom).tolist()
-
-        for index, (*names, difference, error) in enumerate(found):
-            yield Pair(*names, difference, reach * error, lambda index=index: p_values()[index])
-
-
-def _paired(runs: Runs, alpha: float) -> Iterator[Pair]:
-    """Yield the pairs with two blocks in common or more, tested.
-
-    Each is tested by its own differences within blocks.
-    """
-    logs = {cell: _by_block(found) for cell, found in runs.items()}
-    count = math.comb(len(runs), 2)
-    level = sidak_level(alpha, count)
-    for one, other in combinations(runs, 2):
-        common = sorted(logs[one].keys() & logs[other].keys())
-        differences = np.array([logs[one][block] - logs[other][block] for block in common])
-        if len(common) < 2 or np.std(differences) <= LOG_ROUNDING:
-            continue
-        freedom = len(common) - 1
-        error = float(np.std(differences, ddof=1)) / math.sqrt(len(common))
-        difference = float(differences.mean())
-        reach = float(stats.t.isf(level / 2, freedom)) * error
-        yield Pair(one, other, difference, reach, partial(_paired_p, abs(difference) / error, count, freedom))
-
-
-def _paired_p(statistic: float, count: int, freedom: int) -> float:
-    return sidak(2 * float(stats.t.sf(statistic, freedom)), count)
+    if all(len(found) <= 1 for found in runs.values()):
+        return ONE_RUN
+    if fit.why:
+        return fit.why
+    return "" if tested else "no two cells have two blocks in common"
 
 
 def sidak(p: float, count: int) -> float:

@@ -17,6 +17,7 @@ from scipy import special
 
 _LEAST_OF_MEDIAN = 1e-5  # a variance of none would make the logarithms' spread infinite
 _CONVERGED = 1e-10
+_FEWEST_TO_DOUBT = 3  # groups: of fewer, no spread of variances is seen
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,24 @@ class Shrunk:
     pooled_degrees: float
 
 
-def fit_prior(variances: ArrayLike, degrees: ArrayLike) -> Prior:
+def fit_prior(variances: ArrayLike, degrees: ArrayLike, caution: float = 0.0) -> Prior:
     """Fit the prior of variances by the mean and the variance of their logarithms.
 
     Parameters
     ----------
     variances, degrees : arrays of float, of one length of at least 1
         Estimates with their degrees of freedom, all above 0.
+    caution : float
+        By how many of its standard errors the spread of the true variances is taken to be greater
+        than it looks. Few groups with few values each cannot show that they vary alike; the more
+        there are, the less this adds. Without effect on fewer than three groups: two cells in
+        blocks have one and the same estimate.
+
+    Notes
+    -----
+    The excess is the variance of k logarithms less the mean of trigamma(degrees / 2), which chance
+    alone gives them. Its standard error is that of a variance of k values with that fourth
+    cumulant, the mean of the third derivative of digamma: ``sqrt(2 v^2 / (k - 1) + c4 / k)``.
     """
     found, each = np.asarray(variances, dtype=float), np.asarray(degrees, dtype=float)
     found = np.maximum(found, _LEAST_OF_MEDIAN * np.median(found))
@@ -57,15 +69,26 @@ def fit_prior(variances: ArrayLike, degrees: ArrayLike) -> Prior:
     if len(found) < 2 or not found.any():
         return common
     logs = np.log(found) - special.digamma(each / 2) + np.log(each / 2)
-    excess = float(np.var(logs, ddof=1) - special.polygamma(1, each / 2).mean())
+    by_chance = float(special.polygamma(1, each / 2).mean())
+    excess = max(0.0, float(np.var(logs, ddof=1)) - by_chance)
+    if caution and len(found) >= _FEWEST_TO_DOUBT:
+        fourth = float(special.polygamma(3, each / 2).mean())
+        excess += caution * standard_error_of_excess(excess + by_chance, fourth, len(found))
     if excess <= 0:
         return common
     half = inverse_trigamma(excess)
     return Prior(math.exp(float(logs.mean()) + float(special.digamma(half)) - math.log(half)), 2 * half)
 
 
-def shrink(variances: ArrayLike, degrees: ArrayLike) -> Shrunk:
-    """Shrink variances towards their prior, but none below its own estimate.
+def standard_error_of_excess(variance: float, fourth_cumulant: float, count: float) -> float:
+    """Return the standard error of the variance of `count` logarithms (`fit_prior`)."""
+    return math.sqrt(2 * variance**2 / (count - 1) + fourth_cumulant / count)
+
+
+def shrink(
+    variances: ArrayLike, degrees: ArrayLike, caution: float = 0.0, floored: ArrayLike = True
+) -> Shrunk:
+    """Shrink variances towards their prior, but those of `floored` groups not below their own.
 
     A group that varies more than the others keeps its own variance: shrinkage would make it look
     quieter than it is, and a difference from it surer. A group with 0 degrees of freedom gets the
@@ -75,17 +98,21 @@ def shrink(variances: ArrayLike, degrees: ArrayLike) -> Shrunk:
     ----------
     variances, degrees : arrays of float, of one length
         At least one group has more than 0 degrees of freedom.
+    caution : float
+        As in `fit_prior`.
+    floored : array of bool, or bool for all groups
     """
     found, each = np.asarray(variances, dtype=float), np.asarray(degrees, dtype=float)
     known = each > 0
-    prior = fit_prior(found[known], each[known])
+    prior = fit_prior(found[known], each[known], caution)
     own = np.where(known, found, 0.0)
     if math.isinf(prior.degrees):
         shrunk = np.full(len(own), prior.variance)
     else:
         shrunk = (prior.degrees * prior.variance + each * own) / (prior.degrees + each)
     pooled = float(each.sum())
-    return Shrunk(np.maximum(shrunk, own), np.minimum(prior.degrees + each, pooled), pooled)
+    shrunk = np.where(floored, np.maximum(shrunk, own), shrunk)
+    return Shrunk(shrunk, np.minimum(prior.degrees + each, pooled), pooled)
 
 
 def inverse_trigamma(value: float) -> float:

@@ -75,6 +75,7 @@ def split_by_other_factors(campaign: Campaign) -> list[tuple[str, Campaign]]:
     """
     study = find_study(campaign)
     known = study.factors if study else ()
+    campaign = campaign.without_controls
     parts = [("", campaign)]
     for factor in sorted({name for run in campaign.runs for name in run.factors} - {*known}):
         present = {_level(run.factors.get(factor)) for run in campaign.runs}

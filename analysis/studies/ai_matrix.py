@@ -223,7 +223,7 @@ def _best_cell(runs: Sequence[Run]) -> list[Run]:
 
 
 def _ai_of_cell(runs: Sequence[Run]) -> float:
-    work, joules = [run.performance.ops for run in runs], [run.result.joules for run in runs]
+    work, joules = [run.performance.ops for run in runs], [run.result.ai_joules for run in runs]
     return indicator.ratio_of_sums(work, joules).mean
 
 

@@ -83,7 +83,7 @@ def verdicts(campaign: Campaign) -> list[Verdict]:
         works = read_works(runs)
         ends = {run: found for run, work in works.items() if (found := _ends(work)) is not None}
         if len(ends) < len(runs):
-            why = why or "a run told nothing of itself while it ran"
+            why = why or "a run reported nothing while it ran"
         begin, end, fall = (
             claims.ratio(
                 f2fs, ext4, lambda run, of=of, ends=ends: of(*ends[run.id]) if run.id in ends else None

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from joulerig.analysis import studies
-from joulerig.analysis.compare import cemp, drift, outliers
+from joulerig.analysis.compare import cemp, cross_talk, drift, outliers
+from joulerig.analysis.compare import elasticity as elasticities
 from joulerig.analysis.compare.cells import RUN_TO_RUN, Comparison
 from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.results.schema import level_texts
 from joulerig.analysis.statistics.effects import BLOCK, Effects
+from joulerig.analysis.statistics.interval import Interval
+from joulerig.analysis.statistics.ranking import Pair
 
 _COMPARED = {
     "campaign": pl.String,
@@ -27,10 +32,21 @@ PAIR_COLUMNS = {
     "less_percent": pl.Float64,
     "less_percent_low": pl.Float64,
     "less_percent_high": pl.Float64,
+    "less_percent_meter": pl.Float64,
     "p": pl.Float64,
     "separated": pl.Boolean,
     "method": pl.String,
     "why_untested": pl.String,
+}
+BEST_COLUMNS = {
+    **_COMPARED,
+    "best": pl.String,
+    "cell": pl.String,
+    "less_percent": pl.Float64,
+    "less_percent_low": pl.Float64,
+    "less_percent_high": pl.Float64,
+    "less_percent_meter": pl.Float64,
+    "may_be_best": pl.Boolean,
 }
 EFFECT_COLUMNS = {
     **_COMPARED,
@@ -57,6 +73,27 @@ CEMP_COLUMNS = {
     "energy_change_percent": pl.Float64,
     "performance_change_percent": pl.Float64,
     "cemp": pl.Float64,
+    "energy_quantity": pl.String,
+    **{
+        f"{name}_{end}": pl.Float64
+        for name in ("energy_change_percent", "performance_change_percent", "cemp")
+        for end in ("low", "high")
+    },
+    "why": pl.String,
+}
+ELASTICITY_COLUMNS = {
+    "campaign": pl.String,
+    "drive": pl.String,
+    "filesystem": pl.String,
+    "scheduler": pl.String,
+    "held": pl.String,
+    "factor": pl.String,
+    "levels": pl.String,
+    "elasticity": pl.Float64,
+    "elasticity_low": pl.Float64,
+    "elasticity_high": pl.Float64,
+    "watts_variation_percent": pl.Float64,
+    "why": pl.String,
 }
 CLAIM_COLUMNS = {
     "campaign": pl.String,
@@ -86,13 +123,7 @@ def pairs(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
             **_head(campaign, one),
             "first": pair.first,
             "second": pair.second,
-            "less_percent": _percent(pair.relative_difference),
-            "less_percent_low": _percent(pair.relative_difference_interval[0])
-            if pair.relative_difference_interval
-            else None,
-            "less_percent_high": _percent(pair.relative_difference_interval[1])
-            if pair.relative_difference_interval
-            else None,
+            **_difference(pair),
             "p": pair.p,
             "separated": pair.separated,
             "method": one.ranking.method,
@@ -102,6 +133,36 @@ def pairs(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
         for pair in one.ranking.pairs
     ]
     return pl.DataFrame(rows, schema=PAIR_COLUMNS)
+
+
+def best(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
+    """Return one row for each cell compared with the greatest of its comparison.
+
+    Columns: `BEST_COLUMNS`. A row says how much less the cell gives than the greatest, with an
+    interval that holds for all comparisons with the best at once. Without a test there is no row.
+    """
+    rows = [
+        {
+            **_head(campaign, one),
+            "best": pair.first,
+            "cell": pair.second,
+            **_difference(pair),
+            "may_be_best": not pair.separated,
+        }
+        for one in compared
+        for pair in one.ranking.with_best
+    ]
+    return pl.DataFrame(rows, schema=BEST_COLUMNS)
+
+
+def _difference(pair: Pair) -> dict[str, float | None]:
+    low, high = pair.relative_difference_interval or (None, None)
+    return {
+        "less_percent": _percent(pair.relative_difference),
+        "less_percent_low": _percent(low),
+        "less_percent_high": _percent(high),
+        "less_percent_meter": None if pair.systematic is None else 100 * -math.expm1(-pair.systematic),
+    }
 
 
 def effects(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
@@ -175,11 +236,48 @@ def changes(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
             "energy_change_percent": 100 * change.energy,
             "performance_change_percent": 100 * change.performance,
             "cemp": change.cemp,
+            "energy_quantity": change.quantity,
+            **_ends("energy_change_percent", change.energy_interval, 100),
+            **_ends("performance_change_percent", change.performance_interval, 100),
+            **_ends("cemp", change.cemp_interval),
+            "why": change.why,
         }
         for one in compared
-        for change in cemp.changes(one.points)
+        for change in one.changes
     ]
     return pl.DataFrame(rows, schema=CEMP_COLUMNS)
+
+
+def elasticity(campaign: Campaign, compared: Sequence[Comparison]) -> pl.DataFrame:
+    """Return one row for each combination and factor that varies its load.
+
+    Columns: `ELASTICITY_COLUMNS`.
+    """
+    rows = [
+        {
+            "campaign": campaign.id,
+            "drive": place.drive,
+            "filesystem": place.filesystem,
+            "scheduler": place.scheduler,
+            "held": ", ".join(level_texts(place.held)),
+            "factor": place.factor,
+            "levels": ", ".join(place.levels),
+            "elasticity": found.value,
+            **_ends("elasticity", found.interval),
+            "watts_variation_percent": 100 * found.watts_variation,
+            "why": found.why,
+        }
+        for place, found in elasticities.by_combination(campaign, compared)
+    ]
+    return pl.DataFrame(rows, schema=ELASTICITY_COLUMNS)
+
+
+def _ends(name: str, found: Interval | None, unit: float = 1.0) -> dict[str, float | None]:
+    low, high = found or (None, None)
+    return {
+        f"{name}_low": None if low is None else unit * low,
+        f"{name}_high": None if high is None else unit * high,
+    }
 
 
 def _head(campaign: Campaign, one: Comparison) -> dict[str, str]:
@@ -220,10 +318,13 @@ def claims(campaign: Campaign, _compared: Sequence[Comparison]) -> pl.DataFrame:
 # By the name of their CSV file.
 TABLES = {
     "pairs": pairs,
+    "best": best,
     "effects": effects,
     "budget": budget,
     "cemp": changes,
+    "elasticity": elasticity,
     "drift": drift.table,
     "outliers": outliers.table,
+    "cross_talk": cross_talk.table,
     "claims": claims,
 }

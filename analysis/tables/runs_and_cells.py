@@ -7,6 +7,7 @@ The report shows these same numbers.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import polars as pl
 
 from joulerig import atomic
 from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare import quiescent
+from joulerig.analysis.compare import temperature as warmth
 from joulerig.analysis.compare.cells import Comparison
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.indicator import Measured, Spread, cell_indicator, within_energy
@@ -22,9 +25,12 @@ from joulerig.analysis.energy.uncertainty import calibration_state
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import declared_columns, frame_schema
 from joulerig.analysis.results.schema import Performance, PhaseName, Result, RunRow, Status
-from joulerig.analysis.runs import derived, over_time, series
+from joulerig.analysis.runs import derived, over_time, quiescence, series, steadiness, temperature
 from joulerig.analysis.runs.over_time import PowerOverTime
+from joulerig.analysis.runs.quiescence import AfterLoad, State
+from joulerig.analysis.runs.steadiness import Steadiness
 from joulerig.analysis.tables import comparisons
+from joulerig.analysis.tables.standards import asked, eehpcwg, emerald, pts
 
 # Columns of the journal that `runs` has under another name.
 RENAMED = ("id", "factors", "started_ns", "ended_ns", "seconds")
@@ -33,6 +39,9 @@ RENAMED = ("id", "factors", "started_ns", "ended_ns", "seconds")
 def _types(record: type[Any], *names: str) -> dict[str, Any]:
     return {name: declared_columns(record)[name].frame_type for name in names}
 
+
+# Range and slope of each series that is judged in fifths of the load.
+_FIFTHS = ("ops_range", "ops_slope", "watts_range", "watts_slope")
 
 # In the order that exports have always had; a new column of these tables follows.
 RUN_COLUMNS = {
@@ -64,17 +73,31 @@ RUN_COLUMNS = {
     "duplicate_samples": pl.Int64,
     "repeated_samples": pl.Int64,
     "surplus_samples": pl.Int64,
+    "over_range_samples": pl.Int64,
     "calibration": pl.String,
     **frame_schema(Result),
     **{name: kind for name, kind in frame_schema(Performance).items() if name not in RENAMED},
     "peak_watts": pl.Float64,
-    "dynamic_joules": pl.Float64,
+    **dict.fromkeys((*derived.DYNAMIC, *derived.DYNAMIC_PER_OP), pl.Float64),
+    derived.WHY_NOT_DYNAMIC: pl.String,
     "block_write_bytes": pl.Int64,
     "device_write_bytes": pl.Int64,
     **dict.fromkeys(derived.RATIOS, pl.Float64),
     **{name: kind for name, kind in frame_schema(RunRow).items() if name not in RENAMED},
+    "ai_ops_per_joule_to_quiescence": pl.Float64,
+    "joules_after_load": pl.Float64,
+    "seconds_after_load": pl.Float64,
+    "quiescence": pl.String,
+    "quiescence_reason": pl.String,
+    "steadiness": pl.String,
+    "steadiness_reason": pl.String,
+    **{f"fifths_{name}_percent": pl.Float64 for name in _FIFTHS},
+    "temperature_start_celsius": pl.Float64,
+    "temperature_end_celsius": pl.Float64,
 }
 
+_OWN = [name for name in declared_columns(RunRow) if name in RUN_COLUMNS]
+_sorted_json = json.JSONEncoder(sort_keys=True).encode
 _SPREADS = {
     "ai_ops_per_joule": "ops_per_joule",
     "ai_mb_per_joule": "mb_per_joule",
@@ -112,11 +135,23 @@ CELL_COLUMNS = {
     "figure_standard_deviation": pl.Float64,
     "figure_better": pl.String,
     **{f"ai_ops_per_joule_{name}_{end}": pl.Float64 for name in _INTERVALS for end in ("low", "high")},
+    "ai_mb_per_joule_interval_low": pl.Float64,
+    "ai_mb_per_joule_interval_high": pl.Float64,
     "letters": pl.String,
     "pareto": pl.Boolean,
     "peak_watts": pl.Float64,
     **dict.fromkeys(derived.VOLUMES, pl.Int64),
+    **dict.fromkeys(derived.DYNAMIC_PER_OP, pl.Float64),
+    derived.WHY_NOT_DYNAMIC: pl.String,
     **dict.fromkeys(derived.RATIOS, pl.Float64),
+    "may_be_best": pl.Boolean,
+    "ai_ops_per_joule_to_quiescence": pl.Float64,
+    "joules_after_load": pl.Float64,
+    "runs_settled": pl.Int64,
+    "runs_steady": pl.Int64,
+    "runs_not_steady": pl.Int64,
+    "temperature_start_celsius": pl.Float64,
+    "temperature_end_celsius": pl.Float64,
 }
 
 
@@ -129,10 +164,20 @@ def runs(campaign: Campaign, over: OverTime | None = None) -> pl.DataFrame:
     What a run does not have is null. `ai_*_energy_low` and `_high`: AI over the energy's interval
     alone. `calibration`: the worst of the run's meters: expired, none, valid; null where none was
     recorded. `peak_watts`: of `over`, which is analysis.runs.over_time.power_by_run's where it is
-    not given. What comes after it: analysis.runs.derived.
+    not given. What comes after it: analysis.runs.derived; from `ai_ops_per_joule_to_quiescence` on
+    analysis.runs.quiescence, of runs that count; from `steadiness` on analysis.runs.steadiness.
     """
     over = over_time.power_by_run(campaign)[0] if over is None else over
-    return pl.DataFrame([_run_row(campaign, run, over) for run in campaign.runs], schema=RUN_COLUMNS)
+    after = quiescence.by_run(campaign, over)
+    judged = steadiness.by_run(campaign, over)
+    rows = [
+        _run_row(campaign, run, over)
+        | _after_load(run, after)
+        | _steadiness(judged.get(run.id))
+        | _temperatures(campaign, [run])
+        for run in campaign.runs
+    ]
+    return _frame(rows, RUN_COLUMNS)
 
 
 def cells(
@@ -148,19 +193,24 @@ def cells(
     work over the sums of their highs and of their lows: what is wrong with a meter is wrong in
     every run. `figure`, of an external program, is the mean of its runs', with their standard
     deviation (n - 1). `status` is ok where every run counts, else the worst of its runs' statuses.
-    From `ai_ops_per_joule_interval_low` to `pareto`: of `compared`, which is
+    From `ai_ops_per_joule_interval_low` to `pareto`, and `may_be_best`: of `compared`, which is
     analysis.compare.cells.compare_cells's where it is not given. `peak_watts`: the greatest of its
     runs', of `over` as in `runs`; bytes are sums over its runs, what follows them
-    analysis.runs.derived's.
+    analysis.runs.derived's. AI to quiescence is blank where that of a run is not known.
     """
     over = over_time.power_by_run(campaign)[0] if over is None else over
+    after, judged = quiescence.by_run(campaign, over), steadiness.by_run(campaign, over)
     compared = comparison.compare_cells(campaign) if compared is None else compared
     by_cell = {cell: one for one in compared for cell in one.ranking.order}
     rows = [
-        _cell_row(campaign, cell, cell_runs, over) | _standing(cell, by_cell.get(cell))
+        _cell_row(campaign, cell, cell_runs, over)
+        | _cell_after_load(cell_runs, after)
+        | _cell_steadiness(cell_runs, judged)
+        | _temperatures(campaign, [run for run in cell_runs if run.counts or run.unmetered])
+        | _standing(cell, by_cell.get(cell))
         for cell, cell_runs in campaign.cells().items()
     ]
-    return pl.DataFrame(rows, schema=CELL_COLUMNS)
+    return _frame(rows, CELL_COLUMNS)
 
 
 def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
@@ -169,7 +219,21 @@ def frames(campaign: Campaign) -> dict[str, pl.DataFrame]:
     over, _ = over_time.power_by_run(campaign)
     found = {"runs": runs(campaign, over), "cells": cells(campaign, compared, over)}
     found |= {name: table(campaign, compared) for name, table in comparisons.TABLES.items()}
+    found["quiescence"] = quiescent.table(campaign, quiescent.compare(campaign, compared, over))
+    found["temperature"] = warmth.table(
+        campaign, warmth.compare(campaign, compared, temperature.by_run(campaign))
+    )
+    found |= _standards(campaign, found["runs"], found["cells"])
     return found | {"series": series.table(campaign, series.courses_by_run(campaign, over))}
+
+
+def _standards(
+    campaign: Campaign, run_rows: pl.DataFrame, cell_rows: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    """Return what standards ask for, with what the campaign has of it, by file name."""
+    of_cells = emerald.asked(campaign, run_rows.to_dicts(), cell_rows.to_dicts())
+    found = {"emerald": of_cells, "pts": pts.asked(campaign), "eehpcwg": eehpcwg.asked(campaign)}
+    return {name: asked.table(campaign, rows) for name, rows in found.items()}
 
 
 def write(campaign: Campaign, folder: Path) -> list[Path]:
@@ -182,16 +246,28 @@ def write_table(folder: Path, name: str, frame: pl.DataFrame) -> Path:
     return atomic.write(folder / f"{name}.csv", frame.write_csv().encode())
 
 
+def _frame(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Return rows as a frame with these columns; null where a row lacks one.
+
+    Column by column, which polars reads several times faster than row by row.
+    """
+    return pl.DataFrame({name: [row.get(name) for row in rows] for name in columns}, schema=columns)
+
+
 def _standing(cell: str, one: Comparison | None) -> dict[str, object]:
     """Return what a cell's comparison says of it; nothing where it has no figure."""
     if one is None:
         return {}
-    row: dict[str, object] = {"letters": one.ranking.letters[cell]} if one.ranking.method else {}
+    row: dict[str, object] = {}
+    if one.ranking.method:
+        row = {"letters": one.ranking.letters[cell], "may_be_best": cell in one.ranking.contenders}
     if cell not in one.precision:
         return row
     for name in _INTERVALS:
         if (found := getattr(one.precision[cell], name)) is not None:
             row[f"ai_ops_per_joule_{name}_low"], row[f"ai_ops_per_joule_{name}_high"] = found
+    if (found := one.precision[cell].interval_mb) is not None:
+        row["ai_mb_per_joule_interval_low"], row["ai_mb_per_joule_interval_high"] = found
     return {**row, "pareto": cell in one.front}
 
 
@@ -199,12 +275,12 @@ def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
     row: dict[str, object] = {
         "campaign": campaign.id,
         "run": run.id,
-        "factors_json": json.dumps(run.factors, sort_keys=True),
+        "factors_json": _sorted_json(run.factors),
         "virtual_lab": campaign.virtual,
         "started_utc_ns": run.started_ns,
         "ended_utc_ns": run.ended_ns,
     }
-    row |= {name: getattr(run, name) for name in declared_columns(RunRow) if name in RUN_COLUMNS}
+    row |= {name: getattr(run, name) for name in _OWN}
     if done := run.performance:
         row |= {name: value for name, value in vars(done).items() if name != "seconds"}
         row["workload_seconds"] = done.seconds
@@ -219,7 +295,7 @@ def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
     row["calibration"] = calibration(campaign, [run])
     rails = [rail for rail in run.energy if rail.phase == PhaseName.WORKLOAD]
     if rails:
-        for name in ("duplicate", "repeated", "surplus"):
+        for name in ("duplicate", "repeated", "surplus", "over_range"):
             row[f"{name}_samples"] = _sum([getattr(rail, name) for rail in rails])
         row["meter_joules"] = _sum([rail.meter_joules for rail in rails])
         row["samples"] = sum(rail.samples for rail in rails)
@@ -228,6 +304,7 @@ def _run_row(campaign: Campaign, run: Run, over: OverTime) -> dict[str, object]:
         row["gap_seconds"] = sum(rail.gap_seconds for rail in rails)
     amounts = derived.amounts(campaign, run)
     row |= {name: amounts.get(name) for name in derived.SHOWN_AMOUNTS} | derived.figures([amounts])
+    row |= derived.dynamic(amounts) | derived.dynamic_per_op([amounts])
     return row | {"peak_watts": _peak([run], over)}
 
 
@@ -241,7 +318,7 @@ def _cell_row(campaign: Campaign, cell: str, cell_runs: list[Run], over: OverTim
         "workload": first.workload,
         "filesystem": first.filesystem,
         "scheduler": first.scheduler,
-        "factors_json": json.dumps(first.factors, sort_keys=True),
+        "factors_json": _sorted_json(first.factors),
         "virtual_lab": campaign.virtual,
         "status": _cell_status(cell_runs),
         "runs_planned": len(cell_runs),
@@ -269,7 +346,72 @@ def _cell_row(campaign: Campaign, cell: str, cell_runs: list[Run], over: OverTim
         row.update(_figure([vars(run.performance) for run in counted]))
     amounts = [derived.amounts(campaign, run) for run in counted]
     row |= derived.figures(amounts) | derived.volumes(amounts)
+    row |= derived.dynamic_per_op(amounts)
     return row | {"peak_watts": _peak(counted, over)}
+
+
+def _after_load(run: Run, after: Mapping[str, AfterLoad]) -> dict[str, object]:
+    """Return what a run drew after its load; nothing where it does not count."""
+    found = after.get(run.id)
+    if found is None:
+        return {}
+    return {
+        "ai_ops_per_joule_to_quiescence": quiescent.work_over([run], [found]),
+        "joules_after_load": found.joules,
+        "seconds_after_load": found.seconds,
+        "quiescence": found.state,
+        "quiescence_reason": found.why,
+    }
+
+
+def _cell_after_load(cell_runs: Sequence[Run], after: Mapping[str, AfterLoad]) -> dict[str, object]:
+    """Return what a cell's runs that count drew after their loads; nothing where none does."""
+    runs = [run for run in cell_runs if run.id in after]
+    found = [after[run.id] for run in runs]
+    if not found:
+        return {}
+    return {
+        "ai_ops_per_joule_to_quiescence": quiescent.work_over(runs, found),
+        "joules_after_load": _sum([one.joules for one in found]),
+        "runs_settled": sum(one.state == State.SETTLED for one in found),
+    }
+
+
+def _steadiness(found: Steadiness | None) -> dict[str, object]:
+    """Return the verdict on a run's load; nothing where it did none."""
+    if found is None:
+        return {}
+    row: dict[str, object] = {"steadiness": found.verdict, "steadiness_reason": found.reason}
+    for name, window in found.windows.items():
+        if window.range_fraction is not None and window.slope_fraction is not None:
+            row[f"fifths_{name}_range_percent"] = 100 * window.range_fraction
+            row[f"fifths_{name}_slope_percent"] = 100 * window.slope_fraction
+    return row
+
+
+def _cell_steadiness(cell_runs: Sequence[Run], judged: Mapping[str, Steadiness]) -> dict[str, object]:
+    """Return how many of a cell's counted runs are steady; nothing where none counts."""
+    found = [judged[run.id] for run in cell_runs if run.id in judged and (run.counts or run.unmetered)]
+    if not found:
+        return {}
+    return {
+        "runs_steady": sum(one.verdict == steadiness.STEADY for one in found),
+        "runs_not_steady": sum(one.is_unsteady for one in found),
+    }
+
+
+def _temperatures(campaign: Campaign, cell_runs: Sequence[Run]) -> dict[str, object]:
+    """Return the mean temperatures of these runs, of those that have one."""
+    found = [temperature.of_run(campaign, run) for run in cell_runs]
+    return {
+        "temperature_start_celsius": _mean([one.start for one in found]),
+        "temperature_end_celsius": _mean([one.end for one in found]),
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def _peak(cell_runs: Sequence[Run], over: OverTime) -> float | None:
@@ -297,7 +439,7 @@ def _measured(run: Run) -> Measured:
         ops=performance.ops,
         bytes_moved=performance.bytes_moved,
         seconds=performance.seconds,
-        joules=result.joules if result else None,
+        joules=result.ai_joules if result else None,
     )
 
 

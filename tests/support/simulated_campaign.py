@@ -15,11 +15,13 @@ import numpy as np
 import polars as pl
 
 from joulerig.analysis.energy import meters
-from joulerig.analysis.energy.indicator import run_indicator
-from joulerig.analysis.results import journal, power_points
+from joulerig.analysis.results import journal, power_points, run_energy
+from joulerig.analysis.results.columns import declared_columns
+from joulerig.analysis.results.schema import RailEnergy
 
 SECOND = 1_000_000_000
 T0 = 1_794_600_000 * SECOND  # 2026-11-13 UTC
+SUPPLY = {"volts": 15.0, "amps": 5.0, "ohms": 0.01}
 PHASES = {"prepare": 1.4, "setup": 3.0, "idle": 4.0, "workload": 10.0, "tail": 2.0}
 
 # Idle watts, joules an operation, and operations per second of f2fs with none.
@@ -64,12 +66,16 @@ SCHEDULER_SPEED = {"none": 1.0, "mq-deadline": 0.985, "bfq": 0.88, "kyber": 0.97
 
 @dataclass
 class Outcome:
-    """How a run ends. `joules`: whether measured; `power_csv`: whether its trace was kept."""
+    """How a run ends. `joules`: whether measured; `power_csv`: whether its trace was kept.
+
+    `after_joules`: drawn above idle in the first second of the tail.
+    """
 
     status: str = "ok"
     reason: str = ""
     joules: bool = True
     power_csv: bool = True
+    after_joules: float = 0.0
 
 
 def always_ok(_: dict) -> Outcome:
@@ -266,10 +272,11 @@ def _figures(
     )  # fmt: skip
     watts = {"prepare": 1.5, "setup": 1.9, "idle": 1.0, "tail": 1.0}
     true = {phase: drive["idle"] * PHASES[phase] * factor for phase, factor in watts.items()}
+    true["tail"] += end.after_joules
     true["workload"] = drive["idle"] * seconds + ops * drive["joules_per_op"] * (
         1 + noise * rng.standard_normal()
     )
-    measured, bounded = {}, []
+    measured, rows = {}, []
     for phase, joules in true.items():
         samples = int(PHASES[phase] * 1000) if end.joules else 0
         lost = int(rng.poisson(lost_share * samples))
@@ -279,24 +286,14 @@ def _figures(
             "run": run, "phase": phase, "meter": drive["meter"], "rail": drive["rail"], "drive": levels["drive"],
             "joules": measured[phase], "true_joules": joules if virtual else None, "samples": samples - lost,
             "expected": samples, "lost": lost, "gap_seconds": lost * 1e-3, "duplicate": 0, "repeated": 0,
-            "surplus": 0, "worst_gap_seconds": min(lost, 1) * 1e-3,
+            "surplus": 0, "over_range": 0, "worst_gap_seconds": min(lost, 1) * 1e-3,
         }  # fmt: skip
         if end.joules:
             row |= bounds({**row, "volts": drive["volts"], "start_ns": phases[phase][0]})
-            bounded.append((row["joules_low"], row["joules_high"])) if phase == "workload" else None
         _insert(database, "energy", row)
-    joules, truth = measured["workload"], true["workload"] if virtual else None
-    ai = run_indicator(ops=ops, bytes_moved=write_bytes, seconds=seconds, joules=joules)
-    _insert(
-        database,
-        "result",
-        {
-            "run": run, "joules": joules, "true_joules": truth,
-            "error_percent": 100 * (joules - truth) / truth if joules is not None and truth is not None else None,
-            "mean_watts": ai.mean_watts, "ai_ops_per_joule": ai.ops_per_joule, "ai_mb_per_joule": ai.mb_per_joule,
-            "joules_low": bounded[0][0] if bounded else None, "joules_high": bounded[0][1] if bounded else None,
-        },
-    )  # fmt: skip
+        rows.append({**dict.fromkeys(declared_columns(RailEnergy)), **row})
+    done = {"seconds": seconds, "ops": ops, "read_bytes": 0, "write_bytes": write_bytes}
+    _insert(database, "result", {"run": run, **run_energy.result(rows, done)})
     for source in ("host", "iod", *(["twin"] if virtual else [])):
         _insert(
             database,
@@ -309,7 +306,8 @@ def _figures(
         )  # fmt: skip
     if traces and end.joules and end.power_csv:
         power_points.write(
-            trace(phases, true, drive, levels["drive"], rng), folder / "runs" / run / "power.csv"
+            trace(phases, true, drive, levels["drive"], rng, end.after_joules),
+            folder / "runs" / run / "power.csv",
         )
 
 
@@ -336,14 +334,22 @@ def _bounds(lab: dict, provenance: dict, row: dict) -> dict:
     }  # fmt: skip
 
 
-def trace(phases: dict, joules: dict, drive: dict, name: str, rng: np.random.Generator) -> pl.DataFrame:
-    """Power points at 100 Hz over a run's phases, bursty in the workload phase."""
+def trace(
+    phases: dict, joules: dict, drive: dict, name: str, rng: np.random.Generator, after_joules: float = 0.0
+) -> pl.DataFrame:
+    """Power points at 100 Hz over a run's phases, bursty in the workload phase.
+
+    `after_joules` of the tail are drawn in its first second.
+    """
     first, last = phases["prepare"][0] - SECOND // 2, phases["tail"][1] + SECOND // 2
     times = np.arange(first, last, 10_000_000)
     watts = np.full(len(times), drive["idle"])
     for phase, (start_ns, end_ns) in phases.items():
         inside = (times > start_ns) & (times <= end_ns)
         watts[inside] = joules[phase] / PHASES[phase]
+        if phase == "tail":
+            watts[inside] = (joules[phase] - after_joules) / PHASES[phase]
+            watts[inside & (times <= start_ns + SECOND)] += after_joules
     busy = watts > drive["idle"] * 1.02
     watts = watts * np.where(busy, rng.gamma(60, 1 / 60, len(times)), rng.normal(1, 0.006, len(times)))
     low, high = watts * np.where(busy, 0.55, 0.985), watts * np.where(busy, 1.6, 1.015)
@@ -401,7 +407,9 @@ def _lab(virtual: bool, accuracy: dict | None) -> dict:
                 "serial": serials[name],
                 "size_bytes": 4294967296,
                 "plp": name.endswith("plp"),
-                "rails": {drive["rail"]: {"meter": drive["meter"], "volts": "CH1", "amps": "CH2"}},
+                "rails": {
+                    drive["rail"]: {"meter": drive["meter"], "volts": "CH1", "amps": "CH2", "supply": SUPPLY}
+                },
             }
             for name, drive in DRIVES.items()
         },

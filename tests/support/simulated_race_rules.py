@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from joulerig.analysis.statistics import racing, shrinkage
+from joulerig.analysis.statistics import differences, shrinkage
 from joulerig.analysis.statistics.racing import Design
 from tests.support.simulated_races import tally
 
@@ -18,7 +18,7 @@ SHIPPED = Design.even(10)
 LATE = dataclasses.replace(SHIPPED, looks=SHIPPED.looks[1:], spending=(SHIPPED.alpha / 8,) * 8)
 FREE = dataclasses.replace(SHIPPED, early_look=1)
 
-_shrink, _compare = shrinkage.shrink, racing._Fit.compare_with_leader
+_shrink, _compare = shrinkage.shrink, differences.Fit.compare_with_leader
 
 
 def shrink_without_floor(variances: np.ndarray, degrees: np.ndarray) -> shrinkage.Shrunk:
@@ -55,7 +55,7 @@ def main() -> None:
     for rule, (shrink, compare, design) in RULES.items():
         with (
             mock.patch.object(shrinkage, "shrink", shrink),
-            mock.patch.object(racing._Fit, "compare_with_leader", compare),
+            mock.patch.object(differences.Fit, "compare_with_leader", compare),
         ):
             ladder, slippage, noisy = (
                 tally(line, CELLS, design, CAMPAIGNS, SEED)

@@ -12,6 +12,7 @@ from typing import Any
 from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.report.chapters import (
     cells,
+    cross_talk,
     drift,
     energy,
     load_courses,
@@ -19,11 +20,12 @@ from joulerig.analysis.report.chapters import (
     power_trace,
     precision,
     provenance,
+    quiescence,
     runs,
-    steady_state,
     study,
     summary,
 )
+from joulerig.analysis.report.chapters.conditions import steadiness, steady_state, temperature
 
 CHAPTERS: tuple[Chapter[Any], ...] = (
     power_cuts.POWER_CUTS,
@@ -34,10 +36,14 @@ CHAPTERS: tuple[Chapter[Any], ...] = (
     cells.CELLS,
     cells.POWER_AND_IO,
     cells.FIGURES_OF_MERIT,
+    quiescence.QUIESCENCE,
     precision.PRECISION,
     power_trace.POWER_TRACE,
     load_courses.LOAD_COURSES,
+    steadiness.STEADINESS,
+    cross_talk.CROSS_TALK,
     drift.DRIFT,
+    temperature.TEMPERATURE,
     energy.TRUE_JOULES,
     energy.LOSSES,
     energy.INTERVALS,

@@ -104,7 +104,7 @@ def _by_ai(campaign: Campaign, cell: str) -> list[Run]:
 def _phase_row(run: Run, phase: str) -> PhaseRow:
     rails = [rail for rail in run.energy if rail.phase == phase]
     seconds = run.phases[phase].seconds
-    joules = _sum(rails, "joules")
+    joules, corrected = _sum(rails, "joules"), _sum(rails, "corrected_joules")
     return PhaseRow(
         phase,
         seconds,
@@ -112,7 +112,7 @@ def _phase_row(run: Run, phase: str) -> PhaseRow:
         _sum(rails, "true_joules"),
         _sum(rails, "joules_low"),
         _sum(rails, "joules_high"),
-        joules / seconds if joules is not None and seconds > 0 else None,
+        corrected / seconds if corrected is not None and seconds > 0 else None,
     )
 
 

@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from joulerig.analysis.compare import cemp
+from joulerig.analysis.compare import cemp, elasticity
 from joulerig.analysis.compare.cells import RUN_TO_RUN, Comparison
+from joulerig.analysis.compare.elasticity import Elasticity, LoadLevels
 from joulerig.analysis.report.analysed import Analysed
 from joulerig.analysis.report.answer import Group, Row
 from joulerig.analysis.report.chapter import Chapter
@@ -92,6 +93,7 @@ class Precision:
     effects: list[Group]
     budgets: list[tuple[Group, list[Budget]]]
     changes: list[tuple[Group, list[cemp.Change]]]
+    elasticities: list[tuple[LoadLevels, Elasticity]]
     budget_parts: dict[str, tuple[str, str]] = field(default_factory=lambda: PARTS)
     cemp_definition: str = cemp.DEFINITION
 
@@ -103,7 +105,8 @@ def precision(analysed: Analysed) -> Precision:
         matters(analysed.comparisons),
         [group for group in groups if group.comparison.by_factor],
         [(group, budgets(group)) for group in groups if group.ranked],
-        [(group, found) for group in groups if (found := cemp.changes(group.comparison.points))],
+        [(group, found) for group in groups if (found := group.comparison.changes)],
+        elasticity.by_combination(analysed.campaign, analysed.comparisons),
     )
 
 

@@ -13,14 +13,15 @@ from typing import Any
 import yaml
 
 from joulerig.analysis.energy import meters, uncertainty
+from joulerig.analysis.merge import source as merge
 from joulerig.analysis.report import text
 from joulerig.analysis.report.analysed import Analysed, Settings
 from joulerig.analysis.report.chapter import Chapter
-from joulerig.analysis.report.chapters.steady_state import damaged_files
+from joulerig.analysis.report.chapters.conditions.steady_state import damaged_files
 from joulerig.analysis.results.campaign import Campaign
-from joulerig.analysis.runs import loss_ledger
+from joulerig.analysis.runs import loss_ledger, temperature
 
-_SHOWN_ELSEWHERE = ("calibration", "emulated", "subjects")  # of the provenance
+_SHOWN_ELSEWHERE = ("calibration", "emulated", "subjects", merge.KEY)  # of the provenance
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,14 @@ def provenance(analysed: Analysed) -> Provenance:
     return Provenance(
         _drives(campaign, settings),
         _meters(campaign),
-        list(text.flat(recorded).items()),
+        list(text.flat(recorded | _merged(campaign)).items()),
         settings.rows,
-        [*settings.damaged, *damaged_files(campaign), *analysed.damaged_traces],
+        [
+            *settings.damaged,
+            *damaged_files(campaign),
+            *temperature.damaged_files(campaign),
+            *analysed.damaged_traces,
+        ],
     )
 
 
@@ -107,6 +113,18 @@ def _drives(campaign: Campaign, settings: Settings) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _merged(campaign: Campaign) -> dict[str, Any]:
+    """Return hosts, runs and controller of each campaign that this one is merged from."""
+    return {
+        f"from {name}": {
+            "hosts": part["hosts"],
+            "runs": part["runs"],
+            **{key: value for key, value in part["provenance"].items() if key not in _SHOWN_ELSEWHERE},
+        }
+        for name, part in meters.subtree(campaign.provenance, merge.KEY).items()
+    }
 
 
 def _yes_or_no(value: object) -> str:

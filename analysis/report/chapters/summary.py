@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.drawing import Svg
@@ -51,16 +52,18 @@ def answers(analysed: Analysed) -> Answers:
 
 def heat_maps(analysed: Analysed) -> Figures:
     """Return a map of AI, file system by scheduler, for each drive and workload."""
-    return Figures([(group, _heat_map(analysed.campaign, group)) for group in analysed.groups])
+    calls = [_heat_map(analysed.campaign, group) for group in analysed.groups]
+    drawn = analysed.draw(figures.heat_map, calls)
+    return Figures(list(zip(analysed.groups, drawn, strict=True)))
 
 
 def ranking(analysed: Analysed) -> Figures | None:
     """Return the ranking of each drive and workload with two cells or more that have an AI."""
-    virtual = analysed.campaign.virtual
     ranked = [group for group in analysed.groups if len(group.ranked) > 1]
-    return (
-        Figures([(group, standings.figure(group, virtual=virtual)) for group in ranked]) if ranked else None
-    )
+    if not ranked:
+        return None
+    calls = [{"cells": group.ranked, "virtual": analysed.campaign.virtual} for group in ranked]
+    return Figures(list(zip(ranked, analysed.draw(standings.figure, calls), strict=True)))
 
 
 def _elapsed(campaign: Campaign) -> float | None:
@@ -68,15 +71,16 @@ def _elapsed(campaign: Campaign) -> float | None:
     return (max(instants) - min(instants)) * 1e-9 if instants else None
 
 
-def _heat_map(campaign: Campaign, group: answer.Group) -> Svg:
+def _heat_map(campaign: Campaign, group: answer.Group) -> dict[str, Any]:
+    """Return the arguments of a group's map."""
     one = group.comparison
     shared = [run for run in campaign.runs if (run.drive, run.workload) == (one.drive, one.workload)]
-    return figures.heat_map(
-        group.cells,
-        comparison.levels(campaign, "filesystem", {run.filesystem for run in shared}),
-        comparison.levels(campaign, "scheduler", {run.scheduler for run in shared}),
-        virtual=campaign.virtual,
-    )
+    return {
+        "cells": group.cells,
+        "filesystems": comparison.levels(campaign, "filesystem", {run.filesystem for run in shared}),
+        "schedulers": comparison.levels(campaign, "scheduler", {run.scheduler for run in shared}),
+        "virtual": campaign.virtual,
+    }
 
 
 ANSWERS = Chapter("answers", "", answers)

@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from typing import Self
 
-import httpx
 import polars as pl
 
 from joulerig.analysis.results.influxdb.schema import column_type
@@ -84,6 +83,8 @@ class Client:
         *,
         timeout_seconds: float = 30.0,
     ) -> None:
+        import httpx  # here, as a folder of results is read and analysed without
+
         parsed = httpx.URL(url)
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise InfluxError(f"InfluxDB URL {url!r}: not http://HOST:PORT or https://HOST:PORT")
@@ -92,8 +93,10 @@ class Client:
         self.username = username
         auth = httpx.BasicAuth(username or "token", password) if username or password else None
         # trust_env off: a proxy of the environment has no business between the rig and its own
-        # database
-        self._http = httpx.Client(auth=auth, timeout=timeout_seconds, trust_env=False)
+        # database. What TLS trusts is read for TLS alone: that takes longer than most queries.
+        self._http = httpx.Client(
+            auth=auth, timeout=timeout_seconds, trust_env=False, verify=url.startswith("https:")
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -136,6 +139,8 @@ class Client:
         return _frame(text, types or {}, self.url)
 
     def _ask(self, influxql: str, accept: str) -> str:
+        import httpx
+
         parameters = {"db": self.database, "epoch": "ns", "chunked": "true"}
         headers = {"Accept": accept}
         try:

@@ -76,13 +76,15 @@ POWER = Measurement(
         _float("joules_low", "J", "the same with the least that gaps can have added"),
         _float("joules_high", "J", "the same with the most that gaps can have added"),
         _integer("samples", "", "slots of the device's clock that are in `joules`"),
-        _integer("expected", "", "slots that have passed: `samples + lost + duplicate + repeated`"),
+        _integer("expected", "", "slots that have passed, in whatever book"),
         _integer("lost", "", "slots for which nothing came"),
         _integer("duplicate", "", "slots filled by a block that had come before"),
         _integer("repeated", "", "slots read again before the instrument had measured again"),
+        _integer("over_range", "", "slots in which the instrument was over range"),
         _integer("surplus", "", "samples beyond the time that passed; they are in no slot"),
         _float("gap_seconds", "s", "time without measurement"),
-        _float("clock_residual_seconds", "s", "how well sample indices fit the controller's clock"),
+        _float("unbounded_seconds", "s", "time in neither `joules_low` nor `joules_high`"),
+        _float("clock_residual_seconds", "s", "how far the time can be off the controller's clock"),
         InfluxField("session", FieldType.STRING, "", "counters start at 0 with it"),
     ),
     """\
@@ -94,9 +96,11 @@ at the beginning of its first sample. It has the counters and no volts, amps or 
 of a session has 0 joules. One after a gap has the joules of the point before it, so that a gap is
 never spread over measured time.
 
-`joules_low` and `joules_high` use the powers that the rail was seen to draw. They equal `joules`
-while nothing is unmeasured. A rail that is a power channel or an energy register has no volts and
-amps. Details: [powerd](../../collectors/powerd/README.md).
+`joules_low` and `joules_high` use the powers that the rail was seen to draw, and for the time over
+range and between the readings of a polled meter those from 0 to what its supply delivers. Else they
+equal `joules`. They bound an interval over which `unbounded_seconds` does not rise. A rail that is
+a power channel or an energy register has no volts and amps. Details:
+[powerd](../../collectors/powerd/README.md).
 """,
 )
 BLOCKIO = Measurement(

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import html
 import itertools
+import json
 import re
+import shutil
+import sqlite3
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +19,9 @@ import pytest
 
 from joulerig.analysis import export, report, results
 from joulerig.analysis.report import text
+from joulerig.rig.cli import results as terminal
+from joulerig.rig.dashboard import state
+from joulerig.rig.dashboard.journal import Journal
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome
 
@@ -38,6 +45,10 @@ def folder(tmp_path_factory) -> Path:
     simulated_campaign.build(
         place, replicates=3, schedulers=("none", "bfq"), outcome=outcome, traces=True, accuracy=accuracy
     )
+    for run in results.load(place).runs:
+        for name, kelvin in (("before", 273), ("after", 280)):
+            health = {"temperature": kelvin + 30 + (7 * run.ordinal) % 11}
+            (run.folder / f"smart_{name}.json").write_text(json.dumps(health))
     report.write(place)
     export.write(results.load(place), place / "export")
     return place
@@ -148,6 +159,63 @@ def test_numbers_of_runs(page, tables):
             assert shown_row[names.index(name)] == formatted(by_ordinal[shown_row[0]]), (shown_row[0], name)
 
 
+def test_work_per_joule_is_of_the_corrected_joules_and_the_same_everywhere(folder, tables):
+    """In the journal, the tables, the dashboard and the terminal."""
+    journal = Journal(folder / "journal.sqlite")
+    seen = journal.read()
+    journal.close()
+    message = state.campaign(seen, seen["last_event_ns"])
+    shown = {run["id"]: run["ops_per_joule"] for run in message["runs"] if "ops_per_joule" in run}
+    of_terminal = {run["id"]: run["ai_ops_per_joule"] for run in terminal.as_json(folder)["runs"]}
+    corrected: dict[object, list[Row]] = {}
+    for row in tables("runs"):
+        assert of_terminal[row["run"]] == row["ai_ops_per_joule"]
+        if row["joules"] is None:
+            continue
+        assert row["joules"] <= row["corrected_joules"]
+        assert row["ai_ops_per_joule"] == pytest.approx(row["ops"] / row["corrected_joules"], rel=1e-12)
+        assert row["mean_watts"] == pytest.approx(
+            row["corrected_joules"] / row["workload_seconds"], rel=1e-12
+        )
+        assert row["joules_per_op"] == pytest.approx(1 / row["ai_ops_per_joule"], rel=1e-12)
+        assert shown[row["run"]] == row["ai_ops_per_joule"]
+        corrected.setdefault(row["cell"], []).append(row)
+    assert any(row["joules"] < row["corrected_joules"] for rows in corrected.values() for row in rows)
+    table = terminal.ai_table_text(folder)
+    by_cell = {
+        (block["drive"], filesystem, scheduler): cell
+        for block in message["table"]
+        for filesystem, row in block["cells"].items()
+        for scheduler, cell in row.items()
+    }
+    for row in tables("cells"):
+        counted = [run for run in corrected.get(row["cell"], []) if run["status"] == "ok"]
+        expected = sum(run["ops"] for run in counted) / sum(run["corrected_joules"] for run in counted)
+        assert row["ai_ops_per_joule"] == pytest.approx(expected, rel=1e-12)
+        on_page = by_cell[row["drive"], row["filesystem"], row["scheduler"]]["ops"]
+        assert on_page["mean"] == pytest.approx(expected, rel=1e-12)
+        assert f"{expected:.1f}" in table
+
+
+def test_a_warning_of_uneven_losses_is_in_the_report_the_terminal_and_the_dashboard(folder, tmp_path):
+    lossy = tmp_path / "c"
+    shutil.copytree(folder, lossy)
+    with sqlite3.connect(lossy / "journal.sqlite") as database:
+        database.execute(
+            "UPDATE energy SET gap_seconds = 0.08 WHERE phase = 'workload' AND drive = 'nvme-plp' AND run IN"
+            " (SELECT id FROM run WHERE filesystem = 'xfs')"
+        )
+    warning = "nvme-plp, randwrite-fsync: Cells lost notably different shares of their samples, from 0.0"
+    report.write(lossy)
+    journal = Journal(lossy / "journal.sqlite")
+    seen = journal.read()
+    journal.close()
+    assert warning in plain((lossy / "report" / "report.html").read_text(encoding="utf-8"))
+    assert f"WARNING: {warning}" in " ".join(terminal.ai_table_text(lossy).split())
+    (shown,) = state.campaign(seen, seen["last_event_ns"])["warnings"]
+    assert shown.startswith(warning)
+
+
 def test_numbers_of_effects(page, tables):
     _, shown = table(page, "Analysis of variance")
     expected = [
@@ -181,18 +249,111 @@ def test_numbers_of_the_budgets(page, tables):
     assert checked == 6 * len({row["cell"] for row in tables("budget")})
 
 
+def ends(row: Row, name: str, digits: int) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if low is None:
+        return text.DASH
+    return f"{text.signed(low, digits)} to {text.signed(high, digits)}"
+
+
 def test_numbers_of_cemp(page, tables):
-    _, shown = table(page, "change of power dE over change of performance dP")
+    _, shown = table(page, "change of energy dE over change of performance dP")
     expected = [
         [
             row["anchor"],
             " with ".join(row["cell"].split("/")[1:3]),
             text.signed(row["energy_change_percent"], 1),
+            ends(row, "energy_change_percent", 1),
             text.signed(row["performance_change_percent"], 1),
+            ends(row, "performance_change_percent", 1),
             text.number(row["cemp"], 3),
+            ends(row, "cemp", 2),
         ]
         for row in tables("cemp")
     ]
+    assert [row for row in shown if len(row) > 1] == expected
+
+
+def test_numbers_of_elasticity(tmp_path):
+    place = simulated_campaign.build(
+        tmp_path / "c",
+        drives=("nvme-plp",),
+        filesystems=("ext4", "xfs"),
+        schedulers=("none",),
+        replicates=3,
+        extra_factors={"threads": ("1", "4", "16")},
+    )
+    report.write(place, ["html", "csv"])
+    shown_page = (place / "report" / "report.html").read_text(encoding="utf-8")
+    _, shown = table(shown_page, "How smoothly energy follows performance")
+    rows = pl.read_csv(place / "report" / "elasticity.csv").to_dicts()
+    assert len(rows) == 2
+    assert [row for row in shown if len(row) > 1] == [
+        [
+            row["drive"],
+            row["filesystem"],
+            row["scheduler"],
+            f"threads {row['levels']}; workload randwrite-fsync",
+            text.number(row["elasticity"], 3),
+            ends(row, "elasticity", 3),
+            text.number(row["watts_variation_percent"], 2),
+        ]
+        for row in rows
+    ]
+
+
+def test_numbers_of_dynamic_energy(page, tables):
+    _, shown = table(page, "Ratios of sums over the workload phases")
+    by_combination: dict[tuple, set] = {}
+    for row in tables("cells"):
+        low, high = row["dynamic_joules_per_op_low"], row["dynamic_joules_per_op_high"]
+        known = row["dynamic_joules_per_op"] is not None
+        figure = f"{text.number(1e3 * low)} to {text.number(1e3 * high)}" if known else text.DASH
+        by_combination.setdefault((row["filesystem"], row["scheduler"]), set()).add(figure)
+    rows = [row for row in shown if row]
+    assert len(rows) == sum(row["ai_ops_per_joule"] is not None for row in tables("cells"))
+    for row in rows:
+        assert row[6] in by_combination[row[0], row[1]]
+
+
+def test_numbers_of_steadiness(page, tables):
+    _, shown = table(page, "SNIA PTS' rule for a steady state, applied to the load itself")
+    runs = tables("runs")
+    expected = []
+    for row in tables("quiescence"):  # the cells with an AI, in the report's order
+        counted = [run for run in runs if run["cell"] == row["cell"] and run["steadiness"]]
+        cell = next(cell for cell in tables("cells") if cell["cell"] == row["cell"])
+        unsteady = sum(run["steadiness"].startswith("not steady") for run in counted)
+        assert unsteady == cell["runs_not_steady"]
+        figures = []
+        for name in ("ops_range", "ops_slope", "watts_range", "watts_slope"):
+            known = [run[f"fifths_{name}_percent"] for run in counted]
+            known = [value for value in known if value is not None]
+            figures.append(text.number(statistics.median(known), 3) if known else text.DASH)
+        left = sum(run["steadiness"] == "not judged" for run in counted)
+        steady = str(len(counted) - unsteady - left)
+        expected.append([cell["filesystem"], cell["scheduler"], steady, str(unsteady), str(left), *figures])
+    assert [row for row in shown if len(row) == 9] == expected
+    assert any(text.DASH not in row[-1] for row in expected)
+
+
+def test_numbers_of_temperature(page, tables):
+    _, shown = table(page, "The drive's own temperature before mkfs")
+    expected = []
+    for row in tables("temperature"):
+        low, high = row["percent_per_kelvin_low"], row["percent_per_kelvin_high"]
+        starts = (row["start_least_celsius"], row["start_greatest_celsius"])
+        expected.append(
+            [
+                *(f"{row['drive']}, {row['workload']}", str(row["runs"])),
+                " to ".join(text.number(one, 3) for one in starts),
+                *(text.fixed(row["cells_differ_kelvin"], 1), text.signed(row["percent_per_kelvin"], 2)),
+                text.DASH if low is None else f"{text.signed(low, 2)} to {text.signed(high, 2)}",
+                *(text.probability(row["p"]), "seen" if row["seen"] else "none seen"),
+            ]
+        )
+        counted = [run for run in tables("runs") if run["drive"] == row["drive"] and run["status"] == "ok"]
+        assert starts == tuple(end(run["temperature_start_celsius"] for run in counted) for end in (min, max))
     assert [row for row in shown if row] == expected
 
 
@@ -201,6 +362,11 @@ def test_numbers_of_the_phases_of_the_run_that_is_shown(page, tables):
     (run,) = (row["run"] for row in tables("runs") if row["ordinal"] == ordinal)
     seconds = {row["phase"]: row["seconds"] for row in tables("phases") if row["run"] == run}
     joules = {row["phase"]: row["joules"] for row in tables("energy") if row["run"] == run}
+    corrected = {
+        row["phase"]: row["joules"] + (row["gap_low_joules"] + row["gap_high_joules"]) / 2
+        for row in tables("energy")
+        if row["run"] == run
+    }
     true = {row["phase"]: row["true_joules"] for row in tables("energy") if row["run"] == run}
     _, shown = table(page, "The same run by phase")
     assert [row[:3] + row[4:] for row in shown if row] == [
@@ -209,7 +375,7 @@ def test_numbers_of_the_phases_of_the_run_that_is_shown(page, tables):
             text.fixed(seconds[phase], 2),
             text.number(joules[phase]),
             text.number(true[phase]),
-            text.number(joules[phase] / seconds[phase]),
+            text.number(corrected[phase] / seconds[phase]),
         ]
         for phase in seconds
     ]

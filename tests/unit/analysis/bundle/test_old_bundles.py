@@ -12,7 +12,9 @@ import pytest
 from joulerig.analysis import export, results
 from joulerig.analysis.bundle import verify
 from joulerig.analysis.bundle.check import FAILED
-from joulerig.analysis.tables import runs_and_cells
+from joulerig.analysis.export.columns import DECLARED, LATER
+from joulerig.analysis.results.columns import declared_columns
+from joulerig.analysis.tables import comparisons, runs_and_cells
 from tests.support import verifiable_campaign
 
 FORMER = {"setup": "precondition"}
@@ -70,6 +72,35 @@ def test_every_check_of_an_old_results_folder_holds(old):
     assert "not-run" in pl.read_csv(old / "export" / "runs.csv")["status"]
     found = checks(old)
     assert {name: one.offenders for name, one in found.items() if one.state == FAILED} == {}
+
+
+def without(path: Path, column: str) -> None:
+    frame = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema=False)
+    frame = frame.drop(column)
+    frame.write_parquet(path) if path.suffix == ".parquet" else frame.write_csv(path)
+
+
+def test_tables_made_before_a_computed_column_came_lack_it(old):
+    for table, columns in LATER.items():
+        for path in old.glob(f"*/{table}.*"):
+            for column in columns:
+                without(path, column)
+    found = checks(old)
+    assert {name: one.offenders for name, one in found.items() if one.state == FAILED} == {}
+
+
+def test_a_column_that_was_always_there_is_missed(old):
+    without(old / "export" / "runs.csv", "mean_watts")
+    assert checks(old)["tables"].offenders == ("export/runs.csv: column 'mean_watts' is missing",)
+
+
+def test_later_columns_are_columns_of_their_tables():
+    tables = {"runs": runs_and_cells.RUN_COLUMNS, "cells": runs_and_cells.CELL_COLUMNS}
+    tables |= {"pairs": comparisons.PAIR_COLUMNS, "best": comparisons.BEST_COLUMNS}
+    assert {table: set(columns) - set(tables[table]) for table, columns in LATER.items()} == {
+        table: set() for table in LATER
+    }
+    assert not set(LATER["runs"]) & {name for record in DECLARED["runs"] for name in declared_columns(record)}
 
 
 def test_a_changed_name_in_an_old_table_is_still_found(old):

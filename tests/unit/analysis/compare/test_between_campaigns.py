@@ -48,9 +48,21 @@ def test_it_is_welchs_test_adjusted_for_all_cells(pair):
     logs = [
         np.log([run.result.ai_ops_per_joule for run in one.runs if run.cell == change.cell]) for one in pair
     ]
-    p = stats.ttest_ind(*logs, equal_var=False).pvalue
-    assert change.p == pytest.approx(1 - (1 - p) ** 3)
+    test = stats.ttest_ind(*reversed(logs), equal_var=False)
+    alone = test.confidence_interval(0.95 ** (1 / 3))
     assert math.log1p(change.ratio) == pytest.approx(logs[1].mean() - logs[0].mean())
+    limit = math.log1p(change.meter)
+    assert (math.log1p(change.low), math.log1p(change.high)) == pytest.approx(
+        (alone.low - limit, alone.high + limit)
+    )
+    assert campaigns.welch(*reversed(logs), 0.0, 3)[2] == pytest.approx(1 - (1 - test.pvalue) ** 3)
+
+
+def test_p_is_5_percent_where_the_interval_begins_at_no_change(pair):
+    logs = np.array([0.01, 0.02, 0.015]), np.array([0.0, 0.004, -0.003])
+    middle, reach, _ = campaigns.welch(*logs, 0.002, 3)
+    moved = logs[0] - middle + reach
+    assert campaigns.welch(moved, logs[1], 0.002, 3)[2] == pytest.approx(0.05)
 
 
 def test_a_campaign_against_itself_has_not_changed(pair):
@@ -68,7 +80,7 @@ def test_a_campaign_against_itself_has_not_changed(pair):
 def test_what_cannot_be_tested_says_why(tmp_path, replicates, joules, ops, why):
     folder = campaign(tmp_path / "c", replicates=replicates).folder
     with sqlite3.connect(folder / "journal.sqlite") as database:
-        database.execute(f"UPDATE result SET joules = {joules}")
+        database.execute(f"UPDATE result SET joules = {joules}, corrected_joules = {joules}")
         database.execute(f"UPDATE performance SET ops = {ops}")
     one = results.load(folder)
     found = campaigns.changes(one, one)

@@ -39,7 +39,10 @@ def scaled(campaign: Campaign, factor: Callable[[Run], float]) -> Campaign:
         found = run.result
         by = factor(run)
         joules, ai = found.joules / by, found.ai_ops_per_joule * by
-        return dataclasses.replace(run, result=dataclasses.replace(found, joules=joules, ai_ops_per_joule=ai))
+        return dataclasses.replace(
+            run,
+            result=dataclasses.replace(found, joules=joules, corrected_joules=joules, ai_ops_per_joule=ai),
+        )
 
     return dataclasses.replace(campaign, runs=tuple(scale(run) for run in campaign.runs))
 

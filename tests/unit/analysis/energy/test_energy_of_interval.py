@@ -13,7 +13,9 @@ from joulerig.analysis.energy.interval import (
     CounterPoints,
     EnergyBudget,
     IntervalEnergy,
+    Supply,
     energy_between,
+    gap_correction,
     total,
 )
 
@@ -671,7 +673,7 @@ def test_mean_volts_times_mean_amps_is_too_much_by_no_more_than_its_part(ohms):
     start, end = int(points.time_ns[first]), int(points.time_ns[last])
     true = truth[last] - truth[first]
     plain = energy_between(points, start, end)
-    energy = energy_between(points, start, end, mean_products=True)
+    energy = energy_between(points, start, end, mean_products=Supply(amps=1.6, ohms=ohms))
     assert plain.budget.product == 0
     assert plain.joules_low > true  # without the part the truth would lie outside
     assert energy.joules_low <= true <= energy.joules_high
@@ -680,13 +682,75 @@ def test_mean_volts_times_mean_amps_is_too_much_by_no_more_than_its_part(ohms):
 
 def test_a_rail_that_does_not_droop_has_no_such_part():
     points, _ = drooping(np.random.default_rng(4), 0.0)
-    energy = energy_between(points, int(points.time_ns[50]), int(points.time_ns[350]), mean_products=True)
-    assert energy.budget.product == pytest.approx(0, abs=1e-9)
+    energy = energy_between(
+        points, int(points.time_ns[50]), int(points.time_ns[350]), mean_products=Supply(1.5, 0.0)
+    )
+    assert energy.budget.product == 0
 
 
-def test_products_of_means_without_volts_and_amps_have_no_bound():
-    energy = energy_between(gapped(), T0 + 100 * MS, T0 + 900 * MS, mean_products=True)
+def steady_to_the_meter(ohms: float = 0.05):
+    """Return (points, joules of a second) of a 12 V rail that takes 3 A in a third of every window.
+
+    The samples are all alike.
+    """
+    amps = np.array([3.0, 0.0, 0.0])
+    volts = 12.0 - ohms * amps
+    watts = float(volts.mean() * amps.mean())
+    n = np.arange(101)
+    points = CounterPoints(
+        T0 + 10 * MS * n,
+        0.01 * watts * n,
+        np.full(101, "a", dtype=object),
+        watts_min=np.full(101, watts),
+        watts_max=np.full(101, watts),
+        volts=np.full(101, volts.mean()),
+        amps=np.full(101, amps.mean()),
+    )
+    return points, float((volts * amps).mean())
+
+
+def test_a_load_within_every_window_alike_leaves_no_trace_and_is_bounded_by_what_is_declared():
+    points, truth = steady_to_the_meter()
+    energy = energy_between(points, T0, T0 + 1000 * MS, mean_products=Supply(amps=3.0, ohms=0.05))
+    assert energy.joules > 1.008 * truth
+    # var(I) is I (I_max - I) when the load takes all or nothing: the truth is the bound itself.
+    assert energy.joules_low == pytest.approx(truth)
+    assert truth <= energy.joules_high
+
+
+@pytest.mark.parametrize(
+    "supply",
+    [Supply(), Supply(amps=3.0), Supply(ohms=0.05), Supply(amps=0.9, ohms=0.05)],
+    ids=["nothing is declared", "no ohms", "no amps", "more was drawn than it delivers"],
+)
+def test_without_a_supply_that_holds_there_are_no_bounds(supply):
+    points, _ = steady_to_the_meter()
+    energy = energy_between(points, T0, T0 + 1000 * MS, mean_products=supply)
+    assert energy.joules is not None
     assert (energy.budget.product, energy.joules_low, energy.joules_high) == (None, None, None)
+
+
+def test_products_of_means_without_amps_have_no_bound():
+    energy = energy_between(gapped(), T0 + 100 * MS, T0 + 900 * MS, mean_products=Supply(3.0, 0.05))
+    assert (energy.budget.product, energy.joules_low, energy.joules_high) == (None, None, None)
+
+
+def test_between_readings_the_counters_bounds_hold_for_the_ends_instants_too():
+    """An instrument that is polled: 6 W at each reading, and up to 24 W between them."""
+    n = np.arange(21)
+    points = CounterPoints(
+        T0 + 100 * MS * n,
+        0.6 * n,
+        np.full(21, "a", dtype=object),
+        watts_min=np.full(21, 6.0),
+        watts_max=np.full(21, 6.0),
+        joules_low=0.0 * n,
+        joules_high=2.4 * n,
+    )
+    energy = energy_between(points, T0 + 250 * MS, T0 + 1750 * MS, edge_error_ns=100 * MS)
+    assert energy.budget.alignment == pytest.approx(2 * 0.1 * 24)
+    assert energy.joules_low <= 0
+    assert energy.joules_high >= 1.7 * 24
 
 
 # --- traps that others fell into
@@ -711,3 +775,126 @@ def test_a_meter_that_stopped_is_not_a_rail_that_drew_nothing():
     silent, idle = gapped(before=0.0, after=0.0), counter(np.zeros(300), samples=10 * np.arange(301))
     assert energy_between(silent, T0 + 1100 * MS, T0 + 1900 * MS).joules is None
     assert energy_between(idle, T0 + 1100 * MS, T0 + 1900 * MS).joules == 0.0
+
+
+@pytest.mark.parametrize("set_back", [0.5, 2.0])
+def test_a_clock_that_was_set_back_is_in_the_ends_of_all_that_lies_near(set_back):
+    """powerd's axis runs at half speed until it is right; each point says how far off it is."""
+    rng = np.random.default_rng(11)
+    step = 0.01
+    n = np.arange(3001)
+    real = step * n  # seconds of a clock that is never set
+    utc = np.where(real > 10, real - set_back, real)
+    axis = utc.copy()
+    for k in range(1, len(axis)):
+        axis[k] = max(utc[k], axis[k - 1] + step / 2)
+    watts = rng.choice([1.0, 9.0], len(n) // 100 + 1).repeat(100)[1 : len(n)]
+    joules = np.concatenate([[0.0], np.cumsum(watts * step)])
+    points = CounterPoints(
+        T0 + np.round(axis * 1e9).astype(np.int64),
+        joules,
+        np.full(len(n), "a", dtype=object),
+        watts_min=np.concatenate([[np.nan], watts]),
+        watts_max=np.concatenate([[np.nan], watts]),
+        clock_residual_seconds=axis - utc,
+    )
+    missed = 0
+    for _ in range(300):
+        start, end = np.sort(rng.integers(100, len(n) - 100, 2))
+        if utc[end] <= utc[start]:
+            continue  # by the clock this interval has no length
+        energy = energy_between(points, T0 + round(utc[start] * 1e9), T0 + round(utc[end] * 1e9))
+        truth = joules[end] - joules[start]
+        assert energy.joules_low - 1e-6 <= truth <= energy.joules_high + 1e-6
+        missed += abs(energy.joules - truth) > 0.01
+    assert missed >= 10  # without the points' own word the truth would often lie outside
+
+
+# --- over range
+
+
+def over_range(unbounded_to: float, **more) -> CounterPoints:
+    """Ten steps of 10 ms at 2 W; the fifth is over range for 4 ms, of 4 samples."""
+    step = np.arange(11) >= 5
+    joules = np.concatenate([[0.0], np.cumsum(np.where(np.arange(10) == 4, 0.012, 0.02))])
+    return CounterPoints(
+        T0 + 10 * MS * np.arange(11),
+        joules,
+        ["s"] * 11,
+        watts_min=[2.0] * 11,
+        watts_max=[2.0] * 11,
+        gap_seconds=0.004 * step,
+        over_range=4 * step,
+        unbounded_seconds=unbounded_to * step,
+        joules_low=joules,
+        joules_high=joules + (0.0 if unbounded_to else 0.004 * 100.0) * step,
+        **more,
+    )
+
+
+def test_time_over_range_that_nothing_bounds_leaves_joules_and_no_bounds():
+    energy = energy_between(over_range(0.004), T0, T0 + 100 * MS)
+    assert (energy.joules, energy.over_range) == (pytest.approx(0.192), 4)
+    assert (energy.joules_low, energy.joules_high, energy.budget.gap_high) == (None, None, None)
+    assert energy.budget.shares() == {}
+
+
+def test_time_over_range_reaches_up_to_what_the_supply_delivers():
+    energy = energy_between(over_range(0.0), T0, T0 + 100 * MS)
+    assert energy.joules_high == pytest.approx(0.192 + 0.4)
+    assert energy.joules_low <= 0.192
+
+
+def test_an_interval_that_was_within_range_has_its_bounds_whatever_the_session_had_before():
+    energy = energy_between(over_range(0.004), T0 + 50 * MS, T0 + 100 * MS)
+    assert (energy.over_range, energy.joules_low) == (0, pytest.approx(0.1))
+
+
+def test_an_end_that_can_lie_where_the_rail_was_over_range_has_no_bounds():
+    assert (
+        energy_between(over_range(0.004), T0 + 51 * MS, T0 + 100 * MS, edge_error_ns=2 * MS).joules_low
+        is None
+    )
+    near = energy_between(over_range(0.0), T0 + 51 * MS, T0 + 100 * MS, edge_error_ns=2 * MS)
+    assert near.budget.alignment == pytest.approx(0.002 * 100.0 + 0.002 * 2.0)
+
+
+def test_points_of_a_program_that_knew_no_over_range_are_as_they_were():
+    frame = pl.DataFrame(
+        {
+            "time_ns": [T0, T0 + 10 * MS, T0 + 20 * MS],
+            "joules": [0.0, 1.0, 2.0],
+            "session": ["s"] * 3,
+            "watts_min": [None, 100.0, 100.0],
+            "watts_max": [None, 100.0, 100.0],
+            "over_range": [None, None, 0],
+            "unbounded_seconds": [None, None, 0.0],
+        }
+    )
+    energy = energy_between(CounterPoints.from_frame(frame), T0, T0 + 20 * MS)
+    assert (energy.over_range, energy.joules_low) == (0, 2.0)
+
+
+# --- the correction of gaps
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "correction"),
+    [
+        pytest.param(1.0, 4.0, 2.5, id="the middle"),
+        pytest.param(0.0, 0.0, 0.0, id="no gaps"),
+        pytest.param(-4.0, -1.0, -2.5, id="a rail that feeds back"),
+        pytest.param(-1.0, 4.0, 0.0, id="between the readings of a polled meter: of unknown sign"),
+        pytest.param(None, None, 0.0, id="not bounded"),
+    ],
+)
+def test_a_gap_is_corrected_by_the_middle_of_its_limits_where_its_sign_is_known(low, high, correction):
+    assert gap_correction(low, high) == correction
+
+
+def test_the_corrected_energy_is_unbiased_where_anything_within_the_limits_is_alike():
+    drawn = np.random.default_rng(8).uniform(1.0, 4.0, 100_000)
+    budget = EnergyBudget(1.0, 4.0)
+    error = 20.0 - drawn + budget.correction - 20.0
+    assert error.mean() == pytest.approx(0.0, abs=0.01)
+    assert error.std() == pytest.approx(budget.standards()["gaps"], rel=0.01)

@@ -16,6 +16,7 @@ from joulerig.analysis import report, results
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.report import answer, figures, standings, text
 from joulerig.analysis.statistics import steady_state
+from joulerig.analysis.statistics.ranking import ONE_RUN
 from joulerig.analysis.tables import runs_and_cells
 from tests.support import simulated_campaign
 from tests.support.report_pages import page, svgs, words
@@ -47,15 +48,20 @@ def test_question_and_answer_come_first(demo, demo_page):
     best = cells.filter(pl.col("drive") == "nvme-plp").row(0, named=True)
     start = words(demo_page)[:900]
     assert "Which file system and I/O scheduler do the most synced writes per joule?" in start
-    expected = f"{best['filesystem']} with {best['scheduler']} {text.number(best['ai_ops_per_joule'])} ops/J"
-    assert expected in start
+    reading = f"{best['filesystem']} with {best['scheduler']}, {text.number(best['ai_ops_per_joule'])} ops/J"
+    assert f"one run a cell: nothing can be separated highest reading {reading}; next " in start
 
 
-def test_one_run_a_cell_says_that_nothing_is_separable(demo_page):
+def test_one_run_a_cell_names_no_combination_and_shows_the_readings(demo, demo_page):
     start = words(demo_page)[:1200]
     assert "n = 1" in start
-    assert "nothing is separable (one run a cell: the spread between runs is unknown)" in start
-    assert "One run a cell: the spread between runs is unknown, so nothing is separable" in start
+    assert "One run a cell: the spread between runs is unknown, so nothing can be separated" in start
+    campaign = results.load(demo)
+    compared = comparison.compare_cells(campaign)
+    groups = answer.groups(compared, runs_and_cells.cells(campaign, compared).to_dicts())
+    for found in map(answer.answer, groups):
+        assert (found.claim, found.figure) == (ONE_RUN, "")
+    assert not any(cell["may_be_best"] for group in groups for cell in group.cells)
     assert "±" not in start.split("AI (aggregative indicator)")[0]
 
 
@@ -70,7 +76,7 @@ def test_replicates_come_with_half_of_their_95_percent_interval(replicated):
     assert f"{text.number(best['ai_ops_per_joule'])} ± {text.number(half, 2)} ops/J" in found
     assert "n = 3" in found
     assert "± without the meter's class" in found
-    assert "nothing is separable" not in found
+    assert "nothing can be separated" not in found.split("Outlined:")[0]
 
 
 def answered(folder: Path, **levels) -> answer.Answer:
@@ -113,8 +119,7 @@ def test_cells_with_one_run_among_others_are_named_as_such(tmp_path):
         )
 
     found = answered(tmp_path, filesystems=("f2fs", "ext4"), schedulers=("none", "bfq"), outcome=once)
-    assert found.claim == "f2fs with none"
-    assert "f2fs with bfq is" in found.qualification
+    assert found.claim == "f2fs with none or bfq or ext4 with bfq", "one run is separated from none"
     assert "n = 3" in found.qualification
 
 
@@ -124,7 +129,9 @@ def test_cells_without_two_blocks_in_common_are_not_separable(tmp_path):
         return Outcome() if first == (levels["scheduler"] == "bfq") else Outcome("failed", "fio")
 
     found = answered(tmp_path, schedulers=("none", "bfq"), outcome=in_separate_blocks)
-    assert "nothing is separable (no two cells have two blocks in common)" in found.qualification
+    why = "fewer than two cells have two runs with a value in common blocks"
+    assert found.claim == f"nothing can be separated: {why}"
+    assert found.qualification.startswith("highest reading f2fs with none, ")
 
 
 def test_every_figure_of_cells_and_runs_is_that_of_the_csv(demo, demo_page):
@@ -268,12 +275,20 @@ def test_csv_is_a_format_too(tmp_path):
             "runs",
             "cells",
             "pairs",
+            "best",
             "effects",
             "budget",
             "cemp",
+            "elasticity",
             "drift",
             "outliers",
+            "cross_talk",
             "claims",
+            "quiescence",
+            "temperature",
+            "emerald",
+            "pts",
+            "eehpcwg",
             "series",
         )
     ]
@@ -369,12 +384,15 @@ def test_a_single_run_is_a_report(tmp_path):
 
 def test_equal_runs_are_reported_as_without_spread(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", replicates=2)
-    edit(folder, "UPDATE result SET joules = 20, ai_ops_per_joule = 50", "UPDATE performance SET ops = 1000")
+    edit(
+        folder,
+        "UPDATE result SET joules = 20, corrected_joules = 20, ai_ops_per_joule = 50",
+        "UPDATE performance SET ops = 1000",
+    )
     found = words(page(folder))
     assert "50.00 ± 0.081 ops/J" in found  # of gaps, instants and V × I alone
-    assert (
-        "nothing is separable (the runs of each cell are all alike: there is no spread to test by)" in found
-    )
+    why = "the runs of each cell are all alike: there is no spread to test by"
+    assert f"nothing can be separated: {why}" in found
     assert "Nothing varies among the runs with a result" in found
 
 
@@ -405,7 +423,7 @@ def test_figures_of_the_comparison_are_those_of_the_csv(replicated):
     for frame in (budget, effects):
         for share in frame["share_percent"].drop_nulls():
             assert text.number(share, 2) in shown
-    pairs = pl.read_csv(replicated / "report" / "pairs.csv")
+    pairs = pl.read_csv(replicated / "report" / "best.csv")
     reported = re.search(r"is ([\d.]+) % worse \(([\d.]+) to ([\d.]+) %\)", words(page(replicated)))
     wanted = [
         tuple(text.number(value, 2) for value in row)
@@ -508,7 +526,7 @@ def test_a_ranking_has_a_number_a_cell_letters_where_tested_and_the_front(tmp_pa
     )
     compared = comparison.compare_cells(campaign)
     (group,) = answer.groups(compared, runs_and_cells.cells(campaign, compared).to_dicts())
-    drawn = standings.figure(group, virtual=False).text
+    drawn = standings.figure(group.ranked, virtual=False).text
     for rank, one in enumerate(group.ranked, start=1):
         assert f"<!-- {answer.combination(one)}  {rank} -->" in drawn
         assert f"<!-- {rank} -->" in drawn
@@ -629,14 +647,14 @@ def test_the_ledger_of_each_meter_is_shown_with_its_balance(tmp_path):
     found = {row[0]: row for row in rows(section(page(folder), "What was lost"))}
     expected, samples, lost = (text.fixed(energy[name].sum(), 0) for name in ("expected", "samples", "lost"))
     assert found["tap1a"][1:4] == [expected, samples, lost]
-    assert found["tap1a"][5:] == ["135", "0", "0", "0.250", "yes"]
+    assert found["tap1a"][5:] == ["135", "0", "0", "0", "0.250", "yes"]
     assert found["tap1b"][-1] == "no , 18 unaccounted for"
 
 
 def test_a_journal_of_version_1_has_no_balance_and_no_intervals_and_says_so(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",))
     with sqlite3.connect(folder / "journal.sqlite") as database:
-        for table, count in (("energy", 14), ("result", 3)):
+        for table, count in (("energy", 15), ("result", 4)):
             for row in list(database.execute(f"PRAGMA table_info({table})"))[-count:]:
                 database.execute(f"ALTER TABLE {table} DROP COLUMN {row[1]}")
         database.execute("PRAGMA user_version = 1")
@@ -741,7 +759,7 @@ def test_the_idle_baseline_is_shown_and_said_to_be_in_no_other_figure(demo, demo
     assert "AI and joules have nothing subtracted" in words(found)
     (row,) = (row for row in rows(found) if row[1] == "nvme-plp")
     watts = [
-        rail.joules / run.phases["idle"].seconds
+        rail.corrected_joules / run.phases["idle"].seconds
         for run in results.load(demo).runs
         for rail in run.energy
         if rail.phase == "idle" and rail.drive == "nvme-plp"
@@ -757,7 +775,8 @@ def test_a_drive_without_a_rail_is_answered_by_its_performance(tmp_path):
     )
     found = words(page(folder))
     fastest = max(run.performance.ops_per_second for run in results.load(folder).runs)
-    assert "no AI, as no rail is measured; fastest: f2fs with none" in found
+    assert "no AI, as no rail is measured; one run a cell: nothing can be separated" in found
+    assert "highest reading f2fs with none" in found
     assert f"{text.number(fastest)} ops/s" in found
     assert why in found
     assert "Every planned run is ok." in found

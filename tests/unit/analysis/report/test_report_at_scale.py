@@ -139,10 +139,13 @@ def test_the_words_of_a_figure_have_no_letters_left_to_look_up():
 
 def outline_of(svg, word):
     """All points of a word's outline, on the page's scale before the word's own transform."""
-    at = svg.index(f"<!-- {word} -->")
+    comment = f"<!-- {word} -->"
+    at = svg.index(comment) + len(comment)
+    merged = svg[at:].lstrip().startswith("<path")
+    end = svg.index("/>", at) + 2 if merged else svg.index("</g>", at) + 4
     group = ET.fromstring(
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
-        + svg[svg.index("<g", at) : svg.index("</g>", at) + 4]
+        + svg[at:end]
         + "</svg>"
     )
     known = {

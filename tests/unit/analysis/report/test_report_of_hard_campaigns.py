@@ -67,7 +67,7 @@ def alike(folder: Path) -> None:
     """All runs to the last bit."""
     _execute(
         folder,
-        "UPDATE result SET joules = 20, mean_watts = 2, ai_ops_per_joule = 50",
+        "UPDATE result SET joules = 20, corrected_joules = 20, mean_watts = 2, ai_ops_per_joule = 50",
         "UPDATE performance SET ops = 1000, ops_per_second = 100",
     )
 
@@ -86,7 +86,8 @@ def no_energy(folder: Path) -> None:
     """Joules of 0, as of a rail that was never on."""
     _execute(
         folder,
-        "UPDATE result SET joules = 0, ai_ops_per_joule = NULL, ai_mb_per_joule = NULL, mean_watts = 0",
+        "UPDATE result SET joules = 0, corrected_joules = 0, ai_ops_per_joule = NULL, ai_mb_per_joule = NULL,"
+        " mean_watts = 0",
         "UPDATE energy SET joules = 0, joules_low = 0, joules_high = 0",
     )
 
@@ -170,7 +171,7 @@ HARD = {
         ONE,
         None,
         (
-            "nothing is separable (one run a cell: the spread between runs is unknown)",
+            "one run a cell: nothing can be separated",
             "drift cannot be judged: no cell has two runs",
             "No run can be called an outlier",
         ),
@@ -210,7 +211,7 @@ HARD = {
     "nothing was done": (
         {**ONE, "replicates": 3, "filesystems": ("ext4", "xfs"), "schedulers": ("none",)},
         nothing_done,
-        ("nothing is separable (nothing to compare with)", "no cell has two runs"),
+        ("nothing can be separated: nothing to compare with", "no cell has two runs"),
     ),
     "no energy was drawn": (
         {**ONE, "replicates": 3, "filesystems": ("ext4", "xfs"), "schedulers": ("none",)},

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Journals of every earlier version: read with the same numbers, and upgraded."""
 
+import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,13 +23,19 @@ ENERGY = {"joules": 4.5, "true_joules": 4.4, "samples": 9, "expected": 10, "lost
 RESULT = {
     "joules": 4.5, "true_joules": 4.4, "error_percent": 2.27, "mean_watts": 2.25, "ai_ops_per_joule": 1.5,
     "ai_mb_per_joule": 0.25, "joules_low": 4.0, "joules_high": 5.0, "device_bound_fraction": 0.75,
-    "cpu_joules": 30.0,
+    "cpu_joules": 30.0, "corrected_joules": 4.6,
 }  # fmt: skip
 PERFORMANCE = {
     "seconds": 2.0, "ops": 8, "read_bytes": 0, "write_bytes": 4096, "syncs": 8, "ops_per_second": 4.0,
     "mb_per_second": 0.002, "latency_p50_seconds": 0.1, "latency_p99_seconds": 0.2,
 }  # fmt: skip
-SINCE = {"joules_low": 2, "joules_high": 2, "device_bound_fraction": 3, "cpu_joules": 5}
+SINCE = {
+    "joules_low": 2,
+    "joules_high": 2,
+    "device_bound_fraction": 3,
+    "cpu_joules": 5,
+    "corrected_joules": 11,
+}
 
 
 def columns(path: Path) -> dict[str, list[tuple]]:
@@ -178,3 +186,59 @@ def test_a_run_of_version_7_that_began_has_an_attempt_and_one_that_was_cut_off_a
         assert opened.give_back(goes_on=True) == ["study-1-0002"]
         taken = opened.take("h1")
     assert (taken["id"], taken["attempt"], taken["begun"]) == ("study-1-0002", 1, True)
+
+
+def test_a_journal_of_version_8_takes_the_kinds_of_event_that_came_since(tmp_path):
+    with former(tmp_path, 8):
+        pass
+    with closing(Journal(tmp_path)) as opened:
+        opened.set_aside("h1", "gone")
+        assert opened.hosts_set_aside() == {"h1": "gone"}
+
+
+def test_a_journal_of_version_9_says_nothing_of_samples_over_range_and_its_ledger_balances(tmp_path):
+    with former(tmp_path, 9) as database:
+        insert(
+            database, "run", id="study-1-0001", ordinal=1, block=1, replicate=1, host="h1", **FACTORS,
+            cell="fast/ext4/none/seqwrite", factors=json.dumps(FACTORS), status="ok", reason="",
+        )  # fmt: skip
+        insert(
+            database, "energy", run="study-1-0001", phase="workload", meter="tap1", rail="12v", drive="fast",
+            duplicate=0, repeated=0, **ENERGY,
+        )  # fmt: skip
+    rail = results.load(tmp_path).runs[0].energy[0]
+    assert (rail.over_range, rail.unaccounted) == (None, 0)
+    Journal(tmp_path).close()
+    assert "over_range" in {column[1] for column in columns(tmp_path / journal.FILE)["energy"]}
+
+
+def test_the_ai_of_a_journal_of_version_10_is_of_the_joules_as_measured(tmp_path):
+    with former(tmp_path, 10) as database:
+        insert(
+            database, "run", id="study-1-0001", ordinal=1, block=1, replicate=1, host="h1", **FACTORS,
+            cell="fast/ext4/none/seqwrite", factors=json.dumps(FACTORS), status="ok", reason="",
+        )  # fmt: skip
+        gaps = {"gap_low_joules": 0.1, "gap_high_joules": 0.3}
+        insert(
+            database, "energy", run="study-1-0001", phase="workload", meter="tap1", rail="12v", drive="fast",
+            **ENERGY, **gaps,
+        )  # fmt: skip
+        known = {name: value for name, value in RESULT.items() if SINCE.get(name, 1) <= 10}
+        insert(database, "result", run="study-1-0001", **known)
+    Journal(tmp_path).close()
+    (run,) = results.load(tmp_path).runs
+    assert (run.result.corrected_joules, run.result.ai_joules) == (None, 4.5)
+    assert (run.gap_correction(run.energy[0]), run.energy[0].corrected_joules) == (0, 4.7)
+
+
+def test_a_new_name_comes_with_a_version():
+    """The constraints of a journal that is there know the names of its version alone."""
+    made = "\n".join(map(journal.create_table, TABLES.values()))
+    names = re.findall(r"CHECK \(\w+ IN \((.*?)\)\)", made)
+    assert (journal.NAMES_SINCE, hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]) == (
+        9,
+        "5c83df60c55e",
+    ), (
+        "a closed list of names changed: raise journal.NAMES_SINCE to one more than the version of the last"
+        " release, keep the tables of that version in tests/fixtures/journals, and put both here"
+    )

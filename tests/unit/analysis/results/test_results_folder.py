@@ -15,6 +15,7 @@ import pytest
 
 from joulerig.analysis import results
 from joulerig.analysis.results.campaign import ResultsError
+from joulerig.analysis.results.journal import VERSION
 from tests.support import ROOT, simulated_campaign
 from tests.support.simulated_campaign import Outcome
 
@@ -36,7 +37,7 @@ def test_a_campaign_comes_back_as_it_was_written(tmp_path):
     assert list(run.phases) == ["prepare", "setup", "idle", "workload", "tail"]
     assert run.phases["workload"].seconds == 10.0
     assert run.cell == f"{run.drive}/{run.filesystem}/{run.scheduler}/{run.workload}"
-    assert run.result.ai_ops_per_joule == run.performance.ops / run.result.joules
+    assert run.result.ai_ops_per_joule == run.performance.ops / run.result.ai_joules
     assert {rail.phase for rail in run.energy} == set(run.phases)
     assert run.io["iod"].write_bytes == run.io["twin"].write_bytes
     assert run.settings["scheduler"]["in_effect"] == run.scheduler
@@ -75,7 +76,7 @@ def test_a_run_counts_where_it_is_ok_and_has_joules(tmp_path, outcome, counts):
 
 def test_joules_of_zero_do_not_count(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
-    edit(folder, "UPDATE result SET joules = 0")
+    edit(folder, "UPDATE result SET joules = 0, corrected_joules = 0")
     assert {run.counts for run in results.load(folder).runs} == {False}
 
 
@@ -167,7 +168,7 @@ def test_a_journal_of_a_newer_version(tmp_path):
     edit(folder, "PRAGMA user_version = 99")
     with pytest.raises(ResultsError) as error:
         results.load(folder)
-    one_line(error, "journal version 99", "reads 8", "newer")
+    one_line(error, "journal version 99", f"reads {VERSION}", "newer")
 
 
 def test_a_journal_without_a_campaign(tmp_path):
@@ -209,7 +210,7 @@ def test_the_factors_of_a_run_come_as_a_mapping(tmp_path):
 def test_a_journal_of_version_1_is_read_unchanged_and_has_no_bounds(tmp_path):
     folder = simulated_campaign.build(tmp_path / "c")
     with sqlite3.connect(folder / "journal.sqlite") as database:
-        for table, count in (("energy", 14), ("result", 4)):
+        for table, count in (("energy", 14), ("result", 5)):
             for row in list(database.execute(f"PRAGMA table_info({table})"))[-count:]:
                 database.execute(f"ALTER TABLE {table} DROP COLUMN {row[1]}")
         database.execute("PRAGMA user_version = 1")

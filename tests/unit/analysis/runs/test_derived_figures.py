@@ -33,10 +33,12 @@ def test_dynamic_joules_are_those_above_the_runs_own_idle_phase(campaign):
     run = campaign.runs[0]
     (idle,) = [rail for rail in run.energy if rail.phase == "idle"]
     found = derived.amounts(campaign, run)
-    idle_watts = idle.joules / run.phases["idle"].seconds
+    idle_watts = idle.corrected_joules / run.phases["idle"].seconds
     assert idle_baseline.idle_watts(run) == pytest.approx(idle_watts)
-    assert found["dynamic_joules"] == pytest.approx(run.result.joules - idle_watts * run.performance.seconds)
-    assert 0 < found["dynamic_joules"] < run.result.joules
+    assert found["dynamic_joules"] == pytest.approx(
+        run.result.ai_joules - idle_watts * run.performance.seconds
+    )
+    assert 0 < found["dynamic_joules"] < run.result.ai_joules
 
 
 @pytest.mark.parametrize(
@@ -54,13 +56,13 @@ def test_an_idle_phase_that_was_not_measured_as_the_load_was_subtracts_nothing(c
     run = dataclasses.replace(run, energy=tuple(rail for rail in energy if rail))
     found = derived.amounts(campaign, run)
     assert found["dynamic_joules"] is found["idle_joules"] is None
-    assert found["joules"] == run.result.joules
+    assert found["joules"] == run.result.ai_joules
     assert figures(campaign, run)["idle_gb_per_watt"] is None
 
 
 def test_costs_are_joules_over_what_was_done(campaign):
     run = changed(campaign.runs[0], ops=1000, syncs=250, write_bytes=4_096_000)
-    found, joules = figures(campaign, run), run.result.joules
+    found, joules = figures(campaign, run), run.result.ai_joules
     assert found["joules_per_op"] == pytest.approx(joules / 1000)
     assert found["joules_per_sync"] == pytest.approx(joules / 250)
     assert found["joules_per_durable_byte"] == pytest.approx(joules / 4_096_000)
@@ -120,7 +122,9 @@ def test_a_cell_has_the_ratio_of_its_runs_sums(campaign):
     runs, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
     for cell in cells.iter_rows(named=True):
         mine = runs.filter(pl.col("cell") == cell["cell"])
-        assert cell["joules_per_op"] == pytest.approx(mine["joules"].sum() / mine["ops"].sum(), rel=1e-12)
+        assert cell["joules_per_op"] == pytest.approx(
+            mine["corrected_joules"].sum() / mine["ops"].sum(), rel=1e-12
+        )
         assert cell["dynamic_joules_per_op"] == pytest.approx(
             mine["dynamic_joules"].sum() / mine["ops"].sum()
         )
@@ -146,3 +150,57 @@ def test_a_run_that_did_nothing_has_nothing():
     assert set(derived.volumes([{}]).values()) == {None}
     zero = dict.fromkeys(("joules", "ops", "syncs", "seconds"), 0)
     assert derived.figures([zero])["joules_per_op"] is None
+
+
+def bounds(low: float, high: float) -> dict[str, float | None]:
+    return {
+        "ops": 100, "dynamic_joules": (low + high) / 2,
+        "dynamic_joules_low": low, "dynamic_joules_high": high,
+    }  # fmt: skip
+
+
+def test_the_interval_of_dynamic_joules_is_of_both_phases(campaign):
+    run = campaign.runs[0]
+    (idle,) = [rail for rail in run.energy if rail.phase == "idle"]
+    times = run.performance.seconds / run.phases["idle"].seconds
+    found = derived.dynamic(derived.amounts(campaign, run))
+    assert found["dynamic_joules_low"] == pytest.approx(run.result.joules_low - times * idle.joules_high)
+    assert found["dynamic_joules_high"] == pytest.approx(run.result.joules_high - times * idle.joules_low)
+    assert found["dynamic_joules_low"] < found["dynamic_joules"] < found["dynamic_joules_high"]
+    assert found["dynamic_joules_unknown"] is None
+
+
+@pytest.mark.parametrize(
+    ("amounts", "shown", "why"),
+    [
+        pytest.param(bounds(1.0, 3.0), 2.0, None, id="above 0"),
+        pytest.param(bounds(-3.0, -1.0), -2.0, None, id="below 0: the drive was busy while idle"),
+        pytest.param(bounds(-1.0, 3.0), None, "its interval reaches 0", id="reaches 0"),
+        pytest.param(
+            bounds(1.0, 3.0) | {"dynamic_joules_low": None, "dynamic_joules_high": None},
+            None,
+            "nothing bounds the joules of the load or of the idle phase",
+            id="not bounded",
+        ),
+        pytest.param({"ops": 100}, None, "no idle phase that measured the same rails", id="no idle phase"),
+    ],
+)
+def test_dynamic_joules_are_shown_where_their_interval_leaves_out_0(amounts, shown, why):
+    found = derived.dynamic(amounts)
+    assert (found["dynamic_joules"], found["dynamic_joules_unknown"]) == (shown, why)
+    per_op = derived.dynamic_per_op([amounts])
+    assert per_op["dynamic_joules_per_op"] == (None if shown is None else pytest.approx(shown / 100))
+    assert per_op["dynamic_joules_unknown"] == why
+
+
+def test_limits_of_a_cells_runs_add_up():
+    """More runs do not make them less: what a meter does wrong is in all of them."""
+    one, four = (derived.dynamic_per_op([bounds(-1.0, 3.0)] * count) for count in (1, 4))
+    assert one == four
+
+
+def test_mb_per_joule_has_the_interval_of_the_operations(campaign):
+    for cell in runs_and_cells.cells(campaign).iter_rows(named=True):
+        for end in ("low", "high"):  # each operation of this load writes 4 KiB
+            expected = cell[f"ai_ops_per_joule_interval_{end}"] * 4096 / 1e6
+            assert cell[f"ai_mb_per_joule_interval_{end}"] == pytest.approx(expected)

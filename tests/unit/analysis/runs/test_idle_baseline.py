@@ -29,7 +29,7 @@ def test_a_rails_baseline_is_the_mean_over_its_idle_phases(tmp_path):
     found = baselines_of(folder)
     assert set(found) == {("nvme-plp", "12v"), ("nvme-consumer", "3v3")}
     watts = [
-        rail.joules / simulated_campaign.PHASES["idle"]
+        rail.corrected_joules / simulated_campaign.PHASES["idle"]
         for run in results.load(folder).runs
         for rail in run.energy
         if rail.phase == "idle" and rail.drive == "nvme-plp"

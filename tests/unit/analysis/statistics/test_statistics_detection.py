@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -37,7 +35,7 @@ def found_by_race(cells: int, blocks: int, behind: float, campaigns: int) -> flo
     return sum(replay(runs(rng, means, blocks), design).winner == BEST for _ in range(campaigns)) / campaigns
 
 
-@pytest.mark.parametrize(("cells", "blocks"), [(2, 5), (6, 3), (6, 10), (15, 10)])
+@pytest.mark.parametrize(("cells", "blocks"), [(2, 5), (4, 5), (6, 3), (6, 10), (15, 5), (15, 10)])
 def test_a_fixed_design_finds_its_smallest_difference_in_nine_of_ten_campaigns(cells, blocks):
     behind = smallest_fixed(cells, blocks, SPREAD)
     assert 0.84 <= found_by_rank(cells, blocks, behind, 120) <= 0.97
@@ -51,13 +49,9 @@ def test_a_race_finds_its_smallest_difference_in_nine_of_ten_campaigns(cells, bl
     assert found_by_race(cells, blocks, 0.8 * behind, 200) < 0.8
 
 
-def test_the_best_of_15_cells_has_to_be_8_percent_ahead_where_runs_vary_by_3_percent():
-    """By Tukey's test alone: without the campaigns in which Bartlett's test errs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "PRELIMINARY_ALPHA", 0.0)
-        behind = smallest_fixed(15, 10, 0.03)
-    assert 1 / (1 - behind) - 1 == pytest.approx(0.08, abs=0.003)
-    assert smallest_fixed(15, 10, 0.03) > behind
+def test_the_best_of_15_cells_has_to_be_a_tenth_ahead_in_5_blocks_where_runs_vary_by_3_percent():
+    assert 1 / (1 - smallest_fixed(15, 5, 0.03)) - 1 == pytest.approx(0.10, abs=0.005)
+    assert 1 / (1 - smallest_fixed(15, 10, 0.03)) - 1 == pytest.approx(0.07, abs=0.003)
 
 
 def test_more_blocks_find_smaller_differences_and_more_spread_larger_ones():
@@ -89,12 +83,3 @@ def test_the_expected_share_is_that_of_simulated_races(kind, cells):
 
 def test_cells_that_are_alike_are_expected_to_take_nearly_all_runs():
     assert expected_share([0.0] * 14, Design.even(10), SPREAD) > 0.95
-
-
-def test_a_plan_can_ask_within_a_twentieth_of_a_second():
-    begin = time.process_time()
-    for _ in range(3):
-        smallest_fixed(36, 9, 0.031)
-        expected_share([0.2] * 35, Design.even(9), 0.031)
-        smallest_in_race(36, Design.even(9), 0.031)
-    assert (time.process_time() - begin) / 9 < 0.05

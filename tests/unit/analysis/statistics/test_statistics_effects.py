@@ -12,7 +12,6 @@ import pytest
 from statsmodels.formula.api import mixedlm, ols
 from statsmodels.stats.anova import anova_lm
 
-from joulerig.analysis.compare import cemp
 from joulerig.analysis.statistics import effects, pareto
 
 
@@ -110,43 +109,6 @@ def test_one_run_a_cell_has_shares_and_no_test():
 )
 def test_pareto_front(points, expected):
     assert pareto.front(points) == expected
-
-
-POINTS = {
-    "frugal": cemp.Point(performance=100, ai=100, watts=1),
-    "fast": cemp.Point(performance=300, ai=75, watts=4),
-    "plain": cemp.Point(performance=200, ai=50, watts=4),
-}
-
-
-def test_cemp_is_change_of_energy_over_change_of_performance_at_three_anchors():
-    found = {change.anchor: change for change in cemp.changes(POINTS)}
-    assert {anchor: change.cell for anchor, change in found.items()} == {
-        "largest AI": "frugal",
-        "lowest power": "frugal",
-        "highest performance": "fast",
-    }
-    fast = found["highest performance"]
-    assert (fast.energy, fast.performance) == pytest.approx((4 / 3 - 1, 0.5))
-    assert fast.cemp == pytest.approx(fast.energy / fast.performance)
-
-
-def test_cemp_is_undefined_where_performance_does_not_change():
-    same = {name: cemp.Point(100, ai, watts) for name, ai, watts in (("x", 50, 2), ("y", 25, 4))}
-    assert {change.cemp for change in cemp.changes(same)} == {None}
-
-
-@pytest.mark.parametrize(
-    "points", [{}, {"x": POINTS["fast"]}, {"x": cemp.Point(0, 0, 1), "y": cemp.Point(0, 0, 2)}]
-)
-def test_no_cemp_without_two_cells_and_positive_means(points):
-    assert cemp.changes(points) == []
-
-
-def test_another_definition_can_take_its_place(monkeypatch):
-    monkeypatch.setitem(cemp.DEFINITIONS, "sum", lambda energy, performance: energy + performance)
-    change = cemp.changes(POINTS, "sum")[-1]
-    assert change.cemp == change.energy + change.performance
 
 
 def test_rounding_alone_is_not_variation():

@@ -6,7 +6,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from joulerig.analysis.statistics.interval import Interval, bca, fieller, relative_variance, with_common
+from joulerig.analysis.statistics.interval import (
+    Interval,
+    bca,
+    bca_by_cell,
+    fieller,
+    relative_variance,
+    with_common,
+)
 
 WORK, JOULES = [1000.0, 1012.0, 995.0, 1004.0], [20.0, 20.1, 20.05, 19.9]
 
@@ -37,6 +44,40 @@ def test_fieller_and_bootstrap_agree_with_many_runs():
     width = exact.high - exact.low
     assert resampled.low == pytest.approx(exact.low, abs=0.12 * width)
     assert resampled.high == pytest.approx(exact.high, abs=0.12 * width)
+
+
+@pytest.mark.parametrize("runs", [3, 4, 5, 8, 20, 50])
+def test_the_bootstrap_is_scipys_where_sums_are_exact(runs):
+    """Of whole numbers: with others, scipy finds a cell's own value among its resamples or not."""
+    from scipy import stats
+
+    work, joules = (np.round(100 * values) for values in simulated(np.random.default_rng(14), runs))
+    expected = stats.bootstrap(
+        (work, joules),
+        lambda top, bottom, axis: top.sum(axis=axis) / bottom.sum(axis=axis),
+        paired=True,
+        vectorized=True,
+        n_resamples=9999,
+        rng=np.random.default_rng(20_140_607),
+    ).confidence_interval
+    assert bca(work, joules) == pytest.approx(tuple(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize("runs", [3, 5, 12])
+def test_rounding_does_not_move_the_bootstrap(runs):
+    work, joules = simulated(np.random.default_rng(15), runs)
+    scaled = bca(work * 1.1, joules * 1.3)
+    assert scaled == pytest.approx([end * 1.1 / 1.3 for end in bca(work, joules)], rel=1e-12)
+
+
+def test_cells_together_have_the_intervals_that_they_have_alone():
+    rng = np.random.default_rng(16)
+    cells = [simulated(rng, runs) for runs in (5, 2, 40, 5, 0, 40)]
+    together = bca_by_cell(cells)
+    assert together[1] is None
+    assert together[4] is None
+    for place in (0, 2, 3, 5):
+        assert together[place] == pytest.approx(bca(*cells[place]), rel=1e-12)
 
 
 def test_fieller_is_the_set_of_ratios_that_a_t_test_does_not_reject():

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from joulerig.analysis.statistics import racing
+from joulerig.analysis.statistics.differences import Fit, Systematic
 from joulerig.analysis.statistics.racing import RACE, Design, Outcome, rank, replay
 from tests.support import simulated_races
 from tests.support.simulated_races import runs
@@ -160,12 +161,12 @@ def test_two_cells_are_a_paired_t_test_at_the_level_of_the_look():
 def test_the_level_is_shared_by_the_looks_and_by_the_cells_that_began():
     found = cells(100, 95, 90, 60, 50, 40)
     design = Design.even(6)
-    table = racing._Table.from_runs(found, design)
+    table = racing._Table.from_runs(found, design, {})
     race = replay(found, design)
     assert [one.look for one in race.dropped.values()] == [2, 2, 2, 3, 3]
     for one in race.dropped.values():
         out = {other.cell: other.look for other in race.dropped.values() if other.look < one.look}
-        fit = racing._Fit.from_logs(table.cells, table.logs_at(one.look, out))
+        fit = table.fit(one.look, out)
         level = 0.05 / 5 / 5  # 5 looks, 5 comparisons with the leader
         expected = fit.compare("c0", level)[one.cell]
         assert (one.low, one.high) == pytest.approx((expected.low, expected.high))
@@ -295,8 +296,8 @@ def test_missing_runs_are_fitted_by_ordinary_least_squares():
     for cell, block in (("cell 01", 2), ("cell 01", 5), ("cell 03", 1), ("cell 05", 7)):
         found[cell][block - 1] = (block, None)
     design = Design(7, looks=(7,), spending=(0.05,))
-    table = racing._Table.from_runs(found, design)
-    fit = racing._Fit.from_logs(table.cells, table.logs)
+    table = racing._Table.from_runs(found, design, {})
+    fit = Fit.from_logs(table.cells, table.logs)
     rows = [
         (place, block, math.log(value))
         for place, cell in enumerate(sorted(found))
@@ -317,7 +318,7 @@ def test_missing_runs_are_fitted_by_ordinary_least_squares():
     assert fit.degrees == pytest.approx(degrees)
     assert fit.degrees.sum() == pytest.approx(len(rows) - 12)
     assert fit.variances == pytest.approx(variances)
-    differences, reaches = fit._differences(1, 0.01)
+    differences, reaches, *_ = fit._differences(1, 0.01)
     assert differences == pytest.approx(levels[1] - levels)
     weights = inverse[1] - inverse[4]
     error = math.sqrt((weights**2 * fit.shrunk.variances[of]).sum())
@@ -411,7 +412,7 @@ def test_the_ranking_of_a_race_has_its_winner_and_its_drops():
     assert (ranked.winner, ranked.method, ranked.why) == ("c0", RACE, "")
     assert ranked.order == ("c0", "c1", "c2", "c3")
     assert ranked.letters["c0"] == "a"
-    assert ranked.not_separated("c0") == []
+    assert ranked.contenders == ["c0"]
     assert not any(set("a") & set(ranked.letters[cell]) for cell in ("c1", "c2", "c3"))
     assert ranked.pair("c3", "c0").relative_difference == pytest.approx(0.4, abs=0.05)
     assert ranked.pair("c0", "c1").p is None
@@ -438,7 +439,7 @@ def test_who_wins_the_race_wins_the_ranking():
             assert ranked.winner == race.winner
             if race.winner:
                 assert ranked.order[0] == race.winner
-                assert ranked.not_separated(race.winner) == []
+                assert ranked.contenders == [race.winner]
 
 
 def test_who_was_raced_out_stays_separated_though_the_leader_turns_wild():
@@ -506,3 +507,25 @@ def test_cells_farther_apart_than_the_margin_are_called_equal_in_at_most_one_rac
         means = simulated_races.slippage(cells_, behind=0.1001)
         races = [replay(runs(rng, means, 10), design) for _ in range(200)]
         assert sum(race.outcome is Outcome.EQUAL and len(race.kept) > 1 for race in races) <= 10
+
+
+# What is wrong in all runs alike
+
+
+def test_a_cell_stays_whose_limits_reach_the_leader():
+    found = cells(100, 90, 60)
+    limits = {"c1": [(block, Systematic(own=0.1)) for block, _ in found["c1"]]}
+    assert set(replay(found, Design.even(6)).dropped) == {"c1", "c2"}
+    race = replay(found, Design.even(6), limits)
+    assert set(race.dropped) == {"c2"}
+    pair = rank(found, Design.even(6), limits).pair("c0", "c1")
+    assert pair.systematic == pytest.approx(-math.log1p(-0.1))
+
+
+def test_a_look_has_the_limits_of_the_runs_that_it_sees():
+    """What later runs lose changes no look that is over."""
+    found = cells(100, 90, 60)
+    later = {"c1": [(block, Systematic(own=0.5 if block == 6 else 0.0)) for block, _ in found["c1"]]}
+    before, after = replay(found, Design.even(6)), replay(found, Design.even(6), later)
+    assert before.dropped["c1"].look < 6
+    assert after.dropped == before.dropped

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from scipy import special
 
-from joulerig.analysis.statistics.shrinkage import fit_prior, inverse_trigamma, shrink
+from joulerig.analysis.statistics.shrinkage import (
+    fit_prior,
+    inverse_trigamma,
+    shrink,
+    standard_error_of_excess,
+)
 
 
 @pytest.mark.parametrize("x", [1e-5, 0.01, 0.3, 1.0, 7.0, 400.0, 1e7])
@@ -52,3 +57,28 @@ def test_a_variance_of_zero_among_others_leaves_a_prior():
     assert found.variance > 0
     assert found.degrees > 0
     assert fit_prior([0.0, 0.0], [3, 3]).variance == 0
+
+
+def test_caution_doubts_that_few_variances_are_alike_and_many_less():
+    few, many = (
+        fit_prior(np.full(count, 1.0), np.full(count, degrees), caution=1.0).degrees
+        for count, degrees in ((5, 2.0), (100, 20.0))
+    )
+    assert few < 5 < 50 < many < math.inf
+
+
+def test_the_standard_error_of_the_excess_is_that_of_simulated_variances():
+    rng = np.random.default_rng(3)
+    logs = np.log(rng.chisquare(4, (20_000, 15)) / 4)
+    found = standard_error_of_excess(special.polygamma(1, 2.0), special.polygamma(3, 2.0), 15)
+    assert found == pytest.approx(np.std(np.var(logs, axis=1, ddof=1)), rel=0.03)
+
+
+def test_two_groups_show_no_spread_of_variances_and_are_pooled():
+    assert math.isinf(fit_prior([1.0, 1.0], [3, 3], caution=1.0).degrees)
+
+
+def test_only_floored_groups_keep_their_own_variance():
+    found = shrink([1.0, 1.1, 0.9, 9.0], [4, 4, 4, 4], floored=[False, True, False, False])
+    assert found.variances[3] < 9.0
+    assert found.variances[1] >= 1.1

@@ -38,7 +38,11 @@ def changed(campaign, ai, bound=0.9, noise=0.003):
         joules = 50.0
         ops = round(value * joules)
         result = dataclasses.replace(
-            run.result, joules=joules, ai_ops_per_joule=ops / joules, device_bound_fraction=bound
+            run.result,
+            joules=joules,
+            corrected_joules=joules,
+            ai_ops_per_joule=ops / joules,
+            device_bound_fraction=bound,
         )
         performance = dataclasses.replace(run.performance, ops=ops)
         runs.append(dataclasses.replace(run, result=result, performance=performance))
@@ -120,11 +124,11 @@ def test_what_a_load_adds_above_idle_is_judged_at_any_pace(campaign):
         for run in whole.runs:
             amounts = derived.amounts(whole, run)
             seconds = run.performance.seconds * by
-            joules = run.result.joules + amounts["idle_joules"] * (by - 1)
+            joules = run.result.ai_joules + amounts["idle_joules"] * (by - 1)
             runs.append(
                 dataclasses.replace(
                     run,
-                    result=dataclasses.replace(run.result, joules=joules),
+                    result=dataclasses.replace(run.result, corrected_joules=joules),
                     performance=dataclasses.replace(run.performance, seconds=seconds),
                 )
             )

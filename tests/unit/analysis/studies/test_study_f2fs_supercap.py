@@ -112,7 +112,7 @@ def test_where_the_processor_sets_the_pace_every_claim_is_open(campaign):
 def test_runs_that_reported_nothing_while_they_ran(campaign):
     found = verdicts_of(changed(campaign, lambda cache: (1.06, 0.67), with_progress=False))
     assert {verdict.verdict for verdict in found.values()} == {OPEN}
-    assert all("told nothing" in verdict.why for verdict in found.values())
+    assert all("reported nothing" in verdict.why for verdict in found.values())
     page = document.html(changed(campaign, lambda cache: (1.06, 0.67), with_progress=False))
     assert "The study's figure cannot be drawn" in page.replace("&#39;", "'")
 

@@ -57,7 +57,11 @@ def changed(campaign, mb_per_second, seeks_per_mib, bound=0.9, counted=True, wri
             run.performance, seconds=10.0, write_bytes=written, syncs=syncs, mb_per_second=rate
         )
         result = dataclasses.replace(
-            run.result, joules=60.0, ai_mb_per_joule=written / 1e6 / 60, device_bound_fraction=bound
+            run.result,
+            joules=60.0,
+            corrected_joules=60.0,
+            ai_mb_per_joule=written / 1e6 / 60,
+            device_bound_fraction=bound,
         )
         transactions = (
             round(written / MIB / (writes_a_commit if run.workload == MANY else 1)) if counted else None

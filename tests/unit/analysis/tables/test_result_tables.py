@@ -11,10 +11,11 @@ import pytest
 
 from joulerig import atomic
 from joulerig.analysis import results
-from joulerig.analysis.compare import drift, outliers
+from joulerig.analysis.compare import cross_talk, drift, outliers, quiescent, temperature
 from joulerig.analysis.energy.indicator import within_energy
 from joulerig.analysis.runs import series
 from joulerig.analysis.tables import comparisons, runs_and_cells
+from joulerig.analysis.tables.standards import asked
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome
 
@@ -22,12 +23,20 @@ ALL_COLUMNS = (
     runs_and_cells.RUN_COLUMNS,
     runs_and_cells.CELL_COLUMNS,
     comparisons.PAIR_COLUMNS,
+    comparisons.BEST_COLUMNS,
     comparisons.EFFECT_COLUMNS,
     comparisons.BUDGET_COLUMNS,
     comparisons.CEMP_COLUMNS,
+    comparisons.ELASTICITY_COLUMNS,
     drift.COLUMNS,
     outliers.COLUMNS,
+    cross_talk.COLUMNS,
     comparisons.CLAIM_COLUMNS,
+    quiescent.COLUMNS,
+    temperature.COLUMNS,
+    asked.COLUMNS,
+    asked.COLUMNS,
+    asked.COLUMNS,
     series.COLUMNS,
 )
 
@@ -46,7 +55,7 @@ def test_cells_are_ratios_of_sums_of_their_runs(tmp_path):
     campaign = results.load(simulated_campaign.build(tmp_path / "c", replicates=3))
     runs, cells = runs_and_cells.runs(campaign), runs_and_cells.cells(campaign)
     summed = runs.group_by("cell").agg(
-        (pl.col("ops").sum() / pl.col("joules").sum()).alias("expected"),
+        (pl.col("ops").sum() / pl.col("corrected_joules").sum()).alias("expected"),
         pl.col("ai_ops_per_joule").std().alias("deviation"),
     )
     both = cells.join(summed, on="cell")
@@ -150,7 +159,9 @@ def test_reasons_with_commas_quotes_and_line_breaks_survive(tmp_path):
 
 
 def test_columns_with_a_dimension_name_their_unit():
-    unit = re.compile(r"(_ns|seconds|bytes?|joules?|percent|watts?|per_(second|joule|op)|ops|syncs)(_|$)")
+    unit = re.compile(
+        r"(_ns|seconds|bytes?|joules?|percent|watts?|celsius|kelvin|per_(second|joule|op)|ops|syncs)(_|$)"
+    )
     plain = {
         "ordinal",
         "block",
@@ -161,15 +172,27 @@ def test_columns_with_a_dimension_name_their_unit():
         "duplicate_samples",
         "repeated_samples",
         "surplus_samples",
+        "over_range_samples",
         "device_bound_fraction",
         "runs_planned",
         "runs_counted",
+        "number",  # its unit is another column
+        "runs_settled",
+        "runs_steady",
+        "runs_not_steady",
+        "rank",
+        "rank_to_quiescence",
         "figure",  # its unit is another column
         "figure_standard_deviation",
         "degrees_of_freedom",
         "f",
         "p",
         "cemp",
+        "cemp_low",
+        "cemp_high",
+        "elasticity",
+        "elasticity_low",
+        "elasticity_high",
         "runs",
         "cells",
         "steps",
@@ -181,6 +204,7 @@ def test_columns_with_a_dimension_name_their_unit():
         "effect_low",
         "effect_high",
         "blocks",
+        "pairs",
     }
     for columns in ALL_COLUMNS:
         for name, kind in columns.items():

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether cells rank alike by AI and by AI to quiescence.
+
+Work per joule of the load alone favours a file system that leaves its writing for later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare.cells import AI, Comparison, Ranked
+from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.runs import quiescence
+from joulerig.analysis.runs.over_time import PowerOverTime
+from joulerig.analysis.runs.quiescence import AfterLoad, State
+from joulerig.analysis.statistics.ranking import Ranking
+from joulerig.plural import counted
+
+COLUMNS = {
+    "campaign": pl.String,
+    "drive": pl.String,
+    "workload": pl.String,
+    "further": pl.String,
+    "cell": pl.String,
+    "rank": pl.Int64,
+    "rank_to_quiescence": pl.Int64,
+    "may_be_best": pl.Boolean,
+    "may_be_best_to_quiescence": pl.Boolean,
+    "ai_ops_per_joule": pl.Float64,
+    "ai_ops_per_joule_to_quiescence": pl.Float64,
+    "joules_after_load": pl.Float64,
+    "runs_counted": pl.Int64,
+    "runs_settled": pl.Int64,
+    "ranks_differ": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class CellAfterLoad:
+    """A cell's runs, with what they drew above idle after their loads.
+
+    `ai`: all work over all joules of the loads; `to_quiescence` with what came after, None where a
+    run's is not known; `joules` that were drawn then; `settled`: how many of the `runs` came back
+    to idle. `why`: of each of the others, its state and the reason.
+    """
+
+    cell: str
+    ai: float
+    to_quiescence: float | None
+    joules: float | None
+    runs: int
+    settled: int
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Quiescent:
+    """A comparison by AI, and by AI to quiescence.
+
+    `cells` in the order of the comparison. `ranking`: by AI to quiescence, with the tests of the
+    other; None where it is not known of every run, so that the two would be of different runs.
+    `differs`: how the two rankings differ, in words; empty where they agree.
+    """
+
+    comparison: Comparison
+    cells: tuple[CellAfterLoad, ...]
+    ranking: Ranking | None
+    differs: str
+
+    @property
+    def known(self) -> bool:
+        """Return whether AI to quiescence is known of any cell."""
+        return any(cell.to_quiescence is not None for cell in self.cells)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return why runs are not settled or not known: the three most frequent reasons."""
+        return [why for why, _ in Counter(why for cell in self.cells for why in cell.why).most_common(3)]
+
+
+def compare(
+    campaign: Campaign, compared: Sequence[Comparison], over: Mapping[str, PowerOverTime]
+) -> list[Quiescent]:
+    """Rank the cells of each comparison that has an AI by AI to quiescence."""
+    after = quiescence.by_run(campaign, over)
+    runs = tuple(_to_quiescence(run, after[run.id]) if run.id in after else run for run in campaign.runs)
+    ranked = comparison.rank_groups(replace(campaign, runs=runs))
+    cells = campaign.cells()
+    return [
+        _quiescent(one, ranked[one.drive, one.workload, one.further], cells, after)
+        for one in compared
+        if one.quantity == AI
+    ]
+
+
+def _to_quiescence(run: Run, after: AfterLoad) -> Run:
+    """Return a run whose joules are those of the load and what came after it."""
+    assert run.result is not None
+    total = after.total(run.result.ai_joules)
+    return replace(run, result=replace(run.result, joules=total, corrected_joules=total))
+
+
+def _quiescent(
+    one: Comparison, ranked: Ranked, cells: Mapping[str, list[Run]], after: Mapping[str, AfterLoad]
+) -> Quiescent:
+    counting = {cell: [run for run in cells[cell] if run.counts] for cell in one.ranking.order}
+    found = tuple(_of_cell(cell, one.points[cell].ai, runs, after) for cell, runs in counting.items())
+    if any(cell.to_quiescence is None for cell in found):
+        return Quiescent(one, found, None, "")
+    return Quiescent(one, found, ranked.ranking, _difference(one, ranked.ranking))
+
+
+def _of_cell(cell: str, ai: float, runs: Sequence[Run], after: Mapping[str, AfterLoad]) -> CellAfterLoad:
+    own = [after[run.id] for run in runs]
+    why = [f"{one.state}: {one.why}" for one in own if one.state != State.SETTLED]
+    joules = [one.joules for one in own if one.joules is not None]
+    return CellAfterLoad(
+        cell,
+        ai,
+        work_over(runs, own),
+        sum(joules) if len(joules) == len(own) else None,
+        len(runs),
+        sum(one.state == State.SETTLED for one in own),
+        tuple(why),
+    )
+
+
+def work_over(runs: Sequence[Run], after: Sequence[AfterLoad]) -> float | None:
+    """Return all work over all joules to quiescence; None where those of a run are not known."""
+    work, joules = 0, 0.0
+    for run, one in zip(runs, after, strict=True):
+        assert run.performance is not None
+        assert run.result is not None
+        total = one.total(run.result.ai_joules)
+        if total is None:
+            return None
+        work, joules = work + run.performance.ops, joules + total
+    return work / joules
+
+
+def _difference(one: Comparison, other: Ranking) -> str:
+    """Say how two rankings of the same cells differ, as far as their tests tell; else ""."""
+    ranking = one.ranking
+    if len(ranking.order) < 2:
+        return ""
+    if not (ranking.method and other.method):
+        first, quiet = (_name(one, found.order[0]) for found in (ranking, other))
+        if first != quiet:
+            return f"by readings alone {first} is first by AI, and {quiet} to quiescence"
+        return "" if ranking.order == other.order else f"by readings alone {first} is first, others change"
+    if set(ranking.contenders) != set(other.contenders):
+        best, quiet = (
+            " or ".join(_name(one, cell) for cell in found.contenders) for found in (ranking, other)
+        )
+        return f"the best may be {best} by AI, and {quiet} to quiescence"
+    turned = _reversed_pairs(ranking, other)
+    if not turned:
+        return ""
+    first, second = turned[0]
+    more = f", and {counted(len(turned) - 1, 'more pair')}" if len(turned) > 1 else ""
+    return f"{_name(one, first)} is better than {_name(one, second)} by AI, and worse to quiescence{more}"
+
+
+def _reversed_pairs(ranking: Ranking, other: Ranking) -> list[tuple[str, str]]:
+    """Return the pairs that either ranking separates and the other one has the other way round."""
+    signs = {frozenset((pair.first, pair.second)): pair for pair in other.pairs}
+    found = []
+    for pair in ranking.pairs:
+        quiet = signs[frozenset((pair.first, pair.second))]
+        if pair.difference is None or quiet.difference is None or not (pair.separated or quiet.separated):
+            continue
+        same_way = pair.first == quiet.first
+        if pair.difference * (quiet.difference if same_way else -quiet.difference) < 0:
+            better = pair.difference > 0
+            found.append((pair.first, pair.second) if better else (pair.second, pair.first))
+    return found
+
+
+def _name(one: Comparison, cell: str) -> str:
+    return one.cells[cell].combination
+
+
+def warnings(found: Sequence[Quiescent]) -> list[str]:
+    """Return what is to be said before any figure: where the two rank differently."""
+    return [
+        f"{one.comparison.name}: AI and AI to quiescence rank differently: {one.differs}"
+        for one in found
+        if one.differs
+    ]
+
+
+def table(campaign: Campaign, found: Sequence[Quiescent]) -> pl.DataFrame:
+    """Return one row for each cell that has an AI. Columns: `COLUMNS`."""
+    rows = []
+    for one in found:
+        ranking, quiet = one.comparison.ranking, one.ranking
+        head = {key: value for key, value in one.comparison.columns.items() if key != "quantity"}
+        for cell in one.cells:
+            rows.append(
+                {
+                    "campaign": campaign.id,
+                    **head,
+                    "cell": cell.cell,
+                    "rank": ranking.order.index(cell.cell) + 1,
+                    "rank_to_quiescence": quiet.order.index(cell.cell) + 1 if quiet else None,
+                    "may_be_best": _may_be_best(ranking, cell.cell),
+                    "may_be_best_to_quiescence": _may_be_best(quiet, cell.cell),
+                    "ai_ops_per_joule": cell.ai,
+                    "ai_ops_per_joule_to_quiescence": cell.to_quiescence,
+                    "joules_after_load": cell.joules,
+                    "runs_counted": cell.runs,
+                    "runs_settled": cell.settled,
+                    "ranks_differ": one.differs,
+                }
+            )
+    return pl.DataFrame(rows, schema=COLUMNS)
+
+
+def _may_be_best(ranking: Ranking | None, cell: str) -> bool | None:
+    return cell in ranking.contenders if ranking and ranking.contenders else None

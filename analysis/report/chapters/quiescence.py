@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the drives went on drawing after their loads, and AI to quiescence, in the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from joulerig.analysis.compare.quiescent import Quiescent
+from joulerig.analysis.report.analysed import Analysed
+from joulerig.analysis.report.chapter import Chapter
+from joulerig.analysis.runs import quiescence as rule
+
+
+@dataclass(frozen=True)
+class QuiescenceContent:
+    """The comparisons by AI to quiescence, and the rule of when power is back at idle."""
+
+    comparisons: list[Quiescent]
+    quiet_seconds: float = rule.QUIET_SECONDS
+    deviations: float = rule.DEVIATIONS
+
+
+def content(analysed: Analysed) -> QuiescenceContent | None:
+    """Return the cells after their loads; None where no cell has an AI."""
+    return QuiescenceContent(analysed.quiescent) if analysed.quiescent else None
+
+
+QUIESCENCE = Chapter("quiescence", "After the load: AI to quiescence", content)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What meters do wrong in all runs alike: what cancels between cells, and what does not."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from joulerig.analysis import results
+from joulerig.analysis.compare import campaigns, losses
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare.meter_errors import MeterErrors
+from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.statistics.differences import limit_of_difference
+from tests.support import simulated_campaign
+
+GAIN = {"volts": {"gain_percent": 0.1}, "amps": {"gain_percent": 0.5}}
+OFFSET = {"volts": {"offset": 0.002}, "amps": {"offset": 0.002}}
+QUIET = "nvme-plp/f2fs/none/randwrite-fsync"
+LOSSY = "nvme-plp/ext4/none/randwrite-fsync"
+LINE = {
+    "gain": 1.01, "offset": 0.002, "u_gain": 5e-4, "u_offset": 3e-4, "cov": -1e-7,
+    "u_reference_gain": 0.0, "date": "2026-11-01",
+}  # fmt: skip
+
+
+def calibrated(**line: float) -> dict:
+    record = {
+        "state": "valid", "date": "2026-11-01", "expires": "2027-11-01",
+        "channels": {channel: {**LINE, **line} for channel in ("CH1", "CH2")},
+    }  # fmt: skip
+    return {"tap1a": record}
+
+
+def build(folder: Path, *, lost_share: float = 0.0, **given) -> Campaign:
+    """Return a campaign of two cells that draw 6 and 5 W, five runs each."""
+    more = {"drives": ("nvme-plp",), "filesystems": ("ext4", "f2fs"), "schedulers": ("none",)}
+    found = simulated_campaign.build(folder, replicates=5, lost_share=lost_share, **more, **given)
+    return results.load(found)
+
+
+def limit(campaign: Campaign, one: str = QUIET, other: str = LOSSY) -> float:
+    errors, cells = MeterErrors(campaign), campaign.cells()
+    return limit_of_difference(errors.of_cell(cells[one]), errors.of_cell(cells[other]))
+
+
+def lose(campaign: Campaign, cell: str, share: float) -> Campaign:
+    """Lose a share of the samples of a cell's loads, of 0.5 to 1.5 times its mean power."""
+
+    def one(run):
+        if run.cell != cell:
+            return run
+        (rail,) = (rail for rail in run.energy if rail.phase == "workload")
+        whole = rail.joules
+        gaps = {"gap_low_joules": 0.5 * share * whole, "gap_high_joules": 1.5 * share * whole}
+        rail = dataclasses.replace(rail, joules=whole * (1 - share), gap_seconds=10.0 * share, **gaps)
+        corrected = rail.corrected_joules
+        ai = run.performance.ops / corrected
+        result = dataclasses.replace(
+            run.result, joules=rail.joules, corrected_joules=corrected, ai_ops_per_joule=ai
+        )
+        return dataclasses.replace(run, energy=(rail,), result=result)
+
+    return dataclasses.replace(campaign, runs=tuple(map(one, campaign.runs)))
+
+
+def test_a_gain_is_the_same_in_all_cells_of_a_rail_and_cancels(tmp_path):
+    assert limit(build(tmp_path / "c", accuracy=GAIN)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_offset_is_another_share_of_other_watts(tmp_path):
+    loaded = build(tmp_path / "c", accuracy={"amps": {"offset": 0.002}})
+    watts = [
+        sum(run.result.ai_joules for run in runs) / sum(run.performance.seconds for run in runs)
+        for runs in loaded.cells().values()
+    ]
+    expected = 0.002 * 12.0 * abs(1 / watts[0] - 1 / watts[1])
+    assert limit(loaded) == pytest.approx(expected, rel=1e-3)
+    assert limit(loaded) > 5e-4
+
+
+def test_an_offset_of_the_volts_is_a_gain_of_a_rail_whose_volts_are_fixed(tmp_path):
+    """As it is multiplied with the amps, which are in proportion to the watts."""
+    assert limit(build(tmp_path / "c", accuracy={"volts": {"offset": 0.01}})) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_meter_without_a_class_adds_nothing(tmp_path):
+    assert limit(build(tmp_path / "c")) == 0
+
+
+def test_what_gaps_can_have_drawn_is_each_cells_own(tmp_path):
+    loaded = lose(build(tmp_path / "c"), LOSSY, 0.009)
+    assert limit(loaded) == pytest.approx(0.5 * 0.009, rel=0.01)
+    (one,) = comparison.compare_cells(loaded)
+    assert one.ranking.pair(QUIET, LOSSY).systematic == pytest.approx(limit(loaded))
+
+
+def test_of_a_calibration_only_what_is_no_gain_counts_within_a_campaign(tmp_path):
+    loaded = build(tmp_path / "c", calibration=calibrated())
+    of_gain = build(tmp_path / "d", calibration=calibrated(u_offset=0.0, cov=0.0, offset=0.0))
+    assert limit(loaded) > 1e-5
+    assert limit(of_gain) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "meter"),
+    [
+        pytest.param({"calibration": calibrated()}, {"calibration": calibrated()}, 0.0, id="one record"),
+        pytest.param(
+            {"calibration": calibrated()},
+            {"calibration": calibrated(gain=1.02)},
+            # twice u(gain) / gain of volts and of amps, in both campaigns
+            2 * (2 * 5e-4 / 1.01) + 2 * (2 * 5e-4 / 1.02),
+            id="two records",
+        ),
+        pytest.param({"accuracy": GAIN}, {"accuracy": GAIN}, 2 * (0.001 + 0.005), id="a class"),
+    ],
+)
+def test_between_campaigns_a_gain_cancels_only_with_one_calibration_record(tmp_path, before, after, meter):
+    pair = build(tmp_path / "before", **before), build(tmp_path / "after", **after, name="later")
+    for change in campaigns.changes(*pair):
+        assert change.meter == pytest.approx(meter, abs=1.5e-3)
+        assert (change.meter < 1e-3) == (meter == 0)
+
+
+def test_cells_that_lost_notably_different_shares_are_warned_of(tmp_path):
+    loaded = build(tmp_path / "c")
+    assert comparison.compare_cells(loaded)[0].uneven_losses == ""
+    assert comparison.compare_cells(lose(loaded, LOSSY, 0.0015))[0].uneven_losses == ""
+    (one,) = comparison.compare_cells(lose(loaded, LOSSY, 0.009))
+    assert one.uneven_losses.startswith(
+        "Cells lost notably different shares of their samples, from 0.00 % of f2fs with none to 0.90 % of"
+        " ext4 with none"
+    )
+    cells = loaded.cells()
+    assert losses.unmeasured_share(cells[QUIET]) == 0
+
+
+def test_what_was_not_measured_may_be_all_and_then_nothing_is_compared(tmp_path):
+    loaded = build(tmp_path / "c")
+    for run in loaded.runs:
+        with sqlite3.connect(loaded.folder / "journal.sqlite") as database:
+            database.execute(
+                "UPDATE energy SET gap_low_joules = -joules, gap_high_joules = joules WHERE run = ?"
+                " AND phase = 'workload'",
+                (run.id,),
+            )
+    (one,) = comparison.compare_cells(results.load(loaded.folder))
+    assert one.ranking.why == "what the meters did not measure may be as much as what they did"
+    assert one.ranking.contenders == []
