@@ -10,8 +10,8 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo check test down clean docs tap-for-qemu
-.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-workloads test-powercut test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-power bench-drives bench-lease bench-plan bench-racing bench-workloads test-soak fuzz-workloads
+.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-kills test-long-load test-workloads test-powercut test-powercut-guest
+.PHONY: studies lint bench-agent bench-analysis bench-campaign bench-power bench-drives bench-lease bench-plan bench-racing bench-trust bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -26,6 +26,7 @@ build: $(BUILD)/.stamp ## Compile the C and Go parts
 $(BUILD)/.stamp: $(SOURCES)
 	@echo "compiling the C and Go parts"
 	@mkdir -p $(BUILD)
+	@$(MAKE) -s --no-print-directory -C virtuallab/clock all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C virtuallab/twin all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C firmware/power_tap all BUILD=$(BUILD)
 	@$(MAKE) -s --no-print-directory -C collectors/srcap all BUILD=$(BUILD)
@@ -73,11 +74,17 @@ test-clock: build ## Whether powerd keeps time to 100 us with all processors bus
 test-energy: build ## Twenty runs on a virtual lab, measured against the truth
 	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py
 
-test-arrays: build ## Drives of memory, external journals, arrays and emulated disks on a virtual lab
-	JOULERIG_ARRAYS=1 $(PYTEST) tests/lab/test_arrays_and_memory_on_the_virtual_lab.py
+test-arrays: build ## Drives of memory, external journals, arrays, emulated disks, and drives side by side, on a virtual lab
+	JOULERIG_ARRAYS=1 $(PYTEST) tests/lab/test_arrays_and_memory_on_the_virtual_lab.py tests/lab/test_side_by_side_on_the_virtual_lab.py
 
 test-kernels: build ## A campaign over two kernels on a virtual lab, one of which first comes up without a network
 	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py
+
+test-kills: build ## A hundred kills, at random moments, of all that can die: results/bench/durability.json
+	JOULERIG_KILLS=100 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py
+
+test-long-load: build ## A load of half an hour that outlives its controller, ten minutes without network, and a reboot
+	JOULERIG_LOAD_SECONDS=1800 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py -k long_load
 
 test-workloads: build ## Preconditioning, and external programs as workloads, on a virtual lab
 	JOULERIG_WORKLOADS=1 $(PYTEST) tests/lab/test_precondition_on_the_virtual_lab.py tests/lab/test_programs_on_the_virtual_lab.py
@@ -100,6 +107,9 @@ bench-power: build ## What the power path costs at 4 x 1 MS/s: results/bench/pow
 bench-analysis: ## Time and memory of the analysis at scale, compared with pandas: results/bench/analysis.json
 	.venv/bin/python -m tests.bench.bench_analysis
 
+bench-campaign: build ## Fifty test hosts at once over SSH, and what a run takes outside its phases: results/bench/campaign.json
+	.venv/bin/python -m tests.bench.bench_campaign
+
 bench-drives: build ## Whether an NBD client sees each drive profile's figures: results/bench/drives.json
 	.venv/bin/python -m tests.bench.bench_drives
 
@@ -111,6 +121,9 @@ bench-plan: ## Time of rig plan and of the journal for a campaign of 100,000 run
 
 bench-racing: ## How many runs a race needs, and how often it is right, simulated: results/bench/racing.json
 	.venv/bin/python -m tests.bench.racing
+
+bench-trust: build ## How often intervals, comparisons and bounds hold, and which planted faults are reported: results/bench/trust.json
+	.venv/bin/python -m tests.bench.bench_trust
 
 bench-workloads: build ## What the workload engine costs an operation, and how it scales: results/bench/workloads.json
 	.venv/bin/python -m tests.bench.bench_workloads

@@ -12,16 +12,18 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 
 from joulerig.rig.campaign import opening
-from joulerig.rig.campaign.execution import holds
 from joulerig.rig.campaign.execution.ansible_channel import (
     AnsibleChannel,
     end_with_ansible,
     user_errors_fail,
 )
 from joulerig.rig.campaign.execution.executor import Executor
+from joulerig.rig.campaign.execution.holds import of_controller, of_host
 from joulerig.rig.campaign.execution.kernels import InstalledKernel
+from joulerig.rig.campaign.execution.side_by_side.lanes import LanesExecutor
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.powercut.executor import PowerCutExecutor
+from joulerig.rig.campaign.reservations.lease import HostLease
 from joulerig.rig.lab import model
 
 
@@ -45,9 +47,15 @@ class ActionModule(ActionBase):
             lab = model.load(Path(task_vars["inventory_file"]))
             campaign = opening.load(Journal(Path(self._task.args["folder"])), lab)
             channel, host = AnsibleChannel(self, task_vars), task_vars["inventory_hostname"]
+            reserve = HostLease(campaign.journal, host, channel).keep
             if isinstance(campaign, opening.OpenPowerCuts):
-                done = PowerCutExecutor(campaign, host, channel).execute()
+                done = PowerCutExecutor(campaign, host, channel, reserve=reserve).execute()
             else:
-                conditions = holds.of_controller(campaign)
-                done = Executor(campaign, host, channel, kernels, holds=conditions).execute()
+                conditions = [*of_controller.conditions(campaign), *of_host.conditions(campaign)]
+                executor = (
+                    LanesExecutor(campaign, host, channel, holds=conditions, reserve=reserve)
+                    if campaign.definition.side_by_side
+                    else Executor(campaign, host, channel, kernels, holds=conditions, reserve=reserve)
+                )
+                done = executor.execute()
         return {**result, "changed": done > 0, "runs": done}

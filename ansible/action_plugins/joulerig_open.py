@@ -21,7 +21,8 @@ from joulerig.rig.lab import model
 class ActionModule(ActionBase):
     """Action `joulerig_open: {campaign: MAPPING, short: BOOL, resume: ID}`.
 
-    Gives the facts campaign_folder, campaign_holder (the campaign's name for test hosts), and of
+    Gives the facts campaign_folder, campaign_hosts (those that may execute its runs),
+    campaign_holder (the campaign's name for test hosts), and of
     `joulerig.rig.workloads.deployment` campaign_programs and campaign_packages.
     """
 
@@ -40,7 +41,8 @@ class ActionModule(ActionBase):
                 short = boolean(self._task.args.get("short", False))
                 journal = opening.open_campaign(self._task.args["campaign"], described, source, short=short)
                 journal.claim(executor)
-            needed = opening.load(journal, described).deployment()
+            opened = opening.load(journal, described)
+            needed, used = opened.deployment(), opened.hosts()
         except UserError as error:
             raise AnsibleActionFail(str(error)) from None
         folder = journal.folder
@@ -52,6 +54,7 @@ class ActionModule(ActionBase):
             "msg": f"{paths.short(folder)}: {counted(counts.get(Status.PLANNED, 0), 'run')} to do",
             "ansible_facts": {
                 "campaign_folder": str(folder),
+                "campaign_hosts": used,
                 "campaign_holder": hosts.holder(folder.parent, folder.name),
                 **needed,
             },

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from joulerig.rig.campaign import hosts
-from joulerig.rig.campaign.execution.ansible_channel import show
-from joulerig.rig.common import paths
+from joulerig.rig.campaign.execution.ansible_channel import show, user_errors_fail
+from joulerig.rig.campaign.reservations import asking
 
 
 class ActionModule(ActionBase):
@@ -19,10 +20,18 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        arguments = {
-            "packages": boolean(self._task.args.get("packages", False)),
-            "controller": hosts.holder(paths.results()),
-        }
+        person = asking.in_the_name_of(task_vars["inventory_hostname"])
+
+        def call(asked):
+            return self._execute_module(
+                module_name=asking.MODULE, module_args=dict(asked), task_vars=task_vars
+            )
+
+        with user_errors_fail():
+            reply = asking.ask(call, {**person, "state": "check", "alone": True})
+        if reply.refused:
+            raise AnsibleActionFail(reply.reason)
+        arguments = {"packages": boolean(self._task.args.get("packages", False)), **person}
         result.update(self._execute_module(module_args=arguments, task_vars=task_vars))
         if not self._task.check_mode and "undone" in result:
             for line in hosts.released_lines(task_vars["inventory_hostname"], result):

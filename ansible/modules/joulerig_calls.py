@@ -11,7 +11,12 @@ options:
     type: list
     elements: str
     default: []
-  collected: {description: "Calls whose outcome arrived.", type: list, elements: str, default: []}
+  collected:
+    description: "Calls whose outcome the controller keeps."
+    type: list
+    elements: str
+    default: []
+  over: {description: "A campaign that is over here: its calls that ended.", type: str, default: ""}
 author: [Joulerig]
 """
 
@@ -29,15 +34,18 @@ def main():
     spec = {
         "stop": {"type": "list", "elements": "str", "default": []},
         "collected": {"type": "list", "elements": "str", "default": []},
+        "over": {"type": "str", "default": ""},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
     try:
         for name in module.params["stop"]:
             calls.stop(name)
         calls.collected(module.params["collected"])
+        if module.params["over"]:
+            calls.forget(module.params["over"])
     except Failed as error:
         module.fail_json(msg=str(error))
-    changed = bool(module.params["stop"] or module.params["collected"])
+    changed = any(module.params[name] for name in spec)
     module.exit_json(changed=changed, calls=calls.listed())
 
 

@@ -23,6 +23,7 @@ author: [Joulerig]
 RETURN = r"""
 status: {description: "ok, not-run (this host can't) or failed.", type: str, returned: always}
 reason: {description: Why it is not ok., type: str, returned: always}
+cause: {description: "busy, where something else was using the host.", type: str, returned: then}
 kernel: {description: "release, tick_hertz, boot_id and of_rig of it.", type: dict, returned: always}
 """
 
@@ -30,9 +31,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import kernel, tools
 from ansible.module_utils.joulerig.host_lock import HostLock
-from ansible.module_utils.joulerig.tools import Failed, Refused
+from ansible.module_utils.joulerig.tools import Busy, Failed, Refused
 
-LOCK_SECONDS = 900  # a run whose controller went away ends by itself, and its host goes down after it
+# For what is short. A run may take days: its end is waited for by asking again, because a call that
+# waits here outlives its connection, and would start the kernel under a later run.
+PATIENCE_SECONDS = 60
 
 
 def main():
@@ -50,13 +53,15 @@ def main():
         if result["kernel"]["of_rig"]:
             kernel.reached()
         if p["start"]:
-            with HostLock(LOCK_SECONDS):
+            with HostLock(PATIENCE_SECONDS):
                 kernel.start(p["release"])
         elif p["settled"]:
             kernel.await_booted()
     except (Refused, Failed) as error:
         status, reason = tools.describe(error)
         result.update(changed=False, status=status, reason=reason)
+        if isinstance(error, Busy):
+            result["cause"] = "busy"
     module.exit_json(**result)
 
 

@@ -35,6 +35,11 @@ options:
     type: str
     default: ""
   seed: {description: "Seed of the load.", type: int, required: true}
+  lanes_of:
+    description: "Campaign of which calls of other drives may run at the same time; empty: none may."
+    type: str
+    default: ""
+  alone: {description: "Whether this one is nevertheless alone on the host.", type: bool, default: false}
   clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
   agent_socket: {description: "Socket of the host's agent.", type: str, default: /run/joulerig/iod.sock}
   call: {description: "Name of the call, executed as a unit; empty: here.", type: str, default: ""}
@@ -65,12 +70,18 @@ import shutil
 import sys
 import tempfile
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible.module_utils.joulerig import clock, fence, leftovers, limits, phases, provenance, tools
+from ansible.module_utils.joulerig import (
+    clock,
+    fence,
+    host_lock,
+    leftovers,
+    limits,
+    phases,
+    provenance,
+    tools,
+)
 from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, ownership, wipe_lease
-from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.preconditioning import precondition
 
 NOTHING = {"write_bytes": 0, "discard_bytes": 0}
@@ -80,14 +91,16 @@ def execute(p, result):
     """Fill `result` step by step, so that an error leaves what was known by then."""
     with contextlib.ExitStack() as undo:
         # An earlier call, whose controller went away, may still purge, write or load the drive.
-        undo.enter_context(HostLock(limits.seconds([p["member"]], limits.WHOLE)))
-        result["taken_down"] = leftovers.take_down()
+        lane = host_lock.lane_of(p)
+        longest = limits.seconds([p["member"]], limits.WHOLE)
+        undo.enter_context(host_lock.HostLock(longest, lane=lane))
+        result["taken_down"] = leftovers.take_down(lane=lane)
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
         recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
         scratch = tempfile.mkdtemp(prefix="joulerig-")
         undo.callback(shutil.rmtree, scratch, ignore_errors=True)
-        left = leftovers.Leftovers()
+        left = leftovers.Leftovers(lane=lane)
         undo.callback(left.clear)
         lease = wipe_lease.lease_drive(p["member"])
         undo.callback(lambda: result.update(made=lease.identity))
@@ -157,6 +170,9 @@ def empty():
 
 
 def main():
+    # Not for the process that does the work of a call, in which it takes longer than all the rest.
+    from ansible.module_utils.basic import AnsibleModule
+
     spec = {
         "run": {"type": "str", "required": True},
         "campaign": {"type": "str", "required": True},
@@ -172,6 +188,8 @@ def main():
         "rounds_before": {"type": "int", "default": 0},
         "write_cache": {"type": "str", "default": ""},
         "seed": {"type": "int", "required": True},
+        "lanes_of": {"type": "str", "default": ""},
+        "alone": {"type": "bool", "default": False},
         "clock_server": {"type": "str", "required": True},
         "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
     }

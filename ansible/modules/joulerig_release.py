@@ -7,11 +7,13 @@ module: joulerig_release
 short_description: Undo what provisioning and campaigns changed on a host
 description:
   - Undoes what the host's own record says, in the opposite order, and removes what the rig keeps on the host.
-  - Refuses while a run is in progress, a campaign of another controller uses the host, or a kernel of the
-    rig's runs. Check mode looks for that alone.
+  - Refuses while a run is in progress, another has reserved the host, or a kernel of the rig's runs. Check
+    mode looks for that alone. The asker's own reservation ends.
 options:
   packages: {description: "Whether to undo the installation of packages.", type: bool, default: false}
-  controller: {description: "How the names of this controller's campaigns begin.", type: str, required: true}
+  owner: {description: "Who asks: a user and a controller, for people.", type: str, required: true}
+  machine: {description: "The controller, by a name that no other has.", type: str, required: true}
+  host: {description: "Name of this host in the inventory.", type: str, required: true}
 author: [Joulerig]
 """
 
@@ -23,7 +25,7 @@ packages: {description: "Packages that are left as --packages was not given.", t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.joulerig import kernel, quiet
+from ansible.module_utils.joulerig import kernel, quiet, reservation
 from ansible.module_utils.joulerig.changes import record
 from ansible.module_utils.joulerig.changes.undo import Undo
 from ansible.module_utils.joulerig.host_lock import HostLock
@@ -34,14 +36,17 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "packages": {"type": "bool", "default": False},
-            "controller": {"type": "str", "required": True},
+            "owner": {"type": "str", "required": True},
+            "machine": {"type": "str", "required": True},
+            "host": {"type": "str", "required": True},
         },
         supports_check_mode=True,
     )
     p = module.params
     result = {"changed": False, "undone": [], "stays": [], "packages": []}
     try:
-        quiet.refuse_others(p["controller"])
+        asker = reservation.Asker(p["owner"], p["machine"], p["host"])
+        reservation.check(asker)
         running = kernel.running()
         if running["of_rig"]:
             raise Refused(
@@ -50,8 +55,11 @@ def main():
         if module.check_mode:
             with HostLock():
                 module.exit_json(**result)
-        with HostLock(), record.locked(create=False):
+        with reservation.locked(), HostLock(), record.locked(create=False):
+            reservation.check(asker)  # one that asks from here on waits for the end
             undoing = Undo(record.Record())
+            if reservation.remove():
+                undoing.undone.append("ended the reservation")
             if quiet.end():
                 undoing.undone.append("unmasked the background units")
             undoing.execute(with_packages=p["packages"])

@@ -62,6 +62,11 @@ options:
   kernel: {description: "Release of the kernel that must run; empty: any.", type: str, default: ""}
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
   seed: {description: "Seed of the load.", type: int, required: true}
+  lanes_of:
+    description: "Campaign of which calls of other drives may run at the same time; empty: none may."
+    type: str
+    default: ""
+  alone: {description: "Whether this one is nevertheless alone on the host.", type: bool, default: false}
   clock_server: {description: "address:port of the controller's clock (UDP).", type: str, required: true}
   agent_socket: {description: "Socket of the host's agent.", type: str, default: /run/joulerig/iod.sock}
   call: {description: "Name of the call, executed as a unit; empty: here.", type: str, default: ""}
@@ -118,18 +123,16 @@ health:
 """
 
 import contextlib
-import os
 import platform
 import shutil
 import sys
 import tempfile
 import time
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible.module_utils.joulerig import (
     clock,
     fence,
+    host_lock,
     leftovers,
     limits,
     pagecache,
@@ -140,7 +143,6 @@ from ansible.module_utils.joulerig import (
 from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, identity, wipe_lease
 from ansible.module_utils.joulerig.drives.host import Host
-from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.loads import load, workload
 from ansible.module_utils.joulerig.preconditioning import filler
 from ansible.module_utils.joulerig.tools import Failed, Refused
@@ -161,8 +163,10 @@ def execute(p, result):
     with contextlib.ExitStack() as undo:
         # An earlier call, whose controller went away, may still lay out files or load the drive:
         # perhaps the whole of it, of another campaign.
-        undo.enter_context(HostLock(sum(p["phases"].values()) + limits.seconds(p["members"], limits.WHOLE)))
-        result["taken_down"] = leftovers.take_down()
+        lane = host_lock.lane_of(p)
+        longest = sum(p["phases"].values()) + limits.seconds(p["members"], limits.WHOLE)
+        undo.enter_context(host_lock.HostLock(longest, lane=lane))
+        result["taken_down"] = leftovers.take_down(lane=lane)
         if p["kernel"] and (runs := platform.release()) != p["kernel"]:
             raise Failed(f"the host runs kernel {runs}, no longer {p['kernel']}")
         filesystem.check(p["filesystem"])
@@ -180,7 +184,7 @@ def execute(p, result):
             drives = {one["name"]: (identity.find(one), one["interface"]) for one in used}
             if len({kernel_name for kernel_name, _ in drives.values()}) < len(used):
                 raise Refused(f"{p['journal']['name']}: is a drive that the file system itself is on")
-            left = leftovers.Leftovers()
+            left = leftovers.Leftovers(lane=lane)
             undo.callback(left.clear)
             leases = []
             # Comes after each lease has ended, with what it left on its drive.
@@ -241,9 +245,16 @@ def execute(p, result):
             )
             if p["preconditioned"]:
                 _check_kept(p, _touched(drives, before_mkfs)[p["drive"]]["discard_bytes"])
-            result["settings"]["mount_options"] = filesystem.mount(
-                undo, lease, p["filesystem"], MOUNT_POINT, journal_lease, metadata
-            )
+            mounted = undo.enter_context(contextlib.ExitStack())
+
+            def mount():
+                return filesystem.mount(mounted, lease, p["filesystem"], MOUNT_POINT, journal_lease, metadata)
+
+            def mount_again():
+                mounted.close()
+                mount()
+
+            result["settings"]["mount_options"] = mount()
             result["settings"]["filesystem_size"] = filesystem.check_size(
                 p["filesystem"], MOUNT_POINT, p["use_bytes"]
             )
@@ -259,7 +270,10 @@ def execute(p, result):
             if p["fill"]:
                 result["settings"]["fill"] = filler.fill(MOUNT_POINT, p["fill"])
             loading.lay_out()
-            result["settings"]["caches"] = pagecache.drop(folder)
+            # The host's caches are those of the other lanes' loads as well.
+            result["settings"]["caches"] = (
+                pagecache.drop(folder, mount_again) if lane else pagecache.drop(folder)
+            )
             time.sleep(p["phases"]["rest"])
         with recorder.phase(phases.IDLE):
             time.sleep(p["phases"][phases.IDLE])
@@ -287,8 +301,9 @@ def execute(p, result):
         if p["array"]:
             _check_array_kept_quiet(p)
         with recorder.phase(phases.TAIL):
-            os.sync()
+            filesystem.sync(MOUNT_POINT)
             time.sleep(p["phases"][phases.TAIL])
+        recorder.over()
         result["health"]["after"] = per_drive(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
 
@@ -374,6 +389,9 @@ def empty():
 
 
 def main():
+    # Not for the process that does the work of a call, in which it takes longer than all the rest.
+    from ansible.module_utils.basic import AnsibleModule
+
     spec = {
         "version": {"type": "int", "default": 1},
         "run": {"type": "str", "required": True},
@@ -396,6 +414,8 @@ def main():
         "kernel_files": {"type": "list", "elements": "dict", "default": []},
         "phases": {"type": "dict", "required": True},
         "seed": {"type": "int", "required": True},
+        "lanes_of": {"type": "str", "default": ""},
+        "alone": {"type": "bool", "default": False},
         "clock_server": {"type": "str", "required": True},
         "agent_socket": {"type": "str", "default": "/run/joulerig/iod.sock"},
     }

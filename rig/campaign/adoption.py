@@ -15,7 +15,13 @@ from joulerig.rig.common.errors import UserError
 
 
 def drives(journal: Journal, host: str) -> list[str]:
-    """Return the drives and arrays that the planned runs of a host write to."""
+    """Return the drives and arrays that the planned runs of a host write to.
+
+    None where the host may be in a run that an earlier process began: they were looked at before
+    it, and it may take hours.
+    """
+    if journal.goes_on(host):
+        return []
     names = [
         name
         for run in journal.runs()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections import Counter
@@ -24,8 +25,8 @@ from pydantic import (
 from joulerig.analysis import studies
 from joulerig.analysis.compare import races
 from joulerig.analysis.results.campaign import current_recipe
-from joulerig.analysis.results.schema import CampaignKind, Cell
-from joulerig.analysis.statistics import racing, steady_state
+from joulerig.analysis.results.schema import ALONE, CONTROL, CampaignKind, Cell
+from joulerig.analysis.statistics import differences, steady_state
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors as campaign_factors
 from joulerig.rig.campaign.factors import (
@@ -40,6 +41,8 @@ from joulerig.rig.campaign.factors import (
     stands_on,
 )
 from joulerig.rig.campaign.factors.write_cache import refusal as flushes_refused
+from joulerig.rig.campaign.lanes import control, rules
+from joulerig.rig.campaign.policies import equivalents, failures
 from joulerig.rig.common import paths, sizes
 from joulerig.rig.common.errors import Strict, UserError, validate
 from joulerig.rig.lab import definitions, filesystems, kernels, virtual
@@ -57,7 +60,7 @@ class Phases(Strict):
     workload_seconds: PositiveInt = 60
     """The load."""
     tail_seconds: NonNegativeInt = 5
-    """After the load, still measured."""
+    """After the load, still measured. AI to quiescence takes 5 s of idle power to settle in it."""
 
 
 class Waveforms(Strict):
@@ -95,11 +98,30 @@ class Precondition(Strict):
         return self.reuse_within > 0 and written_bytes <= self.reuse_within * capacity_bytes
 
 
+class HoldRules(Strict):
+    """What a run waits for before it begins, and goes on by itself once it has passed."""
+
+    drive_celsius: PositiveFloat | None = 60
+    """A drive of the run reports at least this; null: not looked at."""
+    host_load: PositiveFloat | None = 0.5
+    """Something else keeps more than so many of the host's processors busy; at most
+    `hold_minutes`. Not of virtual hosts. null: not looked at."""
+    meters: bool = True
+    """A meter of the run's rails delivers no samples; at most `hold_minutes`."""
+    calibration: Literal["warn", "hold"] | None = "warn"
+    """The calibration of a meter of the run's rails has expired. That does not pass: a hold ends
+    with a new calibration."""
+
+
 class StopRule(Strict):
     """When to give up before the plan is done."""
 
     failures_in_a_row: PositiveInt = 5
-    """Give up after so many failed runs; the others stay planned."""
+    """Give up a host after so many failed runs; the others stay planned."""
+    same_cause_in_a_row: PositiveInt = 5
+    """Give up a host after so many runs that ended for the same cause, of whatever status but `ok`
+    and `partial`, with the same reason but for numbers and the drive. Runs that the host is unable
+    to execute do not count as long as they have a level in common."""
     hours: PositiveFloat | None = None
     """Start no run after so many hours."""
 
@@ -119,7 +141,7 @@ class Campaign(Strict):
     """The levels of each factor."""
     exclude: list[Exclusion] = []
     """Cells that are not run, each with a reason."""
-    replicates: PositiveInt = 3
+    replicates: PositiveInt = 5
     """Runs of each cell."""
     order: Literal["random", "as-written", "racing"] = "random"
     """`random`: each replicate is a block, in its own random order. `racing`: so too, and after
@@ -147,10 +169,21 @@ class Campaign(Strict):
     time_free_nids: bool = False
     """Time f2fs's fsync, and its search for free node numbers, by probes in the kernel."""
     hold_minutes: Annotated[float, Field(ge=0)] = 10
-    """How long a run waits for InfluxDB and powerd before it begins without them; its energy
-    arrives later."""
+    """How long a run waits for InfluxDB, powerd, its meters and an idle host before it begins
+    without them; the energy that powerd has arrives later."""
+    holds: HoldRules = HoldRules()
+    """What else a run waits for before it begins."""
     stop: StopRule = StopRule()
     """When to give up."""
+    on_failure: dict[str, str] = dict(failures.DEFAULTS)
+    """What follows an attempt that did not work, by its cause: `retry N`, `skip`, `hold` or `stop`;
+    causes that are left out keep their default."""
+    equivalent_hosts: bool = False
+    """Whether hosts that have a drive of the campaign alike (name, model, interface, size, PLP,
+    rails) execute the planned runs of one that is set aside."""
+    side_by_side: bool = False
+    """Whether drives of one host run at the same time, each on its own rails. In each block, one
+    cell of each drive is also run alone on its host: the control for cross-talk."""
     study: Literal[tuple(studies.STUDIES)] | None = None
     """The published study whose claims the report judges."""
     short: dict[str, Any] | None = None
@@ -165,16 +198,24 @@ class Campaign(Strict):
         """Return the bytes that are used of a drive or array of that size."""
         return self.use_bytes or size_bytes
 
+    @property
+    def varied(self) -> list[str]:
+        """Return the factors of which there are several levels, the drive among them."""
+        return [name for name in ("drive", *type(self.factors).model_fields) if len(self.levels(name)) > 1]
+
     @model_validator(mode="after")
     def _can_race(self) -> Campaign:
         """Refuse keys of a race that do not go together."""
-        if self.order == races.ORDER and self.replicates < racing.FEWEST_BLOCKS:
-            raise ValueError(f"replicates: {self.replicates}: a race needs at least {racing.FEWEST_BLOCKS}")
+        if self.order == races.ORDER and self.replicates < differences.FEWEST_BLOCKS:
+            raise ValueError(
+                f"replicates: {self.replicates}: a race needs at least {differences.FEWEST_BLOCKS}"
+            )
         if self.order != races.ORDER and self.margin_percent is not None:
             raise ValueError(f"margin_percent: only a race has one; allowed: with order: {races.ORDER}")
         return self
 
     _drives_once = field_validator("drives")(each_once)
+    _each_cause = field_validator("on_failure", mode="before")(failures.complete)
 
     @model_validator(mode="after")
     def _said_once(self) -> Campaign:
@@ -197,7 +238,10 @@ def model(known: Mapping[str, Factor]) -> type[Campaign]:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run before it has an id. `excluded` is the reason why it will not be executed, or empty."""
+    """A run before it has an id. `excluded` is the reason why it will not be executed, or empty.
+
+    `alone`: it is one for the control of cross-talk, during which nothing else runs on its host.
+    """
 
     block: int
     replicate: int
@@ -205,11 +249,17 @@ class PlannedRun:
     drive: str
     levels: dict[str, str] = field(hash=False)
     excluded: str = ""
+    alone: bool = False
 
     @property
     def cell(self) -> str:
         """Return the name of the run's cell."""
-        return Cell.from_levels({**self.levels, "drive": self.drive}).name
+        return Cell.from_levels({**self.journaled_levels, "drive": self.drive}).name
+
+    @property
+    def journaled_levels(self) -> dict[str, str]:
+        """Return the levels by which the journal knows the run: its control is one."""
+        return {**self.levels, CONTROL: ALONE} if self.alone else self.levels
 
     def subject(self, lab: Lab) -> Subject:
         """Return the run as a factor's functions see it."""
@@ -266,7 +316,9 @@ def parse(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Campai
                         f" campaign; allowed: {', '.join(allowed) or 'none; the campaign has no such factor'}"
                     )
     _check_race(campaign, lab, source)
+    _check_equivalents(campaign, lab, source)
     cells = plan_cells(campaign, lab)
+    rules.check(campaign, cells, factors, lab, source)
     _check_precondition(campaign, lab, source)
     _check_use_bytes(campaign, cells, lab, source)
     _check_packages(cells, lab, source)
@@ -300,6 +352,25 @@ def _check_race(campaign: Campaign, lab: Lab, source: str) -> None:
                 f"{source}: campaign.order: {races.ORDER!r}: drive {name!r} is on {', '.join(hosts)};"
                 " allowed: drives of one host each"
             )
+
+
+def _check_equivalents(campaign: Campaign, lab: Lab, source: str) -> None:
+    """Refuse `equivalent_hosts` where no two hosts have a drive alike. Raises UserError."""
+    if not campaign.equivalent_hosts or equivalents.sharing(lab, campaign.drives):
+        return
+    there = _drives(lab)
+    found = []
+    for name in campaign.drives:
+        first, *others = there[name]
+        if others:
+            why = equivalents.difference(lab, first, others[0], name)
+            found.append(f"{name!r} of {first} and {others[0]} differ in {why}")
+        else:
+            found.append(f"{name!r} is on {first} alone")
+    raise UserError(
+        f"{source}: campaign.equivalent_hosts: {'; '.join(found)}; allowed: with a drive of one name that"
+        " two hosts have alike"
+    )
 
 
 def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
@@ -403,8 +474,8 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
 
     Randomised blocks keep a drift of the rig from looking like an effect of a factor. Where the
     kernel is one, its levels follow each other in a random order within a block, each booted once,
-    and the other factors are in random order within these (a split plot). The order depends on the
-    campaign's seed alone.
+    and the other factors are in random order within these (a split plot). Where drives run side by
+    side, each block has its control runs. The order depends on the campaign's seed alone.
     """
     cells = plan_cells(campaign, lab)
     runs = []
@@ -419,6 +490,8 @@ def plan(campaign: Campaign, lab: Lab) -> list[PlannedRun]:
             generator.shuffle(booted)
         if booted:
             block.sort(key=lambda run: booted.index(run.levels["kernel"]))
+        if campaign.side_by_side:
+            block = control.with_controls(block, generator)
         runs += block
     return runs
 
@@ -482,7 +555,8 @@ class Cost:
 
     `seconds` and `runs_of`: by host. `written`: bytes by (host, drive), for each drive that loses
     its content. `preconditions`: how often a drive is preconditioned if every run writes as much as
-    is assumed.
+    is assumed. `controls`: how many of the runs are for the control of cross-talk.
+    `seconds_in_turn`: by host, if its runs without these followed each other.
     """
 
     runs: int
@@ -494,6 +568,13 @@ class Cost:
     written: Mapping[tuple[str, str], float]
     kilowatt_hours: float
     wiped: list[tuple[str, str, str]]
+    controls: int
+    seconds_in_turn: Mapping[str, float]
+
+    @property
+    def hours_in_turn(self) -> float:
+        """Return the hours that runs one after the other would take, without a control."""
+        return max(self.seconds_in_turn.values(), default=0.0) / 3600
 
     @property
     def hours(self) -> float:
@@ -531,16 +612,22 @@ def works(campaign: Campaign, lab: Lab, runs: Iterable[PlannedRun]) -> Works:
     factors = campaign_factors.load(lab)
     made = filesystems.load(lab)
     declared = sum(campaign.phases.model_dump().values()) - campaign.phases.workload_seconds
+
+    @functools.cache
+    def used(host: str, drive: str, *stands: str) -> tuple[dict[str, Drive], int]:
+        """Return the drives that a run stands on, and how many bytes of them it uses."""
+        spec = lab.hosts[host]
+        drives = {name: spec.drives[name] for name in lab.member_drives(host, *stands)}
+        size = sum(one.size_bytes for one in drives.values())
+        if campaign.use_bytes:
+            copies = spec.arrays[drive].most_copies if drive in spec.arrays else 1
+            size = min(size, campaign.use_bytes * copies)
+        return drives, size
+
     found = {}
     for key, run in first.items():
-        names = lab.member_drives(run.host, *stands_on(run.drive, run.levels))
-        drives = {name: lab.hosts[run.host].drives[name] for name in names}
+        drives, size = used(run.host, run.drive, *stands_on(run.drive, run.levels))
         assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
-        size = sum(drive.size_bytes for drive in drives.values())
-        if campaign.use_bytes:
-            arrays = lab.hosts[run.host].arrays
-            copies = arrays[run.drive].most_copies if run.drive in arrays else 1
-            size = min(size, campaign.use_bytes * copies)
         filled = (assumed.filled_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
         found[key] = Work(run, drives, declared, assumed.workload_seconds, filled), times[key]
     return found
@@ -562,8 +649,8 @@ def _bytes_written(work: Work, assumed: Bounds) -> dict[str, float]:
 
 def _preconditions(
     campaign: Campaign, lab: Lab, runs: list[PlannedRun], written: Mapping[tuple[str, ...], float]
-) -> Iterator[tuple[str, str]]:
-    """Yield (host, drive) for each precondition that `runs` may need.
+) -> Iterator[int]:
+    """Yield the position of each run that may need a precondition.
 
     `written`: by cell, what a run writes to the drive.
     """
@@ -571,12 +658,12 @@ def _preconditions(
     since: dict[tuple[str, str], float] = {}
     if asked is None:
         return
-    for run in runs:
+    for position, run in enumerate(runs):
         where = run.host, run.drive
         used = campaign.bytes_used(lab.hosts[run.host].drives[run.drive].size_bytes)
         if where not in since or not asked.holds_after(since[where], used):
             since[where] = 0.0
-            yield where
+            yield position
         since[where] += written[_cell_key(run)]
 
 
@@ -610,15 +697,18 @@ def cost(
     executed = [run for run in runs if not run.excluded]
     cells = works(campaign, lab, executed) if cells is None else cells
     seconds = {
-        host: boots * assumed.boot_seconds(lab.hosts[host]) for host, boots in _boots(executed).items()
+        host: boots * assumed.boot_seconds(lab.hosts[host])
+        for host, boots in (_boots(executed) if campaign.levels("kernel") else {}).items()
     }
     runs_of: Counter[str] = Counter()
     written: dict[tuple[str, str], float] = {}
+    took: dict[tuple[str, ...], float] = {}  # how long a run takes, by cell
     to_drive: dict[tuple[str, ...], float] = {}  # what a run writes to its own drive, by cell
     joules = precondition_seconds = 0.0
     for key, (work, times) in cells.items():
         host = work.run.host
         whole = assumed.outside_seconds(work) + work.declared_seconds + assumed.load_seconds(work)
+        took[key] = whole
         runs_of[host] += times
         seconds[host] = seconds.get(host, 0.0) + times * whole
         joules += times * assumed.watts(work) * whole
@@ -627,16 +717,33 @@ def cost(
         for name, amount in amounts.items():
             written[host, name] = written.get((host, name), 0.0) + times * amount
     preconditions = list(_preconditions(campaign, lab, executed, to_drive))
-    for host, name in preconditions:
+    before: dict[int, float] = {}  # how long the precondition before a run takes
+    for position in preconditions:
+        host, name = executed[position].host, executed[position].drive
         drive = lab.hosts[host].drives[name]
         assert campaign.precondition is not None
-        took, amount = assumed.precondition(
+        lasts, amount = assumed.precondition(
             campaign.precondition, drive, campaign.bytes_used(drive.size_bytes)
         )
-        seconds[host] += took
-        precondition_seconds += took
+        seconds[host] += lasts
+        before[position] = lasts
+        precondition_seconds += lasts
         written[host, name] += amount
-        joules += MOST_WATTS[drive.interface] * took
+        joules += MOST_WATTS[drive.interface] * lasts
+    in_turn = seconds
+    if campaign.side_by_side:
+        others = [run for run in executed if not run.alone]
+        turned = campaign.model_copy(update={"side_by_side": False})
+        in_turn = dict(cost(turned, lab, others, assumed).seconds)
+        lasting = [
+            (run, took[_cell_key(run)] + before.get(position, 0.0)) for position, run in enumerate(executed)
+        ]
+        seconds = {
+            host: control.seconds_in_lanes(
+                [(run.drive, lasts, run.alone) for run, lasts in lasting if run.host == host]
+            )
+            for host in seconds
+        }
     return Cost(
         runs=len(executed),
         excluded=len(runs) - len(executed),
@@ -647,4 +754,6 @@ def cost(
         written=written,
         kilowatt_hours=joules / 3.6e6,
         wiped=[(host, name, lab.hosts[host].drives[name].serial) for host, name in written],
+        controls=sum(run.alone for run in executed),
+        seconds_in_turn=in_turn,
     )

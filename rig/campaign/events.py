@@ -14,14 +14,19 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENT = "JOULERIG_EVENTS"
-FAILED, NOTE, CONTENTS = "failed", "note", "contents"
-CONTENTS_MODULE = "joulerig_contents"  # whose result is an event
+FAILED, NOTE, CONTENTS, RESERVATION = "failed", "note", "contents", "reservation"
+# Whose result is an event.
+CONTENTS_MODULE, RESERVATION_ACTION = "joulerig_contents", "joulerig_reservation"
 
 
 def write(event: str, **detail: Any) -> None:
+    """Append an event to the file that the environment names, if it does."""
+    if path := os.environ.get(ENVIRONMENT):
+        append(Path(path), event, **detail)
+
+
+def append(path: Path, event: str, **detail: Any) -> None:
     """Append an event in one write, so that processes do not mix their lines."""
-    if not (path := os.environ.get(ENVIRONMENT)):
-        return
     line = json.dumps({"event": event, **detail}) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:

@@ -3,37 +3,32 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from joulerig.plural import counted
 from joulerig.rig.campaign import events, playbook
-from joulerig.rig.campaign.journal import LOCK, Journal, call_name
+from joulerig.rig.campaign.journal import Journal, call_name
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 
 
-def holder(results: Path, campaign: str = "") -> str:
-    """Return the name by which a test host knows a campaign of this controller.
-
-    Without `campaign`: how all of them begin.
-    """
+def holder(results: Path, campaign: str) -> str:
+    """Return the name by which a test host keeps units quiet for a campaign of this controller."""
     return f"{socket.gethostname()}:{results}/{campaign}"
 
 
 def executing(results: Path) -> Iterator[Journal]:
-    """Yield the campaigns that processes of this machine are executing."""
-    for path in sorted(results.glob(f"*/{LOCK}")):
-        with path.open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                yield Journal(path.parent)
+    """Yield the campaigns of a results folder that a process is executing (Journal.executor)."""
+    for path in sorted(results.glob("*/journal.sqlite")):
+        with suppress(UserError), closing(Journal(path.parent)) as journal:
+            if journal.executor:
+                yield journal
 
 
 def release(lab: Lab, host: str, *, packages: bool) -> tuple[list[str], str]:

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from joulerig import atomic
 from joulerig.analysis.powercut.folder import is_former
 from joulerig.analysis.results.journal import (
     VERSION,
@@ -28,6 +28,7 @@ from joulerig.analysis.results.schema import (
     PASSING,
     WORKED,
     Asked,
+    Attempt,
     Cause,
     EventKind,
     Status,
@@ -37,7 +38,6 @@ from joulerig.rig.common import process as processes
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.common.sqlite import transaction
 
-LOCK = ".lock"  # of the process that executes the campaign
 # A status only worsens; what may follow what.
 ALLOWED: dict[str, set[Status]] = {
     Status.PLANNED: {Status.RUNNING, Status.NOT_RUN},
@@ -64,7 +64,8 @@ class Journal:
         if not path.is_file():
             raise UserError(f"{paths.short(folder)}: not a campaign (no journal.sqlite)")
         self.folder = folder
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+        # Threads of lanes use it one after the other (side_by_side/turn.py).
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
         self._db.row_factory = sqlite3.Row
         try:
             if read_version(self._db) < VERSION:
@@ -78,7 +79,7 @@ class Journal:
     @classmethod
     def create(cls, folder: Path, campaign: Mapping[str, Any], runs: list[Mapping[str, Any]]) -> Journal:
         """Create a campaign's journal, whole or not at all. Raises UserError if it exists."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(folder.parent)
         try:
             folder.mkdir()
         except FileExistsError:
@@ -94,7 +95,8 @@ class Journal:
                     _insert(db, "run", run)
                 _event(db, None, EventKind.CREATED, {"runs": len(runs)})
                 db.execute("COMMIT")
-            unfinished.rename(folder / "journal.sqlite")
+            atomic.move(unfinished, folder / "journal.sqlite")
+            atomic.sync(folder.parent)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -137,15 +139,110 @@ class Journal:
         """Return a run's rows of phase, performance, energy, result or io."""
         return [dict(row) for row in self._db.execute(f"SELECT * FROM {table} WHERE run = ?", (run,))]
 
-    def take(self, host: str) -> dict[str, Any] | None:
+    def drives(self, host: str) -> list[str]:
+        """Return the drives of a host's runs, in the order in which they come up."""
+        rows = self._db.execute(
+            "SELECT drive FROM run WHERE host = ? GROUP BY drive ORDER BY min(ordinal)", (host,)
+        )
+        return [row["drive"] for row in rows]
+
+    def take(self, host: str, drive: str | None = None) -> dict[str, Any] | None:
         """Take the next planned run of `host`, which is running then; None when none is left.
 
+        `drive`: the next one of this drive.
         Its `attempt` is the number of the attempt that begins; where `begun`, one that began before
         and whose end is not known goes on. Such a run comes first.
         """
         with transaction(self._db):
-            row = self._next(host)
+            row = self._next(host, drive)
             return self._begin(row["id"]) if row else None
+
+    def take_over(
+        self, host: str, may_take: Callable[[Mapping[str, Any]], bool], serials: Callable[[str, str], str]
+    ) -> dict[str, Any] | None:
+        """Take the next planned run of a host that is set aside, which is `host`'s from then on.
+
+        It keeps its cell, block and earlier attempts. One that its host may still have an outcome
+        of stays there. `serials` of (host, drive) are noted. None where there is none.
+        """
+        with transaction(self._db):
+            aside = [other for other in self.hosts_set_aside() if other != host]
+            rows = self._db.execute(
+                f"SELECT * FROM run WHERE host IN ({', '.join('?' for _ in aside)}) AND status = ?"
+                " AND NOT EXISTS (SELECT 1 FROM attempt WHERE run = run.id AND ended_ns IS NULL)"
+                " ORDER BY ordinal",
+                (*aside, Status.PLANNED),
+            )
+            for row in rows:
+                run = {**dict(row), "factors": json.loads(row["factors"])}
+                if may_take(run):
+                    self._db.execute("UPDATE run SET host = ? WHERE id = ?", (host, run["id"]))
+                    ends = {"from": run["host"], "to": host}
+                    there = [serials(one, run["drive"]) for one in ends.values()]
+                    _event(self._db, run["id"], EventKind.MOVED, {**ends, "serials": there})
+                    return self._begin(run["id"])
+        return None
+
+    def moved(self) -> int:
+        """Return how often a run went to an equivalent host."""
+        query = "SELECT count(*) FROM event WHERE event = ?"
+        count: int = self._db.execute(query, (EventKind.MOVED,)).fetchone()[0]
+        return count
+
+    def power_cycles(self, host: str) -> int:
+        """Return how often the power of a host was cut in this campaign, to revive it."""
+        rows = self._db.execute("SELECT detail FROM event WHERE event = ?", (EventKind.POWER_CYCLED,))
+        return sum(json.loads(row["detail"])["host"] == host for row in rows)
+
+    def begin_host(self, host: str, process: str) -> None:
+        """Note that a process executes the runs of a host, which is no longer set aside."""
+        self.note(None, {"host": host, "process": process}, EventKind.BEGUN)
+
+    def set_aside(self, host: str, why: str) -> None:
+        """Begin no further run on a host until the campaign is resumed."""
+        self.note(None, {"host": host, "why": why}, EventKind.SET_ASIDE)
+
+    def hosts_set_aside(self) -> dict[str, str]:
+        """Return the hosts that are set aside now, each with the reason."""
+        found = self._last_of_hosts().items()
+        return {host: detail["why"] for host, (event, detail) in found if event == EventKind.SET_ASIDE}
+
+    def _last_of_hosts(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Return the last event of each host: that it was begun, or set aside."""
+        rows = self._db.execute(
+            "SELECT event, detail FROM event WHERE event IN (?, ?) ORDER BY seq",
+            (EventKind.BEGUN, EventKind.SET_ASIDE),
+        )
+        found = [(row["event"], json.loads(row["detail"])) for row in rows]
+        return {detail["host"]: (event, detail) for event, detail in found}
+
+    def is_at_work(self, hosts: Collection[str]) -> bool:
+        """Return whether a process executes runs of one of these hosts, and some are left there."""
+        due = "SELECT count(*) FROM run WHERE host = ? AND status IN (?, ?)"
+        return any(
+            event == EventKind.BEGUN
+            and processes.is_alive(detail["process"])
+            and self._db.execute(due, (host, Status.PLANNED, Status.RUNNING)).fetchone()[0]
+            for host, (event, detail) in self._last_of_hosts().items()
+            if host in hosts
+        )
+
+    def upcoming(self, host: str, drive: str | None = None) -> dict[str, Any] | None:
+        """Return the run that `take` would give, which stays planned; None where none is left.
+
+        `begun`: an attempt at it began before, and may still run on the host.
+        """
+        if (row := self._next(host, drive)) is None:
+            return None
+        opened = self._db.execute(
+            "SELECT 1 FROM attempt WHERE run = ? AND ended_ns IS NULL", (row["id"],)
+        ).fetchone()
+        return {**dict(row), "factors": json.loads(row["factors"]), "begun": opened is not None}
+
+    def goes_on(self, host: str) -> bool:
+        """Return whether the host may still be in a run that an earlier process began."""
+        run = self.upcoming(host)
+        return run is not None and run["begun"]
 
     def take_block(self, host: str) -> list[dict[str, Any]]:
         """Take the planned runs of the next block of `host`, which are running then."""
@@ -158,13 +255,14 @@ class Journal:
             ).fetchall()
             return [self._begin(row["id"]) for row in rows]
 
-    def _next(self, host: str) -> sqlite3.Row | None:
+    def _next(self, host: str, drive: str | None = None) -> sqlite3.Row | None:
         # SQLite keeps the order of a CROSS JOIN: the few open attempts, then the run of each.
         begun = "attempt CROSS JOIN run ON run.id = attempt.run AND attempt.ended_ns IS NULL"
         for runs in (begun, "run"):
             row: sqlite3.Row | None = self._db.execute(
-                f"SELECT run.* FROM {runs} WHERE host = ? AND run.status = ? ORDER BY ordinal LIMIT 1",
-                (host, Status.PLANNED),
+                f"SELECT run.* FROM {runs} WHERE host = ? AND drive = coalesce(?, drive)"
+                " AND run.status = ? ORDER BY ordinal LIMIT 1",
+                (host, drive, Status.PLANNED),
             ).fetchone()
             if row is not None:
                 return row
@@ -196,15 +294,20 @@ class Journal:
     def claim(self, process: str) -> None:
         """Make `process` the one that executes the campaign, which is asked to go on.
 
-        Raises UserError while another one does.
+        Its workers end with it (`ansible_channel.end_with_ansible`), so no lock of theirs is
+        needed. Raises UserError while another one does.
         """
+        create_indexes(self._db)
         with transaction(self._db):
-            if (other := self.executor) and other != process:
-                raise UserError(
-                    f"{paths.short(self.folder)}: is executed by {processes.shown(other)};"
-                    " wait for its end, or end it by 'rig stop'"
-                )
+            self._raise_if_executed(but=process)
             self._db.execute("UPDATE campaign SET executor = ?, asked = NULL", (process,))
+
+    def _raise_if_executed(self, but: str | None = None) -> None:
+        if (other := self.executor) and other != but:
+            raise UserError(
+                f"{paths.short(self.folder)}: is executed by {processes.shown(other)};"
+                " wait for its end, or end it by 'rig stop'"
+            )
 
     @property
     def executor(self) -> str | None:
@@ -223,25 +326,6 @@ class Journal:
         with transaction(self._db):
             self._db.execute("UPDATE campaign SET asked = ?", (what,))
             _event(self._db, None, EventKind.ASKED, {"to": what or "go on"})
-
-    @contextmanager
-    def executing(self) -> Iterator[None]:
-        """Hold the lock of the process that executes this campaign.
-
-        Its runs do not count as interrupted.
-        """
-        with self._lock(fcntl.LOCK_SH):
-            create_indexes(self._db)
-            yield
-
-    @contextmanager
-    def _lock(self, kind: int) -> Iterator[None]:
-        with open(self.folder / LOCK, "a") as lock:
-            try:
-                fcntl.flock(lock, kind | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"{paths.short(self.folder)}: is running; wait for it to end") from None
-            yield
 
     def finish(
         self,
@@ -276,7 +360,7 @@ class Journal:
         its energy has arrived. Raises ValueError for any other run or status.
         """
         with transaction(self._db):
-            was = self._db.execute("SELECT status FROM run WHERE id = ?", (run,)).fetchone()["status"]
+            was = self._status(run)
             if not {was, status} <= {*WORKED}:
                 raise ValueError(f"run {run}: {was} cannot become {status} by what arrived later")
             for table, rows in tables.items():
@@ -294,6 +378,32 @@ class Journal:
             " WHERE run = ? AND number = (SELECT max(number) FROM attempt WHERE run = ?)",
             (*values.values(), run, run),
         )
+
+    def held(self) -> dict[str, list[str]]:
+        """Return what the next runs wait for, by host: of conditions that were noted (HOLD)."""
+        lane = "drive" if self.campaign["definition"].get("side_by_side") else "''"
+        begun = {
+            (row["host"], row["lane"]): row["began_ns"]
+            for row in self._db.execute(
+                f"SELECT host, {lane} AS lane, max(attempt.started_ns) AS began_ns FROM attempt"
+                " JOIN run ON run.id = attempt.run GROUP BY 1, 2"
+            )
+        }
+        rows = self._db.execute(
+            f"SELECT host, {lane} AS lane, time_ns, detail FROM event JOIN run ON run.id = event.run"
+            " WHERE event = ? ORDER BY seq",
+            (EventKind.HOLD,),
+        )
+        found: dict[str, dict[tuple[str, str], str]] = {}
+        for row in rows:
+            if row["time_ns"] <= begun.get((row["host"], row["lane"]), 0):
+                continue  # it waited for what has begun since
+            detail = json.loads(row["detail"])
+            found.setdefault(row["host"], {})[row["lane"], detail["condition"]] = detail["why"]
+        waits = {
+            host: list(dict.fromkeys(filter(None, conditions.values()))) for host, conditions in found.items()
+        }
+        return {host: whys for host, whys in waits.items() if whys}
 
     def race_out(
         self, reasons: Mapping[str, str], looks: Sequence[Mapping[str, Any]]
@@ -318,13 +428,15 @@ class Journal:
         row = self._next(host)
         return None if row is None else int(row["block"])
 
-    def give_back(self, *, goes_on: bool = False) -> list[str]:
+    def give_back(self, *, goes_on: bool = False, executor: str | None = None) -> list[str]:
         """Plan runs again that were interrupted or ended for a passing cause; return their ids.
 
         `goes_on`: whether an interrupted attempt goes on where its host has it still; else it ended
-        with its controller. Raises UserError while the campaign is being executed.
+        with its controller. Raises UserError while another process than `executor` executes the
+        campaign.
         """
-        with self._lock(fcntl.LOCK_EX), transaction(self._db):
+        with transaction(self._db):
+            self._raise_if_executed(but=executor)
             marks = ", ".join("?" for _ in PASSING)
             rows = self._db.execute(
                 "SELECT id, run.status FROM run LEFT JOIN attempt ON attempt.run = run.id AND number ="
@@ -346,20 +458,43 @@ class Journal:
                 self._db.execute("UPDATE campaign SET finished_ns = NULL")
         return [row["id"] for row in rows]
 
-    def plan_again(self, run: str) -> None:
-        """Plan a run again whose attempt ended for a passing cause."""
-        with transaction(self._db):
-            status = self._db.execute("SELECT status FROM run WHERE id = ?", (run,)).fetchone()["status"]
-            self._plan_again(run, status)
+    def retry(self, runs: Collection[str], *, goes_on: bool = False) -> None:
+        """Plan these runs again, which have ended, as a person asked; their attempts stay.
 
-    def _plan_again(self, run: str, was: str) -> None:
+        `goes_on`: as in `give_back`. Raises UserError while the campaign is being executed.
+        """
+        with transaction(self._db):
+            self._raise_if_executed()
+            for run in runs:
+                if not goes_on:
+                    self._end_open_attempt(run)
+                self._plan_again(run, self._status(run), by="rig retry")
+            if runs:
+                self._db.execute("UPDATE campaign SET finished_ns = NULL")
+
+    def last_attempts(self) -> dict[str, Attempt]:
+        """Return the last attempt at each run that was begun, by the run's id."""
+        rows = self._db.execute("SELECT * FROM attempt ORDER BY run, number")
+        return {row["run"]: _attempt(row) for row in rows}
+
+    def last_attempt(self, run: str) -> Attempt:
+        """Return the last attempt at a run that was begun."""
+        query = "SELECT * FROM attempt WHERE run = ? ORDER BY number DESC LIMIT 1"
+        return _attempt(self._db.execute(query, (run,)).fetchone())
+
+    def plan_again(self, run: str, by: str) -> None:
+        """Plan a run again whose attempt ended; `by`: what decided that."""
+        with transaction(self._db):
+            self._plan_again(run, self._status(run), by=by)
+
+    def _plan_again(self, run: str, was: str, **detail: object) -> None:
         for table in OF_COUNTED_ATTEMPT:
             self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         self._db.execute(
             "UPDATE run SET status = ?, reason = '', started_ns = NULL, ended_ns = NULL WHERE id = ?",
             (Status.PLANNED, run),
         )
-        _event(self._db, run, EventKind.RESUMED, {"was": was})
+        _event(self._db, run, EventKind.RESUMED, {"was": was, **detail})
 
     def _end_open_attempt(self, run: str) -> None:
         self._db.execute(
@@ -388,8 +523,12 @@ class Journal:
             )
         }
 
+    def _status(self, run: str) -> str:
+        status: str = self._db.execute("SELECT status FROM run WHERE id = ?", (run,)).fetchone()["status"]
+        return status
+
     def _set_status(self, run: str, status: str, reason: str) -> None:
-        now = self._db.execute("SELECT status FROM run WHERE id = ?", (run,)).fetchone()["status"]
+        now = self._status(run)
         if status not in ALLOWED[now]:
             raise ValueError(f"run {run}: {now} cannot become {status}: a status only worsens")
         self._db.execute("UPDATE run SET status = ?, reason = ? WHERE id = ?", (status, reason, run))
@@ -445,6 +584,10 @@ def find(results: Path, name: str | None, *, former: bool = False) -> Path:
             )
     known = ", ".join(sorted(path.parent.name for path in results.glob("*/journal.sqlite"))[-5:]) or "none"
     raise UserError(f"{paths.short(results)}: no campaign {name!r}; the newest: {known}")
+
+
+def _attempt(row: sqlite3.Row) -> Attempt:
+    return Attempt(**{name: value for name, value in dict(row).items() if name != "run"})
 
 
 def _insert(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:

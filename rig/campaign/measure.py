@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from joulerig.analysis.results import power_points, processor, run_energy
+from joulerig.analysis.results import power_points, processor, run_energy, twin_truth
 from joulerig.analysis.results.influxdb.client import Client, quote_string
 from joulerig.analysis.results.schema import Phase, PhaseName
 from joulerig.rig.common import wait
@@ -127,17 +129,38 @@ def truths(
     """Return what the twins of drives and members report at the ends of each phase, by drive.
 
     Each entry is the `history` of docs/reference/protocols/twin.md, its lists with two entries a
-    phase. A twin that was restarted has no history of the run and is left out. Empty without a
-    `source`: on a physical host.
+    phase. The ends are where the twins' own operations put them (`twin_truth.clock_shift_ns`). A
+    twin that was restarted has no history of the run and is left out. Empty without a `source`: on
+    a physical host.
     """
     if source is None:
         return {}
-    edges = [edge for phase in phases for edge in (phase.start_ns, phase.end_ns)]
-    found = {}
-    for member in sorted({member for member, _, _ in lab.drive_rails(host, *drives)}):
-        with contextlib.suppress(UserError):
-            found[member] = source.history(host, member, edges)
-    return found
+    members = sorted({member for member, _, _ in lab.drive_rails(host, *drives)})
+
+    def histories(instants_ns: Sequence[int]) -> dict[str, dict[str, Any]]:
+        found = {}
+        for member in members:
+            with contextlib.suppress(UserError):
+                found[member] = source.history(host, member, instants_ns)
+        return found
+
+    shift = _clock_shift_ns(histories, phases)
+    return histories([edge - shift for phase in phases for edge in (phase.start_ns, phase.end_ns)])
+
+
+def _clock_shift_ns(
+    histories: Callable[[Sequence[int]], Mapping[str, Mapping[str, Any]]], phases: Sequence[Phase]
+) -> int:
+    """Return how much later than the twins' operations the phases are; 0 without a load."""
+    load = next((phase for phase in phases if phase.phase == PhaseName.WORKLOAD), None)
+    if load is None:
+        return 0
+    times = twin_truth.load_instants(load, time.time_ns()).tolist()
+    counts = [
+        np.sum([found["counters"][name] for name in twin_truth.OPERATIONS], axis=0)
+        for found in histories(times).values()
+    ]
+    return twin_truth.clock_shift_ns(load, times, np.sum(counts, axis=0)) if counts else 0
 
 
 def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int) -> dict[str, Any] | None:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from joulerig.analysis.merge import source as merge
 from joulerig.analysis.results.schema import CampaignKind, Status
 from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns
@@ -22,10 +23,12 @@ from joulerig.rig.campaign.definition import Campaign
 from joulerig.rig.campaign.execution.request import RunRequest, make_request
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.plan import make_plan, run_from_row
+from joulerig.rig.campaign.policies import equivalents
 from joulerig.rig.campaign.power_cut_definition import PowerCutCampaign
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.controller import services
+from joulerig.rig.lab import power
 from joulerig.rig.lab.model import Lab
 
 
@@ -39,6 +42,10 @@ class OpenJournal:
     def folder(self, run: Mapping[str, Any]) -> Path:
         """Return the folder of a run's files."""
         return self.journal.folder / "runs" / str(run["id"])
+
+    def hosts(self) -> list[str]:
+        """Return the hosts that may execute its runs."""
+        return sorted({run["host"] for run in self.journal.runs()})
 
 
 @dataclass(frozen=True)
@@ -54,10 +61,30 @@ class OpenCampaign(OpenJournal):
         model = campaigns.model(factors.load(lab))
         return cls(journal, lab, validate(model, journal.campaign["definition"], source, "campaign"))
 
+    def hosts(self) -> list[str]:
+        """Return the hosts that may execute its runs, with equivalent ones if it allows them."""
+        own = super().hosts()
+        if not self.definition.equivalent_hosts:
+            return own
+        alike = equivalents.sharing(self.lab, self.definition.drives).values()
+        return sorted({*own, *(host for hosts in alike for host in hosts)})
+
     def request(self, run: Mapping[str, Any]) -> RunRequest:
         """Return what the host of a journaled run is asked to execute."""
-        planned, campaign = run_from_row(run), self.journal.campaign["id"]
-        return make_request(self.definition, self.lab, planned, run_id=run["id"], campaign_id=campaign)
+        return make_request(
+            self.definition,
+            self.lab,
+            run_from_row(run),
+            run_id=run["id"],
+            campaign_id=self.journal.campaign["id"],
+            lanes_of=self.lanes_of,
+        )
+
+    @property
+    def lanes_of(self) -> str:
+        """Return the name by which a host knows lanes of this campaign; empty: it has none."""
+        row = self.journal.campaign
+        return f"{row['id']} {row['created_ns']}" if self.definition.side_by_side else ""
 
     def deployment(self) -> dict[str, Any]:
         """Return the facts that say what test hosts need for it. Raises UserError."""
@@ -84,6 +111,11 @@ class OpenPowerCuts(OpenJournal):
 
 def load(journal: Journal, lab: Lab) -> OpenCampaign | OpenPowerCuts:
     """Return the campaign of a journal, by its kind. Raises UserError."""
+    if parts := journal.campaign["provenance"].get(merge.KEY):
+        raise UserError(
+            f"{paths.short(journal.folder)}: is merged from {', '.join(parts)}: what is missing is"
+            " executed and settled there, and they are merged again"
+        )
     if journal.campaign["kind"] == CampaignKind.POWER_CUT:
         return OpenPowerCuts.load(journal, lab)
     return OpenCampaign.load(journal, lab)
@@ -96,6 +128,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
     """
     plan = make_plan(mapping, lab, source, short=short)
     services.check(lab)
+    power.check(lab, {host for host, _, _ in plan.wiped()})
     campaign, created = plan.campaign, time.time_ns()
     name = f"{campaign.name}-{datetime.fromtimestamp(created / 1e9, UTC):%Y%m%d-%H%M%S}"
     return Journal.create(
@@ -108,13 +141,18 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
             "created_ns": created,
             "definition": campaign.model_dump_json(),
             "lab": lab.model_dump_json(
-                exclude={"inventory": True, "controller": {"influxdb": {"token_file"}}}
+                exclude={
+                    "inventory": True,
+                    "controller": {"influxdb": {"token_file"}},
+                    "hosts": {"__all__": {"power_cycle"}},  # its URL may hold a password
+                }
             ),
             "virtual": int(lab.virtual),
             "provenance": json.dumps(
                 {
                     "controller": provenance.controller(lab),
                     "calibration": provenance.calibration(lab),
+                    **provenance.checks(lab),
                     "emulated": provenance.emulated(lab),
                     "seed": campaign.seed,
                     "playbook": source,
@@ -131,7 +169,7 @@ def existing(name: str | None, lab: Lab) -> OpenCampaign | OpenPowerCuts:
     return load(Journal(journals.find(paths.results(), name)), lab)
 
 
-def resume_campaign(name: str, lab: Lab, *, executor: str = "") -> Journal:
+def resume_campaign(name: str, lab: Lab, *, executor: str | None = None) -> Journal:
     """Open an earlier campaign, with interrupted and lost runs planned again.
 
     `executor`: the process that is going to execute it (`process.identity`). Raises UserError,
@@ -142,14 +180,32 @@ def resume_campaign(name: str, lab: Lab, *, executor: str = "") -> Journal:
     opened = load(journal, lab)
     if executor:
         journal.claim(executor)
+    power.check(lab, {run["host"] for run in journal.runs()})
     for run in journal.runs() if isinstance(opened, OpenCampaign) else ():
         if run["status"] in (Status.PLANNED, Status.RUNNING, Status.LOST):
             _check_still_there(run, lab, journal.campaign["id"])
-    goes_on = isinstance(opened, OpenCampaign)
-    for planned in journal.give_back(goes_on=goes_on):
-        if not goes_on:
-            shutil.rmtree(journal.folder / "runs" / planned, ignore_errors=True)
+    goes_on = _goes_on(journal)
+    given_back = journal.give_back(goes_on=goes_on, executor=executor)
+    _forget_cuts(journal, [] if goes_on else given_back)
     return journal
+
+
+def retry(journal: Journal, runs: Sequence[str]) -> None:
+    """Plan these runs again, which have ended. Raises UserError while the campaign is executed."""
+    goes_on = _goes_on(journal)
+    journal.retry(runs, goes_on=goes_on)
+    _forget_cuts(journal, [] if goes_on else runs)
+
+
+def _goes_on(journal: Journal) -> bool:
+    """Return whether a host may have the outcome of an attempt that was interrupted."""
+    return bool(journal.campaign["kind"] == CampaignKind.MEASUREMENT)
+
+
+def _forget_cuts(journal: Journal, runs: Sequence[str]) -> None:
+    """Remove what power cuts left that are made again."""
+    for run in runs:
+        shutil.rmtree(journal.folder / "runs" / run, ignore_errors=True)
 
 
 def _check_still_there(run: Mapping[str, Any], lab: Lab, source: str) -> None:

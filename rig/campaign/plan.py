@@ -18,8 +18,9 @@ from functools import cached_property
 from typing import Any
 
 from joulerig.analysis.compare import races
-from joulerig.analysis.results.schema import CampaignKind, Cell, Status
+from joulerig.analysis.results.schema import CONTROL, CampaignKind, Cell, Status, is_control
 from joulerig.analysis.statistics.racing import Design
+from joulerig.garbage import none_collected
 from joulerig.rig.campaign import definition
 from joulerig.rig.campaign import power_cut_definition as power_cuts
 from joulerig.rig.campaign.definition import Bounds, Campaign, Cost, PlannedRun, Works
@@ -104,7 +105,7 @@ class MeasurementPlan:
                 "drive": run.drive,
                 **{key: run.levels[key] for key in ("filesystem", "scheduler", "workload")},
                 "cell": run.cell,
-                "factors": json.dumps(run.levels),
+                "factors": json.dumps(run.journaled_levels),
                 "status": Status.EXCLUDED if run.excluded else Status.PLANNED,
                 "reason": run.excluded,
             }
@@ -122,6 +123,7 @@ def campaign_kind(mapping: Any, source: str) -> CampaignKind:
     return next((one for one in CampaignKind if one == kind), CampaignKind.MEASUREMENT)
 
 
+@none_collected()
 def make_plan(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Plan:
     """Return the plan of a campaign's mapping (of the playbook `source`), or of its short form.
 
@@ -137,4 +139,6 @@ def make_plan(mapping: Any, lab: Lab, source: str, *, short: bool = False) -> Pl
 
 def run_from_row(row: Mapping[str, Any]) -> PlannedRun:
     """Return the planned run of a journal's row."""
-    return PlannedRun(row["block"], row["replicate"], row["host"], row["drive"], row["factors"])
+    levels = {name: level for name, level in row["factors"].items() if name != CONTROL}
+    where = row["block"], row["replicate"], row["host"], row["drive"]
+    return PlannedRun(*where, levels, alone=is_control(row["factors"]))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -79,7 +80,16 @@ def ansible(playbook: Path, inventory: Path, *, log: Path, words: Sequence[str] 
 
     Return the exit code (`failure` has the reason).
     """
-    return _start([*_command(playbook, inventory), *words], log).wait()
+    return _wait(_start([*_command(playbook, inventory), *words], log), log)
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path) -> int:
+    """Return the exit code of a playbook; that it was killed is an event."""
+    code = process.wait()
+    if code < 0:
+        name = signal.Signals(-code).name
+        events.append(events_file(log), events.FAILED, message=f"ansible-playbook was ended by {name}")
+    return code
 
 
 def events_file(log: Path) -> Path:
@@ -117,7 +127,7 @@ def campaign(
         folder = folder or _opened(before, resume)
         if folder:
             _follow(folder, process, console, inventory, log)
-        process.wait()
+        _wait(process, log)
     except KeyboardInterrupt:
         process.terminate()  # Ansible has had the signal too; this is for one that had not
         process.wait()
@@ -152,7 +162,7 @@ def _follow(
     """Show done/total, current run and phase, time to go, and notes, until the process ends."""
     journal = Journal(folder)
     new_events = events.follow(events_file(log))
-    phase_of = _current_phase(inventory)
+    current_phases = _current_phases(inventory)
     reported: set[str] = {run["id"] for run in journal.runs() if run["status"] in FINISHED}
     with _bar(console) as progress:
         runs = journal.runs()
@@ -168,9 +178,9 @@ def _follow(
                 if run["status"] in FINISHED and run["id"] not in reported:
                     reported.add(run["id"])
                     progress.console.print(_line(run, journal), highlight=False)
-            current = ", ".join(
-                f"{run['cell']} {phase_of(run)}".strip() for run in runs if run["status"] == Status.RUNNING
-            )
+            running = [run for run in runs if run["status"] == Status.RUNNING]
+            phases = current_phases([run["id"] for run in running])
+            current = ", ".join(f"{run['cell']} {phases.get(run['id'], '')}".strip() for run in running)
             done = len(reported) - already
             left = len(runs) - len(reported)
             eta = f"{(time.monotonic() - start) / done * left / 60:.1f} min to go" if done and left else ""
@@ -181,8 +191,8 @@ def _follow(
     journal.close()
 
 
-def _current_phase(inventory: Path) -> Callable[[dict[str, Any]], str]:
-    """Return a function that gives a running run's phase, from its announcements in InfluxDB."""
+def _current_phases(inventory: Path) -> Callable[[list[str]], dict[str, str]]:
+    """Return a function that gives the phases of running runs, by id, as they announced them."""
     from joulerig.analysis.results.influxdb.client import InfluxError, quote_string
     from joulerig.rig.campaign import measure
     from joulerig.rig.lab import model
@@ -190,18 +200,20 @@ def _current_phase(inventory: Path) -> Callable[[dict[str, Any]], str]:
     try:
         database = measure.client(model.load(inventory))
     except UserError:
-        return lambda run: ""
+        return lambda runs: {}
 
-    def phase(run: dict[str, Any]) -> str:
+    def phases(runs: list[str]) -> dict[str, str]:
+        if not runs:
+            return {}
+        wanted = " OR ".join(f"run = {quote_string(run)}" for run in runs)
         try:
-            frame = database.query(
-                f"SELECT start_ns FROM phase WHERE run = {quote_string(run['id'])} GROUP BY phase"
-            )
+            frame = database.query(f"SELECT start_ns FROM phase WHERE {wanted} GROUP BY run, phase")
         except InfluxError:
-            return ""
-        return f"({frame.sort('time')['phase'][-1]})" if frame.height else "(starting)"
+            return {}
+        announced = frame.sort("time").iter_rows(named=True) if frame.height else ()
+        return dict.fromkeys(runs, "(starting)") | {row["run"]: f"({row['phase']})" for row in announced}
 
-    return phase
+    return phases
 
 
 def _line(run: dict[str, Any], journal: Journal) -> str:

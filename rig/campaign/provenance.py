@@ -17,6 +17,7 @@ from joulerig import __version__
 from joulerig.rig.common import paths
 from joulerig.rig.controller import influxdb
 from joulerig.rig.lab.meters import calibration as calibrations
+from joulerig.rig.lab.meters import checks as meter_checks
 from joulerig.rig.lab.model import Lab
 
 TOOLS = {
@@ -56,6 +57,12 @@ def revision() -> str | None:
 def calibration(lab: Lab) -> dict[str, Any]:
     """Return today's calibration of each meter on a rail (`rig.lab.meters.calibration.summary`)."""
     return calibrations.provenance(lab, datetime.datetime.now(datetime.UTC).date())
+
+
+def checks(lab: Lab) -> dict[str, Any]:
+    """Return {"checks": each meter's newest check with a resistor}; empty where none was made."""
+    found = meter_checks.newest(lab)
+    return {"checks": found} if found else {}
 
 
 def emulated(lab: Lab) -> dict[str, dict[str, str]]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig compare`: show what changed between two campaigns, as a table or as JSON."""
+"""`rig compare`, `rig merge`: what changed between campaigns; one campaign of several."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +16,10 @@ from rich.table import Table
 from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns
 from joulerig.analysis.compare.campaigns import Change
-from joulerig.analysis.report.text import flat, number, percent, probability
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.plural import counted
 from joulerig.rig.cli.options import JsonOption, out
+from joulerig.rig.common.errors import UserError
 
 
 def compare(
@@ -35,6 +36,27 @@ def compare(
         print(json.dumps(as_json(*folders), indent=1))
         return
     out.print(text(*folders, out.width), markup=False, soft_wrap=True)
+
+
+def merge(
+    folders: Annotated[
+        list[str], typer.Argument(metavar="FOLDER...", help="Results folders, or campaign ids.")
+    ],
+    into: Annotated[str, typer.Option(metavar="NAME", help="Id of the merged campaign, a new folder.")],
+) -> None:
+    """Make one campaign of what several controllers executed of it; the folders stay unchanged."""
+    from joulerig.analysis import merge as merging
+    from joulerig.rig.campaign import journal
+    from joulerig.rig.common import paths
+
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", into):
+        raise UserError(f"--into: {into!r} is no name; allowed: lower case, digits, '-', '_', '.'")
+    sources = [journal.find(paths.results(), folder) for folder in folders]
+    try:
+        merged = merging.merge(sources, paths.results() / into)
+    except OSError as error:
+        raise UserError(f"{error.filename or into}: cannot be merged: {error.strerror}") from None
+    out.print(f"{paths.short(merged.folder)}: {merging.describe(merged)}", markup=False, soft_wrap=True)
 
 
 def as_json(before: Path, after: Path) -> dict[str, Any]:
@@ -68,7 +90,8 @@ def text(before: Path, after: Path, width: int = 110) -> str:
     say(f"{_named(old)} to {_named(new)}: {_summary(changes)}")
     if changes:
         console.print(_table(changes))
-        say("95 % intervals and p hold for all cells together, from the spread between runs; *: significant")
+        say("95 % intervals and p hold for all cells together; *: significant")
+        say("they are of the spread between runs, and of what the two campaigns' meters do not share")
     for one, other in ((old, new), (new, old)):
         if cells := campaigns.only_in(one, other):
             say(f"with an AI only in {one.id}: {', '.join(cells)}")
@@ -95,6 +118,8 @@ def _summary(changes: list[Change]) -> str:
 
 
 def _table(changes: list[Change]) -> Table:
+    from joulerig.analysis.report.text import number, percent, probability
+
     table = Table()
     table.add_column("cell", overflow="fold")
     for name in ("before, ops/J", "after, ops/J", "change, %", "95 %", "p"):
@@ -116,6 +141,8 @@ def _table(changes: list[Change]) -> Table:
 
 def _settings(old: Campaign, new: Campaign) -> list[tuple[str, str, str]]:
     """Return what differs in the definitions and in the versions of controller and tools."""
+    from joulerig.analysis.report.text import flat
+
     return [
         (f"{kind} {name}", was, now)
         for kind in ("definition", "provenance")

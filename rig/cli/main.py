@@ -13,7 +13,6 @@ from joulerig.rig.cli import (
     drives,
     hosts,
     lab,
-    meters,
     report,
     results,
     run,
@@ -21,6 +20,8 @@ from joulerig.rig.cli import (
     verify,
     workloads,
 )
+from joulerig.rig.cli.meters import check
+from joulerig.rig.cli.meters import command as meters
 from joulerig.rig.cli.plan import command as plan
 
 app = typer.Typer(
@@ -41,13 +42,16 @@ COMMANDS = {
     "pause": run.pause,
     "stop": run.stop,
     "settle": run.settle,
+    "retry": run.retry,
     "status": up.status,
     "results": results.show,
     "report": report.report,
     "export": report.export,
     "verify": verify.verify,
     "compare": compare.compare,
+    "merge": compare.merge,
 }
+meters.app.command("check")(check.check)
 for name, group in GROUPS.items():
     app.add_typer(group, name=name)
 for name, command in COMMANDS.items():

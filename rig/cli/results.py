@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,14 +17,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from joulerig.analysis import results
+from joulerig.analysis.compare import cautions, cross_talk
+from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare.cross_talk import CrossTalk
 from joulerig.analysis.energy import meters
 from joulerig.analysis.energy.meters import EXPIRED
 from joulerig.analysis.powercut import folder as powercut
 from joulerig.analysis.powercut import tables
+from joulerig.analysis.results import run_energy
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import CampaignKind, Result, Status, level_texts
-from joulerig.analysis.runs import idle_baseline, loss_ledger
+from joulerig.analysis.runs import idle_baseline, loss_ledger, over_time
+from joulerig.analysis.statistics.ranking import ONE_RUN
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.plural import counted
 from joulerig.rig.campaign.journal import Journal
@@ -127,6 +131,15 @@ def as_json(folder: Path) -> dict[str, Any]:
                         "ai_mb_per_joule_energy_low",
                         "ai_mb_per_joule_energy_high",
                         "calibration",
+                        "ai_ops_per_joule_to_quiescence",
+                        "joules_after_load",
+                        "seconds_after_load",
+                        "quiescence",
+                        "quiescence_reason",
+                        "steadiness",
+                        "steadiness_reason",
+                        "temperature_start_celsius",
+                        "temperature_end_celsius",
                     )
                 },
                 "energy": [vars(rail) for rail in run.energy],
@@ -156,8 +169,11 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
     on.
     """
     campaign = results.load(folder)
-    cells = runs_and_cells.cells(campaign)
+    compared, (over, _) = comparison.compare_cells(campaign), over_time.power_by_run(campaign)
+    cells = runs_and_cells.cells(campaign, compared, over)
     console = Console(width=width, record=True, file=io.StringIO())
+    for caution in cautions.of_campaign(campaign, compared, over):
+        console.print(f"WARNING: {caution}", markup=False, soft_wrap=True)
     mark = _virtual(campaign)
     further = {cell: " · ".join(level_texts(runs[0].key.further)) for cell, runs in campaign.cells().items()}
     cells = cells.with_columns(further=pl.col("cell").replace_strict(further, return_dtype=pl.String))
@@ -169,17 +185,16 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
         which = " · ".join(part for part in (drive, workload, further) if part)
         note = f" · {emulated[drive]}" if drive in emulated else ""
         filesystems = _in_order(campaign.definition["factors"]["filesystem"], block["filesystem"])
-        best = block["ai_ops_per_joule"].max()
         unit = block["unit"].drop_nulls()[:1].to_list()
         op = f" · an op is a {unit[0]}" if unit and unit != ["operation"] else ""
         console.print(
             f"AI in ops/J [low, high by energy] · {which}{mark}{note}{op}", markup=False, soft_wrap=True
         )
-        console.print(_matrix(block, filesystems, schedulers, partial(_cell, best=best)))
+        console.print(_matrix(block, filesystems, schedulers, _cell))
         if title := _figure_title(block):
             console.print(f"{title} · {which}{mark}{note}", markup=False, soft_wrap=True)
             console.print(_matrix(block, filesystems, schedulers, _figure))
-    runs = runs_and_cells.runs(campaign)
+    runs = runs_and_cells.runs(campaign, over)
     errors = runs["error_percent"].drop_nulls()
     if len(errors):
         within = runs["truth_within"].drop_nulls()
@@ -198,19 +213,39 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
             markup=False,
             soft_wrap=True,
         )
-    for line in [*_foundations(campaign), *_preconditions(campaign)]:
+    uneven = [f"WARNING: {one.name}: {one.uneven_losses}" for one in compared if one.uneven_losses]
+    for line in [
+        *_foundations(campaign),
+        *_doubts(campaign),
+        *_preconditions(campaign),
+        *_cross_talk(campaign),
+        *uneven,
+    ]:
         console.print(line, markup=False, soft_wrap=True)
     counts = ", ".join(
         f"{count} {status}" for status, count in runs["status"].value_counts(sort=True).iter_rows()
     )
     console.print(
-        f"{campaign.id}: {counts}; * is the best of its table"
-        + (" (one run per cell: its spread is unknown)" if cells["runs_counted"].max() == 1 else "")
+        f"{campaign.id}: {counts}"
+        + (f"; {ONE_RUN}" if cells["runs_counted"].max() == 1 else "")
+        + ("; * may be the best of its table" if cells["may_be_best"].count() else "")
         + ("; ± is half of the 95 % interval" if cells["ai_ops_per_joule_interval_low"].count() else "")
-        + ("; cells of a table that share a letter are not separated" if cells["letters"].count() else ""),
+        + ("; cells of a table that share a letter are not separated" if cells["letters"].count() else "")
+        + _legend_of_quiescence(cells),
         soft_wrap=True,
     )
     return console.export_text().rstrip()
+
+
+def _legend_of_quiescence(cells: pl.DataFrame) -> str:
+    known = cells.filter(
+        pl.col("ai_ops_per_joule_to_quiescence").is_not_null() & (pl.col("runs_settled") > 0)
+    )
+    if known.is_empty():
+        return ""
+    unsettled = (known["runs_settled"] < known["runs_counted"]).any()
+    mark = ", ? where a tail ended before the drive was idle" if unsettled else ""
+    return f"; > is AI to quiescence{mark}"
 
 
 def _matrix(
@@ -248,12 +283,25 @@ def _foundations(campaign: Campaign) -> list[str]:
     lines = []
     for meter in loss_ledger.meter_ledgers(campaign):
         balance = {True: "balanced", False: f"{meter.unaccounted} unaccounted for", None: "balance not known"}
+        over = f" {meter.over_range} over range," if meter.over_range else ""
         lines.append(
-            f"meter {meter.meter}: {meter.samples} of {meter.expected} samples, {meter.lost} lost,"
+            f"meter {meter.meter}: {meter.samples} of {meter.expected} samples, {meter.lost} lost,{over}"
             f" worst gap {meter.worst_gap_seconds or 0.0:.3g} s, {balance[meter.balanced]};"
             f" {meters.standing(campaign.lab, campaign.provenance, meter.meter, meter.last_ns)}"
         )
     return lines
+
+
+def _doubts(campaign: Campaign) -> list[str]:
+    """Return what contradicts itself in runs' measurements, a line for the same words."""
+    found: dict[str, list[int]] = {}
+    for run in campaign.runs:
+        for part in run.reason.split("; "):
+            if part.startswith(run_energy.DOUBTFUL):
+                found.setdefault(part.removeprefix(run_energy.DOUBTFUL), []).append(run.ordinal)
+    return [
+        f"DOUBTFUL, {counted(len(runs), 'run')} from {runs[0]} on: {words}" for words, runs in found.items()
+    ]
 
 
 def _preconditions(campaign: Campaign) -> list[str]:
@@ -271,6 +319,19 @@ def _preconditions(campaign: Campaign) -> list[str]:
             f" steady in {steady} of {counted(len(found), 'run')};"
             f" {found[-1]['verdict']['reason']}"
         )
+    return lines
+
+
+def _cross_talk(campaign: Campaign) -> list[str]:
+    """Return what runs side by side do to each other, a line a drive, a warning first."""
+    found = cross_talk.estimate(campaign)
+    by_drive: dict[tuple[str, str], list[CrossTalk]] = {}
+    for one in found:
+        by_drive.setdefault((one.host, one.drive), []).append(one)
+    lines = [f"WARNING: {text}" for text in [cross_talk.warning(found)] if text]
+    for (host, drive), of_drive in by_drive.items():
+        figures = "; ".join(f"{one.quantity} {cross_talk.describe(one)}" for one in of_drive)
+        lines.append(f"drive {host}/{drive} side by side: {figures}")
     return lines
 
 
@@ -331,7 +392,7 @@ def _emulated(campaign: Campaign, run: Run) -> str:
     return f"emulated by {'; '.join(by)}" if by else ""
 
 
-def _cell(cell: pl.DataFrame, best: float | None) -> str:
+def _cell(cell: pl.DataFrame) -> str:
     if cell.is_empty():
         return "–"
     row = cell.row(0, named=True)
@@ -347,8 +408,11 @@ def _cell(cell: pl.DataFrame, best: float | None) -> str:
         text += f" {row['letters']}"
     if row["calibration"] == "expired":
         text += EXPIRED
-    text += " *" if row["ai_ops_per_joule"] == best else "  "
+    text += " *" if row["may_be_best"] else "  "
     if row["ai_ops_per_joule_energy_low"] is not None:
         low, high = row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"]
         text += escape(f"\n[{low:.1f}, {high:.1f}]  ")
+    if row["ai_ops_per_joule_to_quiescence"] is not None and row["runs_settled"]:
+        unsettled = "" if row["runs_settled"] == row["runs_counted"] else "?"
+        text += f"\n>{row['ai_ops_per_joule_to_quiescence']:.1f}{unsettled}  "
     return text

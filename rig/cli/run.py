@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`rig run`, `pause`, `stop`, `settle`: a campaign executed, held, ended, completed."""
+"""`rig run`, `pause`, `stop`, `settle`, `retry`: a campaign executed, held, ended, completed."""
 
 from __future__ import annotations
 
@@ -69,6 +69,32 @@ def settle(campaign: CampaignArgument = None) -> None:
     for run in opened.journal.runs():
         if run["id"] in stay:
             out.print(f"  {run['id']}: {escape(run['reason'])}")
+
+
+def retry(
+    campaign: Annotated[str, typer.Argument(help="Campaign id.")],
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN]...", help="Run ids or numbers (default: all).")
+    ] = None,
+    status: Annotated[str, typer.Option(help="Of runs that are failed, refused, not-run, ...")] = "",
+    cause: Annotated[str, typer.Option(help="Of runs that ended for this cause.")] = "",
+) -> None:
+    """Plan runs again that did not end well; 'rig run --resume' then executes them."""
+    from joulerig.plural import counted
+    from joulerig.rig.campaign import journal, opening
+    from joulerig.rig.campaign.policies import retry as policy
+    from joulerig.rig.common import paths
+
+    opened = journal.Journal(journal.find(paths.results(), campaign))
+    described = opened.campaign
+    chosen = policy.choose(opened, status, cause, runs or ())
+    opening.retry(opened, chosen)
+    if not chosen:
+        out.print(f"{described['id']}: no run is like that; nothing was changed")
+        return
+    playbook = described["provenance"].get("playbook", "PLAYBOOK")
+    out.print(f"{described['id']}: {counted(len(chosen), 'run')} planned again; to execute what is planned:")
+    out.print(f"  rig run {playbook} --resume {described['id']}", markup=False, soft_wrap=True)
 
 
 def pause(

@@ -70,6 +70,9 @@ def status(as_json: JsonOption = False) -> None:
         campaign["current"] = [run["cell"] for run in opened.running()]
         campaign["executor"] = opened.executor and process.shown(opened.executor)
         campaign["asked"] = opened.asked
+        campaign["set_aside"] = opened.hosts_set_aside()
+        campaign["moved"] = opened.moved()
+        campaign["held"] = opened.held() if opened.executor else {}
     except UserError:
         pass
     if as_json:
@@ -91,6 +94,13 @@ def status(as_json: JsonOption = False) -> None:
             + (f"; now {', '.join(campaign['current'])}" if campaign["current"] else "")
         )
         out.print(f"  {_execution(campaign)}")
+        for why in campaign["set_aside"].values():
+            out.print(f"  set aside: {why}", markup=False)
+        if campaign["moved"]:
+            out.print(f"  {counted(campaign['moved'], 'run')} taken over by equivalent hosts")
+        for host, reasons in campaign["held"].items():
+            for why in reasons:
+                out.print(f"  {host} waits: {escape(why)}")
     if not states:
         out.print("nothing is running; 'rig up' starts the lab's services")
     elif "dashboard" in states:

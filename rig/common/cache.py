@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from joulerig import atomic
 from joulerig.rig.common import files
 
 Made = TypeVar("Made")
@@ -41,7 +42,7 @@ def build_once(
             made = work / "done"
             make(work, made)
             shutil.rmtree(target, ignore_errors=True)
-            made.rename(target)
+            atomic.move(made, target)
         finally:
             discard(work)
     found = cached()

@@ -19,6 +19,8 @@ from supervisor.xmlrpc import Faults, SupervisorTransport
 from joulerig.rig.common import files, paths, wait
 from joulerig.rig.common.errors import UserError
 
+# A program ends with a supervisor that is killed: the next one would find its ports taken.
+WITH_SUPERVISOR = ("setpriv", "--pdeathsig", "TERM", "--")
 STOP_SECONDS = 30.0  # supervisord kills what has not ended after 20
 ALIVE = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 
@@ -158,7 +160,7 @@ def _priority(name: str) -> int:
 def _configure(program: Program) -> bool:
     """Write the program's section; True when that changed anything."""
     log_path(program.name).parent.mkdir(parents=True, exist_ok=True)
-    quoted = " ".join(map(_quoted, program.command))
+    quoted = " ".join(map(_quoted, [*WITH_SUPERVISOR, *program.command]))
     environment = ",".join(f'{key}="{value}"' for key, value in sorted(program.environment.items()))
     text = "\n".join(
         [

@@ -19,6 +19,8 @@ from joulerig.rig.lab.meters import calibration, source
 from joulerig.rig.lab.model import Lab
 
 PROCESSES = ("influxd", "powerd", "dashboard")
+# How often powerd sends: the record of each run waits for the points of its last moment.
+POWER_FLUSH_SECONDS = 0.25
 
 
 def start(lab: Lab) -> None:
@@ -57,7 +59,9 @@ def powerd(method: str, path: str, body: dict | None = None) -> dict:
     """
     socket_path = _status_socket()
     try:
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket_path))) as client:
+        # Without TLS, what it trusts need not be read; that takes longer than the request.
+        transport = httpx.HTTPTransport(uds=str(socket_path), verify=False)
+        with httpx.Client(transport=transport, trust_env=False) as client:
             answer = client.request(method, f"http://powerd{path}", json=body, timeout=30)
             if answer.is_client_error:
                 raise UserError(f"powerd: {' '.join(answer.text.split())}")
@@ -116,11 +120,13 @@ def _status_socket() -> Path:
     return paths.run() / "powerd.sock"
 
 
-def _meter(lab: Lab, name: str, rails: list[dict[str, str]]) -> dict[str, Any]:
+def _meter(lab: Lab, name: str, rails: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a meter as powerd takes it (docs/reference/protocols/powerd.md), without defaults."""
     meter = lab.controller.meters[name]
     corrections = calibration.corrections(lab, name)
     settings = source.settings(meter)
+    channels = lab.meter_channels(name)
+    full_scale = {ch: meter.full_scale[kind] for ch, kind in channels.items() if kind in meter.full_scale}
     return {
         "name": name,
         "driver": source.driver(lab, name),
@@ -129,21 +135,30 @@ def _meter(lab: Lab, name: str, rails: list[dict[str, str]]) -> dict[str, Any]:
         "rails": rails,
         **({"timing": meter.timing} if meter.timing != "stream" else {}),
         **({"silence_seconds": meter.silence_seconds} if meter.silence_seconds else {}),
+        **({"clock_ppm": meter.clock_ppm} if meter.clock_ppm else {}),
         **({"open_seconds": meter.family.open_seconds} if meter.family.open_seconds else {}),
         **({"fixed_settings": True} if meter.family.fixed_settings else {}),
         **({"set": settings} if settings else {}),
+        **({"full_scale": full_scale} if full_scale else {}),
         **({"calibration": corrections} if corrections else {}),
         **({"calibration_serial": owner} if (owner := calibration.serial(lab, name)) else {}),
     }
 
 
-def _powerd(lab: Lab) -> supervisor.Program:
-    rails: dict[str, list[dict[str, str]]] = {name: [] for name in lab.controller.meters}
+def meters(lab: Lab) -> list[dict[str, Any]]:
+    """Return the lab's meters that measure a rail, as powerd takes them."""
+    rails: dict[str, list[dict[str, Any]]] = {name: [] for name in lab.controller.meters}
     for host, spec in lab.hosts.items():
         for drive, model in spec.drives.items():
             for rail, wiring in model.rails.items():
-                rails[wiring.meter].append({"rail": rail, "host": host, "drive": drive, **wiring.channels})
-    meters = [_meter(lab, name, rails[name]) for name in lab.controller.meters if rails[name]]
+                known = {"greatest_watts": wiring.supply.greatest_watts} if wiring.supply else {}
+                rails[wiring.meter].append(
+                    {"rail": rail, "host": host, "drive": drive, **wiring.channels, **known}
+                )
+    return [_meter(lab, name, rails[name]) for name in lab.controller.meters if rails[name]]
+
+
+def _powerd(lab: Lab) -> supervisor.Program:
     config = protocols.powerd.Config.model_validate(
         {
             "state_dir": str(paths.var() / "powerd"),
@@ -152,8 +167,11 @@ def _powerd(lab: Lab) -> supervisor.Program:
             "recordings_dir": str(paths.results()),
             "clock_listen": clock_listen(lab),
             "points_per_second": lab.controller.points_per_second,
-            "influx": influxdb.access(lab, "powerd").as_config(),
-            "meters": meters,
+            "influx": {
+                **influxdb.access(lab, "powerd").as_config(),
+                "flush_interval_seconds": POWER_FLUSH_SECONDS,
+            },
+            "meters": meters(lab),
         }
     )
     path = paths.var() / "powerd" / "config.json"

@@ -4,31 +4,75 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from joulerig.analysis.compare import cells
 from joulerig.analysis.energy.indicator import ratio_of_sums, within_energy
-from joulerig.analysis.results.schema import CELL_FACTORS, Status
+from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.results.schema import CELL_FACTORS, Status, is_control
 
 WORK = {"ops": "ops", "mb": "megabytes"}  # what a metric divides by joules
 
 
-def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Standing:
+    """What the rankings of a campaign say: a mark by metric and cell, and what cannot be tested.
+
+    `untested`: why, by cell, of cells that are compared with others. `warnings`: of comparisons
+    whose cells lost different shares of their samples.
+    """
+
+    marks: Mapping[str, Mapping[str, str]]
+    untested: Mapping[str, str]
+    warnings: Sequence[str]
+
+
+def standing(campaign: Campaign) -> Standing:
+    """Rank a campaign's cells as its report does.
+
+    A cell's mark is "best" where it is better than every other one, and "open" where it is one of
+    several any of which may be the best.
+    """
+    marks: dict[str, dict[str, str]] = {}
+    untested: dict[str, str] = {}
+    warnings: list[str] = []
+    for metric, work in (("ops", "ops"), ("mb", "bytes_moved")):
+        marks[metric] = {}
+        for (drive, workload, _), ranked in cells.rank_groups(campaign, work).items():
+            found = ranked.ranking.contenders
+            marks[metric] |= dict.fromkeys(found, "best" if len(found) == 1 else "open")
+            if metric == "ops" and not found and len(ranked.ranking.order) > 1:
+                untested |= dict.fromkeys(ranked.ranking.order, ranked.ranking.why)
+            if metric == "ops" and ranked.uneven_losses:
+                warnings.append(f"{drive}, {workload}: {ranked.uneven_losses}")
+    return Standing(marks, untested, warnings)
+
+
+def build(
+    runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]], standing: Standing
+) -> list[dict[str, Any]]:
     """Return blocks, one a drive and workload (and level of any further factor), in plan order.
 
-    A block: drive, workload, factors, filesystems, schedulers, cells[filesystem][scheduler]. A
-    cell: planned (runs in all), partial, failed, running, not_run, and for ops and mb, where an ok
-    run has a value: mean (all work over all joules), low and high of the runs, energy_low and
-    energy_high (of the joules' own interval, where the journal has one), n, share (of the block's
-    best mean, 0..1), mark ('best', 'tied' or ''). Only ok runs count: a partial run's meter failed.
-    Where there is only a partial run that has a value, that is shown with n = 0. Where ok runs have
-    no joules, their drives having no rail, unmetered: n, and ops and mb per second. There is no mb
-    where a run's bytes are not known.
+    Runs for the control of cross-talk are in none.
+
+    A block: drive, workload, factors, filesystems, schedulers, untested (why nothing can be
+    separated, or ''), cells[filesystem][scheduler]. A cell: planned (runs in all), partial,
+    failed, running, not_run, and for ops and mb, where an ok run has a value: mean (all work over
+    all joules), low and high of the runs, energy_low and energy_high (of the joules' own interval,
+    where the journal has one), n, share (of the block's greatest mean, 0..1), mark (`standing`, or
+    ''). Only ok runs count: a partial run's meter failed. Where there is only a partial run that
+    has a value, that is shown with n = 0. Where ok runs have no joules, their drives having no
+    rail, unmetered: n, and ops and mb per second. There is no mb where a run's bytes are not known.
     """
     blocks: dict[tuple[str, ...], dict[str, Any]] = {}
     by_cell: dict[int, list[tuple[str, dict[str, Any]]]] = {}
     unmetered: dict[int, list[dict[str, Any]]] = {}
+    names: dict[int, str] = {}
     for run in runs:
+        if is_control(factors(run)):
+            continue
         further = {k: v for k, v in factors(run).items() if k not in CELL_FACTORS}
         block = blocks.setdefault(
             (run["drive"], run["workload"], json.dumps(further, sort_keys=True)),
@@ -38,12 +82,13 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
                 "factors": further,
                 "filesystems": [],
                 "schedulers": [],
+                "untested": "",
                 "cells": {},
             },
         )
-        for names, name in (("filesystems", run["filesystem"]), ("schedulers", run["scheduler"])):
-            if name not in block[names]:
-                block[names].append(name)
+        for factor, level in (("filesystems", run["filesystem"]), ("schedulers", run["scheduler"])):
+            if level not in block[factor]:
+                block[factor].append(level)
         cell = (
             block["cells"]
             .setdefault(run["filesystem"], {})
@@ -52,20 +97,22 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
             )
         )
         cell["planned"] += 1
+        names[id(cell)] = run["cell"]
+        block["untested"] = block["untested"] or standing.untested.get(run["cell"], "")
         cell["partial"] += run["status"] == Status.PARTIAL
         cell["failed"] += run["status"] in (Status.FAILED, Status.LOST)
         cell["running"] += run["status"] == Status.RUNNING
         cell["not_run"] += run["status"] in (Status.REFUSED, Status.NOT_RUN, Status.EXCLUDED)
         result = results.get(run["id"])
-        if result and result["joules"] is not None and result["joules"] > 0:
+        if result and result["ai_joules"] is not None and result["ai_joules"] > 0:
             by_cell.setdefault(id(cell), []).append((run["status"], result))
-        elif result and result["joules"] is None and run["status"] == Status.OK and result["seconds"] > 0:
+        elif result and result["ai_joules"] is None and run["status"] == Status.OK and result["seconds"] > 0:
             unmetered.setdefault(id(cell), []).append(result)
     for block in blocks.values():
         block["filesystems"].sort()
         block["schedulers"].sort()
-        cells = [cell for row in block["cells"].values() for cell in row.values()]
-        for cell in cells:
+        in_block = [cell for row in block["cells"].values() for cell in row.values()]
+        for cell in in_block:
             if runs_without := unmetered.get(id(cell)):
                 seconds = [result["seconds"] for result in runs_without]
                 cell["unmetered"] = {"n": len(runs_without)} | {
@@ -74,11 +121,12 @@ def build(runs: Sequence[dict[str, Any]], results: dict[str, dict[str, Any]]) ->
                     if _known(runs_without, work)
                 }
         for metric, work in WORK.items():
-            for cell in cells:
+            for cell in in_block:
                 figure = _figure(by_cell.get(id(cell), []), work)
                 if figure:
-                    cell[metric] = figure
-            _mark([cell[metric] for cell in cells if metric in cell])
+                    mark = standing.marks[metric].get(names[id(cell)], "") if figure["n"] else ""
+                    cell[metric] = figure | {"share": 0.0, "mark": mark}
+            _share([cell[metric] for cell in in_block if metric in cell])
     return list(blocks.values())
 
 
@@ -87,7 +135,7 @@ def _figure(measured: list[tuple[str, dict[str, Any]]], work: str) -> dict[str, 
     shown = counting or [result for status, result in measured if status == Status.PARTIAL]
     if not shown or not _known(shown, work):
         return None
-    ratio = ratio_of_sums([result[work] for result in shown], [result["joules"] for result in shown])
+    ratio = ratio_of_sums([result[work] for result in shown], [result["ai_joules"] for result in shown])
     figure = {"mean": ratio.mean, "low": ratio.least, "high": ratio.greatest, "n": len(counting)}
     reach = within_energy(
         sum(result[work] for result in shown),
@@ -103,19 +151,12 @@ def _known(results: Sequence[dict[str, Any]], work: str) -> bool:
     return all(result[work] is not None for result in results)
 
 
-def _mark(figures: list[dict[str, Any]]) -> None:
-    """Share of the best mean, and who is best; 'tied': its replicates' range meets the best's."""
-    for figure in figures:
-        figure.update(share=0.0, mark="")
+def _share(figures: list[dict[str, Any]]) -> None:
+    """Set each figure's share of the greatest mean."""
     sound = [figure for figure in figures if figure["n"]]
-    if not sound:
-        return
-    best = max(sound, key=lambda figure: figure["mean"])
+    greatest = max((figure["mean"] for figure in sound), default=0.0)
     for figure in sound:
-        figure["share"] = figure["mean"] / best["mean"] if best["mean"] > 0 else 0.0
-        if figure is not best and figure["high"] >= best["low"]:
-            figure["mark"] = "tied"
-    best["mark"] = "best"
+        figure["share"] = figure["mean"] / greatest if greatest > 0 else 0.0
 
 
 def factors(run: dict[str, Any]) -> dict[str, Any]:

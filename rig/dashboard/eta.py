@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -10,7 +11,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import Any
 
-from joulerig.analysis.results.schema import WORKED, Status
+from joulerig.analysis.results.schema import WORKED, Status, is_control
 
 Run = dict[str, Any]
 Settlings = Mapping[str, Mapping[str, Any]]
@@ -22,21 +23,30 @@ def is_settling(run: Run, settlings: Settlings) -> bool:
 
 
 def remaining_seconds(
-    runs: Sequence[Run], now_ns: int, settlings: Settlings = MappingProxyType({})
+    runs: Sequence[Run],
+    now_ns: int,
+    settlings: Settlings = MappingProxyType({}),
+    *,
+    side_by_side: bool = False,
 ) -> float | None:
     """Return the seconds until the last host is done; None while no run has been measured.
 
     A run is assumed to take the median time of the finished runs of its workload (of all finished
     runs when its workload has none yet), plus the median pause between two runs of a host. Hosts
-    work in parallel, so the slowest counts.
+    work in parallel, so the slowest counts. `side_by_side`: so do the drives of a host, but for
+    runs that have it alone.
 
     Preconditions (`Journal.read`'s `settlings`) are not part of a run's time; one under way is
     assumed to take its longest time. Preconditions that may follow are not in the estimate.
     """
     lasted: dict[str, list[float]] = defaultdict(list)
-    runs_by_host: dict[str, list[Run]] = defaultdict(list)
+    runs_by_host: dict[str, list[Run]] = defaultdict(list)  # of a lane, its drive as well
+    alone: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
-        runs_by_host[run["host"]].append(run)
+        if side_by_side and is_control(json.loads(run["factors"])):
+            alone[run["host"]].append(run)
+        else:
+            runs_by_host[f"{run['host']} {run['drive']}" if side_by_side else run["host"]].append(run)
         if run["status"] in WORKED and _timed(run):
             lasted[run["workload"]].append((run["ended_ns"] - _begun_ns(run, settlings, now_ns)) / 1e9)
     waiting = [run for run in runs if run["status"] in (Status.PLANNED, Status.RUNNING)]
@@ -48,9 +58,9 @@ def remaining_seconds(
     typical = {workload: median(times) for workload, times in lasted.items()}
     pause = _median_pause(runs_by_host)
 
-    def seconds_left(host: str) -> float:
+    def seconds_left(of: Sequence[Run]) -> float:
         left = 0.0
-        for run in runs_by_host[host]:
+        for run in of:
             seconds = typical.get(run["workload"], overall)
             if run["status"] == Status.PLANNED:
                 left += seconds + pause
@@ -62,7 +72,7 @@ def remaining_seconds(
                     left += max(settling["at_most_seconds"] - spent, 0.0)
         return left
 
-    return max(seconds_left(host) for host in runs_by_host)
+    return max(seconds_left([*of, *alone[of[0]["host"]]]) for of in runs_by_host.values())
 
 
 def _begun_ns(run: Run, settlings: Settlings, now_ns: int) -> int:

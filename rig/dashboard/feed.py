@@ -230,20 +230,23 @@ class Phases:
 
 
 def tidy(bands: dict[tuple[str, ...], dict[str, Any]], now_ns: int) -> dict[tuple[str, ...], dict[str, Any]]:
-    """End an open phase where its host began another, and forget what ended before the window.
+    """End an open phase where its drive's next one began, and forget what ended before the window.
 
-    Phases of a run that is still going stay: the page shows how long each took.
+    Phases of a run that is still going stay: the page shows how long each took. A host may have
+    runs of several drives at once.
     """
-    by_host: dict[str, list[dict[str, Any]]] = {}
-    for band in bands.values():
-        by_host.setdefault(band["host"], []).append(band)
-    current = set()
-    for host_bands in by_host.values():
-        host_bands.sort(key=lambda band: band["start_ns"])
-        for band, after in pairwise(host_bands):
+    by_drive: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    newest: dict[str, dict[str, Any]] = {}  # by host
+    for band in sorted(bands.values(), key=lambda band: band["start_ns"]):
+        by_drive.setdefault((band["host"], band.get("drive", "")), []).append(band)
+        newest[band["host"]] = band
+    current = {band["run"] for band in newest.values()}
+    for drive_bands in by_drive.values():
+        for band, after in pairwise(drive_bands):
             if band["end_ns"] is None:
                 band["end_ns"] = after["start_ns"]
-        current.add(host_bands[-1]["run"])
+        if drive_bands[-1]["end_ns"] is None:
+            current.add(drive_bands[-1]["run"])
     return {
         key: band
         for key, band in bands.items()

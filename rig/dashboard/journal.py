@@ -8,17 +8,23 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from joulerig.analysis import results
 from joulerig.analysis.results import journal
-from joulerig.analysis.results.schema import EventKind
+from joulerig.analysis.results.schema import FINISHED, EventKind
+from joulerig.rig.dashboard import ai_table
 
-CAMPAIGN_COLUMNS = "id, name, question, created_ns, finished_ns, lab, virtual"
+CAMPAIGN_COLUMNS = (
+    "id, name, question, created_ns, finished_ns, lab, virtual,"
+    " coalesce(json_extract(definition, '$.side_by_side'), 0) AS side_by_side"
+)
 RUN_COLUMNS = (
     "id, ordinal, replicate, host, drive, filesystem, scheduler, workload, cell, factors, status, reason,"
     " started_ns, ended_ns"
 )
 RESULTS = (
     "SELECT result.run, joules, mean_watts, error_percent, ai_ops_per_joule, ai_mb_per_joule, ops, seconds,"
-    " (read_bytes + write_bytes) / 1e6 AS megabytes, joules_low, joules_high"
+    " (read_bytes + write_bytes) / 1e6 AS megabytes, joules_low, joules_high,"
+    " coalesce(corrected_joules, joules) AS ai_joules"
     " FROM result JOIN performance USING (run)"
 )
 PRECONDITIONING = "SELECT run, time_ns, detail FROM event WHERE event = ? AND run IS NOT NULL ORDER BY seq"
@@ -33,6 +39,7 @@ class Journal:
         self._database = journal.connect(path)
         self._database.row_factory = sqlite3.Row
         self._version: int | None = None
+        self._stood: tuple[tuple[Any, ...], ai_table.Standing] | None = None
 
     def close(self) -> None:
         self._database.close()
@@ -51,9 +58,9 @@ class Journal:
         return version != before
 
     def read(self) -> dict[str, Any] | None:
-        """Return campaign, runs, results, newest event, of one instant.
+        """Return campaign, runs, results, newest event, of one instant, and what stands by then.
 
-        None without a campaign row.
+        None without a campaign row. Raises sqlite3.Error, and ResultsError for a damaged journal.
         """
         with journal.snapshot(self._database) as database:  # a run and its result belong together
 
@@ -63,13 +70,24 @@ class Journal:
             campaigns = rows(f"SELECT {CAMPAIGN_COLUMNS} FROM campaign")
             if not campaigns:
                 return None
-            return {
+            found = {
                 "campaign": campaigns[0],
                 "runs": rows(f"SELECT {RUN_COLUMNS} FROM run ORDER BY ordinal"),
                 "results": {row["run"]: row for row in rows(RESULTS)},
                 "settlings": _settlings(rows(PRECONDITIONING, EventKind.PRECONDITIONING)),
                 "last_event_ns": database.execute("SELECT max(time_ns) FROM event").fetchone()[0],
             }
+        ended = {run["id"]: run["status"] for run in found["runs"] if run["status"] in FINISHED}
+        return {**found, "standing": self._stands(ended, found["results"])}
+
+    def _stands(self, *by: Any) -> ai_table.Standing:
+        """Return what stands, computed again where what it stands by differs from the last time.
+
+        Not of the same instant: a run that ended meanwhile may be in it already.
+        """
+        if self._stood is None or by != self._stood[0]:
+            self._stood = by, ai_table.standing(results.load(self.path.parent))
+        return self._stood[1]
 
     def created_ns(self) -> int | None:
         row = self._database.execute("SELECT created_ns FROM campaign").fetchone()

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from joulerig.analysis.results.campaign import ResultsError
 from joulerig.analysis.results.influxdb.client import InfluxError
 from joulerig.analysis.results.journal import JournalError
 from joulerig.rig.dashboard import VERSION, frames, powerd, state
@@ -142,7 +143,7 @@ class Poller:
                     self._ended_ns = self._ended_ns | state.ended(content)
                     self._settling[key] = set(state.settling(content))
                     self._keep(key, stamp, {"found": True, **about, **state.campaign(content, now_ns)})
-            except (sqlite3.Error, JournalError) as error:
+            except (sqlite3.Error, JournalError, ResultsError) as error:
                 self._keep(key, stamp, {"found": False, **about, "problem": f"{journal.path}: {error}"})
 
     def _keep(self, key: str | None, stamp: tuple[Any, ...], content: dict[str, Any]) -> None:

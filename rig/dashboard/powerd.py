@@ -19,7 +19,7 @@ FIGURES = (
     "observed_rate_hz",
 )
 
-LEDGER = ("samples", "lost", "duplicate", "repeated")
+LEDGER = ("samples", "lost", "duplicate", "repeated", "over_range")
 
 
 class _Connection(http.client.HTTPConnection):

@@ -30,7 +30,7 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
     """Return the campaign message from `Journal.read`, with absolute times."""
     row, runs, results = journal["campaign"], journal["runs"], journal["results"]
     counts = Counter(run["status"] for run in runs)
-    left = eta.remaining_seconds(runs, now_ns, journal["settlings"])
+    left = eta.remaining_seconds(runs, now_ns, journal["settlings"], side_by_side=bool(row["side_by_side"]))
     started = min((run["started_ns"] for run in runs if run["started_ns"]), default=None)
     return {
         "id": row["id"],
@@ -47,7 +47,7 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
         "counts": {status: counts[status] for status in (Status.RUNNING, Status.PLANNED, *FINISHED)},
         "eta_ns": None if left is None else now_ns + int(left * 1e9),
         "eta_at_most": bool(settling(journal)),
-        "hosts": [_host(host, runs, settling(journal)) for host in sorted({run["host"] for run in runs})],
+        "hosts": _hosts(row, runs, settling(journal)),
         "phases": tuple(PhaseName),
         "settling_phases": tuple(PreconditioningPhase),
         "arrays": array_members(row["lab"]),
@@ -55,7 +55,8 @@ def campaign(journal: dict[str, Any], now_ns: int) -> dict[str, Any]:
             {name: run[name] for name in RUN_FIELDS} | _journal(run) | _figures(results.get(run["id"]))
             for run in runs
         ],
-        "table": ai_table.build(runs, results),
+        "warnings": journal["standing"].warnings,
+        "table": ai_table.build(runs, results, journal["standing"]),
     }
 
 
@@ -87,8 +88,18 @@ def _state(row: dict[str, Any], counts: Counter[str]) -> str:
     return str(Status.PLANNED) if counts[Status.PLANNED] else "finishing"
 
 
-def _host(host: str, runs: list[dict[str, Any]], settling: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    mine = [run for run in runs if run["host"] == host]
+def _hosts(
+    row: dict[str, Any], runs: list[dict[str, Any]], settling: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return what each host does; of a host whose drives go side by side, each of them."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        of = f"{run['host']} {run['drive']}" if row["side_by_side"] else run["host"]
+        found.setdefault(of, []).append(run)
+    return [_host(name, mine, settling) for name, mine in sorted(found.items())]
+
+
+def _host(host: str, mine: list[dict[str, Any]], settling: dict[str, dict[str, Any]]) -> dict[str, Any]:
     running = next((run for run in mine if run["status"] == Status.RUNNING), None)
     return {
         "host": host,

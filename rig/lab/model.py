@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     Field,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     PrivateAttr,
@@ -42,6 +44,28 @@ LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
 Url = Annotated[str, Field(pattern=r"^https?://[^/\s:]+(:\d+)?(/\S*)?$")]
 
 
+# FTDI's chips, and others, hold a byte back for up to 16 ms (AN232B-04); 2 ms for all that follows.
+USB_SERIAL_LATENCY_SECONDS = 0.018
+
+
+class Supply(Strict):
+    """What feeds a rail: its current stays from 0 to `amps`, its volts from 0 to `volts`.
+
+    It bounds what the meter could not see.
+    """
+
+    volts: PositiveFloat
+    """Greatest volts, without a load, tolerance included."""
+    amps: PositiveFloat
+    """Greatest current that the supply, its limiter or its fuse lets pass."""
+    ohms: Annotated[float, Field(ge=0)] | None = None
+    """Resistance from the supply to where the volts are measured."""
+
+    @property
+    def greatest_watts(self) -> float:
+        return self.volts * self.amps
+
+
 class Rail(Strict):
     """One supply line of a drive, as channels of a meter.
 
@@ -58,6 +82,8 @@ class Rail(Strict):
     """A channel of power, instead of volts and amps."""
     watt_hours: str | None = None
     """A register that the instrument itself counts up, instead of the others."""
+    supply: Supply | None = None
+    """What feeds the rail."""
 
     @model_validator(mode="after")
     def _one_way_to_measure_it(self) -> Rail:
@@ -172,6 +198,52 @@ class VirtualHost(Strict):
     """Debian packages of its image beyond those of file systems, programs and provisioning."""
 
 
+class PowerCycle(Strict):
+    """How the power of a host that hangs is cut and restored; without this it never is.
+
+    A host that stays away for `return_seconds` is switched off and on, and waited for again.
+    """
+
+    by: Literal["qemu", "labgrid"]
+    """`qemu`: a virtual host is reset. `labgrid`: an outlet, by one of labgrid's power drivers."""
+    model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] | None = None
+    """labgrid's driver, such as `gude` or `shelly_gen2`."""
+    host: Annotated[str, Field(pattern=r"^\S+$")] | None = None
+    """Where the unit is: its address, or its URL, as labgrid's driver takes it."""
+    index: NonNegativeInt | None = None
+    """The outlet."""
+    port: PositiveInt | None = None
+    """TCP port of the unit; left out: the driver's."""
+    off_seconds: Annotated[float, Field(ge=1, le=600)] = 10
+    """How long the power stays off."""
+    most: PositiveInt = 2
+    """How often in one campaign."""
+
+    @model_validator(mode="after")
+    def _as_its_switch_needs(self) -> PowerCycle:
+        keys = ("model", "host", "index", "port")
+        if self.by == "labgrid":
+            for key in keys[:3]:
+                if getattr(self, key) is None:
+                    raise ValueError(f"{key}: missing; labgrid needs {', '.join(keys[:3])}")
+        for key in keys if self.by == "qemu" else ():
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key}: {getattr(self, key)!r}: only with by: labgrid; leave it out")
+        return self
+
+    @property
+    def shown(self) -> str:
+        """Return what switches, for people."""
+        if self.by == "qemu":
+            return "QEMU"
+        return without_password(f"{self.model} at {self.host}, outlet {self.index}")
+
+
+def without_password(text: str) -> str:
+    """Return a text without the user and password of the URLs in it."""
+    return re.sub(r"//[^/@\s]+@", "//", text)
+
+
 class TestHost(Strict):
     """A machine under test: its drives and arrays."""
 
@@ -192,6 +264,8 @@ class TestHost(Strict):
     return_seconds: Annotated[int, Field(ge=10, le=86400)] | None = None
     """How long it may take to answer after a reset, a power cut, or when it went away; left out:
     600, of a virtual host 180."""
+    power_cycle: PowerCycle | None = None
+    """What switches its power when it stays away; left out: nothing does."""
 
     @property
     def returns_within(self) -> int:
@@ -204,6 +278,16 @@ class TestHost(Strict):
         if not self.virtual:
             return {}
         return {name: drive for name, drive in self.drives.items() if not drive.in_memory}
+
+    @model_validator(mode="after")
+    def _switched_as_its_kind(self) -> TestHost:
+        wanted = "qemu" if self.virtual else "labgrid"
+        if self.power_cycle and self.power_cycle.by != wanted:
+            kind = "virtual" if self.virtual else "physical"
+            raise ValueError(
+                f"power_cycle.by: {self.power_cycle.by!r}: the host is {kind}; allowed: {wanted}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> TestHost:
@@ -357,12 +441,18 @@ class Meter(Strict):
     """`window-mean`: a sample is the mean of its window. `point`: of an instant."""
     silence_seconds: Annotated[float, Field(ge=0.2, le=3600)] | None = None
     """Without samples for this long, the meter counts as silent."""
+    clock_ppm: Annotated[float, Field(ge=1, le=1000)] | None = None
+    """The sample clock is off its rate by this at most; what is beyond counts as lost samples."""
+    latency_seconds: Annotated[float, Field(ge=0, le=10)] | None = None
+    """Greatest constant delay from a sample to its arrival."""
     set: dict[str, str] = {}
     """Settings by libsigrok's key, made before the capture."""
     serial: str | None = None
     """The instrument's serial, where it does not report one."""
     accuracy: dict[Literal["volts", "amps", "watts"], Accuracy] = {}
     """Its class by quantity, or the name of a published one."""
+    full_scale: dict[Literal["volts", "amps", "watts"], PositiveFloat] = {}
+    """By quantity: a reading of this magnitude or more, before calibration, is over range."""
     description: str = ""
     """For people."""
 
@@ -380,9 +470,11 @@ class Meter(Strict):
             return data
         families = _families(info)
         family = families.family(data["driver"])
-        known = {"timing": family.timing, "samples": family.samples}
+        known: dict[str, Any] = {"timing": family.timing, "samples": family.samples}
         if family.silence_seconds != DEFAULT_SILENCE_SECONDS:
             known["silence_seconds"] = family.silence_seconds
+        if str(data.get("connection")).startswith("/dev/ttyUSB"):
+            known["latency_seconds"] = USB_SERIAL_LATENCY_SECONDS
         given = {key: value for key, value in data.items() if value is not None}
         if isinstance(name := given.get("accuracy"), str):
             if name not in families.accuracy:
@@ -529,10 +621,18 @@ class Lab(Strict):
 
     def meter_channels(self, meter: str) -> dict[str, str]:
         """Return the quantity (volts, amps, watts, watt_hours) of each channel of `meter`."""
-        rails = (
-            r for host in self.hosts.values() for drive in host.drives.values() for r in drive.rails.values()
-        )
-        return {ch: quantity for r in rails if r.meter == meter for quantity, ch in r.channels.items()}
+        rails = self.meter_rails(meter)
+        return {ch: quantity for *_, rail in rails for quantity, ch in rail.channels.items()}
+
+    def meter_rails(self, meter: str) -> list[tuple[str, str, str, Rail]]:
+        """Return (host, drive, rail name, rail) of each rail that `meter` measures."""
+        return [
+            (host, drive, name, rail)
+            for host, spec in self.hosts.items()
+            for drive, model in spec.drives.items()
+            for name, rail in model.rails.items()
+            if rail.meter == meter
+        ]
 
     def member_drives(self, host: str, *names: str) -> list[str]:
         """Return the drives that these consist of: themselves, or an array's members."""

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
+from joulerig import atomic
 from joulerig.rig.common.errors import UserError
 
 ANSWERED = ("acknowledged", "failed")
@@ -63,12 +64,10 @@ class WitnessLog:
     """An append-only file of lines with both clocks; on disk when `write` returns."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(path.parent)
         self._file = path.open("x")
         self._lock = threading.Lock()
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        atomic.sync(path.parent)
 
     def write(self, line: dict[str, Any], *, durable: bool = True) -> None:
         stamped = {

@@ -30,6 +30,8 @@ class RailChannels(Message):
     amps: str = ""
     watts: str = ""
     watt_hours: str = ""
+    greatest_watts: float = 0
+    """What the rail's supply delivers at most; 0: not known."""
 
 
 class Meter(Message):
@@ -46,6 +48,8 @@ class Meter(Message):
     """Samples at the device's own steady rate, or readings on request."""
     silence_seconds: float = 2
     """Without samples for this long, srcap is restarted."""
+    clock_ppm: float = 0
+    """The sample clock is off its rate by this at most; 0: as a crystal, 100."""
     open_seconds: float = 0
     """Finding and opening the instrument may take so long; 0: silence_seconds."""
     fixed_settings: bool = False
@@ -54,6 +58,8 @@ class Meter(Message):
     """Settings of the instrument, as srcap's `--set` takes them."""
     calibration: dict[str, Correction] = Field(default_factory=dict)
     """By channel."""
+    full_scale: dict[str, float] = Field(default_factory=dict)
+    """By channel: a reading of this magnitude or more, before calibration, is over range."""
     calibration_serial: str = ""
     """Serial of the calibrated instrument; with another one the meter is `failed`."""
     rails: list[RailChannels]
@@ -98,9 +104,9 @@ class RailStatus(Message):
     watts_max: float
     joules: float
     """Cumulative within a session."""
-    joules_low: float
-    """Lower bound of the joules, from gaps and from power between readings."""
-    joules_high: float
+    joules_low: float | None
+    """Lower bound of the joules; null: power was bounded by nothing for some time."""
+    joules_high: float | None
     samples: int
     lost: int
 
@@ -123,6 +129,7 @@ class MeterStatus(Message):
     lost: int
     duplicate: int
     repeated: int
+    over_range: int
     surplus: int
     gap_seconds: float
     worst_gap_seconds: float
@@ -134,6 +141,8 @@ class MeterStatus(Message):
     """As configured."""
     observed_rate_hz: float
     """As received; 0 while unknown."""
+    recording: str
+    """Path of the file that its samples are recorded to; empty: none."""
     rails: list[RailStatus]
 
 

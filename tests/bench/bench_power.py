@@ -7,7 +7,9 @@ side by side. One feeds powerd and its srcap, which multiply, integrate and writ
 the other bare_sigrok.c, the least that a libsigrok client can do: it counts the samples and throws
 them away. Both run over the same seconds, so whatever else the machine does falls on both. CPU is
 the kernel's account of each process at its end (user and system time, powerd's with srcap's), from
-its start to its end.
+its start to its end. It is compared by the sample: on a busy machine one instrument comes later
+than the other, and its client then has less to do. `cpu_seconds_srcap` is what srcap took of ours
+until shortly before its end.
 
 Lost are the samples that the instrument had made by the time of the last point and that are not in
 the joules, counted from the first one delivered; the joules are compared with those of the
@@ -43,12 +45,24 @@ def cpu_seconds(process):
     return usage.ru_utime + usage.ru_stime
 
 
+def cpu_seconds_of_children(process):
+    """Return what the children of a running process have taken, all threads together."""
+    taken = 0
+    for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            threads = Path(f"/proc/{child}/task").glob("*/schedstat")
+            taken += sum(int(thread.read_text().split()[0]) for thread in threads)
+    return taken * 1e-9
+
+
 def measure(folder, seconds, bare):
     with (
         Influxd(folder / "influxd") as influx,
         Emulator(rate=RATE) as ours,
         Emulator(rate=RATE) as theirs,
     ):
+        for instrument in (ours, theirs):
+            instrument.run_with_real_time_priority()
         user, password = influx.writer
         secret = folder / "password"
         secret.write_text(password)
@@ -84,6 +98,7 @@ def measure(folder, seconds, bare):
         powerd = Powerd(folder, config)
         time.sleep(seconds)
         status = powerd.meter("bench")
+        srcap_cpu = cpu_seconds_of_children(powerd.process)
         powerd.process.terminate()
         bare_cpu, our_cpu = cpu_seconds(client), cpu_seconds(powerd.process)
         counted = [int(n) for n in client.stdout.read().split()]
@@ -92,7 +107,7 @@ def measure(folder, seconds, bare):
             rail: influx.rows(f"SELECT * FROM power WHERE rail='{rail}' ORDER BY time")
             for rail in ("12v", "5v")
         }
-        return status, our_cpu, bare_cpu, counted, ends, powerd.log_path.read_text()
+        return status, our_cpu, srcap_cpu, bare_cpu, counted, ends, powerd.log_path.read_text()
 
 
 def main():
@@ -114,11 +129,11 @@ def main():
         subprocess.run(
             ["cc", "-O2", "-o", bare, Path(__file__).with_name("bare_sigrok.c"), *flags], check=True
         )
-        status, our_cpu, bare_cpu, counted, ends, log = measure(folder, arguments.seconds, bare)
+        status, our_cpu, srcap_cpu, bare_cpu, counted, ends, log = measure(folder, arguments.seconds, bare)
     if status is None or not counted or min(counted) == 0:
         print(f"bench-power: nothing was measured\n{log}", file=sys.stderr)
         return 2
-    lost = status["lost"] + status["duplicate"] + status["surplus"]
+    lost = status["lost"] + status["duplicate"] + status["over_range"] + status["surplus"]
     worst = 0.0
     seconds = 0.0
     for number, rows in enumerate(ends.values(), start=1):
@@ -138,18 +153,21 @@ def main():
         "samples": status["samples"] * CHANNELS,
         "samples_lost": lost,
         "cpu_seconds_ours": round(our_cpu, 4),
+        "cpu_seconds_srcap": round(srcap_cpu, 4),
         "cpu_seconds_bare": round(bare_cpu, 4),
-        "cpu_ratio": round(our_cpu / bare_cpu, 3),
+        "samples_bare": sum(counted),
+        "cpu_ratio": round(our_cpu / (status["samples"] * CHANNELS) / (bare_cpu / sum(counted)), 3),
         "joules_error": worst,
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
     print(
-        f"ours: srcap + powerd  {our_cpu:7.3f} s of CPU in {seconds:.1f} s,"
+        f"ours: srcap + powerd  {our_cpu:7.3f} s of CPU in {seconds:.1f} s, srcap {srcap_cpu:.3f} s of it,"
         f" {status['samples']} samples a channel"
     )
     print(f"bare libsigrok client {bare_cpu:7.3f} s of CPU, {min(counted)} samples a channel")
-    print(f"ratio {result['cpu_ratio']} (bar {BAR}); lost {lost} samples; joules off by {worst:.2e}")
+    print(f"ratio {result['cpu_ratio']} by the sample (bar {BAR})")
+    print(f"lost {lost} samples; joules off by {worst:.2e}")
     holds = lost == 0 and result["cpu_ratio"] <= BAR and seconds >= 0.97 * arguments.seconds - 2
     print("holds" if holds else "DOES NOT HOLD")
     return 0 if holds else 1

@@ -57,10 +57,13 @@ def test_the_truth_lies_between_low_and_high_in_every_phase_of_every_run(measure
     assert len(rows) >= RUNS * 4  # prepare, idle, workload, tail, of one rail
     outside = [row for row in rows if not row["joules_low"] <= row["true_joules"] <= row["joules_high"]]
     assert not outside
-    # An interval that holds everything would say nothing.
+    # An interval that holds everything would say nothing. What loads within a sample leave open is
+    # the declared supply's: less than ohms x amps of its volts, 0.8 % for the M.2 drive.
     for row in rows:
         if row["phase"] == "workload":
-            assert row["joules_high"] - row["joules_low"] < 0.01 * row["joules"]
+            width = row["joules_high"] - row["joules_low"] - row["product_joules"]
+            assert width < 0.01 * row["joules"]
+            assert row["product_joules"] < 0.008 * row["joules"]
 
 
 def test_nothing_was_lost_and_the_ledger_balances(measured):

@@ -35,7 +35,7 @@ class WritableJournal:
             name=more.get("name", "demo"),
             question=more.get("question", QUESTION),
             created_ns=created_ns,
-            definition="{}",
+            definition=json.dumps(more.get("definition", {})),
             lab=json.dumps(lab),
             virtual=int(virtual),
             provenance="{}",

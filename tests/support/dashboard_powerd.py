@@ -19,6 +19,7 @@ def meter(name: str, state: str = "streaming", reason: str = "", **figures: Any)
         "samples": 100_000,
         "expected": 100_000,
         "lost": 0,
+        "over_range": 0,
         "duplicate": 0,
         "repeated": 0,
         "gap_seconds": 0.0,

@@ -48,7 +48,7 @@ class Channel:
         self.trace: list[str] = []
         self.said: list[str] = []
         self.requests: list[Mapping[str, Any]] = []
-        self.forgotten: list[str] = []
+        self.forgotten: list[Mapping[str, Any]] = []
         self.after_run: Callable[[], None] = lambda: None
         self.seconds = 0.0
         self._runs, self._gone, self._knows = list(runs), gone, knows
@@ -90,7 +90,7 @@ class Channel:
         return reply
 
     def _calls(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.forgotten += arguments["collected"]
+        self.forgotten.append(arguments)
         return {"calls": []}
 
     def _kernel(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

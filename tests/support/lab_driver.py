@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 import os
 import shutil
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.support import ROOT
@@ -35,6 +40,20 @@ class Lab:
             "JOULERIG_RESULTS": str(self.results),
         }
 
+    def with_results(self, results: Path) -> Lab:
+        """The same lab with its results in another folder."""
+        other = copy.copy(self)
+        other.results = results
+        other.environment = {**self.environment, "JOULERIG_RESULTS": str(results)}
+        return other
+
+    @contextlib.contextmanager
+    def state(self) -> Iterator[None]:
+        """Let this process find the lab's state, as its command line does."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JOULERIG_VAR", self.environment["JOULERIG_VAR"])
+            yield
+
     def rig(
         self, *words: str, inventory: Path | None = None, timeout: float = 900
     ) -> subprocess.CompletedProcess[str]:
@@ -45,12 +64,13 @@ class Lab:
         )
 
     def start_rig(self, *words: str, **options: Any) -> subprocess.Popen[str]:
-        """Start the command line in a new session; `options` are Popen's."""
+        """Start the command line in a new session, as at a terminal; `options` are Popen's."""
         return subprocess.Popen(
             [str(BIN / "rig"), *words],
             cwd=ROOT,
             env=self.environment,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
             text=True,
             **options,
         )

@@ -28,7 +28,8 @@ CONTROLLER: dict[str, Any] = {
 
 
 def _drive(serial: str, meter: str, volts: str, amps: str, **more: Any) -> dict[str, Any]:
-    rails = {"12v": {"meter": meter, "volts": volts, "amps": amps}}
+    supply = {"volts": 12.6, "amps": 3.0, "ohms": 0.0}
+    rails = {"12v": {"meter": meter, "volts": volts, "amps": amps, "supply": supply}}
     return {"interface": "hdd", "serial": serial, "size_bytes": 10**12, "rails": rails, **more}
 
 

@@ -1,30 +1,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a module call has yet to put back, so that the next one can where it was killed.
 
-The file lies in /run: what it describes is gone with a reboot, as is the file.
+The file lies in /run: what it describes is gone with a reboot, as is the file. A call that has the
+host to itself has one, and each lane of a campaign (`host_lock`) another.
 """
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.joulerig import fence, paths
+from ansible.module_utils.joulerig.changes.brief import alone_with
+from ansible.module_utils.joulerig.changes.contents import replace
+from ansible.module_utils.joulerig.host_lock import Lane, lane_kept_free
 from ansible.module_utils.joulerig.tools import Failed, run
 
 END_SECONDS = 10.0
+LOCK = "leftovers"
 
 
 class Leftovers:
     """The settings that a call changed, and the namespace in which its processes are."""
 
-    def __init__(self, path: str | None = None) -> None:
-        self._path = path or paths.LEFTOVERS
+    def __init__(self, path: str | None = None, lane: Lane | None = None) -> None:
+        self._path = _of_lane(lane.drive, path) if lane else path or paths.LEFTOVERS
         self._held: dict[str, Any] = {"namespace": None, "settings": []}
 
     def fenced(self) -> None:
@@ -54,17 +60,44 @@ class Leftovers:
 
     def _write(self) -> None:
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        with open(f"{self._path}.part", "w") as file:
-            json.dump(self._held, file)
-        os.replace(f"{self._path}.part", self._path)
+        replace(self._path, json.dumps(self._held).encode(), 0o644)
 
 
-def take_down(path: str | None = None) -> list[str]:
-    """End what a killed call left running and put back what it had set; return it in words.
+def take_down(path: str | None = None, lane: Lane | None = None) -> list[str]:
+    """End what killed calls left running and put back what they had set; return it in words.
 
-    Call it under the host's lock. A file system that it had mounted goes with its last process.
+    Call it under the host's lock, of `lane` where it is that of one. Lanes whose call is in
+    progress keep what is theirs. A file system that a call had mounted goes with its last process.
     """
-    path = path or paths.LEFTOVERS
+    with alone_with(LOCK):
+        # While lanes share the host's lock, no other call is in progress: its file is left over.
+        words = _take_down(path or paths.LEFTOVERS)
+        for drive in _lanes(path):
+            with _kept_free(drive, lane) as free:
+                words += _take_down(_of_lane(drive, path)) if free else []
+        return words
+
+
+def _kept_free(drive: str, lane: Lane | None) -> contextlib.AbstractContextManager[bool]:
+    own = lane is not None and lane.drive == drive
+    return contextlib.nullcontext(True) if own else lane_kept_free(drive)
+
+
+def _of_lane(drive: str, path: str | None) -> str:
+    return f"{_folder(path)}/{drive}.json"
+
+
+def _lanes(path: str | None) -> Iterator[str]:
+    """Yield the drives of lanes that have left something, or are in progress."""
+    for found in sorted(glob.glob(f"{glob.escape(_folder(path))}/*.json")):
+        yield os.path.basename(found)[: -len(".json")]
+
+
+def _folder(path: str | None) -> str:
+    return os.path.splitext(path or paths.LEFTOVERS)[0]
+
+
+def _take_down(path: str) -> list[str]:
     try:
         with open(path) as file:
             held = json.load(file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drop the kernel's caches through its own interface, and see that it happened (mincore)."""
+"""Empty the caches of what a load is about to read, and see that it happened (mincore)."""
 
 import ctypes
 import mmap
@@ -19,20 +19,27 @@ _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 
 
-def drop(folder, remaining=REMAINING):
-    """Write all back, drop page cache, dentries and inodes, and look at the files of `folder`.
+def drop_all():
+    """Write all of this host back; drop its page cache, dentries and inodes."""
+    os.sync()
+    with open(DROP, "w") as file:
+        file.write("3")
+
+
+def drop(folder, empty=drop_all, remaining=REMAINING):
+    """Have `empty` empty the caches, and look at the files of `folder`.
 
     Gives what `look` gives. Raises Failed where a greater share than `remaining` of the pages is
-    still cached. Looking reads directories and inodes: they are dropped again.
+    still cached. Looking reads directories and inodes: the caches are emptied again.
     """
-    _drop()
+    empty()
     found = look(folder)
     if found["pages_cached"] > remaining * found["pages_asked"]:
         raise Failed(
-            f"{folder}: {found['pages_cached']} of {found['pages_asked']} pages are still cached after"
-            f" {DROP}; {remaining:.0%} may be"
+            f"{folder}: {found['pages_cached']} of {found['pages_asked']} pages are still cached;"
+            f" {remaining:.0%} may be"
         )
-    _drop()
+    empty()
     return found
 
 
@@ -47,12 +54,6 @@ def look(folder):
     found = [cached(path) for path in asked]
     pages, still = (sum(column) for column in zip(*found)) if found else (0, 0)
     return {"files": len(files), "files_asked": len(asked), "pages_asked": pages, "pages_cached": still}
-
-
-def _drop():
-    os.sync()
-    with open(DROP, "w") as file:
-        file.write("3")
 
 
 def _files(folder):

@@ -78,6 +78,10 @@ class Phases:
             "precondition", {**fields, "at_most": at_most, "start_ns": start, "end_ns": end}, end
         )
 
+    def over(self):
+        """Have the agent count again and send all that it has: the controller waits for it."""
+        self._tell(b"send\n")
+
     def _send_of_run(self, measurement, fields, at):
         tags = sorted((key, self._tags[key]) for key in ("run", "host", "drive"))
         self._send(measurement, tags, fields, at)
@@ -90,7 +94,10 @@ class Phases:
     def _send(self, measurement, tags, fields, at):
         line = measurement + "".join(f",{key}={_tag(value)}" for key, value in tags) + " "
         line += ",".join(f"{key}={value}i" for key, value in fields.items() if value is not None)
+        self._tell(f"{line} {at}\n".encode())
+
+    def _tell(self, datagram):
         # The agent may be down: the run's own record of its phases is what counts.
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
             sock.setblocking(False)
-            sock.sendto(f"{line} {at}\n".encode(), self._socket)
+            sock.sendto(datagram, self._socket)

@@ -17,11 +17,13 @@ from typing import Any
 
 from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.changes import units
+from ansible.module_utils.joulerig.changes.brief import alone_with
 from ansible.module_utils.joulerig.changes.contents import replace
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig.tools import Failed, run
 
 IDLE_SECONDS = 3600
 UNIT = "joulerig-quiet.service"
+LOCK = "quiet"  # of a call that reads and writes what follows
 STATE = "quiet.json"  # of all boots: {"units": [...], "campaigns": [...]}
 # `until` is in seconds of uptime: a clock may step. With an argument the script does not wait.
 UNDO = r"""#!/bin/sh
@@ -48,32 +50,39 @@ def begin(names: Sequence[str], campaign: str) -> bool:
 
     Raises Failed.
     """
-    state = _read()
-    others = [] if _is_over() else state["campaigns"]
-    wanted = {
-        "units": list(dict.fromkeys([*(state["units"] if others else ()), *names])),
-        "campaigns": sorted({*others, campaign}),
-    }
-    os.makedirs(paths.STATE, mode=0o755, exist_ok=True)
-    if wanted != state:
-        replace(_state(), json.dumps(wanted).encode(), 0o644)
-    os.makedirs(paths.QUIET, mode=0o755, exist_ok=True)
-    put_off()
-    return _mask(wanted["units"]) or wanted != state
+    with alone_with(LOCK):
+        state = _read()
+        others = [] if _is_over() else state["campaigns"]
+        wanted = {
+            "units": list(dict.fromkeys([*(state["units"] if others else ()), *names])),
+            "campaigns": sorted({*others, campaign}),
+        }
+        os.makedirs(paths.STATE, mode=0o755, exist_ok=True)
+        if wanted != state:
+            replace(_state(), json.dumps(wanted).encode(), 0o644)
+        os.makedirs(paths.QUIET, mode=0o755, exist_ok=True)
+        _put_off()
+        return _mask(wanted["units"]) or wanted != state
 
 
 def hold() -> None:
     """Put the end off, and mask again what is not masked. For the holder of the host's lock."""
-    state = _read()
-    if state["campaigns"]:
-        os.makedirs(paths.QUIET, mode=0o755, exist_ok=True)
-        put_off()
-        if not os.path.exists(_file("complete")):
-            _mask(state["units"])
+    with alone_with(LOCK):
+        state = _read()
+        if state["campaigns"]:
+            os.makedirs(paths.QUIET, mode=0o755, exist_ok=True)
+            _put_off()
+            if not os.path.exists(_file("complete")):
+                _mask(state["units"])
 
 
 def put_off() -> None:
     """Put the end of the masks off by IDLE_SECONDS, where there are any."""
+    with alone_with(LOCK):
+        _put_off()
+
+
+def _put_off() -> None:
     if os.path.isdir(paths.QUIET):
         replace(_file("until"), f"{_uptime() + IDLE_SECONDS}\n".encode(), 0o644)
 
@@ -83,36 +92,21 @@ def end(campaign: str = "") -> bool:
 
     Returns whether anything changed. Raises Failed.
     """
-    state = _read()
-    left = [one for one in state["campaigns"] if campaign and one != campaign]
-    if left:
-        replace(_state(), json.dumps({**state, "campaigns": left}).encode(), 0o644)
-        return left != state["campaigns"]
-    masked = os.path.exists(_file("masked"))
-    if masked:
-        with contextlib.suppress(Failed):  # it has ended
-            run(["systemctl", "stop", UNIT])
-        run(["/bin/sh", _file("undo"), "now"])
-    shutil.rmtree(paths.QUIET, ignore_errors=True)
-    if os.path.exists(_state()):
-        os.unlink(_state())
-    return masked or bool(state["campaigns"])
-
-
-def refuse_others(controller: str) -> None:
-    """Refuse where a campaign of another controller uses this host, or did less than an hour ago.
-
-    `controller`: how its campaigns' names begin. Raises Refused.
-    """
-    others = [one for one in _read()["campaigns"] if not one.startswith(controller)]
-    # After a boot there is no end yet: the boot may be the campaign's.
-    until = int((_words("until") or [IDLE_SECONDS])[0])
-    if others and not _is_over() and _uptime() < until:
-        minutes = (until - _uptime()) // 60 + 1
-        raise Refused(
-            f"{others[0]}: this campaign of another controller uses the host;"
-            f" if it does no longer, the host is free in {minutes} min"
-        )
+    with alone_with(LOCK):
+        state = _read()
+        left = [one for one in state["campaigns"] if campaign and one != campaign]
+        if left:
+            replace(_state(), json.dumps({**state, "campaigns": left}).encode(), 0o644)
+            return left != state["campaigns"]
+        masked = os.path.exists(_file("masked"))
+        if masked:
+            with contextlib.suppress(Failed):  # it has ended
+                run(["systemctl", "stop", UNIT])
+            run(["/bin/sh", _file("undo"), "now"])
+        shutil.rmtree(paths.QUIET, ignore_errors=True)
+        if os.path.exists(_state()):
+            os.unlink(_state())
+        return masked or bool(state["campaigns"])
 
 
 def _is_over() -> bool:

@@ -6,9 +6,12 @@ Nothing else of the rig imports Ansible.
 
 from __future__ import annotations
 
+import copy
 import ctypes
+import hashlib
 import os
 import signal
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -41,6 +44,18 @@ class AnsibleChannel:
     def reconnect(self) -> None:
         with _host_gone():
             self._action._connection.reset()
+
+    def another(self) -> AnsibleChannel:
+        """Return a channel with a connection for calls of another thread."""
+        action = copy.copy(self._action)
+        connection = action._connection = copy.copy(self._action._connection)
+        connection._shell = copy.copy(connection._shell)  # it keeps the folder of a call
+        connection._options = dict(connection._options)
+        if connection.transport == "ssh":
+            # A reconnection ends all that goes over a master: each connection has a separate one.
+            name = hashlib.sha256(uuid.uuid4().bytes).hexdigest()[:10]
+            connection.set_option("control_path", f"%(directory)s/{name}")
+        return AnsibleChannel(action, self._task_vars)
 
     def say(self, text: str, mark: str = NOTE) -> None:
         show(self._action, text, mark)

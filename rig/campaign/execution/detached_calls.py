@@ -13,10 +13,11 @@ from typing import Any
 
 from joulerig.rig.campaign.execution import host_channel
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError, StayedAwayError
-from joulerig.rig.campaign.execution.outcome import one_line
+from joulerig.rig.campaign.execution.outcome import failure, one_line
 
 ABSENT = "absent"  # status of a call that the host does not know
 BREAKS_IN_A_ROW = 10  # of a connection to a host that answers
+DEATHS_IN_A_ROW = 3  # of the module that waits; more often, it is the module's own fault
 
 
 class DetachedCalls:
@@ -61,15 +62,28 @@ class DetachedCalls:
         """Have the host forget a call with the next one: its outcome is kept here."""
         self._collected.append(name)
 
-    def forget(self) -> None:
-        """Have the host forget what is recorded here, where it can be reached."""
+    def forget_recorded(self) -> None:
+        """Have the host forget what is kept here and still waits to be forgotten, if it answers.
+
+        A call whose outcome was not collected stays: a resumption asks for it.
+        """
+        if self._collected:
+            self._tell({"collected": self._collected})
+
+    def forget(self, campaign: str) -> None:
+        """Have the host forget all calls of a campaign that is over there, if it can be reached.
+
+        Those of processes that were killed before they could are among them.
+        """
+        self._tell({"over": campaign})
+
+    def _tell(self, arguments: Mapping[str, Any]) -> None:
         with contextlib.suppress(HostGoneError):
-            if self._collected:
-                self._channel.call("joulerig_calls", {"collected": self._collected})
-                self._collected = []
+            self._channel.call("joulerig_calls", arguments)
+            self._collected = []
 
     def _ask(self, name: str, module: str, arguments: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
-        end = self._clock() + seconds
+        end, deaths = self._clock() + seconds, 0
         asked = {**arguments, "call": name, "collected": self._collected}
         for _ in range(BREAKS_IN_A_ROW):
             try:
@@ -80,7 +94,10 @@ class DetachedCalls:
                 patience = max(end - self._clock(), 0.0) + self._return_seconds
                 if not host_channel.returns(self._channel, patience, self._clock, self._sleep):
                     raise StayedAwayError(str(error), patience) from None
-            else:
-                self._collected = []
-                return reply
+                continue
+            if "status" not in reply and (deaths := deaths + 1) < DEATHS_IN_A_ROW:
+                self._channel.say(f"no answer ({failure(reply)}); what runs on the host goes on")
+                continue
+            self._collected = []
+            return reply
         raise gone

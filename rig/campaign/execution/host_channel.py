@@ -36,6 +36,9 @@ class HostChannel(Protocol):
     def reconnect(self) -> None:
         """Drop the connection: the next call makes a new one. Raises HostGoneError."""
 
+    def another(self) -> HostChannel:
+        """Return another connection to the host, for calls at the same time."""
+
     def say(self, text: str, mark: str = NOTE) -> None:
         """Show the user a line: a note, or the result of a run marked with its status."""
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joulerig.analysis.results.schema import Status
+from joulerig.analysis.results.schema import Cause, Status
 from joulerig.rig.campaign.execution.outcome import Ended, RunOutcome, failure
 from joulerig.rig.common import wait
 from joulerig.rig.lab.kernels import INSTALLED
 
 GUARD_SECONDS = 180.0  # then a kernel under which no controller came is left (joulerig-kernel-guard.service)
 ATTEMPTS = 2
+BUSY_LOOK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,11 @@ class HostKernels:
         """Ask the host again: it may have booted."""
         self._running = None
 
-    def ensure(self, level: str) -> RunOutcome | None:
-        """Boot the host into the kernel `level`; return None if it runs, else the run's outcome."""
+    def ensure(self, level: str, busy_seconds: float = 0.0) -> RunOutcome | None:
+        """Boot the host into the kernel `level`; return None if it runs, else the run's outcome.
+
+        `busy_seconds`: how long the end of what else runs on the host is waited for.
+        """
         if outcome := self._failed.get(level):
             return outcome
         if self._running is None:
@@ -80,7 +84,7 @@ class HostKernels:
         for attempt in range(ATTEMPTS):
             retry = ", second attempt" if attempt else ""
             self._note(f"[{self._host}] starting kernel {level!r}{f', {wanted}' if wanted else ''}{retry}")
-            if outcome := self._start(level, wanted):
+            if outcome := self._start(level, wanted, busy_seconds):
                 return outcome
             if self._is(level):
                 return None
@@ -93,11 +97,24 @@ class HostKernels:
                 break
         return self._fail_for_good(level, Status.FAILED, found)
 
-    def _start(self, level: str, wanted: str) -> RunOutcome | None:
+    def _start(self, level: str, wanted: str, busy_seconds: float) -> RunOutcome | None:
         """Boot, and find out which kernel runs; return an outcome where the host did not boot."""
         assert self._running is not None
         before, self._running = self._running["boot_id"], None
-        reply = self._call({"start": True, "release": wanted})
+        reply: Mapping[str, Any] = {}
+
+        def taken() -> bool:
+            nonlocal reply
+            said = bool(reply)
+            reply = self._call({"start": True, "release": wanted})
+            if reply.get("cause") != Cause.BUSY:
+                return True
+            if not said:
+                self._note(f"[{self._host}] waiting: {failure(reply)}")
+            return False
+
+        if not wait.until(taken, busy_seconds, BUSY_LOOK_SECONDS):  # that passes: it is not kept
+            return RunOutcome(status=Status.NOT_RUN, reason=failure(reply), cause=Cause.BUSY)
         if reply.get("status") != Status.OK:
             return self._fail_for_good(level, reply.get("status", Status.FAILED), failure(reply))
 

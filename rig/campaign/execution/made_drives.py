@@ -25,6 +25,10 @@ class MadeDrives:
         self._lab, self._call = lab, call
         self._made: set[tuple[str, str, str]] = set()  # boot, module, first drive or array
 
+    def lacks(self, run: Mapping[str, Any], boot: str) -> bool:
+        """Return whether something that `run` needs is still to be made in this boot."""
+        return any((boot, module, name) not in self._made for module, name, _ in needed(self._lab, run))
+
     def ensure(self, run: Mapping[str, Any], boot: str) -> RunOutcome | None:
         """Return None once all that `run` needs is there, else the outcome of a run that cannot be.
 

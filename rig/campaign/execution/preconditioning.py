@@ -17,7 +17,7 @@ from typing import Any
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE
 from joulerig.analysis.results.influxdb.client import Client, InfluxError, quote_string
-from joulerig.analysis.results.schema import EventKind, Status
+from joulerig.analysis.results.schema import EventKind, Status, is_control
 from joulerig.analysis.statistics import steady_state
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import drive_record, factors, measure
@@ -173,6 +173,8 @@ class _Making:
             "write_cache": self.recipe["write_cache"],
             "seed": campaign.definition.seed * 1000 + run["replicate"],
             "clock_server": services.deployment(campaign.lab, run["host"])["rig_clock_server"],
+            "lanes_of": campaign.lanes_of,
+            "alone": is_control(run["factors"]),
         }
 
     def _with_watts(self, reply: Mapping[str, Any]) -> list[dict[str, Any]]:

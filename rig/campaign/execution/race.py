@@ -13,13 +13,15 @@ from joulerig.analysis.statistics.racing import Outcome, Race
 from joulerig.rig.campaign.journal import Journal
 
 
-def decide(journal: Journal, say: Callable[[str], None]) -> None:
-    """End the planned runs of cells that are out, and of races that are over.
+def decide(journal: Journal, host: str, say: Callable[[str], None]) -> None:
+    """End the planned runs of cells that are out, and of races that are over, on one host.
 
     The looks are worked out from all runs that ended, so that it does not matter who decides, or
-    how often. What is new goes into the journal, and a line of it to `say`.
+    how often. What is new goes into the journal, and a line of it to `say`. A host decides its own
+    races alone: that a run of another host has failed may not be its end.
     """
     campaign = results.load(journal.folder)
+    drives = {run.drive for run in campaign.runs if run.host == host}
     reasons: dict[str, str] = {}
     looks: list[dict[str, Any]] = []
     planned: dict[str, list[str]] = {}
@@ -27,6 +29,8 @@ def decide(journal: Journal, say: Callable[[str], None]) -> None:
         if run.status == Status.PLANNED:
             planned.setdefault(run.cell, []).append(run.id)
     for group, race in races.races(campaign).items():
+        if group[0] not in drives:
+            continue
         name = ", ".join([*group[:2], *level_texts(group[2])])
         looks += _looks(name, race)
         for cell, out in race.dropped.items():

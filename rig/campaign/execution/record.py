@@ -12,12 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from joulerig.analysis.results import facts, load_reports, processor, progress, run_energy, twin_truth
+from joulerig.analysis.results import (
+    facts,
+    load_reports,
+    power_points,
+    processor,
+    progress,
+    run_energy,
+    twin_truth,
+)
 from joulerig.analysis.results import phases as run_phases
 from joulerig.analysis.results.campaign import PRECONDITION_FILE, Phase
 from joulerig.analysis.results.facts import RunFacts
 from joulerig.analysis.results.influxdb.client import Client, InfluxError
-from joulerig.analysis.results.schema import ONE_ROW_A_RUN, WORKED, PhaseName, Status
+from joulerig.analysis.results.schema import ONE_ROW_A_RUN, WORKED, PhaseName, Status, is_control
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
 from joulerig.rig.campaign.execution.outcome import RunOutcome, one_line
@@ -25,6 +33,7 @@ from joulerig.rig.campaign.opening import OpenCampaign, OpenJournal
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
+from joulerig.rig.lab.model import Lab
 
 
 def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> Status:
@@ -138,10 +147,14 @@ def _judge(
         status, reasons = Status.FAILED, ["the load left no report"]
     if status == Status.OK and reasons:
         status = Status.PARTIAL
+    if status == Status.OK:
+        reasons = _without_bounds(lab, run["host"], tables.get("energy", []))
     if status == Status.OK and not lab.drive_rails(run["host"], *_drives(run)):
         reasons = [f"no joules: {' and '.join(_drives(run))}: no rail"]
-    if status in WORKED and (why := _not_steady(folder)):
-        reasons.append(why)  # a result, and no fault of the run
+    if status in WORKED:  # a result, and no fault of the run
+        reasons += _doubts(campaign, run, tables)
+        if why := _not_steady(folder):
+            reasons.append(why)
     return status, "; ".join(reasons), tables
 
 
@@ -164,6 +177,46 @@ def _compute_columns(
             row.update(values)
             found += [f"{table.name}: {problem}" for problem in problems]
     return found
+
+
+def _without_bounds(lab: Lab, host: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the rails of a run's load that have joules and no bounds of them, each with why."""
+    found = []
+    for row in rows:
+        if row["phase"] != PhaseName.WORKLOAD or row["joules"] is None or row["joules_low"] is not None:
+            continue
+        rails = {name: rail for _, name, rail in lab.drive_rails(host, row["drive"])}
+        supply = rails[row["rail"]].supply if row["rail"] in rails else None
+        if row["gap_high_joules"] is None and supply is None:
+            why = "what it drew between readings is unknown, and its supply is not declared"
+        elif row["product_joules"] is None and (supply is None or supply.ohms is None):
+            why = "loads faster than a sample are unknown, and its supply's amps and ohms are not declared"
+        else:
+            why = "it drew more than its declared supply delivers, or its power is not known"
+        found.append(f"no bounds of the joules of {row['drive']} {row['rail']}: {why}")
+    return found
+
+
+def _doubts(
+    campaign: OpenCampaign, run: Mapping[str, Any], tables: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[str]:
+    """Return why not to rely on a run's measured power: `run_energy.doubts`, and meters' checks."""
+    measured = {row["meter"] for row in tables.get("energy", [])}
+    checked = (campaign.journal.campaign.get("provenance") or {}).get("checks") or {}
+    found = [
+        f"{run_energy.DOUBTFUL}meter {meter}, checked {check['at'][:16]} at {check['rail']}: {fault}"
+        for meter, check in checked.items()
+        if meter in measured
+        for fault in check.get("faults", [])
+    ]
+    return found + run_energy.doubts(
+        power_points.read(campaign.folder(run) / "power.csv"),
+        [Phase(**phase) for phase in tables.get("phase", [])],
+        tables.get("energy", []),
+        ops=tables["performance"][0]["ops"],
+        host=run["host"],
+        lab=campaign.journal.campaign.get("lab") or {},
+    )
 
 
 def _not_steady(folder: Path) -> str:
@@ -209,14 +262,15 @@ def measure_run(
             whole = {row["drive"] for row in rows} == set(members)
             bound = twin_truth.device_bound(phases, truth)
             drive_result = run_energy.result(rows if whole else [], done)
-            counted = measure.package_joules(database, host, load)
-            if counted.height:
+            shares = _shares_host(campaign, run)
+            counted = None if shares else measure.package_joules(database, host, load)
+            if counted is not None and counted.height:
                 processor.write(counted, folder)
             tables["result"] = [
                 {
                     **drive_result,
                     "device_bound_fraction": bound,
-                    "cpu_joules": processor.joules(counted, load),
+                    "cpu_joules": None if counted is None else processor.joules(counted, load),
                 }
             ]
             tables["io"] = _io(run, counters, load, database)
@@ -228,6 +282,12 @@ def measure_run(
     except (InfluxError, UserError) as error:
         return tables, [f"no energy: {error}" if "energy" not in tables else f"no I/O counters: {error}"]
     return tables, missing
+
+
+def _shares_host(campaign: OpenJournal, run: Mapping[str, Any]) -> bool:
+    """Return whether the host's processors worked for runs of other drives as well."""
+    lanes = isinstance(campaign, OpenCampaign) and campaign.definition.side_by_side
+    return lanes and not is_control(run["factors"]) and len(campaign.journal.drives(run["host"])) > 1
 
 
 def _drives(run: Mapping[str, Any]) -> list[str]:
@@ -251,7 +311,8 @@ def _io(
 def losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
     """Return the rails that lost more samples in the workload phase than allowed.
 
-    A block that came twice came in place of another one, which is lost as well.
+    A block that came twice came in place of another one, which is lost as well. No sample may be
+    over range: losses that come when the rail draws most are no losses at random.
     """
     found = []
     for row in rows:
@@ -260,6 +321,10 @@ def losses(rows: list[dict[str, Any]], limit_percent: float) -> list[str]:
             if percent > limit_percent:
                 limit = f"{limit_percent:g} % is allowed"
                 found.append(f"meter {row['meter']} lost {percent:.2f} % of {row['rail']}; {limit}")
+            if row["over_range"]:
+                found.append(
+                    f"meter {row['meter']} was over range in {row['over_range']} samples of {row['rail']}"
+                )
     return found
 
 

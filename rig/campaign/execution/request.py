@@ -92,7 +92,8 @@ class RunRequest(_Part):
     holds. `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced
     during the workload. `use_bytes`: size of the file system, 0 as large as the drive. `fill`:
     fraction of it that other data fill before. `kernel_files`: what factors set in the host's
-    kernel for the run. `kernel`: release that must run; empty accepts any.
+    kernel for the run. `kernel`: release that must run; empty accepts any. `lanes_of`: the campaign
+    of which runs of other drives may go on at the same time, unless this one is `alone`.
     """
 
     version: Literal[1] = VERSION
@@ -117,6 +118,8 @@ class RunRequest(_Part):
     seed: NonNegativeInt
     clock_server: str
     kernel: str = ""
+    lanes_of: str = ""
+    alone: bool = False
 
     @field_serializer("journal")
     def _empty_without_journal(self, journal: DeclaredDrive | None) -> dict[str, Any]:
@@ -143,9 +146,9 @@ class RunRequest(_Part):
 
 
 def make_request(
-    campaign: Campaign, lab: Lab, run: PlannedRun, *, run_id: str, campaign_id: str
+    campaign: Campaign, lab: Lab, run: PlannedRun, *, run_id: str, campaign_id: str, lanes_of: str = ""
 ) -> RunRequest:
-    """Return the request for a planned run.
+    """Return the request for a planned run. `lanes_of`: as the request has it.
 
     Raises UserError where the lab no longer has what the run names.
     """
@@ -178,6 +181,8 @@ def make_request(
         use_bytes=campaign.use_bytes or 0,
         seed=campaign.seed * 1000 + run.replicate,
         clock_server=services.deployment(lab, run.host)["rig_clock_server"],
+        lanes_of=lanes_of,
+        alone=run.alone,
         **arguments,
     )
 

@@ -6,9 +6,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from joulerig import atomic
 from joulerig.rig.campaign import factors
+from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import files
 from joulerig.rig.common.errors import UserError
@@ -22,7 +25,7 @@ def recorded(campaign: OpenCampaign, run: Mapping[str, Any], *, begun: bool = Fa
     One file a meter, `waveform-METER.parquet` in the run's folder (`analysis.results.waveform.read`
     reads it), and `waveforms.json`: by meter what powerd says of its file, or why there is none. A
     recording that fails does not touch the run: its energy does not come from it. `begun`: an
-    earlier process began to record.
+    earlier process began to record. What a killed one left of others is ended.
     """
     asked = campaign.definition.waveforms
     drives = factors.stands_on(run["drive"], run["factors"])
@@ -33,15 +36,14 @@ def recorded(campaign: OpenCampaign, run: Mapping[str, Any], *, begun: bool = Fa
         yield
         return
     folder = campaign.folder(run)
-    folder.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(folder)
     became: dict[str, dict[str, Any]] = {}
     for meter in () if begun else meters:
-        request = {
-            "meter": meter,
-            "path": str((folder / f"waveform-{meter}.parquet").resolve()),
-            "max_bytes": int(asked.max_megabytes * 1e6),
-        }
+        path = (folder / f"waveform-{meter}.parquet").resolve()
+        request = {"meter": meter, "path": str(path), "max_bytes": int(asked.max_megabytes * 1e6)}
         try:
+            _end_orphan(meter, path)
+            path.unlink(missing_ok=True)  # of an attempt that its host never began
             services.powerd("POST", "/recordings", request)
         except UserError as error:
             became[meter] = {"error": str(error)}
@@ -57,3 +59,25 @@ def recorded(campaign: OpenCampaign, run: Mapping[str, Any], *, begun: bool = Fa
             except UserError as error:
                 became[meter] = {"error": str(error)}
         files.replace(folder / "waveforms.json", json.dumps(became, indent=1))
+
+
+def _end_orphan(meter: str, wanted: Path) -> None:
+    """End a meter's recording that no process waits for: its campaign was killed.
+
+    One to `wanted` is such a one: it is about to begin.
+    """
+    for one in services.powerd_status()["meters"]:
+        path = Path(one["recording"])
+        if one["name"] == meter and one["recording"] and (path == wanted or not _is_wanted(path)):
+            services.powerd("DELETE", f"/recordings/{meter}")
+
+
+def _is_wanted(recording: Path) -> bool:
+    """Check whether a campaign that is being executed records a run's waveform to a file."""
+    folder = recording.parent
+    try:
+        journal = Journal(folder.parents[1])
+    except UserError:
+        return False  # it was removed meanwhile
+    with contextlib.closing(journal):
+        return journal.executor is not None and folder.name in {run["id"] for run in journal.running()}

@@ -14,6 +14,7 @@ from typing import Any
 
 from joulerig.analysis.results import journal as journals
 from joulerig.analysis.results.schema import WORKED, CampaignKind, EventKind, PhaseName
+from joulerig.garbage import none_collected
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.definition import PlannedRun
 from joulerig.rig.lab.kernels import INSTALLED
@@ -22,6 +23,7 @@ from joulerig.rig.lab.model import Lab
 MOST_JOURNALS = 50  # the newest ones
 MOST_RUNS = 5_000  # of all of them together
 
+DECIDING = ("filesystem", "workload", "fill")  # factors that decide how long a run takes
 KIND = ("interface", "size_bytes", "model", "profile")  # keys of a drive
 
 Group = tuple[Any, ...]
@@ -155,6 +157,7 @@ def subject_of(run: PlannedRun, lab: Lab, use_bytes: int | None) -> Subject:
     )
 
 
+@none_collected()
 def read(results: Path, drives: Iterable[str], workloads: Iterable[str]) -> Earlier:
     """Return the newest earlier runs of these drives (or arrays) and workloads that worked.
 

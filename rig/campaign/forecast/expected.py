@@ -8,10 +8,12 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from joulerig.analysis.runs import steadiness
 from joulerig.analysis.statistics import detection
+from joulerig.garbage import none_collected
 from joulerig.rig import workloads
 from joulerig.rig.campaign.definition import FILL_BYTES_PER_SECOND, Bounds, Cost, Precondition, Work
-from joulerig.rig.campaign.forecast.earlier import Earlier, Sample, Subject, subject_of
+from joulerig.rig.campaign.forecast.earlier import DECIDING, Earlier, Sample, Subject, subject_of
 from joulerig.rig.campaign.plan import MeasurementPlan
 from joulerig.rig.lab.model import Drive, Lab, TestHost
 
@@ -19,8 +21,6 @@ ASSUMED_SPREAD = 0.03  # standard deviation of log AI between the runs of a cell
 FEWEST_FOR_SPREAD = 5  # degrees of freedom
 LADDER = 0.1, 0.6  # how far the others of a race are behind the best, for its expected runs
 SUSTAINED_BYTES_PER_SECOND = {**FILL_BYTES_PER_SECOND, "hdd": 100e6}
-# A load whose phase was longer or shorter than asked for by more than this ends by itself.
-SAME_LENGTH = 0.2
 
 
 class Expected(Bounds):
@@ -28,17 +28,27 @@ class Expected(Bounds):
 
     def __init__(self, earlier: Earlier, lab: Lab, use_bytes: int | None) -> None:
         self._earlier, self._lab, self._use_bytes = earlier, lab, use_bytes
-        self._subjects: dict[int, Subject] = {}
+        self._of_work: dict[int, Subject] = {}  # by the id of a work
+        self._subjects: dict[tuple[str, ...], Subject] = {}  # by what decides: cells have it in common
+        self._medians: dict[tuple[int, str], float | None] = {}  # by the id of a subject, figure
         self._known = workloads.load(lab)
 
     def subject(self, work: Work) -> Subject:
         """Return what decides how long a run takes."""
-        if id(work) not in self._subjects:
-            self._subjects[id(work)] = subject_of(work.run, self._lab, self._use_bytes)
-        return self._subjects[id(work)]
+        if (found := self._of_work.get(id(work))) is None:
+            levels = work.run.levels
+            key = (work.run.host, *work.drives, *(levels.get(name, "") for name in DECIDING))
+            if key not in self._subjects:
+                self._subjects[key] = subject_of(work.run, self._lab, self._use_bytes)
+            found = self._of_work[id(work)] = self._subjects[key]
+        return found
 
     def _measured(self, work: Work, figure: str) -> float | None:
-        return self._earlier.median(self.subject(work), figure)
+        subject = self.subject(work)
+        key = id(subject), figure
+        if key not in self._medians:
+            self._medians[key] = self._earlier.median(subject, figure)
+        return self._medians[key]
 
     def boot_seconds(self, host: TestHost) -> float:
         measured = self._earlier.boot_seconds()
@@ -46,9 +56,7 @@ class Expected(Bounds):
 
     def load_seconds(self, work: Work) -> float:
         took, asked = self._measured(work, "load_seconds"), self._measured(work, "asked_seconds")
-        if took is None or asked is None or abs(took - asked) <= SAME_LENGTH * asked:
-            return work.workload_seconds
-        return took
+        return took if steadiness.ends_by_itself(took, asked) else work.workload_seconds
 
     def outside_seconds(self, work: Work) -> float:
         measured = self._measured(work, "outside_seconds")
@@ -110,6 +118,7 @@ class Forecast:
     difference: Difference
 
 
+@none_collected()
 def forecast(plan: MeasurementPlan, earlier: Earlier) -> Forecast:
     """Return what a plan will take, by what earlier runs took."""
     assumed = Expected(earlier, plan.lab, plan.campaign.use_bytes)

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from joulerig import atomic
 from joulerig.analysis.powercut.folder import BEFORE, Subject
-from joulerig.analysis.results.schema import WORKED, Status
+from joulerig.analysis.results.schema import WORKED, Attempt, Status
 from joulerig.plural import counted
 from joulerig.rig.campaign import drive_record
 from joulerig.rig.campaign.execution.host_channel import HostChannel, HostGoneError
@@ -36,7 +37,8 @@ class PowerCutExecutor:
     """Executes the planned cuts of one host of a campaign.
 
     `switch` makes the switch of drives' power, given their names and a function that restarts the
-    host; by default the taps of the lab. `clock` and `sleep` are time.monotonic and time.sleep.
+    host; by default the taps of the lab. `reserve`: has the host for so many seconds, and raises
+    UserError where another has it. `clock` and `sleep` are time.monotonic and time.sleep.
     """
 
     def __init__(
@@ -46,12 +48,19 @@ class PowerCutExecutor:
         channel: HostChannel,
         *,
         switch: MakeSwitch | None = None,
+        reserve: Callable[[float], None] = lambda seconds: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._campaign, self._name, self._channel = campaign, host, channel
         self._loop = HostLoop(
-            campaign.journal, campaign.definition.stop, host, channel, clock=clock, sleep=sleep
+            campaign.journal,
+            campaign.definition.stop,
+            host,
+            channel,
+            reserve=partial(reserve, 0.0),
+            clock=clock,
+            sleep=sleep,
         )
         self._host = PowerCutHost(campaign.lab, host, channel)
         self._switch = switch or partial(Power, campaign.lab, host)
@@ -67,16 +76,15 @@ class PowerCutExecutor:
         Raises UserError where the campaign's stop rule ends it, the host does not come back, or a
         result cannot be recorded.
         """
-        journal = self._campaign.journal
-        with journal.executing():
-            return self._loop.execute(partial(journal.take_block, self._name), self._execute_runs)
+        take = partial(self._campaign.journal.take_block, self._name)
+        return self._loop.execute(take, self._execute_runs)
 
-    def _execute_runs(self, runs: Sequence[Mapping[str, Any]]) -> Status:
-        """Cut the runs of a block together; return its status: that of its best run."""
+    def _execute_runs(self, runs: Sequence[Mapping[str, Any]]) -> Attempt:
+        """Cut the runs of a block together; return the attempt at its best run."""
         self._execute_block(runs)
-        found = {self._campaign.journal.run(run["id"])["status"] for run in runs}
-        order = (*WORKED, Status.FAILED, Status.LOST, Status.REFUSED)
-        return next(status for status in order if status in found)
+        order: list[str] = [*WORKED, Status.FAILED, Status.LOST, Status.REFUSED]
+        found = (self._campaign.journal.last_attempt(run["id"]) for run in runs)
+        return min(found, key=lambda attempt: order.index(attempt.status))
 
     def _execute_block(self, runs: Sequence[Mapping[str, Any]]) -> None:
         left: Runs = {self._subject(run).name: run for run in runs}
@@ -138,7 +146,7 @@ class PowerCutExecutor:
     def _prepare(self, run: Mapping[str, Any], left: Runs) -> Prepared | None:
         """Prepare a run's subject unless that is done; return None where the host refuses it."""
         subject, folder = self._subject(run), self._campaign.folder(run)
-        folder.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(folder)
         if subject.name not in self._tokens:
             serial = self._campaign.lab.hosts[self._name].drives[subject.drive].serial
             with drive_record.DriveRecord() as record:

@@ -18,6 +18,7 @@ from joulerig.rig.campaign.forecast.expected import (
     share_of_rating,
 )
 from joulerig.rig.campaign.plan import MeasurementPlan
+from joulerig.rig.campaign.policies import equivalents, failures
 from joulerig.rig.common import sizes
 
 DIGITS = 2  # no figure here is known better
@@ -48,12 +49,19 @@ def _sections(plan: MeasurementPlan, found: Forecast) -> Iterator[tuple[str, lis
         seconds.pop("workload_seconds")
     named = [f"{key.removesuffix('_seconds')} {value} s" for key, value in seconds.items()]
     yield "phases", [", ".join(named)]
+    yield "failures", [failures.shown(campaign.on_failure)]
+    if campaign.equivalent_hosts:
+        alike = equivalents.sharing(plan.lab, campaign.drives)
+        named = [f"{name} of {', '.join(hosts)}" for name, hosts in alike.items()]
+        yield "equivalent", [f"{'; '.join(named)}: runs of a host that is set aside go to the others"]
     if campaign.use_bytes:
         yield "size", [f"the first {sizes.show(campaign.use_bytes)} of each drive or array"]
     yield "", [""]
     yield "cells", _cells(plan)
     yield "runs", _runs(plan, found)
     yield "time", _time(found)
+    if campaign.side_by_side:
+        yield "side by side", _side_by_side(found)
     if campaign.precondition:
         yield "precondition", _precondition(plan, found)
     yield "written", _written(plan, found)
@@ -63,7 +71,7 @@ def _sections(plan: MeasurementPlan, found: Forecast) -> Iterator[tuple[str, lis
 
 def _cells(plan: MeasurementPlan) -> list[str]:
     """Return the number of cells, and of those excluded for each reason."""
-    block = plan.runs[: plan.block_size]
+    block = [run for run in plan.runs[: plan.block_size] if not run.alone]
     reasons = Counter(run.excluded for run in block if run.excluded)
     if not reasons:
         return [f"{len(block):,}"]
@@ -107,6 +115,16 @@ def _time(found: Forecast) -> list[str]:
     if found.at_most.preconditions and most > about:
         line += f"; at most {text.duration(most)}"
     return [line]
+
+
+def _side_by_side(found: Forecast) -> list[str]:
+    cost = found.expected
+    alone = f"{counted(cost.controls, 'control run')} of them, each with its host alone"
+    saved = cost.hours_in_turn - cost.hours
+    in_turn = text.duration(3600 * cost.hours_in_turn)
+    if saved <= 0:
+        return [alone, f"saves no time: one after the other, without control runs, they take {in_turn}"]
+    return [alone, f"saves {text.duration(3600 * saved)} of the {in_turn} that they take one after the other"]
 
 
 def _basis(found: Forecast) -> str:
@@ -203,7 +221,7 @@ def run_lines(plan: MeasurementPlan) -> Iterator[str]:
 
     yield line(columns)
     for number, run in enumerate(plan.runs, start=1):
-        why = f"excluded: {run.excluded}" if run.excluded else ""
+        why = f"excluded: {run.excluded}" if run.excluded else "alone, as a control" if run.alone else ""
         yield line([str(number), str(run.block), run.host, run.drive, *run.levels.values()], why)
 
 

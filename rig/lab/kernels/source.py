@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
+from joulerig import atomic
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import UserError
 
@@ -46,7 +47,7 @@ def archive(part: str) -> Path:
             target = folder / f"{stem}-{part}-{digest}.tar.gz"
             make = _choose
         if not target.exists():
-            with _replacing(target) as made:
+            with atomic.opened(target) as made:
                 make(package, made, part)
         return target
 
@@ -66,26 +67,25 @@ def _package(folder: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=folder) as name:
             _run(["apt-get", "download", "-q", PACKAGE], Path(name), f"or put the package into {folder}")
             for path in Path(name).glob("*.deb"):
-                found.append(path.rename(folder / path.name))
+                found.append(atomic.move(path, folder / path.name))
     return found[-1]
 
 
-def _unwrap(package: Path, target: Path, _: str) -> None:
+def _unwrap(package: Path, target: BinaryIO, _: str) -> None:
     """Write the package's own tar."""
     with _files(package) as outer:
         source = _source_in(outer, package)
-        with target.open("wb") as file:
-            while block := source.read(1 << 20):
-                file.write(block)
+        while block := source.read(1 << 20):
+            target.write(block)
 
 
-def _choose(package: Path, target: Path, part: str) -> None:
+def _choose(package: Path, target: BinaryIO, part: str) -> None:
     """Write a tar of the paths in PARTS."""
     wanted = re.compile(PARTS[part])
     with (
         _files(package) as outer,
         tarfile.open(fileobj=_source_in(outer, package), mode="r|xz") as source,
-        tarfile.open(target, "w:gz", compresslevel=6) as chosen,
+        tarfile.open(fileobj=target, mode="w:gz", compresslevel=6) as chosen,
     ):
         for member in source:
             _, _, path = member.name.partition("/")
@@ -111,19 +111,6 @@ def _source_in(tar: tarfile.TarFile, package: Path):
         if member.name.endswith(f"/{PACKAGE}.tar.xz"):
             return tar.extractfile(member)
     raise UserError(f"{package}: has no {PACKAGE}.tar.xz; allowed: Debian's {PACKAGE}")
-
-
-@contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """Yield a temporary file that replaces the target when it is complete."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def _run(command: list[str], folder: Path, otherwise: str) -> None:

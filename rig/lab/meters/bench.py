@@ -48,14 +48,14 @@ def parse_point(text: str) -> tuple[float, float | None]:
     return values[0], values[1] if equals else None
 
 
-def reference_uncertainty(text: str) -> tuple[float, float]:
+def parse_uncertainty(option: str, text: str) -> tuple[float, float]:
     """Parse U or U%; return (uncertainty in the unit, relative uncertainty). Raises UserError."""
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= 0):
-        raise UserError(f"--reference-uncertainty: {text!r}; allowed: a number, such as 0.0005 or 0.01%")
+        raise UserError(f"{option}: {text!r}; allowed: a number, such as 0.0005 or 0.01%")
     return (0.0, value / 100) if text.endswith("%") else (value, 0.0)
 
 
@@ -133,7 +133,7 @@ def from_reference(
     """Return points read from both meters at once, each over `seconds` once `prompt` returns.
 
     The reference's readings are corrected by its own calibration; its class or calibration is the
-    uncertainty.
+    uncertainty, nan where neither is known.
     """
     quantity = _quantity(lab, name, channel)
     _quantity(lab, other, other_channel)
@@ -152,8 +152,7 @@ def from_reference(
     held = calibration.summary(lab, other, datetime.datetime.now(datetime.UTC).date(), other_instrument)[
         "channels"
     ].get(other_channel)
-    if held:
-        references = held["gain"] * references + held["offset"]
+    references = calibration.corrected(references, held)
     accuracy = lab.controller.meters[other].accuracy.get(quantity)
     largest = float(references[np.argmax(np.abs(references))])
     budget = uncertainty.reading_budget(largest, accuracy, held).standard
@@ -164,7 +163,7 @@ def from_reference(
         readings,
         np.hypot(uncertainties, scatter),
         instrument,
-        0.0 if math.isnan(budget) else budget,
+        budget,
         " ".join(filter(None, [f"{other}:", *identity])),
     )
 
@@ -210,17 +209,17 @@ def record(
             f"meter {name} channel {channel}: gain: {fit.gain:.4g}; allowed: {low} to {high};"
             " reference and meter were probably not at the same point"
         )
-    identity = {key: str(taken.instrument.get(key) or "") for key in ("vendor", "model", "version", "serial")}
-    identity["serial"] = identity["serial"] or meter.serial or ""
-    known = not math.isnan(fit.u_gain)
+    known = not (math.isnan(fit.u_gain) or math.isnan(fit.u_offset))
     return calibration.Record(
-        instrument=calibration.Instrument(driver=meter.driver, **identity),
+        instrument=calibration.Instrument.reported_by(meter, taken.instrument),
         quantity=taken.quantity,
         gain=fit.gain,
         offset=fit.offset,
         u_gain=fit.u_gain if known else None,
         u_offset=fit.u_offset if known else None,
         cov=fit.cov if known else None,
+        u_reference_gain=reference_gain_uncertainty if known else None,
+        u_reference_offset=reference_offset_uncertainty if known else None,
         residual_rms=fit.residual_rms,
         points=[
             calibration.Point(

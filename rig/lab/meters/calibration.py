@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import yaml
 from pydantic import Field
 
-from joulerig.rig.common import files, paths
-from joulerig.rig.common.errors import Strict, UserError, validate
+from joulerig.rig.common.errors import Strict
+from joulerig.rig.lab.meters import kept
 from joulerig.rig.lab.model import Lab, Meter
 
-VERSION = 1
 # A meter this far off is broken or was wired to another point than the reference.
 LEAST_GAIN, MOST_GAIN = 0.5, 2.0
 
@@ -37,6 +36,12 @@ class Instrument(Strict):
     model: str = ""
     version: str = ""
     serial: str = ""
+
+    @classmethod
+    def reported_by(cls, meter: Meter, reported: Mapping[str, Any]) -> Instrument:
+        """Return who a meter is by what it reported, its serial else by the inventory."""
+        known = {key: str(reported.get(key) or "") for key in ("vendor", "model", "version", "serial")}
+        return cls(driver=meter.driver, **{**known, "serial": known["serial"] or meter.serial or ""})
 
 
 class Point(Strict):
@@ -60,6 +65,10 @@ class Record(Strict):
     u_gain: float | None = None
     u_offset: float | None = None
     cov: float | None = None
+    # What of them is the reference's, and common to all that was calibrated by it: relative, and in
+    # the unit. None: a record of an earlier version.
+    u_reference_gain: float | None = None
+    u_reference_offset: float | None = None
     residual_rms: float
     points: Annotated[list[Point], Field(min_length=2)]
     certificate: str = ""
@@ -78,11 +87,9 @@ class Channel(Strict):
     history: Annotated[list[Record], Field(default_factory=list)]
 
 
-class Calibration(Strict):
+class Calibration(kept.Kept):
     """The file: `channels` by their libsigrok names."""
 
-    version: Literal[1]
-    meter: str
     channels: dict[str, Channel]
 
     @property
@@ -170,23 +177,7 @@ def path(lab: Lab, meter: str) -> Path:
 
 def load(lab: Lab, meter: str) -> Calibration | None:
     """Return a meter's calibration, or None. Raises UserError naming file, key and value."""
-    file = path(lab, meter)
-    try:
-        text = file.read_text()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UserError(f"{paths.short(file)}: {error.strerror}") from None
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"{paths.short(file)}: {' '.join(str(error).split())}") from None
-    found = validate(Calibration, data, paths.short(file))
-    if found.meter != meter:
-        raise UserError(
-            f"{paths.short(file)}: meter: {found.meter!r}; allowed: {meter!r}, as the file's name"
-        )
-    return found
+    return kept.load(path(lab, meter), Calibration)
 
 
 def store(lab: Lab, meter: str, channel: str, record: Record) -> Path:
@@ -203,14 +194,11 @@ def store(lab: Lab, meter: str, channel: str, record: Record) -> Path:
             past = [*other.history, other.current] if other.current else other.history
             channels[name] = Channel(current=None, history=past)
     channels[channel] = Channel(current=record, history=channels[channel].history if old else [])
-    whole = Calibration(version=VERSION, meter=meter, channels=channels)
-    file = path(lab, meter)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    head = (
-        f"# Calibration of meter {meter}, written by 'rig meters calibrate' (docs/how-to/calibration.md).\n"
+    return kept.store(
+        path(lab, meter),
+        Calibration(meter=meter, channels=channels),
+        f"Calibration of meter {meter}, written by 'rig meters calibrate'",
     )
-    files.replace(file, head + yaml.safe_dump(whole.model_dump(mode="json"), sort_keys=False))
-    return file
 
 
 def another_instrument(record: Record, meter: Meter, instrument: dict[str, Any] | None = None) -> str:
@@ -235,6 +223,11 @@ def differs(one: Instrument, other: Instrument) -> str:
         if mine and its and mine != its:
             return f"it is of {key} {mine!r}, this instrument's is {its!r}"
     return ""
+
+
+def corrected(readings: np.ndarray, held: Mapping[str, Any] | None) -> np.ndarray:
+    """Correct readings by a channel's gain and offset, where it has them."""
+    return held["gain"] * readings + held["offset"] if held else readings
 
 
 def corrections(lab: Lab, meter: str) -> dict[str, dict[str, float]]:
@@ -299,8 +292,10 @@ def summary(
                 "state": states[name],
                 **record.model_dump(
                     mode="json",
-                    include={"quantity", "gain", "offset", "u_gain", "u_offset", "cov", "date", "expires"},
+                    include={"quantity", "gain", "offset", "u_gain", "u_offset", "cov", "date", "expires"}
+                    | {"u_reference_gain", "u_reference_offset"},
                 ),
+                "reference": record.reference_instrument,
             }
             for name, record in records.items()
         },

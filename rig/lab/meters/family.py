@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from joulerig.rig.common.errors import Strict
 
@@ -23,12 +23,26 @@ class Accuracy(Strict):
     """An instrument's accuracy for one quantity: +-(gain_percent of the reading + offset).
 
     From its data sheet. `offset` and `resolution` (the step between two neighbouring readings) are
-    in volts, amps or watts.
+    in volts, amps or watts. Of a calibrated channel, by how much its gain can have moved:
+    `stability_percent_per_year` since, `temperature_ppm_per_k` over at most `temperature_k` from
+    the calibration's temperature, and `loading_percent` by what is connected and drawn.
     """
 
     gain_percent: Annotated[float, Field(ge=0, le=100)] = 0.0
     offset: Annotated[float, Field(ge=0)] = 0.0
     resolution: Annotated[float, Field(ge=0)] = 0.0
+    stability_percent_per_year: Annotated[float, Field(ge=0, le=100)] | None = None
+    temperature_ppm_per_k: Annotated[float, Field(ge=0, le=1e5)] | None = None
+    temperature_k: Annotated[float, Field(ge=0, le=200)] | None = None
+    loading_percent: Annotated[float, Field(ge=0, le=100)] | None = None
+
+    @model_validator(mode="after")
+    def _temperature_has_a_span(self) -> Accuracy:
+        given = [key for key in ("temperature_ppm_per_k", "temperature_k") if getattr(self, key) is not None]
+        if len(given) == 1:
+            missing = "temperature_k" if given[0] == "temperature_ppm_per_k" else "temperature_ppm_per_k"
+            raise ValueError(f"{missing}: missing; {given[0]} alone says nothing")
+        return self
 
 
 @dataclass(frozen=True)

@@ -171,9 +171,31 @@ def average(
 ) -> tuple[dict[str, Mean], dict[str, Any]]:
     """Return the means of `channels` over `seconds` from their first samples, and the instrument.
 
-    The readings are uncorrected. Raises UserError when a channel has no samples, or one that is not
-    a number.
+    The readings are uncorrected. Raises UserError as `samples` does.
     """
+    taken, quantities, instrument = _taken(lab, name, channels, seconds)
+    means = {
+        channel: Mean(quantities[channel], float(found.mean()), uncertainty_of_mean(found), len(found))
+        for channel, found in taken.items()
+    }
+    return means, instrument
+
+
+def samples(
+    lab: Lab, name: str, channels: list[str], seconds: float
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return the uncorrected samples (n,) of `channels` over `seconds`, and the instrument.
+
+    Raises UserError when a channel has no samples, or one that is not a number.
+    """
+    taken, _, instrument = _taken(lab, name, channels, seconds)
+    return taken, instrument
+
+
+def _taken(
+    lab: Lab, name: str, channels: list[str], seconds: float
+) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, Any]]:
+    """Return samples and quantities by channel, and the instrument."""
     parts: dict[str, list[np.ndarray]] = {channel: [] for channel in channels}
     quantities: dict[str, str] = {}
     with Reading(lab, name, channels) as reading:
@@ -186,16 +208,25 @@ def average(
             if now >= end:
                 break
         instrument = reading.instrument
-    means = {}
+    taken = {}
     for channel, pieces in parts.items():
-        samples = np.concatenate(pieces) if pieces else np.empty(0)
-        if not len(samples) or not np.isfinite(samples).all():
-            what = "gave no sample" if not len(samples) else "gave what is not a number"
+        taken[channel] = np.concatenate(pieces) if pieces else np.empty(0)
+        if not len(taken[channel]) or not np.isfinite(taken[channel]).all():
+            what = "gave no sample" if not len(taken[channel]) else "gave what is not a number"
             raise UserError(f"meter {name}: channel {channel} {what} in {seconds:g} s")
-        means[channel] = Mean(
-            quantities[channel], float(samples.mean()), uncertainty_of_mean(samples), len(samples)
-        )
-    return means, instrument
+    return taken, quantities, instrument
+
+
+def power(meter: Meter, volts: np.ndarray, amps: np.ndarray) -> np.ndarray:
+    """Return the watts of a rail's samples (n,), in W.
+
+    Sample by sample where the meter streams, as the product of the means leaves out what the two do
+    together; readings that are polled are not of one instant.
+    """
+    if meter.timing == "stream":
+        together = min(len(volts), len(amps))
+        return np.asarray(volts[:together] * amps[:together])
+    return np.asarray(volts.mean() * amps)
 
 
 def uncertainty_of_mean(samples: np.ndarray) -> float:

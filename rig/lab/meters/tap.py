@@ -122,14 +122,15 @@ def _tap(lab: Lab, meter: str) -> Meter:
     return spec
 
 
-def _number(first: int, rail: Rail) -> int:
+def rail_number(first: int, rail: Rail) -> int:
+    """Return the tap's number of a rail, `first` being that of the rail on CH1 and CH2."""
     return first + (rail.volts not in ("CH1", "CH2"))
 
 
 def switch(lab: Lab, rail: Rail, on: bool) -> int:
     """Switch a drive's rail; return the number of the tap's sample in which it was switched."""
     with control(lab, rail.meter) as (port, first):
-        number = _number(first, rail)
+        number = rail_number(first, rail)
         command = f"TAP:OUTP{number} {'ON' if on else 'OFF'};:TAP:OUTP{number}?"
         if port.query(command) != str(int(on)):
             raise UserError(f"{port.name}: rail {number} does not switch {'on' if on else 'off'}")
@@ -139,13 +140,13 @@ def switch(lab: Lab, rail: Rail, on: bool) -> int:
 def is_on(lab: Lab, rail: Rail) -> bool:
     """Return whether a rail is on, as the tap's hardware reports."""
     with control(lab, rail.meter) as (port, first):
-        return port.query(f"TAP:OUTP{_number(first, rail)}?") == "1"
+        return port.query(f"TAP:OUTP{rail_number(first, rail)}?") == "1"
 
 
 def hold_up(lab: Lab, rail: Rail) -> HoldUp:
     """Return how long a rail held up since it was last switched off."""
     with control(lab, rail.meter) as (port, first):
-        state, *figures = port.query(f"TAP:HOLD{_number(first, rail)}?").split(",")
+        state, *figures = port.query(f"TAP:HOLD{rail_number(first, rail)}?").split(",")
     return HoldUp(state, *(float(figure) for figure in figures))
 
 

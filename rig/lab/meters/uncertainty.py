@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from joulerig.analysis.energy.uncertainty import class_standard, line_standard, quantisation_standard
+from joulerig.analysis.energy.uncertainty import (
+    REFERENCE,
+    quantisation_standard,
+    reference_standard,
+    vouched,
+)
 from joulerig.rig.lab.meters.family import Accuracy
 
 
@@ -16,52 +22,79 @@ class Budget:
     """Standard uncertainties (k = 1) of one quantity at `value`, in its unit. nan: not known.
 
     `meter_class`: of the data sheet; 0 where a calibration that holds takes its place.
-    `calibration`: of gain and offset; 0 without one. `quantisation`: of the last digit of a single
-    reading. `standard`: all together.
+    `calibration`: of gain and offset; 0 without one. `reference`: of what it was calibrated by,
+    `calibrated_by`. `since`: what the channel can have moved since, by time, temperature and load.
+    `quantisation`: of the last digit of a single reading. `standard`: all together.
     """
 
     value: float
     meter_class: float
     calibration: float
+    reference: float
+    since: float
     quantisation: float
+    calibrated_by: str = ""
+
+    @property
+    def own(self) -> float:
+        """Return what is of this channel alone."""
+        return math.hypot(self.meter_class, self.calibration, self.since, self.quantisation)
 
     @property
     def standard(self) -> float:
-        return math.hypot(self.meter_class, self.calibration, self.quantisation)
+        return math.hypot(self.own, self.reference)
 
-    def as_dict(self) -> dict[str, float | None]:
+    def as_dict(self) -> dict[str, float | str | None]:
         """Return it for JSON: an unknown figure is null."""
         figures = {**asdict(self), "standard": self.standard}
-        return {key: None if math.isnan(value) else value for key, value in figures.items()}
+        return {
+            key: None if isinstance(value, float) and math.isnan(value) else value
+            for key, value in figures.items()
+        }
 
 
-def reading_budget(value: float, accuracy: Accuracy | None, calibration: dict[str, Any] | None) -> Budget:
+def reading_budget(
+    value: float,
+    accuracy: Accuracy | None,
+    calibration: dict[str, Any] | None,
+    today: datetime.date | None = None,
+) -> Budget:
     """Return the budget of a (corrected) reading `value` in volts, amps or watts.
 
-    `calibration`: a channel of `calibration.summary`. The class' limits are taken as a rectangle's
-    half width (JCGM 100:2008 (GUM) 4.3.7), so is half a step of resolution. A calibration that has
-    expired no longer says where in its class the instrument is: both count then.
+    `calibration`: a channel of `calibration.summary`. Which parts count, and how, is
+    analysis.energy.uncertainty.vouched's; `today` gives the years since the calibration.
     """
-    held = bool(calibration) and calibration["state"] == "valid" and calibration["u_gain"] is not None
-    if held:
-        meter_class = 0.0
-    elif accuracy is None:
-        meter_class = math.nan
-    else:
-        meter_class = class_standard(value, accuracy.gain_percent, accuracy.offset)
-    known = 0.0
-    if calibration and calibration["u_gain"] is not None:
-        reading = (value - calibration["offset"]) / calibration["gain"]
-        known = line_standard(
-            reading, 1.0, calibration["u_gain"], calibration["u_offset"], calibration["cov"]
-        )
+    limits = accuracy.model_dump(exclude_none=True) if accuracy else {}
+    midnight = datetime.datetime.combine(today, datetime.time(), datetime.UTC) if today else None
+    parts, missing = vouched(
+        value,
+        1.0,
+        limits,
+        calibration,
+        expired=bool(calibration) and calibration["state"] != "valid",
+        at_ns=round(midnight.timestamp() * 1e9) if midnight else None,
+    )
     resolution = accuracy.resolution if accuracy else math.nan
-    return Budget(value, meter_class, known, quantisation_standard(resolution))
+    return Budget(
+        value,
+        meter_class=math.nan if missing else parts.get("class", 0.0),
+        calibration=parts.get("calibration", 0.0),
+        reference=parts.get(REFERENCE, 0.0),
+        since=math.hypot(*(parts.get(source, 0.0) for source in ("drift", "temperature", "loading"))),
+        quantisation=quantisation_standard(resolution),
+        calibrated_by=str((calibration or {}).get("reference") or ""),
+    )
 
 
 def power_uncertainty(volts: Budget, amps: Budget) -> float:
-    """Return the standard uncertainty of volts times amps, in watts, for independent errors.
+    """Return the standard uncertainty of volts times amps, in watts.
 
-    Source: JCGM 100:2008 (GUM) 5.1.2.
+    Their errors are independent, but for a reference that both were calibrated by. Source: JCGM
+    100:2008 (GUM) 5.1.2 and 5.2.2.
     """
-    return math.hypot(volts.value * amps.standard, amps.value * volts.standard)
+    references = [abs(amps.value) * volts.reference, abs(volts.value) * amps.reference]
+    return math.hypot(
+        volts.value * amps.own,
+        amps.value * volts.own,
+        reference_standard(references, [volts.calibrated_by, amps.calibrated_by]),
+    )

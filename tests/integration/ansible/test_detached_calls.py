@@ -7,9 +7,11 @@ has no systemd: `make test`'s virtual lab has the units.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,21 +24,27 @@ from typing import Any
 import pytest
 
 from ansible.module_utils.joulerig import paths
-from ansible.module_utils.joulerig.detached import calls, unit
+from ansible.module_utils.joulerig.detached import calls, child, unit
 from ansible.module_utils.joulerig.tools import Failed
 from tests.support import ROOT
 from tests.support.programs import wait_for
 
 UTILS = ROOT / "ansible/module_utils/joulerig"
 MODULE = """
-import os, pathlib, subprocess, time
-from ansible.module_utils.joulerig import leftovers
+import contextlib, os, pathlib, subprocess, time
+from ansible.module_utils.joulerig import host_lock, leftovers
 from ansible.module_utils.joulerig.tools import Busy, Failed, Refused
 
 def empty():
     return {"changed": False, "status": "ok", "reason": ""}
 
 def execute(p, result):
+    with contextlib.ExitStack() as undo:
+        if lane := host_lock.lane_of(p):
+            undo.enter_context(host_lock.HostLock(lane=lane))
+        work(p, result, lane)
+
+def work(p, result, lane):
     pathlib.Path(p["began"]).open("a").write("began\\n")
     if p.get("refuse"):
         raise Refused("not this drive")
@@ -45,7 +53,7 @@ def execute(p, result):
     if p.get("crash"):
         raise RuntimeError("a mistake")
     result["changed"] = True
-    left = leftovers.Leftovers()
+    left = leftovers.Leftovers(lane=lane)
     if p.get("setting"):
         left.note_file(p["setting"], "before")
         pathlib.Path(p["setting"]).write_text("during")
@@ -93,10 +101,16 @@ class Host:
 
     def begin(self, **more: Any) -> threading.Thread:
         """Attend a call from a connection that goes on meanwhile."""
+        before = self.begun
         thread = threading.Thread(target=self.attend, kwargs=more, daemon=True)
         thread.start()
-        wait_for(self.began.exists, 20, "the call began")
+        wait_for(lambda: self.begun > before, 20, "the call began")
         return thread
+
+    @property
+    def begun(self) -> int:
+        """Return how many calls have begun their work."""
+        return len(self.began.read_text().splitlines()) if self.began.exists() else 0
 
     def state(self, name: str = "c-0001.1") -> dict[str, Any]:
         return calls.Call(name).state or {}
@@ -211,6 +225,41 @@ def test_what_a_killed_process_leaves_is_put_back_without_a_controller(host):
     assert found["taken_down"] == [f"{setting} put back"]
 
 
+def lane(drive: str, campaign: str = "study 7", **more: Any) -> dict[str, Any]:
+    return {"lanes_of": campaign, "drive": drive, "alone": False, **more}
+
+
+def test_calls_of_several_lanes_are_in_progress_at_once_and_each_has_its_outcome(host):
+    threads = [host.begin(name=f"c-000{number}.1", **lane(f"nvme-{number}")) for number in (1, 2)]
+    assert [one["runs"] for one in calls.listed()] == [True, True]
+    host.until.touch()
+    for thread in threads:
+        thread.join(20)
+    assert [host.attend(f"c-000{number}.1")["work"] for number in (1, 2)] == [7, 7]
+
+
+def test_a_call_of_another_campaign_finds_the_host_busy_while_a_lane_has_it(host):
+    host.begin(**lane("nvme-1"))
+    found = host.attend("d-0001.1", **lane("nvme-2", "another 8"))
+    assert (found["status"], found["cause"]) == ("not-run", "busy")
+
+
+def test_a_lane_whose_process_is_killed_leaves_the_other_whole(host):
+    settings = {number: host.folder / f"scheduler-{number}" for number in (1, 2)}
+    for number, setting in settings.items():
+        setting.write_text("before")
+        host.begin(name=f"c-000{number}.1", setting=str(setting), **lane(f"nvme-{number}"))
+        wait_for(lambda setting=setting: setting.read_text() == "during", 20, "the setting is changed")
+    os.kill(host.state("c-0001.1")["pid"], signal.SIGKILL)
+    found = host.attend("c-0001.1")
+    assert (found["status"], found["taken_down"]) == ("failed", [f"{settings[1]} put back"])
+    assert settings[2].read_text() == "during"
+    assert [one["runs"] for one in calls.listed()] == [False, True]
+    host.until.touch()
+    assert host.attend("c-0002.1")["work"] == 7
+    assert settings[2].read_text() == "before"
+
+
 def test_a_call_of_an_earlier_boot_is_lost(host, monkeypatch):
     thread = host.begin()
     os.kill(host.state()["keeper"]["pid"], signal.SIGKILL)
@@ -246,6 +295,19 @@ def test_a_collected_call_is_forgotten_and_one_that_runs_is_not(host):
     assert calls.listed() == []
 
 
+def test_a_campaign_that_is_over_leaves_no_call_but_what_runs(host):
+    host.until.touch()
+    ended = ("c-0001.1", "c-0001.2.precondition-0", "c-2-0001.1", "other-0001.1")
+    for name in ended:
+        host.attend(name)
+    host.until.unlink()
+    running = threading.Thread(target=host.attend, args=["c-0003.1"], daemon=True)
+    running.start()
+    wait_for(lambda: calls.Call("c-0003.1").state, 20, "the call began")
+    calls.forget("c")
+    assert [one["name"] for one in calls.listed()] == ["c-0003.1", "c-2-0001.1", "other-0001.1"]
+
+
 def test_an_outcome_that_is_never_collected_is_removed_in_time(host):
     host.until.touch()
     host.attend()
@@ -260,6 +322,57 @@ def test_the_code_is_removed_with_the_end_of_the_call(host):
     host.attend()
     folder = calls.Call("c-0001.1").folder
     wait_for(lambda: not (folder / calls.CODE).exists(), 20, "the code is gone")
+
+
+def test_a_call_that_is_removed_while_it_begins_is_not_waited_for(host, monkeypatch):
+    started = host.folder / "started"
+    program = f"import time; open({str(started)!r}, 'w'); time.sleep(300)"
+    monkeypatch.setattr(calls, "_program", lambda folder: program)
+    found = []
+
+    def attend():
+        with pytest.raises(Failed) as raised:
+            host.attend()
+        found.append(str(raised.value))
+
+    thread = threading.Thread(target=attend, daemon=True)
+    thread.start()
+    wait_for(started.exists, 60, "its process has started")
+    calls.collected(["c-0001.1"])
+    thread.join(calls.BEGIN_SECONDS / 2)
+    assert found == ["call c-0001.1: was removed while it began"]
+
+
+def test_a_call_that_is_removed_in_the_middle_of_its_end_stays_removed(host, monkeypatch):
+    host.until.touch()
+    host.attend()
+    folder = calls.Call("c-0001.1").folder
+    wait_for(lambda: not (folder / calls.CODE).exists(), 20, "its process is done with it")
+    unlink = os.unlink
+
+    def outcome_first(path, **more):
+        if Path(path).name == calls.REQUEST:
+            if (folder / calls.OUTCOME).exists():
+                unlink(folder / calls.OUTCOME)
+            child.put_back(folder)  # its process, which looks for an outcome now
+        with contextlib.suppress(FileNotFoundError):
+            unlink(path, **more)
+
+    monkeypatch.setattr(os, "unlink", outcome_first)
+    calls.collected(["c-0001.1"])
+    assert calls.listed() == []
+    assert list(folder.parent.glob("*/")) == []
+
+
+def test_a_removal_that_was_cut_short_is_done_by_the_next_call(host, monkeypatch):
+    host.until.touch()
+    host.attend()
+    with monkeypatch.context() as cut:
+        cut.setattr(shutil, "rmtree", lambda *_, **__: None)
+        calls.collected(["c-0001.1"])
+    assert calls.listed() == []
+    host.attend("c-0002.1")
+    assert [path.name for path in calls.Call("c-0002.1").folder.parent.glob("*/")] == ["c-0002.1"]
 
 
 def test_a_call_that_cannot_begin_leaves_nothing(host, monkeypatch):
@@ -307,3 +420,14 @@ def test_every_module_that_can_be_detached_gives_what_is_done_of_nothing():
         assert module.empty()["status"] == "ok"
         assert not module.empty()["changed"]
         assert json.dumps(module.empty())
+
+
+@pytest.mark.parametrize("module", ["joulerig_run", "joulerig_precondition"])
+def test_the_work_of_a_call_starts_without_what_only_ansible_needs(module):
+    """Ansible's part of a module takes longer to load than all of ours."""
+    program = f"import sys; import tests.support.fake_host; import {module}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert module in done.stdout.split()
+    assert "ansible.module_utils.basic" not in done.stdout.split()

@@ -229,15 +229,19 @@ def test_the_ledger_balances(path):
         assert m["observed_rate_hz"] == pytest.approx(RATE, rel=5e-3)
 
 
-def test_sntp_answers_from_the_controllers_clock(path):
+def ask_clock(port):
     request = bytearray(48)
     request[0] = 4 << 3 | 3
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.settimeout(5)
-        before = time.time()
-        s.sendto(request, ("127.0.0.1", path.clock_port))
-        answer = s.recv(100)
-        after = time.time()
+        s.sendto(request, ("127.0.0.1", port))
+        return s.recv(100)
+
+
+def test_sntp_answers_from_the_controllers_clock(path):
+    before = time.time()
+    answer = ask_clock(path.clock_port)
+    after = time.time()
     assert answer[0] & 7 == 4
     assert len(answer) == 48
     received, sent = (
@@ -396,3 +400,14 @@ def test_volts_and_amps_that_are_swapped_are_refused(tmp_path):
             assert powerd.stop() == 0
     assert "CH1 is not amps" in m["reason"]
     assert m["samples"] == 0
+
+
+def test_a_lab_without_a_meter_has_its_clock_all_the_same(tmp_path):
+    port = free_port(socket.SOCK_DGRAM)
+    powerd = Powerd(tmp_path, configuration(tmp_path, NOWHERE, [], port))
+    try:
+        wait_for(lambda: (tmp_path / "status.sock").exists(), 10, "powerd is there")
+        assert powerd.status()["meters"] == []
+        assert len(ask_clock(port)) == 48
+    finally:
+        assert powerd.stop() == 0

@@ -172,6 +172,18 @@ def test_phases_that_ended_before_the_window_are_forgotten_but_for_the_current_r
     assert list(kept.values()) == [first, current]
 
 
+def test_an_open_phase_of_one_drive_goes_on_while_its_host_begins_one_of_another(now):
+    def band(drive: str, phase: str, start: int, end: int | None = None) -> dict:
+        times = {"start_ns": now - start * SECOND, "end_ns": None if end is None else now - end * SECOND}
+        return {"host": "h", "drive": drive, "run": f"run of {drive}", "phase": phase, **times}
+
+    bands = [band("d1", "idle", 300, 290), band("d1", "workload", 290), band("d2", "prepare", 5)]
+    kept = tidy({(str(number),): one for number, one in enumerate(bands)}, now)
+    assert [(one["drive"], one["phase"], one["end_ns"] is None) for one in kept.values()] == [
+        ("d1", "idle", False), ("d1", "workload", True), ("d2", "prepare", True),
+    ]  # fmt: skip
+
+
 def test_the_ledger_gives_losses_in_percent_of_what_was_expected(influxd, client, now):
     line = power(now - SECOND, 1.0).replace("expected=10i,lost=0i", "expected=400i,lost=1i")
     influxd.write(line.replace("gap_seconds=0,", "gap_seconds=0.5,"))

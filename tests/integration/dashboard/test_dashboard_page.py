@@ -25,6 +25,7 @@ from tests.support.influxd import Influxd
 SECOND = 1_000_000_000
 NAME = "demo-20261120-201500"
 BEST = "td.ai-cell.best"
+FIRST = 'td.ai-cell[data-filesystem="ext4"][data-scheduler="none"]'
 
 
 @dataclass
@@ -155,9 +156,9 @@ def test_a_campaign_appears_runs_and_fills_its_table(lab: Lab, page: Page):
     expect(page.locator(BEST)).to_have_count(0)
 
     journal.end(runs[0], began + 30 * SECOND, ops=20000, joules=100.0)
-    expect(page.locator(BEST)).to_contain_text("★200")
-    expect(page.locator(BEST)).to_contain_text("n 1/2")
-    assert page.locator(BEST).get_attribute("data-filesystem") == "ext4"
+    expect(page.locator(FIRST)).to_contain_text("200")
+    expect(page.locator(FIRST)).to_contain_text("n 1/2")
+    expect(page.locator(BEST)).to_have_count(0)
     expect(page.locator("#done")).to_have_text("1")
     expect(page.locator("#eta")).to_have_text(re.compile(r"^3:\d\d$"))  # seven runs of 30 s
     journal.end(runs[1], began, "partial", "meter tap1a fell silent", ops=20000)
@@ -167,7 +168,14 @@ def test_a_campaign_appears_runs_and_fills_its_table(lab: Lab, page: Page):
     expect(row.locator(".reason")).to_have_text("meter tap1a fell silent")
     expect(page.locator('td[data-filesystem="ext4"][data-scheduler="bfq"]')).to_contain_text("◐1")
     page.get_by_role("button", name="MB/J").click()
-    expect(page.locator(BEST)).to_contain_text("0.819")
+    expect(page.locator(FIRST)).to_contain_text("0.819")
+    journal.end(runs[2], began + 40 * SECOND, ops=10000, joules=100.0)
+    expect(page.locator(".ai-block .untested")).to_have_text("one run a cell: nothing can be separated")
+    for run, ops in ((runs[4], 20100), (runs[6], 10100)):
+        journal.end(run, began + 50 * SECOND, ops=ops, joules=100.0)
+    expect(page.locator(BEST)).to_contain_text("★")
+    assert page.locator(BEST).get_attribute("data-filesystem") == "ext4"
+    expect(page.locator(".ai-block .untested")).to_have_text("")
     journal.finish(began + 60 * SECOND)
     expect(page.locator("#campaign-state")).to_contain_text("finished")
 

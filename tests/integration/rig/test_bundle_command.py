@@ -84,7 +84,7 @@ def test_what_does_not_hold_is_named_and_the_exit_code_is_1(rig, campaign):
     verifiable_campaign.edit(campaign, "UPDATE result SET ai_ops_per_joule = 1")
     done = rig("verify", campaign)
     assert done.returncode == 1
-    assert "FAILED        joules and AI of runs: 20 figures" in done.stdout
+    assert "FAILED        joules and AI of runs: 22 figures" in done.stdout
     assert "ai_ops_per_joule: 1.0 is stored" in done.stdout
 
 
@@ -149,3 +149,35 @@ def test_what_is_recorded_of_a_run_comes_out_again(journal, bench, influxd, driv
         assert tallies["joules and AI of runs"].compared
     if any(rail.joules is not None for rail in stored.energy):
         assert tallies["energy"].compared
+
+
+def test_a_merged_campaign_is_read_by_every_command(rig, campaign, tmp_path):
+    shutil.copytree(campaign, tmp_path / "other")
+    for place, ordinal in ((campaign, 1), (tmp_path / "other", 2)):
+        for table in ("phase", "performance", "energy", "result", "io", "event"):
+            verifiable_campaign.edit(place, f"DELETE FROM {table} WHERE run LIKE '%-000{ordinal}'")
+        verifiable_campaign.edit(place, f"UPDATE run SET status = 'planned' WHERE ordinal = {ordinal}")
+        [run] = (place / "runs").glob(f"*-000{ordinal}")
+        shutil.rmtree(run)
+    done = rig("merge", "study-1", tmp_path / "other", "--into", "both")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("results/both: 2 runs of 1 host: 2 ok\n")
+    for words in (
+        ["results", "both"], ["report", "both", "--format", "html"], ["export", "both"],
+        ["export", "both", "--bundle", tmp_path / "both.zip"], ["verify", "both"],
+        ["verify", tmp_path / "both.zip"],
+    ):  # fmt: skip
+        assert rig(*words).returncode == 0, words
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["merge", "study-1", "study-1", "--into", "both"], "two or more different results folders"),
+        (["merge", "study-1", "two", "--into", "both"], "no campaign 'two'; the newest: study-1"),
+        (["merge", "study-1", "study-1", "--into", "../both"], "--into: '../both' is no name"),
+        (["merge", "study-1", "study-1", "--into", "study-1"], "already exists"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused_on_one_line(rig, campaign, words, said):
+    assert said in refused(rig(*words))

@@ -2,6 +2,7 @@
 """The command line: a mistake is one line on stderr with exit code 2, and nothing is half done."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from dataclasses import dataclass
 import pytest
 import yaml
 
+from joulerig.analysis.results.schema import EventKind
 from joulerig.rig.campaign import playbook
+from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import main
-from joulerig.rig.common import paths
+from joulerig.rig.common import paths, process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
 from tests.support import simulated_campaign
@@ -178,6 +181,25 @@ def test_status_of_nothing(rig, state):
     assert (done.returncode, done.stdout) == (0, "nothing is running; 'rig up' starts the lab's services\n")
 
 
+def test_status_says_what_a_campaign_waits_for(rig, state):
+    row = {
+        "id": "a", "name": "a", "question": "?", "created_ns": 1, "definition": "{}", "lab": "{}",
+        "virtual": 0, "provenance": "{}",
+    }  # fmt: skip
+    run = {
+        "id": "a-1", "ordinal": 1, "block": 1, "replicate": 1, "host": "bench1", "drive": "fast",
+        "filesystem": "ext4", "scheduler": "none", "workload": "randread", "cell": "c", "factors": "{}",
+        "status": "planned", "reason": "",
+    }  # fmt: skip
+    journal = Journal.create(state / "results" / "a", row, [run])
+    journal.claim(process.identity(os.getpid()))
+    journal.note("a-1", {"condition": "temperature", "why": "fast: [71] °C"}, EventKind.HOLD)
+    assert "\n  bench1 waits: fast: [71] °C\n" in rig("status").stdout
+    journal.note("a-1", {"condition": "temperature", "why": ""}, EventKind.HOLD)
+    journal.close()
+    assert "waits" not in rig("status").stdout
+
+
 def test_down_of_nothing(rig, state):
     done = rig("down")
     assert (done.returncode, done.stdout) == (0, "nothing was running\n")
@@ -233,6 +255,7 @@ def test_powerd_gets_every_meter_with_its_rails(state, bench):
     config = json.loads((state / "var/powerd/config.json").read_text())
     assert config["clock_listen"] == "0.0.0.0:12300"
     assert config["recordings_dir"] == str(state / "results")
+    assert config["influx"]["flush_interval_seconds"] <= 0.25  # each run's record waits for it
     [tap1, tap2] = config["meters"]
     assert tap1["driver"] == "hameg-hmo:conn=tcp-raw/192.0.2.7/5025"
     assert [(r["drive"], r["volts"], r["amps"]) for r in tap1["rails"]] == [
@@ -245,15 +268,30 @@ def test_powerd_gets_every_meter_with_its_rails(state, bench):
 def test_a_meters_own_settings_reach_powerd(state, lab_files):
     tap = lab_files.controller["meters"]["tap1"]
     tap.update(
-        connection="/dev/ttyACM0", serialcomm="115200/8n1", silence_seconds=5, set={"samplerate": "2000"}
+        connection="/dev/ttyACM0",
+        serialcomm="115200/8n1",
+        silence_seconds=5,
+        clock_ppm=400,
+        set={"samplerate": "2000"},
     )
     services._powerd(lab_files.load())
     [tap1, _] = json.loads((state / "var/powerd/config.json").read_text())["meters"]
     assert tap1["driver"] == "hameg-hmo:conn=/dev/ttyACM0:serialcomm=115200/8n1"
-    assert (tap1["silence_seconds"], tap1["set"]) == (
+    assert (tap1["silence_seconds"], tap1["clock_ppm"], tap1["set"]) == (
         5,
+        400,
         {"samplerate": "2000", "limit_frames": "100000000", "limit_samples": "1000000000"},
     )
+
+
+def test_what_is_declared_of_ranges_and_supplies_reaches_powerd(state, lab_files):
+    lab_files.controller["meters"]["tap1"]["full_scale"] = {"amps": 4.09}
+    lab_files.host["drives"]["fast"]["rails"]["12v"]["supply"] = {"volts": 12.5, "amps": 4}
+    services._powerd(lab_files.load())
+    [tap1, tap2] = json.loads((state / "var/powerd/config.json").read_text())["meters"]
+    assert tap1["full_scale"] == {"CH2": 4.09, "CH4": 4.09}
+    assert "full_scale" not in tap2
+    assert [rail.get("greatest_watts") for rail in tap1["rails"]] == [50.0, pytest.approx(37.8)]
 
 
 def test_a_changed_configuration_restarts_powerd(state, lab_files):

@@ -7,41 +7,53 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from joulerig.analysis.results.schema import Asked
+from joulerig.analysis.results.schema import Asked, EventKind
 from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.execution.executor import Executor
+from joulerig.rig.campaign.execution.holds import Condition
+from joulerig.rig.campaign.execution.host_loop import HostTakenError
 from joulerig.rig.campaign.execution.kernels import InstalledKernel
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import power
 from tests.support.fake_channel import BOOTED, FAILED, GONE, HZ100, OWN, REFUSED, WELL, Channel
+
+# Most tests here are of the loop itself.
+NO_RETRY = dict.fromkeys(["error", "busy", "interrupted", "booted", "host-gone"], "skip")
 
 
 @pytest.fixture
-def campaign(state, bench, mapping, services_up):
+def campaign(state, bench, mapping, services_up, open_campaign):
     """campaign(KEY=VALUE) opens one of three runs on a drive without rails, in their order."""
-    journals = []
 
     def opened(**changes: Any) -> OpenCampaign:
         factors = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["randread"]}
-        asked = {**mapping, "drives": ["bare"], "factors": factors, "replicates": 3, "order": "as-written"}
+        asked = {
+            **mapping, "drives": ["bare"], "factors": factors, "replicates": 3, "order": "as-written",
+            "on_failure": NO_RETRY,
+        }  # fmt: skip
         for key, value in changes.items():
             asked[key] = {**asked[key], **value} if isinstance(asked.get(key), dict) else value
-        journals.append(opening.open_campaign(asked, bench, "playbooks/study.yml"))
-        return OpenCampaign.load(journals[-1], bench)
+        return open_campaign(asked, bench)
 
-    yield opened
-    for journal in journals:
-        journal.close()
+    return opened
 
 
-def execute(campaign: OpenCampaign, channel: Channel, kernels: Mapping[str, InstalledKernel] = {}) -> int:
-    return Executor(campaign, "bench1", channel, kernels, clock=channel.clock, sleep=channel.sleep).execute()
+def execute(
+    campaign: OpenCampaign,
+    channel: Channel,
+    kernels: Mapping[str, InstalledKernel] = {},
+    holds: Sequence[Condition] = (),
+) -> int:
+    return Executor(
+        campaign, "bench1", channel, kernels, holds=holds, clock=channel.clock, sleep=channel.sleep
+    ).execute()
 
 
 def statuses(campaign: OpenCampaign) -> list[str]:
@@ -56,6 +68,9 @@ def changes(campaign: OpenCampaign) -> list[str]:
 
 def reasons(campaign: OpenCampaign) -> list[str]:
     return [run["reason"] for run in campaign.journal.runs()]
+
+
+KILLED = {"failed": True, "msg": "No start of json char found"}
 
 
 def attempts(campaign: OpenCampaign) -> list[str]:
@@ -110,6 +125,70 @@ def test_a_refused_run_counts_neither_way(campaign):
     assert statuses(opened) == ["failed", "refused", "failed"]
 
 
+def test_refusals_for_the_same_cause_in_a_row_leave_the_rest_planned(campaign):
+    opened = campaign(stop={"same_cause_in_a_row": 2})
+    with pytest.raises(UserError, match=r"same cause \(refused: bare: mounted\); the remaining runs stay"):
+        execute(opened, Channel(REFUSED, REFUSED, REFUSED))
+    assert statuses(opened) == ["refused", "refused", "planned"]
+
+
+def test_a_run_waits_for_a_cooler_drive_and_goes_on_by_itself(campaign):
+    opened, channel = campaign(), Channel()
+    waits = []
+
+    def hot(run: Mapping[str, Any]) -> str:
+        waits.append(opened.journal.held())
+        return f"{run['drive']}: 71 °C" if 60 <= channel.seconds < 75 else ""
+
+    assert execute(opened, channel, holds=[Condition("temperature", hot)]) == 3
+    assert channel.trace == [
+        "kernel?", "run 0001", "sleep 5", "sleep 5", "sleep 5", "run 0002", "run 0003",
+    ]  # fmt: skip
+    assert [text for text in channel.said if "bare/" not in text] == [
+        "note: [bench1] waiting: bare: 71 °C", "note: [bench1] temperature: in order again",
+    ]  # fmt: skip
+    assert {"bench1": ["bare: 71 °C"]} in waits
+    assert opened.journal.held() == {}
+    assert statuses(opened) == ["ok", "ok", "ok"]
+
+
+def test_what_it_waited_for_when_it_was_killed_is_over_with_the_next_run(campaign):
+    opened = campaign()
+    run = opened.journal.upcoming("bench1")
+    opened.journal.note(run["id"], {"condition": "load", "why": "bench1: busy"}, EventKind.HOLD)
+    assert opened.journal.held() == {"bench1": ["bench1: busy"]}
+    execute(opened, Channel())
+    assert opened.journal.held() == {}
+
+
+def test_a_stop_ends_a_wait_and_its_run_stays_planned(campaign):
+    opened, channel = campaign(), Channel()
+
+    def loaded(run: Mapping[str, Any]) -> str:
+        if channel.seconds > 100:
+            opened.journal.ask(Asked.STOP)
+        return "bench1: busy"
+
+    with pytest.raises(UserError, match="stopped by 'rig stop'"):
+        execute(opened, channel, holds=[Condition("load", loaded)])
+    assert statuses(opened) == ["planned", "planned", "planned"]
+
+
+def test_a_run_that_its_host_has_begun_is_collected_without_a_wait(campaign):
+    opened = campaign()
+    with pytest.raises(UserError, match="gone for"):
+        execute(opened, Channel(WELL, GONE, gone=999))
+    resumed = opening.resume_campaign(opened.journal.campaign["id"], opened.lab)
+    channel, waited = Channel(knows={"0002.1"}), []
+
+    def note(run: Mapping[str, Any]) -> str:
+        waited.append(run["id"][-4:])
+        return ""
+
+    execute(OpenCampaign.load(resumed, opened.lab), channel, holds=[Condition("load", note)])
+    assert waited == ["0003"]
+
+
 def test_hours_end_it(campaign):
     opened = campaign(stop={"hours": 0.03})  # 108 s; a run takes 60 of this host's
     with pytest.raises(
@@ -132,12 +211,20 @@ def test_a_run_goes_on_without_a_connection_and_its_outcome_is_collected(campaig
     assert channel.said[0] == "note: no connection (ssh: broken pipe); what runs on the host goes on"
 
 
+def test_a_module_that_is_killed_while_it_waits_is_asked_again(campaign):
+    opened, channel = campaign(), Channel(KILLED, KILLED)
+    assert execute(opened, channel) == 3
+    assert channel.trace == ["kernel?", "run 0001", "run 0001", "run 0001", "run 0002", "run 0003"]
+    assert statuses(opened) == ["ok", "ok", "ok"]
+    assert channel.said[0] == "note: no answer (No start of json char found); what runs on the host goes on"
+
+
 def test_the_host_forgets_a_call_once_its_outcome_is_recorded(campaign):
-    channel = Channel(GONE)
-    execute(campaign(), channel)
+    channel, opened = Channel(GONE), campaign()
+    execute(opened, channel)
     forgotten = [[name[-6:] for name in request["collected"]] for request in channel.requests]
     assert forgotten == [[], [], ["0001.1"], ["0002.1"]]
-    assert [name[-6:] for name in channel.forgotten] == ["0003.1"]
+    assert channel.forgotten == [{"over": opened.journal.campaign["id"]}], "and all of them in the end"
 
 
 def test_a_host_is_waited_for_as_long_as_it_may_be_in_its_run(campaign):
@@ -216,7 +303,7 @@ def test_hosts_lost_in_a_row_are_failures(campaign):
 
 def test_a_module_that_crashed_is_a_failed_run(campaign):
     opened = campaign()
-    execute(opened, Channel({"failed": True, "msg": "MODULE FAILURE\nSee stdout", "rc": 1}))
+    execute(opened, Channel(*[{"failed": True, "msg": "MODULE FAILURE\nSee stdout", "rc": 1}] * 3))
     assert statuses(opened) == ["failed", "ok", "ok"]
     assert reasons(opened)[0] == "MODULE FAILURE See stdout"
 
@@ -272,6 +359,189 @@ def test_an_interruption_leaves_the_run_to_a_resumption(campaign):
     assert statuses(opened) == ["ok", "ok", "ok"]
 
 
+# --- what follows a failure
+
+BUSY = {"status": "not-run", "reason": "another run is in progress on this host", "cause": "busy"}
+
+
+def test_a_run_is_attempted_again_as_often_as_its_cause_allows(campaign):
+    opened, channel = campaign(on_failure={"error": "retry 2"}), Channel(FAILED, FAILED, FAILED)
+    execute(opened, channel)
+    names = [request["call"][-6:] for request in channel.requests]
+    assert names == ["0001.1", "0001.2", "0001.3", "0002.1", "0003.1"]
+    assert statuses(opened) == ["failed", "ok", "ok"]
+    assert attempts(opened)[:3] == ["0001.1 failed error", "0001.2 failed error", "0001.3 failed error"]
+    assert channel.said[1] == "note: [bench1] run 1 ended (error: retry 1 of 2): it is attempted again"
+
+
+def test_a_run_that_works_at_its_second_attempt_is_ok_and_both_are_kept(campaign):
+    opened = campaign(on_failure={"error": "retry 1"})
+    assert execute(opened, Channel(FAILED)) == 4
+    assert statuses(opened) == ["ok"] * 3
+    assert attempts(opened)[:2] == ["0001.1 failed error", "0001.2 ok completed"]
+    rows = opened.journal._db.execute("SELECT detail FROM event WHERE event = 'resumed'")
+    assert [json.loads(detail) for (detail,) in rows] == [{"was": "failed", "by": "error: retry 1 of 1"}]
+
+
+def test_retries_are_counted_by_cause(campaign):
+    opened = campaign(on_failure={"error": "retry 1", "booted": "retry 1"})
+    execute(opened, Channel(FAILED, BOOTED, FAILED))
+    assert attempts(opened)[:3] == ["0001.1 failed error", "0001.2 lost booted", "0001.3 failed error"]
+    assert statuses(opened) == ["failed", "ok", "ok"]
+
+
+def test_attempts_count_for_the_stop_rule_and_the_run_stays_planned(campaign):
+    opened = campaign(on_failure={"error": "retry 9"}, stop={"failures_in_a_row": 2})
+    with pytest.raises(UserError, match="stopped after 2 failed runs in a row"):
+        execute(opened, Channel(FAILED, FAILED))
+    assert statuses(opened) == ["planned"] * 3
+    assert attempts(opened) == ["0001.1 failed error", "0001.2 failed error"]
+
+
+def test_a_busy_host_is_given_a_while(campaign):
+    opened, channel = campaign(on_failure={"busy": "retry 1"}), Channel(BUSY)
+    execute(opened, channel)
+    assert channel.trace.count("sleep 2") == 30
+    assert statuses(opened) == ["ok"] * 3
+
+
+def test_the_retry_of_a_host_that_was_gone_asks_it_for_the_outcome_first(campaign):
+    opened = campaign(on_failure={"host-gone": "retry 1"})
+    channel = Channel(*[GONE] * 10, knows={"0001.1"})
+    execute(opened, channel)
+    assert channel.trace.count("collect 0001.1") == 1
+    assert attempts(opened)[0] == "0001.1 ok completed"
+
+
+def test_hold_sets_the_host_aside(campaign):
+    opened = campaign(on_failure={"refused": "hold"})
+    with pytest.raises(UserError) as ended:
+        execute(opened, Channel(REFUSED))
+    assert str(ended.value) == (
+        "bench1: set aside, run 1 ended (refused: hold); the remaining runs stay planned"
+    )
+    assert statuses(opened) == ["refused", "planned", "planned"]
+    assert opened.journal.asked is None, "other hosts go on"
+
+
+def test_stop_ends_the_campaign_on_all_hosts(campaign):
+    opened = campaign(on_failure={"error": "stop"})
+    with pytest.raises(UserError, match=r"run 1 ended \(error: stop\); the campaign stops"):
+        execute(opened, Channel(FAILED))
+    assert statuses(opened) == ["failed", "planned", "planned"]
+    assert opened.journal.asked == Asked.STOP
+
+
+def test_what_a_person_stopped_is_not_attempted_again(campaign):
+    opened = campaign(on_failure={"interrupted": "retry 1"})
+    channel = Channel({**FAILED, "reason": "interrupted", "cause": "interrupted"})
+    channel.after_run = lambda: opened.journal.ask(Asked.STOP)
+    with pytest.raises(UserError, match="stopped by 'rig stop'"):
+        execute(opened, channel)
+    assert statuses(opened) == ["failed", "planned", "planned"]
+
+
+# --- a host that hangs
+
+
+class Outlet:
+    """A switch after which the host of `channel` answers, where it has a `cure`."""
+
+    def __init__(self, channel: Channel, cure: bool = True, error: UserError | None = None) -> None:
+        self._channel, self._cure, self._error = channel, cure, error
+
+    def off(self) -> None:
+        self._channel.trace.append("OFF")
+        if self._error:
+            raise self._error
+
+    def on(self) -> None:
+        self._channel.trace.append("ON")
+        if self._cure:
+            self._channel._gone = 0
+
+
+@pytest.fixture
+def hanging(campaign, lab_files, monkeypatch):
+    """hanging(CHANNEL, KEY=VALUE) opens a campaign on a host with a switch, declared like that."""
+
+    def opened(channel: Channel, outlet: Outlet | None = None, **declared: Any) -> OpenCampaign:
+        monkeypatch.setattr(power, "switch", lambda lab, host: outlet or Outlet(channel))
+        asked = {"by": "labgrid", "model": "gude", "host": "192.0.2.9", "index": 3, **declared}
+        lab_files.host["power_cycle"] = asked
+        found = campaign(on_failure={"host-gone": "retry 1"})
+        return OpenCampaign.load(found.journal, lab_files.load())
+
+    return opened
+
+
+def test_a_host_that_stays_away_is_power_cycled_and_goes_on(hanging):
+    channel = Channel(GONE, gone=9999, knows={"0001.1"})
+    opened = hanging(channel)
+    execute(opened, channel)
+    assert channel.trace.count("OFF") == 1
+    around = channel.trace.index("OFF")
+    assert channel.trace[around : around + 3] == ["OFF", "sleep 10", "ON"]
+    assert statuses(opened) == ["ok"] * 3
+    assert (
+        "note: [bench1] does not answer for 615 s: its power is CUT NOW, for 10 s"
+        " (gude at 192.0.2.9, outlet 3; 1 of 2 times in this campaign)"
+    ) in channel.said
+    [(detail,)] = opened.journal._db.execute("SELECT detail FROM event WHERE event = 'power-cycled'")
+    assert json.loads(detail) == {
+        "host": "bench1", "by": "gude at 192.0.2.9, outlet 3", "number": 1, "away_seconds": 615.0,
+    }  # fmt: skip
+
+
+def test_a_host_that_does_not_ask_for_it_keeps_its_power(campaign, monkeypatch):
+    opened, channel = campaign(), Channel(GONE, gone=9999)
+    monkeypatch.setattr(power, "switch", lambda lab, host: Outlet(channel))
+    with pytest.raises(UserError, match="gone for 615 s; its remaining runs stay planned"):
+        execute(opened, channel)
+    assert "OFF" not in channel.trace
+
+
+def test_a_host_that_its_power_does_not_bring_back_is_set_aside(hanging):
+    channel = Channel(GONE, gone=9999)
+    opened = hanging(channel, Outlet(channel, cure=False))
+    with pytest.raises(UserError, match="gone for 600 s; its remaining runs stay planned"):
+        execute(opened, channel)
+    assert channel.trace.count("OFF") == 1
+    assert [*opened.journal.hosts_set_aside()] == ["bench1"]
+
+
+def test_the_power_is_cut_so_many_times_in_a_campaign_and_no_more(hanging):
+    channel = Channel(GONE, gone=9999)
+    opened = hanging(channel, most=1)
+    opened.journal.note(None, {"host": "bench1"}, EventKind.POWER_CYCLED)
+    with pytest.raises(UserError, match="gone for 615 s"):
+        execute(opened, channel)
+    assert "OFF" not in channel.trace
+    assert "note: [bench1] its power was cut 1 of 1 times in this campaign: not again" in channel.said
+
+
+def test_a_switch_that_fails_is_switched_on_and_the_host_set_aside(hanging):
+    channel = Channel(GONE, gone=9999)
+    opened = hanging(channel, Outlet(channel, error=UserError("bench1: power_cycle: no route")))
+    with pytest.raises(UserError) as ended:
+        execute(opened, channel)
+    assert str(ended.value) == (
+        "bench1: gone for 615 s, and its power could not be cycled (bench1: power_cycle: no route);"
+        " its remaining runs stay planned; resume the campaign"
+    )
+    assert channel.trace[-1] == "ON"
+
+
+def test_the_journal_keeps_no_password_of_a_switch(hanging):
+    channel = Channel()
+    opened = hanging(channel, host="http://me:secret@192.0.2.9")
+    fresh = opening.open_campaign(
+        {**opened.journal.campaign["definition"], "name": "again"}, opened.lab, "playbooks/study.yml"
+    )
+    assert "secret" not in json.dumps(fresh.campaign)
+    fresh.close()
+
+
 # --- asked by a person
 
 
@@ -281,6 +551,16 @@ def test_a_stop_ends_it_after_what_runs(campaign):
     with pytest.raises(UserError, match=r"^bench1: stopped by 'rig stop'; the remaining runs stay planned$"):
         execute(opened, channel)
     assert statuses(opened) == ["ok", "planned", "planned"]
+    [asked] = channel.forgotten
+    assert [name[-6:] for name in asked["collected"]] == ["0001.1"], "and keeps what was not collected"
+
+
+def test_nothing_is_asked_of_a_host_that_did_nothing_before_the_stop(campaign):
+    opened, channel = campaign(), Channel()
+    opened.journal.ask(Asked.STOP)
+    with pytest.raises(UserError, match="stopped by 'rig stop'"):
+        execute(opened, channel)
+    assert (channel.trace, channel.forgotten) == ([], [])
 
 
 def test_a_pause_holds_the_next_run_until_it_is_over(campaign):
@@ -390,3 +670,27 @@ def test_a_precondition_that_fails_ends_the_run_before_it_begins(campaign, monke
     assert [line for line in channel.trace if line.startswith("run")] == []
     assert statuses(opened) == ["failed"] * 3
     assert reasons(opened)[0] == "precondition: no fio"
+
+
+def test_a_host_that_another_took_meanwhile_keeps_the_kernel_that_runs(campaign):
+    opened, channel = campaign(replicates=1), Channel()
+
+    def reserve(seconds: float) -> None:
+        raise HostTakenError("bench1: is reserved by bob@lab2; the remaining runs stay planned")
+
+    executor = Executor(opened, "bench1", channel, {"hz100": HZ100}, reserve=reserve, clock=channel.clock)
+    with pytest.raises(UserError, match="is reserved by bob@lab2"):
+        executor.execute()
+    assert channel.trace == []
+    assert statuses(opened) == ["planned"]
+
+
+def test_a_run_reserves_its_host_for_its_length(campaign):
+    asked: list[float] = []
+    channel = Channel()
+    opened = campaign(replicates=1, phases={"workload_seconds": 86400})
+    Executor(
+        opened, "bench1", channel, {}, reserve=asked.append, clock=channel.clock, sleep=channel.sleep
+    ).execute()
+    assert asked[0] == 0.0
+    assert asked[1] >= 86400

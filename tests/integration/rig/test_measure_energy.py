@@ -158,6 +158,17 @@ def test_a_meter_that_is_asked_for_each_reading_is_late_by_up_to_the_time_betwee
     assert row["alignment_joules"] == pytest.approx(2 * 5.0 * (0.1 + meters.LATENCY_NS * 1e-9))
 
 
+def test_a_path_that_holds_samples_back_is_in_the_ends(influxd, database, bench, streaming, tmp_path):
+    write_rail(influxd, "fast", "tap1", 5.0)
+    slow = campaign_of(bench, latency_seconds=0.018)
+    row = workload_energy(bench, database, tmp_path, slow)
+    assert row["alignment_joules"] == pytest.approx(2 * 5.0 * 0.018)
+    # Samples that arrive 16 ms late each: the truth is what the rail drew 16 ms later.
+    late = 0.016 * 5.0
+    assert row["joules_low"] <= 20.0 - late
+    assert 20.0 + late <= row["joules_high"]
+
+
 def test_the_meters_class_widens_the_interval(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 6.0)
     row = workload_energy(bench, database, tmp_path, campaign_of(bench, accuracy=ACCURACY))
@@ -171,9 +182,10 @@ def test_the_meters_class_widens_the_interval(influxd, database, bench, streamin
 
 def test_a_calibration_takes_the_place_of_the_class(influxd, database, bench, streaming, tmp_path):
     write_rail(influxd, "fast", "tap1", 6.0)
-    fit = {"gain": 1.0, "offset": 0.0, "u_gain": 1e-4, "u_offset": 0.0, "cov": 0.0}
+    fit = {"gain": 1.0, "offset": 0.0, "u_gain": 1e-4, "u_offset": 0.0, "cov": 0.0, "u_reference_gain": 0.0}
     calibration = {"tap1": {"state": "valid", "expires": "2099-01-01", "channels": {"CH1": fit, "CH2": fit}}}
-    row = workload_energy(bench, database, tmp_path, campaign_of(bench, calibration, accuracy=ACCURACY))
+    stable = {kind: {**limits, "stability_percent_per_year": 0.0} for kind, limits in ACCURACY.items()}
+    row = workload_energy(bench, database, tmp_path, campaign_of(bench, calibration, accuracy=stable))
     assert row["meter_joules"] == pytest.approx(2 * 24.0 * math.hypot(1e-4, 1e-4))
 
 

@@ -89,13 +89,20 @@ def test_powerd_accepts_every_key_of_its_configuration_and_replies_as_declared(t
     with Emulator(rate=1000) as instrument:
         rails = [
             powerd.RailChannels(
-                rail="12v", host="h", drive="d", volts="CH1", amps="CH2", watts="", watt_hours=""
+                rail="12v",
+                host="h",
+                drive="d",
+                volts="CH1",
+                amps="CH2",
+                watts="",
+                watt_hours="",
+                greatest_watts=48,
             )
         ]
         meter = powerd.Meter(
             name="tap", driver=instrument.driver, timing="stream", sample_rate_hz=1000, samples="window-mean",
-            silence_seconds=2, open_seconds=12, fixed_settings=True, set=settings_of(instrument.driver), calibration={"CH1": powerd.Correction(gain=1, offset=0)},
-            calibration_serial="", rails=rails,
+            silence_seconds=2, clock_ppm=100, open_seconds=12, fixed_settings=True, set=settings_of(instrument.driver), calibration={"CH1": powerd.Correction(gain=1, offset=0)},
+            full_scale={"CH1": 20, "CH2": 4}, calibration_serial="", rails=rails,
         )  # fmt: skip
         config = powerd.Config(
             state_dir=str(tmp_path / "state"), srcap=built("srcap"), status_socket=str(tmp_path / "s.sock"),

@@ -15,6 +15,7 @@ from joulerig.analysis.compare import races
 from joulerig.analysis.compare.cells import compare_cells
 from joulerig.analysis.statistics.racing import Design, Outcome
 from joulerig.rig.campaign import opening
+from joulerig.rig.campaign.execution import race
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common.errors import UserError
@@ -52,22 +53,18 @@ class Racers(Channel):
 
 
 @pytest.fixture
-def campaign(state, bench, mapping, services_up, monkeypatch):
+def campaign(state, bench, mapping, services_up, open_campaign, monkeypatch):
     """campaign(KEY=VALUE) opens a race of four schedulers; its id is always the same."""
     monkeypatch.setattr(opening.time, "time_ns", lambda: BEGIN)
-    journals = []
 
     def opened(**changes: Any) -> OpenCampaign:
         factors = {"filesystem": ["ext4"], "scheduler": [*SCHEDULERS], "workload": ["randread"]}
         asked = {
             **mapping, "drives": ["bare"], "factors": factors, "replicates": 8, "order": "racing", **changes,
         }  # fmt: skip
-        journals.append(opening.open_campaign(asked, bench, "playbooks/study.yml"))
-        return OpenCampaign.load(journals[-1], bench)
+        return open_campaign(asked, bench)
 
-    yield opened
-    for journal in journals:
-        journal.close()
+    return opened
 
 
 def execute(campaign: OpenCampaign, channel: Channel) -> int:
@@ -157,6 +154,18 @@ def test_a_race_that_is_cut_off_twice_has_the_same_drops(campaign, first, bench)
         opened = OpenCampaign.load(opening.resume_campaign(opened.journal.campaign["id"], bench), bench)
     execute(opened, Racers())
     assert (ends(opened), looks(opened)) == expected
+
+
+def test_a_host_decides_its_own_races_alone(campaign):
+    """Of another host's run that failed, it does not know whether it is attempted again."""
+    opened = campaign()
+    with pytest.raises(KeyboardInterrupt):
+        execute(opened, Racers(ends=8))  # two blocks
+    opened.journal._db.execute("DELETE FROM event WHERE event = 'look'")
+    race.decide(opened.journal, "bench2", print)
+    assert looks(opened) == []
+    race.decide(opened.journal, "bench1", print)
+    assert [one["look"] for one in looks(opened)] == [2]
 
 
 def test_a_cell_that_always_fails_has_no_say_and_the_race_goes_on(campaign):

@@ -2,6 +2,7 @@
 """A campaign opened, and the record of a host's replies: work stands, energy is never guessed."""
 
 import json
+import os
 
 import pytest
 
@@ -12,6 +13,7 @@ from joulerig.rig.campaign.execution.outcome import RunOutcome
 from joulerig.rig.campaign.execution.record import record_result, settle
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.opening import OpenCampaign
+from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
 from tests.support import FIXTURES
 
@@ -28,12 +30,12 @@ def journal(state, bench, mapping, services_up):
     journal.close()
 
 
-def power(server, watts=5.0, lost=0, twice=0, drive="fast", meter="tap1", last=1000):
+def power(server, watts=5.0, lost=0, twice=0, over=0, drive="fast", meter="tap1", last=1000, expected=10):
     server.write(
         *(
             f"power,meter={meter},rail=12v,host=bench1,drive={drive} volts=12,amps=1,watts={watts},watts_min={watts},"
-            f"watts_max={watts},joules={watts * n / 100},samples={n * 10}i,expected={n * 10}i,lost={n * lost}i,"
-            f"duplicate={n * twice}i,"
+            f"watts_max={watts},joules={watts * n / 100},samples={n * 10}i,expected={n * expected}i,lost={n * lost}i,"
+            f"duplicate={n * twice}i,over_range={n * over}i,unbounded_seconds={n * over * 1e-3},"
             f'repeated=0i,gap_seconds=0,clock_residual_seconds=0,session="s1" {BEGIN + n * S // 100}'
             for n in range(last + 1)
         )
@@ -261,6 +263,58 @@ def test_blocks_that_came_twice_came_in_place_of_lost_ones(journal, bench, influ
     power(influxd, twice=1)
     run = recorded(journal, bench, answer())
     assert run["reason"] == "meter tap1 lost 10.00 % of 12v; 1 % is allowed"
+
+
+def test_a_meter_that_was_over_range_makes_it_partial_and_leaves_the_energy_without_bounds(
+    state, bench, mapping, services_up, influxd
+):
+    power(influxd, over=1)
+    journal = opening.open_campaign({**mapping, "loss_limit_percent": 100}, bench, "playbooks/study.yml")
+    run = recorded(journal, bench, answer())
+    assert run["status"] == "partial"
+    assert run["reason"] == "meter tap1 was over range in 400 samples of 12v"
+    found = result(journal, run)
+    assert (found["joules"], found["joules_low"], found["joules_high"]) == (pytest.approx(20.0), None, None)
+
+
+def test_what_contradicts_itself_is_in_the_reason_of_a_run_that_stays_ok(journal, bench, influxd):
+    power(influxd, expected=11)
+    run = recorded(journal, bench, answer())
+    assert run["status"] == "ok"
+    assert run["reason"] == (
+        "doubtful: fast 12v of meter tap1: the controller's clock was set back by about 0.7 s"
+    )
+
+
+def test_a_check_that_was_out_of_control_is_in_the_reason_of_each_run_of_the_meter(
+    state, bench, mapping, services_up, influxd, monkeypatch
+):
+    check = {"at": "2026-11-25T10:00:00Z", "rail": "bench1/fast/12v", "state": "out of control"}
+    monkeypatch.setattr(
+        opening.provenance, "checks", lambda lab: {"checks": {"tap1": {**check, "faults": ["late"]}}}
+    )
+    journal = opening.open_campaign({**mapping, "drives": ["fast"]}, bench, "playbooks/study.yml")
+    power(influxd)
+    run = recorded(journal, bench, answer())
+    assert run["status"] == "ok"
+    assert run["reason"] == "doubtful: meter tap1, checked 2026-11-25T10:00 at bench1/fast/12v: late"
+
+
+def test_a_run_whose_rail_says_nothing_of_its_supply_has_joules_without_bounds_and_says_so(
+    state, lab_files, mapping, services_up, influxd
+):
+    power(influxd)
+    del lab_files.host["drives"]["fast"]["rails"]["12v"]["supply"]
+    bench = lab_files.load()
+    journal = opening.open_campaign(mapping, bench, "playbooks/study.yml")
+    run = recorded(journal, bench, answer())
+    assert run["status"] == "ok"
+    assert run["reason"] == (
+        "no bounds of the joules of fast 12v: loads faster than a sample are unknown,"
+        " and its supply's amps and ohms are not declared"
+    )
+    found = result(journal, run)
+    assert (found["joules"], found["joules_low"]) == (pytest.approx(20.0), None)
 
 
 def test_below_the_campaigns_own_limit_a_loss_leaves_it_ok(state, bench, mapping, services_up, influxd):
@@ -550,5 +604,6 @@ def test_a_campaign_whose_drive_is_gone_is_not_resumed(journal, lab_files):
 
 def test_a_campaign_that_is_being_executed_is_not_resumed(journal, bench):
     journal.take("bench1")
-    with Journal(journal.folder).executing(), pytest.raises(UserError, match="is running"):
+    Journal(journal.folder).claim(process.identity(os.getpid()))
+    with pytest.raises(UserError, match="is executed by"):
         opening.resume_campaign(journal.campaign["id"], bench)

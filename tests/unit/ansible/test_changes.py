@@ -17,7 +17,9 @@ from ansible.module_utils.joulerig.changes import contents, kernelmodules, packa
 from ansible.module_utils.joulerig.changes import record as records
 from ansible.module_utils.joulerig.changes.record import COMMAND, FILE, MODULE, PACKAGE, TREE, UNIT, Record
 from ansible.module_utils.joulerig.changes.undo import Undo
+from ansible.module_utils.joulerig.drives import ownership
 from ansible.module_utils.joulerig.tools import Failed, Refused
+from tests.support.disk_calls import DiskCalls
 from tests.support.fake_systemd import FakeSystemd
 
 IOD, CHRONY = "iod.service", "chrony.service"
@@ -659,3 +661,28 @@ def test_every_kind_of_change_can_be_recorded_and_undone(root, systemd, tool, ap
     assert Record().kinds() == list(records.KINDS)
     undo(with_packages=True)
     assert Record().kinds() == []
+
+
+# --- on disk, also where the power fails
+
+
+def test_a_hosts_file_is_on_disk_content_first_then_its_name(tmp_path, monkeypatch):
+    disk = DiskCalls(tmp_path, monkeypatch)
+    contents.replace(str(tmp_path / "outcome.json"), b"{}", 0o600)
+    assert disk.seen == ["sync outcome.json.joulerig", "rename outcome.json", "sync ."]
+
+
+def test_a_link_that_is_put_back_is_on_disk(tmp_path, monkeypatch):
+    kept = contents.Contents(str(tmp_path / "kept"))
+    (tmp_path / "localtime").symlink_to("UTC")
+    before = kept.look([str(tmp_path / "localtime")])[str(tmp_path / "localtime")]
+    (tmp_path / "localtime").unlink()
+    disk = DiskCalls(tmp_path, monkeypatch)
+    kept.restore(str(tmp_path / "localtime"), before)
+    assert disk.seen == ["rename localtime", "sync ."]
+
+
+def test_the_record_of_drives_is_written_by_the_same_writer(tmp_path, monkeypatch):
+    disk = DiskCalls(tmp_path, monkeypatch)
+    ownership.Record(str(tmp_path / "drives.json")).put("sata:1", {"made": None})
+    assert disk.seen == ["sync drives.json.joulerig", "rename drives.json", "sync ."]

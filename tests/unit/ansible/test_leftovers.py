@@ -6,14 +6,16 @@ import os
 import signal
 import subprocess
 
+import psutil
 import pytest
 
-from ansible.module_utils.joulerig import fence, leftovers
+from ansible.module_utils.joulerig import fence, leftovers, paths
 from tests.support.programs import wait_for
 
 
 @pytest.fixture
-def place(tmp_path):
+def place(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "RUN_LOCK", str(tmp_path / "run.lock"))
     return str(tmp_path / "leftovers.json")
 
 
@@ -92,6 +94,7 @@ def test_processes_of_a_killed_calls_namespace_are_ended_and_no_others(place):
     own = fence.namespace()
     for process in left:
         wait_for(lambda process=process: fence.namespace(process.pid) != own, 10, "its own namespace")
+        wait_for(lambda process=process: psutil.Process(process.pid).name() == "sh", 10, "its shell")
     with open(place, "w") as file:
         json.dump({"namespace": fence.namespace(left[0].pid), "settings": []}, file)
     words = leftovers.take_down(place)

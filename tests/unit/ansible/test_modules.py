@@ -4,7 +4,9 @@
 import contextlib
 import json
 import pathlib
+import socket
 import sys
+import threading
 
 import joulerig_array
 import joulerig_drives
@@ -17,6 +19,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import limits, paths, tools
 from ansible.module_utils.joulerig.drives import wipe_lease
+from ansible.module_utils.joulerig.host_lock import HostLock
 
 GIB = 1 << 30
 
@@ -406,7 +409,7 @@ def test_a_namespace_whose_use_is_unknown_is_not_touched(host, tool, capsys):
 
 def test_a_kernel_is_looked_at_and_started(tool, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(paths, "RUN_LOCK", str(tmp_path / "run.lock"))
-    monkeypatch.setattr(joulerig_kernel, "LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(joulerig_kernel, "PATIENCE_SECONDS", 0.0)
     tool("systemctl", "echo running")
     later = tool("systemd-run", "")
     reported = call(joulerig_kernel, capsys, settled=True)
@@ -421,6 +424,16 @@ def test_a_kernel_is_looked_at_and_started(tool, capsys, monkeypatch, tmp_path):
     reported = call(joulerig_kernel, capsys, start=True)
     assert (reported["status"], reported["changed"]) == ("ok", True)
     assert later.read_text().endswith("systemctl reboot\n")
+
+
+def test_a_kernel_is_not_started_under_a_run(tool, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "RUN_LOCK", str(tmp_path / "run.lock"))
+    monkeypatch.setattr(joulerig_kernel, "PATIENCE_SECONDS", 0.0)
+    later = tool("systemd-run", "")
+    with HostLock():
+        reported = call(joulerig_kernel, capsys, start=True)
+    assert (reported["status"], reported["cause"], reported["changed"]) == ("not-run", "busy", False)
+    assert not later.exists()
 
 
 # --- joulerig_run
@@ -501,6 +514,24 @@ def test_a_run_that_goes_through(rig, capsys):
     assert answer["health"]["before"] == answer["health"]["after"] == {"smart_status": {"passed": True}}
     assert len(answer["clock"]) == 2
     assert answer["report"]["jobs"]
+
+
+def test_the_last_that_a_run_has_its_agent_do_is_to_count_and_send(rig, capsys, tmp_path):
+    path, received = str(tmp_path / "iod.sock"), []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
+        agent.bind(path)
+        agent.settimeout(20)
+
+        def listen():
+            while received[-1:] != ["send\n"]:
+                received.append(agent.recv(65536).decode())
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        run(capsys, agent_socket=path)
+        listener.join()
+    assert "phase=tail" in received[-2]
+    assert "end_ns=" in received[-2]
 
 
 def test_a_file_system_of_another_size_than_the_campaign_uses_fails_the_run(rig, capsys):

@@ -12,11 +12,12 @@ import joulerig_release
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.joulerig import kernel, quiet
+from ansible.module_utils.joulerig import kernel, quiet, reservation
 from ansible.module_utils.joulerig.host_lock import HostLock
+from ansible.module_utils.joulerig.reservation import Asker
 from tests.support.fake_systemd import FakeSystemd
 
-HERE = "bench:/results/"
+HERE = {"owner": "ada@boss", "machine": "m1", "host": "bench1"}
 NOTHING = {"changed": False, "undone": [], "stays": [], "packages": []}
 
 
@@ -49,7 +50,7 @@ def changed(host, capsys):
 
 
 def release(capsys, **arguments):
-    return call(joulerig_release, capsys, controller=HERE, **arguments)
+    return call(joulerig_release, capsys, **HERE, **arguments)
 
 
 def test_a_record_returns_all_that_is_recorded(host, capsys):
@@ -110,7 +111,7 @@ def test_check_mode_undoes_nothing(changed, capsys):
 
 
 def test_a_release_ends_what_a_campaign_that_is_over_masked(changed, capsys):
-    quiet.begin(["fstrim.timer"], HERE + "one")
+    quiet.begin(["fstrim.timer"], "boss:/results/one")
     assert release(capsys)["undone"][0] == "unmasked the background units"
     assert quiet.units.look(["fstrim.timer"])["fstrim.timer"] == {"file": "enabled", "active": "active"}
 
@@ -124,12 +125,24 @@ def test_a_release_while_a_run_is_in_progress_is_refused(changed, capsys, check)
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_a_release_while_another_controllers_campaign_goes_on_is_refused(changed, capsys, check):
-    quiet.begin(["fstrim.timer"], "else:/results/one")
+def test_a_release_of_a_host_that_another_reserved_is_refused(changed, capsys, check):
+    reservation.reserve(Asker("bob@lab2", "m2", "bench1"), "a repair", 60)
     answer = release(capsys, check=check)
     assert answer["failed"]
-    assert answer["msg"].startswith("else:/results/one: this campaign of another controller uses the host; ")
+    assert answer["msg"].startswith("bench1: is reserved by bob@lab2 for 'a repair' until ")
     assert changed.exists()
+
+
+def test_a_release_ends_the_owners_reservation(changed, capsys):
+    reservation.reserve(Asker(**HERE), "a repair", 60)
+    assert release(capsys)["undone"][0] == "ended the reservation"
+    assert reservation.held() == []
+
+
+def test_a_reservation_is_all_that_is_given_back_of_a_host_that_was_never_provisioned(host, capsys):
+    reservation.reserve(Asker(**HERE), "a repair", 60)
+    assert release(capsys)["undone"] == ["ended the reservation"]
+    assert not (host / "var/lib/joulerig").exists()
 
 
 @pytest.mark.parametrize("check", [True, False])

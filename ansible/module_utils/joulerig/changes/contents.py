@@ -66,7 +66,7 @@ class Contents:
             new = path + ".joulerig"
             _remove(new)
             os.symlink(before["target"], new)
-            os.replace(new, path)
+            _rename(new, path)
             return f"restored {path}"
         if before["is"] == FILE:
             changed = self._restore_file(path)
@@ -128,6 +128,10 @@ def replace(path: str, content: bytes, mode: int) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    _rename(new, path)
+
+
+def _rename(new: str, path: str) -> None:
     os.replace(new, path)
     _sync(os.path.dirname(path))
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
+from typing import TYPE_CHECKING, Any
 
 from ansible.module_utils.joulerig.detached import calls, child
 from ansible.module_utils.joulerig.tools import FAILED, Failed
+
+if TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
 
 OPTIONS: dict[str, Any] = {
     "call": {"type": "str", "default": ""},

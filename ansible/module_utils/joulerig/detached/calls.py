@@ -27,6 +27,7 @@ KEPT_SECONDS = 60 * 86400  # how long an outcome waits that is not collected
 BEGIN_SECONDS = 60.0
 PUT_BACK_SECONDS = 120.0  # what putting back after a killed process may take
 LOOK_SECONDS = 0.05
+FOLDERS = "[!.]*/"  # those of calls; one that is being removed begins with a dot
 
 
 class Call:
@@ -63,12 +64,14 @@ class Call:
             unit.start(self.name, self.folder, [sys.executable, "-c", _program(self.folder)])
             end = time.monotonic() + BEGIN_SECONDS
             while self.state is None and self.outcome is None:
+                if not self.exists:
+                    raise Failed(f"call {self.name}: was removed while it began")
                 if time.monotonic() > end:
                     raise Failed(f"call {self.name}: did not begin in {BEGIN_SECONDS:g} s{self._said()}")
                 time.sleep(LOOK_SECONDS)
         except BaseException:
             unit.end(self.name, self.state)
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove(self.folder)
             raise
 
     def wait(self, output: int = 1) -> dict[str, Any]:
@@ -109,7 +112,7 @@ def attend(
             if not begin:
                 return {"status": ABSENT, "reason": "this host does not know it"}
             _remove_old()
-            shutil.rmtree(call.folder, ignore_errors=True)  # cut short before it began
+            remove(call.folder)  # cut short before it began
             call.begin(module, parameters)
     return call.wait(output)
 
@@ -117,7 +120,7 @@ def attend(
 def listed() -> list[dict[str, Any]]:
     """Return each call that this host knows: `name`, and whether it `runs`."""
     found = []
-    for folder in sorted((Path(paths.STATE) / "calls").glob("*/")):
+    for folder in sorted((Path(paths.STATE) / "calls").glob(FOLDERS)):
         call = Call(folder.name)
         runs = call.outcome is None and unit.is_alive(call.state)
         found.append({"name": call.name, "runs": runs})
@@ -129,7 +132,22 @@ def collected(names: Sequence[str]) -> None:
     for name in names:
         call = Call(name)
         if call.outcome is not None or not unit.is_alive(call.state):
-            shutil.rmtree(call.folder, ignore_errors=True)
+            remove(call.folder)
+
+
+def forget(campaign: str) -> None:
+    """Remove each call of a campaign that does not run, whether its outcome arrived or not."""
+    collected([one["name"] for one in _calls_of(campaign)])
+
+
+def in_progress(campaign: str) -> bool:
+    """Check whether a call of a campaign runs."""
+    return any(one["runs"] for one in _calls_of(campaign))
+
+
+def _calls_of(campaign: str) -> list[dict[str, Any]]:
+    of_it = re.compile(re.escape(campaign) + r"-\d+\.")  # a run's id, then its attempt
+    return [one for one in listed() if of_it.match(one["name"])]
 
 
 def stop(name: str) -> None:
@@ -203,8 +221,18 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
+def remove(folder: Path) -> None:
+    """Remove a call at once: a process that still ends in its folder finds all of it or nothing."""
+    removed = folder.with_name(f".{folder.name}.{os.getpid()}.{time.monotonic_ns()}")
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
+
+
 def _remove_old() -> None:
-    for folder in (Path(paths.STATE) / "calls").glob("*/"):
+    for folder in (Path(paths.STATE) / "calls").glob(FOLDERS):
         with contextlib.suppress(OSError):
             if time.time() - (folder / OUTCOME).stat().st_mtime > KEPT_SECONDS:
-                shutil.rmtree(folder)
+                remove(folder)
+    for removed in (Path(paths.STATE) / "calls").glob(".*/"):  # cut short
+        shutil.rmtree(removed, ignore_errors=True)

@@ -13,9 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ansible.module_utils.joulerig import leftovers, tools
+from ansible.module_utils.joulerig import host_lock, leftovers, tools
 from ansible.module_utils.joulerig.detached import calls, unit
-from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.loads import load
 from ansible.module_utils.joulerig.tools import Busy, Failed, Refused
 
@@ -64,14 +63,18 @@ def execute(folder: Path) -> None:
 
 def put_back(folder: Path) -> None:
     """Put back what a process left that was killed, and keep that as the call's outcome."""
+    # In this order: of a call that is removed meanwhile nothing is asked any more.
+    ended = calls.read(folder / calls.OUTCOME)
     asked = calls.read(folder / calls.REQUEST)
-    if asked is not None and calls.read(folder / calls.OUTCOME) is None:
-        with HostLock(LOCK_SECONDS):
-            taken_down = leftovers.take_down()
+    if ended is None and asked is not None:
+        lane = host_lock.lane_of(asked["parameters"])
+        # What others do meanwhile does not matter to it: those of its campaign may go on.
+        with host_lock.HostLock(LOCK_SECONDS, lane=lane and lane._replace(alone=False)):
+            taken_down = leftovers.take_down(lane=lane)
         result = importlib.import_module(asked["module"]).empty()
         result.update(status=tools.FAILED, reason=_why_ended(folder), changed=True, taken_down=taken_down)
         calls.write(folder / calls.OUTCOME, result)
-    (folder / calls.CODE).unlink()
+    (folder / calls.CODE).unlink(missing_ok=True)
 
 
 def supervise(folder: Path) -> None:

@@ -6,6 +6,7 @@ mkfs_bounded, mount_options, external_journal: {make, mkfs, mount_options}}.
 """
 
 import contextlib
+import ctypes
 import os
 import shutil
 
@@ -20,6 +21,7 @@ BLOCK_BYTES, SECTOR_BYTES = 4096, 512
 # What a file system of a given size does not give to files: tables, logs, spare segments. ext4 of
 # 256 MiB keeps 32 MiB (13 %), XFS of 300 MiB 64 MiB, ext4 of 1 TB 2.5 %.
 METADATA_FRACTION, METADATA_BYTES = 0.05, 96 << 20
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def known_to_kernel(fstype, module=None):
@@ -159,6 +161,19 @@ def mount(undo, lease, definition, place, journal_lease=None, seconds=limits.MET
             if fields[1] == place:
                 return fields[3]
     raise Failed(f"{place}: mounted, but not in /proc/self/mounts")
+
+
+def sync(place):
+    """Write what the mounted file system has in memory to its drive, and nothing else of the host.
+
+    Raises OSError.
+    """
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        if _libc.syncfs(descriptor):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), place)
+    finally:
+        os.close(descriptor)
 
 
 def check_size(definition, place, use_bytes=0):

@@ -12,9 +12,12 @@ import os
 import time
 
 from ansible.module_utils.joulerig import paths
+from ansible.module_utils.joulerig.changes.brief import alone_with
+from ansible.module_utils.joulerig.changes.contents import replace
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 VERSION = 1
+LOCK = "drives"  # calls of several drives write to the one file
 UNSIGNED = "unsigned"  # a content without a signature: of preconditioning, of a bare writer
 
 
@@ -41,20 +44,10 @@ class Record:
     def put(self, key, entry):
         """Replace an entry, lastingly. Raises Failed where that cannot be written."""
         self._drives[key] = entry
-        folder = os.path.dirname(self._path)
-        part = f"{self._path}.part"
+        held = {"version": VERSION, "drives": self._drives}
         try:
-            os.makedirs(folder, exist_ok=True)
-            with open(part, "w") as file:
-                json.dump({"version": VERSION, "drives": self._drives}, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, self._path)
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            replace(self._path, json.dumps(held, indent=1).encode(), 0o644)
         except OSError as error:
             raise Failed(f"{self._path}: cannot be written: {error.strerror}") from None
 
@@ -95,23 +88,26 @@ class Ownership:
 
         `to`: types of the signatures that it may have in between, UNSIGNED for none.
         """
-        record = self._record()
-        entry = record.entry(self._key)
-        entry["changing"] = {"to": sorted(to), "from": contents.identity(), "at": _now()}
-        record.put(self._key, entry)
+        with alone_with(LOCK):
+            record = self._record()
+            entry = record.entry(self._key)
+            entry["changing"] = {"to": sorted(to), "from": contents.identity(), "at": _now()}
+            record.put(self._key, entry)
 
     def made(self, contents):
         """Record what the rig made, and return it: nothing else is the rig's from now on."""
         identity = contents.identity()
-        self._record().put(self._key, {"made": {**identity, "at": _now()}})
+        with alone_with(LOCK):
+            self._record().put(self._key, {"made": {**identity, "at": _now()}})
         return identity
 
     def adopt(self, contents):
         """Record that a person, having seen these contents, released the drive."""
-        record = self._record()
-        entry = record.entry(self._key)
-        entry["adopted"] = {**contents.identity(), "at": _now(), "held": contents.describe()}
-        record.put(self._key, entry)
+        with alone_with(LOCK):
+            record = self._record()
+            entry = record.entry(self._key)
+            entry["adopted"] = {**contents.identity(), "at": _now(), "held": contents.describe()}
+            record.put(self._key, entry)
 
 
 def _matches(known, contents):

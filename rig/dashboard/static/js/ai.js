@@ -49,13 +49,14 @@ function create(block) {
   return make(
     "table",
     { class: "ai-block", "data-drive": block.drive, "data-workload": block.workload },
-    make("caption", {}, make("b", {}, block.drive), " ", block.workload, " ", make("small", {}, extra(block))),
+    make("caption", {}, make("b", {}, block.drive), " ", block.workload, " ", make("small", {}, extra(block)), " ", make("small", { class: "untested" })),
     make("thead", {}, head),
     make("tbody", {}, ...rows),
   );
 }
 
 function update(element, block) {
+  setText(element.caption.querySelector(".untested"), block.untested);
   block.filesystems.forEach((filesystem, r) =>
     block.schedulers.forEach((scheduler, c) => {
       const td = element.tBodies[0].rows[r].cells[c + 1];
@@ -79,7 +80,7 @@ function fill(td, cell, figure) {
     td.classList.add("absent");
     return;
   }
-  const mark = { best: "★", tied: "≈" }[figure?.mark] ?? "";
+  const mark = { best: "★", open: "≈" }[figure?.mark] ?? "";
   const flags = [cell.partial ? `◐${cell.partial}` : "", cell.failed ? `✕${cell.failed}` : "", cell.running ? "▶" : ""];
   const rate = figure ? null : cell.unmetered;
   const done = (figure ?? rate)?.n ?? 0;

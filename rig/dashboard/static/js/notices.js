@@ -24,6 +24,7 @@ export function draw() {
   if (campaign?.problem) list.push(["bad", `A journal cannot be read: ${campaign.problem}`]);
   if (campaign?.chosen && campaign.found && campaign.newest !== campaign.chosen)
     list.push(["info", `This is not the newest campaign (${campaign.newest}); the traces are live anyway.`]);
+  for (const text of campaign?.warnings ?? []) list.push(["warn", text]);
   if (live && !live.influx.ok) list.push(["bad", `${live.influx.message}. The traces have a gap; retrying.`]);
   if (live && !live.powerd.ok) list.push(["warn", `Meters' state unknown: ${live.powerd.message}.`]);
   for (const meter of live?.powerd.meters ?? [])

@@ -51,11 +51,17 @@ def test_a_module_that_failed_refuses_it():
 
 
 class Rows:
-    def __init__(self, *runs):
+    """A journal of such runs. `in_a_run`: the host that may still be in one."""
+
+    def __init__(self, *runs, in_a_run=""):
+        self.in_a_run = in_a_run
         self._runs = [
             {"host": host, "drive": drive, "status": status, "factors": {"journal": journal}}
             for host, drive, status, journal in runs
         ]
+
+    def goes_on(self, host):
+        return host == self.in_a_run
 
     def runs(self):
         return self._runs
@@ -70,6 +76,14 @@ def test_the_drives_that_are_asked_for_are_those_of_planned_runs_and_their_journ
         ("bench2", "other", "planned", "internal"),
     )
     assert adoption.drives(journal, "bench1") == ["fast", "slow"]
+
+
+def test_a_host_that_is_in_a_run_of_the_campaign_is_not_asked():
+    """Its drives were looked at before that run, which may hold the host for hours."""
+    runs = [("bench1", "fast", "planned", "internal"), ("bench2", "other", "planned", "internal")]
+    journal = Rows(*runs, in_a_run="bench1")
+    assert adoption.drives(journal, "bench1") == []
+    assert adoption.drives(journal, "bench2") == ["other"]
 
 
 def test_drives_that_the_rig_makes_of_memory_are_not_asked_for(lab_files, tmp_path, monkeypatch):

@@ -173,7 +173,7 @@ def test_a_short_form_stands_in_place_of_what_it_names(mapping, bench):
     assert (short.name, short.replicates, short.short) == ("study-short", 2, None)
     assert (short.phases.idle_seconds, short.phases.workload_seconds) == (30, 4)
     assert short.factors == whole.factors.model_copy(update={"scheduler": ["none"]})
-    assert (whole.name, whole.replicates) == ("study", mapping.get("replicates", 3))
+    assert (whole.name, whole.replicates) == ("study", mapping.get("replicates", 5))
 
 
 @pytest.mark.parametrize(
@@ -481,7 +481,7 @@ def test_boots_cost_as_long_as_the_host_may_take_to_return(mapping, lab_files):
     before, runs = hours()
     mapping["factors"].update(kernel=["hz100", "hz1000"])
     after, twice = hours()
-    blocks = mapping.get("replicates", 3)
+    blocks = mapping.get("replicates", 5)
     assert twice == 2 * runs
     assert after == pytest.approx(2 * before + 2 * blocks * 900 / 3600)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,19 +12,10 @@ import pytest
 
 from joulerig.rig.campaign import events, hosts, playbook
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.common import paths
+from joulerig.rig.common import paths, process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model
-
-CAMPAIGN = {
-    "id": "study-1", "name": "study", "question": "Which?", "created_ns": 1, "definition": "{}", "lab": "{}",
-    "virtual": 1, "provenance": "{}",
-}  # fmt: skip
-RUN = {
-    "id": "study-1-0001", "ordinal": 1, "block": 1, "replicate": 1, "host": "bench1", "drive": "fast",
-    "filesystem": "ext4", "scheduler": "none", "workload": "seqwrite", "cell": "fast/ext4/none/seqwrite",
-    "factors": "{}", "status": "planned", "reason": "",
-}  # fmt: skip
+from tests.support.planned_runs import CAMPAIGN, row
 
 
 @pytest.fixture
@@ -55,7 +47,7 @@ def ansible(monkeypatch):
 
 @pytest.fixture
 def journal(state):
-    return Journal.create(paths.results() / "study-1", CAMPAIGN, [RUN])
+    return Journal.create(paths.results() / "study-1", CAMPAIGN, [row(1, "bench1")])
 
 
 @pytest.mark.parametrize("packages", [False, True])
@@ -72,21 +64,20 @@ def test_a_host_that_the_inventory_does_not_have_is_refused(lab, ansible):
 
 
 def test_a_host_on_which_a_campaign_is_executed_is_refused(lab, ansible, journal):
-    with (
-        journal.executing(),
-        pytest.raises(UserError, match=r"^bench1: campaign study-1 is being executed on it; "),
-    ):
+    journal.claim(process.identity(os.getpid()))
+    with pytest.raises(UserError, match=r"^bench1: campaign study-1 is being executed on it; "):
         hosts.release(lab, "bench1", packages=False)
     assert ansible[0] == []
 
 
 def test_another_host_can_be_released_meanwhile(lab, ansible, journal):
-    with journal.executing():
-        hosts.release(lab, "bench2", packages=False)
+    journal.claim(process.identity(os.getpid()))
+    hosts.release(lab, "bench2", packages=False)
     assert len(ansible[0]) == 1
 
 
 def test_a_campaign_that_is_over_or_interrupted_is_no_hindrance(lab, ansible, journal):
+    journal.claim(f"{process.identity(os.getpid())}0")  # it has ended
     hosts.release(lab, "bench1", packages=False)
     assert len(ansible[0]) == 1
 
@@ -99,11 +90,11 @@ def test_a_failure_comes_with_what_was_undone_before_it(lab, ansible):
     assert failure.startswith("bench1 is in use (")
 
 
-def test_campaigns_of_a_controller_have_one_beginning():
-    results = Path("/srv/results")
-    assert hosts.holder(results, "demo-1").startswith(hosts.holder(results))
-    assert hosts.holder(results, "demo-1").endswith(":/srv/results/demo-1")
-    assert not hosts.holder(Path("/srv/results2"), "demo-1").startswith(hosts.holder(results))
+def test_a_folder_that_no_version_reads_is_no_campaign_that_is_executed(lab, ansible, state):
+    folder = paths.results() / "odd-1"
+    folder.mkdir(parents=True)
+    (folder / "journal.sqlite").write_text("no database")
+    assert list(hosts.executing(paths.results())) == []
 
 
 @pytest.mark.parametrize(

@@ -13,31 +13,13 @@ from contextlib import closing
 
 import pytest
 
-from joulerig.analysis.results.journal import CHANGES
+from joulerig.analysis.results.journal import CHANGES, VERSION
 from joulerig.analysis.results.schema import FINISHED, Status
 from joulerig.rig.campaign import journal as journals
 from joulerig.rig.campaign.journal import ALLOWED, Journal
+from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
-
-CAMPAIGN = {
-    "id": "study-1",
-    "name": "study",
-    "question": "Which?",
-    "created_ns": 1,
-    "definition": json.dumps({"seed": 1}),
-    "lab": json.dumps({}),
-    "virtual": 1,
-    "provenance": json.dumps({}),
-}
-
-
-def row(ordinal, host="h1", status="planned"):
-    return {
-        "id": f"study-1-{ordinal:04d}", "ordinal": ordinal, "block": 1, "replicate": 1, "host": host,
-        "drive": "fast", "filesystem": "ext4", "scheduler": "none", "workload": "seqwrite",
-        "cell": "fast/ext4/none/seqwrite", "factors": "{}", "status": status, "reason": "",
-    }  # fmt: skip
-
+from tests.support.planned_runs import CAMPAIGN, row
 
 PHASE = {"phase": "workload", "start_ns": 1, "end_ns": 2, "clock_offset_ns": 0, "clock_error_ns": 0}
 RESULT = {"joules": 1.5, "true_joules": None, "error_percent": None, "mean_watts": 1.0}
@@ -109,14 +91,16 @@ def test_no_journal(tmp_path):
 def test_a_journal_of_another_version_is_refused(folder):
     with sqlite3.connect(folder / "journal.sqlite") as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(UserError, match=r"journal version 99, this program reads 8: a newer one wrote it"):
+    with pytest.raises(
+        UserError, match=rf"journal version 99, this program reads {VERSION}: a newer one wrote it"
+    ):
         Journal(folder)
 
 
 def as_of_version_1(folder):
     """Turn a journal into version 1: fewer columns; with a run's energy."""
     with sqlite3.connect(folder / "journal.sqlite") as db:
-        since = {"energy": 14, "result": 4}
+        since = {"energy": 15, "result": 4}
         for table, count in since.items():
             names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
             for name in names[-count:]:
@@ -273,6 +257,27 @@ def test_take_gives_the_runs_of_a_host_in_order(journal):
     assert [journal.take("h1")["ordinal"] for _ in range(3)] == [1, 3, 5]
     assert journal.take("h1") is None
     assert journal.take("h2")["ordinal"] == 2
+
+
+def test_take_gives_the_runs_of_one_drive_in_order(tmp_path):
+    rows = [row(1), {**row(2), "drive": "slow"}, row(3), {**row(4), "drive": "slow"}]
+    with closing(Journal.create(tmp_path / "study-1", CAMPAIGN, rows)) as journal:
+        assert journal.drives("h1") == ["fast", "slow"]
+        assert [journal.take("h1", "slow")["ordinal"] for _ in range(2)] == [2, 4]
+        assert journal.take("h1", "slow") is None
+        assert journal.upcoming("h1", "fast")["ordinal"] == 1
+        assert [run["ordinal"] for run in journal.running()] == [2, 4]
+
+
+def test_of_a_drive_an_attempt_whose_end_is_not_known_comes_first(tmp_path):
+    rows = [row(1), {**row(2), "drive": "slow"}, row(3), {**row(4), "drive": "slow"}]
+    with closing(Journal.create(tmp_path / "study-1", CAMPAIGN, rows)) as journal:
+        begun = [journal.take("h1", drive)["id"] for drive in ("fast", "slow")]
+        assert journal.give_back(goes_on=True) == begun
+        assert [journal.upcoming("h1", drive)["begun"] for drive in ("fast", "slow")] == [True, True]
+        assert journal.take("h1", "slow")["id"] == begun[1]
+        assert journal.upcoming("h1", "slow")["begun"] is False
+        assert journal.goes_on("h1")
 
 
 def test_a_taken_run_is_running(journal):
@@ -466,15 +471,13 @@ def test_a_resumed_campaign_is_not_finished(journal):
 
 def test_runs_are_not_taken_from_a_controller_that_is_at_work(folder, journal):
     run = journal.take("h1")["id"]
-    with Journal(folder).executing(), pytest.raises(UserError, match="is running"):
-        journal.give_back()
-    assert status_of(journal, run) == "running"
+    with subprocess.Popen(["sleep", "60"]) as other:
+        Journal(folder).claim(process.identity(other.pid))
+        with pytest.raises(UserError, match=f"is executed by process {other.pid} of "):
+            journal.give_back(executor=process.identity(os.getpid()))
+        assert status_of(journal, run) == "running"
+        other.kill()
     assert journal.give_back() == [run]
-
-
-def test_hosts_are_executed_at_the_same_time(folder, journal):
-    with journal.executing(), Journal(folder).executing():
-        pass
 
 
 KILLED = """
@@ -482,11 +485,10 @@ import sys
 from pathlib import Path
 from joulerig.rig.campaign.journal import Journal
 journal = Journal(Path(sys.argv[1]))
-with journal.executing():
-    print("ready", flush=True)
-    while (run := journal.take("h1")) is not None:
-        journal.finish(run["id"], "ok", "", {"phase": [
-            {"phase": str(n), "start_ns": n, "end_ns": n, "clock_offset_ns": 0, "clock_error_ns": 0} for n in range(20)]})
+print("ready", flush=True)
+while (run := journal.take("h1")) is not None:
+    journal.finish(run["id"], "ok", "", {"phase": [
+        {"phase": str(n), "start_ns": n, "end_ns": n, "clock_offset_ns": 0, "clock_error_ns": 0} for n in range(20)]})
 """
 
 
@@ -533,14 +535,14 @@ def test_latest_goes_by_creation_not_by_name(tmp_path):
 def test_latest_passes_over_a_campaign_of_another_version(tmp_path):
     readable = make(tmp_path, "old", 100)
     with sqlite3.connect(make(tmp_path, "newer", 200) / "journal.sqlite") as db:
-        db.execute("PRAGMA user_version = 9")
+        db.execute("PRAGMA user_version = 99")
     assert journals.latest(tmp_path) == readable
 
 
 def test_latest_says_why_where_none_can_be_read(tmp_path):
     with sqlite3.connect(make(tmp_path, "newer", 200) / "journal.sqlite") as db:
-        db.execute("PRAGMA user_version = 9")
-    with pytest.raises(UserError, match="journal version 9"):
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(UserError, match="journal version 99"):
         journals.latest(tmp_path)
 
 
@@ -608,8 +610,8 @@ def test_an_earlier_journal_gets_the_index_when_its_campaign_is_executed(tmp_pat
             database.execute(f"DROP INDEX {index}")
     journal = Journal(tmp_path / "study-1")
     assert steps(journal, lambda: journal.next_block("h1")) > 10
-    with journal.executing():
-        assert steps(journal, lambda: journal.take("h1")) < 10
+    journal.claim(process.identity(os.getpid()))
+    assert steps(journal, lambda: journal.take("h1")) < 10
     journal.close()
 
 

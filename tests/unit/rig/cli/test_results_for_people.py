@@ -60,6 +60,13 @@ def test_without_bounds_nothing_is_said_of_them(folder):
     assert "within" not in results.ai_table_text(folder)
 
 
+def test_what_is_doubtful_in_runs_is_named_once(folder):
+    edit(folder, "UPDATE run SET reason = 'precondition: slow; doubtful: late' WHERE id LIKE '%-000_'")
+    text = results.ai_table_text(folder)
+    assert line_of(text, "DOUBTFUL") == "DOUBTFUL, 9 runs from 1 on: late"
+    assert "precondition: slow" not in text
+
+
 def test_each_meter_is_named_with_its_ledger_and_what_vouches_for_it(folder):
     edit(folder, "UPDATE energy SET samples = samples - 1 WHERE meter = 'tap1b' AND phase = 'tail'")
     text = results.ai_table_text(folder)
@@ -153,5 +160,11 @@ def test_replicates_come_with_half_of_their_interval_and_letters(tmp_path):
     best = tables.cells(load(folder)).sort("ai_ops_per_joule").row(-1, named=True)
     half = (best["ai_ops_per_joule_interval_high"] - best["ai_ops_per_joule_interval_low"]) / 2
     assert f"{best['ai_ops_per_joule']:.1f} ± {half:.1f} a *" in text
-    closing = "± is half of the 95 % interval; cells of a table that share a letter are not separated"
+    closing = "* may be the best of its table; ± is half of the 95 % interval; cells of a table that share a letter are not separated"
     assert text.endswith(closing)
+
+
+def test_one_run_a_cell_has_no_star_and_says_why(folder):
+    text = results.ai_table_text(folder)
+    assert text.splitlines()[-1].endswith("; one run a cell: nothing can be separated")
+    assert "*" not in text

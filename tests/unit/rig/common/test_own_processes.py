@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -20,6 +21,7 @@ from supervisor.xmlrpc import Faults
 from joulerig.rig.common import files, paths
 from joulerig.rig.common import supervisor as services
 from joulerig.rig.common.errors import UserError
+from tests.support.programs import wait_for
 
 
 @pytest.fixture
@@ -51,6 +53,16 @@ def test_start_and_stop(supervised):
     pid = pid_of("nap")
     assert services.stop(lambda name: True) == ["nap"]
     assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_programs_end_with_a_supervisor_that_is_killed_and_start_again(supervised):
+    services.start([sleeper()])
+    before = pid_of("nap")
+    os.kill(int((supervised / "var/supervisor/supervisord.pid").read_text()), signal.SIGKILL)
+    wait_for(lambda: not os.path.exists(f"/proc/{before}"), 10, "the program has ended")
+    assert services.states() == {}
+    services.start([sleeper()])
+    assert pid_of("nap") != before
 
 
 def test_the_last_program_takes_the_supervisor_with_it(supervised):

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from joulerig.analysis import results
+from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.results.schema import FINISHED
-from joulerig.rig.dashboard import state
+from joulerig.analysis.statistics.ranking import ONE_RUN
+from joulerig.rig.dashboard import ai_table, state
 from joulerig.rig.dashboard.journal import Journal, Journals
 from tests.support.dashboard_journal import QUESTION, WritableJournal
 
@@ -126,15 +129,40 @@ def test_a_journal_of_version_1_is_shown_without_intervals(journal: WritableJour
     assert "energy_low" not in figure
 
 
-def test_the_best_is_marked_with_those_that_the_replicates_do_not_separate_from_it(journal: WritableJournal):
-    runs = journal.plan(filesystems=("ext4", "f2fs", "xfs"), schedulers=("none",), replicates=2)
-    for run, ops in zip(runs, (500, 1000, 970, 520, 940, 980), strict=True):
-        journal.end(run, T0, ops=ops, joules=10.0)
+def test_marks_are_those_of_the_reports_own_ranking(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4", "f2fs", "xfs"), schedulers=("none",), replicates=3)
+    ops = (500, 1000, 970, 520, 940, 980, 510, 960, 990)
+    for run, count in zip(runs, ops, strict=True):
+        journal.end(run, T0, ops=count, joules=10.0)
     message = state_message(journal)
     marks = {name: cell(message, name, "none")["ops"]["mark"] for name in ("ext4", "f2fs", "xfs")}
-    assert marks == {"ext4": "", "f2fs": "tied", "xfs": "best"}
+    assert marks == {"ext4": "", "f2fs": "open", "xfs": "open"}
+    campaign = results.load(journal.folder)
+    (one,) = comparison.compare_cells(campaign)
+    assert {name.split("/")[1] for name in one.ranking.contenders} == {"f2fs", "xfs"}
     assert cell(message, "xfs", "none")["ops"]["share"] == 1
-    assert cell(message, "ext4", "none")["ops"]["share"] == pytest.approx(1020 / 1950)
+    assert cell(message, "ext4", "none")["ops"]["share"] == pytest.approx(1530 / 2940)
+    assert message["table"][0]["untested"] == ""
+
+
+def test_one_run_a_cell_marks_nothing_and_says_so(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4", "f2fs"), schedulers=("none",), replicates=2)
+    for run, count in zip(runs[:2], (500, 1000), strict=True):
+        journal.end(run, T0, ops=count, joules=10.0)
+    message = state_message(journal)
+    for metric in ("ops", "mb"):
+        assert {cell(message, name, "none")[metric]["mark"] for name in ("ext4", "f2fs")} == {""}
+    assert message["table"][0]["untested"] == ONE_RUN
+
+
+def test_a_cell_that_is_better_than_every_other_is_the_best(journal: WritableJournal):
+    runs = journal.plan(filesystems=("ext4", "f2fs"), schedulers=("none",), replicates=3)
+    for run, count in zip(runs, (500, 1000, 520, 1010, 510, 990), strict=True):
+        journal.end(run, T0, ops=count, joules=10.0)
+    message = state_message(journal)
+    for metric in ("ops", "mb"):
+        assert cell(message, "f2fs", "none")[metric]["mark"] == "best"
+        assert cell(message, "ext4", "none")[metric]["mark"] == ""
 
 
 def test_a_partial_run_without_joules_is_flagged_and_gives_no_figure(journal: WritableJournal):
@@ -152,7 +180,7 @@ def test_a_partial_run_counts_for_nothing_among_complete_ones(journal: WritableJ
     assert cell(state_message(journal), "ext4", "none")["ops"]["mark"] == ""
     journal.end(runs[1], T0, ops=1000, joules=10.0)
     figure = cell(state_message(journal), "ext4", "none")["ops"]
-    assert (figure["mean"], figure["n"], figure["mark"]) == (100.0, 1, "best")
+    assert (figure["mean"], figure["n"], figure["mark"]) == (100.0, 1, "")
 
 
 def test_a_further_factor_has_its_own_block(journal: WritableJournal):
@@ -175,6 +203,23 @@ def test_a_reader_sees_that_the_journal_changed_and_never_keeps_the_writer_out(j
     reader.read()
     journal.begin(runs[0], T0)
     assert reader.changed()
+    reader.close()
+
+
+def test_cells_are_compared_again_only_when_a_run_has_ended(journal: WritableJournal, monkeypatch):
+    compared = []
+    compare = ai_table.standing
+    monkeypatch.setattr(ai_table, "standing", lambda read: compared.append(read) or compare(read))
+    runs = journal.plan()
+    reader = Journal(journal.folder / "journal.sqlite")
+    before = reader.read()
+    journal.begin(runs[0], T0)
+    after = reader.read()
+    assert len(compared) == 1
+    assert after["standing"] == before["standing"]
+    journal.end(runs[0], T0 + SECOND, ops=100, joules=4.0)
+    reader.read()
+    assert len(compared) == 2
     reader.close()
 
 
@@ -230,3 +275,40 @@ def test_a_partial_run_without_joules_is_not_taken_for_one_on_a_drive_without_ra
     [run] = journal.plan(filesystems=("ext4",), schedulers=("none",))
     journal.end(run, T0, "partial", "meter tap1 is silent", 1000)
     assert "unmetered" not in cell(state_message(journal), "ext4", "none")
+
+
+# --- drives side by side
+
+
+@pytest.fixture
+def lanes(tmp_path: Path) -> Iterator[WritableJournal]:
+    journal = WritableJournal(tmp_path, NAME, T0, definition={"side_by_side": True})
+    yield journal
+    journal.close()
+
+
+def test_each_drive_of_a_host_is_shown_with_the_run_that_it_is_in(lanes: WritableJournal):
+    runs = lanes.plan(drives=("hdd-1", "nvme-plp"), filesystems=("ext4",), schedulers=("none", "bfq"))
+    lanes.begin(runs[0], T0 + SECOND)
+    lanes.begin(runs[2], T0 + 2 * SECOND)
+    first, second = state_message(lanes)["hosts"]
+    assert (first["host"], first["run"]["id"], first["total"]) == ("vhost1 hdd-1", runs[0], 2)
+    assert (second["host"], second["run"]["id"], second["total"]) == ("vhost1 nvme-plp", runs[2], 2)
+
+
+def test_what_is_left_is_that_of_the_slowest_drive_and_of_the_runs_that_are_alone(lanes: WritableJournal):
+    runs = lanes.plan(drives=("hdd-1", "nvme-plp"), filesystems=("ext4",), replicates=2)
+    lanes.begin(runs[0], T0)
+    lanes.end(runs[0], T0 + 100 * SECOND, ops=10, joules=1.0)
+    left = state_message(lanes, T0 + 100 * SECOND)["eta_ns"] - T0 - 100 * SECOND
+    assert left == 4 * 100 * SECOND
+    lanes.database.execute(
+        "UPDATE run SET factors = json_set(factors, '$.control', 'alone') WHERE id = ?", (runs[3],)
+    )
+    left = state_message(lanes, T0 + 100 * SECOND)["eta_ns"] - T0 - 100 * SECOND
+    assert left == (3 + 1) * 100 * SECOND
+
+
+def test_the_table_of_ai_has_no_control_runs(lanes: WritableJournal):
+    lanes.plan(filesystems=("ext4",), schedulers=("none",), control="alone")
+    assert state_message(lanes)["table"] == []

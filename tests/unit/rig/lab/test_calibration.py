@@ -4,7 +4,6 @@
 import datetime
 import json
 import math
-import types
 
 import numpy as np
 import pytest
@@ -225,13 +224,17 @@ def test_budget_of_a_meter_that_is_not_calibrated():
 
 
 def held(state):
-    return {"state": state, "gain": 1.0, "offset": 0.0, "u_gain": 1e-4, "u_offset": 3e-4, "cov": 0.0}
+    line = {"state": state, "gain": 1.0, "offset": 0.0, "u_gain": 1e-4, "u_offset": 3e-4, "cov": 0.0}
+    return {**line, "u_reference_gain": 0.0, "u_reference_offset": 0.0, "reference": "", "date": "2026-03-01"}
+
+
+STABLE = CLASS.model_copy(update={"stability_percent_per_year": 0.0})
 
 
 def test_a_calibration_takes_the_place_of_the_class_while_it_holds():
-    budget = uncertainty.reading_budget(4.0, CLASS, held("valid"))
+    budget = uncertainty.reading_budget(4.0, STABLE, held("valid"))
     assert (budget.meter_class, budget.calibration) == (0.0, pytest.approx(5e-4))
-    expired = uncertainty.reading_budget(4.0, CLASS, held("expired"))
+    expired = uncertainty.reading_budget(4.0, STABLE, held("expired"))
     assert expired.meter_class > 0
     assert expired.calibration == pytest.approx(5e-4)
 
@@ -241,7 +244,38 @@ def test_what_was_not_declared_is_not_known():
     assert uncertainty.reading_budget(5.0, None, None).as_dict()["standard"] is None
 
 
+def test_a_calibration_of_unknown_uncertainty_leaves_the_word_to_the_class():
+    two_points = {**held("valid"), "u_gain": None, "u_offset": None, "cov": None}
+    budget = uncertainty.reading_budget(4.0, CLASS, two_points)
+    assert (budget.meter_class, budget.calibration) == (pytest.approx(0.009 / math.sqrt(3)), 0.0)
+    assert math.isnan(uncertainty.reading_budget(4.0, None, two_points).standard)
+
+
 def test_power_is_as_uncertain_as_volts_and_amps_together():
-    volts = types.SimpleNamespace(value=5.0, standard=0.01)
-    amps = types.SimpleNamespace(value=2.0, standard=0.003)
+    volts = uncertainty.Budget(5.0, 0.01, 0.0, 0.0, 0.0, 0.0)
+    amps = uncertainty.Budget(2.0, 0.003, 0.0, 0.0, 0.0, 0.0)
     assert uncertainty.power_uncertainty(volts, amps) == pytest.approx(math.hypot(2.0 * 0.01, 5.0 * 0.003))
+
+
+@pytest.mark.parametrize(("amps_by", "common"), [("C-17", 0.03), ("C-18", math.hypot(0.02, 0.01))])
+def test_of_one_reference_volts_and_amps_err_together(amps_by, common):
+    volts = uncertainty.Budget(5.0, 0.0, 0.0, 0.01, 0.0, 0.0, "C-17")
+    amps = uncertainty.Budget(2.0, 0.0, 0.0, 0.002, 0.0, 0.0, amps_by)
+    assert uncertainty.power_uncertainty(volts, amps) == pytest.approx(common)
+
+
+def test_since_its_calibration_a_meter_can_have_moved():
+    moving = Accuracy(
+        stability_percent_per_year=0.03, temperature_ppm_per_k=50, temperature_k=20, loading_percent=0.06
+    )
+    day = datetime.date(2026, 6, 1)
+    budget = uncertainty.reading_budget(4.0, moving, held("valid"), day)
+    assert budget.since == pytest.approx(4 * math.sqrt((3e-4**2 + 1e-3**2 + 6e-4**2) / 3))
+    later = uncertainty.reading_budget(4.0, moving, held("valid"), datetime.date(2027, 6, 1))
+    assert later.since == pytest.approx(4 * math.sqrt((6e-4**2 + 1e-3**2 + 6e-4**2) / 3))
+
+
+@pytest.mark.parametrize("alone", ["temperature_ppm_per_k", "temperature_k"])
+def test_a_temperature_coefficient_without_a_span_is_refused(alone):
+    with pytest.raises(ValueError, match=f"{alone} alone says nothing"):
+        Accuracy(**{alone: 20})

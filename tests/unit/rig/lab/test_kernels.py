@@ -125,6 +125,7 @@ class Host:
         self.boots, self.calls, self.said = 0, [], []
         self.kernel = ("6.1.0-40-amd64", 250, False)
         self.refuses, self.stays = "", False
+        self.busy = 0  # so many starts find another's run
         self.unreached = 0  # so many starts end in the host's own kernel again
         self.ticks = {one.release: one.tick_hertz for one in READY.values()}
 
@@ -133,6 +134,9 @@ class Host:
         release, tick, of_rig = self.kernel
         running = {"release": release, "tick_hertz": tick, "of_rig": of_rig, "boot_id": f"boot-{self.boots}"}
         if arguments.get("start"):
+            if self.busy:
+                self.busy -= 1
+                return {"status": "not-run", "reason": "another run is in progress", "cause": "busy"}
             if self.refuses:
                 return {"status": "not-run", "reason": self.refuses, "kernel": running}
             if not self.stays:
@@ -175,6 +179,26 @@ def test_a_host_that_can_not_is_asked_once():
     assert answers[0] == answers[1] == answers[2]
     assert len([call for call in host.calls if "start" in call]) == 1
     assert boots.ensure("installed") is None
+
+
+def test_anothers_run_is_waited_for_and_said_once(monkeypatch):
+    monkeypatch.setattr("joulerig.rig.campaign.execution.kernels.BUSY_LOOK_SECONDS", 0.01)
+    host = Host()
+    host.busy = 3
+    assert host.kernels().ensure("hz100", busy_seconds=60) is None
+    assert host.boots == 1
+    assert [text for text in host.said if "waiting" in text] == [
+        "[bench1] waiting: another run is in progress"
+    ]
+
+
+def test_a_run_that_lasts_too_long_makes_one_run_busy_and_not_its_level():
+    host = Host()
+    host.busy = 1
+    boots = host.kernels()
+    outcome = boots.ensure("hz100")
+    assert (outcome.status, outcome.cause) == ("not-run", "busy")
+    assert boots.ensure("hz100") is None
 
 
 def test_a_kernel_with_another_tick_is_not_the_one():

@@ -2,12 +2,14 @@
 """The lab's description: what is read, and how each mistake in it is reported on one line."""
 
 import copy
+import math
 
 import pytest
 
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import meters, model
+from joulerig.virtuallab import profile
 
 
 def refusal(lab_files):
@@ -25,6 +27,30 @@ def test_shipped_inventory_describes_the_virtual_lab():
     assert sorted({d.interface for d in drives.values()}) == ["hdd", "nvdimm", "nvme", "ram", "sata-ssd"]
     assert {name for name, d in drives.items() if d.plp} == {"nvme-plp", "sata-plp", "nvdimm"}
     assert shipped.hosts["vhost1"].arrays["hdd-array"].members == ["hdd-1", "hdd-2"]
+
+
+def test_the_shipped_supplies_are_what_their_twins_draw_from():
+    lab = model.load(paths.ROOT / "inventory.ini")
+    profiles = profile.shipped()
+    for name, drive in lab.hosts["vhost1"].drives.items():
+        for rail, wiring in drive.rails.items():
+            twin, supply = profiles[drive.profile].rails[rail], wiring.supply
+            active = profiles[drive.profile].active_watts(rail) or 2.0 * twin.volts
+            watts = twin.idle_watts + active
+            amps = (twin.volts - math.sqrt(twin.volts**2 - 4 * twin.source_ohms * watts)) / (
+                2 * twin.source_ohms
+            )
+            assert (supply.volts, supply.ohms) == (twin.volts, twin.source_ohms), name
+            assert amps <= supply.amps < amps + 0.1, name
+
+
+def test_a_usb_serial_adapter_holds_samples_back(lab_files):
+    tap = lab_files.controller["meters"]["tap1"]
+    tap.update(connection="/dev/ttyUSB0", serialcomm="115200/8n1")
+    assert lab_files.load().controller.meters["tap1"].latency_seconds == 0.018
+    tap["latency_seconds"] = 0.003
+    assert lab_files.load().controller.meters["tap1"].latency_seconds == 0.003
+    assert lab_files.load().controller.meters["tap2"].latency_seconds is None
 
 
 def test_a_lab_without_virtual_hosts_is_physical(bench):
@@ -113,6 +139,8 @@ def test_host_that_does_not_say_how_it_sees_the_controller(lab_files):
         (("drives", "fast", "rails", "12v", "amps"), "CH1", ["drives.fast.rails.12v.amps", "'CH1'", "differ"]),
         (("drives", "fast", "rails", "12v", "amps"), "CH4", ["CH4", "tap1", "already measures bench1/fast/12v"]),
         (("drives", "fast", "rails", "12v", "ohms"), 1, ["drives.fast.rails.12v", "unknown key 'ohms'", "volts"]),
+        (("drives", "fast", "rails", "12v", "supply"), {"volts": 12.6}, ["rails.12v.supply.amps", "required"]),
+        (("drives", "fast", "rails", "12v", "supply"), {"volts": 12.6, "amps": 0}, ["rails.12v.supply.amps: 0", "greater than 0"]),
         (("drives", "Fast SSD"), {}, ["drives.Fast SSD"]),
         (("drives", "hdd-1", "serial"), "SERIAL-A", ["drives.hdd-1.serial", "'SERIAL-A'", "'fast'"]),
         (("arrays", "pair", "members"), ["hdd-1", "hdd-9"], ["arrays.pair.members", "'hdd-9'", "allowed: fast"]),
@@ -152,6 +180,10 @@ def test_mistake_in_a_test_host(lab_files, path, value, expected):
         (("meters", "tap1", "connection"), "/dev/serial/by-path/pci-0000:00", ["meters.tap1.connection", "0000:00"]),
         (("meters", "tap1", "serialcomm"), "115200/8n1", ["meters.tap1", "serialcomm"]),
         (("meters", "tap1", "connection"), "/dev/serial/by-id/usb-tap", ["meters.tap1", "by-id", "/dev/ttyACM0"]),
+        (("meters", "tap1", "full_scale"), {"amps": 0}, ["meters.tap1.full_scale.amps: 0", "greater than 0"]),
+        (("meters", "tap1", "full_scale"), {"ohms": 1}, ["meters.tap1.full_scale", "'ohms'", "'amps'"]),
+        (("meters", "tap1", "clock_ppm"), 5000, ["meters.tap1.clock_ppm: 5000", "less than or equal to 1000"]),
+        (("meters", "tap1", "latency_seconds"), -1, ["meters.tap1.latency_seconds: -1", "greater than or equal to 0"]),
         (("points_per_second",), 5000, ["points_per_second", "5000", "1000"]),
         (("clock_listen",), "here", ["clock_listen", "'here'", "ADDRESS:PORT"]),
         (("clock_listen",), "127.0.0.1:0", ["clock_listen", "'127.0.0.1:0'", "bench1 cannot reach"]),

@@ -1,23 +1,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Recordings of a run: every meter of its drive, always ended, never failing the run."""
 
+import contextlib
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
 
 from joulerig.rig.campaign.definition import Waveforms
 from joulerig.rig.campaign.execution import waveforms
+from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.opening import OpenCampaign
+from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
+from tests.support.planned_runs import CAMPAIGN, row
 
 
 class Powerd:
-    def __init__(self, refuses=()):
-        self.refuses, self.requests = refuses, []
+    """`refuses`: meters that cannot be recorded. `recordings`: those that go on, by meter."""
+
+    def __init__(self, refuses=(), **recordings):
+        self.refuses, self.requests, self.recordings = refuses, [], recordings
 
     def __call__(self, method, path, body=None):
+        if path == "/status":
+            names = ("tap-a", "tap-b")
+            meters = [
+                {"name": one, "recording": self.recordings.get(one.replace("-", "_"), "")} for one in names
+            ]
+            return {"meters": meters}
         self.requests.append((method, path, body))
         meter = body["meter"] if body else path.rsplit("/", 1)[1]
         if meter in self.refuses:
@@ -80,3 +93,40 @@ def test_nothing_is_asked_where_the_campaign_does_not(run, tmp_path, monkeypatch
         pass
     assert not powerd.requests
     assert not (tmp_path / "runs").exists()
+
+
+def begin(folder, *, executed):
+    """Begin a run, r9, of a campaign that this process executes, or none does."""
+    with contextlib.closing(Journal.create(folder, CAMPAIGN, [{**row(1, "h"), "id": "r9"}])) as journal:
+        journal.take("h")
+        if executed:
+            journal.claim(process.identity(os.getpid()))
+
+
+@pytest.mark.parametrize(
+    ("left", "ended"),
+    [
+        ("killed/runs/r9", True),
+        ("executed/runs/r9", False),
+        ("executed/runs/r8", True),
+        ("removed/runs/r9", True),
+    ],
+)
+def test_a_recording_is_ended_that_no_process_waits_for(run, tmp_path, monkeypatch, left, ended):
+    begin(tmp_path / "killed", executed=False)
+    begin(tmp_path / "executed", executed=True)
+    powerd = Powerd(tap_a=str(tmp_path / left / "waveform-tap-a.parquet"))
+    monkeypatch.setattr(services, "powerd", powerd)
+    with waveforms.recorded(*run({"max_megabytes": 2})):
+        assert (powerd.requests[0][0] == "DELETE") is ended
+
+
+def test_a_run_that_its_host_never_began_is_recorded_again(run, tmp_path, monkeypatch):
+    own = tmp_path / "runs" / "r1" / "waveform-tap-a.parquet"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"of the attempt before")
+    powerd = Powerd(tap_a=str(own))
+    monkeypatch.setattr(services, "powerd", powerd)
+    with waveforms.recorded(*run({"max_megabytes": 2})):
+        assert [r[0] for r in powerd.requests[:2]] == ["DELETE", "POST"]
+        assert not own.exists()

@@ -26,7 +26,7 @@ MeterArgument = Annotated[str, typer.Argument(metavar="METER", help="A meter of 
 UNITS = {"volts": "V", "amps": "A", "watts": "W"}
 
 
-def _lab(name: str | None = None):
+def lab_with(name: str | None = None):
     """Return the lab; raises UserError unless it has a meter `name`."""
     from joulerig.rig.lab import model as lab
 
@@ -57,7 +57,7 @@ def _identity(status: dict[str, Any]) -> dict[str, str] | None:
     return identity if any(identity.values()) else None
 
 
-def _free(name: str, why: str) -> None:
+def free(name: str, why: str) -> None:
     """Raise UserError where powerd has the meter: two readers would take one another's answers."""
     if name in _running():
         raise UserError(f"meter {name}: in use by powerd, {why}; 'rig down' stops it")
@@ -78,10 +78,7 @@ def _in_words(held: dict[str, Any]) -> str:
 def _rails(described, name: str) -> list[dict[str, Any]]:
     return [
         {"rail": rail, "host": host, "drive": drive, "channels": wiring.channels}
-        for host, spec in described.hosts.items()
-        for drive, model in spec.drives.items()
-        for rail, wiring in model.rails.items()
-        if wiring.meter == name
+        for host, drive, rail, wiring in described.meter_rails(name)
     ]
 
 
@@ -90,7 +87,7 @@ def list_(as_json: JsonOption = False) -> None:
     """Show the inventory's meters: driver, connection, rails, state, calibration."""
     from joulerig.rig.lab.meters import calibration
 
-    described = _lab()
+    described = lab_with()
     running = _running()
     rows = []
     for name, meter in described.controller.meters.items():
@@ -140,7 +137,7 @@ def scan(
     from joulerig.rig.lab import meters
     from joulerig.rig.lab.meters import declaration, source
 
-    described = _lab()
+    described = lab_with()
     running = _running()
     families = meters.available(described.inventory.parent)
     if driver is None:
@@ -159,7 +156,7 @@ def scan(
             )
         for name, meter in described.controller.meters.items():
             if connection and meter.connection == connection:
-                _free(name, "so it cannot be asked now")
+                free(name, "so it cannot be asked now")
         options = families.family(driver).options
         asked = {driver: source.specification(driver, connection, serialcomm, options)}
     found = []
@@ -234,33 +231,23 @@ def _measured(described, name: str, status: dict[str, Any]) -> list[dict[str, An
     return rows
 
 
-def _corrected(values: Any, held: dict[str, Any] | None) -> Any:
-    return held["gain"] * values + held["offset"] if held else values
-
-
 def _sample_rows(described, name: str, samples: dict[str, Any]) -> list[dict[str, Any]]:
     """Return rows like `_measured`, from uncorrected samples (n,) of channels."""
     import numpy as np
 
-    from joulerig.rig.lab.meters import calibration
+    from joulerig.rig.lab.meters import calibration, source
 
     corrections = calibration.corrections(described, name)
-    stream = described.controller.meters[name].timing == "stream"
+    meter = described.controller.meters[name]
     rows = []
     for rail in _rails(described, name):
         values = {
-            quantity: _corrected(np.asarray(samples[channel]), corrections.get(channel))
+            quantity: calibration.corrected(np.asarray(samples[channel]), corrections.get(channel))
             for quantity, channel in rail["channels"].items()
             if channel in samples
         }
         if {"volts", "amps"} <= set(values):
-            volts, amps = values["volts"], values["amps"]
-            if stream:
-                # Sample by sample: the product of the means leaves out what the two do together.
-                together = min(len(volts), len(amps))
-                values["watts"] = volts[:together] * amps[:together]
-            else:
-                values["watts"] = np.array([volts.mean() * amps.mean()])
+            values["watts"] = source.power(meter, values["volts"], values["amps"])
         row = {
             quantity: float(values[quantity].mean()) if len(values.get(quantity, ())) else None
             for quantity in UNITS
@@ -286,7 +273,7 @@ def _budgets(
             if quantity in UNITS and reading.get(quantity) is not None:
                 correction = held["channels"].get(channel)
                 budgets[quantity] = uncertainty.reading_budget(
-                    reading[quantity], classes.get(quantity), correction
+                    reading[quantity], classes.get(quantity), correction, _today()
                 )
         if {"volts", "amps"} <= set(budgets):
             watts = uncertainty.power_uncertainty(budgets["volts"], budgets["amps"])
@@ -309,6 +296,7 @@ LEDGER = (
     "lost",
     "duplicate",
     "repeated",
+    "over_range",
     "surplus",
     "gap_seconds",
     "worst_gap_seconds",
@@ -321,7 +309,7 @@ def show(name: MeterArgument, as_json: JsonOption = False) -> None:
     """Show a meter: identity, channels, rates, ledger, clock, calibration, uncertainty budget."""
     from joulerig.rig.lab.meters import calibration, source
 
-    described = _lab(name)
+    described = lab_with(name)
     meter = described.controller.meters[name]
     status = _running().get(name, {})
     problem = ""
@@ -400,7 +388,9 @@ def _print_meter(row: dict[str, Any]) -> None:
     out.print(table)
     if not row["uncertainty"]:
         return
-    budget = Table("rail", "quantity", "value", "class", "calibration", "last digit", "u (k=1)")
+    budget = Table(
+        "rail", "quantity", "value", "class", "calibration", "reference", "since", "last digit", "u (k=1)"
+    )
     for rail in row["uncertainty"]:
         where = escape(f"{rail['host']}/{rail['drive']}/{rail['rail']}")
         for quantity, unit in UNITS.items():
@@ -408,12 +398,12 @@ def _print_meter(row: dict[str, Any]) -> None:
                 one = rail[quantity]
                 parts = [
                     _number(one[k], unit, 2)
-                    for k in ("meter_class", "calibration", "quantisation", "standard")
+                    for k in ("meter_class", "calibration", "reference", "since", "quantisation", "standard")
                 ]
                 budget.add_row(where, quantity, _number(one["value"], unit, 6), *parts)
         if "watts" not in rail and rail["watts_value"] is not None:
             standard = _number(rail["watts_standard"], "W", 2)
-            budget.add_row(where, "watts", _number(rail["watts_value"], "W", 6), "", "", "", standard)
+            budget.add_row(where, "watts", _number(rail["watts_value"], "W", 6), "", "", "", "", "", standard)
     out.print(budget)
 
 
@@ -425,7 +415,7 @@ def watch(
     as_json: JsonOption = False,
 ) -> None:
     """Show live volts, amps and watts of a meter's rails, from powerd or else from the meter."""
-    described = _lab(name)
+    described = lab_with(name)
     if not _rails(described, name):
         raise UserError(f"meter {name}: measures no rail; 'rig meters show {name}' lists its channels")
     rows = (
@@ -519,28 +509,31 @@ def calibrate(
     from joulerig.rig.common import paths
     from joulerig.rig.lab.meters import bench, calibration
 
-    described = _lab(name)
+    described = lab_with(name)
     if bool(point) == bool(reference):
         raise UserError("calibrate: needs either --point (twice or more) or --reference METER:CHANNEL")
     done = _day("--date", date) or _today()
     until = _day("--expires", expires) or bench.a_year_after(done)
     if until < done:
         raise UserError(f"--expires: {until} is before the calibration's date, {done}")
-    offset_uncertainty, gain_uncertainty = bench.reference_uncertainty(reference_uncertainty)
+    offset_uncertainty, gain_uncertainty = bench.parse_uncertainty(
+        "--reference-uncertainty", reference_uncertainty
+    )
     if reference:
         other, _, other_channel = reference.partition(":")
-        _lab(other)
+        lab_with(other)
         if other == name or not other_channel:
             raise UserError(f"--reference: {reference!r} is not METER:CHANNEL of another meter")
         for one in (name, other):
-            _free(one, "so it cannot be calibrated or a reference now")
+            free(one, "so it cannot be calibrated or a reference now")
         taken = bench.from_reference(described, name, channel, other, other_channel, points, seconds, _ask)
-        offset_uncertainty = math.hypot(offset_uncertainty, taken.reference_uncertainty)
+        if not (offset_uncertainty or gain_uncertainty) or not math.isnan(taken.reference_uncertainty):
+            offset_uncertainty = math.hypot(offset_uncertainty, taken.reference_uncertainty)
         reference_instrument = reference_instrument or taken.reference_instrument
     else:
         typed = [bench.parse_point(text) for text in point]
         if any(reading is None for _, reading in typed):
-            _free(name, "so its reading cannot be averaged now; give REFERENCE=READING")
+            free(name, "so its reading cannot be averaged now; give REFERENCE=READING")
         status = _running().get(name)
         known = _identity(status or {})
         taken = bench.from_points(described, name, channel, typed, seconds, _ask, known, ask=status is None)
