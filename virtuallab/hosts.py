@@ -12,6 +12,7 @@ from joulerig.rig.common import files, paths, supervisor, wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import TestHost
 from joulerig.virtuallab import image, machine, qmp, twins
+from joulerig.virtuallab.clock import shared
 from joulerig.virtuallab.profile import Profile
 
 BOOT_SECONDS = 300.0  # TCG on a busy machine; about 20 s where it is idle
@@ -29,6 +30,11 @@ def process_name(host: str) -> str:
 def ssh_command(folder: Path, host: str) -> list[str]:
     """Return the command that logs in to `host` with the keys in `folder`."""
     return ["ssh", "-F", str(folder / "ssh_config"), host]
+
+
+def clock_socket(host: str) -> Path:
+    """Return the socket at which a host asks for the lab's clock to be slowed down."""
+    return paths.run() / f"{host}.clock"
 
 
 def stop(host: str) -> None:
@@ -73,9 +79,25 @@ def process(
             kept.chmod(0o600)
     sockets = {key: twins.nbd_socket(name, key) for key in host.twins}
     command = machine.command(
-        name, host, guest, accelerator, own, sockets, _ssh_port(name), _qmp_socket(name), profiles
+        name,
+        host,
+        guest,
+        accelerator,
+        own,
+        sockets,
+        _ssh_port(name),
+        _qmp_socket(name),
+        clock_socket(name),
+        profiles,
     )
-    return supervisor.Program(process_name(name), command, priority=300, restart=False, private=True)
+    return supervisor.Program(
+        process_name(name),
+        command,
+        priority=300,
+        restart=False,
+        private=True,
+        environment=shared.environment(),
+    )
 
 
 def make_keys(folder: Path) -> None:

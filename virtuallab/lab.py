@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from joulerig.rig.common import paths, supervisor
+from joulerig.rig.common import paths, supervisor, wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import packages
 from joulerig.rig.lab.model import Lab
 from joulerig.virtuallab import accelerator, hosts, image, profile, taps, twins
+from joulerig.virtuallab.clock import calibration, shared
 
-PROCESSES = ("host-", "tap-", "twin-")  # what the names of the lab's processes begin with
+PROCESSES = ("host-", "tap-", "twin-", "lab-clock")  # what the names of the lab's processes begin with
 
 
 def folder() -> Path:
@@ -33,19 +35,25 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
     for program in ("nbdkit", "qemu-system-x86_64", "qemu-img"):
         if not shutil.which(program):
             raise UserError(f"{program}: not found; 'make setup' gets it")
-    for built in ("nbdkit-twin-plugin.so", "power_tap"):
+    for built in ("nbdkit-twin-plugin.so", "power_tap", shared.LIBRARY):
         if not paths.program(built).exists():
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
     profiles = profile.load_all(lab)
     guest = image.build(packages.for_guests(lab), report)
     hosts.make_keys(folder())
+    how = accelerator.choose(guest)
+    if how == "kvm":
+        shared.remove()
+    else:
+        shared.prepare()
     supervisor.start(
         twins.process(name, key, drive, folder() / "drives", profiles)
         for name, host in virtual.items()
         for key, drive in host.twins.items()
     )
     supervisor.start(taps.process(lab, tap) for tap in taps.names(lab))
-    how = accelerator.choose(guest)
+    if how != "kvm":
+        supervisor.start([_clock_keeper(virtual)])
     states = supervisor.states()
     booting = [name for name in virtual if states.get(hosts.process_name(name)) != "RUNNING"]
     if booting:
@@ -56,6 +64,24 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
     hosts.write_ssh_config(folder(), virtual)
     for name in virtual:
         hosts.await_ssh(folder(), name, report)
+    for name in booting:
+        calibration.keep(folder() / name, calibration.measure(how, ssh_command(name)))
+
+
+def _clock_keeper(names: Iterable[str]) -> supervisor.Program:
+    """Describe the process that slows the lab's clock down while a host asks for it."""
+    sockets = {name: hosts.clock_socket(name) for name in names}
+    command = [sys.executable, "-m", "joulerig.virtuallab.clock.keeper", "--page", str(shared.page())]
+    for name, socket in sockets.items():
+        command += ["--listen", f"{name}={socket}"]
+    return supervisor.Program(
+        "lab-clock", command, ready=lambda: all(map(wait.listens, sockets.values())), priority=250
+    )
+
+
+def processor(host: str) -> calibration.Processor | None:
+    """Return how fast a host's processor was when it booted; None where it never did."""
+    return calibration.kept(folder() / host)
 
 
 def down() -> list[str]:

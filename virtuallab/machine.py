@@ -13,6 +13,8 @@ from joulerig.virtuallab.image import Image
 # Of the DIMM; the region that the host sees, and the inventory declares, is the rest.
 NVDIMM_LABEL_BYTES = 128 * 1024
 KERNEL_ARGUMENTS = "root=/dev/vda ro console=ttyS0 net.ifnames=0 mitigations=off random.trust_cpu=on"
+# The time stamp counter of an emulated processor is the machine's, whatever clock QEMU is given.
+EMULATED_CLOCK = "clocksource=hpet tsc=unstable"
 
 
 def command(
@@ -24,12 +26,14 @@ def command(
     sockets: dict[str, Path],
     ssh_port: int,
     qmp: Path,
+    clock: Path,
     profiles: Mapping[str, profile.Profile] | None = None,
 ) -> list[str]:
     """Return the command line that runs `host`.
 
     `folder` holds its overlay disk, console and identity files; `sockets` are the NBD sockets of
-    its drives by name; the guest's SSH port appears as 127.0.0.1:`ssh_port`.
+    its drives by name; the guest's SSH port appears as 127.0.0.1:`ssh_port`. `clock`: the socket
+    at which the host asks for the lab's clock to be slowed down.
     """
     nvdimms = {key: drive for key, drive in host.drives.items() if drive.interface == "nvdimm"}
     machine = host.virtual or VirtualHost()
@@ -44,7 +48,7 @@ def command(
         "-smp", str(machine.cpus),
         "-m", memory + (f",slots={len(nvdimms)},maxmem={machine.memory_mb + 8192}M" if nvdimms else ""),
         "-rtc", "base=utc",
-        "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", KERNEL_ARGUMENTS,
+        "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", kernel_arguments(accelerator),
         "-serial", f"file:{folder}/console.log",
         "-qmp", f"unix:{qmp},server=on,wait=off",
         "-device", "virtio-rng-pci",
@@ -53,6 +57,8 @@ def command(
         "-blockdev", f"driver=qcow2,node-name=root,file.driver=file,file.filename={folder}/root.qcow2",
         "-device", "virtio-blk-pci,drive=root,addr=0x1e",
         "-device", "virtio-scsi-pci,id=scsi",
+        "-chardev", f"socket,id=clock,path={clock},reconnect=1",
+        "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=clock,name=joulerig.clock",
     ]  # fmt: skip
     for key in ("hostname", "authorized_keys", "ssh_host_key"):
         arguments += ["-fw_cfg", f"name=opt/joulerig/{key},file={folder}/{key}"]
@@ -74,6 +80,11 @@ def command(
             _device(key, drive, index, sata_ports, profiles),
         ]
     return arguments
+
+
+def kernel_arguments(accelerator: str) -> str:
+    """Return the guest kernel's command line."""
+    return KERNEL_ARGUMENTS if accelerator == "kvm" else f"{KERNEL_ARGUMENTS} {EMULATED_CLOCK}"
 
 
 def _device(

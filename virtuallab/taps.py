@@ -10,6 +10,7 @@ from joulerig.rig.common import paths, supervisor
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab, Rail, VirtualPort
 from joulerig.virtuallab import twins
+from joulerig.virtuallab.clock import shared
 
 FIRST_RAIL = {"a": 1, "b": 3}  # the tap's number of the rail on CH1 and CH2 of each port
 CHANNEL_PAIRS: list[tuple[str | None, str | None]] = [("CH1", "CH2"), ("CH3", "CH4")]
@@ -43,7 +44,9 @@ def process(lab: Lab, tap: str) -> supervisor.Program:
         except OSError:
             return False
 
-    return supervisor.Program(f"tap-{tap}", command, ready=ready, priority=200)
+    return supervisor.Program(
+        f"tap-{tap}", command, ready=ready, priority=200, environment=shared.environment()
+    )
 
 
 def _common_value(tap: str, key: str, values: Iterable[float | None]) -> float:

@@ -16,6 +16,7 @@ from joulerig.rig.common import paths, supervisor, wait
 from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.lab.model import Drive
 from joulerig.virtuallab import profile, twin_parameters
+from joulerig.virtuallab.clock import shared
 
 REPLY_SECONDS = 5.0
 
@@ -114,4 +115,5 @@ def process(
         ready=lambda: listens(nbd, control),
         priority=100,
         restart=False,
+        environment=shared.environment(),
     )

@@ -276,6 +276,13 @@ class Phase:
     end_ns: int = column("ns", "When the phase ended, UTC.")
     clock_offset_ns: int = column("ns", "Controller's clock less the test host's, added to the host's times.")
     clock_error_ns: int = column("ns", "How far that offset can be wrong.")
+    slowness: float | None = column(
+        "",
+        "How many seconds of the machine a second of a virtual lab lasted, on average; 1: no slow motion;"
+        " blank: not known.",
+        since=12,
+        default=1.0,
+    )
 
     @property
     def seconds(self) -> float:

@@ -61,6 +61,10 @@ options:
     default: []
   kernel: {description: "Release of the kernel that must run; empty: any.", type: str, default: ""}
   phases: {description: "Seconds of idle, workload, tail.", type: dict, required: true}
+  slowness:
+    description: "How many seconds a second of a virtual lab lasts from rest to tail; 1: no slow motion."
+    type: float
+    default: 1.0
   seed: {description: "Seed of the load.", type: int, required: true}
   lanes_of:
     description: "Campaign of which calls of other drives may run at the same time; empty: none may."
@@ -138,6 +142,7 @@ from ansible.module_utils.joulerig import (
     pagecache,
     phases,
     provenance,
+    slow_motion,
     tools,
 )
 from ansible.module_utils.joulerig.detached import answering
@@ -171,6 +176,7 @@ def execute(p, result):
             raise Failed(f"the host runs kernel {runs}, no longer {p['kernel']}")
         filesystem.check(p["filesystem"])
         filesystem.check_free(MOUNT_POINT)
+        slow = undo.enter_context(slow_motion.SlowMotion(p["slowness"]))
         result["clock"].append(clock.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
         recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
@@ -274,6 +280,7 @@ def execute(p, result):
             result["settings"]["caches"] = (
                 pagecache.drop(folder, mount_again) if lane else pagecache.drop(folder)
             )
+            slow.begin()
             time.sleep(p["phases"]["rest"])
         with recorder.phase(phases.IDLE):
             time.sleep(p["phases"][phases.IDLE])
@@ -303,6 +310,7 @@ def execute(p, result):
         with recorder.phase(phases.TAIL):
             filesystem.sync(MOUNT_POINT)
             time.sleep(p["phases"][phases.TAIL])
+        slow.end()
         recorder.over()
         result["health"]["after"] = per_drive(provenance.health)
         result["clock"].append(clock.measure(p["clock_server"]))
@@ -413,6 +421,7 @@ def main():
         "fill": {"type": "float", "default": 0.0},
         "kernel_files": {"type": "list", "elements": "dict", "default": []},
         "phases": {"type": "dict", "required": True},
+        "slowness": {"type": "float", "default": 1.0},
         "seed": {"type": "int", "required": True},
         "lanes_of": {"type": "str", "default": ""},
         "alone": {"type": "bool", "default": False},

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"joulerig/collectors/internal/influx"
+	"joulerig/collectors/internal/labclock"
 	"joulerig/collectors/internal/sntp"
 )
 
@@ -75,6 +76,10 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	if err != nil {
 		return exitUsage, fmt.Errorf("srcap: %w (allowed: the path of the srcap program)", err)
 	}
+	labTime, err := labclock.FromEnvironment()
+	if err != nil {
+		return exitUsage, fmt.Errorf("%s: %w", labclock.Environment, err)
+	}
 	if err := os.MkdirAll(config.StateDir, 0o755); err != nil {
 		return exitUsage, fmt.Errorf("state_dir: %w", err)
 	}
@@ -105,7 +110,9 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	var meters []*Meter
 	for _, mc := range config.Meters {
 		logf := func(format string, args ...any) { logger.Printf("%s: %s", mc.Name, fmt.Sprintf(format, args...)) }
-		meters = append(meters, newMeter(mc, config.PointsPerSecond, writer, logf))
+		meter := newMeter(mc, config.PointsPerSecond, writer, logf)
+		meter.clock = labTime
+		meters = append(meters, meter)
 	}
 	session, err := openState(meters, stateDir(config), newSession())
 	if err != nil {
@@ -119,7 +126,7 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 	go func() { _ = server.Serve(listener) }()
 	if clock != nil {
 		go func() {
-			if err := sntp.Serve(clock); err != nil {
+			if err := sntp.Serve(clock, labTime.Now); err != nil {
 				logger.Printf("clock_listen: %v", err)
 			}
 		}()

@@ -13,6 +13,7 @@ import (
 
 	"joulerig/collectors/internal/clockfit"
 	"joulerig/collectors/internal/energy"
+	"joulerig/collectors/internal/labclock"
 	"joulerig/collectors/internal/ledger"
 	"joulerig/collectors/internal/srframe"
 	"joulerig/collectors/lineprotocol"
@@ -53,6 +54,7 @@ type Meter struct {
 	state      State
 	reason     string
 	starts     int
+	clock      labclock.Clock
 	lastSeen   time.Time // of the last samples
 	writeErr   string
 	dropped    int64
@@ -275,7 +277,7 @@ func (m *Meter) instrumentStarts(n srframe.Notice) error {
 
 // seen notes that samples have come.
 func (m *Meter) seen() {
-	m.lastSeen = time.Now()
+	m.lastSeen = m.clock.Now()
 	m.state, m.reason = Streaming, ""
 }
 

@@ -21,7 +21,7 @@ const stateAge = 10 * time.Minute
 type meterState struct {
 	Session string      `json:"session"`
 	Turn    uint64      `json:"turn"`     // rises with each writing
-	SavedNS int64       `json:"saved_ns"` // CLOCK_REALTIME
+	SavedNS int64       `json:"saved_ns"` // the lab's CLOCK_REALTIME
 	Rails   []railState `json:"rails"`
 }
 
@@ -42,7 +42,7 @@ func (m *Meter) saveState() error {
 		return nil
 	}
 	m.stateTurn++
-	state := meterState{Session: m.session, Turn: m.stateTurn, SavedNS: time.Now().UnixNano()}
+	state := meterState{Session: m.session, Turn: m.stateTurn, SavedNS: m.clock.Now().UnixNano()}
 	for _, r := range m.rails {
 		state.Rails = append(state.Rails, railState{string(r.key), r.axis.Last(), r.counters})
 	}
@@ -120,7 +120,7 @@ func openState(meters []*Meter, dir, fresh string) (string, error) {
 }
 
 func (m *Meter) matches(state *meterState) bool {
-	age := time.Since(time.Unix(0, state.SavedNS))
+	age := m.clock.Now().Sub(time.Unix(0, state.SavedNS))
 	if state.Session == "" || age < 0 || age > stateAge || len(state.Rails) != len(m.rails) {
 		return false
 	}

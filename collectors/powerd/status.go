@@ -90,7 +90,7 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 	if feed, streams := m.feed.(*streamed); streams && feed.recording != nil {
 		s.Recording = feed.recording.path
 	}
-	quiet := time.Since(m.lastSeen)
+	quiet := m.clock.Now().Sub(m.lastSeen)
 	if m.lastSeen.IsZero() {
 		quiet = 0
 	} else if m.state == Streaming && quiet.Seconds() > math.Max(m.config.SilenceSeconds/2, leastQuiet) {

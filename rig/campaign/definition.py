@@ -154,6 +154,10 @@ class Campaign(Strict):
     """The drives' write cache in every run; left out: as the drive has it."""
     phases: Phases = Phases()
     """Lengths of the phases."""
+    slow_motion: Annotated[float, Field(ge=1, le=100)] | Literal["auto"] = 1.0
+    """How many seconds a second of a virtual lab lasts from rest to tail, so that drives and not
+    the emulated processor set the pace; `auto`: so many that the test host is as fast as this
+    machine. Physical hosts, and virtual ones under KVM, are never slowed down."""
     loss_limit_percent: Annotated[float, Field(ge=0, le=100)] = 1.0
     """A run whose meter lost more samples of a rail in the workload phase is `partial`."""
     waveforms: Waveforms | None = None
@@ -511,6 +515,7 @@ class Work:
     """A planned run as the figures of a plan see it.
 
     `declared_seconds`: rest, idle and tail. `filled_bytes`: what is written before the load.
+    `slowness`: seconds of the machine that a second of a virtual lab lasts in these phases.
     """
 
     run: PlannedRun
@@ -518,6 +523,7 @@ class Work:
     declared_seconds: float
     workload_seconds: float
     filled_bytes: float
+    slowness: float = 1.0
 
 
 class Bounds:
@@ -624,12 +630,17 @@ def works(campaign: Campaign, lab: Lab, runs: Iterable[PlannedRun]) -> Works:
             size = min(size, campaign.use_bytes * copies)
         return drives, size
 
+    @functools.cache
+    def slowness(host: str) -> float:
+        return virtual.slowness(lab, host, campaign.slow_motion)
+
     found = {}
     for key, run in first.items():
         drives, size = used(run.host, run.drive, *stands_on(run.drive, run.levels))
         assumed = campaign_factors.estimate(factors, run.levels, campaign.phases.workload_seconds)
         filled = (assumed.filled_fraction + made[run.levels["filesystem"]].mkfs_writes) * size
-        found[key] = Work(run, drives, declared, assumed.workload_seconds, filled), times[key]
+        work = Work(run, drives, declared, assumed.workload_seconds, filled, slowness(run.host))
+        found[key] = work, times[key]
     return found
 
 
@@ -707,11 +718,11 @@ def cost(
     joules = precondition_seconds = 0.0
     for key, (work, times) in cells.items():
         host = work.run.host
-        whole = assumed.outside_seconds(work) + work.declared_seconds + assumed.load_seconds(work)
-        took[key] = whole
+        outside, phases = assumed.outside_seconds(work), work.declared_seconds + assumed.load_seconds(work)
+        took[key] = outside + work.slowness * phases
         runs_of[host] += times
-        seconds[host] = seconds.get(host, 0.0) + times * whole
-        joules += times * assumed.watts(work) * whole
+        seconds[host] = seconds.get(host, 0.0) + times * took[key]
+        joules += times * assumed.watts(work) * (outside + phases)
         amounts = _bytes_written(work, assumed)
         to_drive[key] = amounts.get(work.run.drive, 0.0)
         for name, amount in amounts.items():

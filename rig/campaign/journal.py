@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -37,6 +36,7 @@ from joulerig.rig.common import paths
 from joulerig.rig.common import process as processes
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.common.sqlite import transaction
+from joulerig.rig.lab import virtual
 
 # A status only worsens; what may follow what.
 ALLOWED: dict[str, set[Status]] = {
@@ -57,7 +57,10 @@ USUAL_CAUSE: dict[str, Cause] = {
 
 
 class Journal:
-    """The journal of one campaign. Every method that writes is one transaction."""
+    """The journal of one campaign. Every method that writes is one transaction.
+
+    Its times are the lab's: of a campaign on a virtual lab, of that one's clock.
+    """
 
     def __init__(self, folder: Path) -> None:
         path = folder / "journal.sqlite"
@@ -71,6 +74,8 @@ class Journal:
             if read_version(self._db) < VERSION:
                 self._upgrade()
             self._db.execute("PRAGMA foreign_keys = ON")
+            row = self._db.execute("SELECT virtual FROM campaign").fetchone()
+            self._now = virtual.clock(is_virtual=row is not None and bool(row["virtual"]))
         except sqlite3.DatabaseError as error:
             raise UserError(f"{paths.short(path)}: cannot be read: {error}") from None
         except JournalError as error:
@@ -93,7 +98,7 @@ class Journal:
                 _insert(db, "campaign", campaign)
                 for run in runs:
                     _insert(db, "run", run)
-                _event(db, None, EventKind.CREATED, {"runs": len(runs)})
+                _event(db, campaign["created_ns"], None, EventKind.CREATED, {"runs": len(runs)})
                 db.execute("COMMIT")
             atomic.move(unfinished, folder / "journal.sqlite")
             atomic.sync(folder.parent)
@@ -104,6 +109,9 @@ class Journal:
 
     def close(self) -> None:
         self._db.close()
+
+    def _event(self, run: str | None, event: EventKind, detail: Mapping[str, Any]) -> None:
+        _event(self._db, self._now(), run, event, detail)
 
     @property
     def campaign(self) -> dict[str, Any]:
@@ -179,7 +187,7 @@ class Journal:
                     self._db.execute("UPDATE run SET host = ? WHERE id = ?", (host, run["id"]))
                     ends = {"from": run["host"], "to": host}
                     there = [serials(one, run["drive"]) for one in ends.values()]
-                    _event(self._db, run["id"], EventKind.MOVED, {**ends, "serials": there})
+                    self._event(run["id"], EventKind.MOVED, {**ends, "serials": there})
                     return self._begin(run["id"])
         return None
 
@@ -282,7 +290,7 @@ class Journal:
                 (Status.RUNNING, run, number),
             )
         else:
-            number, started = attempt["number"] + 1 if attempt else 1, time.time_ns()
+            number, started = attempt["number"] + 1 if attempt else 1, self._now()
             _insert(
                 self._db,
                 "attempt",
@@ -325,7 +333,7 @@ class Journal:
         """Ask the executors to pause, to stop, or to go on (None)."""
         with transaction(self._db):
             self._db.execute("UPDATE campaign SET asked = ?", (what,))
-            _event(self._db, None, EventKind.ASKED, {"to": what or "go on"})
+            self._event(None, EventKind.ASKED, {"to": what or "go on"})
 
     def finish(
         self,
@@ -341,7 +349,7 @@ class Journal:
         gone has no end yet.
         """
         cause = cause or USUAL_CAUSE[status]
-        now = time.time_ns()
+        now = self._now()
         with transaction(self._db):
             for table, rows in tables.items():
                 for row in rows:
@@ -369,7 +377,7 @@ class Journal:
                     _insert(self._db, table, {"run": run, **row})
             self._db.execute("UPDATE run SET status = ?, reason = ? WHERE id = ?", (status, reason, run))
             self._set_last_attempt(run, status=status, reason=reason)
-            _event(self._db, run, EventKind.SETTLED, {"from": was, "to": status, "reason": reason})
+            self._event(run, EventKind.SETTLED, {"from": was, "to": status, "reason": reason})
 
     def _set_last_attempt(self, run: str, **values: object) -> None:
         columns = ", ".join(f"{name} = ?" for name in values)
@@ -418,7 +426,7 @@ class Journal:
             known = {(detail["race"], detail["look"]) for row in noted for detail in [json.loads(row[0])]}
             new = [look for look in looks if (look["race"], look["look"]) not in known]
             for look in new:
-                _event(self._db, None, EventKind.LOOK, look)
+                self._event(None, EventKind.LOOK, look)
             for run, reason in reasons.items():
                 self._set_status(run, Status.NOT_RUN, reason)
         return new
@@ -494,25 +502,25 @@ class Journal:
             "UPDATE run SET status = ?, reason = '', started_ns = NULL, ended_ns = NULL WHERE id = ?",
             (Status.PLANNED, run),
         )
-        _event(self._db, run, EventKind.RESUMED, {"was": was, **detail})
+        self._event(run, EventKind.RESUMED, {"was": was, **detail})
 
     def _end_open_attempt(self, run: str) -> None:
         self._db.execute(
             "UPDATE attempt SET status = ?, cause = coalesce(cause, ?), ended_ns = ?"
             " WHERE run = ? AND ended_ns IS NULL",
-            (Status.LOST, Cause.CONTROLLER, time.time_ns(), run),
+            (Status.LOST, Cause.CONTROLLER, self._now(), run),
         )
 
     def conclude(self) -> None:
         """Mark the campaign as over."""
         with transaction(self._db):
-            self._db.execute("UPDATE campaign SET finished_ns = ?", (time.time_ns(),))
-            _event(self._db, None, EventKind.FINISHED, self.counts())
+            self._db.execute("UPDATE campaign SET finished_ns = ?", (self._now(),))
+            self._event(None, EventKind.FINISHED, self.counts())
 
     def note(self, run: str | None, detail: Mapping[str, Any], kind: EventKind = EventKind.NOTE) -> None:
         """Record something worth knowing later."""
         with transaction(self._db):
-            _event(self._db, run, kind, detail)
+            self._event(run, kind, detail)
 
     def counts(self) -> dict[str, int]:
         """Return how many runs have each status."""
@@ -532,7 +540,7 @@ class Journal:
         if status not in ALLOWED[now]:
             raise ValueError(f"run {run}: {now} cannot become {status}: a status only worsens")
         self._db.execute("UPDATE run SET status = ?, reason = ? WHERE id = ?", (status, reason, run))
-        _event(self._db, run, EventKind.STATUS, {"from": now, "to": status, "reason": reason})
+        self._event(run, EventKind.STATUS, {"from": now, "to": status, "reason": reason})
 
     def _upgrade(self) -> None:
         """Bring the journal up to date, unless another process just did."""
@@ -596,8 +604,10 @@ def _insert(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
     db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", list(row.values()))
 
 
-def _event(db: sqlite3.Connection, run: str | None, event: EventKind, detail: Mapping[str, Any]) -> None:
+def _event(
+    db: sqlite3.Connection, now_ns: int, run: str | None, event: EventKind, detail: Mapping[str, Any]
+) -> None:
     db.execute(
         "INSERT INTO event (time_ns, run, event, detail) VALUES (?, ?, ?, ?)",
-        (time.time_ns(), run, event, json.dumps(detail)),
+        (now_ns, run, event, json.dumps(detail)),
     )

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from joulerig.analysis.results.schema import Phase, PhaseName
 from joulerig.rig.common import wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import influxdb, services
+from joulerig.rig.lab import virtual
 from joulerig.rig.lab.model import Lab, Rail
 from joulerig.rig.lab.virtual import TruthSource
 
@@ -144,18 +144,20 @@ def truths(
                 found[member] = source.history(host, member, instants_ns)
         return found
 
-    shift = _clock_shift_ns(histories, phases)
+    shift = _clock_shift_ns(histories, phases, virtual.clock(is_virtual=lab.virtual)())
     return histories([edge - shift for phase in phases for edge in (phase.start_ns, phase.end_ns)])
 
 
 def _clock_shift_ns(
-    histories: Callable[[Sequence[int]], Mapping[str, Mapping[str, Any]]], phases: Sequence[Phase]
+    histories: Callable[[Sequence[int]], Mapping[str, Mapping[str, Any]]],
+    phases: Sequence[Phase],
+    now_ns: int,
 ) -> int:
     """Return how much later than the twins' operations the phases are; 0 without a load."""
     load = next((phase for phase in phases if phase.phase == PhaseName.WORKLOAD), None)
     if load is None:
         return 0
-    times = twin_truth.load_instants(load, time.time_ns()).tolist()
+    times = twin_truth.load_instants(load, now_ns).tolist()
     counts = [
         np.sum([found["counters"][name] for name in twin_truth.OPERATIONS], axis=0)
         for found in histories(times).values()

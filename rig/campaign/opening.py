@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +27,7 @@ from joulerig.rig.campaign.power_cut_definition import PowerCutCampaign
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.controller import services
-from joulerig.rig.lab import power
+from joulerig.rig.lab import power, virtual
 from joulerig.rig.lab.model import Lab
 
 
@@ -129,7 +128,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
     plan = make_plan(mapping, lab, source, short=short)
     services.check(lab)
     power.check(lab, {host for host, _, _ in plan.wiped()})
-    campaign, created = plan.campaign, time.time_ns()
+    campaign, created = plan.campaign, virtual.clock(is_virtual=lab.virtual)()
     name = f"{campaign.name}-{datetime.fromtimestamp(created / 1e9, UTC):%Y%m%d-%H%M%S}"
     return Journal.create(
         paths.results() / name,
@@ -153,6 +152,7 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
                     "controller": provenance.controller(lab),
                     "calibration": provenance.calibration(lab),
                     **provenance.checks(lab),
+                    **provenance.processors(lab),
                     "emulated": provenance.emulated(lab),
                     "seed": campaign.seed,
                     "playbook": source,

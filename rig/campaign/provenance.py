@@ -16,6 +16,7 @@ import joulerig
 from joulerig import __version__
 from joulerig.rig.common import paths
 from joulerig.rig.controller import influxdb
+from joulerig.rig.lab import virtual
 from joulerig.rig.lab.meters import calibration as calibrations
 from joulerig.rig.lab.meters import checks as meter_checks
 from joulerig.rig.lab.model import Lab
@@ -63,6 +64,12 @@ def checks(lab: Lab) -> dict[str, Any]:
     """Return {"checks": each meter's newest check with a resistor}; empty where none was made."""
     found = meter_checks.newest(lab)
     return {"checks": found} if found else {}
+
+
+def processors(lab: Lab) -> dict[str, Any]:
+    """Return {"processors": how fast each virtual host's is}; empty for a physical lab."""
+    found = virtual.processors(lab)
+    return {"processors": found} if found else {}
 
 
 def emulated(lab: Lab) -> dict[str, dict[str, str]]:

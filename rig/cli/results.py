@@ -28,7 +28,7 @@ from joulerig.analysis.results import run_energy
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import CampaignKind, Result, Status, level_texts
-from joulerig.analysis.runs import idle_baseline, loss_ledger, over_time
+from joulerig.analysis.runs import idle_baseline, loss_ledger, over_time, pace
 from joulerig.analysis.statistics.ranking import ONE_RUN
 from joulerig.analysis.tables import runs_and_cells
 from joulerig.plural import counted
@@ -205,14 +205,8 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
             markup=False,
             soft_wrap=True,
         )
-    bound = runs["device_bound_fraction"].drop_nulls()
-    if len(bound):
-        console.print(
-            f"the drive models set the pace for {100 * bound.min():.0f} to"
-            f" {100 * bound.max():.0f} % of a run's load, the test host's processor for the rest",
-            markup=False,
-            soft_wrap=True,
-        )
+    if found := pace.of_campaign(campaign):
+        console.print(found.sentence, markup=False, soft_wrap=True)
     uneven = [f"WARNING: {one.name}: {one.uneven_losses}" for one in compared if one.uneven_losses]
     for line in [
         *_foundations(campaign),

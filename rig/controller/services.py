@@ -15,6 +15,7 @@ from joulerig.rig import protocols
 from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.controller import influxdb
+from joulerig.rig.lab import virtual
 from joulerig.rig.lab.meters import calibration, source
 from joulerig.rig.lab.model import Lab
 
@@ -185,7 +186,7 @@ def _powerd(lab: Lab) -> supervisor.Program:
         return True
 
     # The configuration is part of the command's identity: a changed one restarts powerd.
-    environment = {"JOULERIG_CONFIG": files.digest(path)}
+    environment = {"JOULERIG_CONFIG": files.digest(path), **virtual.clock_environment(lab)}
     command = [str(paths.program("powerd")), "--config", str(path)]
     return supervisor.Program("powerd", command, ready, priority=250, environment=environment)
 
@@ -197,6 +198,7 @@ def _dashboard(lab: Lab) -> supervisor.Program:
         "results_dir": str(paths.results()),
         "influx": influxdb.access(lab, "reader").as_config(),
         "powerd_status_socket": str(_status_socket()),
+        "virtual": lab.virtual,
     }
     path = paths.var() / "dashboard" / "config.json"
     files.replace(path, json.dumps(config, indent=1))

@@ -20,6 +20,7 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
 from joulerig.rig.dashboard.hub import Hub
 from joulerig.rig.dashboard.poller import Poller
+from joulerig.rig.lab import virtual
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -58,7 +59,16 @@ def serve(path: Path) -> None:
     hub = Hub()
     server = uvicorn.Server(
         uvicorn.Config(
-            app.build(hub, Poller(client, settings.results_dir, settings.powerd_status_socket, hub)),
+            app.build(
+                hub,
+                Poller(
+                    client,
+                    settings.results_dir,
+                    settings.powerd_status_socket,
+                    hub,
+                    virtual.clock(is_virtual=settings.virtual),
+                ),
+            ),
             log_level="warning",
             access_log=False,
             ws_per_message_deflate=False,  # it would cost more than loopback's bytes

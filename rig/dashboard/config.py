@@ -22,12 +22,16 @@ class Influx(Strict):
 
 
 class Config(Strict):
-    """The configuration file's keys; paths are relative to the working directory."""
+    """The configuration file's keys; paths are relative to the working directory.
+
+    `virtual`: whether time is a virtual lab's, by its own clock.
+    """
 
     listen: AddressAndPort
     results_dir: Path
     influx: Influx
     powerd_status_socket: Path
+    virtual: bool = False
 
     @property
     def address(self) -> tuple[str, int]:

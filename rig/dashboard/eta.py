@@ -31,6 +31,8 @@ def remaining_seconds(
 ) -> float | None:
     """Return the seconds until the last host is done; None while no run has been measured.
 
+    They are of the clock on the wall, also where a virtual lab goes in slow motion.
+
     A run is assumed to take the median time of the finished runs of its workload (of all finished
     runs when its workload has none yet), plus the median pause between two runs of a host. Hosts
     work in parallel, so the slowest counts. `side_by_side`: so do the drives of a host, but for
@@ -39,7 +41,8 @@ def remaining_seconds(
     Preconditions (`Journal.read`'s `settlings`) are not part of a run's time; one under way is
     assumed to take its longest time. Preconditions that may follow are not in the estimate.
     """
-    lasted: dict[str, list[float]] = defaultdict(list)
+    lasted: dict[str, list[float]] = defaultdict(list)  # by the lab's clock
+    stretched: list[float] = []  # how many times longer a run took by the clock on the wall
     runs_by_host: dict[str, list[Run]] = defaultdict(list)  # of a lane, its drive as well
     alone: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
@@ -48,7 +51,9 @@ def remaining_seconds(
         else:
             runs_by_host[f"{run['host']} {run['drive']}" if side_by_side else run["host"]].append(run)
         if run["status"] in WORKED and _timed(run):
-            lasted[run["workload"]].append((run["ended_ns"] - _begun_ns(run, settlings, now_ns)) / 1e9)
+            took = (run["ended_ns"] - _begun_ns(run, settlings, now_ns)) / 1e9
+            lasted[run["workload"]].append(took)
+            stretched.append(1 + run["slow_seconds"] / took if took > 0 else 1.0)
     waiting = [run for run in runs if run["status"] in (Status.PLANNED, Status.RUNNING)]
     if not waiting:
         return 0.0
@@ -56,16 +61,17 @@ def remaining_seconds(
         return None
     overall = median([seconds for times in lasted.values() for seconds in times])
     typical = {workload: median(times) for workload, times in lasted.items()}
-    pause = _median_pause(runs_by_host)
+    pause, stretch = _median_pause(runs_by_host), median(stretched)
 
     def seconds_left(of: Sequence[Run]) -> float:
         left = 0.0
         for run in of:
             seconds = typical.get(run["workload"], overall)
             if run["status"] == Status.PLANNED:
-                left += seconds + pause
+                left += stretch * seconds + pause
             elif run["status"] == Status.RUNNING:
-                left += max(seconds - (now_ns - _begun_ns(run, settlings, now_ns)) / 1e9, 0.0)
+                spent = (now_ns - _begun_ns(run, settlings, now_ns)) / 1e9
+                left += stretch * max(seconds - spent, 0.0)
                 if is_settling(run, settlings):
                     settling = settlings[run["id"]]
                     spent = (now_ns - settling["began_ns"]) / 1e9

@@ -19,7 +19,10 @@ CAMPAIGN_COLUMNS = (
 )
 RUN_COLUMNS = (
     "id, ordinal, replicate, host, drive, filesystem, scheduler, workload, cell, factors, status, reason,"
-    " started_ns, ended_ns"
+    " started_ns, ended_ns,"
+    # What slow motion of a virtual lab added for those who wait: a run's times are the lab's.
+    " coalesce((SELECT sum((slowness - 1) * (end_ns - start_ns)) FROM phase WHERE run = run.id), 0) / 1e9"
+    " AS slow_seconds"
 )
 RESULTS = (
     "SELECT result.run, joules, mean_watts, error_percent, ai_ops_per_joule, ai_mb_per_joule, ops, seconds,"

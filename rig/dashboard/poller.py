@@ -8,6 +8,7 @@ import json
 import logging
 import sqlite3
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,27 @@ log = logging.getLogger(__name__)
 
 
 class Poller:
-    """Call `run` once; it broadcasts to the hub's clients until it is cancelled."""
+    """Call `run` once; it broadcasts to the hub's clients until it is cancelled.
 
-    def __init__(self, influx: Queries, results_dir: Path, powerd_socket: Path, hub: Hub) -> None:
+    `clock`: gives the lab's time, ns since 1970 UTC.
+    """
+
+    def __init__(
+        self,
+        influx: Queries,
+        results_dir: Path,
+        powerd_socket: Path,
+        hub: Hub,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._influx = influx
         self._powerd_socket = powerd_socket
         self._hub = hub
         self._journals = Journals(results_dir)
         self._sequence = 0
         self._layout = 0
-        self._now_ns = time.time_ns()
+        self._clock = clock
+        self._now_ns = clock()
         self._forget()
 
     def _forget(self) -> None:
@@ -82,7 +94,7 @@ class Poller:
             await asyncio.sleep(max(TICK_SECONDS - (time.monotonic() - began), 0.05))
 
     def _poll(self, tick: int) -> None:
-        now_ns = self._now_ns = time.time_ns()
+        now_ns = self._now_ns = self._clock()
         slow = tick % SLOW_EVERY == 0
         if slow:
             self._read_journals(now_ns)

@@ -7,11 +7,14 @@ without it. A bench therefore never loads code that starts QEMU.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from joulerig.rig.lab import packages as needed
 from joulerig.rig.lab.model import Lab
+
+ASSUMED_SLOWNESS = 20.0  # of a virtual host under TCG, before it is measured
 
 
 class TruthSource(Protocol):
@@ -63,6 +66,71 @@ def ssh_command(host: str) -> list[str]:
     from joulerig.virtuallab import lab as virtuallab
 
     return virtuallab.ssh_command(host)
+
+
+def clock_environment(lab: Lab) -> dict[str, str]:
+    """Return the variables by which a program of the controller has the virtual lab's clock.
+
+    A physical lab has the machine's clock, and so has a virtual lab under KVM.
+    """
+    if not lab.virtual:
+        return {}
+    from joulerig.virtuallab.clock import shared
+
+    return shared.environment()
+
+
+def clock(*, is_virtual: bool) -> Callable[[], int]:
+    """Return what gives a lab's time, ns since 1970 UTC; of a physical lab the machine's."""
+    if not is_virtual:
+        return time.time_ns
+    from joulerig.virtuallab.clock import shared
+
+    return shared.now_ns
+
+
+def slowness(lab: Lab, host: str, asked: float | Literal["auto"]) -> float:
+    """Return how long (s) a second of the lab lasts while a run of a host is measured.
+
+    `asked`: what its campaign asks for; `auto`: so that the host is as fast as this machine. 1 for
+    a physical host, and under KVM; of a virtual host that never booted, an assumption.
+    """
+    if not lab.hosts[host].virtual:
+        return 1.0
+    from joulerig.virtuallab import lab as virtuallab
+
+    found = virtuallab.processor(host)
+    if found and found.accelerator == "kvm":
+        return 1.0
+    if asked == "auto":
+        return found.slowness if found else ASSUMED_SLOWNESS
+    return asked
+
+
+def processors(lab: Lab) -> dict[str, dict[str, Any]]:
+    """Return how fast each virtual host's processor is, of those that have booted.
+
+    Keys: accelerator, guest_seconds and machine_seconds of one loop, slowness (their ratio).
+    """
+    hosts = [name for name, host in lab.hosts.items() if host.virtual]
+    if not hosts:
+        return {}
+    from joulerig.virtuallab import lab as virtuallab
+
+    known = {name: virtuallab.processor(name) for name in hosts}
+    return {name: {**vars(one), "slowness": one.slowness} for name, one in known.items() if one}
+
+
+def mean_slowness(lab: Lab, start_ns: int, end_ns: int) -> float | None:
+    """Return how long (s) a second of the lab lasted between two instants (ns UTC), on average.
+
+    1 in a physical lab; None where it is not known.
+    """
+    if not lab.virtual:
+        return 1.0
+    from joulerig.virtuallab.clock import shared
+
+    return shared.mean_slowness(start_ns, end_ns)
 
 
 def missing_packages(lab: Lab, host: str, packages: Iterable[str]) -> list[str]:

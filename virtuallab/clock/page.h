@@ -7,7 +7,7 @@
  * lab lasts. The newest line and the one before it are kept: a line begins in the
  * future, so that no reader sees lab time go back, whenever it learns of it.
  *
- * The writer (virtuallab/lab_clock.py) fills the line that is not in use, then
+ * The writer (virtuallab/clock/page.py) fills the line that is not in use, then
  * counts `lines` up; it fills none before the newest one has begun. A reader that
  * finds `lines` changed once it has read its clock reads again. A writer that dies
  * leaves a page that holds.

@@ -15,7 +15,8 @@ from joulerig.analysis.report.chapter import Chapter
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import PhaseName, RailEnergy
 from joulerig.analysis.runs import idle_baseline as idle
-from joulerig.analysis.runs import loss_ledger
+from joulerig.analysis.runs import loss_ledger, pace
+from joulerig.analysis.runs.pace import Pace
 
 _MOST_ERROR_PERCENT = 1
 _GAPS = {"gap_low": "gap_low_joules", "gap_high": "gap_high_joules"}
@@ -25,8 +26,7 @@ _GAPS = {"gap_low": "gap_low_joules", "gap_high": "gap_high_joules"}
 class Truth:
     """Measured against true joules.
 
-    `bound`: the least and the greatest share of a load's time, in percent, that the drives' models
-    set the pace for. `worst_error`: percent, of the run `worst`.
+    `worst_error`: percent, of the run `worst`. `pace`: what set the pace of the loads.
     """
 
     figure: Svg
@@ -38,7 +38,7 @@ class Truth:
     bounded: int
     inside: int
     outside: str
-    bound: tuple[float, float] | None
+    pace: Pace | None
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,6 @@ def _truth(campaign: Campaign) -> Truth | None:
     if not found:
         return None
     worst, _, worst_error = max(found, key=lambda one: abs(one[2]))
-    bound = [
-        100 * result.device_bound_fraction
-        for _, result, _ in found
-        if result.device_bound_fraction is not None
-    ]
     return Truth(
         figure=figures.measured_against_true([run for run, *_ in found], virtual=campaign.virtual),
         count=len(found),
@@ -122,7 +117,7 @@ def _truth(campaign: Campaign) -> Truth | None:
         bounded=sum(result.truth_within is not None for _, result, _ in found),
         inside=sum(result.truth_within is True for _, result, _ in found),
         outside=text.ranges([run.ordinal for run, result, _ in found if result.truth_within is False]),
-        bound=(min(bound), max(bound)) if bound else None,
+        pace=pace.of_campaign(campaign),
     )
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
-// Package sntp answers SNTP requests (RFC 5905) from the controller's CLOCK_REALTIME, so that test
+// Package sntp answers SNTP requests (RFC 5905) from the controller's clock, so that test
 // hosts can measure how far their clocks are from it. It disciplines nothing and claims no
 // reference: its stratum is that of an undisciplined local clock.
 package sntp
@@ -22,13 +22,13 @@ const (
 	eraSeconds = 2208988800
 )
 
-// Serve answers on conn until it is closed.
-func Serve(conn net.PacketConn) error {
+// Serve answers on conn, with the time by now, until it is closed.
+func Serve(conn net.PacketConn, now func() time.Time) error {
 	var in [512]byte
 	var out [packetBytes]byte
 	for {
 		n, from, err := conn.ReadFrom(in[:])
-		received := time.Now()
+		received := now()
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
@@ -38,7 +38,7 @@ func Serve(conn net.PacketConn) error {
 		if !reply(out[:], in[:n], received) {
 			continue
 		}
-		binary.BigEndian.PutUint64(out[40:], timestamp(time.Now()))
+		binary.BigEndian.PutUint64(out[40:], timestamp(now()))
 		// A client that has gone is its own affair.
 		_, _ = conn.WriteTo(out[:], from)
 	}

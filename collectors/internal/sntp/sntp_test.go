@@ -17,7 +17,7 @@ func serve(t *testing.T) net.Conn {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- Serve(server) }()
+	go func() { done <- Serve(server, time.Now) }()
 	client, err := net.Dial("udp", server.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -186,8 +186,7 @@ class Executor:
     def _prepare(self, run: Mapping[str, Any]) -> RunOutcome | None:
         """Prepare what the run needs; return its outcome where that is impossible."""
         if self._boots_kernels:
-            phases = self._campaign.request(run).phases
-            self._busy_seconds = phases.seconds + self._return_seconds
+            self._busy_seconds = self._campaign.request(run).wall_seconds + self._return_seconds
         return (
             self._kernels.ensure(factors.kernel_level(run["factors"]), self._busy_seconds)
             or self._make_drives(run)
@@ -216,7 +215,7 @@ class Executor:
         with waveforms.recorded(self._campaign, run, begun=True):
             request = self._campaign.request(run)
             reply = self._calls.collect(
-                call_name(run), "joulerig_run", request.arguments(), request.phases.seconds
+                call_name(run), "joulerig_run", request.arguments(), request.wall_seconds
             )
         return None if reply is None else self._outcome(run, reply)
 
@@ -226,7 +225,7 @@ class Executor:
         with waveforms.recorded(self._campaign, run):
             request = self._campaign.request(run).on_kernel(self._kernels.release)
             request = request.knowing(drive_record.known)
-            reply = self._perform(call_name(run), "joulerig_run", request.arguments(), request.phases.seconds)
+            reply = self._perform(call_name(run), "joulerig_run", request.arguments(), request.wall_seconds)
         return self._outcome(run, reply)
 
     def _perform(

@@ -127,7 +127,10 @@ def _judge(
         phases = run_phases.on_controller_time(
             [phase.model_dump() for phase in outcome.phases], [one.model_dump() for one in outcome.clock]
         )
-        tables["phase"] = [vars(phase) for phase in phases]
+        tables["phase"] = [
+            {**vars(phase), "slowness": virtual.mean_slowness(lab, phase.start_ns, phase.end_ns)}
+            for phase in phases
+        ]
         load = next((phase for phase in phases if phase.phase == PhaseName.WORKLOAD), None)
         if load and outcome.report:
             seconds = (load.end_ns - load.start_ns) / 1e9

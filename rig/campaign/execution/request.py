@@ -12,7 +12,7 @@ from joulerig.rig import workloads
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.definition import Campaign, PlannedRun
 from joulerig.rig.controller import services
-from joulerig.rig.lab import filesystems
+from joulerig.rig.lab import filesystems, virtual
 from joulerig.rig.lab.filesystems import ExternalJournal
 from joulerig.rig.lab.model import Lab
 from joulerig.rig.workloads import place
@@ -92,8 +92,9 @@ class RunRequest(_Part):
     holds. `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced
     during the workload. `use_bytes`: size of the file system, 0 as large as the drive. `fill`:
     fraction of it that other data fill before. `kernel_files`: what factors set in the host's
-    kernel for the run. `kernel`: release that must run; empty accepts any. `lanes_of`: the campaign
-    of which runs of other drives may go on at the same time, unless this one is `alone`.
+    kernel for the run. `kernel`: release that must run; empty accepts any. `slowness`: seconds of
+    the machine that a second of a virtual lab lasts while the run is measured. `lanes_of`: the
+    campaign of which runs of other drives may go on at the same time, unless this one is `alone`.
     """
 
     version: Literal[1] = VERSION
@@ -118,12 +119,18 @@ class RunRequest(_Part):
     seed: NonNegativeInt
     clock_server: str
     kernel: str = ""
+    slowness: float = 1.0
     lanes_of: str = ""
     alone: bool = False
 
     @field_serializer("journal")
     def _empty_without_journal(self, journal: DeclaredDrive | None) -> dict[str, Any]:
         return journal.model_dump() if journal else {}
+
+    @property
+    def wall_seconds(self) -> float:
+        """Return how long its phases of known length take a person who waits for them."""
+        return self.phases.seconds * self.slowness
 
     def on_kernel(self, release: str) -> RunRequest:
         """Return the request with the release of the kernel that runs on the host."""
@@ -181,6 +188,7 @@ def make_request(
         use_bytes=campaign.use_bytes or 0,
         seed=campaign.seed * 1000 + run.replicate,
         clock_server=services.deployment(lab, run.host)["rig_clock_server"],
+        slowness=virtual.slowness(lab, run.host, campaign.slow_motion),
         lanes_of=lanes_of,
         alone=run.alone,
         **arguments,

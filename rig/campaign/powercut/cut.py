@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from joulerig.analysis.powercut.folder import WITNESS_LOG, Subject
 from joulerig.rig.campaign.powercut.host import PowerCutHost, writer_options
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab import virtual
 from joulerig.rig.lab.virtual import TruthSource
 from joulerig.rig.powercut.moment import PHASES, Moment
 from joulerig.rig.powercut.witness import Never, Witness, WitnessLog
@@ -155,10 +156,11 @@ class Cut:
         spec = self._host.lab.hosts[self._host.name]
         address = self._host.lab.controller.clock_listen.rpartition(":")[0]
         found: dict[str, tuple[str, Witness, WitnessLog]] = {}
+        lab_clock = virtual.clock(is_virtual=self._host.lab.virtual)
 
         def cut() -> dict[str, Any]:
             asked_ns = time.monotonic_ns()
-            self._cut_ns, self.was_off, self._is_off = time.time_ns(), True, True
+            self._cut_ns, self.was_off, self._is_off = lab_clock(), True, True
             how = self._power.off()
             for name, (_, other, _) in found.items():
                 if name != self._aimed:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from joulerig.virtuallab.lab_clock import ENVIRONMENT, LabClock
+from joulerig.virtuallab.clock.page import ENVIRONMENT, LabClock
 from tests.support import ROOT
 from tests.support.programs import wait_for
 

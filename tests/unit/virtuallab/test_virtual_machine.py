@@ -32,7 +32,15 @@ def vhost(shipped):
 def command(vhost):
     sockets = {name: Path(f"/run/{name}.nbd") for name in vhost.twins}
     return machine.command(
-        "vhost1", vhost, IMAGE, "tcg", Path("/lab/vhost1"), sockets, 20022, Path("/run/qmp")
+        "vhost1",
+        vhost,
+        IMAGE,
+        "tcg",
+        Path("/lab/vhost1"),
+        sockets,
+        20022,
+        Path("/run/qmp"),
+        Path("/run/clock"),
     )
 
 
@@ -106,15 +114,30 @@ def test_ssh_is_reachable_from_this_machine_only(command):
 @pytest.mark.parametrize(("how", "option"), [("kvm", "kvm"), ("tcg", "tcg")])
 def test_the_accelerator_is_the_chosen_one(vhost, how, option):
     sockets = {name: Path(f"/run/{name}.nbd") for name in vhost.twins}
-    command = machine.command("vhost1", vhost, IMAGE, how, Path("/lab"), sockets, 1, Path("/run/qmp"))
+    command = machine.command(
+        "vhost1", vhost, IMAGE, how, Path("/lab"), sockets, 1, Path("/run/qmp"), Path("/c")
+    )
     assert options(command, "-accel")[0][0] == option
+
+
+@pytest.mark.parametrize(("how", "of_the_lab"), [("kvm", False), ("tcg", True)])
+def test_an_emulated_host_does_not_tell_time_by_the_machines_counter(how, of_the_lab):
+    words = machine.kernel_arguments(how).split()
+    assert {"clocksource=hpet", "tsc=unstable"} <= set(words) if of_the_lab else "tsc=unstable" not in words
+
+
+def test_a_host_has_a_port_at_which_it_asks_for_slow_motion(command):
+    [(_, chardev)] = options(command, "-chardev")
+    assert chardev["path"] == "/run/clock"
+    ports = [keys for kind, keys in options(command, "-device") if kind == "virtserialport"]
+    assert ports == [{"chardev": "clock", "name": "joulerig.clock"}]
 
 
 def test_a_host_without_nvdimm_has_no_slots_for_one(vhost):
     drives = {name: d for name, d in vhost.drives.items() if d.interface != "nvdimm"}
     host = vhost.model_copy(update={"drives": drives})
     sockets = {name: Path(f"/run/{name}.nbd") for name in drives}
-    command = machine.command("v", host, IMAGE, "tcg", Path("/lab"), sockets, 1, Path("/run/qmp"))
+    command = machine.command("v", host, IMAGE, "tcg", Path("/lab"), sockets, 1, Path("/run/qmp"), Path("/c"))
     assert "nvdimm" not in " ".join(command)
 
 

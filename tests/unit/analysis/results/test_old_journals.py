@@ -231,6 +231,19 @@ def test_the_ai_of_a_journal_of_version_10_is_of_the_joules_as_measured(tmp_path
     assert (run.gap_correction(run.energy[0]), run.energy[0].corrected_joules) == (0, 4.7)
 
 
+def test_the_phases_of_a_journal_of_version_11_were_not_slowed_down(tmp_path):
+    with former(tmp_path, 11) as database:
+        insert(
+            database, "run", id="study-1-0001", ordinal=1, block=1, replicate=1, host="h1", **FACTORS,
+            cell="fast/ext4/none/seqwrite", factors=json.dumps(FACTORS), status="ok", reason="",
+        )  # fmt: skip
+        insert(
+            database, "phase", run="study-1-0001", phase="workload", start_ns=1, end_ns=2,
+            clock_offset_ns=0, clock_error_ns=0,
+        )  # fmt: skip
+    assert results.load(tmp_path).runs[0].phases["workload"].slowness == 1.0
+
+
 def test_a_new_name_comes_with_a_version():
     """The constraints of a journal that is there know the names of its version alone."""
     made = "\n".join(map(journal.create_table, TABLES.values()))

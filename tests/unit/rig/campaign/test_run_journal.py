@@ -21,7 +21,10 @@ from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
 from tests.support.planned_runs import CAMPAIGN, row
 
-PHASE = {"phase": "workload", "start_ns": 1, "end_ns": 2, "clock_offset_ns": 0, "clock_error_ns": 0}
+PHASE = {
+    "phase": "workload", "start_ns": 1, "end_ns": 2, "clock_offset_ns": 0, "clock_error_ns": 0,
+    "slowness": 20.0,
+}  # fmt: skip
 RESULT = {"joules": 1.5, "true_joules": None, "error_percent": None, "mean_watts": 1.0}
 
 

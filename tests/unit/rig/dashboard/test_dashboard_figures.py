@@ -91,6 +91,7 @@ def run(status: str, start: float | None = None, end: float | None = None, **mor
         "status": status,
         "started_ns": None if start is None else int(start * SECOND),
         "ended_ns": None if end is None else int(end * SECOND),
+        "slow_seconds": 0.0,
         **more,
     }
 
@@ -125,6 +126,12 @@ def test_hosts_work_side_by_side_so_the_slowest_counts():
 
 def test_failed_runs_say_nothing_about_how_long_one_takes():
     assert eta.remaining_seconds([run("failed", 0, 1), run("planned")], SECOND) is None
+
+
+def test_slow_motion_makes_those_who_wait_wait_longer():
+    """By the lab's clock a run takes 30 s, by the one on the wall 300."""
+    runs = [run("ok", 0, 30, slow_seconds=270.0), run("running", 32), run("planned")]
+    assert eta.remaining_seconds(runs, 42 * SECOND) == pytest.approx(10 * 20 + 300)
 
 
 def test_nothing_is_left_when_all_runs_are_over():

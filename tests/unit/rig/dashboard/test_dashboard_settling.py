@@ -91,6 +91,7 @@ def a_run(name: str, status: str, start: float | None = None, end: float | None 
         "status": status,
         "started_ns": None if start is None else time_ns(start),
         "ended_ns": None if end is None else time_ns(end),
+        "slow_seconds": 0.0,
     }
 
 

@@ -97,7 +97,11 @@ class LabClock:
 
     def real_ns(self) -> int:
         """Return the lab's CLOCK_REALTIME, ns since 1970 UTC."""
-        return self.monotonic_ns() + self._real_ns
+        return self.real_at(self.monotonic_ns())
+
+    def real_at(self, monotonic_ns: int) -> int:
+        """Return the lab's CLOCK_REALTIME at a time of its CLOCK_MONOTONIC, both ns."""
+        return monotonic_ns + self._real_ns
 
     @property
     def slowness(self) -> float:
