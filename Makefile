@@ -10,8 +10,8 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo check test down clean docs tap-for-qemu
-.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-kills test-long-load test-workloads test-powercut test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-campaign bench-power bench-drives bench-lease bench-plan bench-racing bench-trust bench-workloads test-soak fuzz-workloads
+.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-kills test-long-load test-slow-motion test-workloads test-powercut test-powercut-guest
+.PHONY: studies lint bench-agent bench-analysis bench-campaign bench-power bench-drives bench-lease bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -83,6 +83,9 @@ test-kernels: build ## A campaign over two kernels on a virtual lab, one of whic
 test-kills: build ## A hundred kills, at random moments, of all that can die: results/bench/durability.json
 	JOULERIG_KILLS=100 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py
 
+test-slow-motion: build ## Whether slow motion changes what depends on time and nothing else, on a virtual lab
+	JOULERIG_SLOW_MOTION=1 $(PYTEST) tests/lab/test_slow_motion_on_the_virtual_lab.py
+
 test-long-load: build ## A load of half an hour that outlives its controller, ten minutes without network, and a reboot
 	JOULERIG_LOAD_SECONDS=1800 $(PYTEST) tests/lab/test_kills_on_the_virtual_lab.py -k long_load
 
@@ -121,6 +124,9 @@ bench-plan: ## Time of rig plan and of the journal for a campaign of 100,000 run
 
 bench-racing: ## How many runs a race needs, and how often it is right, simulated: results/bench/racing.json
 	.venv/bin/python -m tests.bench.racing
+
+bench-slow-motion: build ## Whether AI in slow motion depends on what else the machine does: results/bench/slow_motion.json
+	.venv/bin/python -m tests.bench.bench_slow_motion
 
 bench-trust: build ## How often intervals, comparisons and bounds hold, and which planted faults are reported: results/bench/trust.json
 	.venv/bin/python -m tests.bench.bench_trust

@@ -117,7 +117,13 @@ def as_json(folder: Path) -> dict[str, Any]:
                 "factors": run.factors,
                 "emulated": campaign.emulated(run),
                 "phases": [
-                    {"phase": p.phase, "start_ns": p.start_ns, "end_ns": p.end_ns, "seconds": p.seconds}
+                    {
+                        "phase": p.phase,
+                        "start_ns": p.start_ns,
+                        "end_ns": p.end_ns,
+                        "seconds": p.seconds,
+                        "slowness": p.slowness,
+                    }
                     for p in run.phases.values()
                 ],
                 "performance": vars(done) if done else None,

@@ -30,11 +30,11 @@ def load(twin, pattern, *, depth=1, block=4096, seconds=1.0, extent="100%", seed
     fio = installed("fio", "fio")
     words = [
         fio, "--name=load", "--ioengine=nbd", f"--uri={twin.uri}", f"--rw={pattern}", f"--bs={block}",
-        f"--iodepth={depth}", f"--size={extent}", "--time_based", f"--runtime={seconds * 1000:.0f}ms",
+        f"--iodepth={depth}", f"--size={extent}", "--time_based", f"--runtime={seconds * 1e6:.0f}us",
         "--norandommap", f"--randseed={seed}", "--percentile_list=50", "--lat_percentiles=1",
-        "--output-format=json",
+        "--clocksource=clock_gettime", "--output-format=json",
     ]  # fmt: skip
-    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds + 60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100 * seconds + 120)
     assert done.returncode == 0, done.stdout + done.stderr
     # fio writes warnings before its JSON.
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]

@@ -49,6 +49,11 @@ def _sections(plan: MeasurementPlan, found: Forecast) -> Iterator[tuple[str, lis
         seconds.pop("workload_seconds")
     named = [f"{key.removesuffix('_seconds')} {value} s" for key, value in seconds.items()]
     yield "phases", [", ".join(named)]
+    if slow := {work.run.host: work.slowness for work, _ in plan.works.values() if work.slowness > 1}:
+        yield (
+            "slow motion",
+            [f"{host}: from rest to tail a second lasts {k:.3g} s" for host, k in slow.items()],
+        )
     yield "failures", [failures.shown(campaign.on_failure)]
     if campaign.equivalent_hosts:
         alike = equivalents.sharing(plan.lab, campaign.drives)

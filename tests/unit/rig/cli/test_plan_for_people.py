@@ -141,6 +141,25 @@ def test_a_campaign_of_a_part_of_each_drive_says_so(page_of, mapping):
     assert "size          the first 64 GiB of each drive or array\n" in "\n".join(page_of(asked))
 
 
+def test_slow_motion_is_named_and_in_the_time_that_a_person_waits(shown, mapping, tmp_path):
+    """None of the shipped lab's hosts has booted here: `auto` is assumed."""
+
+    def page(slow_motion):
+        path = tmp_path / "campaign.yml"
+        phases = {"rest_seconds": 0, "idle_seconds": 3600, "workload_seconds": 3600, "tail_seconds": 0}
+        campaign = mapping | {"drives": ["nvme-plp"], "phases": phases, "slow_motion": slow_motion}
+        path.write_text(yaml.safe_dump([{"hosts": "all", "vars": {"campaign": campaign}}]))
+        return shown(path)
+
+    assert "slow motion" not in page(1)
+    assert "slow motion   vhost1: from rest to tail a second lasts 10 s\n" in page(10)
+    assert "slow motion   vhost1: from rest to tail a second lasts 20 s\n" in page("auto")
+    found = [
+        float(re.search(r"^time +about ([\d.]+) h", page(slowness), re.MULTILINE)[1]) for slowness in (1, 10)
+    ]
+    assert found[1] / found[0] == pytest.approx(10, rel=0.01)
+
+
 def test_several_hosts_have_a_line_each(lab_files, mapping, state):
     lab_files.inventory_text += "bench2\n"
     second = {**lab_files.drives["bare"], "serial": "SERIAL-Z"}

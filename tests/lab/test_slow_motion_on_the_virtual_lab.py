@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Slow motion changes what depends on time, and nothing else.
+
+One campaign at a second of the lab a second of the machine, at five and at twenty: paced overwrites
+on a drive of flash, and a number of reads that is always the same on a hard disk, of which it sets
+the pace at any slowness.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support import ROOT
+from tests.support.lab_driver import Lab
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(3000),
+    pytest.mark.skipif("JOULERIG_SLOW_MOTION" not in os.environ, reason="make test-slow-motion does it"),
+]
+
+SLOWNESS = (1.0, 5.0, 20.0)
+READS = 400
+WORKLOADS = {
+    "fixed-reads": {
+        "engine": "fio",
+        "job": "randread",
+        "description": f"{READS} random 4 KiB reads past the page cache, one at a time",
+        "options": {"iodepth": 1, "number_ios": READS, "time_based": 0},
+    }
+}
+PER_OPERATION = ("writes", "write_bytes", "flushes")
+MOST_APART = 0.02  # of what an operation takes of the I/O path
+MOST_JOULES_APART = 0.01  # of a fixed piece of work
+
+
+@pytest.fixture(scope="module")
+def inventory(lab: Lab) -> Path:
+    """The shipped inventory, with an own workload next to it."""
+    folder = lab.folder / "inventory-slow"
+    shutil.copytree(ROOT / "host_vars", folder / "host_vars")
+    shutil.copy(ROOT / "inventory.ini", folder)
+    (folder / "workloads.yml").write_text(yaml.safe_dump(WORKLOADS))
+    return folder / "inventory.ini"
+
+
+def campaign(lab: Lab, inventory: Path, name: str, **keys: Any) -> dict[float, list[dict[str, Any]]]:
+    """Run a campaign at each slowness; return its runs, which are ok, by slowness."""
+    found = {}
+    for slowness in SLOWNESS:
+        playbook = lab.playbook(
+            name=f"{name}-{slowness:.0f}",
+            slow_motion=slowness,
+            replicates=2,
+            phases={"rest_seconds": 2, "idle_seconds": 2, "workload_seconds": 6, "tail_seconds": 1},
+            **keys,
+        )
+        done = lab.rig("run", str(playbook), inventory=inventory, timeout=1500)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found[slowness] = lab.results_of()["runs"]
+        assert {run["status"] for run in found[slowness]} == {"ok"}
+    return found
+
+
+@pytest.fixture(scope="module")
+def overwrites(lab: Lab, inventory: Path) -> dict[float, list[dict[str, Any]]]:
+    factors = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["overwrite-fsync-paced"]}
+    return campaign(lab, inventory, "overwrites", drives=["nvme-plp"], factors=factors)
+
+
+@pytest.fixture(scope="module")
+def reads(lab: Lab, inventory: Path) -> dict[float, list[dict[str, Any]]]:
+    factors = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["fixed-reads"]}
+    return campaign(lab, inventory, "reads", drives=["hdd-1"], factors=factors)
+
+
+def test_each_phase_from_idle_to_tail_went_as_slowly_as_was_asked(overwrites, reads):
+    for runs in (overwrites, reads):
+        for slowness, of_it in runs.items():
+            for run in of_it:
+                found = {phase["phase"]: phase["slowness"] for phase in run["phases"]}
+                assert [found[name] for name in ("idle", "workload", "tail")] == [slowness] * 3
+                assert found["prepare"] == 1.0
+
+
+@pytest.mark.parametrize("figure", PER_OPERATION)
+def test_an_operation_takes_the_same_of_the_io_path(overwrites, figure):
+    per_operation = {
+        slowness: fmean(
+            next(io for io in run["io"] if io["source"] == "host")[figure] / run["performance"]["ops"]
+            for run in runs
+        )
+        for slowness, runs in overwrites.items()
+    }
+    print(figure, per_operation)
+    assert max(per_operation.values()) <= (1 + MOST_APART) * min(per_operation.values())
+
+
+def test_fixed_work_on_a_hard_disk_takes_the_same_joules(reads):
+    joules = {slowness: fmean(run["joules"] for run in runs) for slowness, runs in reads.items()}
+    print(joules)
+    assert {run["performance"]["ops"] for runs in reads.values() for run in runs} == {READS}
+    assert max(joules.values()) <= (1 + MOST_JOULES_APART) * min(joules.values())
+
+
+def test_the_truth_lies_between_low_and_high_in_every_run(overwrites, reads):
+    rows = [
+        row
+        for runs in (overwrites, reads)
+        for of_it in runs.values()
+        for run in of_it
+        for row in run["energy"]
+    ]
+    assert not [row for row in rows if not row["joules_low"] <= row["true_joules"] <= row["joules_high"]]
+
+
+def test_the_drive_of_flash_sets_the_pace_for_more_of_the_time_the_slower_the_lab(overwrites):
+    shares = [fmean(run["device_bound_fraction"] for run in runs) for runs in overwrites.values()]
+    print(shares)
+    assert shares == sorted(shares)
+
+
+def test_the_lab_goes_on_as_the_machine_does_after_a_campaign(lab: Lab, overwrites, reads):
+    with lab.state():
+        from joulerig.virtuallab.clock import shared
+        from joulerig.virtuallab.clock.page import LabClock
+
+        assert LabClock(shared.page()).slowness == 1.0
