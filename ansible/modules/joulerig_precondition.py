@@ -71,7 +71,6 @@ import sys
 import tempfile
 
 from ansible.module_utils.joulerig import (
-    clock,
     fence,
     host_lock,
     leftovers,
@@ -80,6 +79,7 @@ from ansible.module_utils.joulerig import (
     provenance,
     tools,
 )
+from ansible.module_utils.joulerig.clocks import offset
 from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, ownership, wipe_lease
 from ansible.module_utils.joulerig.preconditioning import precondition
@@ -95,7 +95,7 @@ def execute(p, result):
         longest = limits.seconds([p["member"]], limits.WHOLE)
         undo.enter_context(host_lock.HostLock(longest, lane=lane))
         result["taken_down"] = leftovers.take_down(lane=lane)
-        result["clock"].append(clock.measure(p["clock_server"]))
+        result["clock"].append(offset.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
         recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
         scratch = tempfile.mkdtemp(prefix="joulerig-")
@@ -122,7 +122,7 @@ def execute(p, result):
             after = blockqueue.written(name)
             result["touched"] = {key: after[key] - before[key] for key in after}
         result["health"] = provenance.health(name, p["member"]["interface"])
-        result["clock"].append(clock.measure(p["clock_server"]))
+        result["clock"].append(offset.measure(p["clock_server"]))
 
 
 def _steps(p, lease, recorder, scratch, result):

@@ -134,7 +134,6 @@ import tempfile
 import time
 
 from ansible.module_utils.joulerig import (
-    clock,
     fence,
     host_lock,
     leftovers,
@@ -142,9 +141,9 @@ from ansible.module_utils.joulerig import (
     pagecache,
     phases,
     provenance,
-    slow_motion,
     tools,
 )
+from ansible.module_utils.joulerig.clocks import offset, slow_motion
 from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, identity, wipe_lease
 from ansible.module_utils.joulerig.drives.host import Host
@@ -177,7 +176,7 @@ def execute(p, result):
         filesystem.check(p["filesystem"])
         filesystem.check_free(MOUNT_POINT)
         slow = undo.enter_context(slow_motion.SlowMotion(p["slowness"]))
-        result["clock"].append(clock.measure(p["clock_server"]))
+        result["clock"].append(offset.measure(p["clock_server"]))
         tags = {"campaign": p["campaign"], "run": p["run"], "host": p["host"], "drive": p["drive"]}
         recorder = phases.Phases(p["agent_socket"], tags, result["clock"][0])
         result["phases"] = recorder.recorded
@@ -313,7 +312,7 @@ def execute(p, result):
         slow.end()
         recorder.over()
         result["health"]["after"] = per_drive(provenance.health)
-        result["clock"].append(clock.measure(p["clock_server"]))
+        result["clock"].append(offset.measure(p["clock_server"]))
 
 
 def _fence_in(p, leases, drives):

@@ -53,8 +53,10 @@ def status(as_json: JsonOption = False) -> None:
     from joulerig.rig.campaign import journal
     from joulerig.rig.common import paths, process, supervisor
     from joulerig.rig.controller import services as controller
+    from joulerig.rig.lab import virtual
 
     states = supervisor.states()
+    slowness = virtual.slowness_now() if states else 1.0
     try:
         meters = controller.powerd_status()["meters"]
     except UserError:
@@ -76,10 +78,13 @@ def status(as_json: JsonOption = False) -> None:
     except UserError:
         pass
     if as_json:
-        print(json.dumps({"processes": states, "meters": meters, "campaign": campaign}, indent=1))
+        shown = {"processes": states, "slowness": slowness, "meters": meters, "campaign": campaign}
+        print(json.dumps(shown, indent=1))
         return
     for name, state in states.items():
         out.print(f"{name:32} {state.lower()}")
+    if slowness > 1:
+        out.print(f"slow motion: a second of the virtual lab lasts {slowness:.3g} s")
     for meter in meters:
         lost = 100 * meter["lost"] / meter["expected"] if meter["expected"] else 0.0
         out.print(

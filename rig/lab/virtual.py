@@ -121,6 +121,13 @@ def processors(lab: Lab) -> dict[str, dict[str, Any]]:
     return {name: {**vars(one), "slowness": one.slowness} for name, one in known.items() if one}
 
 
+def slowness_now() -> float:
+    """Return how long (s) a second of the virtual lab lasts now; without one 1."""
+    from joulerig.virtuallab.clock import shared
+
+    return shared.slowness()
+
+
 def mean_slowness(lab: Lab, start_ns: int, end_ns: int) -> float | None:
     """Return how long (s) a second of the lab lasted between two instants (ns UTC), on average.
 

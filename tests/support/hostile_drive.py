@@ -116,7 +116,7 @@ def ways(drive: dict[str, Any], other: dict[str, Any]) -> Iterator[tuple[str, Ca
         "clock_server": "127.0.0.1:1", "agent_socket": "/nonexistent",
     }  # fmt: skip
     for module in (joulerig_run, joulerig_precondition):
-        module.clock.measure = lambda server: CLOCK
+        module.offset.measure = lambda server: CLOCK
     yield (
         "run",
         lambda: answer(joulerig_run, drive=drive["name"], members=[drive], filesystem=EXT4, **run),

@@ -57,6 +57,17 @@ def now_ns() -> int:
         clock.close()
 
 
+def slowness() -> float:
+    """Return how long (s) a second of the lab lasts now."""
+    if not page().exists():
+        return 1.0
+    clock = LabClock(page())
+    try:
+        return clock.slowness
+    finally:
+        clock.close()
+
+
 def history() -> Path:
     """Return the file that has a line for each change: lab time (ns since 1970 UTC), slowness."""
     return paths.var() / "lab" / "clock.txt"

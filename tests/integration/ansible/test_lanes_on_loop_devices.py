@@ -44,7 +44,7 @@ for key, place in {
     "LEFTOVERS": "leftovers.json", "QUIET": "quiet",
 }.items():
     setattr(paths, key, str(folder / place))
-joulerig_run.clock.measure = lambda server: {**CLOCK, "at_ns": time.time_ns()}
+joulerig_run.offset.measure = lambda server: {**CLOCK, "at_ns": time.time_ns()}
 joulerig_run.MOUNT_POINT = str(folder / "mnt")
 pagecache.DROP = str(folder / "drop_caches")  # what a lane writes there would be the host's
 

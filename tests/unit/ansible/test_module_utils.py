@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from ansible.module_utils.joulerig import clock, phases, tools
+from ansible.module_utils.joulerig import phases, tools
+from ansible.module_utils.joulerig.clocks import offset as clock
 from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, memory_drives
 from ansible.module_utils.joulerig.tools import Failed, Refused
 

@@ -452,7 +452,7 @@ def rig(pair, tool, monkeypatch, tmp_path):
     monkeypatch.setattr(joulerig_run.pagecache, "drop", lambda folder: {"pages_cached": 0})
     monkeypatch.setattr(joulerig_run.pagecache, "look", lambda folder: {"pages_cached": 7})
     monkeypatch.setattr(
-        joulerig_run.clock,
+        joulerig_run.offset,
         "measure",
         lambda server: {"at_ns": 1, "offset_ns": 0, "error_ns": 1, "exchanges": 1},
     )

@@ -75,7 +75,7 @@ END
 @pytest.fixture
 def rig(fake, tool, monkeypatch, tmp_path) -> Rig:
     fake.stand_in(monkeypatch)
-    monkeypatch.setattr(joulerig_precondition.clock, "measure", lambda server: CLOCK)
+    monkeypatch.setattr(joulerig_precondition.offset, "measure", lambda server: CLOCK)
     fake.disk("nvme0n1", "NV-1")
     return Rig(fake, tool, tmp_path)
 

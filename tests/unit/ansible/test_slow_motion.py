@@ -9,8 +9,8 @@ import tty
 
 import pytest
 
-from ansible.module_utils.joulerig import slow_motion
-from ansible.module_utils.joulerig.slow_motion import SlowMotion
+from ansible.module_utils.joulerig.clocks import slow_motion
+from ansible.module_utils.joulerig.clocks.slow_motion import SlowMotion
 from ansible.module_utils.joulerig.tools import Failed
 from tests.support.programs import wait_for
 
@@ -67,11 +67,11 @@ def port():
 def test_it_asks_between_begin_and_end(port):
     other = port()
     with SlowMotion(20.0, other.path) as slow:
-        assert other.asked == []
+        assert other.asked == ["slow 1 0"]  # what a run that was killed asked for
         slow.begin()
-        assert other.asked == [f"slow 20 {slow_motion.LEASE_SECONDS}"]
+        assert other.asked == ["slow 1 0", f"slow 20 {slow_motion.LEASE_SECONDS}"]
         slow.end()
-    assert other.asked == [f"slow 20 {slow_motion.LEASE_SECONDS}", "slow 1 0"]
+    assert other.asked == ["slow 1 0", f"slow 20 {slow_motion.LEASE_SECONDS}", "slow 1 0"]
 
 
 def test_an_error_in_between_ends_it(port):
@@ -92,7 +92,7 @@ def test_it_asks_again_before_what_it_asked_for_ends(port, monkeypatch):
     other = port()
     with SlowMotion(20.0, other.path) as slow:
         slow.begin()
-        wait_for(lambda: len(other.asked) > 3, 10, "it has asked again")
+        wait_for(lambda: len(other.asked) > 4, 10, "it has asked again")
     assert slow_motion.LEASE_SECONDS > 2 * 10
     assert len(set(other.asked)) == 2
 
@@ -118,7 +118,8 @@ def test_a_host_without_the_port_says_so():
 )
 def test_a_clock_that_does_not_obey_is_an_error(port, monkeypatch, answer, said):
     monkeypatch.setattr(slow_motion, "REPLY_SECONDS", 0.2)
-    with SlowMotion(20.0, port(answer).path) as slow, pytest.raises(Failed, match=re.escape(said)):
+    replies = port(lambda line: "1\n" if line == "slow 1 0" else answer(line))
+    with SlowMotion(20.0, replies.path) as slow, pytest.raises(Failed, match=re.escape(said)):
         slow.begin()
 
 
@@ -129,7 +130,7 @@ def test_another_host_may_have_asked_for_more(port):
 
 def test_a_reply_that_came_too_late_is_not_taken_for_another(port, monkeypatch):
     monkeypatch.setattr(slow_motion, "REPLY_SECONDS", 0.2)
-    replies = iter([None, "4\n"])
+    replies = iter(["1\n", None, "4\n"])
     other = port(lambda line: next(replies))
     with SlowMotion(20.0, other.path) as slow:
         with pytest.raises(Failed, match="no answer"):

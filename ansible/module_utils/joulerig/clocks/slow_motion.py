@@ -25,7 +25,7 @@ class SlowMotion:
     """Asks for `slowness` seconds of the machine's for one of the lab, between `begin` and `end`.
 
     With a slowness of 1 it asks for nothing, and needs no port. A context manager, which opens the
-    port: where a run is fenced in it can no longer be found.
+    port: where a run is fenced in it can no longer be found. Raises Failed where it cannot.
     """
 
     def __init__(self, slowness, port=PORT):
@@ -41,6 +41,7 @@ class SlowMotion:
                 self._file = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
             except OSError as error:
                 raise Failed(f"slow motion: {self._path}: {error.strerror}") from None
+            self._ask(1, 0)  # what a run that was killed asked for goes on until then
         return self
 
     def __exit__(self, *_):
