@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The short form of every study on a virtual lab, one after the other: results/bench/studies.json.
 
+With --folder it goes on where it was interrupted: a study whose campaign is over there is judged,
+one that is not is resumed, the others are begun. Each claim has, over the runs on its drive, the
+slowness of the lab and the fraction of the load in which the drive set the pace, least and
+greatest, and QEMU's accelerator.
+
 Prints each claim's verdict, and where the reports are. Ends with 1 where a run that was not
 excluded is not ok (a virtual lab can do all of them), a report was not built, or a claim that
 follows from the I/O path alone did not come out as published.
@@ -14,11 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from joulerig.analysis import results, studies
 from joulerig.analysis.results.schema import Status
+from joulerig.analysis.runs import pace
 from joulerig.analysis.studies import claims
 from joulerig.analysis.tables import comparisons
 from tests.support import ROOT
@@ -30,22 +37,25 @@ TIMED_OUT = 124  # of coreutils' timeout
 
 def repeated(lab: Lab, name: str) -> dict[str, Any]:
     """Run a study's short form and build its report; its entry of studies.json, and `problems`."""
-    before = set(lab.campaigns())
     began = time.monotonic()
-    short = [BIN / "rig", "run", "--short", ROOT / "playbooks" / f"{name}.yml"]
-    command = ["timeout", "--signal=INT", "--kill-after=120", str(MOST_SECONDS), *short]
-    done = subprocess.run(command, cwd=ROOT, env=lab.environment, stdout=sys.stdout, stderr=sys.stderr)
-    opened = sorted(set(lab.campaigns()) - before)
-    if len(opened) != 1:
-        return {
-            "seconds": None,
-            "claims": [],
-            "problems": [f"no campaign was opened (exit {done.returncode})"],
-        }
-    built = lab.rig("report", opened[0], "--format", "html,pdf")
-    folder = lab.results / opened[0]
+    before = begun(lab, name)
+    if before is None or not is_over(lab, before):
+        playbook = ROOT / "playbooks" / f"{name}.yml"
+        words = ["--resume", before] if before else ["--short", playbook]
+        command = ["timeout", "--signal=INT", "--kill-after=120", str(MOST_SECONDS), BIN / "rig", "run"]
+        done = subprocess.run(
+            [*command, *words], cwd=ROOT, env=lab.environment, stdout=sys.stdout, stderr=sys.stderr
+        )
+        returncode = done.returncode
+    else:
+        returncode = 0
+    opened = begun(lab, name)
+    if opened is None:
+        return {"seconds": None, "claims": [], "problems": [f"no campaign was opened (exit {returncode})"]}
+    built = lab.rig("report", opened, "--format", "html,pdf")
+    folder = lab.results / opened
     problems = [] if built.returncode == 0 else [f"no report: {built.stderr.strip()}"]
-    if done.returncode == TIMED_OUT:
+    if returncode == TIMED_OUT:
         problems.append(f"ended after {MOST_SECONDS} s")
     campaign = results.load(folder)
     problems += [
@@ -65,17 +75,42 @@ def repeated(lab: Lab, name: str) -> dict[str, Any]:
             problems.append(f"{key}: holds nowhere")
     return {
         "seconds": round(time.monotonic() - began, 1),
-        "campaign": opened[0],
+        "campaign": opened,
         "runs": {status: sum(run.status == status for run in campaign.runs) for status in Status},
         "claims": verdicts,
         "problems": problems,
     }
 
 
+def begun(lab: Lab, study: str) -> str | None:
+    """Return the newest campaign of a study in the lab's results; None where there is none."""
+    mine = [
+        one for one in lab.campaigns() if results.load(lab.results / one).definition.get("study") == study
+    ]
+    return mine[-1] if mine else None
+
+
+def is_over(lab: Lab, campaign: str) -> bool:
+    return results.load(lab.results / campaign).finished_ns is not None
+
+
 def judged(campaign: results.Campaign) -> list[dict[str, Any]]:
-    """Claim, where, verdict, effect, low, high and why of each verdict."""
+    """Claim, where, verdict, effect, low, high, why and pace of each verdict."""
     rows = comparisons.claims(campaign, ()).rename({"effect_low": "low", "effect_high": "high"})
-    return rows.select("claim", "where", "verdict", "effect", "low", "high", "why").to_dicts()
+    rows = rows.select("claim", "where", "verdict", "effect", "low", "high", "why")
+    return [{**row, **paced(campaign, row["where"])} for row in rows.to_dicts()]
+
+
+def paced(campaign: results.Campaign, where: str) -> dict[str, Any]:
+    """Return how the runs were paced on the drive that a verdict names first, or all of them."""
+    mine = [run for run in campaign.runs if run.drive == where.partition(", ")[0]]
+    found = pace.of_campaign(replace(campaign, runs=tuple(mine or campaign.runs)))
+    processors = campaign.provenance.get("processors") or {}
+    return {
+        "k": found and found.slowness,
+        "device_bound_fraction": found and found.drives,
+        "accelerator": ", ".join(sorted({one["accelerator"] for one in processors.values()})) or None,
+    }
 
 
 def main() -> int:
