@@ -49,6 +49,7 @@ filesystem    ext2, ext3, nilfs2, reiserfs, xfs, ext4, btrfs, f2fs, jfs
 scheduler     none, mq-deadline, bfq, kyber
 workload      varmail, fileserver, webserver, varmail-one-thread
 phases        rest 20 s, idle 10 s, workload 60 s, tail 5 s
+slow motion   vhost1: from rest to tail a second lasts 20 s
 failures      retry 1: error, interrupted, booted, host-gone; skip: refused, unable; retry 3: busy
 
 cells         464 of 576
