@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Slow motion changes what depends on time, and nothing else.
 
-One campaign at a second of the lab a second of the machine, at five and at twenty: paced overwrites
-on a drive of flash, and a number of reads that is always the same on a hard disk, of which it sets
-the pace at any slowness.
+`make test` has one run in slow motion. `make test-slow-motion` does one campaign at a second of the
+machine for one of the lab, at five and at twenty: paced overwrites on a drive of flash, and a
+number of reads that is always the same on a hard disk, of which it sets the pace at any slowness.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -18,13 +19,10 @@ import pytest
 import yaml
 
 from tests.support import ROOT
-from tests.support.lab_driver import Lab
+from tests.support.lab_driver import FACTORS, Lab
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.timeout(3000),
-    pytest.mark.skipif("JOULERIG_SLOW_MOTION" not in os.environ, reason="make test-slow-motion does it"),
-]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3000)]
+long = pytest.mark.skipif("JOULERIG_SLOW_MOTION" not in os.environ, reason="make test-slow-motion does it")
 
 SLOWNESS = (1.0, 5.0, 20.0)
 READS = 400
@@ -71,25 +69,47 @@ def campaign(lab: Lab, inventory: Path, name: str, **keys: Any) -> dict[float, l
 
 @pytest.fixture(scope="module")
 def overwrites(lab: Lab, inventory: Path) -> dict[float, list[dict[str, Any]]]:
-    factors = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["overwrite-fsync-paced"]}
+    factors = {**FACTORS, "workload": ["overwrite-fsync-paced"]}
     return campaign(lab, inventory, "overwrites", drives=["nvme-plp"], factors=factors)
 
 
 @pytest.fixture(scope="module")
 def reads(lab: Lab, inventory: Path) -> dict[float, list[dict[str, Any]]]:
-    factors = {"filesystem": ["ext4"], "scheduler": ["none"], "workload": ["fixed-reads"]}
+    factors = {**FACTORS, "workload": ["fixed-reads"]}
     return campaign(lab, inventory, "reads", drives=["hdd-1"], factors=factors)
 
 
-def test_each_phase_from_idle_to_tail_went_as_slowly_as_was_asked(overwrites, reads):
+def went_from_idle_to_tail(run: dict[str, Any], slowness: float) -> bool:
+    """Whether the lab went so slowly from idle to tail, and as the machine does before rest."""
+    found = {phase["phase"]: phase["slowness"] for phase in run["phases"]}
+    measured = [found[name] for name in ("idle", "workload", "tail")]
+    return measured == pytest.approx([slowness] * 3, rel=1e-6) and found["prepare"] == 1.0
+
+
+def goes_as_the_machine_does(lab: Lab) -> bool:
+    return json.loads(lab.rig("status", "--json").stdout)["slowness"] == 1.0
+
+
+def test_a_run_is_measured_in_slow_motion_and_prepared_without(lab: Lab):
+    playbook = lab.playbook(name="slow", factors=FACTORS, slow_motion=3)
+    done = lab.rig("run", str(playbook))
+    assert done.returncode == 0, done.stdout + done.stderr
+    [run] = lab.results_of()["runs"]
+    assert went_from_idle_to_tail(run, 3.0)
+    assert run["joules_low"] <= run["true_joules"] <= run["joules_high"]
+    assert "slow motion 3" in done.stdout
+    assert goes_as_the_machine_does(lab)
+
+
+@long
+def test_each_phase_from_idle_to_tail_went_as_slowly_as_was_asked(lab, overwrites, reads):
     for runs in (overwrites, reads):
         for slowness, of_it in runs.items():
-            for run in of_it:
-                found = {phase["phase"]: phase["slowness"] for phase in run["phases"]}
-                assert [found[name] for name in ("idle", "workload", "tail")] == [slowness] * 3
-                assert found["prepare"] == 1.0
+            assert all(went_from_idle_to_tail(run, slowness) for run in of_it)
+    assert goes_as_the_machine_does(lab)
 
 
+@long
 @pytest.mark.parametrize("figure", PER_OPERATION)
 def test_an_operation_takes_the_same_of_the_io_path(overwrites, figure):
     per_operation = {
@@ -103,6 +123,7 @@ def test_an_operation_takes_the_same_of_the_io_path(overwrites, figure):
     assert max(per_operation.values()) <= (1 + MOST_APART) * min(per_operation.values())
 
 
+@long
 def test_fixed_work_on_a_hard_disk_takes_the_same_joules(reads):
     joules = {slowness: fmean(run["joules"] for run in runs) for slowness, runs in reads.items()}
     print(joules)
@@ -110,6 +131,7 @@ def test_fixed_work_on_a_hard_disk_takes_the_same_joules(reads):
     assert max(joules.values()) <= (1 + MOST_JOULES_APART) * min(joules.values())
 
 
+@long
 def test_the_truth_lies_between_low_and_high_in_every_run(overwrites, reads):
     rows = [
         row
@@ -121,15 +143,8 @@ def test_the_truth_lies_between_low_and_high_in_every_run(overwrites, reads):
     assert not [row for row in rows if not row["joules_low"] <= row["true_joules"] <= row["joules_high"]]
 
 
+@long
 def test_the_drive_of_flash_sets_the_pace_for_more_of_the_time_the_slower_the_lab(overwrites):
     shares = [fmean(run["device_bound_fraction"] for run in runs) for runs in overwrites.values()]
     print(shares)
     assert shares == sorted(shares)
-
-
-def test_the_lab_goes_on_as_the_machine_does_after_a_campaign(lab: Lab, overwrites, reads):
-    with lab.state():
-        from joulerig.virtuallab.clock import shared
-        from joulerig.virtuallab.clock.page import LabClock
-
-        assert LabClock(shared.page()).slowness == 1.0
