@@ -12,6 +12,7 @@ from typing import Any
 
 from joulerig.analysis import results
 from joulerig.analysis.results import journal
+from joulerig.analysis.results.schema import TABLES
 from joulerig.errors import JoulerigError
 
 KEY = "merged"  # of the provenance of a merged campaign
@@ -32,8 +33,8 @@ class Source:
     def read(cls, folder: Path) -> Source:
         """Read a results folder. Raises joulerig.analysis.results.campaign.ResultsError."""
         results.load(folder)  # says what is wrong with it
-        rows = journal.read(folder / journal.FILE)
-        return cls(folder, {table: found.by_name() for table, found in rows.items()})
+        copy = journal.copy(folder / journal.FILE)
+        return cls(folder, {table: copy.rows(table).by_name() for table in TABLES})
 
     @property
     def campaign(self) -> dict[str, Any]:

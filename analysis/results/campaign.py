@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# ruff: noqa: RUF009 (each _part() is a descriptor, that is its own field's)
 """Read a campaign's results folder: its journal and the files of its runs. Writes nothing."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, Self
 
 from joulerig.analysis.energy import meters
+from joulerig.analysis.energy.interval import gap_correction
 from joulerig.analysis.results import journal, schema
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import (
@@ -22,6 +23,7 @@ from joulerig.analysis.results.schema import (
     IoCount,
     Performance,
     Phase,
+    PhaseName,
     RailEnergy,
     Result,
     RunRow,
@@ -29,6 +31,9 @@ from joulerig.analysis.results.schema import (
 )
 from joulerig.errors import JoulerigError
 from joulerig.garbage import none_collected
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PRECONDITION_FILE = "precondition.json"  # in a run's folder
 
@@ -42,17 +47,48 @@ class ResultsError(JoulerigError):
     """A results folder that cannot be read; the message is one line that names it."""
 
 
+class _Part:
+    """A part of a run, that its campaign reads for all runs when it is asked for first.
+
+    A dataclass takes no default from a descriptor that has no value of the class, and what a
+    constructor gives goes before it, as it does before a `cached_property`.
+    """
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: Run | None, _: type) -> Any:
+        if run is None or "_parts" not in run.__dict__:
+            raise AttributeError(self._name)
+        found = run.__dict__[self._name] = run.__dict__["_parts"].of_run(self._name, run.id)
+        return found
+
+
+def _part() -> Any:
+    return _Part()
+
+
 @dataclass(frozen=True)
 class Run(RunRow):
     """One execution of a cell. Parts that the run did not come to are None or empty."""
 
-    folder: Path
-    phases: dict[str, Phase]
-    performance: Performance | None
-    energy: tuple[RailEnergy, ...]
-    result: Result | None
-    io: dict[str, IoCount]
-    attempts: tuple[Attempt, ...] = ()
+    folder: Path = _part()
+    phases: dict[str, Phase] = _part()
+    performance: Performance | None = _part()
+    energy: tuple[RailEnergy, ...] = _part()
+    result: Result | None = _part()
+    io: dict[str, IoCount] = _part()
+    attempts: tuple[Attempt, ...] = _part()
+
+    @cached_property
+    def workload_phase(self) -> Phase | None:
+        """Return the phase of the load; None where the run did not come to it."""
+        return self.phases.get(PhaseName.WORKLOAD)
+
+    @cached_property
+    def workload_rails(self) -> tuple[RailEnergy, ...]:
+        """Return the energy of that phase, by rail."""
+        return tuple(rail for rail in self.energy if rail.phase == PhaseName.WORKLOAD)
 
     @property
     def counts(self) -> bool:
@@ -65,7 +101,7 @@ class Run(RunRow):
     def gap_correction(self, rail: RailEnergy) -> float:
         """Return what the run's AI counts of a rail's gaps, in joules; 0 in a journal of before."""
         corrected = self.result is not None and self.result.corrected_joules is not None
-        return rail.budget.correction if corrected else 0.0
+        return gap_correction(rail.gap_low_joules, rail.gap_high_joules) if corrected else 0.0
 
     @property
     def is_control(self) -> bool:
@@ -177,38 +213,119 @@ class Campaign(CampaignRow):
         Runs for the control of cross-talk are in none.
         """
         cells: dict[str, list[Run]] = {}
-        for run in self.without_controls.runs:
-            cells.setdefault(run.cell, []).append(run)
+        for run in self.runs:
+            if not run.is_control:
+                cells.setdefault(run.cell, []).append(run)
         return cells
 
 
-class Tables(Mapping[str, pl.DataFrame]):
+class _Parts:
+    """What the journal in a results folder has of a campaign, each part read when it is asked for.
+
+    All of it is as of one instant.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Copy the journal. Raises ResultsError."""
+        self._path = folder / journal.FILE
+        self._folders = folder / "runs"
+        self._by_part: dict[str, Mapping[str, Any]] = {}
+        with self._errors():
+            self._copy = journal.copy(self._path)
+
+    def rows(self, table: str, phase: str | None = None) -> journal.Rows:
+        """Return a table's rows, as `journal.JournalCopy.rows`. Raises ResultsError."""
+        with self._errors():
+            return self._copy.rows(table, phase)
+
+    def by_run(self, table: str, phase: str | None = None) -> dict[str, list[Any]]:
+        """Return the rows of a table as its data classes, by run."""
+        found: dict[str, list[Any]] = {}
+        with none_collected():
+            rows, record = self.rows(table, phase), schema.TABLES[table].record
+            names = rows.names[1:]  # the first one is `run`
+            for values in rows.values:
+                one = _made(record, zip(names, values[1:], strict=True))
+                found.setdefault(values[0], []).append(one)
+        return found
+
+    def of_run(self, part: str, run: str) -> Any:
+        """Return a part of a run. Raises ResultsError."""
+        if part == "folder":
+            return self._folders / run
+        table, made = _MADE[part]
+        if part not in self._by_part:
+            self._by_part[part] = self.by_run(table)
+        return made(self._by_part[part].get(run, ()))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except journal.JournalError as error:
+            raise ResultsError(f"{self._path}: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise ResultsError(f"{self._path}: cannot be read as a journal: {error}") from None
+
+
+def _made(record: type[Any], fields: Iterable[tuple[str, Any]]) -> Any:
+    """Return an object of a frozen data class with these fields.
+
+    Not by its __init__, which sets them one by one: a journal of 10,000 runs has 150,000 rows.
+    """
+    one = object.__new__(record)
+    one.__dict__.update(fields)
+    return one
+
+
+def _only(rows: Sequence[Any] | None) -> Any:
+    return rows[0] if rows else None
+
+
+# By part of a run: its table, and how it is made of the run's rows.
+_MADE: Mapping[str, tuple[str, Callable[[Sequence[Any]], Any]]] = {
+    "phases": ("phase", lambda rows: {row.phase: row for row in rows}),
+    "performance": ("performance", _only),
+    "energy": ("energy", tuple),
+    "result": ("result", _only),
+    "io": ("io", lambda rows: {row.source: row for row in rows}),
+    "attempts": ("attempt", tuple),
+}
+
+
+class Tables(Mapping[str, "pl.DataFrame"]):
     """The journal's tables by name, each a frame once it is asked for: few readers need any."""
 
-    def __init__(self, rows: Mapping[str, journal.Rows]) -> None:
-        self._rows = rows
+    def __init__(self, parts: _Parts) -> None:
+        self._parts = parts
         self._frames: dict[str, pl.DataFrame] = {}
 
     def __getitem__(self, name: str) -> pl.DataFrame:
+        import polars as pl
+
         if name not in self._frames:
-            self._frames[name] = pl.DataFrame(self._rows[name].by_name(), infer_schema_length=None)
+            rows = self._parts.rows(name).by_name()
+            self._frames[name] = pl.DataFrame(rows, infer_schema_length=None)
         return self._frames[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
+        return iter(schema.TABLES)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(schema.TABLES)
 
 
 def load(folder: Path | str) -> Campaign:
     """Read the campaign in `folder`, without writing, as of one instant: also while it runs.
 
+    What comparisons of cells need of its runs is read at once, the rest when it is asked for.
+
     Raises
     ------
     ResultsError
         No folder or journal there; not SQLite, or not a journal of this project; a version that
-        this program does not know; no campaign in it.
+        this program does not know; no campaign in it. Also later, where a table that was not read
+        at once cannot be read.
     """
     folder = Path(folder)
     path = folder / journal.FILE
@@ -216,58 +333,33 @@ def load(folder: Path | str) -> Campaign:
         raise ResultsError(f"{folder}: no such folder; results/<campaign-id> is meant")
     if not path.is_file():
         raise ResultsError(f"{folder}: no {journal.FILE} in it: not the results folder of a campaign")
-    try:
-        with none_collected():
-            rows = journal.read(path)
-    except journal.JournalError as error:
-        raise ResultsError(f"{path}: {error}") from None
-    except sqlite3.DatabaseError as error:
-        raise ResultsError(f"{path}: cannot be read as a journal: {error}") from None
-    if not rows["campaign"].values:
+    parts = _Parts(folder)
+    campaigns = parts.rows("campaign")
+    if not campaigns.values:
         raise ResultsError(f"{path}: the journal holds no campaign")
     try:
         with none_collected():
-            return _campaign(folder, rows)
+            (fields,) = _decoded(CampaignRow, campaigns)
+            return Campaign(**fields, folder=folder, runs=tuple(_runs(parts)), tables=Tables(parts))
     except json.JSONDecodeError as error:
         raise ResultsError(f"{path}: a column that holds JSON does not: {error}") from None
 
 
-def _campaign(folder: Path, rows: Mapping[str, journal.Rows]) -> Campaign:
-    attempts, phases, performances, energies, results, io = (
-        _by_run(schema.TABLES[name], rows[name])
-        for name in ("attempt", "phase", "performance", "energy", "result", "io")
-    )
-    runs, folders = [], folder / "runs"
-    for fields in _decoded(RunRow, rows["run"]):
+def _runs(parts: _Parts) -> Iterator[Run]:
+    """Yield the runs, with the parts of their loads that comparisons need of all of them.
+
+    Raises json.JSONDecodeError, ResultsError.
+    """
+    performances, results = parts.by_run("performance"), parts.by_run("result")
+    phases, rails = (parts.by_run(table, PhaseName.WORKLOAD) for table in ("phase", "energy"))
+    for fields in _decoded(RunRow, parts.rows("run")):
         run = fields["id"]
-        runs.append(
-            Run(
-                **fields,
-                folder=folders / run,
-                phases={phase.phase: phase for phase in phases.get(run, ())},
-                performance=next(iter(performances.get(run, ())), None),
-                energy=tuple(energies.get(run, ())),
-                result=next(iter(results.get(run, ())), None),
-                io={count.source: count for count in io.get(run, ())},
-                attempts=tuple(attempts.get(run, ())),
-            )
-        )
-    return Campaign(
-        **next(_decoded(CampaignRow, rows["campaign"])), folder=folder, runs=tuple(runs), tables=Tables(rows)
-    )
-
-
-def _by_run(table: schema.Table, rows: journal.Rows) -> dict[str, list[Any]]:
-    """Return the rows of a table as its data classes, by run, which is their first column."""
-    names = rows.names[1:]
-    found: dict[str, list[Any]] = {}
-    for run, *values in rows.values:
-        one = object.__new__(table.record)
-        # Not by its __init__, which sets the fields of a frozen data class one by one: a journal of
-        # 10,000 runs has 150,000 such rows.
-        one.__dict__.update(zip(names, values, strict=True))
-        found.setdefault(run, []).append(one)
-    return found
+        fields["_parts"] = parts
+        fields["performance"] = _only(performances.get(run))
+        fields["result"] = _only(results.get(run))
+        fields["workload_phase"] = _only(phases.get(run))
+        fields["workload_rails"] = tuple(rails.get(run, ()))
+        yield _made(Run, fields.items())
 
 
 def _decoded(record: type[Any], rows: journal.Rows) -> Iterator[dict[str, Any]]:
@@ -275,10 +367,15 @@ def _decoded(record: type[Any], rows: journal.Rows) -> Iterator[dict[str, Any]]:
     kinds = {name: one.kind for name, one in declared_columns(record).items()}
     json_columns = [name for name, kind in kinds.items() if kind.startswith("dict")]
     flags = [name for name, kind in kinds.items() if kind == "bool"]
+    known: dict[str, dict[str, Any]] = {}  # replicates have the same factors
     for values in rows.values:
         found = dict(zip(rows.names, values, strict=True))
         for name in json_columns:
-            found[name] = json.loads(found[name])
+            text = found[name]
+            if text not in known:
+                known[text] = json.loads(text)
+            value = known[text]
+            found[name] = value.copy() if isinstance(value, dict) else value
         for name in flags:
             found[name] = bool(found[name])
         yield found

@@ -8,17 +8,18 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 _SQL = {"str": "TEXT", "int": "INTEGER", "float": "REAL", "bool": "INTEGER", "dict[str, Any]": "TEXT"}
-_FRAME: dict[str, type[pl.DataType]] = {
-    "str": pl.String,
-    "int": pl.Int64,
-    "float": pl.Float64,
-    "bool": pl.Boolean,
-    "dict[str, Any]": pl.String,
+_FRAME = {
+    "str": "String",
+    "int": "Int64",
+    "float": "Float64",
+    "bool": "Boolean",
+    "dict[str, Any]": "String",
 }
 _COMPUTED = ("str", "int", "float", "bool")
 
@@ -57,7 +58,10 @@ class Column:
 
     @property
     def frame_type(self) -> type[pl.DataType]:
-        return _FRAME[self.kind]
+        import polars as pl  # takes as long to import as a small journal to read
+
+        found: type[pl.DataType] = getattr(pl, _FRAME[self.kind])
+        return found
 
     @property
     def sql(self) -> str:

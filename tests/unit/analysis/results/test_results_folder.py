@@ -98,6 +98,58 @@ def test_a_campaign_that_is_being_written_is_read_as_of_its_last_transaction(tmp
     assert (first.status, second.status) == ("failed", "ok")
 
 
+def test_what_is_read_later_is_of_the_instant_of_the_first_reading(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    whole, campaign = results.load(folder), results.load(folder)
+    parts = ("phases", "energy", "io", "attempts")
+    before = [[getattr(run, part) for part in parts] for run in whole.runs]
+    events = whole.tables["event"]
+    with sqlite3.connect(folder / "journal.sqlite") as database:
+        for table in ("phase", "energy", "io", "attempt", "event"):
+            database.execute(f"DELETE FROM {table}")
+    assert [[getattr(run, part) for part in parts] for run in campaign.runs] == before
+    assert campaign.tables["event"].equals(events)
+    emptied = results.load(folder)
+    assert (emptied.runs[0].io, emptied.tables["event"].height) == ({}, 0)
+
+
+def test_a_campaign_that_was_read_keeps_no_lock(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c")
+    campaign = results.load(folder)
+    with sqlite3.connect(folder / "journal.sqlite", timeout=0) as database:
+        assert database.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    assert campaign.runs[0].io
+
+
+def test_the_load_of_a_run_is_that_of_its_phases_and_rails(tmp_path):
+    """As it is read at once, and as it follows from a run that was made from another one."""
+    for run in results.load(simulated_campaign.build(tmp_path / "c")).runs:
+        assert run.workload_phase == run.phases["workload"]
+        assert run.workload_rails == tuple(rail for rail in run.energy if rail.phase == "workload")
+        copied = dataclasses.replace(run, reason="copied")
+        assert (copied.workload_phase, copied.workload_rails) == (run.workload_phase, run.workload_rails)
+        assert dataclasses.replace(copied, reason=run.reason) == run
+        other = dataclasses.replace(run, energy=(), phases={})
+        assert (other.workload_phase, other.workload_rails) == (None, ())
+
+
+def test_a_table_that_cannot_be_read_later_is_reported_on_one_line(tmp_path):
+    folder = simulated_campaign.build(tmp_path / "c", drives=("nvme-plp",))
+    journal = folder / "journal.sqlite"
+    with sqlite3.connect(journal) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+        (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'io'").fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    database.close()
+    with journal.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
+    run = results.load(folder).runs[0]
+    with pytest.raises(ResultsError) as error:
+        run.io  # noqa: B018
+    one_line(error, "journal.sqlite: cannot be read as a journal: ")
+
+
 def test_a_path_with_characters_that_mean_something_in_a_uri(tmp_path):
     folder = simulated_campaign.build(tmp_path / "what? 100% #1 größe")
     assert len(results.load(folder).runs) == 18
