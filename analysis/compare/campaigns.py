@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from joulerig.analysis.compare.cell_runs import CellRuns
 from joulerig.analysis.compare.meter_errors import MeterErrors
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.statistics import LOG_ROUNDING
@@ -91,7 +92,7 @@ def _change(
     if max(map(np.std, logs)) <= LOG_ROUNDING:
         return replace(change, why="the runs are all alike")
     limit = limit_of_difference(
-        *(known.of_cell(runs) for known, runs in zip(errors, (old, new), strict=True))
+        *(known.of_cell(CellRuns(runs)) for known, runs in zip(errors, (old, new), strict=True))
     )
     if not math.isfinite(limit):
         return replace(change, why="what the meters did not measure may be as much as what they did")

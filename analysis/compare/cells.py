@@ -9,20 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joulerig.analysis.compare import cemp, losses, races
+from joulerig.analysis.compare.cell_runs import CellRuns, Rails
 from joulerig.analysis.compare.meter_errors import MeterErrors
+from joulerig.analysis.energy.interval import standard_uncertainties
 from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import Cell, Levels, PhaseName, level_texts
+from joulerig.analysis.results.schema import Cell, Levels, level_texts
 from joulerig.analysis.statistics import effects, interval, pareto, racing, ranking
-from joulerig.analysis.statistics.differences import SystematicRuns, mean_systematic
+from joulerig.analysis.statistics.differences import SystematicByCell
 from joulerig.analysis.statistics.interval import Interval
 from joulerig.analysis.statistics.racing import Design
 from joulerig.analysis.statistics.ranking import Ranking
+from joulerig.garbage import none_collected
 
 _Key = tuple[str, str, Levels]  # drive, workload, levels of further factors
 AI, RATE = "ops/J", "ops/s"
@@ -122,9 +124,9 @@ class Ranked:
     quantity: str
     ranking: Ranking
     cells: Mapping[str, list[Run]]
-    counted: Mapping[str, list[Run]]
+    counted: Mapping[str, CellRuns]
     uneven_losses: str
-    systematic: SystematicRuns
+    systematic: SystematicByCell
 
 
 def compare_cells(campaign: Campaign) -> list[Comparison]:
@@ -132,7 +134,8 @@ def compare_cells(campaign: Campaign) -> list[Comparison]:
 
     Returns one comparison each, in the order of the definition, with the rankings of `rank_groups`.
     """
-    return [_compared(key, ranked) for key, ranked in rank_groups(campaign).items()]
+    with none_collected():
+        return [_compared(key, ranked) for key, ranked in rank_groups(campaign).items()]
 
 
 def rank_groups(campaign: Campaign, work: str = WORK) -> dict[_Key, Ranked]:
@@ -179,15 +182,16 @@ def levels(campaign: Campaign, factor: str, present: set[str]) -> list[str]:
 def _ranked(
     cells: Mapping[str, list[Run]], alpha: float, design: Design | None, work: str, errors: MeterErrors
 ) -> Ranked:
-    metered = {cell: [run for run in runs if run.counts] for cell, runs in cells.items()}
-    unmetered = {cell: [run for run in runs if run.unmetered] for cell, runs in cells.items()}
-    quantity, counted = (AI, metered) if any(metered.values()) else (RATE, unmetered)
+    counting = {cell: [run for run in runs if run.counts] for cell, runs in cells.items()}
+    quantity = AI if any(counting.values()) else RATE
+    if quantity == RATE:
+        counting = {cell: [run for run in runs if run.unmetered] for cell, runs in cells.items()}
     counted = {
-        cell: [run for run, done in zip(runs, _amounts(runs, work), strict=True) if done is not None]
-        for cell, runs in counted.items()
+        cell: CellRuns([run for run in runs if getattr(run.performance, work) is not None])
+        for cell, runs in counting.items()
     }
-    systematic = errors.by_block(counted) if quantity == AI else {}
-    figures = {cell: _ratio(runs, work, _BELOW[quantity]) for cell, runs in counted.items() if runs}
+    systematic = errors.by_cell(counted) if quantity == AI else {}
+    figures = {cell: _ratio(runs, work, _BELOW[quantity]) for cell, runs in counted.items() if len(runs)}
     if design is None:
         order = sorted(figures, key=lambda cell: (-figures[cell], cell))
         ranked = ranking.rank(
@@ -203,7 +207,7 @@ def _ranked(
 
 def _compared(key: _Key, found: Ranked) -> Comparison:
     quantity, counted, order = found.quantity, found.counted, found.ranking.order
-    kept = [run for cell in order for run in counted[cell]]
+    kept = [run for cell in order for run in counted[cell].runs]
     points = {cell: _point(counted[cell]) for cell in order} if quantity == AI else {}
     return Comparison(
         *key,
@@ -216,7 +220,7 @@ def _compared(key: _Key, found: Ranked) -> Comparison:
             [run.filesystem for run in kept],
             [run.scheduler for run in kept],
             [run.block for run in kept],
-            _values(kept, quantity),
+            [value for cell in order for value in _values(counted[cell], quantity)],
         ),
         pareto.front({cell: (point.performance, point.watts) for cell, point in points.items()}),
         found.uneven_losses,
@@ -227,17 +231,18 @@ def _compared(key: _Key, found: Ranked) -> Comparison:
 def _loads(found: Ranked, cells: Iterable[str]) -> tuple[dict[str, cemp.Loads], str]:
     """Return the loads of cells, and what their energy is in."""
     runs = {cell: found.counted[cell] for cell in cells}
-    every = [run for of_cell in runs.values() for run in of_cell]
-    fixed = cemp.is_fixed_work(_amounts(every, WORK), _amounts(every, "seconds"))
+    ops, seconds = (
+        np.concatenate([np.empty(0), *(one.amount(name) for one in runs.values())])
+        for name in (WORK, "seconds")
+    )
+    fixed = cemp.is_fixed_work(ops, seconds)
     loads = {}
-    for cell, of_cell in runs.items():
-        blocks = [run.block for run in of_cell]
-        rates = _values(of_cell, RATE)
-        joules, seconds = _amounts(of_cell, "joules"), _amounts(of_cell, "seconds")
-        energies = joules if fixed else [one / took for one, took in zip(joules, seconds, strict=True)]
-        systematic = mean_systematic([one for _, one in found.systematic[cell]])
+    for cell, one in runs.items():
+        energies = (one.joules if fixed else one.joules / one.seconds).tolist()
         loads[cell] = cemp.Loads(
-            dict(zip(blocks, rates, strict=True)), dict(zip(blocks, energies, strict=True)), systematic
+            dict(zip(one.blocks, _values(one, RATE), strict=True)),
+            dict(zip(one.blocks, energies, strict=True)),
+            found.systematic[cell].mean,
         )
     return loads, "J" if fixed else "W"
 
@@ -246,7 +251,7 @@ def _raced(
     cells: Mapping[str, list[Run]],
     design: Design,
     figures: Mapping[str, float],
-    systematic: SystematicRuns,
+    systematic: SystematicByCell,
 ) -> Ranking:
     """Return the ranking of a race, without the cells that have no figure."""
     found = racing.rank(races.values(races.entered(cells)), design, systematic)
@@ -261,96 +266,82 @@ def _raced(
     return replace(found, order=tuple(order), letters=shown, pairs=pairs, with_best=with_best)
 
 
-def _amounts(runs: Sequence[Run], of: str) -> list[Any]:
-    """Return joules, or a field of the performance, of runs that have it."""
-    if of == "joules":
-        return [run.result.ai_joules for run in runs]
-    return [getattr(run.performance, of) for run in runs]
+def _values(runs: CellRuns, quantity: str, work: str = WORK) -> list[float]:
+    found: list[float] = (runs.amount(work) / runs.amount(_BELOW[quantity])).tolist()
+    return found
 
 
-def _values(runs: Sequence[Run], quantity: str, work: str = WORK) -> list[float]:
-    return [
-        top / bottom
-        for top, bottom in zip(_amounts(runs, work), _amounts(runs, _BELOW[quantity]), strict=True)
-    ]
+def _by_block(runs: CellRuns, quantity: str, work: str) -> list[tuple[int, float]]:
+    return list(zip(runs.blocks, _values(runs, quantity, work), strict=True))
 
 
-def _by_block(runs: Sequence[Run], quantity: str, work: str) -> list[tuple[int, float]]:
-    return list(zip((run.block for run in runs), _values(runs, quantity, work), strict=True))
+def _ratio(runs: CellRuns, top: str, bottom: str) -> float:
+    return math.fsum(runs.amount(top).tolist()) / math.fsum(runs.amount(bottom).tolist())
 
 
-def _ratio(runs: Sequence[Run], top: str, bottom: str) -> float:
-    return math.fsum(_amounts(runs, top)) / math.fsum(_amounts(runs, bottom))
-
-
-def _point(runs: Sequence[Run]) -> cemp.Point:
+def _point(runs: CellRuns) -> cemp.Point:
     return cemp.Point(
         *(_ratio(runs, *names) for names in (("ops", "seconds"), ("ops", "joules"), ("joules", "seconds")))
     )
 
 
-def _precision(cells: Mapping[str, Sequence[Run]]) -> dict[str, Precision]:
-    amounts = [
-        tuple(np.array(_amounts(runs, name), dtype=float) for name in (WORK, "joules"))
-        for runs in cells.values()
-    ]
-    resampled = interval.bca_by_cell(amounts)
+def _precision(cells: Mapping[str, CellRuns]) -> dict[str, Precision]:
+    resampled = interval.bca_by_cell([(runs.ops, runs.joules) for runs in cells.values()])
     return {
-        cell: _precision_of_cell(runs, *own, bootstrap)
-        for (cell, runs), own, bootstrap in zip(cells.items(), amounts, resampled, strict=True)
+        cell: _precision_of_cell(runs, bootstrap)
+        for (cell, runs), bootstrap in zip(cells.items(), resampled, strict=True)
     }
 
 
-def _precision_of_cell(
-    runs: Sequence[Run],
-    work: NDArray[np.float64],
-    joules: NDArray[np.float64],
-    bootstrap: Interval | None,
-) -> Precision:
-    parts, unknown = _common(runs, float(joules.sum()))
+def _precision_of_cell(runs: CellRuns, bootstrap: Interval | None) -> Precision:
+    work, joules = runs.ops, runs.joules
+    parts, unknown = _common(runs.rails, float(joules.sum()))
     common = math.sqrt(sum(part**2 for part in parts.values()))
     variance = interval.relative_variance(work, joules)
     if variance is None:
         unknown = [RUN_TO_RUN, *unknown]
     else:
         parts = {RUN_TO_RUN: math.sqrt(variance), **parts}
-    moved = _amounts(runs, "bytes_moved")
+    alone, megabytes = interval.fieller(work, joules), runs.bytes_moved / 1e6
+    bytes_known = not np.isnan(megabytes).any()
     return Precision(
-        interval.fieller(work, joules),
+        alone,
         bootstrap,
-        _with_common(work, joules, common),
-        _with_common(np.array(moved, dtype=float) / 1e6, joules, common) if None not in moved else None,
+        _with_common(work, joules, alone, common),
+        _with_common(megabytes, joules, interval.fieller(megabytes, joules), common) if bytes_known else None,
         parts,
         {name: _NOT_KNOWN[name] for name in unknown},
     )
 
 
-def _with_common(work: NDArray[np.float64], joules: NDArray[np.float64], common: float) -> Interval | None:
-    """Return the interval of a ratio of sums with what no replicate averages out."""
-    alone = interval.fieller(work, joules)
+def _with_common(
+    work: NDArray[np.float64], joules: NDArray[np.float64], alone: Interval | None, common: float
+) -> Interval | None:
+    """Return the interval of a ratio of sums with what no replicate averages out.
+
+    `alone`: Fieller's, by the spread between runs.
+    """
     if alone is None:
         return None
     return interval.with_common(work.sum() / joules.sum(), alone, common, len(work))
 
 
-def _common(runs: Sequence[Run], joules: float) -> tuple[dict[str, float], list[str]]:
+def _common(rails: Rails, joules: float) -> tuple[dict[str, float], list[str]]:
     """Return relative standard uncertainty by source, and the sources where it is not known.
 
     The sources are those that no replicate averages out. Errors are taken as one and the same in
     all rails and runs: they add up.
     """
-    budgets = [
-        rail.budget.standards(run.gap_correction(rail))
-        for run in runs
-        for rail in run.energy
-        if rail.phase == PhaseName.WORKLOAD
-    ]
-    parts: dict[str, float] = {}
-    unknown = []
-    for name in [name for name in _NOT_KNOWN if name != RUN_TO_RUN]:
-        values = [budget[name] for budget in budgets]
-        if not values or None in values:
-            unknown.append(name)
-        else:
-            parts[name] = sum(values) / joules
-    return parts, unknown
+    standards = standard_uncertainties(
+        gap_low=rails.gap_low,
+        gap_high=rails.gap_high,
+        interpolation=rails.interpolation,
+        alignment=rails.alignment,
+        product=rails.product,
+        meter=rails.meter,
+        correction=rails.correction,
+    )
+    sums = {name: sum(values.tolist()) for name, values in standards.items()} if len(rails) else {}
+    known = {name: total / joules for name, total in sums.items() if not math.isnan(total)}
+    parts = {name: known[name] for name in _NOT_KNOWN if name in known}
+    return parts, [name for name in _NOT_KNOWN if name not in known and name != RUN_TO_RUN]

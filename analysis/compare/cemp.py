@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from joulerig.analysis.statistics import interval
 from joulerig.analysis.statistics.differences import Systematic, limit_of_difference, mean_systematic
@@ -74,12 +74,18 @@ _ANCHORS: Sequence[tuple[str, Callable[[Point], float]]] = (
 )
 
 
-def is_fixed_work(ops: Sequence[float], seconds: Sequence[float]) -> bool:
+def is_fixed_work(ops: ArrayLike, seconds: ArrayLike) -> bool:
     """Return whether loads end with their work rather than after a time, as replays and builds do.
 
     It is what varies less from run to run that a load is given.
+
+    Parameters
+    ----------
+    ops, seconds : arrays of float, of one length
+        One of each load.
     """
-    if len(ops) < 2 or min(ops) <= 0 or min(seconds) <= 0:
+    ops, seconds = np.asarray(ops, dtype=float), np.asarray(seconds, dtype=float)
+    if len(ops) < 2 or ops.min() <= 0 or seconds.min() <= 0:
         return False
     return float(np.std(np.log(ops))) < float(np.std(np.log(seconds)))
 

@@ -4,34 +4,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from joulerig.analysis.results.campaign import Run
-from joulerig.analysis.results.schema import Cell, PhaseName
+import numpy as np
+
+from joulerig.analysis.compare.cell_runs import CellRuns
+from joulerig.analysis.results.schema import Cell
 
 # A fifth of what a run may lose by default (loss_limit_percent): what the lost time drew beyond or
 # below the mean is then some tenths of a percent of a cell's joules at most.
 NOTABLE = 0.002
 
 
-def unmeasured_share(runs: Sequence[Run]) -> float | None:
+def unmeasured_share(runs: CellRuns) -> float | None:
     """Return the share of the runs' loads in which their rails were not measured; None: no rail."""
-    rails = [
-        (rail.gap_seconds, run.phases[PhaseName.WORKLOAD].seconds)
-        for run in runs
-        for rail in run.energy
-        if rail.phase == PhaseName.WORKLOAD and PhaseName.WORKLOAD in run.phases
-    ]
-    seconds = math.fsum(length for _, length in rails)
-    return math.fsum(gap for gap, _ in rails) / seconds if seconds > 0 else None
+    seconds = runs.phase_seconds[runs.rails.of_run]
+    known = ~np.isnan(seconds)
+    whole = math.fsum(seconds[known].tolist())
+    return math.fsum(runs.rails.gap_seconds[known].tolist()) / whole if whole > 0 else None
 
 
-def warning(cells: Mapping[str, Cell], counted: Mapping[str, Sequence[Run]]) -> str:
+def warning(cells: Mapping[str, Cell], counted: Mapping[str, CellRuns]) -> str:
     """Return what a reader of a comparison has to know of its cells' losses; empty: nothing.
 
     `cells`: those compared, by name; `counted`: the runs that count, by the same names.
     """
-    shares = {cell: unmeasured_share(runs) for cell, runs in counted.items() if runs}
+    shares = {cell: unmeasured_share(runs) for cell, runs in counted.items() if len(runs)}
     known = {cell: share for cell, share in shares.items() if share is not None}
     if not known:
         return ""

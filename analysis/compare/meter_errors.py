@@ -15,15 +15,19 @@ it.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+import math
+from collections.abc import Hashable, Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
+from joulerig.analysis.compare.cell_runs import CellRuns, Place, Rails
 from joulerig.analysis.energy import meters, uncertainty
 from joulerig.analysis.energy.uncertainty import ChannelError
-from joulerig.analysis.results.campaign import Campaign, Run
-from joulerig.analysis.results.schema import PhaseName, RailEnergy
-from joulerig.analysis.statistics.differences import Systematic, SystematicRuns, mean_systematic
+from joulerig.analysis.results.campaign import Campaign
+from joulerig.analysis.statistics.differences import Systematic, SystematicByCell, SystematicRuns
 
-_NONE = Systematic()
+_Moment = tuple[int, int, float]  # the rail's place, a day, seconds
 _DAY_NS = 86_400 * 1_000_000_000
 
 
@@ -36,64 +40,84 @@ class MeterErrors:
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        self._rails: dict[tuple[Hashable, ...], list[tuple[str, Hashable, ChannelError]]] = {}
-        self._runs: dict[str, Systematic] = {}
+        self._rails: dict[Hashable, list[tuple[str, Hashable, ChannelError]]] = {}
+        self._wired: dict[Place, dict[str, str]] = {}
 
-    def by_block(self, cells: Mapping[str, Sequence[Run]]) -> SystematicRuns:
-        """Return what is wrong with each cell's runs, with their blocks."""
-        return {cell: [(run.block, self.of_run(run)) for run in runs] for cell, runs in cells.items()}
+    def by_cell(self, cells: Mapping[str, CellRuns]) -> SystematicByCell:
+        """Return what can be wrong with the energy of each cell's loads, by run."""
+        return {cell: self.of_runs(runs) for cell, runs in cells.items()}
 
-    def of_cell(self, runs: Sequence[Run]) -> Systematic:
+    def of_cell(self, runs: CellRuns) -> Systematic:
         """Return the mean over runs: what is wrong with their mean logarithm."""
-        return mean_systematic([self.of_run(run) for run in runs])
+        return self.of_runs(runs).mean
 
-    def of_run(self, run: Run) -> Systematic:
-        """Return what can be wrong with the energy of a run's load, as fractions of it."""
-        if run.id not in self._runs:
-            self._runs[run.id] = self._of_run(run)
-        return self._runs[run.id]
+    def of_runs(self, runs: CellRuns) -> SystematicRuns:
+        """Return what can be wrong with the energy of loads, as fractions of it."""
+        energies = np.where((runs.joules > 0) & ~np.isnan(runs.phase_seconds), runs.joules, math.inf)
+        rails, seconds = runs.rails, runs.phase_seconds[runs.rails.of_run]
+        measured = ~np.isnan(rails.joules)
+        halves = np.where(measured, _half_ranges(rails), 0.0)
+        own = np.bincount(rails.of_run, halves, len(runs)) / energies
+        joules = rails.joules + rails.correction
+        weights = _weights(rails, seconds)
+        common: dict[Hashable, NDArray[np.float64]] = {}
+        for moment, alike in self._alike(runs, measured & ~np.isnan(seconds)).items():
+            of_runs = rails.of_run[alike]
+            for kind, source, error in self._errors(runs, alike[0], moment):
+                weight = weights[kind][alike]
+                moved = error.gain * joules[alike] + error.offset * weight
+                parts = common.setdefault(source, np.zeros(len(runs)))
+                parts[of_runs] = np.where(np.isnan(weight), 0.0, moved) / energies[of_runs]
+        return SystematicRuns(runs.blocks, own, common)
 
-    def _of_run(self, run: Run) -> Systematic:
-        energy = run.result.ai_joules if run.result else None
-        load = run.phases.get(PhaseName.WORKLOAD)
-        if energy is None or not energy > 0 or load is None:
-            return _NONE
-        own = 0.0
-        common: dict[Hashable, float] = {}
-        for rail in run.energy:
-            if rail.phase != PhaseName.WORKLOAD or rail.joules is None:
-                continue
-            correction = run.gap_correction(rail)
-            own += _half_range(rail, correction)
-            for kind, source, error in self._errors(run, rail, load.seconds, load.start_ns):
-                if (weight := _weight(kind, rail, load.seconds)) is not None:
-                    moved = error.gain * (rail.joules + correction) + error.offset * weight
-                    common[source] = moved / energy
-        return Systematic(own / energy, common)
+    def _alike(self, runs: CellRuns, which: NDArray[np.bool_]) -> dict[_Moment, list[int]]:
+        """Return which of the rails have the errors of their channels in common."""
+        moments = self._moments(runs)
+        found: dict[_Moment, list[int]] = {}
+        for rail in np.flatnonzero(which).tolist():
+            found.setdefault(moments[rail], []).append(rail)
+        return found
 
-    def _errors(
-        self, run: Run, rail: RailEnergy, seconds: float, at_ns: int
-    ) -> list[tuple[str, Hashable, ChannelError]]:
+    def _moments(self, runs: CellRuns) -> list[_Moment]:
+        """Return what the errors of each rail's channels depend on.
+
+        It is the day, to whose end a calibration holds, and of a register of energy the seconds, as
+        its class can follow from one of power.
+        """
+        rails = runs.rails
+        days = (runs.phase_starts // _DAY_NS)[rails.of_run]
+        registers = np.array(["watt_hours" in self._channels(place) for place in rails.places], dtype=bool)
+        seconds = np.where(registers[rails.of_place], runs.phase_seconds[rails.of_run], 0.0)
+        return list(zip(rails.of_place.tolist(), days.tolist(), seconds.tolist(), strict=True))
+
+    def _errors(self, runs: CellRuns, rail: int, moment: _Moment) -> list[tuple[str, Hashable, ChannelError]]:
         """Return the errors of a rail's channels: quantity, source, error.
 
         Sources are equal where the error is one and the same: within a campaign, and in two that
         rest on one calibration record.
         """
-        place = (run.host, rail.drive, rail.rail, rail.meter)
-        day = at_ns // _DAY_NS  # a calibration holds to the end of a day
-        if (place, day, seconds) not in self._rails:
-            self._rails[place, day, seconds] = self._errors_of_rail(place, seconds, at_ns)
-        return self._rails[place, day, seconds]
+        key = (runs.rails.places[moment[0]], *moment[1:])
+        if key not in self._rails:
+            run = runs.rails.of_run[rail]
+            seconds, at_ns = float(runs.phase_seconds[run]), int(runs.phase_starts[run])
+            self._rails[key] = self._errors_of_rail(key[0], seconds, at_ns)
+        return self._rails[key]
+
+    def _channels(self, place: Place) -> dict[str, str]:
+        if place not in self._wired:
+            host, drive, rail, _ = place
+            self._wired[place] = meters.channels(self._campaign.lab, host, drive, rail)
+        return self._wired[place]
 
     def _errors_of_rail(
-        self, place: tuple[str, str, str, str], seconds: float, at_ns: int
+        self, place: Place, seconds: float, at_ns: int
     ) -> list[tuple[str, Hashable, ChannelError]]:
-        lab, (host, drive, rail, meter) = self._campaign.lab, place
+        meter = place[-1]
         record = meters.calibration(self._campaign.provenance, meter)
         state = uncertainty.calibration_state(record, at_ns)
-        accuracy = meters.subtree(meters.declared(lab, meter), "accuracy")
+        accuracy = meters.subtree(meters.declared(self._campaign.lab, meter), "accuracy")
         found: list[tuple[str, Hashable, ChannelError]] = []
-        for kind, channel in meters.channels(lab, host, drive, rail).items():
+        for kind, channel in self._channels(place).items():
             fitted = meters.subtree(record, "channels", channel) if state in ("valid", "expired") else {}
             limits = uncertainty.class_limits(accuracy, kind, seconds)
             for error in uncertainty.channel_errors(
@@ -104,18 +128,17 @@ class MeterErrors:
         return found
 
 
-def _half_range(rail: RailEnergy, correction: float) -> float:
-    """Return how far the energy of a rail can be from the corrected one for its gaps, in joules."""
-    if rail.gap_low_joules is None or rail.gap_high_joules is None:
-        return 0.0
-    return max(rail.gap_high_joules - correction, correction - rail.gap_low_joules, 0.0)
+def _half_ranges(rails: Rails) -> NDArray[np.float64]:
+    """Return how far the energy of rails can be from the corrected one for its gaps, in joules."""
+    ends = np.maximum(rails.gap_high - rails.correction, rails.correction - rails.gap_low)
+    return np.where(np.isnan(ends), 0.0, np.maximum(ends, 0.0))
 
 
-def _weight(kind: str, rail: RailEnergy, seconds: float) -> float | None:
-    """Return what an offset of a channel is multiplied with to give joules; None: not known."""
+def _weights(rails: Rails, seconds: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Return what an offset of a channel is multiplied with to give joules; NaN: not known."""
     return {
-        "volts": rail.amp_seconds,
-        "amps": rail.volt_seconds,
+        "volts": rails.amp_seconds,
+        "amps": rails.volt_seconds,
         "watts": seconds,
-        "watt_hours": 1.0,
-    }[kind]
+        "watt_hours": np.ones(len(seconds)),
+    }

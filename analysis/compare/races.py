@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from joulerig.analysis.compare.cell_runs import CellRuns
 from joulerig.analysis.compare.meter_errors import MeterErrors
 from joulerig.analysis.results.campaign import Campaign, Run
 from joulerig.analysis.results.schema import FINISHED, PASSING, Cell, Status
 from joulerig.analysis.statistics import ranking
-from joulerig.analysis.statistics.differences import SystematicRuns
+from joulerig.analysis.statistics.differences import SystematicByCell
 from joulerig.analysis.statistics.racing import Design, Race, replay
 
 Group = tuple[str, str, tuple[tuple[str, str], ...]]  # drive, workload, levels of further factors
@@ -65,12 +66,13 @@ def values(cells: Mapping[str, Sequence[Run]]) -> dict[str, list[tuple[int, floa
     }
 
 
-def systematic(cells: Mapping[str, Sequence[Run]], errors: MeterErrors) -> SystematicRuns:
-    """Return, by cell, what is wrong with the values of `values` in all runs alike, with the block.
+def systematic(cells: Mapping[str, Sequence[Run]], errors: MeterErrors) -> SystematicByCell:
+    """Return, by cell, what is wrong with the values of `values` in all runs alike.
 
     Of runs without joules nothing is.
     """
-    return errors.by_block({cell: [run for run in runs if run.counts] for cell, runs in cells.items()})
+    counting = {cell: CellRuns([run for run in runs if run.counts]) for cell, runs in cells.items()}
+    return errors.by_cell(counting)
 
 
 def _has_ended(run: Run) -> bool:

@@ -14,12 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from joulerig.analysis.energy.uncertainty import COVERAGE_FACTOR
+
+if TYPE_CHECKING:
+    import polars as pl
 
 DEFAULT_MAX_GAP_NS = 100_000_000
 
@@ -86,6 +89,8 @@ class CounterPoints:
 
         Columns: `time_ns` (or `time`), `joules`, `session` and any of the others.
         """
+        import polars as pl  # takes as long to import as a small journal to read
+
         if frame.is_empty():
             return cls(np.empty(0), np.empty(0), np.empty(0, dtype=object))
         if "time_ns" not in frame.columns:
@@ -166,28 +171,39 @@ class EnergyBudget:
         width = sum(known.values())
         return {name: half / width for name, half in known.items()} if width > 0 else {}
 
-    def standards(self, correction: float | None = None) -> dict[str, float | None]:
-        """Return each part's standard uncertainty around the corrected value, in joules.
 
-        None: that part is not known. What has limits lies anywhere within them alike (JCGM
-        100:2008, 4.3.7); the gaps' reach from gap_low to gap_high and the product's to one side, so
-        that their mean square around the value counts. `correction`: what was added to the value
-        where that is not `self.correction`.
-        """
-        added = self.correction if correction is None else correction
-        below, above = (None if end is None else end - added for end in (self.gap_low, self.gap_high))
-        limits = {
-            "gaps": None
-            if below is None or above is None
-            else math.sqrt(below**2 + below * above + above**2),
-            "interpolation": self.interpolation,
-            "alignment": self.alignment,
-            "product": self.product,
-        }
-        meter = None if self.meter is None else self.meter / COVERAGE_FACTOR
-        return {name: None if limit is None else limit / math.sqrt(3) for name, limit in limits.items()} | {
-            "meter": meter
-        }
+def standard_uncertainties(
+    *,
+    gap_low: NDArray[np.float64],
+    gap_high: NDArray[np.float64],
+    interpolation: NDArray[np.float64],
+    alignment: NDArray[np.float64],
+    product: NDArray[np.float64],
+    meter: NDArray[np.float64],
+    correction: NDArray[np.float64],
+) -> dict[str, NDArray[np.float64]]:
+    """Return the standard uncertainty of each part of `EnergyBudget`, in joules, of many energies.
+
+    The gaps' parts are one, `gaps`. NaN: that part is not known. What has limits lies anywhere
+    within them alike (JCGM 100:2008, 4.3.7); the gaps' reach from gap_low to gap_high and the
+    product's to one side, so that their mean square around the value counts.
+
+    Parameters
+    ----------
+    correction : array of float, (energies,)
+        What was added to each value for its gaps.
+    gap_low, ... : arrays of float, (energies,)
+        As in `EnergyBudget`, NaN for None.
+    """
+    below, above = gap_low - correction, gap_high - correction
+    limits = {
+        "gaps": np.sqrt(below**2 + below * above + above**2),
+        "interpolation": interpolation,
+        "alignment": alignment,
+        "product": product,
+    }
+    found = {name: limit / math.sqrt(3) for name, limit in limits.items()}
+    return found | {"meter": meter / COVERAGE_FACTOR}
 
 
 def gap_correction(low: float | None, high: float | None) -> float:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,7 +59,39 @@ def mean_systematic(found: Sequence[Systematic]) -> Systematic:
     )
 
 
-SystematicRuns = Mapping[str, Sequence[tuple[int, Systematic]]]  # by cell: (block, of the run's value)
+@dataclass(frozen=True, eq=False)
+class SystematicRuns:
+    """What is wrong with the values of a cell's runs: `Systematic` with an entry a run.
+
+    `blocks`: of the runs. `own` (runs,), and `common` (runs,) by source, 0 where a run has it not.
+    """
+
+    blocks: Sequence[int]
+    own: NDArray[np.float64]
+    common: Mapping[Hashable, NDArray[np.float64]]
+
+    @classmethod
+    def from_pairs(cls, runs: Sequence[tuple[int, Systematic]]) -> Self:
+        """Arrange what is wrong with each run, next to its block."""
+        found = [one for _, one in runs]
+        sources = dict.fromkeys(source for one in found for source in one.common)
+        return cls(
+            [block for block, _ in runs],
+            np.array([one.own for one in found], dtype=float),
+            {source: np.array([one.common.get(source, 0.0) for one in found]) for source in sources},
+        )
+
+    @property
+    def mean(self) -> Systematic:
+        """Return what is wrong with the mean of the values, of at least one run."""
+        count = len(self.blocks)
+        return Systematic(
+            math.fsum(self.own.tolist()) / count,
+            {source: math.fsum(parts.tolist()) / count for source, parts in self.common.items()},
+        )
+
+
+SystematicByCell = Mapping[str, SystematicRuns]
 
 
 @dataclass(frozen=True)
@@ -70,26 +102,27 @@ class Systematics:
     common: NDArray[np.float64]
 
     @classmethod
-    def from_runs(cls, cells: Sequence[str], blocks: Sequence[int], runs: SystematicRuns) -> Systematics:
+    def from_runs(cls, cells: Sequence[str], blocks: Sequence[int], runs: SystematicByCell) -> Systematics:
         """Arrange the runs of `cells` by `blocks`; runs of one cell and block as their mean."""
+        positions = {block: column for column, block in enumerate(blocks)}
+        found = [
+            (row, [positions[block] for block in runs[cell].blocks], runs[cell])
+            for row, cell in enumerate(cells)
+            if cell in runs
+        ]
+        rows = np.array([row for row, columns, _ in found for _ in columns], dtype=np.intp)
+        every = np.array([column for _, columns, _ in found for column in columns], dtype=np.intp)
         places: dict[Hashable, int] = {}
-        columns = {block: column for column, block in enumerate(blocks)}
-        rows, of_blocks, owns, found = [], [], [], []
-        for row, cell in enumerate(cells):
-            for block, one in runs.get(cell, ()):
-                rows.append(row)
-                of_blocks.append(columns[block])
-                owns.append(one.own)
-                found.append(
-                    [(places.setdefault(key, len(places)), part) for key, part in one.common.items()]
-                )
+        for *_, one in found:
+            for source in one.common:
+                places.setdefault(source, len(places))
         common = np.zeros((len(cells), len(blocks), len(places)))
         own, counts = np.zeros((2, len(cells), len(blocks)))
-        np.add.at(counts, (rows, of_blocks), 1.0)
-        np.add.at(own, (rows, of_blocks), owns)
-        for row, column, parts in zip(rows, of_blocks, found, strict=True):
-            for place, part in parts:
-                common[row, column, place] += part
+        np.add.at(counts, (rows, every), 1.0)
+        np.add.at(own, (rows, every), np.concatenate([np.empty(0), *(one.own for *_, one in found)]))
+        for row, columns, one in found:
+            for source, parts in one.common.items():
+                np.add.at(common[row, :, places[source]], columns, parts)
         counts = np.maximum(counts, 1.0)
         return cls(own / counts, common / counts[:, :, None])
 
@@ -140,6 +173,35 @@ class Difference(NamedTuple):
         return -math.expm1(-self.half_width - self.logarithm)
 
 
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What a fit has by which runs have a value alone, whatever the values are.
+
+    With N, n, P and S as in `Fit`: `present`: N. `shares`: P. `moved`: S^+ (e_block - P_cell) of
+    each run, 0 where it has no value. `projector`: S S^+, on the differences of blocks that runs
+    connect. `degrees`: of freedom of each cell's variance.
+    """
+
+    present: NDArray[np.bool_]
+    shares: NDArray[np.float64]
+    moved: NDArray[np.float64]
+    projector: NDArray[np.float64]
+    degrees: NDArray[np.float64]
+
+    @classmethod
+    def from_present(cls, present: NDArray[np.bool_]) -> Self:
+        counts = present.sum(axis=1)
+        shares = present / counts[:, None]
+        within = np.where(present[:, :, None], np.eye(present.shape[1]) - shares[:, None, :], 0.0)
+        information = np.einsum("ija,ijb->ab", within, within)
+        inverse = np.linalg.pinv(information, hermitian=True, rcond=1e-10)
+        moved = within @ inverse
+        leverages = np.where(present, 1 / counts[:, None] + np.einsum("ija,ija->ij", moved, within), 1.0)
+        degrees = (1 - leverages).sum(axis=1)
+        degrees = np.where((counts >= FEWEST_BLOCKS) & (degrees > 1e-9), degrees, 0.0)
+        return cls(present, shares, moved, information @ inverse, degrees)
+
+
 @dataclass(frozen=True)
 class Fit:
     """log(value) = cell + block by least squares, and each cell's variance.
@@ -149,22 +211,18 @@ class Fit:
     (e_block - P_cell)(e_block - P_cell)'. That is ordinary least squares with the cells eliminated;
     S has one row a block, so a look takes little time however many cells there are.
 
-    `positions`: the row of each cell that takes part. `shares`: P. `moved`: S^+ (e_block - P_cell)
-    of each run, 0 where it has no value. `cautious`: doubt that the cells vary alike as far as the
-    runs leave it open (`CAUTION`), as is due where nothing else guards a claim from few runs. Where
-    the runs or the cells are few, no variance is below the cell's own then, and the degrees of
-    freedom of a difference are halfway between Satterthwaite's and those of the less known cell.
-    Without it, no variance is below the cell's own. `own`, `common`: `Systematics.of_cells`.
+    `positions`: the row of each cell that takes part. `cautious`: doubt that the cells vary alike
+    as far as the runs leave it open (`CAUTION`), as is due where nothing else guards a claim from
+    few runs. Where the runs or the cells are few, no variance is below the cell's own then, and the
+    degrees of freedom of a difference are halfway between Satterthwaite's and those of the less
+    known cell. Without it, no variance is below the cell's own. `own`, `common`:
+    `Systematics.of_cells`.
     """
 
     positions: Mapping[str, int]
-    present: NDArray[np.bool_]
+    layout: Layout
     levels: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    information: NDArray[np.float64]
-    moved: NDArray[np.float64]
     variances: NDArray[np.float64]
-    degrees: NDArray[np.float64]
     cautious: bool
     own: NDArray[np.float64]
     common: NDArray[np.float64]
@@ -188,52 +246,44 @@ class Fit:
         logs = logs[used]
         present = ~np.isnan(logs)
         values = np.where(present, logs, 0.0)
-        counts = present.sum(axis=1)
-        shares = present / counts[:, None]
-        within = np.where(present[:, :, None], np.eye(logs.shape[1]) - shares[:, None, :], 0.0)
-        information = np.einsum("ija,ijb->ab", within, within)
-        inverse = np.linalg.pinv(information, hermitian=True, rcond=1e-10)
-        moved = within @ inverse
-        blocks = np.einsum("ija,ij->a", moved, values)
-        levels = values.sum(axis=1) / counts - shares @ blocks
+        layout = _layout(present.tobytes(), *present.shape)
+        blocks = np.einsum("ija,ij->a", layout.moved, values)
+        levels = values.sum(axis=1) / present.sum(axis=1) - layout.shares @ blocks
         residuals = np.where(present, values - levels[:, None] - blocks, 0.0)
-        leverages = np.where(present, 1 / counts[:, None] + np.einsum("ija,ija->ij", moved, within), 1.0)
-        degrees = (1 - leverages).sum(axis=1)
-        degrees = np.where((counts >= FEWEST_BLOCKS) & (degrees > 1e-9), degrees, 0.0)
         squares = (residuals**2).sum(axis=1)
+        degrees = layout.degrees
         variances = np.divide(squares, degrees, out=np.zeros_like(squares), where=degrees > 0)
-        of_runs = (positions, present, levels, shares, information, moved, variances, degrees)
-        return cls(*of_runs, cautious, own[used], common[used])
+        return cls(positions, layout, levels, variances, cautious, own[used], common[used])
 
     @cached_property
     def tested(self) -> set[str]:
         """Return the cells with enough runs for a test, and a limit of what is wrong in all."""
-        enough = (self.degrees > 0) & np.isfinite(self.own)
+        enough = (self.layout.degrees > 0) & np.isfinite(self.own)
         return {cell for cell, place in self.positions.items() if enough[place]}
 
     @property
     def why(self) -> str:
         """Say why nothing can be tested; empty where something can."""
         if len(self.tested) < 2:
-            if np.count_nonzero(self.degrees > 0) >= 2:
+            if np.count_nonzero(self.layout.degrees > 0) >= 2:
                 return "what the meters did not measure may be as much as what they did"
             return "fewer than two cells have two runs with a value in common blocks"
-        if math.sqrt(float(np.median(self.variances[self.degrees > 0]))) <= LOG_ROUNDING:
+        if math.sqrt(float(np.median(self.variances[self.layout.degrees > 0]))) <= LOG_ROUNDING:
             return "the runs of each cell are all alike: there is no spread to test by"
         return ""
 
     @cached_property
     def few(self) -> NDArray[np.bool_]:
         """Return which cells' variances the runs hardly show, of a cautious fit."""
-        runs = self.present.sum(axis=1)
+        runs = self.layout.present.sum(axis=1)
         found: NDArray[np.bool_] = (runs < FEW_RUNS) | (len(self.tested) < FEW_CELLS)
         return found & self.cautious
 
     @cached_property
     def shrunk(self) -> shrinkage.Shrunk:
         if not self.cautious:
-            return shrinkage.shrink(self.variances, self.degrees)
-        return shrinkage.shrink(self.variances, self.degrees, CAUTION, self.few)
+            return shrinkage.shrink(self.variances, self.layout.degrees)
+        return shrinkage.shrink(self.variances, self.layout.degrees, CAUTION, self.few)
 
     def sort(self, cells: Iterable[str]) -> list[str]:
         """Sort cells by their means with the blocks taken out, greatest first."""
@@ -275,7 +325,7 @@ class Fit:
         It is taken as no greater than where all vary alike: the variance of a leader that varies
         more is known least.
         """
-        variances = self.shrunk.variances / self.present.sum(axis=1)
+        variances = self.shrunk.variances / self.layout.present.sum(axis=1)
         own = variances[self.positions[leader]]
         each = variances[[self.positions[cell] for cell in others]]
         with np.errstate(invalid="ignore"):
@@ -302,12 +352,12 @@ class Fit:
         tested = self.tested
         if self.why or one not in tested:
             return {}
-        found = self._differences(self.positions[one], level)
-        half_widths = found[1]
+        found = (values.tolist() for values in self._differences(self.positions[one], level))
+        differences = [Difference(*values) for values in zip(*found, strict=True)]
         return {
-            cell: Difference(*(float(values[place]) for values in found))
+            cell: differences[place]
             for cell, place in self.positions.items()
-            if cell in tested and not math.isnan(half_widths[place])
+            if cell in tested and not math.isnan(differences[place].half_width)
         }
 
     def _differences(
@@ -321,12 +371,14 @@ class Fit:
         """
         systematic = self.own[one] + self.own + np.abs(self.common[one] - self.common).sum(axis=1)
         shrunk = self.shrunk
-        apart = self.shares[one] - self.shares
+        apart = self.layout.shares[one] - self.layout.shares
+        moves = apart.any(axis=1)  # two cells with runs in the same blocks: the blocks cancel
         # weight of each run (cell, block) in each difference
-        weights = -np.einsum("da,cba->dcb", apart, self.moved)
-        weights[:, one] += self.shares[one]
+        weights = np.zeros((len(apart), *self.layout.moved.shape[:2]))
+        weights[moves] = -np.einsum("da,cba->dcb", apart[moves], self.layout.moved)
+        weights[:, one] += self.layout.shares[one]
         each = np.arange(len(self.levels))
-        weights[each, each] -= self.shares
+        weights[each, each] -= self.layout.shares
         parts = (weights**2).sum(axis=2) * shrunk.variances
         variances = parts.sum(axis=1)
         terms = np.divide(parts**2, shrunk.degrees, out=np.zeros_like(parts), where=parts > 0)
@@ -339,13 +391,16 @@ class Fit:
             differences = self.levels[one] - self.levels
             beyond = np.maximum(np.abs(differences) - systematic, 0.0)
             p_values = 2 * special.stdtr(degrees, -beyond / errors)
-        connected = np.isclose(apart @ self._projector, apart, atol=1e-8).all(axis=1)
-        half_widths[~connected | (each == one)] = math.nan
+        connected = np.isclose(apart[moves] @ self.layout.projector, apart[moves], atol=1e-8).all(axis=1)
+        moves[moves] = ~connected
+        half_widths[moves | (each == one)] = math.nan
         return differences, half_widths, p_values, systematic
 
-    @cached_property
-    def _projector(self) -> NDArray[np.float64]:
-        return self.information @ np.linalg.pinv(self.information, hermitian=True, rcond=1e-10)
+
+@lru_cache(maxsize=8)
+def _layout(present: bytes, cells: int, blocks: int) -> Layout:
+    """Return the layout of runs: groups of cells that have runs in the same blocks share theirs."""
+    return Layout.from_present(np.frombuffer(present, dtype=bool).reshape(cells, blocks))
 
 
 def level_with_best(correlations: ArrayLike, alpha: float) -> float:

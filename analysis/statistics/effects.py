@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -86,11 +87,11 @@ def two_way_anova(
     both = _factor(list(zip(first, second, strict=True)))
     if np.ptp(y) <= LOG_ROUNDING or both.levels == 1:
         return None
-    full = _fit(y, both, block)
+    full, additive = _fit(y, both, block), _fit(y, one, other, block)
     steps = {
-        names[0]: (_fit(y, other, block), _fit(y, one, other, block)),
-        names[1]: (_fit(y, one, block), _fit(y, one, other, block)),
-        f"{names[0]} × {names[1]}": (_fit(y, one, other, block), full),
+        names[0]: (_fit(y, other, block), additive),
+        names[1]: (_fit(y, one, block), additive),
+        f"{names[0]} × {names[1]}": (additive, full),
         BLOCK: (_fit(y, both), full),
     }
     found = {name: (small[0] - large[0], large[1] - small[1]) for name, (small, large) in steps.items()}
@@ -143,7 +144,7 @@ def _fit(y: NDArray[np.float64], *factors: _Factor) -> tuple[float, int]:
     """
     equations = np.block([[_counts(one, other) for other in factors] for one in factors])
     sums = np.concatenate([np.bincount(one.of_run, y, one.levels) for one in factors])
-    eigenvalues, vectors = np.linalg.eigh(equations)
+    eigenvalues, vectors = _eigh(equations.tobytes(), len(equations))
     counts = eigenvalues > len(y) * EIGENVALUE_ROUNDING
     vectors = vectors[:, counts]
     solution = vectors @ ((vectors.T @ sums) / eigenvalues[counts])
@@ -152,6 +153,12 @@ def _fit(y: NDArray[np.float64], *factors: _Factor) -> tuple[float, int]:
         residuals -= solution[first:][one.of_run]
         first += one.levels
     return float(np.sum(residuals**2)), int(np.count_nonzero(counts))
+
+
+@lru_cache(maxsize=16)
+def _eigh(equations: bytes, size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return eigenvalues and vectors; groups of cells without a missing run share theirs."""
+    return np.linalg.eigh(np.frombuffer(equations).reshape(size, size))
 
 
 def _counts(one: _Factor, other: _Factor) -> NDArray[np.float64]:

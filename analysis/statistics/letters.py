@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 
 def display(ordered: Sequence[str], separated: Collection[tuple[str, str]]) -> dict[str, str]:
@@ -23,12 +23,11 @@ def display(ordered: Sequence[str], separated: Collection[tuple[str, str]]) -> d
     """
     columns: list[frozenset[str]] = [frozenset(ordered)]
     for one, other in separated:
-        split = [
-            column - {left_out}
-            for column in columns
-            for left_out in ((one, other) if {one, other} <= column else ("",))
-        ]
-        columns = _absorbed(split)
+        split = [column for column in columns if one in column and other in column]
+        if split:
+            kept = [column for column in columns if column not in split]
+            halves = dict.fromkeys(column - {name} for column in split for name in (one, other))
+            columns = kept + [half for half in halves if not _absorbed(half, kept, halves)]
     rank = {name: index for index, name in enumerate(ordered)}
     columns.sort(key=lambda column: sorted(rank[name] for name in column))
     return {
@@ -37,10 +36,9 @@ def display(ordered: Sequence[str], separated: Collection[tuple[str, str]]) -> d
     }
 
 
-def _absorbed(columns: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the columns that lie in no other one, each once."""
-    distinct = list(dict.fromkeys(columns))
-    return [column for column in distinct if not any(column < other for other in distinct)]
+def _absorbed(half: frozenset[str], kept: Iterable[frozenset[str]], halves: Iterable[frozenset[str]]) -> bool:
+    """Return whether a half of a column lies in one that was kept, or in another half."""
+    return any(half <= column for column in kept) or any(half < column for column in halves)
 
 
 def _letter(index: int) -> str:

@@ -22,7 +22,7 @@ from joulerig.analysis.statistics.differences import (
     FEWEST_BLOCKS,
     Difference,
     Fit,
-    SystematicRuns,
+    SystematicByCell,
     Systematics,
 )
 from joulerig.analysis.statistics.ranking import ALPHA, Pair, Ranking
@@ -183,7 +183,7 @@ class Race:
         return f"goes on with {len(self.kept)} after look {self.looks[-1].look if self.looks else 0}"
 
 
-def replay(runs: RaceRuns, design: Design, systematic: SystematicRuns | None = None) -> Race:
+def replay(runs: RaceRuns, design: Design, systematic: SystematicByCell | None = None) -> Race:
     """Run a race over the whole blocks present, from its first look on.
 
     A block is whole for a look where the run of every cell still in the race has ended, with a
@@ -196,7 +196,7 @@ def replay(runs: RaceRuns, design: Design, systematic: SystematicRuns | None = N
         All cells of the race, in any order; at most one run for each cell and block. Values in any
         unit, more is better.
     design : Design
-    systematic : mapping of cell to sequence of (block, Systematic), or None
+    systematic : mapping of cell to SystematicRuns, or None
         What is wrong with the values in all runs alike; a look has that of the runs it sees.
 
     Raises
@@ -278,7 +278,7 @@ class _RacedPair(Pair):
         return self.raced_out or super().separated
 
 
-def rank(runs: RaceRuns, design: Design, systematic: SystematicRuns | None = None) -> RaceRanking:
+def rank(runs: RaceRuns, design: Design, systematic: SystematicByCell | None = None) -> RaceRanking:
     """Rank the cells of a race by the bounds of its last look, in place of `ranking.rank`.
 
     Comparisons with the first cell have the race's own level. The others, which no look made, have
@@ -350,7 +350,7 @@ class _Table:
     systematics: Systematics
 
     @classmethod
-    def from_runs(cls, runs: RaceRuns, design: Design, systematic: SystematicRuns) -> _Table:
+    def from_runs(cls, runs: RaceRuns, design: Design, systematic: SystematicByCell) -> _Table:
         cells = tuple(sorted(runs))
         logs = np.full((len(cells), design.blocks), math.nan)
         ended = np.zeros(logs.shape, dtype=bool)

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from joulerig.analysis.statistics import letters
-from joulerig.analysis.statistics.differences import Difference, Fit, SystematicRuns, Systematics
+from joulerig.analysis.statistics.differences import Difference, Fit, SystematicByCell, Systematics
 
 ALPHA = 0.05
 METHOD = "t of shrunk variances, Šidák"
@@ -95,7 +95,7 @@ class Ranking:
         return next(pair for pair in self.with_best if pair.second == cell)
 
 
-def rank(runs: Runs, alpha: float = ALPHA, systematic: SystematicRuns | None = None) -> Ranking:
+def rank(runs: Runs, alpha: float = ALPHA, systematic: SystematicByCell | None = None) -> Ranking:
     """Compare cells with the best of them, and all with each other.
 
     Where none differ, either family errs with a probability of at most `alpha`, whether the cells
@@ -108,7 +108,7 @@ def rank(runs: Runs, alpha: float = ALPHA, systematic: SystematicRuns | None = N
         a single run, is separated from none.
     alpha : float
         Of each family.
-    systematic : mapping of cell to sequence of (block, Systematic), or None
+    systematic : mapping of cell to SystematicRuns, or None
         What is wrong with the values in all runs alike.
 
     Notes
@@ -148,7 +148,7 @@ def _pair(one: str, other: str, found: Difference | None, family: int | None = N
     return Pair(one, other, found.logarithm, found.half_width, p, found.systematic)
 
 
-def _fit(runs: Runs, systematic: SystematicRuns) -> Fit | None:
+def _fit(runs: Runs, systematic: SystematicByCell) -> Fit | None:
     """Fit the cells whose values are all positive; None with fewer than two of them."""
     usable = {
         cell: _by_block(found)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from joulerig.analysis.compare import campaigns
 from joulerig.analysis.energy.interval import EnergyBudget
 from joulerig.analysis.statistics import ranking
-from joulerig.analysis.statistics.differences import Systematic, limit_of_difference
+from joulerig.analysis.statistics.differences import Systematic, SystematicRuns, limit_of_difference
 from joulerig.analysis.statistics.ranking import Ranking
 from tests.support import ROOT
 
@@ -187,7 +187,9 @@ def rank(drawn: Logs | Metered, rng: Rng) -> Ranking:
             for cell in order
         },
         systematic={
-            f"cell {cell:02}": [(block, one) for block in range(1, logs.shape[1] + 1)]
+            f"cell {cell:02}": SystematicRuns.from_pairs(
+                [(block, one) for block in range(1, logs.shape[1] + 1)]
+            )
             for cell, one in enumerate(systematic)
         },
     )

@@ -14,7 +14,7 @@ from scipy import stats
 
 from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
-from joulerig.analysis.energy.interval import EnergyBudget
+from joulerig.analysis.energy.interval import standard_uncertainties
 from joulerig.analysis.report import answer
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.statistics import interval
@@ -29,19 +29,25 @@ def campaign(folder, **given) -> Campaign:
 
 
 def test_standard_uncertainties_follow_from_the_limits_around_the_value():
-    found = EnergyBudget(1.0, 4.0, interpolation=3.0, alignment=0.3, meter=2.0, product=0.6).standards()
-    assert found == pytest.approx(
-        {
-            "gaps": 1.5 / math.sqrt(3),  # 1 to 4, around their middle
-            "interpolation": math.sqrt(3),
-            "alignment": 0.3 / math.sqrt(3),
-            "product": 0.6 / math.sqrt(3),
-            "meter": 1.0,
-        }
+    """Of a corrected value, of one that is not, and of one whose parts are not known."""
+    unknown = math.nan
+    found = standard_uncertainties(
+        gap_low=np.array([1.0, 1.0, unknown]),
+        gap_high=np.array([4.0, 4.0, 4.0]),
+        interpolation=np.array([3.0, 3.0, unknown]),
+        alignment=np.array([0.3, unknown, unknown]),
+        product=np.array([0.6, 0.6, unknown]),
+        meter=np.array([2.0, 2.0, unknown]),
+        correction=np.array([2.5, 0.0, 0.0]),
     )
-    assert set(EnergyBudget().standards().values()) == {None}
-    not_corrected = EnergyBudget(1.0, 4.0).standards(correction=0.0)
-    assert not_corrected["gaps"] == pytest.approx(math.sqrt(7.0))  # mean square of 1 to 4
+    assert {name: values.tolist() for name, values in found.items()} == {
+        # 1 to 4 around their middle, and around what they are added to: the mean square
+        "gaps": pytest.approx([1.5 / math.sqrt(3), math.sqrt(7.0), unknown], nan_ok=True),
+        "interpolation": pytest.approx([math.sqrt(3), math.sqrt(3), unknown], nan_ok=True),
+        "alignment": pytest.approx([0.3 / math.sqrt(3), unknown, unknown], nan_ok=True),
+        "product": pytest.approx([0.6 / math.sqrt(3), 0.6 / math.sqrt(3), unknown], nan_ok=True),
+        "meter": pytest.approx([1.0, 1.0, unknown], nan_ok=True),
+    }
 
 
 def test_the_interval_is_fiellers_with_the_common_parts(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from joulerig.analysis import results
 from joulerig.analysis.compare import campaigns, losses
 from joulerig.analysis.compare import cells as comparison
+from joulerig.analysis.compare.cell_runs import CellRuns
 from joulerig.analysis.compare.meter_errors import MeterErrors
 from joulerig.analysis.results.campaign import Campaign
 from joulerig.analysis.statistics.differences import limit_of_difference
@@ -44,7 +45,7 @@ def build(folder: Path, *, lost_share: float = 0.0, **given) -> Campaign:
 
 def limit(campaign: Campaign, one: str = QUIET, other: str = LOSSY) -> float:
     errors, cells = MeterErrors(campaign), campaign.cells()
-    return limit_of_difference(errors.of_cell(cells[one]), errors.of_cell(cells[other]))
+    return limit_of_difference(*(errors.of_cell(CellRuns(cells[cell])) for cell in (one, other)))
 
 
 def lose(campaign: Campaign, cell: str, share: float) -> Campaign:
@@ -136,7 +137,7 @@ def test_cells_that_lost_notably_different_shares_are_warned_of(tmp_path):
         " ext4 with none"
     )
     cells = loaded.cells()
-    assert losses.unmeasured_share(cells[QUIET]) == 0
+    assert losses.unmeasured_share(CellRuns(cells[QUIET])) == 0
 
 
 def test_what_was_not_measured_may_be_all_and_then_nothing_is_compared(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from joulerig.analysis.statistics import racing
-from joulerig.analysis.statistics.differences import Fit, Systematic
+from joulerig.analysis.statistics.differences import Fit, Systematic, SystematicRuns
 from joulerig.analysis.statistics.racing import RACE, Design, Outcome, rank, replay
 from tests.support import simulated_races
 from tests.support.simulated_races import runs
@@ -315,8 +315,8 @@ def test_missing_runs_are_fitted_by_ordinary_least_squares():
     of = np.array([place for place, *_ in rows])
     degrees = np.array([(1 - np.diag(hat))[of == place].sum() for place in range(6)])
     variances = np.array([(residuals[of == place] ** 2).sum() for place in range(6)]) / degrees
-    assert fit.degrees == pytest.approx(degrees)
-    assert fit.degrees.sum() == pytest.approx(len(rows) - 12)
+    assert fit.layout.degrees == pytest.approx(degrees)
+    assert fit.layout.degrees.sum() == pytest.approx(len(rows) - 12)
     assert fit.variances == pytest.approx(variances)
     differences, reaches, *_ = fit._differences(1, 0.01)
     assert differences == pytest.approx(levels[1] - levels)
@@ -514,7 +514,7 @@ def test_cells_farther_apart_than_the_margin_are_called_equal_in_at_most_one_rac
 
 def test_a_cell_stays_whose_limits_reach_the_leader():
     found = cells(100, 90, 60)
-    limits = {"c1": [(block, Systematic(own=0.1)) for block, _ in found["c1"]]}
+    limits = {"c1": SystematicRuns.from_pairs([(block, Systematic(own=0.1)) for block, _ in found["c1"]])}
     assert set(replay(found, Design.even(6)).dropped) == {"c1", "c2"}
     race = replay(found, Design.even(6), limits)
     assert set(race.dropped) == {"c2"}
@@ -525,7 +525,8 @@ def test_a_cell_stays_whose_limits_reach_the_leader():
 def test_a_look_has_the_limits_of_the_runs_that_it_sees():
     """What later runs lose changes no look that is over."""
     found = cells(100, 90, 60)
-    later = {"c1": [(block, Systematic(own=0.5 if block == 6 else 0.0)) for block, _ in found["c1"]]}
+    pairs = [(block, Systematic(own=0.5 if block == 6 else 0.0)) for block, _ in found["c1"]]
+    later = {"c1": SystematicRuns.from_pairs(pairs)}
     before, after = replay(found, Design.even(6)), replay(found, Design.even(6), later)
     assert before.dropped["c1"].look < 6
     assert after.dropped == before.dropped

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from joulerig.analysis.statistics import letters
-from joulerig.analysis.statistics.differences import Systematic, level_with_best
+from joulerig.analysis.statistics.differences import Systematic, SystematicRuns, level_with_best
 from joulerig.analysis.statistics.ranking import ALPHA, METHOD, ONE_RUN, rank
 
 
@@ -222,7 +222,7 @@ def test_one_cell_without_spread_among_others_does_not_raise():
 
 def own(found: dict, **limits: float) -> dict:
     return {
-        cell: [(block, Systematic(own=limits.get(cell, 0.0))) for block, _ in runs]
+        cell: SystematicRuns.from_pairs([(block, Systematic(own=limits.get(cell, 0.0))) for block, _ in runs])
         for cell, runs in found.items()
     }
 
@@ -243,7 +243,9 @@ def test_common_errors_count_by_what_two_cells_do_not_share():
     found = cells(100, 95, 90, blocks=5)
     common = {"c0": 0.01, "c1": 0.004, "c2": -0.002}
     systematic = {
-        cell: [(block, Systematic(common={"offset": common[cell], "gain": 0.3})) for block, _ in runs]
+        cell: SystematicRuns.from_pairs(
+            [(block, Systematic(common={"offset": common[cell], "gain": 0.3})) for block, _ in runs]
+        )
         for cell, runs in found.items()
     }
     ranked = rank(found, systematic=systematic)
@@ -272,5 +274,6 @@ def test_a_cell_whose_limits_reach_its_value_is_compared_with_none():
 
 def test_runs_of_a_cell_count_by_the_mean_of_their_limits():
     found = cells(100, 98, blocks=4)
-    systematic = {"c1": [(block, Systematic(own=0.04 if block == 0 else 0.0)) for block in range(4)]}
+    pairs = [(block, Systematic(own=0.04 if block == 0 else 0.0)) for block in range(4)]
+    systematic = {"c1": SystematicRuns.from_pairs(pairs)}
     assert rank(found, systematic=systematic).pairs[0].systematic == pytest.approx(-math.log1p(-0.01))
