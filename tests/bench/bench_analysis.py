@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the analysis takes at scale: seconds and peak memory, compared with plain pandas.
 
-AI of 10,000 simulated runs: from the journal to the tables of runs and cells, with intervals,
-bootstrap and ranking. pandas: the same cells' AI alone, a join and a grouped ratio of sums.
+AI of 10,000 simulated runs: from the journal to each cell's AI with its intervals, bootstrap and
+ranking. pandas: the same cells' AI alone, a join and a grouped ratio of sums.
+
+Tables of the same runs and of their cells, with what is in the files of each run: from the journal
+to both frames. The comparisons are made for the second one.
 
 Joules of a waveform of 100 million samples in powerd's format. pandas: both columns in memory, the
 sum of their product; DuckDB reads the file for it, as pandas itself has no Parquet reader.
@@ -48,7 +51,7 @@ MATRIX = {
     "workloads": ("randwrite-fsync", "varmail", "fileserver", "webserver", "oltp"),
 }
 CELLS = math.prod(map(len, MATRIX.values()))
-PARTS = ("ai", "pandas_ai", "waveform", "pandas_waveform", "report", "small_report")
+PARTS = ("ai", "pandas_ai", "tables", "waveform", "pandas_waveform", "report", "small_report")
 BUILDS = ("build_ai", "build_report", "build_small_report", "build_waveform")
 
 
@@ -101,6 +104,17 @@ def build_waveform(place: Path, args: argparse.Namespace) -> None:
 
 
 def ai(place: Path, _) -> dict[str, float]:
+    from joulerig.analysis import results
+    from joulerig.analysis.compare import cells
+
+    compared = cells.compare_cells(results.load(place / "ai"))
+    for one in compared:
+        assert one.ranking.method
+        assert all(found.interval and found.bootstrap for found in one.precision.values())
+    return {cell: point.ai for one in compared for cell, point in one.points.items()}
+
+
+def tables(place: Path, _) -> dict[str, float]:
     from joulerig.analysis import results
     from joulerig.analysis.tables import runs_and_cells
 
@@ -212,6 +226,7 @@ def main() -> int:
         shutil.rmtree(place, ignore_errors=True)
     verdicts = {
         "AI agrees with pandas": agree(found["ai"]["gave"], found["pandas_ai"]["gave"]),
+        "the table of cells agrees": agree(found["tables"]["gave"], found["pandas_ai"]["gave"]),
         "the waveform's joules agree with pandas": agree(
             found["waveform"]["gave"], found["pandas_waveform"]["gave"]
         ),
@@ -223,7 +238,12 @@ def main() -> int:
         seconds = found["small_report"]["seconds"]
         verdict = f"report of {SMALL_RUNS} runs in {seconds:.1f} s, at most {SMALL_BAR_SECONDS:g}"
         verdicts[verdict] = seconds <= SMALL_BAR_SECONDS
-    names = {"ai": "ai_10000_runs", "waveform": "waveform_100m", "report": "report_1000_runs"}
+    names = {
+        "ai": "ai_10000_runs",
+        "tables": "tables_10000_runs",
+        "waveform": "waveform_100m",
+        "report": "report_1000_runs",
+    }
     names["small_report"] = f"report_{SMALL_RUNS}_runs"
     names |= {f"pandas_{part}": f"pandas_{name}" for part, name in names.items()}
     result = {f"{names[part]}_seconds": round(one["seconds"], 2) for part, one in found.items()}
