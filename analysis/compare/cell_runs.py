@@ -10,23 +10,14 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from joulerig.analysis.results.campaign import Run
+from joulerig.analysis.energy.interval import gap_correction
+from joulerig.analysis.results.campaign import RAIL_AMOUNTS, Run
 
 Place = tuple[str, str, str, str]  # host, drive, rail, meter
-_OF_RAIL = (
-    "joules",
-    "gap_seconds",
-    "gap_low_joules",
-    "gap_high_joules",
-    "interpolation_joules",
-    "alignment_joules",
-    "product_joules",
-    "meter_joules",
-    "volt_seconds",
-    "amp_seconds",
-)
-_values_of = attrgetter(*_OF_RAIL)
-_performance_of = attrgetter("ops", "seconds", "bytes_moved")
+_VALUES = RAIL_AMOUNTS.index("joules")  # where the values begin
+_LOW, _HIGH = (RAIL_AMOUNTS.index(name) for name in ("gap_low_joules", "gap_high_joules"))
+_AMOUNTS = ("ops", "seconds", "bytes_moved", "joules", "phase_seconds")
+_amounts_of = attrgetter(*_AMOUNTS)
 
 
 class Rails:
@@ -39,18 +30,19 @@ class Rails:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         numbers: dict[Place, int] = {}
-        of_run, of_place, values = [], [], []
+        of_run, of_place, corrections, values = [], [], [], []
         for number, run in enumerate(runs):
-            for rail in run.workload_rails:
-                place = (run.host, rail.drive, rail.rail, rail.meter)
+            corrected = run.load_amounts.corrected
+            for rail in run.rail_amounts:
                 of_run.append(number)
-                of_place.append(numbers.setdefault(place, len(numbers)))
-                values.append((run.gap_correction(rail), *_values_of(rail)))
+                of_place.append(numbers.setdefault((run.host, *rail[:_VALUES]), len(numbers)))
+                corrections.append(gap_correction(rail[_LOW], rail[_HIGH]) if corrected else 0.0)
+                values.append(rail[_VALUES:])
         self.of_run = np.array(of_run, dtype=np.intp)
         self.of_place = np.array(of_place, dtype=np.intp)
         self.places = list(numbers)
+        self.correction = np.array(corrections, dtype=float)
         (
-            self.correction,
             self.joules,
             self.gap_seconds,
             self.gap_low,
@@ -61,17 +53,14 @@ class Rails:
             self.meter,
             self.volt_seconds,
             self.amp_seconds,
-        ) = np.array(values, dtype=float).reshape(len(values), 1 + len(_OF_RAIL)).T.copy()
+        ) = np.array(values, dtype=float).reshape(len(values), len(RAIL_AMOUNTS) - _VALUES).T.copy()
 
     def __len__(self) -> int:
         return len(self.of_run)
 
 
 class CellRuns:
-    """Runs of one cell, one entry a run in each array; NaN: not known.
-
-    Of runs without performance, `ops`, `seconds` and `bytes_moved` cannot be asked for.
-    """
+    """Runs of one cell, one entry a run in each array; NaN: not known."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
@@ -88,47 +77,39 @@ class CellRuns:
     def blocks(self) -> list[int]:
         return [run.block for run in self.runs]
 
-    @cached_property
-    def joules(self) -> NDArray[np.float64]:
-        """Return the joules that the runs' AI is of."""
-        return np.array([run.result.ai_joules if run.result else None for run in self.runs], dtype=float)
-
     @property
     def ops(self) -> NDArray[np.float64]:
-        return self._done[0]
+        return self._amounts[0]
 
     @property
     def seconds(self) -> NDArray[np.float64]:
         """Return how long the loads took, by their own reports."""
-        return self._done[1]
+        return self._amounts[1]
 
     @property
     def bytes_moved(self) -> NDArray[np.float64]:
-        return self._done[2]
+        return self._amounts[2]
+
+    @property
+    def joules(self) -> NDArray[np.float64]:
+        """Return the joules that the runs' AI is of."""
+        return self._amounts[3]
 
     @property
     def phase_seconds(self) -> NDArray[np.float64]:
         """Return how long the workload phases took, on the controller's clock."""
-        return self._phases[0]
+        return self._amounts[4]
 
-    @property
+    @cached_property
     def phase_starts(self) -> NDArray[np.int64]:
         """Return when they began, UTC ns; 0 without one."""
-        return self._phases[1]
+        return np.array([run.load_amounts.phase_start_ns for run in self.runs], dtype=np.int64)
 
     @cached_property
     def rails(self) -> Rails:
         return Rails(self.runs)
 
     @cached_property
-    def _done(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        values = [_performance_of(run.performance) for run in self.runs]
-        ops, seconds, moved = np.array(values, dtype=float).reshape(len(values), 3).T.copy()
-        return ops, seconds, moved
-
-    @cached_property
-    def _phases(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        phases = [run.workload_phase for run in self.runs]
-        seconds = [None if phase is None else phase.seconds for phase in phases]
-        starts = [0 if phase is None else phase.start_ns for phase in phases]
-        return np.array(seconds, dtype=float), np.array(starts, dtype=np.int64)
+    def _amounts(self) -> list[NDArray[np.float64]]:
+        values = [_amounts_of(run.load_amounts) for run in self.runs]
+        return list(np.array(values, dtype=float).reshape(len(values), len(_AMOUNTS)).T.copy())

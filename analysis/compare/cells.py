@@ -187,7 +187,7 @@ def _ranked(
     if quantity == RATE:
         counting = {cell: [run for run in runs if run.unmetered] for cell, runs in cells.items()}
     counted = {
-        cell: CellRuns([run for run in runs if getattr(run.performance, work) is not None])
+        cell: CellRuns([run for run in runs if getattr(run.load_amounts, work) is not None])
         for cell, runs in counting.items()
     }
     systematic = errors.by_cell(counted) if quantity == AI else {}

@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from joulerig.analysis.energy import meters
-from joulerig.analysis.energy.interval import gap_correction
+from joulerig.analysis.energy.indicator import moved
 from joulerig.analysis.results import journal, schema
 from joulerig.analysis.results.columns import declared_columns
 from joulerig.analysis.results.schema import (
@@ -45,6 +46,69 @@ def current_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 class ResultsError(JoulerigError):
     """A results folder that cannot be read; the message is one line that names it."""
+
+
+# What comparisons need of a run's load, in the order of `LoadAmounts.from_stored`.
+_STORED = {
+    "performance": ("seconds", "ops", "read_bytes", "write_bytes"),
+    "result": ("joules", "corrected_joules"),
+    "phase": ("start_ns", "end_ns"),
+}
+RAIL_AMOUNTS = (
+    "drive",
+    "rail",
+    "meter",
+    "joules",
+    "gap_seconds",
+    "gap_low_joules",
+    "gap_high_joules",
+    "interpolation_joules",
+    "alignment_joules",
+    "product_joules",
+    "meter_joules",
+    "volt_seconds",
+    "amp_seconds",
+)
+
+
+class LoadAmounts(NamedTuple):
+    """What a run's load did and took; None: not known.
+
+    `seconds`: by the load's own report. `joules`: those that AI is of. `corrected`: they count the
+    middle of what gaps drew, which those of a journal of before do not. `phase_seconds`,
+    `phase_start_ns` (0 without one): of the workload phase, on the controller's clock.
+    """
+
+    ops: int | None
+    seconds: float | None
+    bytes_moved: int | None
+    joules: float | None
+    corrected: bool
+    phase_seconds: float | None
+    phase_start_ns: int
+
+    @classmethod
+    def from_stored(
+        cls,
+        seconds: float | None,
+        ops: int | None,
+        read_bytes: int | None,
+        write_bytes: int | None,
+        joules: float | None,
+        corrected_joules: float | None,
+        start_ns: int | None,
+        end_ns: int | None,
+    ) -> Self:
+        """Make the amounts of what the journal has, None where it has no row."""
+        return cls(
+            ops,
+            seconds,
+            moved(read_bytes, write_bytes),
+            schema.ai_joules(joules, corrected_joules),
+            corrected_joules is not None,
+            None if start_ns is None or end_ns is None else schema.seconds_between(start_ns, end_ns),
+            start_ns or 0,
+        )
 
 
 class _Part:
@@ -81,14 +145,22 @@ class Run(RunRow):
     attempts: tuple[Attempt, ...] = _part()
 
     @cached_property
-    def workload_phase(self) -> Phase | None:
-        """Return the phase of the load; None where the run did not come to it."""
-        return self.phases.get(PhaseName.WORKLOAD)
+    def load_amounts(self) -> LoadAmounts:
+        """Return what comparisons need of the run's load."""
+        records = (self.performance, self.result, self.phases.get(PhaseName.WORKLOAD))
+        return LoadAmounts.from_stored(
+            *(
+                None if record is None else getattr(record, name)
+                for record, names in zip(records, _STORED.values(), strict=True)
+                for name in names
+            )
+        )
 
     @cached_property
-    def workload_rails(self) -> tuple[RailEnergy, ...]:
-        """Return the energy of that phase, by rail."""
-        return tuple(rail for rail in self.energy if rail.phase == PhaseName.WORKLOAD)
+    def rail_amounts(self) -> tuple[tuple[Any, ...], ...]:
+        """Return what they need of the load's energy, one row a rail: values of `RAIL_AMOUNTS`."""
+        rails = (rail for rail in self.energy if rail.phase == PhaseName.WORKLOAD)
+        return tuple(tuple(getattr(rail, name) for name in RAIL_AMOUNTS) for rail in rails)
 
     @property
     def counts(self) -> bool:
@@ -96,12 +168,7 @@ class Run(RunRow):
 
         The joules must be above 0, as they are divided by.
         """
-        return self._worked and self.result is not None and (self.result.ai_joules or 0.0) > 0
-
-    def gap_correction(self, rail: RailEnergy) -> float:
-        """Return what the run's AI counts of a rail's gaps, in joules; 0 in a journal of before."""
-        corrected = self.result is not None and self.result.corrected_joules is not None
-        return gap_correction(rail.gap_low_joules, rail.gap_high_joules) if corrected else 0.0
+        return self._worked and (self.load_amounts.joules or 0.0) > 0
 
     @property
     def is_control(self) -> bool:
@@ -115,7 +182,7 @@ class Run(RunRow):
 
     @property
     def _worked(self) -> bool:
-        return self.status == Status.OK and self.performance is not None and self.performance.seconds > 0
+        return self.status == Status.OK and (self.load_amounts.seconds or 0.0) > 0
 
     @cached_property
     def precondition(self) -> dict[str, Any]:
@@ -124,7 +191,7 @@ class Run(RunRow):
         Keys: reused, why, by (a run), recipe, verdict, and, where it was made for this run,
         stretches of rounds. Raises ResultsError.
         """
-        found = _json_file(self.folder / PRECONDITION_FILE)
+        found = _json_file(self.folder, PRECONDITION_FILE)
         return {**found, "recipe": current_recipe(found["recipe"])} if "recipe" in found else found
 
     @cached_property
@@ -133,7 +200,7 @@ class Run(RunRow):
 
         Raises ResultsError.
         """
-        return _json_file(self.folder / "load.json")
+        return _json_file(self.folder, "load.json")
 
     @cached_property
     def health_before(self) -> dict[str, Any]:
@@ -141,12 +208,12 @@ class Run(RunRow):
 
         Empty where there is none. Raises ResultsError.
         """
-        return _json_file(self.folder / "smart_before.json")
+        return _json_file(self.folder, "smart_before.json")
 
     @cached_property
     def health_after(self) -> dict[str, Any]:
         """Return `smart_after.json`, as `health_before`."""
-        return _json_file(self.folder / "smart_after.json")
+        return _json_file(self.folder, "smart_after.json")
 
     @cached_property
     def seeks(self) -> dict[str, Any]:
@@ -154,7 +221,7 @@ class Run(RunRow):
 
         Raises ResultsError.
         """
-        return (_json_file(self.folder / "result.json").get("seeks") or {}).get("drives") or {}
+        return (_json_file(self.folder, "result.json").get("seeks") or {}).get("drives") or {}
 
     @cached_property
     def free_nids(self) -> dict[str, Any]:
@@ -162,7 +229,7 @@ class Run(RunRow):
 
         Empty where it was not asked for. Raises ResultsError.
         """
-        return _json_file(self.folder / "result.json").get("free_nids") or {}
+        return _json_file(self.folder, "result.json").get("free_nids") or {}
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -170,7 +237,7 @@ class Run(RunRow):
 
         Raises ResultsError.
         """
-        return _json_file(self.folder / "settings.json")
+        return _json_file(self.folder, "settings.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,16 +300,16 @@ class _Parts:
         with self._errors():
             self._copy = journal.copy(self._path)
 
-    def rows(self, table: str, phase: str | None = None) -> journal.Rows:
+    def rows(self, table: str, columns: Sequence[str] = (), phase: str | None = None) -> journal.Rows:
         """Return a table's rows, as `journal.JournalCopy.rows`. Raises ResultsError."""
         with self._errors():
-            return self._copy.rows(table, phase)
+            return self._copy.rows(table, columns, phase)
 
-    def by_run(self, table: str, phase: str | None = None) -> dict[str, list[Any]]:
+    def by_run(self, table: str) -> dict[str, list[Any]]:
         """Return the rows of a table as its data classes, by run."""
         found: dict[str, list[Any]] = {}
         with none_collected():
-            rows, record = self.rows(table, phase), schema.TABLES[table].record
+            rows, record = self.rows(table), schema.TABLES[table].record
             names = rows.names[1:]  # the first one is `run`
             for values in rows.values:
                 one = _made(record, zip(names, values[1:], strict=True))
@@ -268,7 +335,7 @@ class _Parts:
             raise ResultsError(f"{self._path}: cannot be read as a journal: {error}") from None
 
 
-def _made(record: type[Any], fields: Iterable[tuple[str, Any]]) -> Any:
+def _made(record: type[Any], fields: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Any:
     """Return an object of a frozen data class with these fields.
 
     Not by its __init__, which sets them one by one: a journal of 10,000 runs has 150,000 rows.
@@ -278,7 +345,7 @@ def _made(record: type[Any], fields: Iterable[tuple[str, Any]]) -> Any:
     return one
 
 
-def _only(rows: Sequence[Any] | None) -> Any:
+def _only(rows: Sequence[Any]) -> Any:
     return rows[0] if rows else None
 
 
@@ -346,20 +413,27 @@ def load(folder: Path | str) -> Campaign:
 
 
 def _runs(parts: _Parts) -> Iterator[Run]:
-    """Yield the runs, with the parts of their loads that comparisons need of all of them.
+    """Yield the runs, with what comparisons need of their loads.
 
     Raises json.JSONDecodeError, ResultsError.
     """
-    performances, results = parts.by_run("performance"), parts.by_run("result")
-    phases, rails = (parts.by_run(table, PhaseName.WORKLOAD) for table in ("phase", "energy"))
+    stored = []
+    for table, columns in _STORED.items():
+        phase = PhaseName.WORKLOAD if table == "phase" else None
+        rows = parts.rows(table, ("run", *columns), phase).values
+        stored.append(({row[0]: row[1:] for row in rows}, (None,) * len(columns)))
+    (performances, no_performance), (results, no_result), (phases, no_phase) = stored
+    rails: dict[str, list[tuple[Any, ...]]] = {}
+    for row in parts.rows("energy", ("run", *RAIL_AMOUNTS), PhaseName.WORKLOAD).values:
+        rails.setdefault(row[0], []).append(row[1:])
     for fields in _decoded(RunRow, parts.rows("run")):
         run = fields["id"]
         fields["_parts"] = parts
-        fields["performance"] = _only(performances.get(run))
-        fields["result"] = _only(results.get(run))
-        fields["workload_phase"] = _only(phases.get(run))
-        fields["workload_rails"] = tuple(rails.get(run, ()))
-        yield _made(Run, fields.items())
+        fields["load_amounts"] = LoadAmounts.from_stored(
+            *performances.get(run, no_performance), *results.get(run, no_result), *phases.get(run, no_phase)
+        )
+        fields["rail_amounts"] = tuple(rails.get(run, ()))
+        yield _made(Run, fields)
 
 
 def _decoded(record: type[Any], rows: journal.Rows) -> Iterator[dict[str, Any]]:
@@ -381,9 +455,12 @@ def _decoded(record: type[Any], rows: journal.Rows) -> Iterator[dict[str, Any]]:
         yield found
 
 
-def _json_file(path: Path) -> dict[str, Any]:
+def _json_file(folder: Path, name: str) -> dict[str, Any]:
+    # A Path of each file takes longer to make than most of them to read.
+    path = os.path.join(folder, name)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -8,7 +8,7 @@ older version gets it as an upgrade would leave it, and the file stays as it is.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -217,14 +217,14 @@ class JournalCopy:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
-    def rows(self, name: str, phase: str | None = None) -> Rows:
-        """Return the rows of a table, of one phase where `phase` is given, in the table's order.
+    def rows(self, name: str, columns: Sequence[str] = (), phase: str | None = None) -> Rows:
+        """Return the rows of a table in its order: all columns, or these; of all phases, or of one.
 
         Raises sqlite3.DatabaseError.
         """
         table = TABLES[name]
         where, values = ("", ()) if phase is None else (" WHERE phase = ?", (phase,))
-        columns = tuple(table.columns)
+        columns = tuple(columns or table.columns)
         query = f"SELECT {', '.join(columns)} FROM {table.name}{where} ORDER BY {table.order}"
         return Rows(columns, self._database.execute(query, values).fetchall())
 

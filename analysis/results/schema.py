@@ -166,6 +166,16 @@ class CampaignRow:
     asked: str | None = column("", "What its executors are asked; NULL: to go on.", since=8, values=Asked)
 
 
+def seconds_between(start_ns: int, end_ns: int) -> float:
+    """Return the seconds from one instant to another one."""
+    return (end_ns - start_ns) * 1e-9
+
+
+def ai_joules(joules: float | None, corrected_joules: float | None) -> float | None:
+    """Return the joules that mean power and work per joule of a run are of."""
+    return joules if corrected_joules is None else corrected_joules
+
+
 CELL_FACTORS = ("drive", "filesystem", "scheduler", "workload")
 """The factors that every cell has."""
 
@@ -286,7 +296,7 @@ class Phase:
 
     @property
     def seconds(self) -> float:
-        return (self.end_ns - self.start_ns) * 1e-9
+        return seconds_between(self.start_ns, self.end_ns)
 
 
 @dataclass(frozen=True)
@@ -433,7 +443,7 @@ class Result:
     @property
     def ai_joules(self) -> float | None:
         """Return the joules that mean power and work per joule are of."""
-        return self.joules if self.corrected_joules is None else self.corrected_joules
+        return ai_joules(self.joules, self.corrected_joules)
 
     @property
     def truth_within(self) -> bool | None:

@@ -375,7 +375,8 @@ class Fit:
         moves = apart.any(axis=1)  # two cells with runs in the same blocks: the blocks cancel
         # weight of each run (cell, block) in each difference
         weights = np.zeros((len(apart), *self.layout.moved.shape[:2]))
-        weights[moves] = -np.einsum("da,cba->dcb", apart[moves], self.layout.moved)
+        if moves.any():
+            weights[moves] = -np.einsum("da,cba->dcb", apart[moves], self.layout.moved)
         weights[:, one] += self.layout.shares[one]
         each = np.arange(len(self.levels))
         weights[each, each] -= self.layout.shares
@@ -391,9 +392,10 @@ class Fit:
             differences = self.levels[one] - self.levels
             beyond = np.maximum(np.abs(differences) - systematic, 0.0)
             p_values = 2 * special.stdtr(degrees, -beyond / errors)
-        connected = np.isclose(apart[moves] @ self.layout.projector, apart[moves], atol=1e-8).all(axis=1)
-        moves[moves] = ~connected
-        half_widths[moves | (each == one)] = math.nan
+        half_widths[one] = math.nan
+        if moves.any():
+            connected = np.isclose(apart[moves] @ self.layout.projector, apart[moves], atol=1e-8).all(axis=1)
+            half_widths[np.flatnonzero(moves)[~connected]] = math.nan
         return differences, half_widths, p_values, systematic
 
 

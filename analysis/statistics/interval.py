@@ -75,18 +75,20 @@ def fieller(top: ArrayLike, bottom: ArrayLike, confidence: float = CONFIDENCE) -
     """
     top, bottom = _pairs(top, bottom)
     count = len(top)
-    if count < 2 or bottom.mean() == 0:
+    if count < 2 or (below := bottom.mean()) == 0:
         return None
     scale = abs(top.mean()) or np.abs(top).max() or 1.0
     mean = top.mean() / scale
-    variance = np.cov(top / scale, bottom / bottom.mean()) / count
+    off = np.array((top / scale, bottom / below))
+    off -= off.mean(axis=1)[:, None]
+    variance = off @ off.T * (1 / (count - 1)) / count
     square_t = float(special.stdtrit(count - 1, (1 + confidence) / 2)) ** 2
     square = 1 - square_t * variance[1, 1]
     if square <= 0:
         return None
     middle = mean - square_t * variance[0, 1]
     inside = math.sqrt(max(0.0, middle**2 - square * (mean**2 - square_t * variance[0, 0])))
-    ends = [float((middle + side * inside) / square * scale / bottom.mean()) for side in (-1, 1)]
+    ends = [float((middle + side * inside) / square * scale / below) for side in (-1, 1)]
     return Interval(min(ends), max(ends))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from joulerig.analysis import results
-from joulerig.analysis.results.campaign import ResultsError
+from joulerig.analysis.results.campaign import RAIL_AMOUNTS, LoadAmounts, ResultsError
 from joulerig.analysis.results.journal import VERSION
 from tests.support import ROOT, simulated_campaign
 from tests.support.simulated_campaign import Outcome
@@ -121,16 +121,36 @@ def test_a_campaign_that_was_read_keeps_no_lock(tmp_path):
     assert campaign.runs[0].io
 
 
-def test_the_load_of_a_run_is_that_of_its_phases_and_rails(tmp_path):
-    """As it is read at once, and as it follows from a run that was made from another one."""
-    for run in results.load(simulated_campaign.build(tmp_path / "c")).runs:
-        assert run.workload_phase == run.phases["workload"]
-        assert run.workload_rails == tuple(rail for rail in run.energy if rail.phase == "workload")
+def test_amounts_of_a_load_are_those_of_the_runs_parts(tmp_path):
+    """As they are read at once, and as they follow from a run that was made from another one."""
+    folder = simulated_campaign.build(
+        tmp_path / "c",
+        outcome=lambda row: Outcome("failed", "mkfs") if row["ordinal"] == 1 else Outcome(),
+    )
+    for run in results.load(folder).runs:
         copied = dataclasses.replace(run, reason="copied")
-        assert (copied.workload_phase, copied.workload_rails) == (run.workload_phase, run.workload_rails)
         assert dataclasses.replace(copied, reason=run.reason) == run
-        other = dataclasses.replace(run, energy=(), phases={})
-        assert (other.workload_phase, other.workload_rails) == (None, ())
+        assert (copied.load_amounts, copied.rail_amounts) == (run.load_amounts, run.rail_amounts)
+        if run.ordinal == 1:
+            assert run.load_amounts == LoadAmounts(None, None, None, None, False, None, 0)
+            assert run.rail_amounts == ()
+            continue
+        performance, phase = run.performance, run.phases["workload"]
+        assert run.load_amounts == (
+            performance.ops, performance.seconds, performance.bytes_moved, run.result.ai_joules, True,
+            phase.seconds, phase.start_ns,
+        )  # fmt: skip
+        (rail,) = (rail for rail in run.energy if rail.phase == "workload")
+        assert run.rail_amounts == (tuple(getattr(rail, name) for name in RAIL_AMOUNTS),)
+
+
+def test_a_run_with_another_result_has_other_amounts(tmp_path):
+    run = results.load(simulated_campaign.build(tmp_path / "c")).runs[0]
+    result = dataclasses.replace(run.result, joules=7.0, corrected_joules=None)
+    other = dataclasses.replace(run, result=result, energy=(), phases={})
+    assert (other.load_amounts.joules, other.load_amounts.corrected) == (7.0, False)
+    assert (other.load_amounts.phase_seconds, other.rail_amounts) == (None, ())
+    assert not dataclasses.replace(other, result=None).counts
 
 
 def test_a_table_that_cannot_be_read_later_is_reported_on_one_line(tmp_path):
