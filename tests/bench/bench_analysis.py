@@ -116,12 +116,14 @@ def ai(place: Path, _) -> dict[str, float]:
 
 def tables(place: Path, _) -> dict[str, float]:
     from joulerig.analysis import results
+    from joulerig.analysis.runs import over_time
     from joulerig.analysis.tables import runs_and_cells
 
     campaign = results.load(place / "ai")
-    rows = runs_and_cells.runs(campaign)
+    over, _ = over_time.power_by_run(campaign)
+    rows = runs_and_cells.runs(campaign, over)
     assert rows.height == len(campaign.runs)
-    cells = runs_and_cells.cells(campaign)
+    cells = runs_and_cells.cells(campaign, over=over)
     return dict(cells.select("cell", "ai_ops_per_joule").iter_rows())
 
 
