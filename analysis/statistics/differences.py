@@ -261,7 +261,7 @@ class Fit:
         enough = (self.layout.degrees > 0) & np.isfinite(self.own)
         return {cell for cell, place in self.positions.items() if enough[place]}
 
-    @property
+    @cached_property
     def why(self) -> str:
         """Say why nothing can be tested; empty where something can."""
         if len(self.tested) < 2:

@@ -18,6 +18,7 @@ def test_it_measures_each_part(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "holds: AI agrees with pandas" in done.stdout
+    assert "holds: the table of cells agrees" in done.stdout
     assert "holds: the waveform's joules agree with pandas" in done.stdout
     written = json.loads(output.read_text())
     assert (written["ai_runs"], written["samples"]) == (CELLS, 1_000_000)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import sqlite3
 from pathlib import Path
@@ -86,6 +87,43 @@ def test_an_offset_is_another_share_of_other_watts(tmp_path):
 def test_an_offset_of_the_volts_is_a_gain_of_a_rail_whose_volts_are_fixed(tmp_path):
     """As it is multiplied with the amps, which are in proportion to the watts."""
     assert limit(build(tmp_path / "c", accuracy={"volts": {"offset": 0.01}})) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_class_of_a_register_of_energy_follows_from_power_and_each_loads_own_length(tmp_path):
+    loaded = build(tmp_path / "c", accuracy={"watts": {"offset": 0.01}})
+    lab = copy.deepcopy(loaded.lab)
+    for drive in lab["hosts"]["vhost1"]["drives"].values():
+        for rail in drive["rails"].values():
+            del rail["volts"], rail["amps"]
+            rail["watt_hours"] = "CH1"
+    first, second, *_ = loaded.cells()[QUIET]
+    phase = second.phases["workload"]
+    later = dataclasses.replace(phase, end_ns=phase.end_ns + 10 * 10**9)
+    second = dataclasses.replace(second, phases={**second.phases, "workload": later})
+    errors = MeterErrors(dataclasses.replace(loaded, lab=lab))
+    (parts,) = errors.of_runs(CellRuns([first, second])).common.values()
+    joules = [run.result.ai_joules for run in (first, second)]
+    assert parts.tolist() == pytest.approx([0.01 * 10 / joules[0], 0.01 * 20 / joules[1]])
+
+
+def test_a_calibration_that_expires_between_two_runs_counts_for_the_first_alone(tmp_path):
+    record = calibrated(u_offset=0.0, cov=0.0, offset=0.0)
+    loaded = build(tmp_path / "c", calibration=record)
+    first, second, *_ = loaded.cells()[QUIET]
+    phase = second.phases["workload"]
+    year_ns = 400 * 86_400 * 10**9
+    later = dataclasses.replace(phase, start_ns=phase.start_ns + year_ns, end_ns=phase.end_ns + year_ns)
+    second = dataclasses.replace(second, phases={**second.phases, "workload": later})
+    accuracy = {"volts": {"gain_percent": 3.0}, "amps": {"gain_percent": 3.0}}
+    lab = copy.deepcopy(loaded.lab)
+    for meter in lab["controller"]["meters"].values():
+        # with its drift stated, the class counts only after the calibration has expired
+        meter["accuracy"] = {
+            kind: {**limits, "stability_percent_per_year": 0.0} for kind, limits in accuracy.items()
+        }
+    found = MeterErrors(dataclasses.replace(loaded, lab=lab)).of_runs(CellRuns([first, second]))
+    classes = [parts.tolist() for source, parts in found.common.items() if "class's gain" in source]
+    assert classes == [pytest.approx([0.0, 0.03])] * 2
 
 
 def test_a_meter_without_a_class_adds_nothing(tmp_path):
