@@ -22,3 +22,4 @@ def test_it_measures_each_part(tmp_path):
     assert "holds: the waveform's joules agree with pandas" in done.stdout
     written = json.loads(output.read_text())
     assert (written["ai_runs"], written["samples"]) == (CELLS, 1_000_000)
+    assert {"ai_10000_runs_seconds", "tables_10000_runs_seconds"} <= written.keys()
