@@ -85,12 +85,10 @@ class Machine:
 
     bytes_per_second: dict[str, float]
     alone: dict[str, Alone]
-    iops_of_four: float
-    iops_of_full_queue: float
+    iops: dict[int, float]  # by depth
 
-    @property
-    def response_us_of_four(self) -> float:
-        return 1e6 * DEPTH / self.iops_of_four
+    def response_us(self, depth: int) -> float:
+        return 1e6 * depth / self.iops[depth]
 
 
 @dataclass
@@ -198,8 +196,10 @@ def measure_machine(folder, seconds):
                 kind: most(lambda kind=kind: rate(twin, kind, seconds)) for kind in ("read", "write")
             },
             alone={kind: one_at_a_time(twin, kind, seconds) for kind in ("read", "write")},
-            iops_of_four=most(lambda: load(twin, "randread", depth=DEPTH, seconds=seconds).iops),
-            iops_of_full_queue=most(lambda: load(twin, "randread", depth=FULL_QUEUE, seconds=seconds).iops),
+            iops={
+                depth: most(lambda depth=depth: load(twin, "randread", depth=depth, seconds=seconds).iops)
+                for depth in (DEPTH, FULL_QUEUE)
+            },
         )
 
 
@@ -247,21 +247,18 @@ def flash_figures(folder, described, machine, seconds):
             null = machine.alone[kind]
             outside = seen.outside_us - (null.mean_us - null.median_us)
             figures.add(f"{kind}_latency", seen.median_us - outside, expected)
-        expected = min(
-            DEPTH / (alone["read"] + machine.response_us_of_four), flash.channels / flash.latency_us.page_read
-        )
-        expected *= 1e6
-        seen = fastest(lambda: load(twin, "randread", depth=DEPTH, seconds=seconds).iops, expected)
-        figures.add(f"read_rate_of_{DEPTH}", seen, expected, machine.iops_of_four)
+        for depth, served in machine.iops.items():
+            expected = 1e6 * min(
+                depth / (alone["read"] + machine.response_us(depth)),
+                flash.channels / flash.latency_us.page_read,
+                flash.read_bytes_per_second / 4096 / 1e6,
+            )
+            seen = fastest(
+                lambda depth=depth: load(twin, "randread", depth=depth, seconds=seconds).iops, expected
+            )
+            figures.add(f"read_rate_of_{depth}", seen, expected, served)
         seen = fastest(lambda: rate(twin, "read", seconds), flash.read_bytes_per_second)
         figures.add("read_bandwidth", seen, flash.read_bytes_per_second, machine.bytes_per_second["read"])
-        expected = min(
-            FULL_QUEUE / alone["read"] * 1e6,
-            flash.channels / flash.latency_us.page_read * 1e6,
-            flash.read_bytes_per_second / 4096,
-        )
-        seen = fastest(lambda: load(twin, "randread", depth=FULL_QUEUE, seconds=seconds).iops, expected)
-        figures.add(f"read_rate_of_{FULL_QUEUE}", seen, expected, machine.iops_of_full_queue)
     seen = fresh_write_rate(folder, described, seconds)
     figures.add("write_bandwidth", seen, flash.write_bytes_per_second, machine.bytes_per_second["write"])
     return figures
