@@ -53,20 +53,28 @@ class RailModel(Strict):
 class FlashLatency(Strict):
     """Microseconds of a flash drive.
 
-    `read` and `write`: a command's time in addition to the flash's and the link's.
+    `read` and `write`: a command's time in addition to the flash's and the link's. `short_read`:
+    until the first part of a page is read, which is all that a read of less than half a page needs
+    (left out: `page_read`). `next_page`: how much later each further page of a read begins.
     """
 
     read: NonNegativeFloat
     write: NonNegativeFloat
     flush: NonNegativeFloat
     page_read: PositiveFloat
+    short_read: PositiveFloat | None = None
+    next_page: NonNegativeFloat = 0.0
     program: PositiveFloat
     slc_program: PositiveFloat | None = None
     erase: NonNegativeFloat
 
 
 class Flash(Strict):
-    """Parameters of an SSD's model of time: virtuallab/twin/flash.h."""
+    """Parameters of an SSD's model of time: virtuallab/twin/flash.h.
+
+    `block_pages`: pages of 4 KiB in what is erased at once (left out: by the drive's size).
+    `moved_apart`: garbage collection moves pages to blocks of their own.
+    """
 
     channels: PositiveInt
     page_bytes: PositiveInt
@@ -76,9 +84,19 @@ class Flash(Strict):
     overprovisioning: PositiveFloat
     slc_fraction: NonNegativeFloat = 0.0
     fold_delay_seconds: NonNegativeFloat = 0.0
+    block_pages: PositiveInt | None = None
+    moved_apart: bool = False
 
     @model_validator(mode="after")
-    def _slc_has_its_latency(self) -> Flash:
+    def _latencies_fit(self) -> Flash:
+        latency = self.latency_us
+        if self.block_pages is not None and self.block_pages.bit_count() != 1:
+            raise ValueError(f"block_pages: {self.block_pages}; allowed are powers of two")
+        if latency.short_read is not None and latency.short_read > latency.page_read:
+            raise ValueError(
+                f"latency_us.short_read: {latency.short_read:g}; allowed: at most page_read,"
+                f" {latency.page_read:g}"
+            )
         if self.slc_fraction > 0 and self.latency_us.slc_program is None:
             raise ValueError("latency_us.slc_program: missing; slc_fraction above 0 needs it")
         return self
@@ -198,6 +216,11 @@ def load(name: str, source: str = "profile", known: Mapping[str, Profile] | None
     if name not in known:
         raise UserError(f"{source}: {name!r} is no drive profile; allowed: {', '.join(sorted(known))}")
     return known[name]
+
+
+def read(path: Path) -> Profile:
+    """Return the profile in a file NAME.yml. Raises UserError."""
+    return definitions.read_one(path, KIND, _parse)
 
 
 def reference(known: Mapping[str, Profile] | None = None) -> str:

@@ -60,6 +60,14 @@ def _flash(flash: Flash) -> list[str]:
         "write_bytes_per_second": flash.write_bytes_per_second,
         "overprovisioning": flash.overprovisioning,
     }
+    if latency.short_read is not None:
+        values["short_read_ns"] = _ns(latency.short_read * 1e-6)
+    if latency.next_page > 0:
+        values["next_page_ns"] = _ns(latency.next_page * 1e-6)
+    if flash.block_pages is not None:
+        values["block_pages"] = flash.block_pages
+    if flash.moved_apart:
+        values["moved_apart"] = 1
     if flash.slc_fraction > 0 and latency.slc_program is not None:
         values |= {
             "slc_fraction": flash.slc_fraction,

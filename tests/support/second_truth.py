@@ -42,45 +42,53 @@ class Parameters:
 class PageMap:
     """Which block each page of a drive is in, and what is moved to keep a block free (ftl.h)."""
 
-    def __init__(self, pages: int, spare: float) -> None:
-        self.block_pages = 256
-        while self.block_pages > 16 and pages / self.block_pages < 1024:
+    def __init__(self, pages: int, spare: float, block_pages: int, moved_apart: bool) -> None:
+        self.block_pages, least_blocks = (block_pages, 256) if block_pages else (256, 1024)
+        while self.block_pages > 16 and pages / self.block_pages < least_blocks:
             self.block_pages //= 2
-        blocks = math.ceil(math.ceil(pages * (1 + spare)) / self.block_pages) + 2
+        self.ends = ["host", "moved"] if moved_apart else ["host"]  # where pages are appended
+        blocks = math.ceil(math.ceil(pages * (1 + spare)) / self.block_pages) + 2 * len(self.ends)
         self.block_of: dict[int, int] = {}
-        self.held: list[set[int]] = [set() for _ in range(blocks)]
+        self.held: list[dict[int, None]] = [{} for _ in range(blocks)]  # in order
         self.changed = [0] * blocks  # when a block came to hold as few as it does
-        self.clock, self.frontier, self.used = 0, 0, 0
-        self.free, self.closed = list(range(blocks - 1, 0, -1)), set()
+        self.clock = 0
+        self.frontier = {end: block for block, end in enumerate(self.ends)}
+        self.used = dict.fromkeys(self.ends, 0)
+        self.free, self.closed = list(range(blocks - 1, len(self.ends) - 1, -1)), set()
 
     def write(self, page: int) -> tuple[int, int]:
         """Write a page; return the pages moved and the blocks erased for it."""
         self.trim(page)
         moved = erased = 0
-        if self.used == self.block_pages:
-            self.clock += 1
-            self.changed[self.frontier] = self.clock
-            self.closed.add(self.frontier)
-            self.frontier, self.used = self.free.pop(), 0
-            if not self.free:
+        if self.used["host"] == self.block_pages:
+            self._next_block("host")
+            while len(self.free) < len(self.ends):
                 victim = min(self.closed, key=lambda block: (len(self.held[block]), -self.changed[block]))
                 self.closed.remove(victim)
-                keep, self.held[victim] = self.held[victim], set()
+                keep, self.held[victim] = self.held[victim], {}
                 for one in keep:
-                    self._append(one)
-                moved, erased = len(keep), 1
+                    if self.used[self.ends[-1]] == self.block_pages:
+                        self._next_block(self.ends[-1])
+                    self._append(one, self.ends[-1])
+                moved, erased = moved + len(keep), erased + 1
                 self.free.append(victim)
-        self._append(page)
+        self._append(page, "host")
         return moved, erased
 
-    def _append(self, page: int) -> None:
-        self.held[self.frontier].add(page)
-        self.block_of[page] = self.frontier
-        self.used += 1
+    def _next_block(self, end: str) -> None:
+        self.clock += 1
+        self.changed[self.frontier[end]] = self.clock
+        self.closed.add(self.frontier[end])
+        self.frontier[end], self.used[end] = self.free.pop(), 0
+
+    def _append(self, page: int, end: str) -> None:
+        self.held[self.frontier[end]][page] = None
+        self.block_of[page] = self.frontier[end]
+        self.used[end] += 1
 
     def trim(self, page: int) -> None:
         if (block := self.block_of.pop(page, None)) is not None:
-            self.held[block].remove(page)
+            del self.held[block][page]
             self.clock += 1
             self.changed[block] = self.clock
 
@@ -89,7 +97,13 @@ class Ssd:
     """Times of an SSD's operations and own work (flash.h). `work`: (start, cause, bytes, ns)."""
 
     def __init__(self, p: Parameters) -> None:
-        self.p, self.map = p, PageMap(p.size // PAGE, p.number("overprovisioning"))
+        self.p = p
+        self.map = PageMap(
+            p.size // PAGE,
+            p.number("overprovisioning"),
+            int(p.number("block_pages")),
+            p.number("moved_apart") == 1,
+        )
         self.units, self.read_units = ([0.0] * int(p.number("channels")) for _ in range(2))
         self.link, self.read_link, self.programmed, self.active = 0.0, 0.0, 0.0, 0.0
         self.cache: deque[tuple[float, int]] = deque()  # programs under way: end, bytes
@@ -122,13 +136,15 @@ class Ssd:
     def _read(self, at: float, offset: int, size: int) -> float:
         begin, page, first = at + self.p.number("read_command_ns"), self.p.number("page_bytes"), NEVER
         last, page_ns = begin, self.p.number("page_read_ns")
-        for _ in range(int((offset + size - 1) // page - offset // page + 1)):
+        short_ns = self.p.number("short_read_ns") or page_ns
+        page_ns = short_ns if size < page / 2 else page_ns
+        for n in range(int((offset + size - 1) // page - offset // page + 1)):
             unit = self.read_units.index(min(self.read_units))
-            start = max(begin, self.read_units[unit])
+            start = max(begin + n * self.p.number("next_page_ns"), self.read_units[unit])
             self.read_units[unit] = start + page_ns
             if self.units[unit] > start:
                 self.units[unit] += page_ns
-            first, last = min(first, start + page_ns), max(last, start + page_ns)
+            first, last = min(first, start + short_ns), max(last, start + page_ns)
         rate = self.p.number("read_bytes_per_second") / 1e9
         self.read_link = max(max(first, self.read_link) + size / rate, last + min(size, page) / rate)
         return self.read_link

@@ -50,7 +50,8 @@ struct flash *flash_new(const struct flash_config *config, struct work_queue *wo
 	flash->slc_capacity = (uint64_t)(config->slc_fraction * (double)config->bytes);
 	flash->program_capacity = (unsigned)(config->write_cache_bytes / config->page_bytes) + 16;
 	flash->programs = calloc(flash->program_capacity, sizeof *flash->programs);
-	flash->ftl = ftl_new(config->bytes / FTL_PAGE_BYTES, config->overprovisioning);
+	flash->ftl = ftl_new(config->bytes / FTL_PAGE_BYTES, config->overprovisioning,
+			     (uint32_t)config->block_pages, config->moved_apart != 0);
 	if (!flash->programs || !flash->ftl) {
 		flash_free(flash);
 		return NULL;
@@ -83,15 +84,15 @@ static int64_t transfer_ns(double bytes, double bytes_per_second)
 	return (int64_t)(bytes * 1e9 / bytes_per_second);
 }
 
-/* End of reading one page that may begin at time_ns. */
-static int64_t read_page(struct flash *flash, int64_t time_ns)
+/* End of reading one page, or as much of it as takes duration_ns, that may begin at time_ns. */
+static int64_t read_page(struct flash *flash, int64_t time_ns, int64_t duration_ns)
 {
 	unsigned unit = free_first(flash->read_free_ns, flash->config.channels);
 	int64_t start_ns = later(time_ns, flash->read_free_ns[unit]);
 
-	flash->read_free_ns[unit] = start_ns + flash->config.page_read_ns;
+	flash->read_free_ns[unit] = start_ns + duration_ns;
 	if (flash->program_free_ns[unit] > start_ns)
-		flash->program_free_ns[unit] += flash->config.page_read_ns;
+		flash->program_free_ns[unit] += duration_ns;
 	return flash->read_free_ns[unit];
 }
 
@@ -102,14 +103,17 @@ int64_t flash_read(struct flash *flash, int64_t arrival_ns, uint64_t offset, uin
 	uint64_t pages = bytes ? (offset + bytes - 1) / page_bytes - offset / page_bytes + 1 : 0;
 	uint64_t tail_bytes = bytes < page_bytes ? bytes : page_bytes;
 	int64_t begin_ns = arrival_ns + config->read_command_ns;
+	int64_t short_ns = config->short_read_ns ? config->short_read_ns : config->page_read_ns;
+	int64_t page_ns = bytes < page_bytes / 2 ? short_ns : config->page_read_ns;
 	int64_t first_ns = begin_ns, last_ns = begin_ns;
 	int64_t link_ns;
 
 	flash->active_ns = later(flash->active_ns, arrival_ns);
 	for (uint64_t n = 0; n < pages; n++) {
-		last_ns = later(last_ns, read_page(flash, begin_ns));
+		last_ns = later(last_ns, read_page(flash, begin_ns + (int64_t)n * config->next_page_ns,
+						   page_ns));
 		if (n == 0)
-			first_ns = last_ns;
+			first_ns = last_ns - page_ns + short_ns;
 	}
 	link_ns = later(first_ns, flash->read_link_free_ns) +
 		  transfer_ns((double)bytes, config->read_bytes_per_second);

@@ -8,7 +8,11 @@
  * by side. A page of page_bytes is read in page_read_ns and programmed in
  * program_ns by the unit that is free first; reads go before programs, which
  * they hold up on their unit.
- *   read    read_command_ns, the pages it touches, the link
+ *   read    read_command_ns, the pages it touches, the link. The first part of a page is
+ *           there after short_read_ns (not given: page_read_ns), and a read of less than
+ *           half a page needs only that. Each further page of an operation begins
+ *           next_page_ns later. The link takes what is there from the first part on,
+ *           and the last page, or all of a shorter read, after its end.
  *   write   the link, room in the write cache, write_command_ns; programmed
  *           behind the acknowledgement, a full page at a time. A full cache takes
  *           more at the programs' pace.
@@ -53,12 +57,16 @@ struct flash_config {
 	int64_t write_command_ns;
 	int64_t flush_ns;
 	int64_t page_read_ns;
+	int64_t short_read_ns; /* 0: page_read_ns */
+	int64_t next_page_ns;
 	int64_t program_ns;
 	int64_t slc_program_ns;
 	int64_t erase_ns;
 	int64_t fold_delay_ns;
 	double read_bytes_per_second;
 	double write_bytes_per_second;
+	int64_t block_pages; /* of FTL_PAGE_BYTES, in what is erased at once; 0: by the drive's size */
+	int64_t moved_apart; /* 1: garbage collection moves pages to blocks of their own */
 	double overprovisioning; /* flash above the drive's bytes, as a fraction of them */
 	double slc_fraction;	 /* of the drive's bytes that fits into single-level cells */
 	int64_t write_cache_bytes; /* 0: none; else at least four pages */

@@ -10,8 +10,9 @@
 #define MOST_BLOCK_PAGES 256
 #define LEAST_BLOCK_PAGES 16
 #define LEAST_BLOCKS 1024
-/* The frontier and the block that must be free to move pages to. */
-#define RESERVED_BLOCKS 2
+#define LEAST_BLOCKS_OF_GIVEN_SIZE 256
+/* Where the host's pages go, and those that are moved. */
+enum frontier { HOST, MOVED };
 
 struct block {
 	uint32_t valid;
@@ -25,6 +26,7 @@ struct ftl {
 	uint64_t logical_pages;
 	uint32_t block_pages;
 	uint32_t block_count;
+	uint32_t frontiers; /* 2 where moved pages have their own, else 1 */
 	uint32_t *flash_of;   /* by logical page */
 	uint32_t *logical_of; /* by flash page */
 	struct block *blocks;
@@ -32,8 +34,8 @@ struct ftl {
 	uint32_t least_valid; /* no closed block has fewer */
 	uint32_t free_first;
 	uint32_t free_count;
-	uint32_t frontier;
-	uint32_t frontier_used;
+	uint32_t frontier[2];
+	uint32_t frontier_used[2];
 	uint64_t host_pages;
 	uint64_t flash_pages;
 	uint64_t valid_pages;
@@ -41,19 +43,23 @@ struct ftl {
 	uint32_t erases_max;
 };
 
-struct ftl *ftl_new(uint64_t logical_pages, double overprovisioning)
+struct ftl *ftl_new(uint64_t logical_pages, double overprovisioning, uint32_t block_pages,
+		    bool moved_apart)
 {
 	struct ftl *ftl = calloc(1, sizeof *ftl);
+	uint32_t least_blocks = block_pages ? LEAST_BLOCKS_OF_GIVEN_SIZE : LEAST_BLOCKS;
 	uint64_t pages;
 
 	if (!ftl)
 		return NULL;
 	ftl->logical_pages = logical_pages;
-	ftl->block_pages = MOST_BLOCK_PAGES;
-	while (ftl->block_pages > LEAST_BLOCK_PAGES && logical_pages / ftl->block_pages < LEAST_BLOCKS)
+	ftl->frontiers = moved_apart ? 2 : 1;
+	ftl->block_pages = block_pages ? block_pages : MOST_BLOCK_PAGES;
+	while (ftl->block_pages > LEAST_BLOCK_PAGES && logical_pages / ftl->block_pages < least_blocks)
 		ftl->block_pages /= 2;
 	pages = (uint64_t)ceil((double)logical_pages * (1 + overprovisioning));
-	ftl->block_count = (uint32_t)((pages + ftl->block_pages - 1) / ftl->block_pages) + RESERVED_BLOCKS;
+	ftl->block_count = (uint32_t)((pages + ftl->block_pages - 1) / ftl->block_pages) +
+			   2 * ftl->frontiers;
 	pages = (uint64_t)ftl->block_count * ftl->block_pages;
 
 	ftl->flash_of = malloc(logical_pages * sizeof *ftl->flash_of);
@@ -67,10 +73,11 @@ struct ftl *ftl_new(uint64_t logical_pages, double overprovisioning)
 	memset(ftl->flash_of, 0xff, logical_pages * sizeof *ftl->flash_of);
 	memset(ftl->logical_of, 0xff, pages * sizeof *ftl->logical_of);
 	memset(ftl->by_valid, 0xff, (ftl->block_pages + 1) * sizeof *ftl->by_valid);
-	for (uint32_t b = 1; b < ftl->block_count; b++)
+	for (uint32_t b = ftl->frontiers; b < ftl->block_count; b++)
 		ftl->blocks[b].next = b + 1 < ftl->block_count ? b + 1 : NONE;
-	ftl->free_first = 1;
-	ftl->free_count = ftl->block_count - 1;
+	ftl->frontier[MOVED] = ftl->frontiers - 1;
+	ftl->free_first = ftl->frontiers;
+	ftl->free_count = ftl->block_count - ftl->frontiers;
 	return ftl;
 }
 
@@ -132,22 +139,33 @@ static void invalidate(struct ftl *ftl, uint64_t page)
 	}
 }
 
-static void append(struct ftl *ftl, uint32_t page)
+static void next_block(struct ftl *ftl, enum frontier which)
 {
-	uint32_t flash_page = ftl->frontier * ftl->block_pages + ftl->frontier_used++;
+	list_closed(ftl, ftl->frontier[which]);
+	ftl->frontier[which] = ftl->free_first;
+	ftl->free_first = ftl->blocks[ftl->frontier[which]].next;
+	ftl->free_count--;
+	ftl->frontier_used[which] = 0;
+}
+
+static void append(struct ftl *ftl, uint32_t page, enum frontier which)
+{
+	uint32_t flash_page = ftl->frontier[which] * ftl->block_pages + ftl->frontier_used[which]++;
 
 	ftl->flash_of[page] = flash_page;
 	ftl->logical_of[flash_page] = page;
-	ftl->blocks[ftl->frontier].valid++;
+	ftl->blocks[ftl->frontier[which]].valid++;
 	ftl->valid_pages++;
 	ftl->flash_pages++;
 }
 
-/* Frees the block with the fewest valid pages. These always fit into the
- * frontier, which is empty: with spare space no block can be all valid while
- * every other one is too. */
+/* Frees the block with the fewest valid pages. Into the host's frontier, which is empty
+ * then, these always fit: with spare space no block can be all valid while
+ * every other one is too. One of their own goes on in the next free block, of which there is
+ * one then. */
 static void collect(struct ftl *ftl, struct ftl_cost *cost)
 {
+	enum frontier which = ftl->frontiers == 2 ? MOVED : HOST;
 	uint32_t victim;
 	struct block *block;
 
@@ -162,7 +180,9 @@ static void collect(struct ftl *ftl, struct ftl_cost *cost)
 		if (page == NONE)
 			continue;
 		invalidate(ftl, page);
-		append(ftl, page);
+		if (which == MOVED && ftl->frontier_used[which] == ftl->block_pages)
+			next_block(ftl, which);
+		append(ftl, page, which);
 		cost->moved_pages++;
 	}
 	block->erases++;
@@ -177,12 +197,8 @@ static void collect(struct ftl *ftl, struct ftl_cost *cost)
 
 static void open_frontier(struct ftl *ftl, struct ftl_cost *cost)
 {
-	list_closed(ftl, ftl->frontier);
-	ftl->frontier = ftl->free_first;
-	ftl->free_first = ftl->blocks[ftl->frontier].next;
-	ftl->free_count--;
-	ftl->frontier_used = 0;
-	if (ftl->free_count == 0)
+	next_block(ftl, HOST);
+	while (ftl->free_count < ftl->frontiers)
 		collect(ftl, cost);
 }
 
@@ -190,9 +206,9 @@ void ftl_write(struct ftl *ftl, uint64_t first_page, uint64_t count, struct ftl_
 {
 	for (uint64_t page = first_page; page < first_page + count && page < ftl->logical_pages; page++) {
 		invalidate(ftl, page);
-		if (ftl->frontier_used == ftl->block_pages)
+		if (ftl->frontier_used[HOST] == ftl->block_pages)
 			open_frontier(ftl, cost);
-		append(ftl, (uint32_t)page);
+		append(ftl, (uint32_t)page, HOST);
 		ftl->host_pages++;
 	}
 }
@@ -217,7 +233,7 @@ unsigned ftl_block_pages(const struct ftl *ftl)
 
 uint64_t ftl_flash_pages(const struct ftl *ftl)
 {
-	return (uint64_t)(ftl->block_count - 1) * ftl->block_pages;
+	return (uint64_t)(ftl->block_count - 2 * ftl->frontiers + 1) * ftl->block_pages;
 }
 
 void ftl_wear(const struct ftl *ftl, struct ftl_wear *wear)

@@ -35,6 +35,10 @@ static const struct parameter parameters[] = {
 	FLASH("write_command_ns", WHOLE, write_command_ns, 0, 1e9, false),
 	FLASH("flush_ns", WHOLE, flush_ns, 0, 1e9, false),
 	FLASH("page_read_ns", WHOLE, page_read_ns, 1, 1e9, false),
+	FLASH("short_read_ns", WHOLE, short_read_ns, 0, 1e9, true),
+	FLASH("next_page_ns", WHOLE, next_page_ns, 0, 1e9, true),
+	FLASH("block_pages", WHOLE, block_pages, 0, 1 << 20, true),
+	FLASH("moved_apart", WHOLE, moved_apart, 0, 1, true),
 	FLASH("program_ns", WHOLE, program_ns, 1, 1e9, false),
 	FLASH("slc_program_ns", WHOLE, slc_program_ns, 1, 1e9, true),
 	FLASH("erase_ns", WHOLE, erase_ns, 0, 1e9, false),
@@ -180,6 +184,17 @@ bool timing_check(const struct timing_config *config, char *error, size_t error_
 			snprintf(error, error_size,
 				 "write_cache=%" PRId64 ": allowed are 0 and at least four pages, %" PRId64,
 				 flash->write_cache_bytes, 4 * flash->page_bytes);
+			return false;
+		}
+		if (flash->short_read_ns > flash->page_read_ns) {
+			snprintf(error, error_size,
+				 "short_read_ns=%" PRId64 ": allowed is at most page_read_ns, %" PRId64,
+				 flash->short_read_ns, flash->page_read_ns);
+			return false;
+		}
+		if (flash->block_pages & (flash->block_pages - 1)) {
+			snprintf(error, error_size, "block_pages=%" PRId64 ": allowed are 0 and powers of two",
+				 flash->block_pages);
 			return false;
 		}
 		if (flash->slc_fraction > 0 && flash->slc_program_ns == 0) {

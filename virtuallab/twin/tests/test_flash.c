@@ -79,6 +79,44 @@ static void a_read_takes_command_page_and_transfer(void)
 	flash_free(flash);
 }
 
+static void a_short_read_needs_the_first_part_of_a_page(void)
+{
+	struct flash_config config = plain;
+	struct flash *flash;
+
+	config.short_read_ns = 25 * US;
+	flash = new_flash(&config);
+	CHECK(flash_read(flash, START, 0, 4096) == START + 20 * US + 25 * US + 4096);
+	/* From half a page on it is the whole page; the link takes all of it after that. */
+	CHECK(flash_read(flash, START + SECOND, 0, 8192) == START + SECOND + 20 * US + 60 * US + 8192);
+	/* The link begins with the first part, and takes longer than the pages. */
+	CHECK(flash_read(flash, START + 2 * SECOND, 0, 131072) ==
+	      START + 2 * SECOND + 20 * US + 25 * US + 131072);
+	flash_free(flash);
+	/* A unit is free again when its short read is over. */
+	flash = new_flash(&config);
+	check_near("short reads a second", closed_loop(flash, 32, 4096, false, true, 0.1, 1),
+		   fmin(8 / 25e-6, 1e9 / 4096), 0.02);
+	flash_free(flash);
+}
+
+static void each_further_page_of_a_read_begins_later(void)
+{
+	struct flash_config config = plain;
+	struct flash *flash;
+
+	config.next_page_ns = 7 * US;
+	config.read_bytes_per_second = 1e10;
+	flash = new_flash(&config);
+	CHECK(flash_read(flash, START, 0, 16384) == START + 20 * US + 60 * US + 1638);
+	CHECK(flash_read(flash, START + SECOND, 0, 5 * 16384) ==
+	      START + SECOND + 20 * US + 4 * 7 * US + 60 * US + 1638);
+	/* Two on the same unit, of nine on eight: the ninth waits for the first. */
+	CHECK(flash_read(flash, START + 2 * SECOND, 0, 9 * 16384) ==
+	      START + 2 * SECOND + 20 * US + 60 * US + 60 * US + 1638);
+	flash_free(flash);
+}
+
 static void reads_side_by_side_saturate_at_channels_by_page_time(void)
 {
 	/* With fixed service times and a closed loop of n: n / latency up to c / page_read (M/D/c's
@@ -286,6 +324,8 @@ static void a_power_cut_empties_the_cache_and_stops_the_units(void)
 int main(void)
 {
 	a_read_takes_command_page_and_transfer();
+	a_short_read_needs_the_first_part_of_a_page();
+	each_further_page_of_a_read_begins_later();
 	reads_side_by_side_saturate_at_channels_by_page_time();
 	open_arrivals_wait_as_in_m_d_c();
 	bandwidth_is_capped_by_the_link();

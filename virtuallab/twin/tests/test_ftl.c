@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "check.h"
 #include "ftl.h"
+#include "near.h"
 #include "random.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static double analytic_amplification(double flash_per_logical)
 
 static double amplification_of_random_writes(double overprovisioning, double *analytic)
 {
-	struct ftl *ftl = ftl_new(PAGES, overprovisioning);
+	struct ftl *ftl = ftl_new(PAGES, overprovisioning, 0, false);
 	struct ftl_cost cost = { 0, 0 };
 	struct ftl_wear before, after;
 	uint64_t state = 1;
@@ -54,9 +54,86 @@ static void uniform_random_writes_amplify_as_the_analysis_says(void)
 	}
 }
 
+/* The pages in an order that has each once. */
+static uint32_t *shuffled(uint32_t pages)
+{
+	uint32_t *order = malloc(pages * sizeof *order);
+	uint64_t state = 11;
+
+	for (uint32_t n = 0; n < pages; n++) {
+		uint32_t other = (uint32_t)random_below(&state, n + 1);
+
+		order[n] = order[other];
+		order[other] = n;
+	}
+	return order;
+}
+
+/* ftl.h's closed form: A = U/w from w0 to e w0. Behind that the blocks that were moved first
+ * come, which have had less time to lose pages. */
+static void random_writes_of_each_page_once_amplify_by_what_is_still_valid(void)
+{
+	enum { LARGE = 1 << 22, STEPS = 40 };
+	struct ftl *ftl = ftl_new(LARGE, 0.1, 4096, true);
+	uint32_t *order = shuffled(LARGE);
+	struct ftl_cost cost = { 0, 0 };
+	unsigned written = 0, begun;
+	double within = 0, behind = 0;
+
+	ftl_write(ftl, 0, LARGE, &cost);
+	CHECK(ftl_block_pages(ftl) == 4096);
+	CHECK(cost.erased_blocks == 0);
+	while (cost.erased_blocks == 0)
+		ftl_write(ftl, order[written++], 1, &cost);
+	begun = written;
+	check_near("collection begins when the spare blocks are used up", begun, 0.1 * LARGE, 0.02);
+	/* From where the pages' own frontier is full for the first time, to the end of the round. */
+	for (unsigned step = 0; step < STEPS; step++) {
+		double from = begun * (1.1 + 1.5 * step / STEPS), until = begun * (1.1 + 1.5 * (step + 1) / STEPS);
+		uint64_t moved;
+
+		while (written < from)
+			ftl_write(ftl, order[written++], 1, &cost);
+		moved = cost.moved_pages;
+		while (written < until)
+			ftl_write(ftl, order[written++], 1, &cost);
+		within += (double)(cost.moved_pages - moved) / (until - from);
+		behind += LARGE / (until - from) * log(until / from) - 1;
+	}
+	check_near("moved pages a write, mean of the round", within / STEPS, behind / STEPS, 0.05);
+	within = 1 + (double)cost.moved_pages;
+	while (written < begun * 3.0)
+		ftl_write(ftl, order[written++], 1, &cost);
+	behind = ((double)cost.moved_pages - within) / (0.4 * begun);
+	printf("moved pages a write at %.1f %% written: %.2f, at the end of the round %.2f\n",
+	       100.0 * written / LARGE, behind, LARGE / (begun * exp(1)) - 1);
+	CHECK(behind > 1.2 * (LARGE / (begun * exp(1)) - 1));
+	free(order);
+	ftl_free(ftl);
+}
+
+static void moved_pages_that_have_blocks_of_their_own_are_all_kept(void)
+{
+	struct ftl *ftl = ftl_new(PAGES, 0.03, 256, true);
+	struct ftl_cost cost = { 0, 0 };
+	struct ftl_wear wear;
+	uint64_t state = 13;
+
+	for (unsigned n = 0; n < 4 * PAGES; n++)
+		ftl_write(ftl, random_below(&state, n % 2 ? PAGES : PAGES / 8), 1, &cost);
+	ftl_write(ftl, 0, PAGES, &cost);
+	ftl_wear(ftl, &wear);
+	CHECK(wear.valid_pages == PAGES);
+	CHECK(wear.flash_pages == wear.host_pages + cost.moved_pages);
+	ftl_trim(ftl, 0, PAGES);
+	ftl_wear(ftl, &wear);
+	CHECK(wear.valid_pages == 0);
+	ftl_free(ftl);
+}
+
 static void sequential_writes_move_nothing(void)
 {
-	struct ftl *ftl = ftl_new(PAGES, 0.07);
+	struct ftl *ftl = ftl_new(PAGES, 0.07, 0, false);
 	struct ftl_cost cost = { 0, 0 };
 	struct ftl_wear wear;
 
@@ -74,7 +151,7 @@ static void sequential_writes_move_nothing(void)
 
 static void a_half_empty_drive_amplifies_less(void)
 {
-	struct ftl *ftl = ftl_new(PAGES, 0.07);
+	struct ftl *ftl = ftl_new(PAGES, 0.07, 0, false);
 	struct ftl_cost cost = { 0, 0 };
 	struct ftl_wear before, after;
 	uint64_t state = 7;
@@ -93,7 +170,7 @@ static void a_half_empty_drive_amplifies_less(void)
 
 static void trimmed_pages_are_not_moved(void)
 {
-	struct ftl *ftl = ftl_new(PAGES, 0.07);
+	struct ftl *ftl = ftl_new(PAGES, 0.07, 0, false);
 	struct ftl_cost cost = { 0, 0 };
 	struct ftl_wear wear;
 	uint64_t state = 3;
@@ -115,7 +192,7 @@ static void trimmed_pages_are_not_moved(void)
 static void valid_pages_are_those_written_and_not_trimmed(void)
 {
 	enum { SMALL = 1 << 12 };
-	struct ftl *ftl = ftl_new(SMALL, 0.1);
+	struct ftl *ftl = ftl_new(SMALL, 0.1, 0, false);
 	struct ftl_cost cost = { 0, 0 };
 	struct ftl_wear wear;
 	static char written[SMALL];
@@ -142,7 +219,7 @@ static void valid_pages_are_those_written_and_not_trimmed(void)
 
 static void pages_beyond_the_end_are_ignored(void)
 {
-	struct ftl *ftl = ftl_new(4096, 0.1);
+	struct ftl *ftl = ftl_new(4096, 0.1, 0, false);
 	struct ftl_cost cost = { 0, 0 };
 	struct ftl_wear wear;
 
@@ -155,7 +232,7 @@ static void pages_beyond_the_end_are_ignored(void)
 
 static void erases_spread_over_the_blocks(void)
 {
-	struct ftl *ftl = ftl_new(PAGES, 0.1);
+	struct ftl *ftl = ftl_new(PAGES, 0.1, 0, false);
 	struct ftl_cost cost = { 0, 0 };
 	struct ftl_wear wear;
 	uint64_t state = 5;
@@ -177,6 +254,8 @@ static void erases_spread_over_the_blocks(void)
 int main(void)
 {
 	uniform_random_writes_amplify_as_the_analysis_says();
+	random_writes_of_each_page_once_amplify_by_what_is_still_valid();
+	moved_pages_that_have_blocks_of_their_own_are_all_kept();
 	sequential_writes_move_nothing();
 	a_half_empty_drive_amplifies_less();
 	trimmed_pages_are_not_moved();

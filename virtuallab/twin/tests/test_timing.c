@@ -204,6 +204,17 @@ static void a_parameter_that_is_missing_or_does_not_fit_is_named(void)
 	config.flash.write_cache_bytes = 20000;
 	CHECK(!timing_check(&config, error, sizeof error));
 	CHECK_TEXT(error, "write_cache=20000: allowed are 0 and at least four pages, 65536");
+	config.flash.write_cache_bytes = 0;
+	config.flash.short_read_ns = config.flash.page_read_ns + 1;
+	CHECK(!timing_check(&config, error, sizeof error));
+	CHECK(strncmp(error, "short_read_ns=", 14) == 0);
+	CHECK(strstr(error, ": allowed is at most page_read_ns, ") != NULL);
+	config.flash.short_read_ns = config.flash.page_read_ns;
+	config.flash.block_pages = 768;
+	CHECK(!timing_check(&config, error, sizeof error));
+	CHECK_TEXT(error, "block_pages=768: allowed are 0 and powers of two");
+	config.flash.block_pages = 1024;
+	CHECK(timing_check(&config, error, sizeof error));
 }
 
 int main(void)
