@@ -16,6 +16,7 @@ from joulerig.rig.cli import (
     report,
     results,
     run,
+    twin,
     up,
     verify,
     workloads,
@@ -31,6 +32,7 @@ GROUPS = {
     "lab": lab.app,
     "meters": meters.app,
     "drives": drives.app,
+    "twin": twin.app,
     "hosts": hosts.app,
     "workloads": workloads.app,
 }

@@ -8,7 +8,8 @@ without it. A bench therefore never loads code that starts QEMU.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from joulerig.rig.lab import packages as needed
@@ -175,6 +176,31 @@ def reset_host(host: str) -> None:
     from joulerig.virtuallab import hosts
 
     hosts.reset(host)
+
+
+def fit_table(path: Path, base: str, description: str) -> dict[str, Any]:
+    """Fit a twin's profile to a CSV table of a drive's rates and watts. Raises UserError.
+
+    Returns what `joulerig.virtuallab.fit.report.fit_table` says.
+    """
+    from joulerig.virtuallab.fit import report
+
+    return report.fit_table(path, base, description)
+
+
+def fit_loads(
+    loads: Iterable[tuple[Mapping[str, object], Mapping[str, float]]],
+    base: str,
+    description: str,
+    source: str,
+) -> dict[str, Any]:
+    """Fit a twin's profile to loads, each a table's cells by column and watts by rail.
+
+    As `fit_table`; `source` says what they are. Raises UserError.
+    """
+    from joulerig.virtuallab.fit import report
+
+    return report.fit_loads(loads, base, description, source)
 
 
 def guest_module() -> str:

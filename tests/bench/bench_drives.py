@@ -46,7 +46,7 @@ from joulerig.virtuallab.clock.page import ENVIRONMENT, LabClock
 from joulerig.virtuallab.clock.shared import LIBRARY
 from joulerig.virtuallab.profile import Profile
 from tests.support import ROOT
-from tests.support.drive_figures import alone_us, outermost_bytes_per_second, random_read_us
+from tests.support.drive_figures import alone_us, outermost_bytes_per_second, page_us, random_read_us
 from tests.support.nbd_load import load
 from tests.support.programs import built, end, wait_for
 from tests.support.twins import Twin, twin_as
@@ -250,7 +250,7 @@ def flash_figures(folder, described, machine, seconds):
         for depth, served in machine.iops.items():
             expected = 1e6 * min(
                 depth / (alone["read"] + machine.response_us(depth)),
-                flash.channels / flash.latency_us.page_read,
+                flash.channels / page_us(flash),
                 flash.read_bytes_per_second / 4096 / 1e6,
             )
             seen = fastest(

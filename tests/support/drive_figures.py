@@ -6,13 +6,18 @@ from __future__ import annotations
 from joulerig.virtuallab.profile import Disk, Flash
 
 
+def page_us(flash: Flash) -> float:
+    """Microseconds in which a flash unit reads 4 KiB: all of a page, or its first part."""
+    latency = flash.latency_us
+    is_short = latency.short_read is not None and flash.page_bytes > 2 * 4096
+    return latency.short_read if is_short else latency.page_read
+
+
 def alone_us(flash: Flash) -> dict[str, float]:
     """Microseconds of a 4 KiB read and write, one at a time: command, page, link."""
     latency = flash.latency_us
-    is_short = latency.short_read is not None and flash.page_bytes > 2 * 4096
-    page_us = latency.short_read if is_short else latency.page_read
     return {
-        "read": latency.read + page_us + 4096e6 / flash.read_bytes_per_second,
+        "read": latency.read + page_us(flash) + 4096e6 / flash.read_bytes_per_second,
         "write": latency.write + 4096e6 / flash.write_bytes_per_second,
     }
 

@@ -14,6 +14,8 @@ import importlib.util
 import os
 import sys
 import threading
+from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -114,6 +116,20 @@ class NbdClient:
 
     def write_zeroes(self, offset: int, length: int, *, fua: bool = False) -> None:
         self.result(self.handle.aio_zero(length, offset, flags=self._flags(fua)))
+
+    def fill_with_zeroes(self, offset: int, length: int) -> None:
+        """Write zeroes that stay written: no data are sent, and nothing is unmapped."""
+        self.result(self.handle.aio_zero(length, offset, flags=self.nbd.CMD_FLAG_NO_HOLE))
+
+    def fill_at(self, offsets: Iterable[int], length: int, depth: int) -> None:
+        """Write such zeroes at each of `offsets`, `depth` of them under way. Raises OSError."""
+        cookies: deque[int] = deque()
+        for offset in offsets:
+            if len(cookies) == depth:
+                self.result(cookies.popleft())
+            cookies.append(self.handle.aio_zero(length, offset, flags=self.nbd.CMD_FLAG_NO_HOLE))
+        for cookie in cookies:
+            self.result(cookie)
 
     def _flags(self, fua: bool) -> int:
         return int(self.nbd.CMD_FLAG_FUA) if fua else 0

@@ -85,7 +85,7 @@ LOADS = {
     "trims": trims,
     "standby": standby,
 }
-SSDS = ["nvme-consumer", "nvme-enterprise", "sata-consumer", "sata-enterprise"]
+SSDS = ["nvme-consumer", "nvme-enterprise", "nvme-powersensor3", "sata-consumer", "sata-enterprise"]
 OPTIONS = {"standby": {"doze": "200000000,100000000,300000000"}}
 CASES = [(name, load) for name in SSDS for load in LOADS if load != "standby"]
 CASES += [("hdd-7200", load) for load in ("idle", "reads", "standby")]

@@ -294,8 +294,9 @@ def test_the_shipped_drives_rails_are_those_of_their_profiles(vhost):
         assert set(drive.rails) == set(profile.load(drive.profile).rails)
 
 
-def test_every_shipped_profile_is_used(vhost):
-    assert {drive.profile for drive in vhost.twins.values()} == set(profile.names())
+def test_every_shipped_profile_is_used_but_that_of_one_measured_drive(vhost):
+    """A lab that wants it declares it: docs/how-to/fit-a-twin.md."""
+    assert {drive.profile for drive in vhost.twins.values()} == set(profile.names()) - {"nvme-powersensor3"}
 
 
 def test_models_fit_what_the_interfaces_carry():
