@@ -4,8 +4,8 @@
 Rates: relative errors, Levenberg-Marquardt within bounds (scipy's `least_squares`). Watts: linear,
 relative errors, no parameter below 0 (scipy's `lsq_linear`). Standard uncertainties are those of
 the linearised fit, from the scatter of its residuals. A parameter that the rows leave open keeps
-its value of the base profile: one whose uncertainty is more than its value, and one that no row
-depends on.
+its value of the base profile: one whose uncertainty is more than its value and the base's, and one
+that no row depends on.
 
 Hold-out: rows are sorted by operation, size, depth and amplification, and numbered; each third of
 them, by their number modulo 3, is predicted by a fit to the other two. So each row has an error
