@@ -7,6 +7,7 @@ import argparse
 import os
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 
 # Answers are small: polars' pool of threads costs more than it gives here, and the machine is busy
@@ -67,6 +68,7 @@ def serve(path: Path) -> None:
                     settings.powerd_status_socket,
                     hub,
                     virtual.clock(is_virtual=settings.virtual),
+                    partial(virtual.slowness_now, is_virtual=settings.virtual),
                 ),
             ),
             log_level="warning",

@@ -42,7 +42,8 @@ log = logging.getLogger(__name__)
 class Poller:
     """Call `run` once; it broadcasts to the hub's clients until it is cancelled.
 
-    `clock`: gives the lab's time, ns since 1970 UTC.
+    `clock`: gives the lab's time, ns since 1970 UTC. `slowness`: how long (s) a second of the lab
+    lasts now.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Poller:
         powerd_socket: Path,
         hub: Hub,
         clock: Callable[[], int] = time.time_ns,
+        slowness: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self._influx = influx
         self._powerd_socket = powerd_socket
@@ -59,7 +61,7 @@ class Poller:
         self._journals = Journals(results_dir)
         self._sequence = 0
         self._layout = 0
-        self._clock = clock
+        self._clock, self._slowness = clock, slowness
         self._now_ns = clock()
         self._forget()
 
@@ -166,6 +168,7 @@ class Poller:
         return {
             "kind": "live",
             "now_ns": now_ns,
+            "slowness": self._slowness(),
             "influx": {"ok": not self._problem, "message": self._problem},
             "powerd": powerd.status(self._powerd_socket),
             "rails": [

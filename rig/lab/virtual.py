@@ -122,8 +122,10 @@ def processors(lab: Lab) -> dict[str, dict[str, Any]]:
     return {name: {**vars(one), "slowness": one.slowness} for name, one in known.items() if one}
 
 
-def slowness_now() -> float:
-    """Return how long (s) a second of the virtual lab lasts now; without one 1."""
+def slowness_now(*, is_virtual: bool = True) -> float:
+    """Return how long (s) a second of the virtual lab lasts now; of a physical lab 1."""
+    if not is_virtual:
+        return 1.0
     from joulerig.virtuallab.clock import shared
 
     return shared.slowness()

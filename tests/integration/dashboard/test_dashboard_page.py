@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from joulerig.virtuallab.clock import shared
+from joulerig.virtuallab.clock.page import LabClock
 from tests.support.dashboard_feed import RAILS, Feed
 from tests.support.dashboard_journal import QUESTION, WritableJournal
 from tests.support.dashboard_page import launch, wait_for
@@ -62,6 +64,18 @@ def lab(influxd: Influxd, tmp_path: Path) -> Iterator[Lab]:
         powerd.stop()
         for journal in lab.journals:
             journal.close()
+
+
+@pytest.fixture
+def slow_lab(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LabClock]:
+    """The clock of a virtual lab, which the dashboard goes by."""
+    monkeypatch.setenv("JOULERIG_VAR", str(tmp_path / "var"))
+    clock = LabClock.create(shared.page())
+    lab.dashboard.stop()
+    lab.dashboard.settings["virtual"] = True
+    lab.dashboard.start()
+    yield clock
+    clock.close()
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +297,21 @@ def test_a_silent_meter_is_named_and_its_rails_show_no_value(lab: Lab, page: Pag
     expect(page.locator('.card[data-drive="nvme-plp"] .total')).to_have_text("5.00")
     lab.powerd.stop()
     expect(page.locator("#notices")).to_contain_text("the power daemon does not answer", timeout=10000)
+
+
+def test_slow_motion_is_shown_and_time_goes_as_slowly(lab: Lab, slow_lab: LabClock, page: Page):
+    lab.journal()
+    page.goto(lab.dashboard.url)
+    expect(page.locator("#notices")).not_to_contain_text("Slow motion")
+    slow_lab.set_slowness(20.0)
+    expect(page.locator("#notices")).to_contain_text(
+        "Slow motion: a second of the virtual lab lasts 20 s", timeout=10000
+    )
+    script = "import('/static/js/clock.js').then((clock) => clock.now())"
+    before, since = page.evaluate(script), time.monotonic()
+    page.wait_for_timeout(2000)  # long enough to tell a twentieth of it from all of it
+    went, took = page.evaluate(script) - before, time.monotonic() - since
+    assert went < took / 4
 
 
 def test_a_chosen_campaign_stays_and_the_newest_is_named(lab: Lab, page: Page):

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The controller's time: the page may be open on a machine whose clock differs.
-let offset = 0;
+// The lab's time, as the server has it: the page may be open on a machine whose clock differs, and
+// a virtual lab goes more slowly in slow motion.
+let heard = 0;
+let at = 0;
+let slowness = 1;
 
 export function hear(serverSeconds) {
-  offset = serverSeconds - performance.now() / 1000;
+  heard = serverSeconds;
+  at = performance.now();
 }
 
-export const now = () => offset + performance.now() / 1000;
+export const setSlowness = (seconds) => (slowness = seconds);
+
+export const now = () => heard + (performance.now() - at) / 1000 / slowness;

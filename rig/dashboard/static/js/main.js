@@ -45,6 +45,7 @@ const take = {
     notices.draw();
   },
   live(message) {
+    clock.setSlowness(message.slowness);
     phases.setBands(message.bands);
     settling.setRounds(message.rounds);
     power.setTrust(message.rails, message.powerd);

@@ -24,6 +24,8 @@ export function draw() {
   if (campaign?.problem) list.push(["bad", `A journal cannot be read: ${campaign.problem}`]);
   if (campaign?.chosen && campaign.found && campaign.newest !== campaign.chosen)
     list.push(["info", `This is not the newest campaign (${campaign.newest}); the traces are live anyway.`]);
+  if (live?.slowness > 1)
+    list.push(["info", `Slow motion: a second of the virtual lab lasts ${Number(live.slowness.toPrecision(3))} s. Times here are the lab's, but for the time left.`]);
   for (const text of campaign?.warnings ?? []) list.push(["warn", text]);
   if (live && !live.influx.ok) list.push(["bad", `${live.influx.message}. The traces have a gap; retrying.`]);
   if (live && !live.powerd.ok) list.push(["warn", `Meters' state unknown: ${live.powerd.message}.`]);
