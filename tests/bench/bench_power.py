@@ -5,11 +5,12 @@
 Two instances of the emulated instrument (tests/support/emulated_hmo.py, 20 ms windows over TCP) run
 side by side. One feeds powerd and its srcap, which multiply, integrate and write to a real influxd;
 the other bare_sigrok.c, the least that a libsigrok client can do: it counts the samples and throws
-them away. Both run over the same seconds, so whatever else the machine does falls on both. CPU is
-the kernel's account of each process at its end (user and system time, powerd's with srcap's), from
-its start to its end. It is compared by the sample: on a busy machine one instrument comes later
-than the other, and its client then has less to do. `cpu_seconds_srcap` is what srcap took of ours
-until shortly before its end.
+them away. Both run over the same seconds and in the same scheduling class, so whatever else the
+machine does falls on both (docs/decisions/051-power-path-costs.md). CPU is the kernel's account of
+each process at its end (user and system time, powerd's with srcap's), from its start to its end. It
+is compared by the sample: on a busy machine one instrument comes later than the other, and its
+client then has less to do. `cpu_seconds_srcap` is what srcap took of ours until shortly before its
+end.
 
 Lost are the samples that the instrument had made by the time of the last point and that are not in
 the joules, counted from the first one delivered; the joules are compared with those of the
@@ -20,6 +21,7 @@ run.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -95,6 +97,10 @@ def measure(folder, seconds, bare):
         client = subprocess.Popen(
             [bare, f"tcp-raw/127.0.0.1/{theirs.port}", str(seconds)], stdout=subprocess.PIPE
         )
+        # As srcap does it, which asks its instrument in time: whom a request wakes pays for it.
+        with contextlib.suppress(PermissionError):
+            least = os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
+            os.sched_setscheduler(client.pid, os.SCHED_RR, least)
         powerd = Powerd(folder, config)
         time.sleep(seconds)
         status = powerd.meter("bench")
