@@ -81,7 +81,7 @@ def _clock_keeper(names: Iterable[str]) -> supervisor.Program:
 
 def processor(host: str) -> calibration.Processor | None:
     """Return how fast a host's processor was when it booted; None where it never did."""
-    return calibration.kept(folder() / host)
+    return calibration.kept(folder() / host) if paths.has_state() else None
 
 
 def down() -> list[str]:

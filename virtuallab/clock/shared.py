@@ -25,6 +25,10 @@ def page() -> Path:
     return paths.run() / f"clock-{boot}"
 
 
+def _has_page() -> bool:
+    return paths.has_state() and page().exists()
+
+
 def prepare() -> None:
     """Make the page, unless a program has it. Lab time then goes on as the machine's does."""
     states = supervisor.states()
@@ -41,14 +45,14 @@ def remove() -> None:
 
 def environment() -> dict[str, str]:
     """Return the variables by which a program has the lab's clock; none where there is no page."""
-    if not page().exists():
+    if not _has_page():
         return {}
     return {"LD_PRELOAD": str(paths.program(LIBRARY)), ENVIRONMENT: str(page())}
 
 
 def now_ns() -> int:
     """Return the lab's time, ns since 1970 UTC; without a page the machine's."""
-    if not page().exists():
+    if not _has_page():
         return time.time_ns()
     clock = LabClock(page())
     try:
@@ -59,7 +63,7 @@ def now_ns() -> int:
 
 def slowness() -> float:
     """Return how long (s) a second of the lab lasts now."""
-    if not page().exists():
+    if not _has_page():
         return 1.0
     clock = LabClock(page())
     try:

@@ -18,7 +18,7 @@ import pytest
 from tests.support import ROOT
 
 MIB = 1 << 20
-SECONDS = 2
+SECONDS = 5  # a busy machine prepares one drive seconds after the other
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices"),
     pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this machine has no loop devices"),
@@ -61,6 +61,7 @@ def run(number, loop):
         "scheduler": asked["scheduler"], "write_cache": "", "workload": asked["workload"], "seeks": False,
         "free_nids": False, "use_bytes": 0, "fill": 0.0, "kernel_files": [], "kernel": "",
         "phases": {"rest": 0, "idle": 0, "workload": asked["seconds"], "tail": 0}, "seed": number,
+        "slowness": 1.0,
         "clock_server": "", "agent_socket": "/nonexistent", "lanes_of": "lanes 7", "alone": False,
     })
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,7 +56,7 @@ class Racers(Channel):
 @pytest.fixture
 def campaign(state, bench, mapping, services_up, open_campaign, monkeypatch):
     """campaign(KEY=VALUE) opens a race of four schedulers; its id is always the same."""
-    monkeypatch.setattr(opening.time, "time_ns", lambda: BEGIN)
+    monkeypatch.setattr(time, "time_ns", lambda: BEGIN)
 
     def opened(**changes: Any) -> OpenCampaign:
         factors = {"filesystem": ["ext4"], "scheduler": [*SCHEDULERS], "workload": ["randread"]}
