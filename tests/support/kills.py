@@ -34,9 +34,13 @@ systemctl list-units --all --plain --no-legend 'joulerig-*' | awk '{print $1}'
 pgrep -ax 'fio|flowop|mkfs.*'
 grep /run/joulerig/mnt /proc/mounts
 """
+# By what a drive is known: its letter may be another one after a boot.
 SETTINGS = r"""
-for file in /sys/block/nvme*/queue/* /sys/block/sd*/queue/*; do
-    [ -f "$file" ] && echo "$file $(cat "$file" 2>/dev/null)"
+for drive in /sys/block/nvme* /sys/block/sd*; do
+    known=$(cat "$drive/wwid" "$drive/device/wwid" 2>/dev/null)
+    for file in "$drive"/queue/*; do
+        [ -f "$file" ] && echo "$known ${file##*/} $(cat "$file" 2>/dev/null)"
+    done
 done
 grep -H . /proc/sys/vm/dirty_* /proc/sys/vm/swappiness
 systemctl list-units --state=active --type=timer --plain --no-legend | awk '{print $1}'
