@@ -31,18 +31,22 @@ class Pace:
     @property
     def sentence(self) -> str:
         """Return it in words."""
-        least, most = (f"{100 * share:.0f}" for share in self.drives)
-        share = least if least == most else f"{least} to {most}"
+        share = span(*(f"{100 * share:.0f}" for share in self.drives))
         text = f"the drive models set the pace for {share} % of a run's load,"
         text += " the test host's processor for the rest"
         if self.slowness is None:
             return text
-        least, most = (f"{one:.3g}" for one in self.slowness)
-        if most != "1":
-            text += f"; slow motion {least if least == most else f'{least} to {most}'}"
+        slow = span(*(f"{one:.3g}" for one in self.slowness))
+        if slow != "1":
+            text += f"; slow motion {slow}"
         if self.as_machine is not None and self.as_machine > self.slowness[1]:
             text += f"; with slow motion {self.as_machine:.3g} it would be as fast as the machine"
         return text
+
+
+def span(least: str, most: str) -> str:
+    """Return two figures as a range, or the one that both are."""
+    return least if least == most else f"{least} to {most}"
 
 
 def of_campaign(campaign: Campaign) -> Pace | None:

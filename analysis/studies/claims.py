@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 from joulerig.analysis.results.campaign import Campaign, Run
+from joulerig.analysis.runs import pace
 from joulerig.analysis.statistics.interval import CONFIDENCE
 
 HOLDS, DOES_NOT, OPEN = "holds", "does not hold", "can't tell"
@@ -138,7 +139,7 @@ def paced_by_host(campaign: Campaign, runs: Sequence[Run]) -> str:
     if not parts:
         return "virtual lab: how long the drive set the pace is not known"
     least, most, asked = (f"{100 * part:.0f}" for part in (min(parts), max(parts), LEAST_DEVICE_BOUND))
-    part = least if least == most else f"{least} to {most}"
+    part = pace.span(least, most)
     return (
         f"virtual lab: the drive set the pace for {part} % of the time, the emulated processor"
         f" else (at least {asked} % is asked for)"

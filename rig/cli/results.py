@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -238,14 +238,20 @@ def ai_table_text(folder: Path, width: int = 110) -> str:
 
 
 def _legend_of_quiescence(cells: pl.DataFrame) -> str:
-    known = cells.filter(
-        pl.col("ai_ops_per_joule_to_quiescence").is_not_null() & (pl.col("runs_settled") > 0)
-    )
-    if known.is_empty():
+    shown = [text for row in cells.iter_rows(named=True) if (text := _to_quiescence(row))]
+    if not shown:
         return ""
-    unsettled = (known["runs_settled"] < known["runs_counted"]).any()
+    unsettled = any(text.endswith("?") for text in shown)
     mark = ", ? where a tail ended before the drive was idle" if unsettled else ""
     return f"; > is AI to quiescence{mark}"
+
+
+def _to_quiescence(cell: Mapping[str, Any]) -> str:
+    """Return a cell's AI to quiescence; empty: not known, or no run came back to idle."""
+    if cell["ai_ops_per_joule_to_quiescence"] is None or not cell["runs_settled"]:
+        return ""
+    unsettled = "" if cell["runs_settled"] == cell["runs_counted"] else "?"
+    return f"{cell['ai_ops_per_joule_to_quiescence']:.1f}{unsettled}"
 
 
 def _matrix(
@@ -412,7 +418,6 @@ def _cell(cell: pl.DataFrame) -> str:
     if row["ai_ops_per_joule_energy_low"] is not None:
         low, high = row["ai_ops_per_joule_energy_low"], row["ai_ops_per_joule_energy_high"]
         text += escape(f"\n[{low:.1f}, {high:.1f}]  ")
-    if row["ai_ops_per_joule_to_quiescence"] is not None and row["runs_settled"]:
-        unsettled = "" if row["runs_settled"] == row["runs_counted"] else "?"
-        text += f"\n>{row['ai_ops_per_joule_to_quiescence']:.1f}{unsettled}  "
+    if quiet := _to_quiescence(row):
+        text += f"\n>{quiet}  "
     return text

@@ -131,16 +131,16 @@ def slowness_now(*, is_virtual: bool = True) -> float:
     return shared.slowness()
 
 
-def mean_slowness(lab: Lab, start_ns: int, end_ns: int) -> float | None:
-    """Return how long (s) a second of the lab lasted between two instants (ns UTC), on average.
+def mean_slowness(lab: Lab, intervals: Sequence[tuple[int, int]]) -> list[float | None]:
+    """Return how long (s) a second of the lab lasted, on average, in each interval (ns UTC).
 
     1 in a physical lab; None where it is not known.
     """
     if not lab.virtual:
-        return 1.0
+        return [1.0] * len(intervals)
     from joulerig.virtuallab.clock import shared
 
-    return shared.mean_slowness(start_ns, end_ns)
+    return shared.mean_slowness(intervals)
 
 
 def missing_packages(lab: Lab, host: str, packages: Iterable[str]) -> list[str]:

@@ -23,13 +23,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from joulerig.analysis import results, studies
 from joulerig.analysis.results.schema import Status
 from joulerig.analysis.runs import pace
 from joulerig.analysis.studies import claims
 from joulerig.analysis.tables import comparisons
+from joulerig.rig.campaign import playbook as playbooks
 from tests.support import ROOT
 from tests.support.lab_driver import BIN, Lab
 
@@ -42,8 +41,7 @@ def playbook_of(lab: Lab, name: str, slow_motion: float | None) -> Path:
     shipped = ROOT / "playbooks" / f"{name}.yml"
     if slow_motion is None:
         return shipped
-    [play] = yaml.safe_load(shipped.read_text())
-    return lab.write_playbook({**play["vars"]["campaign"], "slow_motion": slow_motion})
+    return lab.write_playbook({**playbooks.mapping(shipped), "slow_motion": slow_motion})
 
 
 def repeated(lab: Lab, name: str, slow_motion: float | None) -> dict[str, Any]:

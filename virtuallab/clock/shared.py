@@ -9,6 +9,8 @@ go on at the machine's pace.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +25,19 @@ def page() -> Path:
     """Return where the page is: a boot of the machine, whose clock it is of, has its own."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
     return paths.run() / f"clock-{boot}"
+
+
+@contextmanager
+def _opened() -> Iterator[LabClock | None]:
+    """Give the page, to read; None where there is none."""
+    if not _has_page():
+        yield None
+        return
+    clock = LabClock(page())
+    try:
+        yield clock
+    finally:
+        clock.close()
 
 
 def _has_page() -> bool:
@@ -52,24 +67,14 @@ def environment() -> dict[str, str]:
 
 def now_ns() -> int:
     """Return the lab's time, ns since 1970 UTC; without a page the machine's."""
-    if not _has_page():
-        return time.time_ns()
-    clock = LabClock(page())
-    try:
-        return clock.real_ns()
-    finally:
-        clock.close()
+    with _opened() as clock:
+        return clock.real_ns() if clock else time.time_ns()
 
 
 def slowness() -> float:
     """Return how long (s) a second of the lab lasts now."""
-    if not _has_page():
-        return 1.0
-    clock = LabClock(page())
-    try:
-        return clock.slowness
-    finally:
-        clock.close()
+    with _opened() as clock:
+        return clock.slowness if clock else 1.0
 
 
 def history() -> Path:
@@ -84,16 +89,20 @@ def note(real_ns: int, slowness: float) -> None:
         file.write(f"{real_ns} {slowness:g}\n")
 
 
-def mean_slowness(start_ns: int, end_ns: int) -> float | None:
-    """Return how long (s) a second of the lab lasted between two instants of it (ns), on average.
+def mean_slowness(intervals: Iterable[tuple[int, int]]) -> list[float | None]:
+    """Return how long (s) a second of the lab lasted, on average, in each interval of it (ns).
 
     None where that is not known: nothing was written down as early as that.
     """
     try:
         lines = [line.split() for line in history().read_text().splitlines()]
     except FileNotFoundError:
-        return None
+        lines = []
     changes = [(int(at), float(slowness)) for at, slowness in (line for line in lines if len(line) == 2)]
+    return [_mean(changes, *interval) for interval in intervals]
+
+
+def _mean(changes: Sequence[tuple[int, float]], start_ns: int, end_ns: int) -> float | None:
     if not changes or start_ns < changes[0][0] or end_ns <= start_ns:
         return None
     wall = 0.0

@@ -127,9 +127,9 @@ def _judge(
         phases = run_phases.on_controller_time(
             [phase.model_dump() for phase in outcome.phases], [one.model_dump() for one in outcome.clock]
         )
+        slow = virtual.mean_slowness(lab, [(phase.start_ns, phase.end_ns) for phase in phases])
         tables["phase"] = [
-            {**vars(phase), "slowness": virtual.mean_slowness(lab, phase.start_ns, phase.end_ns)}
-            for phase in phases
+            {**vars(phase), "slowness": slowness} for phase, slowness in zip(phases, slow, strict=True)
         ]
         load = next((phase for phase in phases if phase.phase == PhaseName.WORKLOAD), None)
         if load and outcome.report:
