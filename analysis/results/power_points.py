@@ -102,6 +102,24 @@ def points(
     return pl.concat(parts).sort("drive", "rail", "meter", "time_ns")
 
 
+def whole(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the points of `points` up to the last one of each rail of which all has arrived.
+
+    InfluxDB takes a batch of points field by field, and answers a query meanwhile: the newest
+    points may then have watts and no joules, or joules and not the seconds of gaps in them. A
+    point is whole that has all that any point of its rail and session has; so are then those before
+    it.
+    """
+    rail = ["drive", "meter", "rail"]
+    values = [name for name in _FIELDS if name != "session"]
+    has_all = pl.all_horizontal(
+        pl.col(name).is_not_null() | pl.col(name).is_null().all().over(*rail, "session") for name in values
+    )
+    known = pl.col("session").is_not_null() & has_all
+    last = pl.col("time_ns").filter(known).max().over(rail)
+    return frame.filter(pl.col("time_ns") <= last)
+
+
 def energy_by_rail(
     frame: pl.DataFrame,
     start_ns: int,

@@ -113,14 +113,17 @@ def _points(
     """Return the power points of `rails` (Lab.drive_rails) around an interval, late ones too."""
     members = sorted({member for member, _, _ in rails})
 
+    def so_far() -> pl.DataFrame:
+        return power_points.whole(power_points.points(database, host, members, start_ns, end_ns))
+
     def arrived() -> pl.DataFrame | None:
-        frame = power_points.points(database, host, members, start_ns, end_ns)
+        frame = so_far()
         last = frame.group_by("drive", "rail").agg(pl.col("time_ns").max()) if frame.height else frame
         complete = last.height == len(rails) and last["time_ns"].min() >= end_ns
         return frame if complete else None
 
     frame = wait.until(arrived, patience_seconds, 0.2)
-    return frame if frame is not None else power_points.points(database, host, members, start_ns, end_ns)
+    return frame if frame is not None else so_far()
 
 
 def truths(
@@ -173,23 +176,26 @@ def agent_io(database: Client, host: str, drive: str, start_ns: int, end_ns: int
     counters = ("reads", "read_bytes", "writes", "write_bytes", "flushes", "discards")
 
     def rise(measurement: str, fields: Sequence[str]) -> dict[str, int] | None:
+        """Return what was counted; {} where nothing is, None where it has not arrived."""
         frame = database.query(
             f"SELECT {', '.join(fields)} FROM {measurement} WHERE host = {quote_string(host)}"
             f" AND drive = {quote_string(drive)} AND time >= {start_ns - 3_000_000_000}"
             f" AND time <= {end_ns + 3_000_000_000}"
         )
         if not frame.height:
-            return None
-        before = frame.filter(pl.col("time") <= start_ns)
-        after = frame.filter(pl.col("time") >= end_ns)
+            return {}
+        whole = frame.drop_nulls(fields)  # InfluxDB takes a point field by field
+        before = whole.filter(pl.col("time") <= start_ns)
+        after = whole.filter(pl.col("time") >= end_ns)
         if not before.height or not after.height:
             return None
         return {name: int(after[name][0]) - int(before[name][-1]) for name in fields}
 
-    found = wait.until(lambda: rise("blockio", counters), ARRIVAL_SECONDS, 0.25)
+    found = wait.until(lambda: rise("blockio", counters) or None, ARRIVAL_SECONDS, 0.25)
     if found is None:
         return None
-    journal = rise("fsjournal", ("transactions",)) or {}
+    # Not every file system reports a journal.
+    journal = wait.until(lambda: rise("fsjournal", ("transactions",)), ARRIVAL_SECONDS, 0.25) or {}
     return {"source": "iod", **found, "journal_transactions": journal.get("transactions")}
 
 

@@ -2,6 +2,7 @@
 """Host times on the controller's axis, and energy of phases from a real InfluxDB: never a guess."""
 
 import math
+import threading
 
 import pytest
 
@@ -77,17 +78,35 @@ def database(influxd):
 
 
 def write_rail(
-    server, drive, meter, watts, *, rail="12v", host="bench1", seconds=range(1001), session="s1", gap=0.0
+    server,
+    drive,
+    meter,
+    watts,
+    *,
+    rail="12v",
+    host="bench1",
+    seconds=range(1001),
+    session="s1",
+    gap=0.0,
+    fields=(),
 ):
-    """Write 100 points a second from BEGIN of a rail's counter, `gap` seconds of them lost."""
+    """Write 100 points a second from BEGIN of a rail's counter, `gap` seconds of them lost.
+
+    `fields`: only these of each point.
+    """
     lines = []
     lost = round(gap * 1000)
     for n in seconds:
-        lines.append(
-            f"power,meter={meter},rail={rail},host={host},drive={drive} volts=12,amps={watts / 12},watts={watts},"
+        values = (
+            f"volts=12,amps={watts / 12},watts={watts},"
             f"watts_min={watts},watts_max={watts},joules={watts * (n / 100 - gap)},samples={n * 10 - lost}i,"
             f"expected={n * 10}i,lost={lost}i,"
-            f'repeated=0i,gap_seconds={gap},clock_residual_seconds=0,session="{session}" {BEGIN + n * S // 100}'
+            f'repeated=0i,gap_seconds={gap},clock_residual_seconds=0,session="{session}"'
+        )
+        if fields:
+            values = ",".join(one for one in values.split(",") if one.split("=")[0] in fields)
+        lines.append(
+            f"power,meter={meter},rail={rail},host={host},drive={drive} {values} {BEGIN + n * S // 100}"
         )
     server.write(*lines)
 
@@ -114,6 +133,37 @@ def test_energy_of_each_phase_and_rail(influxd, database, bench, streaming, tmp_
     }
     assert rows[1]["samples"] == rows[1]["expected"] == 4000
     assert rows[1]["true_joules"] is None
+
+
+@pytest.mark.parametrize("first", [("watts", "watts_min", "watts_max", "volts"), ("joules", "session")])
+def test_points_of_which_only_some_fields_have_arrived_are_waited_for(
+    influxd, database, bench, streaming, tmp_path, monkeypatch, first
+):
+    """InfluxDB takes a batch field by field: one of all fields and one of some are two instants."""
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 20.0)
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(601))
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(660, 1001), gap=0.5, fields=first)
+    rest = threading.Timer(
+        0.5, write_rail, (influxd, "fast", "tap1", 5.0), {"seconds": range(660, 1001), "gap": 0.5}
+    )
+    rest.start()
+    try:
+        row = workload_energy(bench, database, tmp_path, campaign_of(bench))
+    finally:
+        rest.join()
+    assert row["joules"] == pytest.approx(5.0 * 3.5)
+    assert row["gap_seconds"] == pytest.approx(0.5)
+    assert row["gap_high_joules"] == pytest.approx(2.5)
+
+
+def test_points_that_never_arrive_whole_are_not_waited_for_without_end(
+    influxd, database, bench, streaming, tmp_path
+):
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(601))
+    write_rail(influxd, "fast", "tap1", 5.0, seconds=range(601, 1001), fields=("watts",))
+    rows, missing = measure.energies(bench, database, "bench1", ["fast"], PHASES, tmp_path / "power.csv")
+    assert [row["joules"] for row in rows] == [pytest.approx(10.0), None]
+    assert missing == ["no energy of fast 12v: interval not covered: the last point is 2 s before its end"]
 
 
 # --- the interval around it
@@ -318,6 +368,29 @@ def test_agents_io_is_the_rise_between_the_points_that_enclose(influxd, database
         40 * 8192,
         40,
     )
+
+
+def test_an_agents_point_without_all_its_counts_does_not_enclose(influxd, database, monkeypatch):
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 0.1)
+    write_io(influxd, (BEGIN, 100), (BEGIN + S, 110))
+    influxd.write(f"blockio,host=bench1,drive=fast reads=150i {BEGIN + 2 * S}")
+    assert measure.agent_io(database, "bench1", "fast", BEGIN, BEGIN + 2 * S) is None
+    write_io(influxd, (BEGIN + 2 * S, 150))
+    assert measure.agent_io(database, "bench1", "fast", BEGIN, BEGIN + 2 * S)["reads"] == 50
+
+
+def test_a_journals_count_on_its_way_is_waited_for(influxd, database, monkeypatch):
+    monkeypatch.setattr(measure, "ARRIVAL_SECONDS", 20.0)
+    write_io(influxd, (BEGIN, 100), (BEGIN + S, 110))
+    journal = "fsjournal,host=bench1,drive=fast,filesystem=ext4 transactions="
+    influxd.write(f"{journal}5i {BEGIN}")
+    late = threading.Timer(0.5, influxd.write, (f"{journal}9i {BEGIN + S}",))
+    late.start()
+    try:
+        found = measure.agent_io(database, "bench1", "fast", BEGIN, BEGIN + S)
+    finally:
+        late.join()
+    assert found["journal_transactions"] == 4
 
 
 def test_agents_io_that_does_not_enclose_is_none(influxd, database, monkeypatch):
