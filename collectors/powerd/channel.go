@@ -115,8 +115,12 @@ const (
 	// How far back a block that came twice is looked for, and the samples that are kept for it.
 	mostLag     = 64
 	pastSamples = 1024
+	leastPast   = pastSamples / 2
 	// Blocks of a quiet rail are alike by chance. At fifty blocks a second, this is once in two days.
 	mostChance = 1e-7
+	// A stretch that chance has twice among the samples that are kept less often than this shows
+	// that the signal repeats itself. To be wrong there costs one block that is counted twice.
+	recurrenceChance = 1e-3
 )
 
 // appendMarks appends the samples that identify a block, volts and amps in turn, to dst: what
@@ -155,8 +159,9 @@ func (p *fingerprint) reset() { p.n, p.same, p.begin, p.end = 0, false, 0, 0 }
 
 // repeats says whether a block of n samples from index `first` on repeats what came before. Two
 // windows of a real signal are never alike in both volts and amps, unless little moves in them:
-// what chance would make alike is not taken for a repetition. Nor is a third one alike: that is a
-// signal which repeats itself, as only a simulated one can.
+// what chance would make alike is not taken for a repetition. Nor is a third one alike, nor one of
+// a rail that recurs: that is a signal which repeats itself, as of a drive that does one thing
+// again and again, read without noise or in coarse steps.
 func (p *fingerprint) repeats(first uint64, n int, marks []float32) bool {
 	same := n == p.n && n >= leastBlock && slices.Equal(marks, p.marks)
 	repeated := same && !p.same && chance(marks) < mostChance
@@ -167,13 +172,16 @@ func (p *fingerprint) repeats(first uint64, n int, marks []float32) bool {
 		return repeated
 	}
 	p.remember(first, n, marks)
-	return repeated || (!same && p.holdsEarlier(first))
+	return repeated && !p.recurs() || (!same && p.holdsEarlier(first))
 }
 
 // remember keeps the marks of a block.
 func (p *fingerprint) remember(first uint64, n int, marks []float32) {
-	if first != p.end {
-		p.begin = first // what lies between is not known
+	if first < p.end || first-p.end >= pastSamples {
+		p.begin, p.end = first, first
+	}
+	for ; p.end < first; p.end++ {
+		p.past[p.end%pastSamples] = mark{} // lost
 	}
 	for k := range n {
 		m := mark{}
@@ -215,7 +223,7 @@ func (p *fingerprint) holdsEarlier(first uint64) bool {
 				}
 				continue
 			}
-			if at > first && known > 0 && periodic < known && p.isNoChance(marks) {
+			if at > first && known > 0 && periodic < known && p.isNoChance(marks) && !p.recurs() {
 				return true
 			}
 			marks, known, periodic = marks[:0], 0, 0
@@ -240,18 +248,65 @@ func (p *fingerprint) isNoChance(marks []float32) bool {
 	}
 	likely := float64(mostLag * fingerprintSamples)
 	for k := 0; k < len(marks) && likely >= mostChance; k += 2 {
-		alike, known := 0, 0
-		for at := p.end - min(p.end-p.begin, pastSamples); at < p.end; at++ {
-			if m := p.past[at%pastSamples]; m.known {
-				known++
-				if m.volts == marks[k] && m.amps == marks[k+1] {
-					alike++
-				}
-			}
-		}
-		likely *= float64(alike) / float64(known)
+		likely *= p.frequency(mark{marks[k], marks[k+1], true})
 	}
 	return likely < mostChance
+}
+
+// frequency is how large a part a sample is of those that are kept.
+func (p *fingerprint) frequency(sample mark) float64 {
+	alike, known := 0, 0
+	for at := p.oldest(); at < p.end; at++ {
+		if m := p.past[at%pastSamples]; m.known {
+			known++
+			if m.equals(sample) {
+				alike++
+			}
+		}
+	}
+	return float64(alike) / float64(known)
+}
+
+// oldest is the index of the first sample that is kept.
+func (p *fingerprint) oldest() uint64 { return p.end - min(p.end-p.begin, pastSamples) }
+
+// recurs says whether the rail holds a stretch of samples that it had before, further back than a
+// block that comes twice can lie, and not by chance; also where too few samples are kept to see
+// one.
+func (p *fingerprint) recurs() bool {
+	oldest, kept := p.oldest(), 0.0
+	for at := oldest; at < p.end; at++ {
+		if p.past[at%pastSamples].known {
+			kept++
+		}
+	}
+	if kept < leastPast {
+		return true
+	}
+	frequencies := map[mark]float64{}
+	for lag := uint64(mostLag + 1); oldest+lag < p.end; lag++ {
+		likely, changes := kept*kept/2, 0
+		for at := oldest + lag; at < p.end; at++ {
+			m := p.past[at%pastSamples]
+			if !m.equals(p.past[(at-lag)%pastSamples]) {
+				likely, changes = kept*kept/2, 0
+				continue
+			}
+			frequency, counted := frequencies[m]
+			if !counted {
+				frequency = p.frequency(m)
+				frequencies[m] = frequency
+			}
+			likely *= frequency
+			if m != p.past[(at-1)%pastSamples] {
+				changes++
+			}
+			if changes >= 3 && likely < recurrenceChance {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // chance is how likely it is that a block has these marks, volts and amps in turn, if each sample

@@ -636,3 +636,30 @@ func TestABurstThatComesTwiceIsADuplicateAndLikeBurstsAreNone(t *testing.T) {
 		}
 	}
 }
+
+// A drive that does one thing again and again, fifty times a second, as a database's commits: what
+// it draws for one is like what it drew for the last whenever both begin at the same time within a
+// sample, and three in a row seldom do.
+func TestCommitsThatAreAlikeAreNoDuplicates(t *testing.T) {
+	for _, phases := range []int{4, 16, 40} {
+		r := rand.New(rand.NewPCG(11, uint64(phases)))
+		amps := make([]float64, 200000)
+		for k := range amps {
+			amps[k] = 0.106
+		}
+		for begin := 0; begin+20 <= len(amps); begin += 20 {
+			phase := float64(r.IntN(phases)) / float64(phases)
+			for _, at := range []int{1, 6, 14} { // the data, the journal, its commit record
+				amps[begin+at] += 0.37 * (1 - phase)
+				amps[begin+at+1] += 0.37
+				amps[begin+at+2] += 0.37 * phase
+			}
+		}
+		m, out := testMeter(t)
+		send(t, m, len(amps), func(k int) float64 { return 3.3 - 0.05*amps[k] },
+			func(k int) float64 { return amps[k] }, onTime)
+		if f := last(out.points(t, "12v")); f["duplicate"] != 0 {
+			t.Errorf("%d phases: %v samples are duplicate", phases, f["duplicate"])
+		}
+	}
+}
