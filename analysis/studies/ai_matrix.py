@@ -34,8 +34,8 @@ takes runs with ext2 and ext3 only.
 **Inferred.** AI as work per joule (performance over mean power), and the formula of Cemp, which no
 available text gives. Both are marked as inferred wherever they are shown.
 
-The short form is varmail on one SSD with three file systems, and by one thread with two; the other
-claims say what did not run.
+The short form is the three workloads on one SSD with three file systems, and varmail by one thread
+with two.
 """
 
 from __future__ import annotations

@@ -112,7 +112,8 @@ def test_where_no_drive_was_to_run_the_modules_of_the_study_its_times_are_named_
     )
     found = [(one.claim.key, one.where) for one in nvmm_fs.verdicts(loaded)]
     assert sorted(found) == sorted(
-        [("bypass", drive) for drive in TWO] + [(claim.key, ", ".join(TWO)) for claim, _, _ in nvmm_fs.TIMES]
+        [(key, of) for drive in TWO for key, of in (("bypass", drive), ("dax", f"{drive}, varmail, ext4"))]
+        + [(claim.key, ", ".join(TWO)) for claim, _, _ in nvmm_fs.TIMES]
     )
 
 
@@ -124,6 +125,55 @@ def test_times_are_judged_on_a_bench(tmp_path, monkeypatch, speed, virtual, verd
     loaded = campaign(tmp_path / "c", ("pmfs", "hinfs"), ("postmark",), virtual=virtual)
     found = verdicts_of(loaded)["postmark"]
     assert (found.verdict, found.effect.value) == (verdict, pytest.approx(1 / speed, rel=0.03))
+
+
+def in_slow_motion(loaded, slowness, needed, accelerator="tcg"):
+    """The campaign on a virtual lab, its loads slowed; `needed`: to be as fast as the machine."""
+    processor = {"accelerator": accelerator, "guest_seconds": needed, "machine_seconds": 1.0}
+    processors = {run.host: {**processor, "slowness": needed} for run in loaded.runs}
+    runs = tuple(
+        dataclasses.replace(
+            run,
+            phases={
+                name: dataclasses.replace(phase, slowness=slowness) for name, phase in run.phases.items()
+            },
+        )
+        for run in loaded.runs
+    )
+    return dataclasses.replace(loaded, runs=runs, provenance={**loaded.provenance, "processors": processors})
+
+
+@pytest.mark.parametrize(
+    ("speed", "slowness", "needed", "verdict"),
+    [
+        (1.5, 32.0, 32.6, HOLDS),
+        (0.7, 40.0, 32.6, DOES_NOT),
+        (1.5, 20.0, 32.6, OPEN),
+        (1.5, 1.0, 1.02, HOLDS),  # KVM
+    ],
+)
+def test_dax_is_judged_where_the_processor_is_as_fast_as_the_machine(
+    tmp_path, monkeypatch, speed, slowness, needed, verdict
+):
+    monkeypatch.setitem(simulated_campaign.FILESYSTEM_SPEED, "ext4-dax", speed)
+    monkeypatch.setitem(simulated_campaign.FILESYSTEM_SPEED, "ext4", 1.0)
+    loaded = in_slow_motion(campaign(tmp_path / "c", ("ext4-dax", "ext4")), slowness, needed)
+    found = verdicts_of(loaded)["dax"]
+    assert (found.verdict, found.where) == (verdict, "nvme-plp, varmail, ext4")
+    assert found.effect.value == pytest.approx(speed, rel=0.03)
+    assert ("32.6 is asked for" in found.why) == (verdict == OPEN)
+
+
+def test_how_fast_an_unknown_processor_is_judges_nothing(tmp_path):
+    loaded = campaign(tmp_path / "c", ("ext4-dax", "ext4"))
+    assert "slower than the machine" in verdicts_of(loaded)["dax"].why
+
+
+def test_on_a_bench_dax_is_judged_by_the_times_alone(tmp_path, monkeypatch):
+    monkeypatch.setitem(simulated_campaign.FILESYSTEM_SPEED, "xfs-dax", 2.0)
+    loaded = campaign(tmp_path / "c", ("xfs-dax", "xfs"), virtual=False)
+    found = verdicts_of(loaded)["dax"]
+    assert (found.verdict, found.where) == (HOLDS, "nvme-plp, varmail, xfs")
 
 
 def test_the_report_draws_times_of_drives_without_a_rail(tmp_path):
