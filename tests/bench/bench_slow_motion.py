@@ -33,7 +33,7 @@ CAMPAIGN = {
     "drives": ["nvme-consumer"],
     "factors": {"filesystem": ["ext4", "f2fs"], "scheduler": ["none"], "workload": ["randwrite-fsync"]},
     "replicates": 1,
-    "phases": {"rest_seconds": 2, "idle_seconds": 1, "workload_seconds": 5, "tail_seconds": 1},
+    "phases": {"rest_seconds": 1, "idle_seconds": 1, "workload_seconds": 4, "tail_seconds": 0},
 }
 
 
