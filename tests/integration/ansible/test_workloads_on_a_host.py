@@ -411,7 +411,7 @@ def test_an_interrupt_while_the_load_starts_is_not_lost(tmp_path):
         f"{IMPORT_LOAD}"
         "import os, signal\n"
         "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
-        "print(load.attend('load', ['sh', '-c', 'echo $$ > pid; exec sleep 60'], 60))\n"
+        "print(load.attend('load', ['sh', '-c', 'echo $$ > pid.new; mv pid.new pid; exec sleep 60'], 60))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=50
