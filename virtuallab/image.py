@@ -29,8 +29,10 @@ PACKAGES = (
     " fio nvme-cli smartmontools ndctl mdadm chrony kexec-tools"
     " linux-headers-amd64 gcc make"  # for GUEST
 ).split()
-# The module that is compiled for the guest's kernel.
-GUEST = (Path(__file__).parent / "guest" / "fua_by_flush.c").read_text()
+# The module that is compiled for the guest's kernel, and one that its Python has.
+GUEST, GUEST_PYTHON = (
+    (Path(__file__).parent / "guest" / name).read_text() for name in ("fua_by_flush.c", "compiled_once.py")
+)
 # Before any package is installed: PostgreSQL's would create and start its own server.
 PREPARE = r"""
 set -eu
@@ -79,6 +81,8 @@ chroot "$root" make -C "/lib/modules/$release/build" M=/usr/src/joulerig modules
 cp "$root/usr/src/joulerig/fua_by_flush.ko" "$root/lib/modules/$release/extra/"
 chroot "$root" depmod "$release"
 printf 'softdep nvme_core pre: fua_by_flush\n' > "$root/etc/modprobe.d/joulerig.conf"
+cp "$(dirname "$0")/compiled_once.py" "$root/usr/lib/python3/dist-packages/"
+printf 'import compiled_once\n' > "$root/usr/lib/python3/dist-packages/compiled_once.pth"
 chroot "$root" systemctl enable systemd-networkd lab-identity
 chroot "$root" systemctl mask apt-daily.timer apt-daily-upgrade.timer getty@tty1.service systemd-networkd-wait-online.service
 chroot "$root" update-initramfs -u
@@ -97,7 +101,7 @@ class Image:
 
 def definition_hash(more: Iterable[str] = ()) -> str:
     """Return the key of the cache: the same definition gives the same image."""
-    text = json.dumps([SUITE, SIZE, _packages(more), PREPARE, CUSTOMISE, GUEST])
+    text = json.dumps([SUITE, SIZE, _packages(more), PREPARE, CUSTOMISE, GUEST, GUEST_PYTHON])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -150,6 +154,7 @@ def _build(packages: Sequence[str], work: Path, done: Path, log: Path, sudo: Seq
         script.write_text("#!/bin/sh\n" + text)
         script.chmod(0o755)
     (work / "fua_by_flush.c").write_text(GUEST)
+    (work / "compiled_once.py").write_text(GUEST_PYTHON)
     done.mkdir()
     tree = work / "tree"
     _run(
