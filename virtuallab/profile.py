@@ -204,7 +204,7 @@ def load_all(lab: Lab) -> dict[str, Profile]:
 
     Its own are the files `profiles/NAME.yml` next to its inventory.
     """
-    return definitions.with_own(shipped(), [lab.inventory.parent / "profiles"], KIND, _parse)
+    return definitions.with_own(shipped(), [lab.folder / "profiles"], KIND, _parse)
 
 
 def load(name: str, source: str = "profile", known: Mapping[str, Profile] | None = None) -> Profile:

@@ -24,7 +24,7 @@ from joulerig.rig.campaign.execution.side_by_side.lanes import LanesExecutor
 from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.campaign.powercut.executor import PowerCutExecutor
 from joulerig.rig.campaign.reservations.lease import HostLease
-from joulerig.rig.lab import model
+from joulerig.rig.lab import inventory, model
 
 
 class ActionModule(ActionBase):
@@ -44,7 +44,7 @@ class ActionModule(ActionBase):
             for level, one in (self._task.args.get("kernels") or {}).items()
         }
         with user_errors_fail():
-            lab = model.load(Path(task_vars["inventory_file"]))
+            lab = model.load(inventory.of_playbook(task_vars))
             campaign = opening.load(Journal(Path(self._task.args["folder"])), lab)
             channel, host = AnsibleChannel(self, task_vars), task_vars["inventory_hostname"]
             reserve = HostLease(campaign.journal, host, channel).keep

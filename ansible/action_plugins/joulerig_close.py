@@ -19,7 +19,7 @@ from joulerig.rig.campaign.journal import Journal
 from joulerig.rig.cli import results
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import model
+from joulerig.rig.lab import inventory, model
 
 
 class ActionModule(ActionBase):
@@ -31,7 +31,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         journal = Journal(Path(self._task.args["folder"]))
-        self._settle(journal, Path(task_vars["inventory_file"]))
+        self._settle(journal, inventory.of_playbook(task_vars))
         if not {Status.PLANNED, Status.RUNNING} & set(journal.counts()):
             journal.conclude()
         not_ok = results.not_ok(journal)

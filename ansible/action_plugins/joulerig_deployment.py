@@ -6,14 +6,12 @@ They are about packages, the agent's configuration and the clock.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
-from joulerig.rig.lab import model, packages
+from joulerig.rig.lab import inventory, model, packages
 
 
 class ActionModule(ActionBase):
@@ -28,7 +26,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         try:
-            described = model.load(Path(task_vars["inventory_file"]))
+            described = model.load(inventory.of_playbook(task_vars))
             facts = services.deployment(described, task_vars["inventory_hostname"])
             facts["rig_filesystem_packages"] = packages.for_filesystems(described)
         except UserError as error:

@@ -12,7 +12,7 @@ from joulerig.analysis.results.schema import Status
 from joulerig.rig.campaign import factors
 from joulerig.rig.campaign.execution.ansible_channel import show, user_errors_fail
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.lab import filesystems, kernels, model
+from joulerig.rig.lab import filesystems, inventory, kernels, model
 from joulerig.rig.lab.kernels import build
 
 
@@ -29,7 +29,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         with user_errors_fail():
-            described = model.load(Path(task_vars["inventory_file"]))
+            described = model.load(inventory.of_playbook(task_vars))
             journal = Journal(Path(self._task.args["folder"]))
             wanted = {
                 (run["host"], level)

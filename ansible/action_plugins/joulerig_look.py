@@ -11,7 +11,7 @@ from joulerig.rig.campaign import adoption, contents
 from joulerig.rig.campaign.execution.ansible_channel import AnsibleChannel, user_errors_fail
 from joulerig.rig.campaign.execution.host_channel import HostGoneError
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.lab import model
+from joulerig.rig.lab import inventory, model
 
 
 class ActionModule(ActionBase):
@@ -27,7 +27,7 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         with user_errors_fail():
-            lab = model.load(Path(task_vars["inventory_file"]))
+            lab = model.load(inventory.of_playbook(task_vars))
             journal = Journal(Path(self._task.args["folder"]))
             host = task_vars["inventory_hostname"]
             asked = contents.arguments(lab, host, adoption.drives(journal, host))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -15,7 +14,7 @@ from joulerig.plural import counted
 from joulerig.rig.campaign import hosts, opening
 from joulerig.rig.common import paths, process
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import model
+from joulerig.rig.lab import inventory, model
 
 
 class ActionModule(ActionBase):
@@ -33,7 +32,7 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         executor = process.identity(os.getppid())  # ansible-playbook, to whose workers this belongs
         try:
-            described = model.load(Path(task_vars["inventory_file"]))
+            described = model.load(inventory.of_playbook(task_vars))
             if resume := self._task.args.get("resume"):
                 journal = opening.resume_campaign(resume, described, executor=executor)
             else:

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -18,6 +22,12 @@ class UserError(JoulerigError):
     """Something the user can mend; its text is one line and is all that is shown."""
 
 
+def near_miss(key: object, allowed: Iterable[str]) -> str:
+    """Return the allowed key that a person may have meant by `key`, or an empty text."""
+    found = difflib.get_close_matches(str(key), list(allowed), n=1, cutoff=0.8)
+    return found[0] if found else ""
+
+
 class Strict(BaseModel):
     """A mapping that a user writes: unknown keys are refused with the allowed ones."""
 
@@ -29,11 +39,29 @@ class Strict(BaseModel):
         if isinstance(data, dict):
             for key in data:
                 if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}; allowed: {', '.join(sorted(cls.model_fields))}")
+                    meant = near_miss(key, cls.model_fields)
+                    hint = f"; did you mean {meant!r}?" if meant else ";"
+                    allowed = ", ".join(sorted(cls.model_fields))
+                    raise ValueError(f"unknown key {key!r}{hint} allowed: {allowed}")
         return data
 
 
+@dataclass(frozen=True)
+class Problem:
+    """One mistake: the file that it is in, the key, and the value found with what is allowed."""
+
+    source: str
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.key}: {self.text}"
+
+
 Model = TypeVar("Model", bound=BaseModel)
+# A check of several keys names the one that it is about.
+BELOW = re.compile(r"^([a-z_]+(?:\.[^\s:]+)*): (.*)$")
+SHOULD_BE = "Input should be "
 
 
 def validate(model: type[Model], data: Any, source: Path | str, key: str = "", context: Any = None) -> Model:
@@ -44,13 +72,27 @@ def validate(model: type[Model], data: Any, source: Path | str, key: str = "", c
     try:
         return model.model_validate(data, context=context)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join([key, *map(str, first["loc"])] if key else map(str, first["loc"]))
-        message = first["msg"].removeprefix("Value error, ")
-        found = first.get("input")
-        if isinstance(found, dict | list) or first["type"] in ("value_error", "missing"):
-            raise UserError(f"{source}: {where or 'top level'}: {message}") from None
-        raise UserError(f"{source}: {where}: {found!r}: {message}") from None
+        raise UserError(str(problems(error, source, key)[0])) from None
+
+
+def problems(error: ValidationError, source: Path | str, key: str = "") -> list[Problem]:
+    """Return what pydantic found wrong in `source`, its keys being below `key`."""
+    return [_problem(one, str(source), key) for one in error.errors(include_url=False)]
+
+
+def _problem(found: Mapping[str, Any], source: str, key: str) -> Problem:
+    where = [*([key] if key else []), *map(str, found["loc"])]
+    message = found["msg"].removeprefix("Value error, ")
+    value = found.get("input")
+    if found["type"] == "value_error" and (below := BELOW.match(message)):
+        where, message = [*where, below[1]], below[2]
+    elif message.startswith(SHOULD_BE):
+        allowed = message.removeprefix(SHOULD_BE)
+        message = f"allowed: {allowed.partition(', unable')[0]}"
+        return Problem(source, ".".join(where) or "top level", f"{value!r}; {message}")
+    if not isinstance(value, dict | list) and found["type"] not in ("value_error", "missing"):
+        message = f"{value!r}: {message}"
+    return Problem(source, ".".join(where) or "top level", message)
 
 
 def _check_address_and_port(value: str) -> str:

@@ -60,7 +60,7 @@ def url_from_host(lab: Lab, spec: TestHost) -> str:
         return influx.url_from_hosts
     if influx.url:
         return influx.url
-    return f"http://{spec.controller_address}:{files.kept_port('influxdb')}"
+    return f"http://{spec.controller_in_url}:{files.kept_port('influxdb')}"
 
 
 def start_hint(lab: Lab) -> str:

@@ -95,7 +95,7 @@ def deployment(lab: Lab, host: str) -> dict:
     drives += [{"name": name, "md": name} for name in spec.arrays]
     return {
         "rig_build": str(paths.programs()),
-        "rig_clock_server": f"{spec.controller_address}:{clock_listen(lab).rpartition(':')[2]}",
+        "rig_clock_server": f"{spec.controller_in_url}:{clock_listen(lab).rpartition(':')[2]}",
         "rig_agent": {
             "password": writer.password,
             "config": protocols.iod.Config.model_validate(

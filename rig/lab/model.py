@@ -3,26 +3,27 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    BeforeValidator,
     Field,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     PrivateAttr,
+    ValidationError,
     ValidationInfo,
     model_validator,
 )
 
 from joulerig.plural import counted
 from joulerig.rig.common import files, paths
-from joulerig.rig.common.errors import AddressAndPort, Strict, UserError, validate
-from joulerig.rig.lab import meters
+from joulerig.rig.common.errors import AddressAndPort, Problem, Strict, UserError, near_miss, problems
+from joulerig.rig.lab import forms, inventory, meters
 from joulerig.rig.lab.meters.family import Accuracy, Family, Samples, Timing, transport
 
 DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
@@ -41,9 +42,13 @@ Read = TypeVar("Read")
 LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
 
 
-Url = Annotated[str, Field(pattern=r"^https?://[^/\s:]+(:\d+)?(/\S*)?$")]
+Url = Annotated[str, Field(pattern=r"^https?://([^/\s:\[]+|\[[0-9A-Fa-f:.%]+\])(:\d+)?(/\S*)?$")]
+# What people type as a number that is none: YAML has 0012 as 10.
+Text = Annotated[str, BeforeValidator(forms.as_text)]
 
 
+# udev's names of serial ports, which stay the same whatever the kernel calls them.
+SERIAL_LINKS = "/dev/serial/"
 # FTDI's chips, and others, hold a byte back for up to 16 ms (AN232B-04); 2 ms for all that follows.
 USB_SERIAL_LATENCY_SECONDS = 0.018
 
@@ -74,13 +79,13 @@ class Rail(Strict):
 
     meter: Name
     """The meter's name."""
-    volts: str | None = None
+    volts: Text | None = None
     """Channel of the rail's volts."""
-    amps: str | None = None
+    amps: Text | None = None
     """Channel of its amps."""
-    watts: str | None = None
+    watts: Text | None = None
     """A channel of power, instead of volts and amps."""
-    watt_hours: str | None = None
+    watt_hours: Text | None = None
     """A register that the instrument itself counts up, instead of the others."""
     supply: Supply | None = None
     """What feeds the rail."""
@@ -112,13 +117,13 @@ class Drive(Strict):
 
     interface: Literal["nvme", "sata-ssd", "hdd", "nvdimm", "ram"]
     """What kind of drive it is."""
-    serial: Annotated[str, Field(min_length=4, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")]
+    serial: Annotated[Text, Field(min_length=4, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")]
     """Serial number, as the drive reports it."""
-    wwn: Annotated[str, Field(pattern=r"^(eui|naa|t10|uuid|nvme)\.[0-9a-zA-Z.-]+$")] | None = None
-    """World-wide name, where the drive has one."""
-    size_bytes: PositiveInt
+    wwn: str | None = None
+    """World-wide name, where the drive has one, in any form in which tools print it."""
+    size_bytes: Annotated[PositiveInt, BeforeValidator(forms.as_bytes)]
     """Capacity."""
-    model: str | None = None
+    model: Text | None = None
     """Model, as the drive reports it; a drive of another model is refused."""
     plp: bool = False
     """Whether it has power-loss protection."""
@@ -131,6 +136,16 @@ class Drive(Strict):
     """Virtual lab: the model of the drive."""
     description: str = ""
     """For people."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wwn_in_any_form(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or data.get("wwn") is None:
+            return data
+        try:
+            return {**data, "wwn": forms.as_wwn(data["wwn"], data.get("interface"))}
+        except ValueError as error:
+            raise ValueError(f"wwn: {error}") from None
 
     def declared_as(self, name: str) -> dict[str, Any]:
         """Return what a test host needs to find the drive `name` and to tell it from others."""
@@ -255,8 +270,8 @@ class TestHost(Strict):
     """md arrays of them by name."""
     virtual: VirtualHost | None = None
     """Only for a host of the virtual lab."""
-    controller_address: Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")]
-    """The controller as this host sees it."""
+    controller_address: Annotated[str, Field(pattern=r"^([0-9A-Za-z.-]+|[0-9A-Fa-f:.]+(%[0-9A-Za-z.-]+)?)$")]
+    """The controller as this host sees it: a name, or an IPv4 or IPv6 address."""
     nvdimm_memmap: Annotated[str, Field(pattern=r"^\d+[KMGT]?!\d+[KMGT]?$")] | None = None
     """SIZE!START: ordinary memory that the kernel gives as an NVDIMM."""
     emulated: Emulated | None = None
@@ -266,6 +281,11 @@ class TestHost(Strict):
     600, of a virtual host 180."""
     power_cycle: PowerCycle | None = None
     """What switches its power when it stays away; left out: nothing does."""
+
+    @property
+    def controller_in_url(self) -> str:
+        """Return the controller's address as it stands before a port."""
+        return f"[{self.controller_address}]" if ":" in self.controller_address else self.controller_address
 
     @property
     def returns_within(self) -> int:
@@ -420,13 +440,12 @@ class Meter(Strict):
 
     driver: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     """libsigrok's driver."""
-    # libsigrok separates options by colons, so a value cannot hold one.
-    connection: Annotated[str, Field(pattern=r"^[^:\s]+$")] | None = None
-    """libsigrok's `conn`: `tcp-raw/HOST/PORT`, `/dev/ttyUSB0`, `usbtmc/BUS.ADDRESS`."""
+    connection: Annotated[str, Field(pattern=r"^\S+$")] | None = None
+    """libsigrok's `conn`: `tcp-raw/HOST/PORT`, `/dev/serial/by-id/NAME`, `usbtmc/BUS.ADDRESS`."""
     serialcomm: Annotated[str, Field(pattern=r"^\d+/[5-8][neo][12](/[^:\s]*)?$")] | None = None
     """Serial line, such as `9600/8n1`."""
     options: dict[
-        Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[str, Field(pattern=r"^[^:\s]+$")]
+        Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[Text, Field(pattern=r"^[^:\s]+$")]
     ] = {}
     """Further scan options of the driver."""
     virtual: VirtualPort | None = None
@@ -445,9 +464,9 @@ class Meter(Strict):
     """The sample clock is off its rate by this at most; what is beyond counts as lost samples."""
     latency_seconds: Annotated[float, Field(ge=0, le=10)] | None = None
     """Greatest constant delay from a sample to its arrival."""
-    set: dict[str, str] = {}
+    set: dict[str, Text] = {}
     """Settings by libsigrok's key, made before the capture."""
-    serial: str | None = None
+    serial: Text | None = None
     """The instrument's serial, where it does not report one."""
     accuracy: dict[Literal["volts", "amps", "watts"], Accuracy] = {}
     """Its class by quantity, or the name of a published one."""
@@ -473,7 +492,7 @@ class Meter(Strict):
         known: dict[str, Any] = {"timing": family.timing, "samples": family.samples}
         if family.silence_seconds != DEFAULT_SILENCE_SECONDS:
             known["silence_seconds"] = family.silence_seconds
-        if str(data.get("connection")).startswith("/dev/ttyUSB"):
+        if str(data.get("connection")).startswith(("/dev/ttyUSB", SERIAL_LINKS)):
             known["latency_seconds"] = USB_SERIAL_LATENCY_SECONDS
         given = {key: value for key, value in data.items() if value is not None}
         if isinstance(name := given.get("accuracy"), str):
@@ -518,11 +537,8 @@ class Meter(Strict):
                 )
         elif (self.connection is None) == (self.virtual is None):
             raise ValueError("needs exactly one of 'connection' and 'virtual'")
-        if self.connection and self.connection.startswith("/dev/") and self.connection.count("/") > 2:
-            raise ValueError(
-                f"connection: {self.connection!r} is a symbolic link, which libserialport does"
-                " not follow; allowed: the device itself, such as /dev/ttyACM0"
-            )
+        if self.connection and ":" in self.connection:
+            raise ValueError(_with_colon(self.connection))
         if self.connection and "any" not in allowed and transport(self.connection) not in allowed:
             ways = {"serial": "/dev/ttyUSB0", "usbtmc": "usbtmc/BUS.ADDRESS"}
             examples = ", ".join(ways.get(way, f"{way}/HOST/PORT") for way in allowed)
@@ -533,6 +549,15 @@ class Meter(Strict):
         if self.serialcomm and self.connection and self.connection.startswith("tcp"):
             raise ValueError("serialcomm: only for serial lines; 'connection' is not one")
         return self
+
+
+def _with_colon(connection: str) -> str:
+    """Return why libsigrok, which separates options by colons, does not take a connection."""
+    if connection.startswith("/dev/"):
+        way = "the port's name in /dev/serial/by-id, or a name of your own by a udev rule"
+    else:
+        way = "a host's name instead of an IPv6 address: one of DNS, or of /etc/hosts"
+    return f"connection: {connection!r} has a colon, which libsigrok does not take; allowed: {way}"
 
 
 def _families(info: ValidationInfo) -> meters.Families:
@@ -580,6 +605,7 @@ class Lab(Strict):
     """Everything the inventory describes. `hosts` by name, in the inventory's order."""
 
     inventory: Path
+    """What Ansible takes as one: a file, or a folder."""
     controller: Controller
     hosts: dict[Name, TestHost]
 
@@ -594,6 +620,11 @@ class Lab(Strict):
             self._read[read] = read(self)
         found: Read = self._read[read]
         return found
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder that has the lab's own definitions, calibrations and host_vars."""
+        return inventory.folder_of(self.inventory)
 
     @property
     def virtual(self) -> bool:
@@ -640,162 +671,195 @@ class Lab(Strict):
         return [m for name in names for m in (arrays[name].members if name in arrays else [name])]
 
 
-def load(inventory: Path | None = None) -> Lab:
-    """Return the lab that `inventory` (default: JOULERIG_INVENTORY, or the checkout's) describes.
+# What an inventory's variables can be of the lab's.
+KEYS = frozenset({*Controller.model_fields, *TestHost.model_fields})
+
+
+def load(path: Path | None = None) -> Lab:
+    """Return the lab that an inventory (default: JOULERIG_INVENTORY, or the checkout's) describes.
 
     Variables are found as Ansible finds them (host_vars, group_vars, inventory). Raises UserError.
     """
-    from ansible.errors import AnsibleError
-    from ansible.inventory.manager import InventoryManager
-    from ansible.parsing.dataloader import DataLoader
-    from ansible.vars.manager import VariableManager
-
-    inventory = inventory or paths.inventory()
-    if not inventory.is_file():
-        raise UserError(f"{inventory}: no such inventory; set JOULERIG_INVENTORY")
-    try:
-        loader = DataLoader()
-        # Else host_vars/ of the working directory would overrule those next to the inventory.
-        loader.set_basedir(str(inventory.parent))
-        manager = InventoryManager(loader=loader, sources=[str(inventory)])
-        variables = VariableManager(loader=loader, inventory=manager)
-        groups = manager.get_groups_dict()
-        for group in ("controller", "test_hosts"):
-            if not groups.get(group):
-                raise UserError(
-                    f"{paths.short(inventory)}: group [{group}] has no host; allowed: one or more"
-                )
-        if len(groups["controller"]) != 1:
-            raise UserError(
-                f"{paths.short(inventory)}: group [controller]: {groups['controller']}: allowed: one host"
-            )
-        controller_name = groups["controller"][0]
-        of = {
-            name: variables.get_vars(host=manager.get_host(name))
-            for name in [controller_name, *groups["test_hosts"]]
-        }
-    except AnsibleError as error:
-        where = _origin(error) or paths.short(inventory)
-        raise UserError(f"{where}: {' '.join(str(error).split())}") from None
-    controller = validate(
-        Controller,
-        _ours(of[controller_name], Controller),
-        _file(inventory, controller_name),
-        context=meters.available(inventory.parent),
-    )
-    hosts = {
-        name: validate(TestHost, _ours(of[name], TestHost), _file(inventory, name))
-        for name in groups["test_hosts"]
-    }
-    lab = Lab(inventory=inventory, controller=controller, hosts=hosts)
-    _check_meters(lab)
-    lab = _with_rates(lab, _file(inventory, controller_name))
-    _check_serials(lab)
-    _check_clock(lab, _file(inventory, controller_name))
+    lab, found = examine(read(path))
+    if found or lab is None:
+        raise UserError(str(found[0]))
     return lab
 
 
-def _origin(error: BaseException) -> str:
-    """Return the FILE:LINE of Ansible's error, or of the error below it; "" if it names none."""
-    from ansible._internal._datatag._tags import Origin
-
-    for one in (error, error.__context__):
-        found = getattr(one, "obj", None)
-        origin = found if isinstance(found, Origin) else Origin.get_tag(found)
-        if origin and origin.path:
-            return f"{paths.short(Path(origin.path))}:{origin.line_num}"
-    return ""
+def read(path: Path | None = None) -> inventory.Inventory:
+    """Return the variables of an inventory that are the lab's. Raises UserError."""
+    return inventory.read(path or paths.inventory(), KEYS)
 
 
-def _ours(variables: dict[str, Any], model: type[Strict]) -> dict[str, Any]:
-    """Return those variables of a host that are the lab's, as plain data; ignore Ansible's."""
-    from ansible.parsing.ajson import AnsibleJSONEncoder
+def examine(found: inventory.Inventory) -> tuple[Lab | None, list[Problem]]:
+    """Return the lab that an inventory describes, and every problem there is.
 
-    ours = {key: value for key, value in variables.items() if key in model.model_fields}
-    return json.loads(json.dumps(ours, cls=AnsibleJSONEncoder))
+    With problems the lab lacks what has them, and is None where nothing is left. Raises UserError
+    for a file next to the inventory that cannot be read.
+    """
+    source = found.source(found.controller)
+    values = _ours(found, found.controller, Controller)
+    controller, wrong, out = _examine(Controller, values, source, meters.available(found.folder))
+    hosts: dict[str, TestHost] = {}
+    for name in found.test_hosts:
+        host, more, _ = _examine(TestHost, _ours(found, name, TestHost), found.source(name))
+        wrong += [*_misspelt(found, name, TestHost), *more]
+        if host:
+            hosts[name] = host
+    wrong = [*_misspelt(found, found.controller, Controller), *wrong]
+    if controller is None:
+        return None, wrong
+    lab = Lab(inventory=found.path, controller=controller, hosts=hosts)
+    wrong += _check_meters(lab, found, without=out)
+    lab, more = _with_rates(lab, source)
+    return lab, [*wrong, *more, *_check_serials(lab, found), *_check_clock(lab, source)]
 
 
-def _file(inventory: Path, host: str) -> str:
-    for suffix in (".yml", ".yaml", "/main.yml", ""):
-        path = inventory.parent / "host_vars" / f"{host}{suffix}"
-        if path.is_file():
-            return paths.short(path)
-    return f"{paths.short(inventory)}: {host}"
+Described = TypeVar("Described", Controller, TestHost)
 
 
-def _check_serials(lab: Lab) -> None:
-    """Check that a drive is in one host only.
+def _examine(
+    model: type[Described], values: Mapping[str, Any], source: str, context: Any = None
+) -> tuple[Described | None, list[Problem], set[str]]:
+    """Return what `values` describe, every problem in them, and the entries that were left out.
+
+    What has a problem is left out, so that the rest is looked at as well.
+    """
+    rest = {key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()}
+    wrong: list[Problem] = []
+    out: set[str] = set()
+    while True:
+        try:
+            return model.model_validate(rest, context=context), wrong, out
+        except ValidationError as error:
+            new = problems(error, source)
+        wrong += [one for one in new if one not in wrong]
+        removed = {one for problem in new for one in _leave_out(rest, problem)}
+        if not removed:
+            return None, wrong, out
+        out |= removed
+
+
+def _leave_out(values: dict[str, Any], problem: Problem) -> Iterator[str]:
+    """Take away the drive, array or meter that a problem is about, and yield its name."""
+    text = f"{problem.key}."
+    for group, entries in values.items():
+        if not isinstance(entries, dict) or not text.startswith(f"{group}."):
+            continue
+        below = text.removeprefix(f"{group}.")
+        about = [name for name in entries if below.startswith(f"{name}.")]
+        for name in about:
+            del entries[name]
+            yield name
+        arrays = values.get("arrays") if group == "drives" else None
+        for array, spec in [*arrays.items()] if isinstance(arrays, dict) else []:
+            members = spec.get("members") if isinstance(spec, dict) else None
+            if isinstance(members, list) and set(about).intersection(members):
+                del arrays[array]
+
+
+def _ours(found: inventory.Inventory, host: str, model: type[Strict]) -> dict[str, Any]:
+    """Return those variables of a host that are the lab's; Ansible's and the user's own are not."""
+    return {key: value for key, value in found.values[host].items() if key in model.model_fields}
+
+
+def _misspelt(found: inventory.Inventory, host: str, model: type[Strict]) -> Iterator[Problem]:
+    """Yield the variables of a host that nothing reads, and whose names are nearly the lab's."""
+    for key in found.values[host]:
+        if key not in KEYS and (meant := near_miss(key, model.model_fields)):
+            text = f"unknown key; did you mean {meant!r}? allowed: {', '.join(sorted(model.model_fields))}"
+            yield Problem(found.source(host), key, text)
+
+
+def _check_serials(lab: Lab, found: inventory.Inventory) -> Iterator[Problem]:
+    """Yield drives that are in two hosts, and WWNs of two drives.
 
     Drives of memory are known by their place: equal hosts have equal ones.
     """
-    seen: dict[str, str] = {}
-    for host, model in lab.hosts.items():
-        for name, drive in model.drives.items():
-            if drive.in_memory:
-                continue
-            if drive.serial in seen:
-                where = f"{_file(lab.inventory, host)}: drives.{name}.serial"
-                raise UserError(f"{where}: {drive.serial!r} is already the serial of {seen[drive.serial]}")
-            seen[drive.serial] = f"{host}/{name}"
+    for key in ("serial", "wwn"):
+        seen: dict[str, str] = {}
+        for host, model in lab.hosts.items():
+            for name, drive in model.drives.items():
+                value = getattr(drive, key)
+                if drive.in_memory or value is None:
+                    continue
+                first = seen.setdefault(value, f"{host}/{name}")
+                if first != f"{host}/{name}":
+                    text = f"{value!r} is already the {key} of {first}; allowed: that of this drive"
+                    yield Problem(found.source(host), f"drives.{name}.{key}", text)
 
 
-def _check_clock(lab: Lab, source: str) -> None:
+def _check_clock(lab: Lab, source: str) -> Iterator[Problem]:
     physical = [name for name, host in lab.hosts.items() if not host.virtual]
     listen = lab.controller.clock_listen
     if physical and listen.startswith(("127.", "localhost:", "[::1]:")):
-        raise UserError(
-            f"{source}: clock_listen: {listen!r}: the physical host {physical[0]} cannot reach it;"
-            " allowed: an address of the lab's network, or 0.0.0.0, and a port"
+        yield Problem(
+            source,
+            "clock_listen",
+            f"{listen!r}: the physical host {physical[0]} cannot reach it;"
+            " allowed: an address of the lab's network, or 0.0.0.0, and a port",
         )
 
 
-def _check_meters(lab: Lab) -> None:
+def _check_meters(lab: Lab, found: inventory.Inventory, without: set[str]) -> Iterator[Problem]:
+    """Yield what is wrong with rails, but for those of meters that are wrong themselves."""
     taken: dict[tuple[str, str], str] = {}
     for host, model in lab.hosts.items():
         for drive, spec in model.drives.items():
             for rail, wiring in spec.rails.items():
-                where = f"{_file(lab.inventory, host)}: drives.{drive}.rails.{rail}"
-                if wiring.meter not in lab.controller.meters:
-                    allowed = ", ".join(lab.controller.meters) or "none is declared"
-                    raise UserError(
-                        f"{where}.meter: {wiring.meter!r} is not a meter of the controller;"
-                        f" allowed: {allowed}"
-                    )
-                driver = lab.controller.meters[wiring.meter].driver
-                family = lab.controller.meters[wiring.meter].family
-                if why := family.refuse_rail(wiring.kind):
-                    raise UserError(f"{where}.{wiring.kind}: {wiring.meter} ({driver}) {why}")
-                if wiring.kind == "watt_hours" and lab.controller.meters[wiring.meter].timing != "poll":
-                    raise UserError(
-                        f"{where}.watt_hours: {wiring.meter} is a 'stream'; a register needs timing: poll"
-                    )
-                for quantity, channel in wiring.channels.items():
-                    if family.channels and not family.channels.fullmatch(channel):
-                        raise UserError(
-                            f"{where}.{quantity}: {channel!r}: {driver} has no such channel;"
-                            f" allowed: {family.channels_text}"
-                        )
-                    first = taken.setdefault((wiring.meter, channel), f"{host}/{drive}/{rail}")
-                    if first != f"{host}/{drive}/{rail}":
-                        raise UserError(
-                            f"{where}: channel {channel} of {wiring.meter} already measures {first}"
-                        )
-                if wiring.volts is not None and wiring.volts == wiring.amps:
-                    raise UserError(
-                        f"{where}.amps: {wiring.amps!r} is also the volts channel; they must differ"
-                    )
+                if wiring.meter in without:
+                    continue
+                where = f"drives.{drive}.rails.{rail}"
+                for key, text in _check_rail(lab, wiring, f"{host}/{drive}/{rail}", taken):
+                    yield Problem(found.source(host), where + key, text)
 
 
-def _with_rates(lab: Lab, source: str) -> Lab:
-    """Return `lab` with every meter's rate, which depends on the number of channels in use."""
+def _check_rail(
+    lab: Lab, wiring: Rail, name: str, taken: dict[tuple[str, str], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a rail: (the key below it, what it is).
+
+    `taken`: the rail that each channel of a meter measures.
+    """
+    if wiring.meter not in lab.controller.meters:
+        allowed = ", ".join(lab.controller.meters) or "none is declared"
+        yield ".meter", f"{wiring.meter!r} is not a meter of the controller; allowed: {allowed}"
+        return
+    meter = lab.controller.meters[wiring.meter]
+    driver, family = meter.driver, meter.family
+    if why := family.refuse_rail(wiring.kind):
+        yield f".{wiring.kind}", f"{wiring.meter} ({driver}) {why}"
+        return
+    if wiring.kind == "watt_hours" and meter.timing != "poll":
+        yield ".watt_hours", f"{wiring.meter} is a 'stream'; a register needs timing: poll"
+    if wiring.volts is not None and wiring.volts == wiring.amps:
+        yield ".amps", f"{wiring.amps!r} is also the volts channel; they must differ"
+        return
+    for quantity, channel in wiring.channels.items():
+        if family.channels and not family.channels.fullmatch(channel):
+            allowed = family.channels_text
+            yield f".{quantity}", f"{channel!r}: {driver} has no such channel; allowed: {allowed}"
+        first = taken.setdefault((wiring.meter, channel), name)
+        if first != name:
+            yield "", f"channel {channel} of {wiring.meter} already measures {first}"
+
+
+def _with_rates(lab: Lab, source: str) -> tuple[Lab, list[Problem]]:
+    """Return `lab` with every meter's rate, and what is wrong with rates and connections.
+
+    A rate depends on the number of channels in use.
+    """
     settled: dict[str, Meter] = {}
     reached: dict[str, str] = {}
+    wrong: list[Problem] = []
     for name, meter in lab.controller.meters.items():
-        where = f"{source}: meters.{name}"
+        settled[name] = meter
+
+        def refuse(key: str, text: str, name: str = name) -> None:
+            wrong.append(Problem(source, f"meters.{name}.{key}", text))
+
         if meter.connection and (first := reached.setdefault(meter.connection, name)) != name:
-            raise UserError(
-                f"{where}.connection: {meter.connection!r} is also that of {first}; they must differ"
-            )
+            refuse("connection", f"{meter.connection!r} is also that of {first}; they must differ")
         family = meter.family
         channels = max(1, len(lab.meter_channels(name)))
         changes: dict[str, Any] = {}
@@ -803,15 +867,17 @@ def _with_rates(lab: Lab, source: str) -> Lab:
         if rate is None:
             rate = changes["sample_rate_hz"] = family.rate(channels, meter)
         if rate is None:
-            raise UserError(f"{where}.sample_rate_hz: missing; driver {meter.driver} has no default for it")
+            refuse("sample_rate_hz", f"missing; driver {meter.driver} has no default for it")
+            continue
         fastest = family.fastest(channels, meter)
         if fastest is not None and rate > fastest * 1.01:
-            raise UserError(
-                f"{where}.sample_rate_hz: {rate:g}: {meter.driver} cannot sample"
-                f" {counted(channels, 'channel')} that fast; allowed: up to {fastest:.4g}"
+            refuse(
+                "sample_rate_hz",
+                f"{rate:g}: {meter.driver} cannot sample"
+                f" {counted(channels, 'channel')} that fast; allowed: up to {fastest:.4g}",
             )
         if meter.silence_seconds is None and meter.timing == "poll":
             changes["silence_seconds"] = max(DEFAULT_SILENCE_SECONDS, READINGS_OF_SILENCE / rate)
         settled[name] = meter.model_copy(update=changes)
     controller = lab.controller.model_copy(update={"meters": settled})
-    return lab.model_copy(update={"controller": controller})
+    return lab.model_copy(update={"controller": controller}), wrong

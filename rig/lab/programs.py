@@ -75,7 +75,7 @@ class Program:
 
 def load(lab: Lab) -> dict[str, Program]:
     """Return the shipped programs and the lab's own, by name. Raises UserError."""
-    return available(lab.inventory.parent)
+    return available(lab.folder)
 
 
 def available(folder: Path) -> dict[str, Program]:

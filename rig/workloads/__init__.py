@@ -24,7 +24,7 @@ def load(lab: Lab) -> dict[str, Workload]:
 
     Its own are those of `workloads.yml` and of the programs in `programs/` next to its inventory.
     """
-    folder = lab.inventory.parent
+    folder = lab.folder
     known = shipped()
     own = definitions.with_own(known, [folder / "workloads.yml"], KIND, _entry_in(folder))
     mine = {name: one for name, one in programs.load(lab).items() if one.directory.parent != programs.SHIPPED}

@@ -123,7 +123,7 @@ def test_what_this_rig_did_not_make_refuses_a_campaign_as_a_whole_until_it_is_ad
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"replicats": 2}, "unknown key 'replicats'; allowed: "),
+        ({"replicats": 2}, "unknown key 'replicats'; did you mean 'replicates'? allowed: "),
         ({"factors": {**FACTORS, "filesystem": ["ext5"]}}, "'ext5' is unknown; nearest is 'ext4'; allowed: "),
         (
             {"factors": {**FACTORS, "workload": ["varmale"]}},

@@ -49,7 +49,7 @@ def shipped() -> Mapping[str, Factor]:
 
 def load(lab: Lab) -> Mapping[str, Factor]:
     """Return the shipped factors and the lab's own by name, in their order. Raises UserError."""
-    folder = lab.inventory.parent / "factors"
+    folder = lab.folder / "factors"
     own = {path.stem: _own(path) for path in sorted(folder.glob("[!_]*.py"))}
     for name in own:
         if name in shipped():

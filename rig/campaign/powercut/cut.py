@@ -154,7 +154,8 @@ class Cut:
     ) -> dict[str, tuple[str, Witness, WitnessLog]]:
         """Start the subjects' witnesses: (where it listens, witness, log) by subject's name."""
         spec = self._host.lab.hosts[self._host.name]
-        address = self._host.lab.controller.clock_listen.rpartition(":")[0]
+        address = self._host.lab.controller.clock_listen.rpartition(":")[0].strip("[]")
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
         found: dict[str, tuple[str, Witness, WitnessLog]] = {}
         lab_clock = virtual.clock(is_virtual=self._host.lab.virtual)
 
@@ -171,10 +172,10 @@ class Cut:
             log = WitnessLog(one.folder / WITNESS_LOG)
             undo.callback(log.close)
             log.write({"event": "begin", "campaign": one.token, "generation": self._number})
-            listener = undo.enter_context(socket.create_server((address, 0)))
+            listener = undo.enter_context(socket.create_server((address, 0), family=family))
             trigger = moment if self.aimed(one.subject) else Never()
             witness = undo.enter_context(Witness(listener, self._secret, log, trigger, cut))
-            where = f"tcp:{spec.controller_address}:{listener.getsockname()[1]}"
+            where = f"tcp:{spec.controller_in_url}:{listener.getsockname()[1]}"
             found[one.subject.name] = (where, witness, log)
         return found
 

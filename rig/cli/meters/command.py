@@ -139,7 +139,7 @@ def scan(
 
     described = lab_with()
     running = _running()
-    families = meters.available(described.inventory.parent)
+    families = meters.available(described.folder)
     if driver is None:
         if connection or serialcomm:
             raise UserError("--driver: missing; with --connection it names libsigrok's driver")

@@ -125,7 +125,7 @@ class FileSystem(Strict):
 
 def load(lab: Lab) -> dict[str, FileSystem]:
     """Return the shipped file systems and the lab's own, by name. Raises UserError."""
-    folder = lab.inventory.parent
+    folder = lab.folder
     return definitions.with_own(shipped(), [folder / "filesystems", folder / "filesystems.yml"], KIND, _parse)
 
 

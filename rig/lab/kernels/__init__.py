@@ -32,7 +32,7 @@ def load(lab: Lab) -> dict[str, Kernel]:
     Raises UserError.
     """
     shipped = definitions.read(SHIPPED, KIND, _entry)
-    return definitions.with_own(shipped, [lab.inventory.parent / "kernels.yml"], KIND, _entry)
+    return definitions.with_own(shipped, [lab.folder / "kernels.yml"], KIND, _entry)
 
 
 def _entry(name: str, entry: Any, source: str) -> Kernel:

@@ -172,7 +172,7 @@ def fit(
 
 def path(lab: Lab, meter: str) -> Path:
     """Return the file of the calibration of `meter`."""
-    return lab.inventory.parent / "calibration" / f"{meter}.yml"
+    return lab.folder / "calibration" / f"{meter}.yml"
 
 
 def load(lab: Lab, meter: str) -> Calibration | None:

@@ -90,7 +90,7 @@ class Chart(kept.Kept):
 
 def path(lab: Lab, meter: str) -> Path:
     """Return the file of the checks of `meter`."""
-    return lab.inventory.parent / "checks" / f"{meter}.yml"
+    return lab.folder / "checks" / f"{meter}.yml"
 
 
 def load(lab: Lab, meter: str) -> list[Check]:

@@ -413,7 +413,7 @@ def test_plain_ansible_refuses_a_campaign_on_one_line_and_leaves_nothing(state, 
     path.write_text(yaml.safe_dump(plays))
     log = tmp_path / "log"
     assert playbook.ansible(path, paths.ROOT / "inventory.ini", log=log) == 2
-    assert playbook.failure(log).startswith("playbooks/odd.yml: campaign.replicates: 0: ")
+    assert playbook.failure(log).startswith("playbooks/odd.yml: campaign.replicates: 0; ")
     assert not (state / "results").exists()
 
 

@@ -266,7 +266,7 @@ def test_results_report_how_it_ended(journal, bench, influxd):
     [
         ({"fills": 1}, ["fast"], "campaign.precondition: unknown key 'fills'; allowed: job, max_rounds, passes"),
         ({"purge": "erase"}, ["fast"], "campaign.precondition.purge: 'erase'"),
-        ({"max_rounds": 4}, ["fast"], "campaign.precondition.max_rounds: 4: Input should be greater than or equal to 5"),
+        ({"max_rounds": 4}, ["fast"], "campaign.precondition.max_rounds: 4; allowed: greater than or equal to 5"),
         ({"round_seconds": 0}, ["fast"], "campaign.precondition.round_seconds: 0"),
         ({"reuse_within": -1}, ["fast"], "campaign.precondition.reuse_within: -1"),
         ({"passes": -1}, ["fast"], "campaign.precondition.passes: -1"),

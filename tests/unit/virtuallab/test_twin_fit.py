@@ -196,7 +196,7 @@ def test_a_fitted_profile_is_one_that_can_be_read_back(tmp_path):
         ),
         (
             "operation,request_bytes,bytes_per_second,watts\n# a comment\nseek,1,1,1",
-            "t.csv: line 3: operation: 'seek': Input should be 'idle', 'read' or 'write'",
+            "t.csv: line 3: operation: 'seek'; allowed: 'idle', 'read' or 'write'",
         ),
         (
             "operation,request_bytes,bytes_per_second,watts\nread,512,1,many",
@@ -212,7 +212,7 @@ def test_a_fitted_profile_is_one_that_can_be_read_back(tmp_path):
         ),
         (
             "operation,request_bytes,bytes_per_second,watts\nread,,1,1",
-            "t.csv: line 2: top level: request_bytes: a row of read has one",
+            "t.csv: line 2: request_bytes: a row of read has one",
         ),
         (
             "operation,request_bytes,bytes_per_second,watts\nread,512,1,1",

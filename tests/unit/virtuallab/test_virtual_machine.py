@@ -249,12 +249,12 @@ def test_a_twin_is_given_the_time_of_its_profile(state, vhost):
 @pytest.mark.parametrize(
     ("name", "change", "line"),
     [
-        ("hdd-7200", {"disk": {"rpm": 0}}, r"odd.yml: disk.rpm: 0: .* greater than 0"),
+        ("hdd-7200", {"disk": {"rpm": 0}}, r"odd.yml: disk.rpm: 0; allowed: greater than 0"),
         ("hdd-7200", {"disk": {"speed": 1}}, r"odd.yml: disk: unknown key 'speed'; allowed: command_us, head_switch_ms"),
         ("sata-consumer", {"flash": {"latency_us": {"read": 1}}}, r"odd.yml: flash.latency_us.write: Field required"),
         ("sata-consumer", {"disk": {}}, r"odd.yml: disk.rpm: Field required"),
         ("nvme-consumer", {"operating_state": "PS9"}, r"odd.yml: .*operating_state: 'PS9'; allowed: PS0, PS1, PS2"),
-        ("nvme-consumer", {"interface": "scsi"}, r"odd.yml: interface: 'scsi': Input should be 'sata' or 'nvme'"),
+        ("nvme-consumer", {"interface": "scsi"}, r"odd.yml: interface: 'scsi'; allowed: 'sata' or 'nvme'"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_profiles_time_is_reported_with_its_key(tmp_path, monkeypatch, name, change, line):
@@ -315,7 +315,7 @@ def test_a_mistake_in_a_profile_is_reported_with_its_key(tmp_path, monkeypatch):
     content["rails"]["5v"]["idle_watts"] = -1
     (tmp_path / "odd.yml").write_text(yaml.safe_dump(content))
     monkeypatch.setattr(profile, "FOLDER", tmp_path)
-    with pytest.raises(UserError, match=r"odd\.yml: rails\.5v\.idle_watts: -1: "):
+    with pytest.raises(UserError, match=r"odd\.yml: rails\.5v\.idle_watts: -1; "):
         profile.load("odd")
 
 

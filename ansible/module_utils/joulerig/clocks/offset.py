@@ -42,12 +42,14 @@ def measure(server, exchanges=24, timeout=1.0):
 
     Gives {"at_ns", "offset_ns", "error_ns", "exchanges"}: when (host's clock), controller minus
     host, half the round trip, and how many exchanges were answered. `server` is "address:port"
-    (UDP). Raises Failed when nothing answers.
+    (UDP), an IPv6 address in brackets. Raises Failed when nothing answers.
     """
     address, _, port = server.rpartition(":")
+    address = address.strip("[]")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     best = None
     answered = 0
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.settimeout(timeout)
         try:
             sock.connect((address, int(port)))

@@ -7,27 +7,22 @@ A drive is found by its serial (and WWN where it has one) and its size, never by
 import os
 
 from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
+from ansible.module_utils.joulerig.drives.serials import WWNS, is_placeholder
 from ansible.module_utils.joulerig.tools import Refused, run_json
 
 # Serial of an emulated NVDIMM that the kernel's memmap= made: where in memory it starts.
 E820 = "e820-"
 RAM_MAJOR = "1:"
-WWNS = ("naa.", "eui.", "uuid.", "0x")  # how those begin that a maker gave
 ROTATIONAL = {"sata-ssd": "0", "hdd": "1"}  # what the kernel says of them
-# Serials that bridges, controllers and boards report which have none.
-PLACEHOLDERS = {
-    "123456789", "1234567890", "0123456789", "123456789abc", "0123456789abcdef", "12345678901234567890",
-    "none", "na", "n/a", "null", "unknown", "default", "serial", "serialnumber", "tobefilledbyo.e.m.",
-    "sn", "abcdef", "empty",
-}  # fmt: skip
 
 
 def _digits(wwn):
     """Extract a WWN's hexadecimal digits.
 
-    WWNs are written in many ways: naa.5000..., 0x5000... and eui.0025...
+    WWNs are written in many ways: naa.5000..., 0x5000... and eui.0025... The kernel pads the parts
+    of a t10 one with blanks.
     """
-    return (wwn or "").lower().removeprefix("0x").split(".", 1)[-1].replace("-", "")
+    return "".join((wwn or "").lower().removeprefix("0x").split(".", 1)[-1].replace("-", "").split())
 
 
 def find(spec, host=None):
@@ -37,7 +32,7 @@ def find(spec, host=None):
     """
     host = host or Host()
     what = spec["name"]
-    if _is_placeholder(spec["serial"]):
+    if is_placeholder(spec["serial"]):
         raise Refused(f"{what}: {spec['serial']!r} is no serial: makers put it where they give none")
     if spec["interface"] == "nvdimm":
         return _find_emulated(spec, host) if spec["serial"].startswith(E820) else _find_nvdimm(spec)
@@ -56,12 +51,6 @@ def find(spec, host=None):
         _check_kind(spec, name, host)
     check_size(what, f"/dev/{name}", host.size_bytes(name), spec["size_bytes"])
     return name
-
-
-def _is_placeholder(serial):
-    """Check whether a serial is what firmware reports that has none: many devices have the same."""
-    plain = serial.lower().replace(" ", "").replace("-", "").replace("_", "")
-    return not plain.strip("0fx.") or plain in PLACEHOLDERS
 
 
 def _check_wwn(spec, name, found):

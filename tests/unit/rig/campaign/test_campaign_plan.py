@@ -134,7 +134,7 @@ def test_a_write_cache_is_a_factor(mapping, bench):
 def test_a_write_cache_is_asked_for_in_one_place(mapping, bench):
     mapping.update(write_cache="write back")
     mapping["factors"].update(write_cache=["write back"])
-    assert "campaign: write_cache: is a factor of this campaign as well" in refusal(mapping, bench)
+    assert "campaign.write_cache: is a factor of this campaign as well" in refusal(mapping, bench)
 
 
 def test_only_drives_with_power_loss_protection_go_without_flushes(mapping, bench):

@@ -62,5 +62,5 @@ def test_a_plan_names_its_further_factors_and_the_size_of_a_block(plan):
 
 def test_what_is_wrong_is_one_line(bench, mapping):
     mapping["replicates"] = 0
-    with pytest.raises(UserError, match=r"^playbooks/study.yml: campaign.replicates: 0: "):
+    with pytest.raises(UserError, match=r"^playbooks/study.yml: campaign.replicates: 0; "):
         make_plan(mapping, bench, "playbooks/study.yml")

@@ -33,7 +33,7 @@ def test_it_has_a_drive_of_each_kind(example):
     assert kinds == sorted(
         [("nvme", True), ("nvme", False), ("sata-ssd", True), ("sata-ssd", False), ("nvdimm", True)]
         + [("ram", False)]
-        + 3 * [("hdd", False)]
+        + 4 * [("hdd", False)]
     )
     assert example.hosts["bench1"].arrays["hdd-array"].level == "raid5"
 
@@ -43,11 +43,13 @@ def test_every_drive_but_those_of_memory_is_measured(example):
     assert unmeasured == ["nvdimm", "ram"]
 
 
-def test_every_shipped_campaign_can_be_planned_on_it(example):
-    demo = definition.parse(
-        playbook.mapping(paths.ROOT / "playbooks/demo.yml"), example, "playbooks/demo.yml"
-    )
-    assert {run.host for run in definition.plan(demo, example)} == {"bench1"}
+@pytest.mark.parametrize(
+    "name", ["demo", "ai_matrix", "f2fs_supercap", "journal_placement", "mtime_interval", "nvmm_fs"]
+)
+def test_every_shipped_study_can_be_planned_on_it(example, name):
+    path = paths.ROOT / f"playbooks/{name}.yml"
+    campaign = definition.parse(playbook.mapping(path), example, path.name)
+    assert {run.host for run in definition.plan(campaign, example)} == {"bench1"}
 
 
 def test_rig_plan_names_its_serials(state):
@@ -85,7 +87,7 @@ def test_the_power_daemon_can_be_configured_with_it(state, example, tmp_path):
     )
     services._powerd(own)
     config = json.loads((state / "var/powerd/config.json").read_text())
-    assert sum(len(meter["rails"]) for meter in config["meters"]) == 10
+    assert sum(len(meter["rails"]) for meter in config["meters"]) == 12
     assert config["influx"].items() >= {
         "url": "http://192.168.40.2:8086", "database": "joulerig", "username": "joulerig", "password_file": str(token)
     }.items()  # fmt: skip

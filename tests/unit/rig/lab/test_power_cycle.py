@@ -121,12 +121,12 @@ def test_a_virtual_host_is_stopped_and_reset(
     ("written", "complaint"),
     [
         ({"by": "qemu"}, "power_cycle.by: 'qemu': the host is physical; allowed: labgrid"),
-        ({**GUDE, "index": None}, "power_cycle: index: missing; labgrid needs model, host, index"),
+        ({**GUDE, "index": None}, "power_cycle.index: missing; labgrid needs model, host, index"),
         (
             {"by": "qemu", "host": "192.0.2.9"},
-            "power_cycle: host: '192.0.2.9': only with by: labgrid; leave it out",
+            "power_cycle.host: '192.0.2.9': only with by: labgrid; leave it out",
         ),
-        ({**GUDE, "most": 0}, "power_cycle.most: 0: Input should be greater than 0"),
+        ({**GUDE, "most": 0}, "power_cycle.most: 0; allowed: greater than 0"),
     ],
 )
 def test_a_mistake_is_one_line(lab_files: LabFiles, written: dict[str, Any], complaint: str) -> None:

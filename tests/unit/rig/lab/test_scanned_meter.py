@@ -82,4 +82,4 @@ def test_a_meter_of_the_inventory_is_named(lab: model.Lab) -> None:
 
 
 def test_what_no_inventory_can_declare_is_said(lab: model.Lab) -> None:
-    assert "is a symbolic link" in advice(lab, "scpi-pps", "/dev/serial/by-id/usb-1")
+    assert "has a colon" in advice(lab, "scpi-pps", "/dev/serial/by-path/pci-0000:00")

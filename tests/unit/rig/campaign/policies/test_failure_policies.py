@@ -26,14 +26,14 @@ def test_causes_that_are_left_out_keep_their_default(mapping: dict[str, Any], be
     [
         (
             {"bsy": "skip"},
-            "unknown cause 'bsy'; allowed: error, refused, unable, busy, interrupted, booted, host-gone",
+            ": unknown cause 'bsy'; allowed: error, refused, unable, busy, interrupted, booted, host-gone",
         ),
-        ({"busy": "retry"}, "busy: 'retry'; allowed: retry N (1 to 10), skip, hold, stop"),
-        ({"busy": "retry 11"}, "busy: 'retry 11'; allowed: retry N (1 to 10), skip, hold, stop"),
-        ({"error": 3}, "error: '3'; allowed: retry N (1 to 10), skip, hold, stop"),
+        ({"busy": "retry"}, ".busy: 'retry'; allowed: retry N (1 to 10), skip, hold, stop"),
+        ({"busy": "retry 11"}, ".busy: 'retry 11'; allowed: retry N (1 to 10), skip, hold, stop"),
+        ({"error": 3}, ".error: '3'; allowed: retry N (1 to 10), skip, hold, stop"),
         (
             "skip",
-            "'skip'; allowed: a mapping of error, refused, unable, busy, interrupted, booted, host-gone to"
+            ": 'skip'; allowed: a mapping of error, refused, unable, busy, interrupted, booted, host-gone to"
             " retry N (1 to 10), skip, hold, stop",
         ),
     ],
@@ -41,7 +41,7 @@ def test_causes_that_are_left_out_keep_their_default(mapping: dict[str, Any], be
 def test_a_mistake_is_one_line(mapping: dict[str, Any], bench: Lab, written: Any, complaint: str) -> None:
     with pytest.raises(UserError) as refused:
         definition.parse({**mapping, "on_failure": written}, bench, "playbooks/study.yml")
-    assert str(refused.value) == f"playbooks/study.yml: campaign.on_failure: {complaint}"
+    assert str(refused.value) == f"playbooks/study.yml: campaign.on_failure{complaint}"
 
 
 def test_a_run_is_attempted_again_so_many_times_and_no_more() -> None:
