@@ -18,6 +18,8 @@ from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 
+NOTHING = "nothing"  # what a blank drive holds
+
 
 class Contents(BaseModel):
     """What a host found on a drive (module joulerig_contents).
@@ -84,7 +86,10 @@ def ask(lab: Lab, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str,
 
 def adopt_hint(host: str, drive: str, one: Contents) -> str:
     """Return, on one line, what a drive holds and how it is released."""
+    held = f"holds {one.holds}, which this rig did not make"
+    if one.holds == NOTHING:
+        held = "is blank, and the inventory has wipe_blank: false"
     return (
-        f"{host}/{drive} (serial {one.serial}) holds {one.holds}, which this rig did not make;"
+        f"{host}/{drive} (serial {one.serial}) {held};"
         f" 'rig drives adopt {host} {drive}' shows it and can release it"
     )

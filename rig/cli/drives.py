@@ -15,7 +15,7 @@ from rich.table import Table
 
 from joulerig.analysis.results.influxdb.client import Client, InfluxError, Unreachable, quote_string
 from joulerig.plural import counted
-from joulerig.rig.campaign import drive_record
+from joulerig.rig.campaign import contents, drive_record
 from joulerig.rig.campaign.contents import Contents
 from joulerig.rig.cli.options import JsonOption, load_lab, out
 from joulerig.rig.common.errors import UserError
@@ -167,8 +167,6 @@ def adopt(
     ] = None,
 ) -> None:
     """Release a drive that holds what this rig did not make: the next campaign wipes it."""
-    from joulerig.rig.campaign import contents
-
     described = load_lab()
     (name, one), *more = _ask(described, host, drive).items()
     if more:
@@ -193,8 +191,6 @@ def adopt(
 
 def _ask(described: Lab, host: str, drive: str | None) -> dict[str, Contents]:
     """Return what a host finds on its drives, or on one. Raises UserError."""
-    from joulerig.rig.campaign import contents
-
     if host not in described.hosts:
         raise UserError(f"{host!r} is not a test host; allowed: {', '.join(described.hosts)}")
     spec = described.hosts[host]
@@ -220,7 +216,10 @@ def _show_contents(name: str, one: Contents) -> None:
         out.print(f"  holds {escape(one.holds)}")
         for line in one.details:
             out.print(f"  {escape(line)}")
-    verdict = f"may be wiped: {one.free}" if one.free else "is not wiped: this rig did not make what it holds"
+    why_not = "this rig did not make what it holds"
+    if one.holds == contents.NOTHING:
+        why_not = "the inventory has wipe_blank: false"
+    verdict = f"may be wiped: {one.free}" if one.free else f"is not wiped: {why_not}"
     out.print(f"  {escape(one.problem) if one.problem else verdict}")
 
 

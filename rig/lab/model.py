@@ -127,6 +127,8 @@ class Drive(Strict):
     """Model, as the drive reports it; a drive of another model is refused."""
     plp: bool = False
     """Whether it has power-loss protection."""
+    wipe_blank: bool = True
+    """Whether it may be wiped without `rig drives adopt` while it is blank."""
     rated_terabytes_written: PositiveFloat | None = None
     """What its maker rates it for, in TB (10^12 bytes) written: "TBW", or "DWPD" times capacity and
     days of warranty. `rig plan` says what share of it a campaign takes."""
@@ -151,7 +153,7 @@ class Drive(Strict):
         """Return what a test host needs to find the drive `name` and to tell it from others."""
         return {
             "name": name,
-            **self.model_dump(include={"interface", "serial", "wwn", "size_bytes", "model"}),
+            **self.model_dump(include={"interface", "serial", "wwn", "size_bytes", "model", "wipe_blank"}),
         }
 
     @property

@@ -36,6 +36,7 @@ class DeclaredDrive(_Part):
     wwn: str | None
     size_bytes: PositiveInt
     model: str | None = None
+    wipe_blank: bool = True
     known: dict[str, Any] | None = None
 
 

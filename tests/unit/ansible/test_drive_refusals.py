@@ -334,6 +334,21 @@ def test_a_blank_drive_is_wiped(host, byte):
     assert take(SPEC, host)
 
 
+def test_a_blank_drive_that_waits_for_its_adoption(host):
+    (host.dev / "nvme0n1").write_bytes(bytes(1 << 20))
+    spec = {**SPEC, "wipe_blank": False}
+    refused(lambda: take(spec, host), "is blank, and the inventory has wipe_blank: false", "rig drives adopt")
+    seen = wipe_lease.lease_drive(spec, host.system()).look()
+    assert (seen["holds"], seen["free"]) == ("nothing", "")
+    wipe_lease.lease_drive(spec, host.system()).adopt(seen["identity"])
+    assert take(spec, host)
+
+
+def test_a_t10_wwn_is_the_same_whatever_blanks_pad_it(host):
+    found = "t10.ATA     SLOW 4000                    ZC10A1B2"
+    assert identity._digits(found) == identity._digits("t10.ATA SLOW 4000 ZC10A1B2")
+
+
 def test_a_drive_that_cannot_be_probed(host, tool):
     tool("wipefs", "echo 'wipefs: error: probing initialization failed: Input/output error' >&2; exit 1")
     refused(lambda: take(SPEC, host), "cannot be probed", "Input/output error")

@@ -55,9 +55,13 @@ class Record:
 class Ownership:
     """The right to wipe one drive, by the record of the host that it is on."""
 
-    def __init__(self, what, key, known=None, path=None):
-        """`known`: what the rig made last, by the controller's record, for a new host."""
+    def __init__(self, what, key, known=None, path=None, blank=True):
+        """`known`: what the rig made last, by the controller's record, for a new host.
+
+        `blank`: whether a blank one may be wiped though no person released it.
+        """
         self._what, self._key, self._known, self._path = what, key, known, path
+        self._blank = blank
 
     def _record(self):
         return Record(self._path)
@@ -73,13 +77,16 @@ class Ownership:
                 return words
         if _may_be_between(entry.get("changing"), contents):
             return "made by this rig"
-        return "blank" if contents.blank else ""
+        return "blank" if self._blank and contents.blank else ""
 
     def check(self, path, contents):
         """Refuse a drive whose content is neither blank, nor this rig's, nor adopted."""
         if not self.reason(contents):
+            held = f"holds {contents.describe()}, which this rig did not make"
+            if contents.blank:
+                held = "is blank, and the inventory has wipe_blank: false"
             raise Refused(
-                f"{self._what}: {path} holds {contents.describe()}, which this rig did not make;"
+                f"{self._what}: {path} {held};"
                 f" 'rig drives adopt HOST {self._what}' shows it and can release it"
             )
 

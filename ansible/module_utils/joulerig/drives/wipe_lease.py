@@ -25,15 +25,15 @@ class Lease:
     """The right to change one device; a context manager that holds it open.
 
     `identify` gives the device's kernel name, or raises Refused. `key`: under which the host's
-    record of drives has it; `known`: what is on it by the controller's record. Made by
-    `lease_drive` and `lease_array`.
+    record of drives has it; `known`: what is on it by the controller's record; `blank`: whether a
+    blank one may be wiped though no person released it. Made by `lease_drive` and `lease_array`.
     """
 
-    def __init__(self, what, identify, key, known, host):
+    def __init__(self, what, identify, key, known, host, blank=True):
         self.what = what
         self.identity = None  # of what was made on it
         self._identify, self._host = identify, host
-        self._ownership = Ownership(what, key, known)
+        self._ownership = Ownership(what, key, known, blank=blank)
         self._descriptor = self._claim = None
         self._changing = False  # what is on it has to be recorded at the end
 
@@ -262,7 +262,8 @@ def lease_drive(spec, host=None):
     """Return a wipe lease for the declared drive `spec`, to be entered."""
     host = host or Host()
     known = spec.get("known")
-    return Lease(spec["name"], lambda: identity.find(spec, host), spec["serial"], known, host)
+    blank = spec.get("wipe_blank", True)
+    return Lease(spec["name"], lambda: identity.find(spec, host), spec["serial"], known, host, blank)
 
 
 def lease_array(name, members, host=None):
