@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write what `rig` waits for into the file of events that it reads.
 
-That is why a playbook's tasks fail, what the module joulerig_contents found, and who has a host.
+That is why a playbook's tasks fail, what joulerig_contents and joulerig_facts found, and who has a
+host.
 
 The events: rig/campaign/events.py.
 """
@@ -19,7 +20,7 @@ name: joulerig_events
 type: notification
 short_description: Events of a playbook for the rig's command line
 description:
-  - "Writes each failure, what is on drives, and who has a host, as JSON lines into the file that
+  - "Writes each failure, what is on drives, what hosts are, and who has one, as JSON lines into the file that
     JOULERIG_EVENTS names."
 author: [Joulerig]
 """
@@ -46,6 +47,9 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_ok(self, result):
         if result.task.action == events.CONTENTS_MODULE:
             events.write(events.CONTENTS, host=result.host.get_name(), found=result.result["found"])
+        if result.task.action == events.FACTS_MODULE:
+            found = {key: result.result[key] for key in ("machine", "disks", "declared")}
+            events.write(events.FACTS, host=result.host.get_name(), **found)
         if result.task.action == events.RESERVATION_ACTION and "reservation" in result.result:
             reply = result.result["reservation"]
             events.write(events.RESERVATION, host=result.host.get_name(), reply=reply)

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENT = "JOULERIG_EVENTS"
-FAILED, NOTE, CONTENTS, RESERVATION = "failed", "note", "contents", "reservation"
+FAILED, NOTE, CONTENTS, RESERVATION, FACTS = "failed", "note", "contents", "reservation", "facts"
 # Whose result is an event.
 CONTENTS_MODULE, RESERVATION_ACTION = "joulerig_contents", "joulerig_reservation"
+FACTS_MODULE = "joulerig_facts"
 
 
 def write(event: str, **detail: Any) -> None:

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 from joulerig.analysis.results import load_reports
-from joulerig.rig.common import paths
+from joulerig.rig.common import host_library, paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.workloads import place
 from joulerig.rig.workloads.engines import Workload
 
-# As ansible.cfg does for Ansible: our module_utils are found in addition to its own.
-ansible.module_utils.__path__.append(str(paths.share() / "ansible" / "module_utils"))
+host_library.find()
 
 from ansible.module_utils.joulerig import tools  # noqa: E402
 from ansible.module_utils.joulerig.loads import load, workload  # noqa: E402

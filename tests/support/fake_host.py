@@ -25,7 +25,8 @@ class FakeCalls(SystemCalls):
     """The system calls of a lease on a host of files, which answer as its /sys does.
 
     `claimed`: names of devices that another has opened exclusively. `reserved`: what each says of
-    reservations. `namespaces`: those that a format destroys.
+    reservations. `namespaces`: those that a format destroys. `pages`: what each NVMe drive (its
+    controller, its health) or ATA disk (its identity) says of itself.
     """
 
     def __init__(self, host: FakeHost) -> None:
@@ -33,6 +34,7 @@ class FakeCalls(SystemCalls):
         self.claimed: set[str] = set()
         self.reserved: dict[str, str] = {}
         self.namespaces = [1]
+        self.pages: dict[str, tuple[bytes, ...]] = {}
 
     def claim(self, path: str) -> int:
         if os.path.basename(path) in self.claimed:
@@ -56,6 +58,21 @@ class FakeCalls(SystemCalls):
 
     def format_reaches(self, descriptor: int) -> list[int]:
         return self.namespaces
+
+    def nvme_controller(self, descriptor: int) -> bytes:
+        return self._page(descriptor, 0)
+
+    def nvme_health(self, descriptor: int) -> bytes:
+        return self._page(descriptor, 1)
+
+    def ata_identity(self, descriptor: int) -> bytes:
+        return self._page(descriptor, 0)
+
+    def _page(self, descriptor: int, number: int) -> bytes:
+        name = self._name(descriptor)
+        if name not in self.pages:
+            raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+        return self.pages[name][number]
 
     def _name(self, descriptor: int) -> str:
         return os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")).removesuffix(" (deleted)")

@@ -40,7 +40,7 @@ def test_the_linter_has_nothing_to_say():
 
 
 def test_every_module_and_role_that_is_used_exists():
-    modules = {path.stem for path in (ROOT / "ansible/modules").glob("*.py")}
+    modules = {path.stem for path in (ROOT / "ansible/modules").rglob("*.py")}
     modules |= {path.stem for path in (ROOT / "ansible/action_plugins").glob("*.py")}
     used = {
         word.strip(" -:")
@@ -73,7 +73,7 @@ def test_modules_of_ansible_are_named_in_full(path):
 
 
 @pytest.mark.parametrize(
-    "module", sorted((ROOT / "ansible/modules").glob("*.py")), ids=lambda path: path.stem
+    "module", sorted((ROOT / "ansible/modules").rglob("*.py")), ids=lambda path: path.stem
 )
 def test_every_module_documents_all_its_options(module):
     done = run(

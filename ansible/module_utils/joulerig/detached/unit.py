@@ -41,7 +41,7 @@ def is_alive(state: Mapping[str, Any] | None) -> bool:
     """Check whether the process of `identity` is there still."""
     if not state or state["boot_id"] != boot_id():
         return False
-    return _started(state["pid"]) == state["started"]
+    return bool(_started(state["pid"]) == state["started"])
 
 
 def start(name: str, folder: Path, command: Sequence[str]) -> None:

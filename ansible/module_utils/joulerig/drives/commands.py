@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Commands that only the drive itself can answer: what is reserved on it, what a format reaches.
 
-Sources: NVM Express Base Specification 2.0, "Identify Controller" and "Reservation Report"; SCSI
-Primary Commands 4, "PERSISTENT RESERVE IN".
+Sources: NVM Express Base Specification 2.0, "Identify Controller", "Reservation Report" and
+"SMART / Health Information"; SCSI Primary Commands 4, "PERSISTENT RESERVE IN".
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import struct
 NVME_IOCTL_ADMIN_CMD, NVME_IOCTL_IO_CMD = 0xC0484E41, 0xC0484E43  # <linux/nvme_ioctl.h>
 NVME_IOCTL_ID = 0x4E40
 SG_IO, SG_DXFER_FROM_DEV = 0x2285, -3  # <scsi/sg.h>
-IDENTIFY, RESERVATION_REPORT = 0x06, 0x0E  # opcodes
+GET_LOG_PAGE, IDENTIFY, RESERVATION_REPORT = 0x02, 0x06, 0x0E  # opcodes
+HEALTH, HEALTH_BYTES, ALL_NAMESPACES = 0x02, 512, 0xFFFFFFFF
+HDIO_GET_IDENTITY, ATA_IDENTITY_BYTES = 0x030D, 512  # <linux/hdreg.h>
 CONTROLLER, ACTIVE_NAMESPACES = 0x01, 0x02  # what Identify is asked for
 PAGE_BYTES = 4096
 TIMEOUT_MS = 5000
@@ -52,6 +54,25 @@ def format_reaches(descriptor: int) -> list[int]:
     return [number for number in listed if number]
 
 
+def nvme_controller(descriptor: int) -> bytes:
+    """Return what an NVMe drive's controller says of itself. Raises OSError."""
+    return _identify(descriptor, CONTROLLER)
+
+
+def nvme_health(descriptor: int) -> bytes:
+    """Return an NVMe drive's health log. Raises OSError."""
+    words = HEALTH_BYTES // 4 - 1
+    asked = words << 16 | HEALTH
+    return _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, GET_LOG_PAGE, ALL_NAMESPACES, asked, 0, HEALTH_BYTES)
+
+
+def ata_identity(descriptor: int) -> bytes:
+    """Return what an ATA disk says of itself, as the kernel keeps it. Raises OSError."""
+    page = bytearray(ATA_IDENTITY_BYTES)
+    fcntl.ioctl(descriptor, HDIO_GET_IDENTITY, page)
+    return bytes(page)
+
+
 def scsi_reservation(descriptor: int) -> str:
     """Return who has reserved a SCSI disk, in words; "" where none has, or it knows none."""
     answer = ctypes.create_string_buffer(64)
@@ -74,11 +95,13 @@ def _identify(descriptor: int, what: int) -> bytes:
     return _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, IDENTIFY, 0, what, 0)
 
 
-def _nvme(descriptor: int, request: int, opcode: int, namespace: int, cdw10: int, cdw11: int) -> bytes:
+def _nvme(
+    descriptor: int, request: int, opcode: int, namespace: int, cdw10: int, cdw11: int, size: int = PAGE_BYTES
+) -> bytes:
     """Send a command that reads a page (struct nvme_passthru_cmd). Raises OSError."""
-    page = ctypes.create_string_buffer(PAGE_BYTES)
+    page = ctypes.create_string_buffer(size)
     fields = (
-        opcode, 0, 0, namespace, 0, 0, 0, ctypes.addressof(page), 0, PAGE_BYTES,
+        opcode, 0, 0, namespace, 0, 0, 0, ctypes.addressof(page), 0, size,
         cdw10, cdw11, 0, 0, 0, 0, TIMEOUT_MS, 0,
     )  # fmt: skip
     command = bytearray(struct.pack("<BBHIIIQQII6III", *fields))

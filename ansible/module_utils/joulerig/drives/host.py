@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a test host's kernel says of its block devices, in files of /sys, /proc and /dev."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Iterator
+from typing import Any, overload
 
 from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.drives import system_calls
@@ -12,7 +16,7 @@ from ansible.module_utils.joulerig.tools import Refused
 SCSI_DEBUG = "scsi_debug-"
 
 
-def unreadable(path, error):
+def unreadable(path: str, error: OSError) -> Refused:
     """Return the refusal for a file on which a check rests and which cannot be read."""
     return Refused(f"{path}: cannot be read, so that no drive is safe: {error.strerror}")
 
@@ -20,18 +24,31 @@ def unreadable(path, error):
 class Host:
     """Paths of the running system, and its system calls; tests give others."""
 
-    def __init__(self, sys=None, proc=None, dev=None, etc=None, calls=None):
+    def __init__(
+        self,
+        sys: str | None = None,
+        proc: str | None = None,
+        dev: str | None = None,
+        etc: str | None = None,
+        calls: Any = None,
+    ) -> None:
         self.sys, self.proc, self.dev = sys or paths.SYS, proc or paths.PROC, dev or paths.DEV
         self.etc, self.calls = etc or paths.ETC, calls or system_calls.CALLS
 
-    def read(self, path, default=None):
+    @overload
+    def read(self, path: str) -> str | None: ...
+
+    @overload
+    def read(self, path: str, default: str) -> str: ...
+
+    def read(self, path: str, default: str | None = None) -> str | None:
         try:
             with open(path, "rb") as file:
                 return file.read().decode("ascii", "replace").strip("\x00 \n\t")
         except OSError:
             return default
 
-    def require(self, path):
+    def require(self, path: str) -> str:
         """Read a file on which a check rests. Raises Refused where it cannot be read."""
         try:
             with open(path, "rb") as file:
@@ -39,22 +56,22 @@ class Host:
         except OSError as error:
             raise unreadable(path, error) from None
 
-    def boot_id(self):
+    def boot_id(self) -> str:
         """Return the id of this boot. Raises Refused where there is none."""
         return self.require(f"{self.proc}/sys/kernel/random/boot_id")
 
-    def number(self, name):
+    def number(self, name: str) -> str:
         """Return a device's major:minor. Raises Refused where it has gone."""
         return self.require(f"{self.sys}/block/{name}/dev")
 
-    def named(self, number):
+    def named(self, number: str) -> str:
         """Return the kernel name of the device with `number`. Raises Refused where none has it."""
         path = f"{self.sys}/dev/block/{number}"
         if not os.path.exists(path):
             raise Refused(f"{path}: no such device any more")
         return os.path.basename(os.path.realpath(path))
 
-    def disk_sequence(self, name):
+    def disk_sequence(self, name: str) -> int | None:
         """Return the number that the kernel gave this very disk; None before Linux 5.15.
 
         No other disk of this boot has it, nor the same one plugged in again.
@@ -62,7 +79,7 @@ class Host:
         text = self.read(f"{self.sys}/block/{name}/diskseq")
         return int(text) if text else None
 
-    def block_devices(self):
+    def block_devices(self) -> Iterator[str]:
         """Yield the names of whole disks: no partitions, no loop, RAM, md or device-mapper devices.
 
         The single paths of a multipath NVMe drive are hidden disks with the serial of the real one.
@@ -72,7 +89,7 @@ class Host:
             if os.path.exists(f"{base}/device") and self.read(f"{base}/hidden", "0") == "0":
                 yield name
 
-    def serial(self, name):
+    def serial(self, name: str) -> str | None:
         """Return the serial number of a whole disk as its firmware gives it, or None."""
         if (adapter := self.debug_adapter(name)) is not None:
             return SCSI_DEBUG + adapter
@@ -85,7 +102,7 @@ class Host:
         except OSError:
             return None
 
-    def debug_adapter(self, name):
+    def debug_adapter(self, name: str) -> str | None:
         """Return the number of the adapter that scsi_debug emulates for a disk.
 
         None for any other disk.
@@ -96,14 +113,14 @@ class Host:
         adapter = words[words.index("pseudo_0") + 1]
         return adapter.removeprefix("adapter") if adapter.startswith("adapter") else None
 
-    def wwn(self, name):
+    def wwn(self, name: str) -> str | None:
         base = f"{self.sys}/block/{name}"
         return self.read(f"{base}/wwid") or self.read(f"{base}/device/wwid")
 
-    def size_bytes(self, name):
+    def size_bytes(self, name: str) -> int:
         return int(self.read(f"{self.sys}/block/{name}/size", "0")) * 512
 
-    def numbers(self, name):
+    def numbers(self, name: str) -> dict[str, str | None]:
         """Return major:minor of a device and of each of its partitions, by name."""
         base = f"{self.sys}/block/{name}"
         found = {name: self.read(f"{base}/dev")}
@@ -112,7 +129,7 @@ class Host:
                 found[entry] = self.read(f"{base}/{entry}/dev")
         return found
 
-    def holders(self, name):
+    def holders(self, name: str) -> list[str]:
         """List what is built upon a device or its partitions: md, device mapper, bcache."""
         found = []
         for part in self.numbers(name):
@@ -121,17 +138,17 @@ class Host:
                 found += [f"{holder} holds {part}" for holder in sorted(os.listdir(base))]
         return found
 
-    def mounts(self):
+    def mounts(self) -> Iterator[tuple[str, str, str]]:
         """Yield (major:minor, source, mount point) of every mount."""
         for line in self.require(f"{self.proc}/self/mountinfo").splitlines():
             fields = line.split()
             yield fields[2], fields[fields.index("-") + 2], fields[4]
 
-    def swaps(self):
+    def swaps(self) -> list[str]:
         lines = self.require(f"{self.proc}/swaps").splitlines()[1:]
         return [line.split()[0] for line in lines]
 
-    def ancestors(self, number):
+    def ancestors(self, number: str | None) -> set[str]:
         """Return the names of all devices below `number` (major:minor).
 
         These are its disk, and the slaves of dm and md devices.

@@ -71,6 +71,18 @@ class SystemCalls:
         """Return the namespaces that an NVMe format destroys. Raises OSError."""
         return commands.format_reaches(descriptor)
 
+    def nvme_controller(self, descriptor: int) -> bytes:
+        """Return an NVMe controller's description of itself. Raises OSError."""
+        return commands.nvme_controller(descriptor)
+
+    def nvme_health(self, descriptor: int) -> bytes:
+        """Return an NVMe drive's health log. Raises OSError."""
+        return commands.nvme_health(descriptor)
+
+    def ata_identity(self, descriptor: int) -> bytes:
+        """Return an ATA disk's description of itself. Raises OSError."""
+        return commands.ata_identity(descriptor)
+
     def flush(self, descriptor: int) -> None:
         """Write what is cached of an open device to it, and forget the cache.
 

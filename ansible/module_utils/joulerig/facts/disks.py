@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole disks of a host, as its kernel and they themselves describe them."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.joulerig.drives import identity, usage
+from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.tools import Refused, run_json
+
+Facts = dict[str, Any]
+# Words of ATA's IDENTIFY DEVICE (ATA8-ACS): features in use, and the level of power management.
+ATA_FEATURES, ATA_EXTENDED, ATA_APM = 86, 120, 91
+APM_ON, EPC_ON = 1 << 3, 1 << 7
+# Bytes of NVMe's Identify Controller (NVM Express 2.0).
+MULTIPATH, POWER_STATES, AUTONOMOUS, WRITE_CACHE = 76, 263, 265, 525
+
+
+def look(host: Host) -> list[Facts]:
+    """Return the facts of each whole disk, in order of their names; no two need be alike."""
+    return [disk(host, name) for name in host.block_devices()]
+
+
+def declared(host: Host, drives: Mapping[str, Mapping[str, Any]]) -> dict[str, Facts]:
+    """Return, of each declared drive, its kernel name and why a campaign would refuse it."""
+    found = {}
+    for name, spec in drives.items():
+        device = ""
+        try:
+            device = identity.find({**spec, "name": name}, host)
+            usage.check_unused(name, device, host)
+            problem = ""
+        except Refused as refusal:
+            problem = str(refusal).partition(": ")[2]
+        found[name] = {"device": device, "problem": problem}
+    return found
+
+
+def disk(host: Host, name: str) -> Facts:
+    """Return what identifies a disk, who uses it, and how its power and its queue are set.
+
+    What cannot be read is None, or left out of a mapping.
+    """
+    base = f"{host.sys}/block/{name}"
+    real = os.path.realpath(base)
+    bus = transport(name, real)
+    return {
+        "device": name,
+        "transport": bus,
+        "model": host.read(f"{base}/device/model"),
+        "serial": host.serial(name),
+        "wwn": host.wwn(name),
+        "size_bytes": host.size_bytes(name),
+        "sector_bytes": _number(host.read(f"{base}/queue/logical_block_size")),
+        "rotates": host.read(f"{base}/queue/rotational") == "1",
+        "removable": host.read(f"{base}/removable") == "1",
+        "read_only": host.read(f"{base}/ro") == "1",
+        "use": in_use(host, name),
+        "schedulers": (host.read(f"{base}/queue/scheduler") or "").replace("[", "").replace("]", "").split(),
+        "write_cache": host.read(f"{base}/queue/write_cache"),
+        "paths": _paths(host, name),
+        "namespaces": _namespaces(host, name),
+        "runtime_pm": _runtime_pm(host, real),
+        "link_power": _link_power(host, real),
+        "own": _own(host, name, bus),
+    }
+
+
+def transport(name: str, real: str) -> str:
+    """Return how a disk is reached: "nvme", "ata", "usb", "sas", "virtual" or "scsi"."""
+    words = real.split("/")
+    if name.startswith("nvme"):
+        return "nvme"
+    if "/usb" in real:
+        return "usb"
+    if any(re.fullmatch(r"ata\d+", word) for word in words):
+        return "ata"
+    if any(re.fullmatch(r"end_device-.*", word) for word in words):
+        return "sas"
+    return "virtual" if "virtual" in words or any(word.startswith("virtio") for word in words) else "scsi"
+
+
+def in_use(host: Host, name: str) -> str:
+    """Return what uses a disk now, or that it could not be found out; "" where nothing does."""
+    try:
+        usage.check_unused("disk", name, host)
+    except Refused as refusal:
+        return str(refusal).partition(": ")[2]
+    return ""
+
+
+def _paths(host: Host, name: str) -> list[str]:
+    """List the single paths of a multipath NVMe drive: nvme0n1 has nvme0c0n1, nvme0c1n1."""
+    found = re.fullmatch(r"nvme(\d+)n(\d+)", name)
+    if not found:
+        return []
+    pattern = re.compile(rf"nvme{found[1]}c\d+n{found[2]}")
+    return sorted(one for one in os.listdir(f"{host.sys}/block") if pattern.fullmatch(one))
+
+
+def _namespaces(host: Host, name: str) -> int:
+    """Return how many namespaces the NVMe drive of a disk has; 1 for any other disk."""
+    found = re.fullmatch(r"nvme(\d+)n\d+", name)
+    if not found:
+        return 1
+    pattern = re.compile(rf"nvme{found[1]}n\d+")
+    return sum(pattern.fullmatch(one) is not None for one in os.listdir(f"{host.sys}/block"))
+
+
+def _runtime_pm(host: Host, real: str) -> dict[str, str]:
+    """Return the setting of runtime power management of a disk and of what it hangs on.
+
+    By the kernel's names: {"0000:01:00.0": "on"}. `auto` lets the kernel suspend it.
+    """
+    found = {}
+    place = f"{real}/device"
+    place = os.path.realpath(place) if os.path.exists(place) else real
+    while place.startswith(f"{os.path.realpath(host.sys)}/devices/") and place.count("/") > 2:
+        control = host.read(f"{place}/power/control")
+        if control and re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:.*|\d+:\d+:\d+:\d+", os.path.basename(place)):
+            found[os.path.basename(place)] = control
+        place = os.path.dirname(place)
+    return found
+
+
+def _link_power(host: Host, real: str) -> str | None:
+    """Return the policy of the SATA link that a disk is on; None where it has none."""
+    adapter = re.search(r"/(host\d+)/", real)
+    if not adapter:
+        return None
+    return host.read(f"{host.sys}/class/scsi_host/{adapter[1]}/link_power_management_policy")
+
+
+def _own(host: Host, name: str, bus: str) -> Facts:
+    """Return what a disk says of itself: its power states, timers and health.
+
+    Empty where it gives no answer.
+    """
+    found: Facts = {}
+    try:
+        descriptor = host.calls.open(f"{host.dev}/{name}")
+    except OSError:
+        return found
+    try:
+        if bus == "nvme":
+            _read_nvme(host, descriptor, name, found)
+        elif bus == "ata":
+            _read_ata(host, descriptor, found)
+    except (OSError, struct.error, IndexError):
+        pass
+    finally:
+        host.calls.close(descriptor)
+    if bus in ("ata", "sas"):  # the tool is there once the host is provisioned
+        report = run_json(["smartctl", "--json", "--health", "--nocheck=standby", f"{host.dev}/{name}"])
+        status = report.get("smart_status") if isinstance(report, dict) else None
+        if isinstance(status, dict) and "passed" in status:
+            found["passed"] = bool(status["passed"])
+    return found
+
+
+def _read_nvme(host: Host, descriptor: int, name: str, found: Facts) -> None:
+    controller = host.calls.nvme_controller(descriptor)
+    found["power_states"] = controller[POWER_STATES] + 1
+    found["autonomous"] = bool(controller[AUTONOMOUS] & 1)
+    found["several_ports"] = bool(controller[MULTIPATH] & 1)
+    found["write_cache"] = bool(controller[WRITE_CACHE] & 1)
+    for path in sorted(glob.glob(f"{host.sys}/block/{name}/device/power/pm_qos_latency_tolerance_us")):
+        found["latency_tolerance"] = host.read(path)
+    health = host.calls.nvme_health(descriptor)
+    found["critical_warning"] = health[0]
+    found["temperature_celsius"] = int.from_bytes(health[1:3], "little") - 273
+    found["available_spare"], found["spare_threshold"], found["percentage_used"] = health[3:6]
+    found["media_errors"] = int.from_bytes(health[160:176], "little")
+
+
+def _read_ata(host: Host, descriptor: int, found: Facts) -> None:
+    words = struct.unpack("<256H", host.calls.ata_identity(descriptor))
+    found["apm"] = words[ATA_APM] & 0xFF if words[ATA_FEATURES] & APM_ON else None
+    found["extended_power"] = bool(words[ATA_EXTENDED] & EPC_ON)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdigit() else None

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host is, how its processor's and its buses' power is managed, and who else uses it."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import os
+import platform
+import re
+import socket
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ansible.module_utils.joulerig import paths, reservation
+from ansible.module_utils.joulerig.changes import units
+from ansible.module_utils.joulerig.detached import calls
+from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.tools import Failed, Refused
+
+Facts = dict[str, Any]
+# struct timex of <linux/timex.h>, as 64-bit processors have it: where the fields are that are read.
+TIMEX_BYTES, MAXERROR, STATUS = 208, 24, 40
+UNSYNCHRONISED = 0x40  # STA_UNSYNC
+CLOCK_PROGRAMS = ("chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys")  # as /proc names them
+# struct utmp of <bits/utmp.h>: a record's size, and where its fields are.
+UTMP_BYTES, USER_PROCESS = 384, 7
+CONNECT_SECONDS = 3.0
+
+
+def look(host: Host, names: Sequence[str], addresses: Sequence[str], logins: str = "/run/utmp") -> Facts:
+    """Return the facts of this host.
+
+    `names`: background units to ask for. `addresses`: HOST:PORT (TCP) that it has to reach.
+    """
+    return {
+        "system": system(host),
+        "clock": clock(host),
+        "processor": processor(host),
+        "buses": buses(host),
+        "interrupts": {"balanced": "irqbalance" in programs(host)},
+        "units": background(names),
+        "space": space(("/", _existing(paths.STATE), "/tmp")),
+        "users": users(host, logins),
+        "unreached": {one: why for one in addresses if (why := unreached(one))},
+    }
+
+
+def system(host: Host) -> Facts:
+    """Return what runs here, and as whom this code does."""
+    release = {}
+    for line in (host.read(f"{host.etc}/os-release") or "").splitlines():
+        key, _, value = line.partition("=")
+        release[key] = value.strip('"')
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", host.read(f"{host.proc}/meminfo") or "", re.MULTILINE)
+    return {
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "python": list(sys.version_info[:2]),
+        "distribution": release.get("ID", ""),
+        "like": release.get("ID_LIKE", "").split(),
+        "version": release.get("VERSION_ID", ""),
+        "user": os.geteuid(),
+        "systemd": os.path.isdir("/run/systemd/system"),
+        "memory_bytes": int(memory[1]) * 1024 if memory else 0,
+        "controller": client_address(host),
+        "command_line": host.read(f"{host.proc}/cmdline") or "",
+    }
+
+
+def client_address(host: Host, process: int | None = None) -> str:
+    """Return the address from which the controller came here by SSH; "" for another way.
+
+    sudo takes it away from the environment of what it starts: a process above has it.
+    """
+    process = process or os.getpid()
+    while process > 1:
+        try:
+            with open(f"{host.proc}/{process}/environ", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            return ""
+        for word in words:
+            if word.startswith(b"SSH_CONNECTION="):
+                return word.decode("ascii", "replace").partition("=")[2].split(" ")[0]
+        fields = (host.read(f"{host.proc}/{process}/stat") or "").rpartition(")")[2].split()
+        process = int(fields[1]) if len(fields) > 1 else 0
+    return ""
+
+
+def programs(host: Host) -> set[str]:
+    """Return the names of all processes, as the kernel cuts them: 15 letters."""
+    numbers = (name for name in os.listdir(host.proc) if name.isdigit())
+    return {host.read(f"{host.proc}/{number}/comm") or "" for number in numbers}
+
+
+def clock(host: Host) -> Facts:
+    """Return the time, who keeps it, and what the kernel says of its error."""
+    found = {"now_ns": time.time_ns(), "kept_by": sorted(programs(host) & set(CLOCK_PROGRAMS))}
+    state = ctypes.create_string_buffer(TIMEX_BYTES)
+    try:
+        ctypes.CDLL(None).adjtimex(state)
+    except (OSError, AttributeError):
+        return found
+    (error,) = struct.unpack_from("@q", state.raw, MAXERROR)
+    (status,) = struct.unpack_from("@i", state.raw, STATUS)
+    return {**found, "synchronised": not status & UNSYNCHRONISED, "error_microseconds": error}
+
+
+def processor(host: Host) -> Facts:
+    """Return governors, whether it may go above its base clock, and its idle states."""
+    base = f"{host.sys}/devices/system/cpu"
+    governors: collections.Counter[str] = collections.Counter()
+    for name in _numbered(base, "cpu"):
+        if governor := host.read(f"{base}/{name}/cpufreq/scaling_governor"):
+            governors[governor] += 1
+    states = []
+    for name in _numbered(f"{base}/cpu0/cpuidle", "state"):
+        place = f"{base}/cpu0/cpuidle/{name}"
+        states.append(
+            {
+                "name": host.read(f"{place}/name"),
+                "latency_microseconds": int(host.read(f"{place}/latency", "0")),
+                "disabled": host.read(f"{place}/disable") == "1",
+            }
+        )
+    turbo = None
+    if (without := host.read(f"{base}/intel_pstate/no_turbo")) is not None:
+        turbo = without == "0"
+    elif (boost := host.read(f"{base}/cpufreq/boost")) is not None:
+        turbo = boost == "1"
+    return {
+        "driver": host.read(f"{base}/cpu0/cpufreq/scaling_driver"),
+        "governors": dict(governors),
+        "turbo": turbo,
+        "idle_driver": host.read(f"{base}/cpuidle/current_driver"),
+        "idle_states": states,
+    }
+
+
+def buses(host: Host) -> Facts:
+    """Return how links of PCIe and states of NVMe drives are managed, for the whole host."""
+    modules = f"{host.sys}/module"
+    policy = host.read(f"{modules}/pcie_aspm/parameters/policy") or ""
+    chosen = re.search(r"\[(\w+)\]", policy)
+    return {
+        "aspm": chosen[1] if chosen else None,
+        "apst_latency": host.read(f"{modules}/nvme_core/parameters/default_ps_max_latency_us"),
+        "nvme_multipath": host.read(f"{modules}/nvme_core/parameters/multipath") == "Y",
+    }
+
+
+def background(names: Sequence[str]) -> dict[str, str]:
+    """Return the state of those units that this host has and does not mask."""
+    try:
+        found = units.look(names) if names else {}
+    except Failed:
+        return {}
+    there = {name: one for name, one in found.items() if one["file"]}
+    return {name: one["active"] for name, one in there.items() if not one["file"].startswith(units.MASKED)}
+
+
+def users(host: Host, logins: str) -> Facts:
+    """Return who has the host, what of the rig's is in progress, who is logged in, and its load."""
+    try:
+        held = [{key: one[key] for key in ("owner", "purpose", "campaign")} for one in reservation.held()]
+        runs = [one["name"] for one in calls.listed() if one["runs"]]
+    except (Refused, Failed, OSError, KeyError):
+        held, runs = [], []
+    load = (host.read(f"{host.proc}/loadavg") or "0").split()[0]
+    machines = sorted({name for name in programs(host) if name.startswith(("qemu-system", "kvm"))})
+    return {
+        "reservations": held,
+        "runs": runs,
+        "logged_in": logged_in(logins),
+        "load": float(load),
+        "processors": os.cpu_count(),
+        "machines": machines,
+    }
+
+
+def logged_in(path: str) -> list[str]:
+    """Return who is logged in at a terminal, from the system's record of logins."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return []
+    found = set()
+    for start in range(0, len(data) - UTMP_BYTES + 1, UTMP_BYTES):
+        (kind,) = struct.unpack_from("@h", data, start)
+        if kind == USER_PROCESS:
+            found.add(data[start + 44 : start + 76].split(b"\0")[0].decode("utf-8", "replace"))
+    return sorted(found)
+
+
+def space(places: Sequence[str]) -> dict[str, int]:
+    """Return the free bytes of the file systems on which paths lie, each by the first of them."""
+    found: dict[int, tuple[str, int]] = {}
+    for place in places:
+        state = os.statvfs(place)
+        found.setdefault(os.stat(place).st_dev, (place, state.f_bavail * state.f_frsize))
+    return dict(found.values())
+
+
+def unreached(address: str) -> str:
+    """Return why HOST:PORT is not reached by TCP, or an empty text."""
+    name, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((name.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""
+
+
+def _existing(path: str) -> str:
+    """Return a path, or the nearest folder above it that there is."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _numbered(folder: str, kind: str) -> list[str]:
+    """List names of a kind with a number, in order: cpu0, cpu1, cpu10."""
+    try:
+        names = [name for name in os.listdir(folder) if re.fullmatch(kind + r"\d+", name)]
+    except OSError:
+        return []
+    return sorted(names, key=lambda name: int(name[len(kind) :]))
