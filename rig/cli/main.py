@@ -11,7 +11,6 @@ from joulerig.errors import JoulerigError
 from joulerig.rig.cli import (
     compare,
     drives,
-    hosts,
     lab,
     report,
     results,
@@ -21,6 +20,8 @@ from joulerig.rig.cli import (
     verify,
     workloads,
 )
+from joulerig.rig.cli.hosts import command as hosts
+from joulerig.rig.cli.hosts import discover, doctor
 from joulerig.rig.cli.meters import check
 from joulerig.rig.cli.meters import command as meters
 from joulerig.rig.cli.plan import command as plan
@@ -39,6 +40,7 @@ GROUPS = {
 COMMANDS = {
     "up": up.up,
     "down": up.down,
+    "doctor": doctor.doctor,
     "plan": plan.plan,
     "run": run.run,
     "pause": run.pause,
@@ -54,6 +56,7 @@ COMMANDS = {
     "merge": compare.merge,
 }
 meters.app.command("check")(check.check)
+hosts.app.command("discover")(discover.discover)
 for name, group in GROUPS.items():
     app.add_typer(group, name=name)
 for name, command in COMMANDS.items():

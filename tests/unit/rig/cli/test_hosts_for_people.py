@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from joulerig.rig.campaign import events, playbook
 from joulerig.rig.campaign.reservations import asking
-from joulerig.rig.cli import hosts
+from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model

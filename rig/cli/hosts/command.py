@@ -17,7 +17,7 @@ from joulerig.rig.common.errors import UserError
 if TYPE_CHECKING:
     from joulerig.rig.campaign.reservations.asking import Entry, Reply
 
-app = typer.Typer(no_args_is_help=True, help="Show who has test hosts; reserve, free, give back.")
+app = typer.Typer(no_args_is_help=True, help="Discover, show, reserve, free, give back test hosts.")
 HostArgument = Annotated[str, typer.Argument(metavar="HOST", help="A test host.")]
 LONGEST_PURPOSE = 200
 

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check the controller and its meters: what is installed, what may be opened, what replies."""
+
+from __future__ import annotations
+
+import grp
+import os
+import re
+import shutil
+import socket
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from joulerig.rig.common import host_library, paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.controller import services
+from joulerig.rig.doctor.finding import Finding, Severity
+from joulerig.rig.lab.meters import source
+from joulerig.rig.lab.model import Lab, Meter
+
+host_library.find()
+from ansible.module_utils.joulerig.drives.host import Host  # noqa: E402
+from ansible.module_utils.joulerig.facts import machine  # noqa: E402
+
+ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+CONTROLLER = "controller"
+PROGRAMS = ("srcap", "powerd", "iod", "flowop", "durawriter")
+RULES = "60-joulerig-meters.rules"
+RULES_FOLDERS = ("etc/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
+USBTMC = ("fe", "03")  # class and sub-class of an interface
+CONNECT_SECONDS = 3.0
+SCAN_SECONDS = 5.0
+# With fewer readings, the shortest phases of campaigns have few or none.
+LEAST_READINGS_PER_SECOND = 1.0
+GOOD_FREE_BYTES = 5 << 30
+PRIVATE = 0o077  # rights of others that a secret has none of
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A lab, the root of the controller's files, and how a meter is asked: by `scan`."""
+
+    lab: Lab
+    root: Path = Path("/")
+    running: frozenset[str] = frozenset()
+    scan: Callable[[Lab, str], list[dict[str, Any]]] = field(default=lambda lab, name: scan(lab, name))
+    connection_keys: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def meters(self) -> Iterator[tuple[str, Meter]]:
+        """Yield the meters that are instruments."""
+        for name, meter in self.lab.controller.meters.items():
+            if not meter.virtual:
+                yield name, meter
+
+    def below(self, path: str) -> Path:
+        """Return a path of the controller, below the root."""
+        return self.root / path.lstrip("/")
+
+
+Check = Callable[[Seen], Iterator[Finding]]
+
+
+def examine(seen: Seen) -> list[Finding]:
+    """Return what the checks find at the controller and its meters."""
+    return [finding for check in CHECKS.values() for finding in check(seen)]
+
+
+def running_meters() -> frozenset[str]:
+    """Return the meters that powerd has now: no other program can ask them."""
+    try:
+        return frozenset(meter["name"] for meter in services.powerd_status()["meters"])
+    except UserError:
+        return frozenset()
+
+
+def scan(lab: Lab, name: str) -> list[dict[str, Any]]:
+    """Return the instruments that reply where a meter is declared. Raises UserError."""
+    return source.scan(source.driver(lab, name), lab.controller.meters[name].family, SCAN_SECONDS)
+
+
+def programs(seen: Seen) -> Iterator[Finding]:
+    missing = [name for name in PROGRAMS if not paths.program(name).is_file()]
+    if missing:
+        text = f"{paths.short(paths.programs())} has no {', '.join(missing)}"
+        yield Finding(ERROR, "programs", CONTROLLER, text, "make build")
+    if any(seen.meters()) and not shutil.which("sigrok-cli"):
+        text = "no sigrok-cli: drivers' names in the inventory are not checked"
+        yield Finding(WARNING, "programs", CONTROLLER, text, "sudo apt-get install sigrok-cli")
+
+
+def clock(seen: Seen) -> Iterator[Finding]:
+    found = machine.clock(Host(proc=str(seen.below("/proc"))))
+    if not found["kept_by"] or not found.get("synchronised", True):
+        text = "its clock, which all test hosts follow, is not set by any other"
+        mend = "sudo apt-get install chrony; 'chronyc tracking' shows what it follows"
+        yield Finding(NOTE, "clock", CONTROLLER, text, mend)
+
+
+def secrets(seen: Seen) -> Iterator[Finding]:
+    influx = seen.lab.controller.influxdb
+    if influx.url and influx.token_file:
+        yield from _secret(influx.token_file.expanduser(), "influxdb.token_file")
+    keys = {
+        str(values["ansible_ssh_private_key_file"])
+        for values in seen.connection_keys.values()
+        if values.get("ansible_ssh_private_key_file")
+    }
+    for key in sorted(keys):
+        if "{{" not in key:
+            yield from _secret(Path(key).expanduser(), "ansible_ssh_private_key_file")
+
+
+def _secret(path: Path, key: str) -> Iterator[Finding]:
+    """Yield what is wrong with a file that holds a secret."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        mend = f"write it, and 'chmod 600 {path}'"
+        yield Finding(ERROR, "secrets", CONTROLLER, f"{path}: {error.strerror}", mend, key)
+        return
+    if not os.access(path, os.R_OK):
+        text = f"{path}: may not be read by this user"
+        yield Finding(ERROR, "secrets", CONTROLLER, text, f"sudo chown $USER {path}", key)
+    elif mode & PRIVATE:
+        text = f"{path}: has mode {mode:04o}; allowed: 0600"
+        yield Finding(WARNING, "secrets", CONTROLLER, text, f"chmod 600 {path}", key)
+
+
+def influxdb(seen: Seen) -> Iterator[Finding]:
+    if not (url := seen.lab.controller.influxdb.url):
+        return
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if why := machine.unreached(f"{parts.hostname}:{port}"):
+        mend = "start it, or correct influxdb.url in the controller's host_vars"
+        yield Finding(ERROR, "influxdb", CONTROLLER, f"{url}: {why}", mend, "influxdb.url")
+
+
+def serial_ports(seen: Seen) -> Iterator[Finding]:
+    for name, meter in seen.meters():
+        ports = [meter.connection, meter.control.connection if meter.control else None]
+        for port in filter(None, ports):
+            if port.startswith("/dev/"):
+                yield from _port(seen, f"meter {name}", port)
+
+
+def _port(seen: Seen, subject: str, port: str) -> Iterator[Finding]:
+    """Yield what is wrong with a serial port."""
+    path = seen.below(port)
+    if not path.exists():
+        names = sorted(one.name for one in seen.below("/dev/serial/by-id").glob("*"))
+        text = f"{port}: no such port; present in /dev/serial/by-id: {', '.join(names) or 'none'}"
+        mend = "plug it in and switch it on; 'dmesg | tail' shows what the kernel sees"
+        yield Finding(ERROR, "serial-ports", subject, text, mend)
+    elif not os.access(path, os.R_OK | os.W_OK):
+        group = _group(path)
+        text = f"{port}: this user may not read and write it (group {group})"
+        mend = f"sudo usermod --append --groups {group} $USER, and log in again"
+        yield Finding(ERROR, "serial-ports", subject, text, mend)
+
+
+def _group(path: Path) -> str:
+    number = path.stat().st_gid
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
+
+
+def usb(seen: Seen) -> Iterator[Finding]:
+    wanted = [name for name, meter in seen.meters() if (meter.connection or "").startswith("usbtmc")]
+    instruments = list(_instruments(seen))
+    for device, node in instruments:
+        if node.exists() and not os.access(node, os.R_OK | os.W_OK):
+            text = f"{device}: this user may not open the instrument ({node})"
+            mend = f"{_install(seen)}; sudo usermod --append --groups plugdev $USER, and log in again"
+            yield Finding(ERROR, "usb", CONTROLLER, text, mend)
+    if wanted and not any(seen.below(f"{folder}/{RULES}").exists() for folder in RULES_FOLDERS):
+        text = f"{', '.join(wanted)} on USB, and the udev rules are not installed"
+        yield Finding(NOTE, "usb", CONTROLLER, text, _install(seen))
+    if wanted and not instruments:
+        text = f"no instrument of the USBTMC class is plugged in, for {', '.join(wanted)}"
+        yield Finding(ERROR, "usb", CONTROLLER, text, "'lsusb' lists what is; check its cable and power")
+
+
+def _install(seen: Seen) -> str:
+    rules = Path(source.__file__).resolve().with_name(RULES)
+    return (
+        f"sudo install --mode 644 {paths.short(rules)} /etc/udev/rules.d/ && sudo udevadm control --reload"
+        " && sudo udevadm trigger"
+    )
+
+
+def _instruments(seen: Seen) -> Iterator[tuple[str, Path]]:
+    """Yield USB devices with a USBTMC interface: what they are, and their device node."""
+    for interface in sorted(seen.below("/sys/bus/usb/devices").glob("*:*")):
+        kind = tuple(_text(interface / name) for name in ("bInterfaceClass", "bInterfaceSubClass"))
+        if kind == USBTMC:
+            device = seen.below("/sys/bus/usb/devices") / interface.name.partition(":")[0]
+            what = " ".join(filter(None, (_text(device / "manufacturer"), _text(device / "product"))))
+            bus, number = (int(_text(device / name) or 0) for name in ("busnum", "devnum"))
+            yield what or device.name, seen.below(f"/dev/bus/usb/{bus:03d}/{number:03d}")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def replies(seen: Seen) -> Iterator[Finding]:
+    """Ask each meter what it is, but for those that powerd has or that no port leads to."""
+    for name, meter in seen.meters():
+        port = meter.connection or ""
+        if name in seen.running or (port.startswith("/dev/") and not seen.below(port).exists()):
+            continue
+        subject = f"meter {name}"
+        if port.startswith("tcp") and (why := _refuses(port)):
+            text = f"{port}: {why}"
+            mend = "switch it on, enable its LAN port for SCPI, and check its address"
+            yield Finding(ERROR, "replies", subject, text, mend)
+            continue
+        try:
+            found = seen.scan(seen.lab, name)
+        except UserError as error:
+            text = f"no reply to {meter.driver}, or a model that this libsigrok does not have: {error}"
+            yield Finding(ERROR, "replies", subject, text, _scan_hint(meter))
+            continue
+        [first, *_] = found
+        channels = {channel["name"] for channel in first["channels"]}
+        for channel in seen.lab.meter_channels(name):
+            if channel not in channels:
+                text = f"{first['vendor']} {first['model']} has no channel {channel}"
+                mend = f"name one of {', '.join(sorted(channels))} in the rails of drives"
+                yield Finding(ERROR, "replies", subject, text, mend)
+        if meter.serial and first["serial"] and meter.serial != first["serial"]:
+            text = f"serial {first['serial']} replies; the inventory says {meter.serial}"
+            yield Finding(ERROR, "replies", subject, text, "swap the cables, or correct the inventory")
+
+
+def _scan_hint(meter: Meter) -> str:
+    return f"rig meters scan --driver {meter.driver} --connection {meter.connection or ''}".strip()
+
+
+def _refuses(connection: str) -> str:
+    """Return why libsigrok's tcp-raw/HOST/PORT is not reached, or an empty text."""
+    found = re.fullmatch(r"tcp(?:-raw)?/([^/]+)/(\d+)", connection)
+    if not found:
+        return ""
+    try:
+        socket.create_connection((found[1], int(found[2])), CONNECT_SECONDS).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def rates(seen: Seen) -> Iterator[Finding]:
+    points = seen.lab.controller.points_per_second
+    for name, meter in seen.meters():
+        rate = meter.sample_rate_hz
+        if rate is None or not seen.lab.meter_rails(name):
+            continue
+        if rate < LEAST_READINGS_PER_SECOND:
+            text = f"{rate:.3g} readings a second of each channel: phases of seconds have few or none"
+            mend = "give each rail its own meter, or make phases longer (workload_seconds)"
+            yield Finding(WARNING, "rates", f"meter {name}", text, mend)
+        elif rate < points:
+            text = f"{rate:.3g} readings a second; {points} points a second are stored, most of them copies"
+            mend = "nothing has to be done; points_per_second may be lower"
+            yield Finding(NOTE, "rates", f"meter {name}", text, mend)
+
+
+def free_space(seen: Seen) -> Iterator[Finding]:
+    for folder in (paths.results(), paths.cache()):
+        place = next(one for one in (folder, *folder.parents) if one.exists())
+        free = shutil.disk_usage(place).free
+        if free < GOOD_FREE_BYTES:
+            text = f"{place}: {free / 2**30:.1f} GiB free; allowed: {GOOD_FREE_BYTES >> 30} GiB or more"
+            mend = "'rig export --bundle' keeps a campaign in one file; JOULERIG_RESULTS names another disk"
+            yield Finding(WARNING, "free-space", CONTROLLER, text, mend)
+
+
+CHECKS: Mapping[str, Check] = {
+    check.__name__.replace("_", "-"): check
+    for check in (programs, clock, secrets, influxdb, serial_ports, usb, replies, rates, free_space)
+}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask test hosts for their facts, all at once, and judge each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.doctor import asking, hosts
+from joulerig.rig.doctor.finding import Finding, Severity
+from joulerig.rig.doctor.inventory import Described
+
+
+def examine(described: Described, names: Sequence[str]) -> list[Finding]:
+    """Return what the checks find at test hosts of a lab. Nothing on them is changed."""
+    lab = described.lab
+    if lab is None or not names:
+        return []
+    quiet = {name: _quiet(described, name) for name in names}
+    influx = _address(lab.controller.influxdb.url_from_hosts or lab.controller.influxdb.url)
+    asked = {name: hosts.arguments(lab.hosts[name], sorted(quiet[name]), influx) for name in names}
+    before = time.time_ns()
+    try:
+        answers = asking.ask(described.found.path, asked)
+    except UserError as error:
+        mend = "'ansible-inventory --list' shows what Ansible reads"
+        return [Finding(Severity.ERROR, "reached", ", ".join(names), str(error), mend)]
+    between = (before, time.time_ns())
+    found = []
+    for name, answer in answers.items():
+        if isinstance(answer, str):
+            found.append(hosts.unreachable(name, answer))
+        else:
+            found += hosts.examine(hosts.Seen(name, lab.hosts[name], answer, between, quiet[name]))
+    return found
+
+
+def _quiet(described: Described, host: str) -> frozenset[str]:
+    """Return the units that campaigns stop on a host: the inventory's, or the role's."""
+    own = described.found.values[host].get("quiet_units")
+    return frozenset(map(str, own)) if isinstance(own, list) else hosts.quiet_units()
+
+
+def _address(url: str | None) -> str:
+    """Return HOST:PORT of a URL, or an empty text for none."""
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`rig hosts discover`: the file that describes a host, from facts that are made up."""
+
+import datetime
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from joulerig.rig.cli.main import app
+from joulerig.rig.common import paths
+from joulerig.rig.common.errors import UserError
+from joulerig.rig.doctor import asking, discover
+from tests.support.host_facts import disk, facts, hard_disk
+
+ON = datetime.date(2026, 2, 3)
+
+
+def written(*disks, **subjects):
+    return yaml.safe_load(discover.described("bench1", facts(*disks, **subjects), ON).text)
+
+
+def left_out(one):
+    found = discover.described("bench1", facts(disk(), one), ON)
+    assert found.drives == ["nvme-1"]
+    [line] = found.left_out
+    assert f"# - {line}" in found.text.splitlines()
+    return line
+
+
+def test_drives_as_the_host_reads_them():
+    found = written()
+    assert found["controller_address"] == "192.0.2.1"
+    assert found["drives"]["nvme-1"] == {
+        "interface": "nvme", "serial": "S3HCNX0K401234", "wwn": "eui.36344830584012340025384300000001",
+        "size_bytes": 960197124096, "model": "FAST 960", "plp": False, "wipe_blank": False,
+    }  # fmt: skip
+    assert found["drives"]["hdd-1"]["interface"] == "hdd"
+
+
+def test_the_controllers_address_may_be_of_ipv6():
+    assert written(system={"controller": "fd00::1"})["controller_address"] == "fd00::1"
+
+
+def test_a_solid_state_disk_that_is_no_nvme_drive():
+    assert list(written(hard_disk(rotates=False))["drives"]) == ["sata-ssd-1"]
+
+
+def test_drives_of_one_kind_are_numbered():
+    found = written(hard_disk(), disk())["drives"]
+    assert list(found) == ["hdd-1", "nvme-1"]
+
+
+@pytest.mark.parametrize("serial", ["0012345670", "12E4567", "1_000_000", "yes-1", "12:30:45", "it's"])
+def test_a_serial_is_read_back_as_it_is(serial):
+    assert written(disk(serial=serial))["drives"]["nvme-1"]["serial"] == serial
+
+
+@pytest.mark.parametrize(
+    ("wwn", "expected"),
+    [
+        ("0x5000c500a1b2c3d4", "naa.5000c500a1b2c3d4"),
+        ("t10.ATA     SLOW 4000     ZC10A1B2", None),  # the kernel's own, of model and serial
+        ("nvme.144d-53334843-46415354-00000001", None),
+        (None, None),
+    ],
+)
+def test_a_wwn_that_a_maker_gave(wwn, expected):
+    assert written(hard_disk(wwn=wwn))["drives"]["hdd-1"].get("wwn") == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (
+            hard_disk(use="/dev/sda carries /"),
+            "sda (SLOW 4000, serial ZC10A1B2, 4000787030016 bytes): /dev/sda carries /",
+        ),
+        (hard_disk(removable=True), "removable"),
+        (hard_disk(read_only=True), "read-only"),
+        (hard_disk(transport="usb"), "behind a USB bridge"),
+        (hard_disk(size_bytes=0), "has no size"),
+        (hard_disk(serial=""), "reports no serial"),
+        (hard_disk(serial="0123456789ABCDEF"), "makers put where they give none"),
+    ],
+)
+def test_what_is_left_out(one, expected):
+    assert expected in left_out(one)
+
+
+def test_two_disks_of_one_serial_are_both_left_out():
+    found = discover.described("bench1", facts(disk(), hard_disk(serial=disk()["serial"])), ON)
+    assert found.drives == []
+    assert len(found.left_out) == 2
+
+
+def test_a_host_without_a_free_drive():
+    assert written(hard_disk(use="/dev/sda carries /"))["drives"] == {}
+
+
+# --- the command
+
+
+@pytest.fixture
+def new_host(lab_files, monkeypatch):
+    """An inventory whose host bench1 has no file yet, and answers."""
+    lab_files.write()
+    path = lab_files.folder / "host_vars/bench1.yml"
+    path.unlink()
+    monkeypatch.setenv("JOULERIG_INVENTORY", str(lab_files.inventory))
+    monkeypatch.setattr(asking, "ask", lambda path, asked: dict.fromkeys(asked, facts()))
+    return path
+
+
+def rig(*words):
+    return CliRunner().invoke(app, words)
+
+
+def test_what_is_written_is_a_lab(new_host):
+    done = rig("hosts", "discover", "bench1")
+    assert done.exit_code == 0, done.output
+    assert f"bench1: 2 drives written to {new_host}" in done.stdout
+    command = [sys.executable, "-m", "joulerig.rig.cli.main", "doctor", "--offline", "--json"]
+    # Another process: Ansible remembers which files were not there.
+    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {one["check"] for one in json.loads(done.stdout)} == {"drives-without-rails", "unused-meters"}
+
+
+def test_a_file_that_is_there_is_not_overwritten(new_host):
+    new_host.write_text("mine: true\n")
+    done = rig("hosts", "discover", "bench1")
+    assert (
+        str(done.exception)
+        == f"{new_host}: describes the host already; --print shows what would be in it, --force replaces it"
+    )
+    assert new_host.read_text() == "mine: true\n"
+    assert rig("hosts", "discover", "bench1", "--force").exit_code == 0
+    assert "nvme-1" in new_host.read_text()
+
+
+@pytest.mark.parametrize("name", ["bench1.yaml", "bench1"])
+def test_a_file_of_another_form_is_not_doubled(new_host, name):
+    other = new_host.with_name(name)
+    other.mkdir() if name == "bench1" else other.write_text("mine: true\n")
+    done = rig("hosts", "discover", "bench1", "--force")
+    assert isinstance(done.exception, UserError)
+    assert not new_host.exists()
+
+
+def test_printing_writes_nothing(new_host):
+    new_host.write_text("mine: true\n")
+    done = rig("hosts", "discover", "bench1", "--print")
+    assert yaml.safe_load(done.stdout)["drives"]["nvme-1"]["size_bytes"] == 960197124096
+    assert new_host.read_text() == "mine: true\n"
+
+
+def test_a_host_that_is_not_in_the_inventory(new_host):
+    done = rig("hosts", "discover", "bench7")
+    assert "'bench7' is not a test host of" in str(done.exception)
+    assert "a line below [test_hosts]" in str(done.exception)
+
+
+def test_a_host_that_does_not_answer(new_host, monkeypatch):
+    monkeypatch.setattr(asking, "ask", lambda path, asked: dict.fromkeys(asked, "Connection timed out"))
+    done = rig("hosts", "discover", "bench1")
+    assert str(done.exception) == "bench1: Connection timed out"
+    assert not new_host.exists()
