@@ -23,12 +23,21 @@ MS = 1_000_000
 class Sntp(threading.Thread):
     """A server whose clock is `ahead_ns` ahead; it waits before it takes the time and after it."""
 
-    def __init__(self, ahead_ns=0, before=0.0, after=0.0, first=lambda sock, peer, answer: None, drop=0):
+    def __init__(
+        self,
+        ahead_ns=0,
+        before=0.0,
+        after=0.0,
+        first=lambda sock, peer, answer: None,
+        drop=0,
+        family=socket.AF_INET,
+        host="127.0.0.1",
+    ):
         super().__init__(daemon=True)
         self.ahead_ns, self.before, self.after, self.first, self.drop = ahead_ns, before, after, first, drop
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.bind(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self.sock.getsockname()[1]}"
+        self.sock = socket.socket(family, socket.SOCK_DGRAM)
+        self.sock.bind((host, 0))
+        self.address = f"{host}:{self.sock.getsockname()[1]}"
         self.requests = 0
         self.start()
 
@@ -63,6 +72,13 @@ def test_offset_is_server_minus_host(ahead_seconds):
         found = clock.measure(server.address, exchanges=8)
     assert abs(found["offset_ns"] - ahead_seconds * 1e9) <= found["error_ns"]
     assert found["exchanges"] == 8
+
+
+def test_a_server_with_an_ipv6_address():
+    with Sntp(ahead_ns=500 * MS, family=socket.AF_INET6, host="::1") as server:
+        port = server.address.rpartition(":")[2]
+        found = clock.measure(f"[::1]:{port}", exchanges=3)
+    assert abs(found["offset_ns"] - 500 * MS) <= found["error_ns"]
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.02, 0.0), (0.0, 0.02)])

@@ -186,3 +186,24 @@ def test_a_port_of_udevs_name_holds_samples_back_as_its_adapter_does(lab_files):
     tap = lab_files.controller["meters"]["tap1"]
     tap["connection"] = "/dev/serial/by-id/usb-FTDI_FT232R_A50285BI-if00-port0"
     assert lab_files.load().controller.meters["tap1"].latency_seconds == 0.018
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ("192.0.2.1:12300", "192.0.2.1 port 12300 iburst"),
+        ("boss.lab.example:12300", "boss.lab.example port 12300 iburst"),
+        ("[fd00::1]:12300", "fd00::1 port 12300 iburst"),
+    ],
+)
+def test_chrony_is_given_the_controllers_address(server, expected):
+    from ansible.parsing.dataloader import DataLoader
+    from ansible.template import Templar
+
+    loader = DataLoader()
+    path = paths.ROOT / "ansible/roles/time_sync/defaults/main.yml"
+    defaults = loader.load_from_file(str(path), trusted_as_template=True)
+    [line] = Templar(loader=loader, variables={"rig_clock_server": server}).template(
+        defaults["time_sync_servers"]
+    )
+    assert line.startswith(expected)
