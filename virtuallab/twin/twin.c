@@ -6,15 +6,13 @@
  *
  * Threads. PARALLEL: the data go through cut.c, which locks for itself; the
  * counters and the models of time and power stand behind drive.lock, which is held
- * for the arithmetic of one operation only. An operation is put into the models
- * before its I/O begins, under that lock, so no energy is lost or counted twice
- * however operations interleave; it is counted, likewise in one call, when it has
- * succeeded and its time has come.
+ * for the arithmetic of one operation only (block.h).
  */
 #define _GNU_SOURCE
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
+#include "block.h"
 #include "clock.h"
 #include "control_socket.h"
 #include "device.h"
@@ -250,28 +248,6 @@ static int twin_can_fua(void *handle)
 	return NBDKIT_FUA_NATIVE;
 }
 
-/* The time is taken under the lock, so that the record's times never fall. */
-static void served(const struct device_operation *operation, const uint64_t amounts[COUNTERS])
-{
-	int64_t now_ns;
-
-	pthread_mutex_lock(&drive.lock);
-	now_ns = clock_monotonic_ns();
-	device_served(&drive, operation, now_ns, amounts);
-	pthread_mutex_unlock(&drive.lock);
-}
-
-/* An operation that had begun: its time and its energy are spent, it is counted nowhere. */
-static void given_up(void)
-{
-	int failure = errno;
-
-	pthread_mutex_lock(&drive.lock);
-	device_failed(&drive, clock_monotonic_ns());
-	pthread_mutex_unlock(&drive.lock);
-	errno = failure;
-}
-
 static int failed(const char *what, uint32_t count, uint64_t offset)
 {
 	nbdkit_error("%s of %" PRIu32 " at %" PRIu64 ": %m", what, count, offset);
@@ -280,93 +256,41 @@ static int failed(const char *what, uint32_t count, uint64_t offset)
 
 static int twin_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct device_operation operation;
-	uint64_t cycle;
-
 	(void)handle;
 	(void)flags;
-	if (cut_enter(drive.cut, &cycle) < 0 ||
-	    device_begin(&drive, &operation, cycle, PACE_READ, offset, count, false) < 0)
-		return failed("read", count, offset);
-	if (cut_read(drive.cut, cycle, buffer, count, offset) < 0 || device_wait(&drive, &operation) < 0 ||
-	    cut_finish_read(drive.cut, cycle) < 0) {
-		given_up();
-		return failed("read", count, offset);
-	}
-	served(&operation, (uint64_t[COUNTERS]){ [COUNTER_READS] = 1, [COUNTER_READ_BYTES] = count });
-	return 0;
-}
-
-/* Of zeroes where there is no buffer. */
-static int write_through_cut(const char *what, enum pace_kind kind, const void *buffer, uint32_t count,
-			     uint64_t offset, bool fua, const uint64_t amounts[COUNTERS])
-{
-	struct device_operation operation;
-	uint64_t cycle, ticket;
-
-	if (cut_enter(drive.cut, &cycle) < 0 ||
-	    device_begin(&drive, &operation, cycle, kind, offset, count, fua) < 0)
-		return failed(what, count, offset);
-	if (cut_write(drive.cut, cycle, buffer, count, offset, &ticket) < 0 ||
-	    device_wait(&drive, &operation) < 0 ||
-	    cut_finish_write(drive.cut, cycle, ticket, fua) < 0) {
-		given_up();
-		return failed(what, count, offset);
-	}
-	served(&operation, amounts);
-	return 0;
+	return block_read(&drive, buffer, count, offset) < 0 ? failed("read", count, offset) : 0;
 }
 
 static int twin_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset,
 		       uint32_t flags)
 {
-	bool fua = flags & NBDKIT_FLAG_FUA;
-
 	(void)handle;
-	return write_through_cut("write", PACE_WRITE, buffer, count, offset, fua, (uint64_t[COUNTERS]){
-		[COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count, [COUNTER_FUA_WRITES] = fua });
+	if (block_write(&drive, buffer, count, offset, flags & NBDKIT_FLAG_FUA) < 0)
+		return failed("write", count, offset);
+	return 0;
 }
 
-/* Durable is what lies in the backing file, in the kernel's hands: it outlives this
- * process. That it should also outlive a power cut of the machine under it would
- * cost the time of that machine's disk. */
 static int twin_flush(void *handle, uint32_t flags)
 {
-	struct device_operation operation;
-	uint64_t cycle, ticket;
-
 	(void)handle;
 	(void)flags;
-	if (cut_enter(drive.cut, &cycle) < 0 || cut_flush(drive.cut, cycle, &ticket) < 0 ||
-	    device_begin(&drive, &operation, cycle, PACE_FLUSH, 0, 0, false) < 0)
-		return failed("flush", 0, 0);
-	if (device_wait(&drive, &operation) < 0 || cut_finish_flush(drive.cut, cycle, ticket) < 0) {
-		given_up();
-		return failed("flush", 0, 0);
-	}
-	served(&operation, (uint64_t[COUNTERS]){ [COUNTER_FLUSHES] = 1 });
-	return 0;
+	return block_flush(&drive) < 0 ? failed("flush", 0, 0) : 0;
 }
 
 static int twin_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	(void)handle;
-	return write_through_cut("discard", PACE_DISCARD, NULL, count, offset, flags & NBDKIT_FLAG_FUA,
-				 (uint64_t[COUNTERS]){ [COUNTER_DISCARDS] = 1,
-						       [COUNTER_DISCARD_BYTES] = count });
+	if (block_discard(&drive, count, offset, flags & NBDKIT_FLAG_FUA) < 0)
+		return failed("discard", count, offset);
+	return 0;
 }
 
-/* A write without data. Where the client lets the drive unmap, it costs what a
- * discard costs, else what writing the zeroes costs. */
 static int twin_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	bool fua = flags & NBDKIT_FLAG_FUA;
-
 	(void)handle;
-	return write_through_cut("zeroing", flags & NBDKIT_FLAG_MAY_TRIM ? PACE_DISCARD : PACE_WRITE, NULL,
-				 count, offset, fua, (uint64_t[COUNTERS]){
-		[COUNTER_WRITES] = 1, [COUNTER_WRITE_BYTES] = count, [COUNTER_ZEROES] = 1,
-		[COUNTER_ZERO_BYTES] = count, [COUNTER_FUA_WRITES] = fua });
+	if (block_zero(&drive, count, offset, flags & NBDKIT_FLAG_MAY_TRIM, flags & NBDKIT_FLAG_FUA) < 0)
+		return failed("zeroing", count, offset);
+	return 0;
 }
 
 static struct nbdkit_plugin plugin = {
