@@ -93,13 +93,14 @@ static void plan_dozing(struct drive *drive, int64_t time_ns)
 	const struct doze *doze = timing_doze(drive->timing);
 	struct power_step steps[DOZE_MAX_STATES];
 
-	if (doze->state_count == 0 || doze->idle_since_ns == drive->planned_since_ns)
+	if (doze->idle_since_ns == drive->planned_since_ns || (doze->state_count == 0 && !drive->is_planned))
 		return;
+	drive->is_planned = doze->state_count > 0;
 	drive->planned_since_ns = doze->idle_since_ns;
 	for (unsigned n = 0; n < doze->state_count; n++) {
 		steps[n].time_ns = doze_entered_ns(doze, n + 1);
 		for (unsigned r = 0; r < POWER_MAX_RAILS; r++)
-			steps[n].idle_watts[r] = drive->energy.state_watts[n][r];
+			steps[n].idle_watts[r] = drive->states.of[drive->doze_numbers[n]].idle_watts[r];
 	}
 	power_plan_idle(drive->power, time_ns, steps, doze->state_count);
 }
@@ -140,6 +141,8 @@ static int64_t try_to_take(struct drive *drive, struct timing_operation *operati
 	log_operation(drive->operations, operation);
 	pace_arrived(&drive->pace, now_ns);
 	timing_submit(drive->timing, operation);
+	drive->is_shut_down = false;
+	device_left_rest(drive);
 	draw_due_work(drive, now_ns);
 	plan_dozing(drive, now_ns);
 	return 0;
@@ -255,6 +258,8 @@ static void on_power_lost(void *owner, int64_t time_ns)
 	power_run(drive->power, time_ns, false);
 	timing_reset(drive->timing, time_ns);
 	drive->is_held = false;
+	if (drive->is_shut_down)
+		drive->orderly_cuts++;
 	pthread_mutex_unlock(&drive->lock);
 }
 
@@ -265,7 +270,7 @@ static void on_power_restored(void *owner, int64_t time_ns, int64_t ready_ns)
 	pthread_mutex_lock(&drive->lock);
 	power_run(drive->power, time_ns, true);
 	timing_begin(drive->timing, time_ns, ready_ns);
-	drive->planned_since_ns = INT64_MIN;
+	device_begin_states(drive, time_ns);
 	device_advance(drive, time_ns);
 	pthread_mutex_unlock(&drive->lock);
 }

@@ -45,14 +45,32 @@ void device_catch_up(struct drive *drive);
 /* The drive's life up to now, after device_catch_up, and its temperature. */
 void device_health(struct drive *drive, struct health *health, double *celsius);
 
+/* The power states (device_states.c). Under the drive's lock: those that are in effect
+ * after power on; an operation has come to a drive that rested by command. */
+void device_begin_states(struct drive *drive, int64_t time_ns);
+void device_left_rest(struct drive *drive);
+/* Any thread may: the state that it is in; to go to one; what it does by itself. */
+unsigned device_state(struct drive *drive);
+void device_set_state(struct drive *drive, unsigned state);
+void device_get_autonomous(struct drive *drive, bool *enabled, struct power_transition *table);
+void device_set_autonomous(struct drive *drive, bool enabled, const struct power_transition *table);
+void device_reset_states(struct drive *drive);
+
+/* The host has announced that it will cut the power: nothing that comes after it is
+ * lost but by a new operation, and such a cut is no unsafe shutdown. */
+int device_shut_down(struct drive *drive);
+/* The medium could not take or give data. Under no lock. */
+void device_media_failed(struct drive *drive);
+
 /* What cut.h reports, for cut_new: it changes the models of time and power. */
 struct cut_events device_power_events(struct drive *drive);
 
-/* The parameters `work` and `doze_watts`, of rails that are given already. Each 0,
- * or -1 with one line in error. */
+/* The parameter `work`, and watts of each power state (`key`: doze_watts and the like),
+ * at most `most`, of rails that are given already. Each 0, or -1 with one line in error. */
 int device_set_work(struct work_energy *energy, const struct power_rail *rails, unsigned rail_count,
 		    const char *value, char *error, size_t error_size);
-int device_set_doze_watts(struct work_energy *energy, const struct power_rail *rails,
-			  unsigned rail_count, const char *value, char *error, size_t error_size);
+int device_set_watts(double watts[][POWER_MAX_RAILS], unsigned most, const struct power_rail *rails,
+		     unsigned rail_count, const char *key, const char *value, char *error,
+		     size_t error_size);
 
 #endif

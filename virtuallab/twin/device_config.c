@@ -61,21 +61,22 @@ int device_set_work(struct work_energy *energy, const struct power_rail *rails, 
 	return -1;
 }
 
-int device_set_doze_watts(struct work_energy *energy, const struct power_rail *rails,
-			  unsigned rail_count, const char *value, char *error, size_t error_size)
+int device_set_watts(double watts[][POWER_MAX_RAILS], unsigned most, const struct power_rail *rails,
+		     unsigned rail_count, const char *key, const char *value, char *error,
+		     size_t error_size)
 {
 	const char *rest;
 	unsigned rail = find_rail(rails, rail_count, value, &rest), state = 0;
 
-	while (rail < rail_count && state < DOZE_MAX_STATES && *rest != '\0') {
-		if (!parse_number(&rest, &energy->state_watts[state][rail]))
+	while (rail < rail_count && state < most && *rest != '\0') {
+		if (!parse_number(&rest, &watts[state][rail]))
 			break;
 		state++;
 	}
 	if (rail < rail_count && *rest == '\0' && state > 0)
 		return 0;
 	snprintf(error, error_size,
-		 "doze_watts=%s: allowed is RAIL,WATTS,... of a rail that is given before, a number for each doze=",
-		 value);
+		 "%s=%s: allowed is RAIL,WATTS,... of a rail that is given before, a number for each %.*s=", key,
+		 value, (int)strcspn(key, "_"), key);
 	return -1;
 }

@@ -37,7 +37,12 @@ void device_health(struct drive *drive, struct health *health, double *celsius)
 	health->nand_bytes_written += timing_wear(drive->timing, clock_monotonic_ns(), &wear) ?
 					      wear.flash_bytes : counters[COUNTER_WRITE_BYTES];
 	health->power_cycles += cut.power_ons;
-	health->unsafe_shutdowns += cut.cuts;
+	health->unsafe_shutdowns += cut.cuts - drive->orderly_cuts;
+	health->host_bytes_read += counters[COUNTER_READ_BYTES];
+	health->host_reads += counters[COUNTER_READS];
+	health->host_writes += counters[COUNTER_WRITES];
+	health->media_errors += drive->media_errors;
+	health->busy_seconds += (double)pace_busy_ns(&drive->pace, clock_monotonic_ns()) * 1e-9;
 	health->power_on_seconds += (double)drive->powered_ns * 1e-9;
 	*celsius = drive->warmth.celsius;
 	pthread_mutex_unlock(&drive->lock);

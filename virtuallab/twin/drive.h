@@ -16,6 +16,7 @@
 #include "health.h"
 #include "pace.h"
 #include "power.h"
+#include "power_states.h"
 #include "timing.h"
 
 #include <pthread.h>
@@ -23,14 +24,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What the drive's own work costs each rail, and what the rail draws in each of
- * the power states. */
+/* What the drive's own work costs each rail. */
 struct work_energy {
 	struct {
 		double joules_per_byte;
 		double watts; /* while it lasts */
 	} of[WORK_CAUSES][POWER_MAX_RAILS];
-	double state_watts[DOZE_MAX_STATES][POWER_MAX_RAILS];
 };
 
 struct drive {
@@ -43,9 +42,15 @@ struct drive {
 	struct work held; /* taken, and waiting for the power limit */
 	bool is_held;
 	int64_t planned_since_ns; /* the idle time that the power states are planned from */
+	bool is_planned; /* the power model has the times of such states */
+	struct power_states states;
+	unsigned doze_numbers[DOZE_MAX_STATES]; /* of the states of timing_doze() */
 	struct pace pace;
 	struct cut *cut;
 	struct health kept; /* up to when the twin began */
+	uint64_t media_errors; /* since then, as the rest of these */
+	bool is_shut_down; /* by its host, who has done nothing since */
+	uint64_t orderly_cuts;
 	struct warmth warmth;
 	int64_t powered_ns; /* time with power since the twin began, up to: */
 	int64_t powered_until_ns;

@@ -15,6 +15,7 @@ struct flash {
 	struct flash_config config;
 	struct work_queue *work;
 	struct ftl *ftl;
+	double rate;
 	int64_t read_link_free_ns;
 	int64_t write_link_free_ns;
 	int64_t read_free_ns[FLASH_MAX_CHANNELS];
@@ -47,6 +48,7 @@ struct flash *flash_new(const struct flash_config *config, struct work_queue *wo
 		return NULL;
 	flash->config = *config;
 	flash->work = work;
+	flash->rate = 1;
 	flash->slc_capacity = (uint64_t)(config->slc_fraction * (double)config->bytes);
 	flash->program_capacity = (unsigned)(config->write_cache_bytes / config->page_bytes) + 16;
 	flash->programs = calloc(flash->program_capacity, sizeof *flash->programs);
@@ -66,6 +68,11 @@ void flash_free(struct flash *flash)
 	ftl_free(flash->ftl);
 	free(flash->programs);
 	free(flash);
+}
+
+void flash_set_rate(struct flash *flash, double rate)
+{
+	flash->rate = rate;
 }
 
 static unsigned free_first(const int64_t *free_ns, int64_t channels)
@@ -116,9 +123,9 @@ int64_t flash_read(struct flash *flash, int64_t arrival_ns, uint64_t offset, uin
 			first_ns = last_ns - page_ns + short_ns;
 	}
 	link_ns = later(first_ns, flash->read_link_free_ns) +
-		  transfer_ns((double)bytes, config->read_bytes_per_second);
+		  transfer_ns((double)bytes, config->read_bytes_per_second * flash->rate);
 	link_ns = later(link_ns,
-			last_ns + transfer_ns((double)tail_bytes, config->read_bytes_per_second));
+			last_ns + transfer_ns((double)tail_bytes, config->read_bytes_per_second * flash->rate));
 	flash->read_link_free_ns = link_ns;
 	return link_ns;
 }
@@ -212,7 +219,7 @@ int64_t flash_write(struct flash *flash, int64_t arrival_ns, uint64_t offset, ui
 		uint64_t count = end_page - page < room ? end_page - page : room;
 		struct ftl_cost cost = { 0, 0 };
 
-		accepted_ns += transfer_ns((double)count * bytes_per_page, config->write_bytes_per_second);
+		accepted_ns += transfer_ns((double)count * bytes_per_page, config->write_bytes_per_second * flash->rate);
 		if (cached)
 			accepted_ns = await_room(flash, accepted_ns, count * FTL_PAGE_BYTES);
 		flash->partial_bytes += count * FTL_PAGE_BYTES;

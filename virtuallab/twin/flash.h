@@ -85,6 +85,9 @@ int64_t flash_write(struct flash *flash, int64_t arrival_ns, uint64_t offset, ui
 int64_t flash_flush(struct flash *flash, int64_t arrival_ns);
 int64_t flash_discard(struct flash *flash, int64_t arrival_ns, uint64_t offset, uint64_t bytes);
 
+/* From now on the link goes at this fraction of its rates: above 0, 1 at first. */
+void flash_set_rate(struct flash *flash, double rate);
+
 /* Puts data there, as if long ago: no time, no wear. */
 void flash_fill(struct flash *flash, uint64_t offset, uint64_t bytes);
 

@@ -38,7 +38,7 @@ bool health_load(struct health *health, const char *path, char *error, size_t er
 	FILE *file = fopen(path, "re");
 	unsigned running;
 	char end;
-	int found;
+	int found, more;
 
 	memset(health, 0, sizeof *health);
 	if (!file) {
@@ -52,8 +52,13 @@ bool health_load(struct health *health, const char *path, char *error, size_t er
 		       "\nunsafe_shutdowns %" SCNu64 "\npower_on_seconds %lf\nrunning %u%c",
 		       &health->host_bytes_written, &health->nand_bytes_written, &health->power_cycles,
 		       &health->unsafe_shutdowns, &health->power_on_seconds, &running, &end);
+	more = fscanf(file,
+		      "host_bytes_read %" SCNu64 "\nhost_reads %" SCNu64 "\nhost_writes %" SCNu64
+		      "\nmedia_errors %" SCNu64 "\nbusy_seconds %lf\n",
+		      &health->host_bytes_read, &health->host_reads, &health->host_writes,
+		      &health->media_errors, &health->busy_seconds);
 	fclose(file);
-	if (found != 7 || end != '\n' || running > 1) {
+	if (found != 7 || end != '\n' || running > 1 || (more != EOF && more != 5)) {
 		snprintf(error, error_size, "%s: is no record of a drive's health; without it the drive is as new",
 			 path);
 		return false;
@@ -77,9 +82,12 @@ bool health_save(const struct health *health, const char *path, bool running)
 		return false;
 	fprintf(file,
 		"host_bytes_written %" PRIu64 "\nnand_bytes_written %" PRIu64 "\npower_cycles %" PRIu64
-		"\nunsafe_shutdowns %" PRIu64 "\npower_on_seconds %.3f\nrunning %d\n",
+		"\nunsafe_shutdowns %" PRIu64 "\npower_on_seconds %.3f\nrunning %d\nhost_bytes_read %" PRIu64
+		"\nhost_reads %" PRIu64 "\nhost_writes %" PRIu64 "\nmedia_errors %" PRIu64
+		"\nbusy_seconds %.3f\n",
 		health->host_bytes_written, health->nand_bytes_written, health->power_cycles,
-		health->unsafe_shutdowns, health->power_on_seconds, running);
+		health->unsafe_shutdowns, health->power_on_seconds, running, health->host_bytes_read,
+		health->host_reads, health->host_writes, health->media_errors, health->busy_seconds);
 	written = fflush(file) == 0 && !ferror(file);
 	if (fclose(file) != 0 || !written || rename(new_path, path) < 0) {
 		int failure = errno;

@@ -28,6 +28,11 @@ struct health {
 	uint64_t power_cycles;
 	uint64_t unsafe_shutdowns;
 	double power_on_seconds;
+	uint64_t host_bytes_read;
+	uint64_t host_reads;
+	uint64_t host_writes;
+	uint64_t media_errors;
+	double busy_seconds;
 };
 
 struct warmth {
@@ -41,7 +46,8 @@ void warmth_begin(struct warmth *warmth, const struct thermal *thermal, int64_t 
 /* The drive has taken `joules` since the beginning, up to time_ns. */
 void warmth_step(struct warmth *warmth, int64_t time_ns, double joules);
 
-/* Reads what was kept; all 0 where there is no file. A drive whose twin was
+/* Reads what was kept; all 0 where there is no file, and what a file from before it was
+ * kept does not have. A drive whose twin was
  * killed has had one more unsafe shutdown. False: one line in error. */
 bool health_load(struct health *health, const char *path, char *error, size_t error_size);
 /* Puts the file there whole, or leaves the one before. `running`: the

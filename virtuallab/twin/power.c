@@ -498,6 +498,18 @@ void power_advance(struct power *power, int64_t time_ns)
 	}
 }
 
+void power_set_limits(struct power *power, int64_t time_ns, const double *idle_watts,
+		      const double *active_watts)
+{
+	power_advance(power, time_ns);
+	for (unsigned r = 0; r < power->rail_count; r++) {
+		power->rails[r].idle_watts = idle_watts[r];
+		power->rails[r].active_watts = active_watts[r];
+	}
+	set_idle_watts(power, idle_watts);
+	power->step_first = power->step_count = 0;
+}
+
 void power_plan_idle(struct power *power, int64_t time_ns, const struct power_step *steps,
 		     unsigned step_count)
 {

@@ -121,6 +121,11 @@ int64_t power_draw(struct power *power, int64_t time_ns, int64_t least_ns,
 void power_switch(struct power *power, int64_t time_ns, unsigned rail, bool on);
 void power_run(struct power *power, int64_t time_ns, bool running);
 
+/* From time_ns on the rails draw idle_watts[] without operations, until something else is
+ * planned, and operations may add active_watts[] at the most. What has begun goes on. */
+void power_set_limits(struct power *power, int64_t time_ns, const double *idle_watts,
+		      const double *active_watts);
+
 /* What the rails draw without operations from time_ns on, instead of what was
  * planned before: idle_watts[] of the rails' own, then that of each step from its
  * time on, in order. At most POWER_MAX_STEPS. */

@@ -8,6 +8,7 @@ struct timing {
 	struct flash *flash;
 	struct disk *disk;
 	struct doze doze;
+	int64_t held_until_ns;
 	struct work_queue work;
 };
 
@@ -21,9 +22,8 @@ struct timing *timing_new(const struct timing_config *config, uint64_t drive_byt
 		return NULL;
 	timing->model = config->model;
 	timing->doze.idle_since_ns = start_ns;
-	timing->doze.state_count = config->state_count;
-	for (unsigned n = 0; n < config->state_count; n++)
-		timing->doze.states[n] = config->states[n];
+	timing->held_until_ns = start_ns;
+	timing_set_doze(timing, config->states, config->state_count);
 	flash.bytes = disk.bytes = drive_bytes;
 	if (config->model == TIMING_FLASH)
 		timing->flash = flash_new(&flash, &timing->work);
@@ -73,6 +73,34 @@ static int64_t wake(struct timing *timing, int64_t time_ns)
 	return ready_ns;
 }
 
+void timing_set_doze(struct timing *timing, const struct doze_state *states, unsigned count)
+{
+	timing->doze.state_count = count;
+	for (unsigned n = 0; n < count; n++)
+		timing->doze.states[n] = states[n];
+}
+
+void timing_stir(struct timing *timing, int64_t time_ns)
+{
+	doze_busy(&timing->doze, time_ns);
+}
+
+void timing_wake(struct timing *timing, int64_t time_ns)
+{
+	wake(timing, time_ns);
+}
+
+void timing_hold(struct timing *timing, int64_t time_ns)
+{
+	timing->held_until_ns = time_ns;
+}
+
+void timing_set_rate(struct timing *timing, double rate)
+{
+	if (timing->flash)
+		flash_set_rate(timing->flash, rate);
+}
+
 static int64_t submit_to_flash(struct flash *flash, int64_t time_ns,
 			       const struct timing_operation *operation)
 {
@@ -111,6 +139,8 @@ void timing_submit(struct timing *timing, struct timing_operation *operation)
 		return;
 	timing_advance(timing, operation->arrival_ns);
 	ready_ns = wake(timing, operation->arrival_ns);
+	if (ready_ns < timing->held_until_ns)
+		ready_ns = timing->held_until_ns;
 	if (timing->flash) {
 		operation->complete_ns = submit_to_flash(timing->flash, ready_ns, operation);
 	} else if (operation->kind == PACE_DISCARD) {

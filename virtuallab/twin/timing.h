@@ -64,6 +64,17 @@ void timing_submit(struct timing *timing, struct timing_operation *operation);
 /* Whether complete_ns of an operation that was left open is known now. */
 bool timing_decided(struct timing_operation *operation);
 
+/* The states that an idle drive enters from now on. */
+void timing_set_doze(struct timing *timing, const struct doze_state *states, unsigned count);
+/* Idle time begins no sooner than at time_ns. */
+void timing_stir(struct timing *timing, int64_t time_ns);
+/* Leaves the state in which the drive is at time_ns, if it is in one. */
+void timing_wake(struct timing *timing, int64_t time_ns);
+/* What comes begins no sooner than at time_ns; a link of flash goes at a fraction of its
+ * rates from now on. */
+void timing_hold(struct timing *timing, int64_t time_ns);
+void timing_set_rate(struct timing *timing, double rate);
+
 /* Forgets an operation that is not decided. */
 void timing_cancel(struct timing *timing, const struct timing_operation *operation);
 /* The power is gone at time_ns; what is not decided is left to be cancelled. */

@@ -17,6 +17,8 @@
 #include "control_socket.h"
 #include "device.h"
 #include "drive.h"
+#include "nvme/backend.h"
+#include "nvme/target.h"
 #include "twin_config.h"
 
 #include <errno.h>
@@ -34,6 +36,7 @@
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 
 #define NS_PER_SECOND 1000000000
+#define FIRMWARE "1" /* the twin's version, as the plugin's below */
 
 static struct twin_config config = TWIN_CONFIG_DEFAULTS;
 static char *health_path; /* that of the backing file, and .health */
@@ -42,6 +45,8 @@ static bool punches;
 
 static int backing = -1;
 static struct control_socket *control;
+static struct nvme_target *target;
+static struct nvme_backend backend;
 static struct drive drive = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The write cache's memory comes and goes with every write: given back to the kernel
@@ -66,6 +71,28 @@ static int twin_set(const char *key, const char *value)
 static int twin_check(void)
 {
 	return twin_config_check(&config);
+}
+
+/* The NVMe target's port, where there is to be one; its drive follows. */
+static int listen_nvme(void)
+{
+	char error[512];
+
+	if (!config.nvme.address)
+		return 0;
+	backend.rated_erases = config.rated_erases;
+	backend.facts.serial = config.serial;
+	backend.facts.model = config.nvme.model ? config.nvme.model : "Joulerig twin";
+	backend.facts.firmware = FIRMWARE;
+	backend.facts.name = config.nvme.name;
+	backend.facts.bytes = (uint64_t)config.size;
+	backend.facts.eui64 = config.nvme.eui64;
+	backend.facts.has_write_cache = config.cut.write_cache_bytes > 0;
+	target = nvme_target_listen(config.nvme.address, &backend.facts, &backend.functions, error, sizeof error);
+	if (target)
+		return 0;
+	nbdkit_error("%s", error);
+	return -1;
 }
 
 /* Before nbdkit goes to the background, so that its exit status shows a failure. */
@@ -118,7 +145,7 @@ static int twin_get_ready(void)
 		nbdkit_error("%s", error);
 		return -1;
 	}
-	return 0;
+	return listen_nvme();
 }
 
 /* What the backing file holds is on the drive. In which order it came there is
@@ -143,6 +170,7 @@ static int twin_after_fork(void)
 
 	drive.serial = config.serial;
 	drive.energy = config.energy;
+	drive.states = config.states;
 	drive.power = power_new(config.rails, config.rail_count, config.window_ns, config.activity_ns,
 				config.cut.holdup_ns, clock_monotonic_ns());
 	if (!drive.power) {
@@ -160,7 +188,7 @@ static int twin_after_fork(void)
 		nbdkit_error("no memory for the model of time");
 		return -1;
 	}
-	drive.planned_since_ns = INT64_MIN;
+	device_begin_states(&drive, power_settled_ns(drive.power));
 	if (drive.operations)
 		fprintf(drive.operations, "%" PRId64 " begin 0 0 0\n", power_settled_ns(drive.power));
 	fill_from_backing();
@@ -177,6 +205,14 @@ static int twin_after_fork(void)
 	failure = control_socket_start(control, &drive);
 	if (failure) {
 		nbdkit_error("starting the control thread: %s", strerror(failure));
+		return -1;
+	}
+	if (target) {
+		nvme_backend_begin(&backend, &drive);
+		failure = nvme_target_start(target);
+	}
+	if (failure) {
+		nbdkit_error("starting the NVMe target: %s", strerror(failure));
 		return -1;
 	}
 	return 0;
@@ -201,6 +237,8 @@ static void shut_down(void)
 
 static void twin_cleanup(void)
 {
+	nvme_target_stop(target);
+	target = NULL;
 	control_socket_stop(control);
 	control = NULL;
 	shut_down();
@@ -296,7 +334,7 @@ static int twin_zero(void *handle, uint32_t count, uint64_t offset, uint32_t fla
 static struct nbdkit_plugin plugin = {
 	.name = "twin",
 	.longname = "Joulerig digital twin of a drive",
-	.version = "1",
+	.version = FIRMWARE,
 	.description = "A drive that takes its time, with a power model that knows its true joules.",
 	.load = twin_load,
 	.unload = twin_unload,

@@ -6,9 +6,11 @@
 #include "twin_config.h"
 
 #include "device.h"
+#include "nvme/controller.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +46,15 @@ const char twin_config_help[] =
 	"               What a rail draws in each of these, instead of its IDLE_W.\n"
 	"work=RAIL,gc|fold|seek|spin_up|wake,JOULES_PER_BYTE,WATTS\n"
 	"               What a rail draws for the drive's own work.\n"
+	"operational=ENTRY_NS,EXIT_NS[,RATE]\n"
+	"               (up to 4 times) A power state to work in; RATE: fraction of the link's rates.\n"
+	"operational_watts=RAIL,WATTS,..., operational_idle_watts=RAIL,WATTS,...\n"
+	"               The most that a rail draws in each of these; without operations.\n"
+	"operating=N    The one after power on (default 0).\n"
+	"nvme=ADDRESS:PORT  NVMe/TCP target for the drive (default: none).\n"
+	"nvme_name=NQN|+FILE, nvme_model=TEXT, nvme_eui64=16 HEX DIGITS\n"
+	"               What the host sees of it; the name must be given.\n"
+	"rated_erases=N Erases that a cell is rated for: percentage used (default: none).\n"
 	"operations=PATH  Log of the operations that the drive takes (default: none).";
 
 static int set_path(char **path, const char *key, const char *value)
@@ -194,23 +205,99 @@ static int add_rail(struct twin_config *config, const char *value)
 	return 0;
 }
 
+/* ENTRY_NS,EXIT_NS[,RATE] of the next operational state. */
+static int add_operational(struct twin_config *config, const char *value)
+{
+	struct power_state state = { .rate = 1 };
+	long long entry_ns, exit_ns;
+	int used = 0;
+
+	if (config->states.operational_count == POWER_STATES_MOST_OPERATIONAL) {
+		nbdkit_error("operational=%s: at most %d power states", value, POWER_STATES_MOST_OPERATIONAL);
+		return -1;
+	}
+	if (sscanf(value, "%lld,%lld%n,%lf%n", &entry_ns, &exit_ns, &used, &state.rate, &used) < 2 ||
+	    value[used] != '\0' || entry_ns < 0 || entry_ns > NS_PER_SECOND || exit_ns < 0 ||
+	    exit_ns > NS_PER_SECOND || !(state.rate >= 0.01 && state.rate <= 1)) {
+		nbdkit_error("operational=%s: allowed is ENTRY_NS,EXIT_NS[,RATE], whole numbers up to %d and a"
+			     " fraction from 0.01 to 1", value, NS_PER_SECOND);
+		return -1;
+	}
+	state.entry_ns = entry_ns;
+	state.exit_ns = exit_ns;
+	config->states.of[config->states.operational_count++] = state;
+	return 0;
+}
+
+/* Puts a new text, NULL where there is no memory for it, in place of the one before. */
+static int set_text(char **text, const char *key, char *value, size_t most)
+{
+	free(*text);
+	*text = value;
+	if (value && *value != '\0' && strlen(value) <= most)
+		return 0;
+	nbdkit_error("%s: allowed are 1 to %zu characters", key, most);
+	return -1;
+}
+
+/* 0, -1 where the value cannot be used, 1 where the key is none of NVMe's. */
+static int set_nvme(struct twin_config *config, const char *key, const char *value)
+{
+	char *name = NULL, *end;
+
+	if (strcmp(key, "nvme") == 0)
+		return set_text(&config->nvme.address, key, strdup(value), NVME_NAME_BYTES - 1);
+	if (strcmp(key, "nvme_model") == 0)
+		return set_text(&config->nvme.model, key, strdup(value), 40);
+	/* Who has the name has the drive: it can be read from a file. */
+	if (strcmp(key, "nvme_name") == 0)
+		return nbdkit_read_password(value, &name) < 0 ? -1 : set_text(&config->nvme.name, key, name,
+									      NVME_NAME_BYTES - 1);
+	if (strcmp(key, "nvme_eui64") != 0)
+		return 1;
+	config->nvme.eui64 = strtoull(value, &end, 16);
+	if (strlen(value) != 16 || *end != '\0' || strspn(value, "0123456789abcdefABCDEF") != 16) {
+		nbdkit_error("nvme_eui64=%s: allowed are 16 hexadecimal digits", value);
+		return -1;
+	}
+	return 0;
+}
+
 /* 0, -1 where the value cannot be used, 1 where the key is none of the models'. */
 static int set_model(struct twin_config *config, const char *key, const char *value)
 {
 	char error[512];
 	int result;
 
-	if (strcmp(key, "work") == 0)
+	if (strcmp(key, "operational") == 0)
+		return add_operational(config, value);
+	if (strcmp(key, "operational_watts") == 0)
+		result = device_set_watts(config->operational_watts, POWER_STATES_MOST_OPERATIONAL, config->rails,
+					  config->rail_count, key, value, error, sizeof error);
+	else if (strcmp(key, "operational_idle_watts") == 0)
+		result = device_set_watts(config->operational_idle_watts, POWER_STATES_MOST_OPERATIONAL,
+					  config->rails, config->rail_count, key, value, error, sizeof error);
+	else if (strcmp(key, "work") == 0)
 		result = device_set_work(&config->energy, config->rails, config->rail_count, value, error,
 					 sizeof error);
 	else if (strcmp(key, "doze_watts") == 0)
-		result = device_set_doze_watts(&config->energy, config->rails, config->rail_count, value, error,
-					       sizeof error);
+		result = device_set_watts(config->doze_watts, DOZE_MAX_STATES, config->rails, config->rail_count,
+					  key, value, error, sizeof error);
 	else
 		result = timing_set(&config->timing, key, value, error, sizeof error);
 	if (result < 0)
 		nbdkit_error("%s", error);
 	return result;
+}
+
+static int set_operating(struct twin_config *config, const char *value)
+{
+	if (value[0] < '0' || value[0] > '9' || value[1] != '\0') {
+		nbdkit_error("operating=%s: allowed is the number of an operational power state", value);
+		return -1;
+	}
+	config->states.initial = (unsigned)(value[0] - '0');
+	return 0;
 }
 
 int twin_config_set(struct twin_config *config, const char *key, const char *value)
@@ -245,15 +332,80 @@ int twin_config_set(struct twin_config *config, const char *key, const char *val
 		return set_number(&config->thermal.kelvin_per_watt, key, value, 0, 100);
 	if (strcmp(key, "thermal_seconds") == 0)
 		return set_number(&config->thermal.seconds, key, value, 1e-3, 1e6);
+	if (strcmp(key, "rated_erases") == 0)
+		return set_number(&config->rated_erases, key, value, 1, 1e9);
+	if (strcmp(key, "operating") == 0)
+		return set_operating(config, value);
 	result = set_cut(config, key, value);
+	if (result > 0)
+		result = set_nvme(config, key, value);
 	if (result > 0)
 		result = set_model(config, key, value);
 	if (result > 0)
 		nbdkit_error("%s=%s: allowed keys are file, size, serial, control, operations, window, activity, rail, "
 			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
 			     "ambient_celsius, kelvin_per_watt, thermal_seconds, model, doze, work, doze_watts, "
+			     "operational, operational_watts, operational_idle_watts, operating, rated_erases, "
+			     "nvme, nvme_name, nvme_model, nvme_eui64, "
 			     "and those of the model", key, value);
 	return result ? -1 : 0;
+}
+
+/* The watts of the operational states: those given, or the only one's, which are the rails'. */
+static int complete_operational(struct twin_config *config)
+{
+	struct power_states *states = &config->states;
+	bool is_given = states->operational_count > 0;
+
+	if (!is_given)
+		states->of[states->operational_count++] = (struct power_state){ .rate = 1 };
+	for (unsigned n = 0; n < states->operational_count; n++) {
+		for (unsigned r = 0; r < config->rail_count; r++) {
+			const struct power_rail *rail = &config->rails[r];
+			double given_idle = config->operational_idle_watts[n][r];
+			double idle = given_idle > 0 ? given_idle : rail->idle_watts;
+			double active = is_given ? config->operational_watts[n][r] - idle : rail->active_watts;
+
+			if (!(active > 0) || (rail->ohms > 0 && idle + active > rail->volts * rail->volts /
+										(4 * rail->ohms))) {
+				nbdkit_error("operational_watts: state %u, rail %s: allowed is more than its %g W "
+					     "without operations, and what can be drawn through %g ohms", n,
+					     rail->name, idle, rail->ohms);
+				return -1;
+			}
+			states->of[n].idle_watts[r] = idle;
+			states->of[n].active_watts[r] = active;
+		}
+	}
+	if (states->initial >= states->operational_count) {
+		nbdkit_error("operating=%u: there are %u operational power states", states->initial,
+			     states->operational_count);
+		return -1;
+	}
+	return 0;
+}
+
+/* The states to rest in follow the others, each entered from the one before. */
+static void complete_resting(struct twin_config *config)
+{
+	struct power_states *states = &config->states;
+	unsigned first = states->operational_count;
+
+	states->count = first + config->timing.state_count;
+	for (unsigned n = 0; n < config->timing.state_count; n++) {
+		const struct doze_state *doze = &config->timing.states[n];
+		struct power_state *state = &states->of[first + n];
+
+		*state = (struct power_state){ .entry_ns = doze->entry_ns, .exit_ns = doze->exit_ns };
+		memcpy(state->idle_watts, config->doze_watts[n], sizeof state->idle_watts);
+		if (n > 0)
+			states->defaults[first + n - 1] = (struct power_transition){
+				.to = first + n, .idle_ns = doze->idle_ns - doze[-1].idle_ns };
+	}
+	for (unsigned n = 0; n < first && config->timing.state_count; n++)
+		states->defaults[n] = (struct power_transition){ .to = first,
+								 .idle_ns = config->timing.states[0].idle_ns };
+	power_states_reset(states);
 }
 
 int twin_config_check(struct twin_config *config)
@@ -277,6 +429,13 @@ int twin_config_check(struct twin_config *config)
 		nbdkit_error("%s", error);
 		return -1;
 	}
+	if (complete_operational(config) < 0)
+		return -1;
+	complete_resting(config);
+	if (config->nvme.address && !config->nvme.name) {
+		nbdkit_error("nvme_name= is missing: nvme=%s needs it", config->nvme.address);
+		return -1;
+	}
 	if (config->cut.lies && config->cut.write_cache_bytes == 0) {
 		nbdkit_error("lie=flush: allowed with a write_cache above 0 only");
 		return -1;
@@ -290,4 +449,7 @@ void twin_config_free(struct twin_config *config)
 	free(config->control_path);
 	free(config->operations_path);
 	free(config->serial);
+	free(config->nvme.address);
+	free(config->nvme.name);
+	free(config->nvme.model);
 }

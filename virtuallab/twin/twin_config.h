@@ -11,6 +11,7 @@
 #include "drive.h"
 #include "health.h"
 #include "power.h"
+#include "power_states.h"
 #include "timing.h"
 
 #include <stdint.h>
@@ -27,6 +28,18 @@ struct twin_config {
 	unsigned rail_count;
 	struct timing_config timing;
 	struct work_energy energy;
+	struct power_states states; /* whole after twin_config_check */
+	/* As given. */
+	double doze_watts[DOZE_MAX_STATES][POWER_MAX_RAILS];
+	double operational_watts[POWER_STATES_MOST_OPERATIONAL][POWER_MAX_RAILS];
+	double operational_idle_watts[POWER_STATES_MOST_OPERATIONAL][POWER_MAX_RAILS];
+	struct {
+		char *address; /* NULL: no NVMe target */
+		char *name;
+		char *model;
+		uint64_t eui64; /* 0: none */
+	} nvme;
+	double rated_erases; /* of a cell; 0: its wear is not reported */
 	struct cut_settings cut;
 	struct thermal thermal;
 };

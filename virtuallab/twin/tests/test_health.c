@@ -49,7 +49,10 @@ static void a_steady_power_warms_up_by_the_time_constant(void)
 
 static void what_was_kept_is_read_back(void)
 {
-	struct health health = { 1ULL << 60, 12345, 7, 2, 3600.5 }, read;
+	struct health health = { .host_bytes_written = 1ULL << 60, .nand_bytes_written = 12345, .power_cycles = 7,
+				 .unsafe_shutdowns = 2, .power_on_seconds = 3600.5, .host_bytes_read = 1ULL << 50,
+				 .host_reads = 8, .host_writes = 9, .media_errors = 1, .busy_seconds = 12.5 };
+	struct health read;
 	char error[256];
 
 	unlink(path);
@@ -57,6 +60,19 @@ static void what_was_kept_is_read_back(void)
 	CHECK(health_save(&health, path, false) && health_load(&read, path, error, sizeof error));
 	CHECK(read.host_bytes_written == 1ULL << 60 && read.nand_bytes_written == 12345);
 	CHECK(read.power_cycles == 7 && read.unsafe_shutdowns == 2 && is_close(read.power_on_seconds, 3600.5));
+	CHECK(read.host_bytes_read == 1ULL << 50 && read.host_reads == 8 && read.host_writes == 9);
+	CHECK(read.media_errors == 1 && is_close(read.busy_seconds, 12.5));
+}
+
+static void a_file_from_before_reads_were_kept_is_taken(void)
+{
+	struct health read;
+	char error[256];
+
+	put("host_bytes_written 1\nnand_bytes_written 2\npower_cycles 3\nunsafe_shutdowns 4\n"
+	    "power_on_seconds 5.0\nrunning 1\n");
+	CHECK(health_load(&read, path, error, sizeof error) && read.power_cycles == 3 && read.unsafe_shutdowns == 5);
+	CHECK(read.host_bytes_read == 0 && read.host_reads == 0 && read.busy_seconds == 0);
 }
 
 static void an_end_without_a_word_is_an_unsafe_shutdown(void)
@@ -75,6 +91,8 @@ static void a_damaged_file_is_refused_and_named(void)
 		"host_bytes_written 1\nnand_bytes_written 1\npower_cycles 1\nunsafe_shutdowns 1\n",
 		"host_bytes_written 1\nnand_bytes_written 1\npower_cycles 1\nunsafe_shutdowns 1\n"
 		"power_on_seconds 1.0\nrunning 2\n",
+		"host_bytes_written 1\nnand_bytes_written 1\npower_cycles 1\nunsafe_shutdowns 1\n"
+		"power_on_seconds 1.0\nrunning 0\nhost_bytes_read 1\nhost_reads x\n",
 	};
 	struct health read;
 	char error[256];
@@ -101,6 +119,7 @@ int main(void)
 	snprintf(path, sizeof path, "%s/drive.img.health", folder);
 	a_steady_power_warms_up_by_the_time_constant();
 	what_was_kept_is_read_back();
+	a_file_from_before_reads_were_kept_is_taken();
 	an_end_without_a_word_is_an_unsafe_shutdown();
 	a_damaged_file_is_refused_and_named();
 	a_file_that_cannot_be_written_leaves_the_one_before();

@@ -200,6 +200,40 @@ static void operations_beyond_the_active_power_have_to_wait(void)
 	power_free(power);
 }
 
+static void a_lower_limit_holds_from_then_on(void)
+{
+	struct power *power = one_rail("5v,5,0,0.5,1e-6,0,0,0,8", START);
+	double idle = 0.25, active = 2;
+
+	/* 4 mJ in half a millisecond are 8 W: all it may. */
+	CHECK(power_submit(power, START, POWER_READ, 4000, false) == 0);
+	power_set_limits(power, START + 100 * US, &idle, &active);
+	/* What has begun goes on as it was; the next waits for its end, and lasts longer. */
+	CHECK(power_submit(power, START + 200 * US, POWER_READ, 4000, false) == START + 500 * US);
+	CHECK(power_submit(power, START + 500 * US, POWER_READ, 4000, false) == 0);
+	CHECK(power_submit(power, START + 600 * US, POWER_READ, 4, false) == START + 2500 * US);
+	power_advance(power, START + 10 * MS);
+	check_near("joules", power_joules(power, 0), 0.5 * 100e-6 + 0.25 * 9900e-6 + 8e-3, 1e-12);
+	power_free(power);
+}
+
+static void limits_end_what_was_planned_of_the_idle_power(void)
+{
+	struct power *power = one_rail("5v,5,0,0.5,0,0,0,0,8", START);
+	struct power_step step = { .time_ns = START + 2 * MS, .idle_watts = { 0.1 } };
+	double idle = 0.25, active = 8;
+
+	power_plan_idle(power, START, &step, 1);
+	power_set_limits(power, START + MS, &idle, &active);
+	power_advance(power, START + 5 * MS);
+	check_near("joules", power_joules(power, 0), 0.5e-3 + 0.25 * 4e-3, 1e-12);
+	step.time_ns = START + 7 * MS;
+	power_plan_idle(power, START + 5 * MS, &step, 1);
+	power_advance(power, START + 8 * MS);
+	check_near("joules", power_joules(power, 0), 0.5e-3 + 0.25 * 6e-3 + 0.1e-3, 1e-12);
+	power_free(power);
+}
+
 static void a_large_operation_lasts_as_long_as_its_energy_needs(void)
 {
 	struct power *power = one_rail("5v,5,0.1,1,0,1e-9,0,0,2", START);
@@ -458,6 +492,8 @@ int main(void)
 	late_operations_count_from_the_settled_time_and_change_no_window();
 	time_does_not_run_backwards();
 	operations_beyond_the_active_power_have_to_wait();
+	a_lower_limit_holds_from_then_on();
+	limits_end_what_was_planned_of_the_idle_power();
 	a_large_operation_lasts_as_long_as_its_energy_needs();
 	no_power_is_left_behind_by_many_operations();
 	history_is_exact_on_its_grid_and_linear_between();

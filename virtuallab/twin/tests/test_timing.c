@@ -78,6 +78,71 @@ static void the_models_are_those_of_their_parameters(void)
 	timing_free(timing);
 }
 
+static void the_states_that_an_idle_drive_enters_can_change(void)
+{
+	struct timing_config config = config_of(flash_words, COUNT(flash_words));
+	struct timing *timing = timing_new(&config, 64 * MIB, START);
+	struct doze_state at_once = { .idle_ns = 0, .entry_ns = 3 * MS, .exit_ns = 2 * MS };
+	struct work work;
+
+	CHECK(doze_state(timing_doze(timing), START + SECOND) == 0);
+	timing_set_doze(timing, &at_once, 1);
+	timing_stir(timing, START + SECOND);
+	CHECK(doze_state(timing_doze(timing), START + SECOND) == 1);
+	CHECK(doze_entered_ns(timing_doze(timing), 1) == START + SECOND + 3 * MS);
+	CHECK(run(timing, PACE_READ, START + 2 * SECOND, 0, 4096) == START + 2 * SECOND + 2 * MS + 84096);
+	CHECK(timing_take_work(timing, INT64_MAX, &work) && work.cause == WORK_WAKE);
+	timing_set_doze(timing, NULL, 0);
+	CHECK(run(timing, PACE_READ, START + 3 * SECOND, 0, 4096) == START + 3 * SECOND + 84096);
+	timing_free(timing);
+}
+
+static void a_drive_that_is_woken_has_paid_when_work_comes(void)
+{
+	struct timing_config config = config_of(flash_words, COUNT(flash_words));
+	struct timing *timing = timing_new(&config, 64 * MIB, START);
+	struct doze_state state = { .idle_ns = 100 * MS, .entry_ns = 3 * MS, .exit_ns = 2 * MS };
+	struct work work;
+
+	timing_set_doze(timing, &state, 1);
+	timing_wake(timing, START + SECOND);
+	CHECK(timing_take_work(timing, INT64_MAX, &work) && work.cause == WORK_WAKE && work.duration_ns == 2 * MS);
+	CHECK(run(timing, PACE_READ, START + SECOND + 50 * MS, 0, 4096) == START + SECOND + 50 * MS + 84096);
+	CHECK(!timing_take_work(timing, INT64_MAX, &work));
+	timing_free(timing);
+}
+
+static void a_drive_that_is_held_begins_later(void)
+{
+	struct timing_config configs[] = { config_of(flash_words, COUNT(flash_words)),
+					   config_of(disk_words, COUNT(disk_words)) };
+
+	for (unsigned n = 0; n < 2; n++) {
+		struct timing *timing = timing_new(&configs[n], 64 * MIB, START);
+		struct timing *free_one = timing_new(&configs[n], 64 * MIB, START);
+
+		timing_hold(timing, START + 40 * MS);
+		CHECK(run(timing, PACE_READ, START + 10 * MS, 0, 4096) >= START + 40 * MS);
+		CHECK(run(free_one, PACE_READ, START + 10 * MS, 0, 4096) < START + 40 * MS);
+		timing_free(timing);
+		timing_free(free_one);
+	}
+}
+
+static void a_lower_rate_slows_the_link(void)
+{
+	struct timing_config config = config_of(flash_words, COUNT(flash_words));
+	struct timing *timing = timing_new(&config, 64 * MIB, START);
+
+	CHECK(run(timing, PACE_READ, START, 0, 4096) == START + 80 * US + 4096);
+	timing_set_rate(timing, 0.25);
+	CHECK(run(timing, PACE_READ, START + SECOND, 0, 4096) == START + SECOND + 80 * US + 4 * 4096);
+	CHECK(run(timing, PACE_WRITE, START + 2 * SECOND, 0, 4096) == START + 2 * SECOND + 10 * US + 4 * 8192);
+	timing_set_rate(timing, 1);
+	CHECK(run(timing, PACE_READ, START + 3 * SECOND, 0, 4096) == START + 3 * SECOND + 80 * US + 4096);
+	timing_free(timing);
+}
+
 static void a_drive_left_alone_dozes_off_and_takes_its_time_to_wake(void)
 {
 	struct timing_config config = config_of(flash_words, COUNT(flash_words));
@@ -221,6 +286,10 @@ int main(void)
 {
 	the_null_model_takes_no_time();
 	the_models_are_those_of_their_parameters();
+	the_states_that_an_idle_drive_enters_can_change();
+	a_drive_that_is_woken_has_paid_when_work_comes();
+	a_drive_that_is_held_begins_later();
+	a_lower_rate_slows_the_link();
 	a_drive_left_alone_dozes_off_and_takes_its_time_to_wake();
 	a_hard_disk_in_standby_spins_up_first();
 	background_work_can_be_taken_when_it_begins();
