@@ -22,6 +22,11 @@ STATES = [
     "operational_idle_watts=3v3,0.35,0.20",
     "doze=160000000,2000000,1200000", "doze=500000000,500000,9500000", "doze_watts=3v3,0.04,0.005",
 ]  # fmt: skip
+FLASH = [
+    "model=flash", "channels=8", "page_bytes=16384", "read_command_ns=0", "write_command_ns=0",
+    "flush_ns=0", "page_read_ns=1000", "program_ns=1000", "erase_ns=0", "read_bytes_per_second=1e10",
+    "write_bytes_per_second=1e10", "overprovisioning=0.25", "write_cache=4M",
+]  # fmt: skip
 OTHER_HOST = "nqn.2026-11.test:other"
 INVALID_FIELD, INVALID_OPCODE, SEQUENCE, DATA_LENGTH, SGL_TYPE = 0x002, 0x001, 0x00C, 0x00F, 0x011
 CONNECT_BUSY, CONNECT_INVALID = 0x181, 0x182
@@ -168,12 +173,7 @@ def test_the_health_log_is_the_twins_life(tmp_path):
 
 
 def test_wear_is_a_fraction_of_the_rated_erases(tmp_path):
-    flash = [
-        "model=flash", "channels=8", "page_bytes=16384", "read_command_ns=0", "write_command_ns=0",
-        "flush_ns=0", "page_read_ns=1000", "program_ns=1000", "erase_ns=0", "read_bytes_per_second=1e10",
-        "write_bytes_per_second=1e10", "overprovisioning=0.25", "rated_erases=10", "write_cache=4M",
-    ]  # fmt: skip
-    with NvmeTwin(tmp_path, flash) as twin, twin.host() as host:
+    with NvmeTwin(tmp_path, [*FLASH, "rated_erases=10"]) as twin, twin.host() as host:
         for n in range(128):  # all of its 64 MiB once, of 80 MiB of flash that take ten times that
             host.write(n * 512 * KIB, bytes(512 * KIB), capsule=False)
         host.flush()
@@ -218,6 +218,26 @@ def test_an_operation_ends_a_rest_by_command(twin):
         host.read(0, 512)
         assert host.get_feature(0x02).result == 0
         wait_for(lambda: watts(twin) == pytest.approx(0.35, rel=0.01), 5, "the drive is awake")
+
+
+def seconds_of_a_read(host):
+    begin = time.monotonic()
+    host.read(0, 512)
+    return time.monotonic() - begin
+
+
+def test_leaving_a_state_takes_its_time(tmp_path):
+    slow = ["operational=0,80000000", "operational=120000000,0", "operational_watts=3v3,8,4"]
+    slow += ["doze=60000000000,0,90000000", "doze_watts=3v3,0.04"]
+    with NvmeTwin(tmp_path, [*FLASH, *slow]) as twin, twin.host() as host:
+        awake = seconds_of_a_read(host)
+        host.set_feature(0x02, 2)
+        rested = seconds_of_a_read(host)
+        again = seconds_of_a_read(host)
+        host.set_feature(0x02, 1)
+        switched = seconds_of_a_read(host)
+    assert rested >= 0.09 > max(awake, again)
+    assert switched > 0.15  # 80 ms out of the one, 120 ms into the other, less what passed since
 
 
 def test_the_drive_goes_by_the_table_of_its_host(twin):

@@ -40,7 +40,7 @@ struct command {
 struct nvme_queue {
 	int socket;
 	struct nvme_queue_owner owner;
-	void *context;
+	_Atomic(void *) context;
 	/* Of its Connect. */
 	_Atomic uint16_t number;
 	atomic_bool flow_is_off;
