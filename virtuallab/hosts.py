@@ -11,7 +11,7 @@ from pathlib import Path
 from joulerig.rig.common import files, paths, supervisor, wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import TestHost
-from joulerig.virtuallab import image, machine, qmp, twins
+from joulerig.virtuallab import image, machine, nvme, qmp, twins
 from joulerig.virtuallab.clock import shared
 from joulerig.virtuallab.profile import Profile
 
@@ -60,6 +60,8 @@ def process(
     files.replace(own / "hostname", name + "\n")
     files.replace(own / "authorized_keys", (folder / "ssh" / "id_ed25519.pub").read_text())
     files.replace(own / "ssh_host_key", (folder / "ssh" / "host_ed25519").read_text(), mode=0o600)
+    if connections := nvme.connections(name, host):
+        files.replace(own / machine.DRIVES, "".join(line + "\n" for line in connections), mode=0o600)
     overlay = own / "root.qcow2"
     marker = own / "image"
     if not overlay.exists() or not marker.exists() or marker.read_text() != str(guest.root):

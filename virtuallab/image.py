@@ -72,7 +72,43 @@ ssh-keygen -y -f /etc/ssh/ssh_host_ed25519_key > /etc/ssh/ssh_host_ed25519_key.p
 hostname "$(cat $from/hostname/raw)"
 hostname > /etc/hostname
 SCRIPT
-chmod 755 "$root/usr/local/sbin/lab-identity"
+cat > "$root/etc/systemd/system/lab-drives.service" <<'UNIT'
+[Unit]
+Description=Connect to the drives of the virtual lab that are NVMe controllers of their own
+After=lab-identity.service systemd-networkd.service
+Before=ssh.service
+[Service]
+Type=oneshot
+ExecStart=/usr/local/sbin/lab-drives
+TimeoutStartSec=150
+[Install]
+WantedBy=multi-user.target
+UNIT
+cat > "$root/usr/local/sbin/lab-drives" <<'SCRIPT'
+#!/bin/sh
+set -u
+modprobe qemu_fw_cfg
+from=/sys/firmware/qemu_fw_cfg/by_name/opt/joulerig/drives/raw
+[ -e $from ] || exit 0
+modprobe nvme_tcp
+there() { ls -d /sys/class/nvme/nvme*/nvme*n* 2> /dev/null | wc -l; }
+wanted=0
+while read -r drive; do
+  wanted=$((wanted + 1))
+  name=${drive#*,nqn=}
+  cat /sys/class/nvme/nvme*/subsysnqn 2> /dev/null | grep -qxF "${name%%,*}" && continue
+  for attempt in $(seq 100); do # the host has no address at first
+    printf '%s' "$drive" 2> /dev/null > /dev/nvme-fabrics && break
+    sleep 0.5
+  done
+done < $from
+for attempt in $(seq 100); do # the kernel looks for what is on a controller when it has time
+  [ "$(there)" -ge $wanted ] && exit 0
+  sleep 0.1
+done
+exit 1
+SCRIPT
+chmod 755 "$root/usr/local/sbin/lab-identity" "$root/usr/local/sbin/lab-drives"
 release=$(basename "$root"/lib/modules/*)
 mkdir -p "$root/usr/src/joulerig" "$root/lib/modules/$release/extra"
 cp "$(dirname "$0")/fua_by_flush.c" "$root/usr/src/joulerig/"
@@ -83,7 +119,7 @@ chroot "$root" depmod "$release"
 printf 'softdep nvme_core pre: fua_by_flush\n' > "$root/etc/modprobe.d/joulerig.conf"
 cp "$(dirname "$0")/compiled_once.py" "$root/usr/lib/python3/dist-packages/"
 printf 'import compiled_once\n' > "$root/usr/lib/python3/dist-packages/compiled_once.pth"
-chroot "$root" systemctl enable systemd-networkd lab-identity
+chroot "$root" systemctl enable systemd-networkd lab-identity lab-drives
 chroot "$root" systemctl mask apt-daily.timer apt-daily-upgrade.timer getty@tty1.service systemd-networkd-wait-online.service
 chroot "$root" update-initramfs -u
 """

@@ -13,7 +13,7 @@ from joulerig.rig.common import paths, supervisor, wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import packages
 from joulerig.rig.lab.model import Lab
-from joulerig.virtuallab import accelerator, hosts, image, profile, taps, twins
+from joulerig.virtuallab import accelerator, hosts, image, nvme, profile, taps, twins
 from joulerig.virtuallab.clock import calibration, shared
 
 PROCESSES = ("host-", "tap-", "twin-", "lab-clock")  # what the names of the lab's processes begin with
@@ -47,7 +47,7 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
     else:
         shared.prepare()
     supervisor.start(
-        twins.process(name, key, drive, folder() / "drives", profiles)
+        twins.process(name, key, drive, folder() / "drives", profiles, is_controller=key in nvme.drives(host))
         for name, host in virtual.items()
         for key, drive in host.twins.items()
     )

@@ -7,9 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from joulerig.rig.lab.model import Drive, TestHost, VirtualHost
-from joulerig.virtuallab import profile
+from joulerig.virtuallab import nvme, profile
 from joulerig.virtuallab.image import Image
 
+# The file of how the host connects to drives that are NVMe controllers of their own (nvme.py).
+DRIVES = "drives"
+# Their writes reach them as the kernel has them: guest/fua_by_flush.c is not needed.
+OWN_CONTROLLERS = "fua_by_flush.off=1"
 # Of the DIMM; the region that the host sees, and the inventory declares, is the rest.
 NVDIMM_LABEL_BYTES = 128 * 1024
 KERNEL_ARGUMENTS = "root=/dev/vda ro console=ttyS0 net.ifnames=0 mitigations=off random.trust_cpu=on"
@@ -37,6 +41,7 @@ def command(
     """
     nvdimms = {key: drive for key, drive in host.drives.items() if drive.interface == "nvdimm"}
     machine = host.virtual or VirtualHost()
+    controllers = nvme.drives(host)
     memory = f"{machine.memory_mb}M"
     arguments = [
         "qemu-system-x86_64",
@@ -48,7 +53,8 @@ def command(
         "-smp", str(machine.cpus),
         "-m", memory + (f",slots={len(nvdimms)},maxmem={machine.memory_mb + 8192}M" if nvdimms else ""),
         "-rtc", "base=utc",
-        "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", kernel_arguments(accelerator),
+        "-kernel", str(image.kernel), "-initrd", str(image.initrd),
+        "-append", kernel_arguments(accelerator, bool(controllers)),
         "-serial", f"file:{folder}/console.log",
         "-qmp", f"unix:{qmp},server=on,wait=off",
         "-device", "virtio-rng-pci",
@@ -60,7 +66,7 @@ def command(
         "-chardev", f"socket,id=clock,path={clock},reconnect=1",
         "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=clock,name=joulerig.clock",
     ]  # fmt: skip
-    for key in ("hostname", "authorized_keys", "ssh_host_key"):
+    for key in ("hostname", "authorized_keys", "ssh_host_key", *([DRIVES] if controllers else [])):
         arguments += ["-fw_cfg", f"name=opt/joulerig/{key},file={folder}/{key}"]
     sata_ports = iter(range(6))  # of q35's own AHCI controller
     for index, (key, drive) in enumerate(host.drives.items()):
@@ -70,7 +76,7 @@ def command(
                 f"size={nvdimm_bytes(drive)}",
                 "-device", f"nvdimm,memdev={key},label-size={NVDIMM_LABEL_BYTES}",
             ]  # fmt: skip
-        if drive.in_memory:
+        if drive.in_memory or key in controllers:
             continue
         arguments += [
             "-blockdev",
@@ -82,9 +88,15 @@ def command(
     return arguments
 
 
-def kernel_arguments(accelerator: str) -> str:
-    """Return the guest kernel's command line."""
-    return KERNEL_ARGUMENTS if accelerator == "kvm" else f"{KERNEL_ARGUMENTS} {EMULATED_CLOCK}"
+def kernel_arguments(accelerator: str, own_controllers: bool = False) -> str:
+    """Return the guest kernel's command line.
+
+    `own_controllers`: its NVMe drives are the twins' own.
+    """
+    words = [KERNEL_ARGUMENTS]
+    words += [] if accelerator == "kvm" else [EMULATED_CLOCK]
+    words += [OWN_CONTROLLERS] if own_controllers else []
+    return " ".join(words)
 
 
 def _device(

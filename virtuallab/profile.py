@@ -73,7 +73,8 @@ class Flash(Strict):
     """Parameters of an SSD's model of time: virtuallab/twin/flash.h.
 
     `block_pages`: pages of 4 KiB in what is erased at once (left out: by the drive's size).
-    `moved_apart`: garbage collection moves pages to blocks of their own.
+    `moved_apart`: garbage collection moves pages to blocks of their own. `rated_erases`: how often
+    its flash may be erased, for the percentage used that an NVMe host reads (left out: 0 %).
     """
 
     channels: PositiveInt
@@ -86,6 +87,7 @@ class Flash(Strict):
     fold_delay_seconds: NonNegativeFloat = 0.0
     block_pages: PositiveInt | None = None
     moved_apart: bool = False
+    rated_erases: PositiveFloat | None = None
 
     @model_validator(mode="after")
     def _latencies_fit(self) -> Flash:
@@ -128,9 +130,10 @@ class Disk(Strict):
 class PowerState(Strict):
     """An operational or an idle power state.
 
-    An operational state bounds what the drive draws (`watts` of a rail: the most). One with
-    `idle_seconds` is entered by the drive itself after that time without work, and `watts` is what
-    it draws there.
+    An operational state bounds what the drive draws (`watts` of a rail: the most; `idle_watts`:
+    without operations, left out: the rail's) and how fast its link is (`rate`: a fraction). One
+    with `idle_seconds` is entered by the drive itself after that time without work, and `watts` is
+    what it draws there. Operational states come first, as NVMe numbers them.
     """
 
     name: str
@@ -138,6 +141,8 @@ class PowerState(Strict):
     idle_seconds: PositiveFloat | None = None
     entry_us: NonNegativeFloat = 0.0
     exit_us: NonNegativeFloat = 0.0
+    idle_watts: dict[str, PositiveFloat] = Field(default_factory=dict)
+    rate: Annotated[float, Field(ge=0.01, le=1)] = 1.0
 
 
 class Profile(Strict):
@@ -170,7 +175,16 @@ class Profile(Strict):
                     f"power_states: {state.name}: watts: rails {sorted(state.watts)};"
                     f" must be {sorted(self.rails)}"
                 )
-        operational = [state.name for state in self.power_states if state.idle_seconds is None]
+            if state.idle_watts and (
+                state.idle_seconds is not None or set(state.idle_watts) != set(self.rails)
+            ):
+                raise ValueError(
+                    f"power_states: {state.name}: idle_watts: allowed: of an operational state, rails"
+                    f" {sorted(self.rails)}"
+                )
+        operational = [state.name for state in self.operational_states]
+        if [state.name for state in self.power_states[: len(operational)]] != operational:
+            raise ValueError("power_states: operational states (without idle_seconds) must come first")
         if operational and self.operating_state not in operational:
             raise ValueError(f"operating_state: {self.operating_state!r}; allowed: {', '.join(operational)}")
         idle = [state.idle_seconds for state in self.power_states if state.idle_seconds is not None]
@@ -185,8 +199,17 @@ class Profile(Strict):
         """
         for state in self.power_states:
             if state.name == self.operating_state:
-                return state.watts[rail] - self.rails[rail].idle_watts
+                return state.watts[rail] - self.idle_watts(state, rail)
         return self.rails[rail].active_watts
+
+    @property
+    def operational_states(self) -> list[PowerState]:
+        """Return the states that the drive works in."""
+        return [state for state in self.power_states if state.idle_seconds is None]
+
+    def idle_watts(self, state: PowerState, rail: str) -> float:
+        """Return what a rail draws without operations in an operational state."""
+        return state.idle_watts.get(rail, self.rails[rail].idle_watts)
 
 
 def names() -> list[str]:

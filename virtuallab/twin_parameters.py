@@ -37,7 +37,7 @@ def from_profile(profile: Profile) -> list[str]:
         arguments += _flash(profile.flash)
     if profile.disk:
         arguments += _disk(profile.disk)
-    return arguments + _dozing(profile)
+    return arguments + _operational(profile) + _dozing(profile)
 
 
 def _ns(seconds: float) -> int:
@@ -66,6 +66,8 @@ def _flash(flash: Flash) -> list[str]:
         values["next_page_ns"] = _ns(latency.next_page * 1e-6)
     if flash.block_pages is not None:
         values["block_pages"] = flash.block_pages
+    if flash.rated_erases is not None:
+        values["rated_erases"] = flash.rated_erases
     if flash.moved_apart:
         values["moved_apart"] = 1
     if flash.slc_fraction > 0 and latency.slc_program is not None:
@@ -94,6 +96,22 @@ def _disk(disk: Disk) -> list[str]:
         "read_ahead_bytes": disk.read_ahead_bytes,
     }
     return [f"{key}={value}" for key, value in values.items()]
+
+
+def _operational(profile: Profile) -> list[str]:
+    states = profile.operational_states
+    arguments = [
+        f"operational={_ns(state.entry_us * 1e-6)},{_ns(state.exit_us * 1e-6)},{state.rate}"
+        for state in states
+    ]
+    for rail in profile.rails if states else ():
+        watts = ",".join(str(state.watts[rail]) for state in states)
+        idle = ",".join(str(profile.idle_watts(state, rail)) for state in states)
+        arguments += [f"operational_watts={rail},{watts}", f"operational_idle_watts={rail},{idle}"]
+    names = [state.name for state in states]
+    return arguments + (
+        [f"operating={names.index(profile.operating_state)}"] if profile.operating_state else []
+    )
 
 
 def _dozing(profile: Profile) -> list[str]:

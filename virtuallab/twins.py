@@ -15,7 +15,7 @@ from typing import Any
 from joulerig.rig.common import paths, supervisor, wait
 from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.lab.model import Drive
-from joulerig.virtuallab import profile, twin_parameters
+from joulerig.virtuallab import nvme, profile, twin_parameters
 from joulerig.virtuallab.clock import shared
 
 REPLY_SECONDS = 5.0
@@ -83,11 +83,18 @@ def listens(nbd: Path, control: Path) -> bool:
 
 
 def process(
-    host: str, name: str, drive: Drive, folder: Path, profiles: Mapping[str, profile.Profile] | None = None
+    host: str,
+    name: str,
+    drive: Drive,
+    folder: Path,
+    profiles: Mapping[str, profile.Profile] | None = None,
+    *,
+    is_controller: bool = False,
 ) -> supervisor.Program:
     """Describe the process of a drive's twin, whose backing file lies in `folder`.
 
-    `profiles`: those that the drive can name; by default the shipped ones. Raises UserError.
+    `profiles`: those that the drive can name; by default the shipped ones. `is_controller`: it is
+    the NVMe controller that the host sees. Raises UserError.
     """
     where = f"host_vars/{host}.yml: drives.{name}"
     model = profile.load(drive.profile or "", f"{where}.profile", profiles)
@@ -111,7 +118,8 @@ def process(
         control.unlink(missing_ok=True)
     return supervisor.Program(
         process_name,
-        command(model, nbd, control, backing, drive.size_bytes, drive.serial),
+        command(model, nbd, control, backing, drive.size_bytes, drive.serial)
+        + (nvme.parameters(host, name, drive, model) if is_controller else []),
         ready=lambda: listens(nbd, control),
         priority=100,
         restart=False,

@@ -211,6 +211,8 @@ class VirtualHost(Strict):
     """Processors."""
     memory_mb: Annotated[int, Field(ge=512)] = 2048
     """Memory."""
+    nvme: Literal["qemu", "twin"] = "qemu"
+    """Which NVMe controller it sees: QEMU's, or the twins' own, by NVMe/TCP."""
     guest_packages: list[Package] = []
     """Debian packages of its image beyond those of file systems, programs and provisioning."""
 

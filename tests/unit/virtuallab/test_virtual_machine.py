@@ -13,7 +13,7 @@ from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import model as lab
 from joulerig.rig.lab import packages
-from joulerig.virtuallab import hosts, image, machine, profile, taps, twins
+from joulerig.virtuallab import hosts, image, machine, nvme, profile, taps, twin_parameters, twins
 
 IMAGE = image.Image(Path("/image/root.ext4"), Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
 
@@ -126,6 +126,82 @@ def test_an_emulated_host_does_not_tell_time_by_the_machines_counter(how, of_the
     assert {"clocksource=hpet", "tsc=unstable"} <= set(words) if of_the_lab else "tsc=unstable" not in words
 
 
+@pytest.fixture
+def own_controllers(vhost):
+    """The host with the twins of its NVMe drives as their controllers."""
+    return vhost.model_copy(update={"virtual": vhost.virtual.model_copy(update={"nvme": "twin"})})
+
+
+def command_of(host):
+    sockets = {name: Path(f"/run/{name}.nbd") for name in host.twins}
+    return machine.command(
+        "vhost1", host, IMAGE, "tcg", Path("/lab/vhost1"), sockets, 1, Path("/run/qmp"), Path("/run/clock")
+    )
+
+
+def test_drives_that_are_controllers_are_no_devices_of_the_machine(own_controllers):
+    command = command_of(own_controllers)
+    nodes = {keys["node-name"] for first, keys in options(command, "-blockdev") if first == "driver=nbd"}
+    assert nodes == {name for name in own_controllers.twins if not name.startswith("nvme")}
+    assert not [kind for kind, _ in options(command, "-device") if kind == "nvme"]
+    assert "name=opt/joulerig/drives,file=/lab/vhost1/drives" in command
+    assert "fua_by_flush.off=1" in command[command.index("-append") + 1].split()
+
+
+def test_a_host_of_qemus_controllers_needs_the_flush_in_place_of_fua(command):
+    assert not [word for word in command if "opt/joulerig/drives" in word]
+    assert "fua_by_flush" not in command[command.index("-append") + 1]
+
+
+def test_a_host_is_given_what_it_connects_to_its_drives_with(state, own_controllers):
+    lines = nvme.connections("vhost1", own_controllers)
+    found = [dict(word.split("=", 1) for word in line.split(",") if "=" in word) for line in lines]
+    twins_of = {
+        name: twins.process("vhost1", name, drive, state / "drives", is_controller=True).command
+        for name, drive in nvme.drives(own_controllers).items()
+    }
+    assert list(twins_of) == ["nvme-plp", "nvme-consumer"]
+    for keys, command in zip(found, twins_of.values(), strict=True):
+        words = dict(word.split("=", 1) for word in command if word.startswith("nvme"))
+        assert words["nvme"] == f"127.0.0.1:{keys['trsvcid']}"
+        assert keys["traddr"] == "10.0.2.2"  # as the host sees this machine
+        name_file = Path(words["nvme_name"].removeprefix("+"))
+        assert name_file.read_text().strip() == keys["nqn"]
+        assert stat.S_IMODE(name_file.stat().st_mode) == 0o600
+        assert not any(keys["nqn"] in word for word in command)  # every user sees a command line
+        assert keys["nr_io_queues"] == str(own_controllers.virtual.cpus)
+    assert len({keys["nqn"] for keys in found}) == len({keys["trsvcid"] for keys in found}) == 2
+    assert len({keys["hostid"] for keys in found}) == 1
+    assert all(line.endswith(",keep_alive_tmo=0,ctrl_loss_tmo=0,disable_sqflow") for line in lines)
+    assert nvme.connections("vhost1", own_controllers) == lines  # after a reset it is the same host
+
+
+def test_a_host_of_qemus_controllers_connects_to_nothing(state, vhost):
+    assert nvme.drives(vhost) == {}
+    assert nvme.connections("vhost1", vhost) == []
+    assert not [
+        word for word in twin_process("nvme-plp", vhost.drives["nvme-plp"]).command if "nvme=" in word
+    ]
+
+
+def test_the_file_of_the_connections_is_for_qemu_alone(state, tmp_path, own_controllers):
+    folder, guest = lab_folder(tmp_path)
+    hosts.process("vhost1", own_controllers, guest, "tcg", folder)
+    path = folder / "vhost1" / "drives"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text().splitlines() == nvme.connections("vhost1", own_controllers)
+
+
+@pytest.mark.parametrize(
+    ("wwn", "expected"), [("eui.0025385b91b05678", ["nvme_eui64=0025385b91b05678"]), (None, [])]
+)
+def test_a_controllers_wwn_is_that_of_the_inventory(state, vhost, wwn, expected):
+    drive = vhost.drives["nvme-consumer"].model_copy(update={"wwn": wwn})
+    words = nvme.parameters("vhost1", "nvme-consumer", drive, profile.load("nvme-consumer"))
+    assert [word for word in words if word.startswith("nvme_eui64")] == expected
+    assert "nvme_model=Joulerig NVMe twin" in words
+
+
 def test_a_host_has_a_port_at_which_it_asks_for_slow_motion(command):
     [(_, chardev)] = options(command, "-chardev")
     assert chardev["path"] == "/run/clock"
@@ -148,19 +224,24 @@ def test_the_root_disk_is_not_a_drive_under_test(command, vhost):
     assert "serial" not in keys
 
 
-@pytest.mark.parametrize("there_before", [False, True])
-def test_a_guests_disks_and_console_are_its_users_alone(state, tmp_path, vhost, there_before):
+def lab_folder(tmp_path):
+    """The folder of a lab with its keys, and an image for its hosts."""
     folder = paths.var() / "lab"
     (folder / "ssh").mkdir(parents=True)
     for key in ("id_ed25519.pub", "host_ed25519"):
         (folder / "ssh" / key).write_text("key")
     root = tmp_path / "root.ext4"
     root.write_bytes(bytes(1 << 16))
-    guest = image.Image(root, Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
+    return folder, image.Image(root, Path("/image/vmlinuz"), Path("/image/initrd"), "6.1.0")
+
+
+@pytest.mark.parametrize("there_before", [False, True])
+def test_a_guests_disks_and_console_are_its_users_alone(state, tmp_path, vhost, there_before):
+    folder, guest = lab_folder(tmp_path)
     own = folder / "vhost1"
     if there_before:
         own.mkdir(mode=0o755)
-        (own / "image").write_text(str(root))
+        (own / "image").write_text(str(guest.root))
         for name in ("root.qcow2", "console.log", "nvdimm.img"):
             (own / name).touch()
             (own / name).chmod(0o644)
@@ -211,6 +292,34 @@ def test_every_rail_of_the_shipped_lab_is_measured_by_its_tap(state, shipped, vh
         assert wired == expected
 
 
+def test_a_twin_is_given_the_power_states_of_its_profile(state, vhost):
+    command = twin_process("nvme-consumer", vhost.drives["nvme-consumer"]).command
+    model = profile.load("nvme-consumer")
+    assert [word for word in command if word.startswith("operational=")] == [
+        f"operational={state.entry_us * 1000:.0f},{state.exit_us * 1000:.0f},{state.rate}"
+        for state in model.operational_states
+    ]
+    assert "operational_watts=3v3,8.49,4.48,3.18" in command
+    assert "operational_idle_watts=3v3,0.35,0.35,0.35" in command
+    assert "operating=0" in command
+    without = twin_process("sata-plp", vhost.drives["sata-plp"]).command
+    assert not [word for word in without if word.startswith("operat")]
+
+
+def test_a_state_may_idle_at_its_own_watts():
+    model = profile.load("nvme-consumer")
+    changed = model.model_dump()
+    changed["power_states"][1] |= {"idle_watts": {"3v3": 0.2}, "rate": 0.5}
+    changed["operating_state"] = "PS1"
+    changed["flash"]["rated_erases"] = 600
+    words = twin_parameters.from_profile(profile.Profile(**changed))
+    assert {
+        "operational=0,0,0.5", "operational_idle_watts=3v3,0.35,0.2,0.35", "operating=1",
+        "rated_erases=600.0",
+    } <= set(words)  # fmt: skip
+    assert words[0].endswith(f",{4.48 - 0.2}")
+
+
 def test_a_rail_that_the_profile_lacks(state, vhost):
     drive = vhost.drives["nvme-plp"].model_copy(update={"profile": "nvme-consumer"})
     with pytest.raises(
@@ -255,6 +364,21 @@ def test_a_twin_is_given_the_time_of_its_profile(state, vhost):
         ("sata-consumer", {"disk": {}}, r"odd.yml: disk.rpm: Field required"),
         ("nvme-consumer", {"operating_state": "PS9"}, r"odd.yml: .*operating_state: 'PS9'; allowed: PS0, PS1, PS2"),
         ("nvme-consumer", {"interface": "scsi"}, r"odd.yml: interface: 'scsi'; allowed: 'sata' or 'nvme'"),
+        (
+            "nvme-consumer",
+            {"power_states": [{"name": "PS3", "watts": {"3v3": 0.04}, "idle_seconds": 1}, {"name": "PS0", "watts": {"3v3": 8}}]},
+            r"odd.yml: .*operational states \(without idle_seconds\) must come first",
+        ),
+        (
+            "nvme-consumer",
+            {"power_states": [{"name": "PS0", "watts": {"3v3": 8}, "idle_watts": {"5v": 1}}]},
+            r"odd.yml: .*PS0: idle_watts: allowed: of an operational state, rails \['3v3'\]",
+        ),
+        (
+            "nvme-consumer",
+            {"power_states": [{"name": "PS0", "watts": {"3v3": 8}, "rate": 0}]},
+            r"odd.yml: power_states.0.rate: 0; allowed: ",
+        ),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_profiles_time_is_reported_with_its_key(tmp_path, monkeypatch, name, change, line):
