@@ -10,8 +10,8 @@ PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
 .PHONY: help setup build demo check test down clean docs tap-for-qemu
-.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-kills test-long-load test-slow-motion test-workloads test-powercut test-powercut-guest
-.PHONY: studies lint bench-agent bench-analysis bench-campaign bench-power bench-drives bench-lease bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
+.PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-guest
+.PHONY: studies lint bench-agent bench-analysis bench-campaign bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -92,6 +92,9 @@ test-long-load: build ## A load of half an hour that outlives its controller, te
 test-workloads: build ## Preconditioning, and external programs as workloads, on a virtual lab
 	JOULERIG_WORKLOADS=1 $(PYTEST) tests/lab/test_precondition_on_the_virtual_lab.py tests/lab/test_programs_on_the_virtual_lab.py
 
+test-nvme: build ## Drives that are NVMe controllers for the kernel of their host, on a virtual lab
+	JOULERIG_NVME=1 $(PYTEST) tests/lab/test_nvme_controllers_on_the_virtual_lab.py
+
 test-powercut: build ## Power cuts at the drives' own interface: 100 over all profiles, and 50 of drives that lie
 	JOULERIG_POWER_CUTS=20 $(PYTEST) tests/integration/virtuallab/test_power_cuts_of_twins.py
 
@@ -118,6 +121,9 @@ bench-drives: build ## Whether an NBD client sees each drive profile's figures: 
 
 bench-lease: ## What a wipe lease costs a run on a host with many disks and processes: results/bench/lease.json
 	.venv/bin/python -m tests.bench.bench_lease
+
+bench-nvme: build ## What it costs a host that its drive is an NVMe controller: results/bench/nvme.json
+	.venv/bin/python -m tests.bench.bench_nvme
 
 bench-plan: ## Time of rig plan and of the journal for a campaign of 100,000 runs: results/bench/plan.json
 	.venv/bin/python -m tests.bench.bench_plan
