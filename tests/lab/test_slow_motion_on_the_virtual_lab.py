@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(3000)]
 long = pytest.mark.skipif("JOULERIG_SLOW_MOTION" not in os.environ, reason="make test-slow-motion does it")
 
 SLOWNESS = (1.0, 5.0, 20.0)
-READS = 256  # which take the disk four seconds
+READS = 1024  # which take the disk sixteen seconds: a load's start and end are the host's
 # Sixteen at a time, so that the disk never waits for its host; one after the other on the disk, so
 # that the wait for a sector, which is random, is in few of them.
 WORKLOADS = {
@@ -51,7 +51,9 @@ def inventory(lab: Lab) -> Path:
     return folder / "inventory.ini"
 
 
-def campaign(lab: Lab, inventory: Path, name: str, **keys: Any) -> dict[float, list[dict[str, Any]]]:
+def campaign(
+    lab: Lab, inventory: Path, name: str, seconds: float, **keys: Any
+) -> dict[float, list[dict[str, Any]]]:
     """Run a campaign at each slowness; return its runs, which are ok, by slowness."""
     found = {}
     for slowness in SLOWNESS:
@@ -59,7 +61,7 @@ def campaign(lab: Lab, inventory: Path, name: str, **keys: Any) -> dict[float, l
             name=f"{name}-{slowness:.0f}",
             slow_motion=slowness,
             replicates=2,
-            phases={"rest_seconds": 2, "idle_seconds": 2, "workload_seconds": 6, "tail_seconds": 1},
+            phases={"rest_seconds": 2, "idle_seconds": 2, "workload_seconds": seconds, "tail_seconds": 1},
             **keys,
         )
         done = lab.rig("run", str(playbook), inventory=inventory, timeout=1500)
@@ -72,13 +74,13 @@ def campaign(lab: Lab, inventory: Path, name: str, **keys: Any) -> dict[float, l
 @pytest.fixture(scope="module")
 def overwrites(lab: Lab, inventory: Path) -> dict[float, list[dict[str, Any]]]:
     factors = {**FACTORS, "workload": ["overwrite-fsync-paced"]}
-    return campaign(lab, inventory, "overwrites", drives=["nvme-plp"], factors=factors)
+    return campaign(lab, inventory, "overwrites", 6, drives=["nvme-plp"], factors=factors)
 
 
 @pytest.fixture(scope="module")
 def reads(lab: Lab, inventory: Path) -> dict[float, list[dict[str, Any]]]:
     factors = {**FACTORS, "workload": ["fixed-reads"]}
-    return campaign(lab, inventory, "reads", drives=["hdd-1"], factors=factors)
+    return campaign(lab, inventory, "reads", 30, drives=["hdd-1"], factors=factors)
 
 
 def went_from_idle_to_tail(run: dict[str, Any], slowness: float) -> bool:
