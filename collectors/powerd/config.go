@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,6 +39,14 @@ type MeterConfig struct {
 	SilenceSeconds float64 `json:"silence_seconds"`
 	// How far the instrument's sample clock may be off; 0: as a crystal.
 	ClockPPM float64 `json:"clock_ppm"`
+	// Capturer is the program that reads the instrument, with its first arguments, where libsigrok
+	// does not: it takes srcap's arguments and writes srcap's frames, to stdout.
+	Capturer []string `json:"capturer"`
+	// ConnectionLink is a link in /dev that takes the place of linkPlace in Driver, resolved at each
+	// start: a serial port has another number after each plug.
+	ConnectionLink string `json:"connection_link"`
+	// Expected is what the instrument has to report of itself.
+	Expected Expected `json:"expected"`
 	// OpenSeconds is how long finding and opening may take; 0: SilenceSeconds.
 	OpenSeconds float64 `json:"open_seconds"`
 	// FixedSettings: the instrument takes no settings while it captures.
@@ -53,6 +62,26 @@ type MeterConfig struct {
 
 	sampling energy.Sampling
 	channels []channelConfig
+	lent     []lent
+}
+
+// Expected is what an instrument that is the declared one reports; empty: anything.
+type Expected struct {
+	Serial        string `json:"serial"`
+	SerialPattern string `json:"serial_pattern"`
+	// What the person at the bench is to know of another one.
+	Otherwise string `json:"otherwise"`
+
+	pattern *regexp.Regexp
+}
+
+const linkPlace = "{link}"
+
+// lent is a channel whose volts a rail of another meter is computed with.
+type lent struct {
+	channel string
+	to      string // the other meter
+	rail    int    // among its rails
 }
 
 // How an instrument's samples come: see docs/reference/protocols/powerd.md.
@@ -74,8 +103,13 @@ type RailConfig struct {
 	Host  string `json:"host"`
 	Drive string `json:"drive"`
 	Volts string `json:"volts"`
-	Amps  string `json:"amps"`
-	Watts string `json:"watts"`
+	// The meter that has the volts' channel; empty: the rail's own.
+	VoltsMeter string `json:"volts_meter"`
+	// Volts that are stated instead of measured, and how far they can be off; 0: they are measured.
+	ConstantVolts  float64 `json:"constant_volts"`
+	VoltsTolerance float64 `json:"volts_tolerance"`
+	Amps           string  `json:"amps"`
+	Watts          string  `json:"watts"`
 	// A register that counts watt hours.
 	WattHours string `json:"watt_hours"`
 	// What the rail's supply can deliver at most; 0: not known.
@@ -112,10 +146,18 @@ type channelConfig struct {
 	quantity quantity
 }
 
-// channels are the rail's channels.
+// ownVolts is the channel of the rail's volts in its own meter, empty where there is none.
+func (r *RailConfig) ownVolts() string {
+	if r.VoltsMeter != "" {
+		return ""
+	}
+	return r.Volts
+}
+
+// channels are the rail's channels in its own meter.
 func (r *RailConfig) channels() []channelConfig {
 	var channels []channelConfig
-	for _, c := range []channelConfig{{r.Volts, volts}, {r.Amps, amps}, {r.Watts, watts}, {r.WattHours, wattHours}} {
+	for _, c := range []channelConfig{{r.ownVolts(), volts}, {r.Amps, amps}, {r.Watts, watts}, {r.WattHours, wattHours}} {
 		if c.name != "" {
 			channels = append(channels, c)
 		}
@@ -128,6 +170,7 @@ const (
 	defaultSilenceSeconds  = 2
 	defaultFlushSeconds    = 1.0
 	mostFullScale          = 1e9
+	mostVolts              = 1e5
 )
 
 // readConfig reads and checks the file. Errors name file, key, value and what is allowed.
@@ -161,6 +204,9 @@ func (c *Config) check() error {
 	if !(c.PointsPerSecond >= 0.1 && c.PointsPerSecond <= 10000) {
 		return fmt.Errorf("points_per_second: %v (allowed: 0.1 to 10000)", c.PointsPerSecond)
 	}
+	if err := c.lend(); err != nil {
+		return err
+	}
 	names := map[string]bool{}
 	for i := range c.Meters {
 		m := &c.Meters[i]
@@ -171,6 +217,23 @@ func (c *Config) check() error {
 			return fmt.Errorf("meters[%d].name: %q is taken (allowed: a name that no other meter has)", i, m.Name)
 		}
 		names[m.Name] = true
+	}
+	return nil
+}
+
+// lend notes in each meter the channels that rails of other meters take their volts from.
+func (c *Config) lend() error {
+	for i := range c.Meters {
+		for k, r := range c.Meters[i].Rails {
+			if r.VoltsMeter == "" {
+				continue
+			}
+			at := slices.IndexFunc(c.Meters, func(m MeterConfig) bool { return m.Name == r.VoltsMeter })
+			if at < 0 || at == i {
+				return fmt.Errorf("meters[%d].rails[%d].volts_meter: %q (allowed: the name of another meter)", i, k, r.VoltsMeter)
+			}
+			c.Meters[at].lent = append(c.Meters[at].lent, lent{r.Volts, c.Meters[i].Name, k})
+		}
 	}
 	return nil
 }
@@ -214,7 +277,18 @@ func (m *MeterConfig) check(at string) error {
 	if !(m.OpenSeconds >= 0 && m.OpenSeconds <= 3600) {
 		return fmt.Errorf("%s.open_seconds: %v (allowed: 0 to 3600)", at, m.OpenSeconds)
 	}
-	if len(m.Rails) == 0 {
+	if len(m.Capturer) > 0 && m.Capturer[0] == "" {
+		return fmt.Errorf("%s.capturer: [\"\"] (allowed: a program and its arguments)", at)
+	}
+	if strings.Contains(m.Driver, linkPlace) != (m.ConnectionLink != "") {
+		return fmt.Errorf("%s.connection_link: %q (allowed: a link in /dev, with %s in driver)", at, m.ConnectionLink, linkPlace)
+	}
+	if m.Expected.SerialPattern != "" {
+		if m.Expected.pattern, err = regexp.Compile(m.Expected.SerialPattern); err != nil {
+			return fmt.Errorf("%s.expected.serial_pattern: %w (allowed: a regular expression)", at, err)
+		}
+	}
+	if len(m.Rails) == 0 && len(m.lent) == 0 {
 		return fmt.Errorf("%s.rails: [] (allowed: one rail or more)", at)
 	}
 	type series struct{ rail, host, drive string }
@@ -276,16 +350,27 @@ func samplesPerPoint(rateHz, pointsPerSecond float64) int {
 func (m *MeterConfig) needed(at string) ([]channelConfig, error) {
 	var needed []channelConfig
 	seen := map[string]quantity{}
+	need := func(c channelConfig, at string) error {
+		before, there := seen[c.name]
+		if there && before != c.quantity {
+			return fmt.Errorf("%s.%s: %q is %s of another rail (allowed: a channel of one quantity)", at, c.quantity, c.name, before)
+		}
+		if !there {
+			seen[c.name] = c.quantity
+			needed = append(needed, c)
+		}
+		return nil
+	}
 	for i := range m.Rails {
 		for _, c := range m.Rails[i].channels() {
-			before, there := seen[c.name]
-			if there && before != c.quantity {
-				return nil, fmt.Errorf("%s.rails[%d].%s: %q is %s of another rail (allowed: a channel of one quantity)", at, i, c.quantity, c.name, before)
+			if err := need(c, fmt.Sprintf("%s.rails[%d]", at, i)); err != nil {
+				return nil, err
 			}
-			if !there {
-				seen[c.name] = c.quantity
-				needed = append(needed, c)
-			}
+		}
+	}
+	for _, l := range m.lent {
+		if err := need(channelConfig{l.channel, volts}, fmt.Sprintf("%s, of rails[%d] of %s", at, l.rail, l.to)); err != nil {
+			return nil, err
 		}
 	}
 	return needed, nil
@@ -318,11 +403,16 @@ func (m *MeterConfig) fullScale(channel string) float32 {
 // alone says whether just one rail has the channel.
 func (m *MeterConfig) alone(channel string) bool {
 	uses := 0
-	for _, r := range m.Rails {
-		for _, name := range []string{r.Volts, r.Amps, r.Watts, r.WattHours} {
-			if name == channel {
+	for i := range m.Rails {
+		for _, c := range m.Rails[i].channels() {
+			if c.name == channel {
 				uses++
 			}
+		}
+	}
+	for _, l := range m.lent {
+		if l.channel == channel {
+			uses++
 		}
 	}
 	return uses == 1
@@ -331,6 +421,21 @@ func (m *MeterConfig) alone(channel string) bool {
 func (r *RailConfig) checkChannels(key, timing string) error {
 	const allowed = "volts and amps, or watts, or watt_hours"
 	switch {
+	case r.ConstantVolts != 0 || r.VoltsTolerance != 0:
+		if !(r.ConstantVolts > 0 && r.ConstantVolts <= mostVolts) {
+			return fmt.Errorf("%s.constant_volts: %v (allowed: above 0, up to %g)", key, r.ConstantVolts, float64(mostVolts))
+		}
+		if !(r.VoltsTolerance >= 0 && r.VoltsTolerance < r.ConstantVolts) {
+			return fmt.Errorf("%s.volts_tolerance: %v (allowed: 0 or more, below constant_volts)", key, r.VoltsTolerance)
+		}
+		if r.Amps == "" || r.Volts != "" || len(r.channels()) > 1 {
+			return fmt.Errorf("%s.constant_volts: %v (allowed: with amps alone)", key, r.ConstantVolts)
+		}
+	case r.VoltsMeter != "" && timing != Poll:
+		return fmt.Errorf("%s.volts_meter: %q (allowed: with amps of a meter with timing %q)", key, r.VoltsMeter, Poll)
+	case r.VoltsMeter != "" && (r.Volts == "" || r.Amps == "" || len(r.channels()) > 1):
+		return fmt.Errorf("%s.volts_meter: %q (allowed: with volts and amps)", key, r.VoltsMeter)
+	case r.VoltsMeter != "":
 	case r.Watts == "" && r.WattHours == "":
 		if r.Volts == "" {
 			return missing(key+".volts", "a channel of the meter; a rail has "+allowed)

@@ -114,6 +114,7 @@ func serve(ctx context.Context, config *Config, stderr io.Writer) (int, error) {
 		meter.clock = labTime
 		meters = append(meters, meter)
 	}
+	lend(meters)
 	session, err := openState(meters, stateDir(config), newSession())
 	if err != nil {
 		return exitUsage, err

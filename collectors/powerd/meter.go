@@ -65,6 +65,7 @@ type Meter struct {
 
 	feed   feed
 	rails  []*rail
+	lends  []borrower
 	offset int64 // CLOCK_REALTIME minus CLOCK_MONOTONIC, ns
 
 	lines     lineprotocol.Encoder
@@ -83,17 +84,25 @@ func (i Instrument) String() string {
 	return strings.TrimSpace(strings.Join([]string{i.Vendor, i.Model, i.Serial, i.Version}, " "))
 }
 
+// borrower is a rail of another meter that takes its volts from a channel of this one.
+type borrower struct {
+	channel string
+	meter   *Meter
+	rail    int
+}
+
 // feed is how samples of a kind of instrument become energy.
 type feed interface {
-	begin()                        // of a stream
-	arguments() []string           // what srcap is to know
-	analog(f *srframe.Frame) error // samples, good until endBatch
-	sums(f *srframe.Frame) error   // what srcap has made of samples
-	endBatch()                     // no more frames for now: what frames hold must be kept or done with
-	end()                          // of the stream: publish all there is
-	residual() float64             // uncertainty of the samples' times, s
-	drift() float64                // of the device's clock against the controller's
-	observedRate() float64         // samples a second, 0 while unknown
+	begin()                          // of a stream
+	arguments() []string             // what srcap is to know
+	analog(f *srframe.Frame) error   // samples, good until endBatch
+	sums(f *srframe.Frame) error     // what srcap has made of samples
+	register(f *srframe.Frame) error // an energy register's readings
+	endBatch()                       // no more frames for now: what frames hold must be kept or done with
+	end()                            // of the stream: publish all there is
+	residual() float64               // uncertainty of the samples' times, s
+	drift() float64                  // of the device's clock against the controller's
+	observedRate() float64           // samples a second, 0 while unknown
 }
 
 // rail is one rail and its counters, which are of the session.
@@ -133,6 +142,15 @@ func (b *railCounters) addOpen(seconds, greatestWatts float64) {
 		b.AboveJoules += seconds * greatestWatts
 	} else {
 		b.UnboundedSeconds += seconds
+	}
+}
+
+// addStated widens the bounds by how far the rail's volts may be off, where they are stated.
+func (b *railCounters) addStated(c *RailConfig, joules float64) {
+	if c.ConstantVolts > 0 {
+		off := math.Abs(joules) * c.VoltsTolerance / c.ConstantVolts
+		b.BelowJoules -= off
+		b.AboveJoules += off
 	}
 }
 
@@ -194,6 +212,19 @@ func (m *Meter) beginStream() []string {
 	return m.feed.arguments()
 }
 
+// lend notes in each meter which rails of the others take their volts from it.
+func lend(meters []*Meter) {
+	byName := map[string]*Meter{}
+	for _, m := range meters {
+		byName[m.config.Name] = m
+	}
+	for _, m := range meters {
+		for _, l := range m.config.lent {
+			m.lends = append(m.lends, borrower{l.channel, byName[l.to], l.rail})
+		}
+	}
+}
+
 // takesCommands is where the srcap under way reads its commands.
 func (m *Meter) takesCommands(commands io.Writer) {
 	m.mu.Lock()
@@ -225,11 +256,54 @@ func (m *Meter) frame(f *srframe.Frame) error {
 		}
 		m.offset = f.RealtimeNS - f.MonotonicNS
 		return m.feed.analog(f)
+	case srframe.Register:
+		if int(f.Channel) >= len(m.config.channels) {
+			return fmt.Errorf("frame of channel %d, there are %d", f.Channel, len(m.config.channels))
+		}
+		if c := m.config.channels[f.Channel]; c.quantity != wattHours {
+			return fmt.Errorf("channel %s is an energy register, and not %s, as the configuration says", c.name, c.quantity)
+		}
+		m.offset = f.RealtimeNS - f.MonotonicNS
+		return m.feed.register(f)
 	case srframe.Rail:
 		m.offset = f.RealtimeNS - f.MonotonicNS
 		return m.feed.sums(f)
 	}
 	return nil
+}
+
+// passOn gives a frame's volts to the rails of other meters that are computed with them: of a
+// stream their mean, at the middle of its time.
+func (m *Meter) passOn(f *srframe.Frame) {
+	if f.Type != srframe.Analog || f.N == 0 || int(f.Channel) >= len(m.config.channels) {
+		return
+	}
+	name := m.config.channels[f.Channel].name
+	for _, b := range m.lends {
+		if b.channel != name {
+			continue
+		}
+		gain, offset := m.config.calibrated(name)
+		limit, sum, usable := m.config.fullScale(name), 0.0, true
+		for _, sample := range f.Samples() {
+			usable = usable && energy.IsNumber(sample) && !energy.OverRange(sample, limit)
+			sum += float64(sample)
+		}
+		ns := f.MonotonicNS
+		if m.config.Timing == Stream {
+			ns -= int64(float64(f.N) / 2 / m.config.SampleRateHz * 1e9)
+		}
+		b.meter.borrowed(b.rail, ns, gain*sum/float64(f.N)+offset, usable)
+	}
+}
+
+// borrowed takes another meter's volts for a rail.
+func (m *Meter) borrowed(rail int, ns int64, volts float64, usable bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p, polled := m.feed.(*polled); polled {
+		p.rails[rail].borrowed(ns, volts, usable)
+	}
 }
 
 // endBatch ends a batch of frames.
@@ -250,6 +324,10 @@ func (m *Meter) notice(f *srframe.Frame) error {
 			m.samplesCome()
 		}
 		return nil
+	case "flags":
+		m.reason = n.Reason
+		m.logf("%s", n.Reason)
+		return nil
 	case "start":
 		m.samplesCome() // where they are wanted, it was started so
 		return m.instrumentStarts(n)
@@ -269,8 +347,31 @@ func (m *Meter) instrumentStarts(n srframe.Notice) error {
 	if of := m.config.CalibrationSerial; of != "" && n.Serial != "" && of != n.Serial {
 		return fmt.Errorf("the calibration is of serial %q, the instrument is serial %q", of, n.Serial)
 	}
+	if err := m.config.Expected.check(m.instrument); err != nil {
+		return err
+	}
+	for _, c := range n.Channels {
+		if c.Type == "logic" {
+			return fmt.Errorf("channel %s is a logic channel, which has no volts, amps or watts", c.Name)
+		}
+	}
 	if m.config.Timing == Stream && n.SamplerateHz != 0 && math.Abs(float64(n.SamplerateHz)/m.config.SampleRateHz-1) > rateTolerance {
 		return fmt.Errorf("the instrument samples at %d Hz, sample_rate_hz is %v", n.SamplerateHz, m.config.SampleRateHz)
+	}
+	return nil
+}
+
+// check is an error where the instrument is not the one that is expected.
+func (e *Expected) check(is Instrument) error {
+	otherwise := ""
+	if e.Otherwise != "" {
+		otherwise = ": " + e.Otherwise
+	}
+	if e.Serial != "" && is.Serial != "" && e.Serial != is.Serial {
+		return fmt.Errorf("the instrument is serial %q, and serial %q is declared", is.Serial, e.Serial)
+	}
+	if e.pattern != nil && !e.pattern.MatchString(is.Serial) {
+		return fmt.Errorf("%s, serial %q, is not what is declared%s", strings.TrimSpace(is.Vendor+" "+is.Model), is.Serial, otherwise)
 	}
 	return nil
 }
@@ -294,7 +395,7 @@ func (m *Meter) origin(r *rail, b *railCounters, begin int64) {
 // point writes a point; elapsedNS is the device's time since the one before.
 func (m *Meter) point(r *rail, p *energy.Point, b *railCounters, at, elapsedNS int64) {
 	m.lines.BeginKey(r.key)
-	if r.config.Volts != "" {
+	if r.config.Volts != "" || r.config.ConstantVolts > 0 {
 		m.lines.Float("volts", p.Volts)
 		m.lines.Float("amps", p.Amps)
 	}

@@ -33,8 +33,9 @@ type polledRail struct {
 	*rail
 	owner       *polled
 	pairs       *energy.Pairs
-	has         bool  // a reading in this stream
-	over        int64 // readings over range since the one before
+	joint       *energy.Joint // in place of pairs: with the volts of another meter
+	has         bool          // a reading in this stream
+	over        int64         // readings over range since the one before
 	before      energy.Reading
 	registerNow float64 // J, of a watt-hour register
 	hasRegister bool
@@ -53,6 +54,9 @@ func newPolled(m *Meter, pointsPerSecond float64) *polled {
 	for _, base := range m.rails {
 		r := &polledRail{rail: base, owner: p, interval: 1 / m.config.SampleRateHz}
 		r.pairs = energy.NewPairs(p.limitNS, r.reading)
+		if base.config.VoltsMeter != "" {
+			r.joint = energy.NewJoint(r.reading)
+		}
 		p.rails = append(p.rails, r)
 	}
 	return p
@@ -68,6 +72,9 @@ func (p *polled) begin() {
 	p.any = false
 	for _, r := range p.rails {
 		r.pairs.Break()
+		if r.joint != nil {
+			r.joint.Break()
+		}
 		r.has = false
 		r.clearPoint(0)
 	}
@@ -91,10 +98,10 @@ func (p *polled) analog(f *srframe.Frame) error {
 				continue
 			}
 			switch name {
-			case r.config.Volts:
+			case r.config.ownVolts():
 				r.pairs.Volts(f.MonotonicNS, value)
 			case r.config.Amps:
-				r.pairs.Amps(f.MonotonicNS, value)
+				r.amperes(f.MonotonicNS, value)
 			case r.config.Watts:
 				r.reading(energy.Reading{NS: f.MonotonicNS, Watts: value, Again: r.has && r.before.Watts == value})
 			case r.config.WattHours:
@@ -106,11 +113,50 @@ func (p *polled) analog(f *srframe.Frame) error {
 	return nil
 }
 
+// register takes the readings of an energy register, in watt hours of double precision.
+func (p *polled) register(f *srframe.Frame) error {
+	name := p.m.config.channels[f.Channel].name
+	for _, value := range f.Registers() {
+		p.any = true
+		p.m.seen()
+		for _, r := range p.rails {
+			if r.config.WattHours == name {
+				r.register(f.MonotonicNS, value*energy.JoulesPerWattHour)
+			}
+		}
+	}
+	p.m.hand(f.MonotonicNS, false)
+	return nil
+}
+
+// amperes takes a reading of the amps, whose volts are the meter's own, another's, or stated.
+func (r *polledRail) amperes(ns int64, value float64) {
+	switch stated := r.config.ConstantVolts; {
+	case stated > 0:
+		again := r.has && r.before.Amps == value
+		r.reading(energy.Reading{NS: ns, Volts: stated, Amps: value, Watts: stated * value, Again: again})
+	case r.joint != nil:
+		r.joint.Amps(ns, value)
+	default:
+		r.pairs.Amps(ns, value)
+	}
+}
+
+// borrowed takes another meter's volts.
+func (r *polledRail) borrowed(ns int64, value float64, usable bool) {
+	if usable {
+		r.joint.Volts(ns, value)
+		return
+	}
+	r.joint.Break()
+	r.over++
+}
+
 // overRange takes a reading that says no more than that the instrument was over range. A register
 // that is goes on counting, and the next reading has all of it.
 func (r *polledRail) overRange(channel string) {
 	switch channel {
-	case r.config.Volts:
+	case r.config.ownVolts():
 		r.pairs.Break()
 	case r.config.Amps:
 		r.pairs.Skip()
@@ -138,6 +184,7 @@ func (r *polledRail) reading(now energy.Reading) {
 	r.counters.Lost += r.slots(span.Seconds) - 1
 	r.count(now)
 	r.counters.Joules += span.Joules
+	r.counters.addStated(&r.config, span.Joules)
 	r.between(span, now)
 	r.add(now, span)
 }
@@ -294,7 +341,7 @@ func (p *polled) residual() float64 {
 func (p *polled) drift() float64 { return 0 }
 
 func (p *polled) observedRate() float64 {
-	if !p.any {
+	if !p.any || len(p.rails) == 0 {
 		return 0
 	}
 	return 1 / p.residual()

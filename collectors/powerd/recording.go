@@ -76,8 +76,8 @@ func (m *Meter) record(s *streamed, path string, maxBytes int64) (<-chan struct{
 	}
 	for _, r := range m.rails {
 		c := r.config
-		if c.Watts != "" {
-			return nil, fmt.Errorf("meter %s: rail %s is a power channel: it has no volts and amps to record", m.config.Name, c.Rail)
+		if c.Volts == "" {
+			return nil, fmt.Errorf("meter %s: rail %s has no channels of volts and amps to record", m.config.Name, c.Rail)
 		}
 		meta.Rails = append(meta.Rails, waveform.RailMeta{Rail: c.Rail, Host: c.Host, Drive: c.Drive, Volts: channel(c.Volts), Amps: channel(c.Amps)})
 	}

@@ -93,7 +93,7 @@ func readState(file *os.File) (newest meterState) {
 // and of the very same rails. Else it is `fresh`, and nothing is restored.
 func openState(meters []*Meter, dir, fresh string) (string, error) {
 	states := make([]meterState, len(meters))
-	known := len(meters) > 0
+	known, before := true, ""
 	for i, m := range meters {
 		file, err := os.OpenFile(filepath.Join(dir, m.config.Name+".state"), os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {
@@ -102,13 +102,19 @@ func openState(meters []*Meter, dir, fresh string) (string, error) {
 		m.stateFile = file
 		states[i] = readState(file)
 		m.stateTurn = states[i].Turn
-		if !m.matches(&states[i]) || states[i].Session != states[0].Session {
+		if len(m.rails) == 0 {
+			continue // nothing of it is kept
+		}
+		if before == "" {
+			before = states[i].Session
+		}
+		if !m.matches(&states[i]) || states[i].Session != before {
 			known = false
 		}
 	}
 	session := fresh
-	if known {
-		session = states[0].Session
+	if known && before != "" {
+		session = before
 		for i, m := range meters {
 			m.restore(&states[i])
 		}

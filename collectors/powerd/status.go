@@ -85,7 +85,10 @@ func (m *Meter) status() (MeterStatus, int64, string) {
 		State: m.state, Reason: m.reason, Restarts: max(0, m.starts-1),
 		ClockResidualSeconds: m.feed.residual(), ClockDriftPPM: m.feed.drift() * 1e6,
 		SampleRateHz: m.config.SampleRateHz, ObservedRateHz: m.feed.observedRate(),
-		Samples: math.MaxInt64,
+		Samples: math.MaxInt64, Rails: []RailStatus{},
+	}
+	if len(m.rails) == 0 {
+		s.Samples = 0 // it lends its volts to another meter's rails
 	}
 	if feed, streams := m.feed.(*streamed); streams && feed.recording != nil {
 		s.Recording = feed.recording.path

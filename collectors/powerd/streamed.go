@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -80,7 +81,12 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 	for number, base := range m.rails {
 		r := &streamedRail{rail: base, number: number}
 		scale, limits := energy.NoScale, energy.NoRange
-		if watts := base.config.Watts; watts != "" {
+		if stated := base.config.ConstantVolts; stated > 0 {
+			r.volts = byName[base.config.Amps]
+			gain, offset := config.calibrated(base.config.Amps)
+			scale.VoltsGain, scale.VoltsOffset = stated*gain, stated*offset
+			limits.Volts = config.fullScale(base.config.Amps)
+		} else if watts := base.config.Watts; watts != "" {
 			// A power is volts times amps of 1.
 			r.volts = byName[watts]
 			scale.VoltsGain, scale.VoltsOffset = config.calibrated(watts)
@@ -93,7 +99,7 @@ func newStreamed(m *Meter, pointsPerSecond float64) *streamed {
 		}
 		r.energy = energy.NewRail(config.sampling, config.SampleRateHz, s.perPoint, scale, limits, func(p energy.Point) { s.complete(r, p) })
 		s.rails = append(s.rails, r)
-		if r.amps != nil && config.alone(base.config.Volts) && config.alone(base.config.Amps) {
+		if r.amps != nil && len(config.Capturer) == 0 && config.alone(base.config.Volts) && config.alone(base.config.Amps) {
 			s.summed = append(s.summed, r)
 		}
 	}
@@ -122,6 +128,10 @@ func (s *streamed) arguments() []string {
 		args = append(args, "--raw")
 	}
 	return args
+}
+
+func (s *streamed) register(*srframe.Frame) error {
+	return errors.New("an energy register of a meter that streams")
 }
 
 func (s *streamed) period() float64 { return 1 / s.m.config.SampleRateHz }
@@ -354,6 +364,10 @@ func (s *streamed) endBatch() {
 }
 
 func (s *streamed) complete(r *streamedRail, p energy.Point) {
+	if stated := r.config.ConstantVolts; stated > 0 {
+		p.Volts, p.Amps = stated, p.Volts/stated // so far its volts are watts
+	}
+	r.counters.addStated(&r.config, p.Joules)
 	r.counters.Samples += p.Samples
 	r.counters.observe(p.Min, p.Max)
 	s.pending = append(s.pending, pendingPoint{r, p, r.counters})

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ const (
 	ringFD      = 3
 )
 
-// supervise runs srcap for the meter, again and again, until ctx ends.
+// supervise runs srcap, or the meter's capturer, again and again, until ctx ends.
 func supervise(ctx context.Context, m *Meter, srcap string) {
 	pause := firstPause
 	for {
@@ -62,9 +63,27 @@ func supervise(ctx context.Context, m *Meter, srcap string) {
 	}
 }
 
-func srcapArguments(c *MeterConfig) []string {
-	args := []string{"--driver", c.Driver, "--channels", strings.Join(c.channelNames(), ","),
-		"--silence-seconds", strconv.FormatFloat(c.SilenceSeconds, 'g', -1, 64), "--ring", strconv.Itoa(ringFD)}
+// command is what reads the meter: its capturer, or srcap, which writes its frames into a ring. The
+// error is of a port that is not there.
+func command(c *MeterConfig, srcap string, more []string) (*exec.Cmd, error) {
+	driver := c.Driver
+	if c.ConnectionLink != "" {
+		target, err := filepath.EvalSymlinks(c.ConnectionLink)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not there: unplugged?", c.ConnectionLink)
+		}
+		driver = strings.ReplaceAll(driver, linkPlace, target)
+	}
+	args := append(captureArguments(c, driver), more...)
+	if len(c.Capturer) > 0 {
+		return exec.Command(c.Capturer[0], append(slices.Clone(c.Capturer[1:]), args...)...), nil
+	}
+	return exec.Command(srcap, append(args, "--ring", strconv.Itoa(ringFD))...), nil
+}
+
+func captureArguments(c *MeterConfig, driver string) []string {
+	args := []string{"--driver", driver, "--channels", strings.Join(c.channelNames(), ","),
+		"--silence-seconds", strconv.FormatFloat(c.SilenceSeconds, 'g', -1, 64)}
 	if c.OpenSeconds > 0 {
 		args = append(args, "--open-seconds", strconv.FormatFloat(c.OpenSeconds, 'g', -1, 64))
 	}
@@ -82,15 +101,22 @@ func srcapArguments(c *MeterConfig) []string {
 	return args
 }
 
-// runOnce runs one srcap to its end and says in what state that leaves the meter.
+// runOnce runs one capture to its end and says in what state that leaves the meter.
 func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
-	ring, err := srframe.NewRing(ringBytes(&m.config))
+	cmd, err := command(&m.config, srcap, m.beginStream())
 	if err != nil {
-		return Failed, err.Error()
+		return Silent, err.Error()
 	}
-	defer ring.Close()
-	cmd := exec.Command(srcap, append(srcapArguments(&m.config), m.beginStream()...)...)
-	cmd.ExtraFiles = []*os.File{ring.File()}
+	read := readStream
+	if len(m.config.Capturer) == 0 {
+		ring, err := srframe.NewRing(ringBytes(&m.config))
+		if err != nil {
+			return Failed, err.Error()
+		}
+		defer ring.Close()
+		cmd.ExtraFiles = []*os.File{ring.File()}
+		read = func(m *Meter, from io.Reader) error { return readRing(m, from, ring) }
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return Failed, err.Error()
@@ -104,7 +130,7 @@ func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
 		return Failed, err.Error()
 	}
 	if err := cmd.Start(); err != nil {
-		return Failed, fmt.Sprintf("cannot start srcap: %v", err)
+		return Failed, fmt.Sprintf("cannot start %s: %v", cmd.Path, err)
 	}
 	m.takesCommands(stdin)
 
@@ -131,7 +157,7 @@ func runOnce(ctx context.Context, m *Meter, srcap string) (State, string) {
 	said := make(chan string, 1)
 	go func() { said <- lastLine(stderr, m.logf) }()
 
-	readErr := readFrames(m, stdout, ring)
+	readErr := read(m, stdout)
 	if readErr != nil {
 		kill()
 	}
@@ -153,9 +179,28 @@ func ringBytes(c *MeterConfig) int {
 	return int(math.Min(64<<20, 4*samples)) + 1<<18
 }
 
-// readFrames takes the frames in the ring, each time that srcap says there are some, until it has
+// readStream takes the frames that a capturer writes to its stdout, until it has ended.
+func readStream(m *Meter, from io.Reader) error {
+	frames := srframe.NewReader(from)
+	for {
+		f, err := frames.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil // one that was killed ends within a frame; its exit code says the rest
+		}
+		if err != nil {
+			return err
+		}
+		if err := m.frame(f); err != nil {
+			return err
+		}
+		m.passOn(f)
+		m.endBatch()
+	}
+}
+
+// readRing takes the frames in the ring, each time that srcap says there are some, until it has
 // ended.
-func readFrames(m *Meter, from io.Reader, ring *srframe.Ring) error {
+func readRing(m *Meter, from io.Reader, ring *srframe.Ring) error {
 	kicks := make([]byte, 64)
 	for {
 		_, ended := from.Read(kicks)
@@ -170,6 +215,7 @@ func readFrames(m *Meter, from io.Reader, ring *srframe.Ring) error {
 			if err := m.frame(f); err != nil {
 				return err
 			}
+			m.passOn(f)
 		}
 		m.endBatch()
 		ring.Release()
@@ -207,7 +253,7 @@ func verdict(err error, text string) (State, string) {
 		return Failed, err.Error()
 	}
 	if text == "" {
-		text = fmt.Sprintf("srcap ended with code %d", code)
+		text = fmt.Sprintf("the capture ended with code %d", code)
 	}
 	switch code {
 	case exitNotFound, exitSilent:

@@ -182,11 +182,50 @@ func TestSrcapGetsDriverChannelsAndSettings(t *testing.T) {
 	if err := c.check("meters[0]"); err != nil {
 		t.Fatal(err)
 	}
-	got := srcapArguments(&c)
-	want := []string{"--driver", "hameg-hmo:conn=tcp-raw/127.0.0.1/5025", "--channels", "CH1,CH2,CH3,CH4", "--silence-seconds", "1", "--ring", "3",
+	shared := []string{"--driver", "hameg-hmo:conn=tcp-raw/127.0.0.1/5025", "--channels", "CH1,CH2,CH3,CH4", "--silence-seconds", "1",
 		"--open-seconds", "12", "--fixed-settings", "--set", "a=1", "--set", "b=2"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+	started := func(more ...string) []string {
+		cmd, err := command(&c, "/build/srcap", more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmd.Args
+	}
+	got := started("--raw")
+	if want := slices.Concat([]string{"/build/srcap"}, shared, []string{"--raw", "--ring", "3"}); !slices.Equal(got, want) {
+		t.Errorf("srcap: %q", got)
+	}
+	c.Capturer = []string{"/usr/bin/python3", "-m", "capturers"}
+	got = started()
+	if want := slices.Concat(c.Capturer, shared); !slices.Equal(got, want) {
+		t.Errorf("a capturer: %q", got)
+	}
+}
+
+func TestALinkIsResolvedAtEachStart(t *testing.T) {
+	dir := t.TempDir()
+	c := testConfig()
+	c.Driver, c.ConnectionLink = "korad-kaxxxxp:conn={link}:serialcomm=9600/8n1", filepath.Join(dir, "by-id")
+	if err := c.check("meters[0]"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := command(&c, "srcap", nil); err == nil || !strings.Contains(err.Error(), c.ConnectionLink) {
+		t.Errorf("a port that is not there: %v", err)
+	}
+	for _, port := range []string{"ttyACM0", "ttyACM1"} {
+		os.WriteFile(filepath.Join(dir, port), nil, 0o600)
+		os.Remove(c.ConnectionLink)
+		if err := os.Symlink(port, c.ConnectionLink); err != nil {
+			t.Fatal(err)
+		}
+		cmd, err := command(&c, "srcap", nil)
+		if err != nil || !strings.HasSuffix(cmd.Args[2], port+":serialcomm=9600/8n1") {
+			t.Errorf("%s: %v, %v", port, cmd, err)
+		}
+	}
+	c.ConnectionLink = ""
+	if err := c.check("meters[0]"); err == nil || !strings.Contains(err.Error(), "connection_link") {
+		t.Errorf("{link} without a link: %v", err)
 	}
 }
 

@@ -20,13 +20,20 @@ class Correction(Message):
 class RailChannels(Message):
     """A rail, and the meter's channels that measure it.
 
-    It has volts and amps, or watts, or, in a meter that is polled, watt_hours.
+    It has volts and amps, amps and constant_volts, or watts, or, in a meter that is polled,
+    watt_hours. volts_meter needs amps that are polled.
     """
 
     rail: str
     host: str
     drive: str
     volts: str = ""
+    volts_meter: str = ""
+    """The meter that has the volts' channel; empty: this one."""
+    constant_volts: float = 0
+    """Volts that are stated instead of measured, with amps alone; 0: they are measured."""
+    volts_tolerance: float = 0
+    """How far the stated volts can be off; it is in the bounds of the joules."""
     amps: str = ""
     watts: str = ""
     watt_hours: str = ""
@@ -34,12 +41,30 @@ class RailChannels(Message):
     """What the rail's supply delivers at most; 0: not known."""
 
 
+class Expected(Message):
+    """What the declared instrument reports; with another one the meter is `failed`."""
+
+    serial: str = ""
+    """Its serial; an instrument that reports none passes."""
+    serial_pattern: str = ""
+    """A regular expression that its serial follows."""
+    otherwise: str = ""
+    """What to say of one that does not."""
+
+
 class Meter(Message):
     """A meter."""
 
     name: str
     driver: str
-    """libsigrok's driver, with its options after colons."""
+    """libsigrok's driver, or the capturer's, with its options after colons."""
+    capturer: list[str] = Field(default_factory=list)
+    """The program that reads the instrument instead of srcap, with its first arguments; it takes
+    srcap's other arguments and writes frames to stdout. Empty: srcap."""
+    connection_link: str = ""
+    """A link in /dev, resolved at each start, in the place of `{link}` in driver."""
+    expected: Expected = Field(default_factory=Expected)
+    """What the instrument has to report of itself."""
     sample_rate_hz: float
     """Of a polled meter: readings of each channel per second."""
     samples: Literal["window-mean", "point"]

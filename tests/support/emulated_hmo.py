@@ -68,7 +68,7 @@ def window(channel, first, end):
 
 
 ANSWERS = [
-    (re.compile(r"\*IDN\?"), "Rohde&Schwarz,RTA4004,EMU0001,01.600"),
+    (re.compile(r"\*IDN\?"), "Rohde&Schwarz,RTA4004,EMU0001-A,01.600"),
     (re.compile(r"\*OPC\?"), "1"),
     (re.compile(r":CHAN\d:STAT\?"), "1"),
     (re.compile(r":CHAN\d:SCAL\?"), "1.00E-01"),

@@ -23,6 +23,8 @@ const (
 	Logic  Type = 2
 	Event  Type = 3
 	Rail   Type = 4
+	// Register is an energy register's readings: watt hours, as float64.
+	Register Type = 5
 )
 
 // NoChannel is the channel of a frame that belongs to no single one.
@@ -73,6 +75,15 @@ func (f *Frame) Samples() []float32 {
 		return unsafe.Slice((*float32)(at), f.N)
 	}
 	return f.AppendSamples(nil)
+}
+
+// Registers are the readings of a register frame, watt hours.
+func (f *Frame) Registers() []float64 {
+	out := make([]float64, f.N)
+	for i := range out {
+		out[i] = math.Float64frombits(binary.LittleEndian.Uint64(f.Payload[8*i:]))
+	}
+	return out
 }
 
 // Stretch is what consecutive samples of a rail come to; volts and amps are corrected by their
@@ -174,6 +185,11 @@ type Notice struct {
 	On           bool    `json:"on"`
 	OK           bool    `json:"ok"`
 	Error        string  `json:"error"`
+	Reason       string  `json:"reason"`
+	Channels     []struct {
+		Name string `json:"name"`
+		Type string `json:"type"`
+	} `json:"channels"`
 }
 
 // Notice decodes the payload of an event frame.
@@ -242,6 +258,9 @@ func (f *Frame) header(h []byte) (int, error) {
 		First:       le.Uint64(h[24:]),
 		MonotonicNS: int64(le.Uint64(h[32:])),
 		RealtimeNS:  int64(le.Uint64(h[40:])),
+	}
+	if f.Type == Register && uint64(length) != 8*uint64(f.N) {
+		return 0, fmt.Errorf("register frame of %d readings has %d bytes", f.N, length)
 	}
 	if f.Type == Analog && uint64(length) != 4*uint64(f.N) {
 		return 0, fmt.Errorf("analog frame of %d samples has %d bytes", f.N, length)
