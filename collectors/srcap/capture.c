@@ -6,6 +6,7 @@
 #include "tcp.h"
 #include "watchdog.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -15,6 +16,67 @@ static int position(const struct capture *c, const struct sr_channel *ch)
 		if (c->channels.at[i] == ch)
 			return i;
 	return -1;
+}
+
+/* What a multimeter may be left on, and believed: anything but the direct volts and amps of now. */
+static const struct {
+	enum sr_mqflag flag;
+	const char *name;
+} NOT_DIRECT[] = {
+	{ SR_MQFLAG_AC, "AC" },
+	{ SR_MQFLAG_DIODE, "diode test" },
+	{ SR_MQFLAG_HOLD, "HOLD" },
+	{ SR_MQFLAG_MAX, "MAX" },
+	{ SR_MQFLAG_MIN, "MIN" },
+	{ SR_MQFLAG_AVG, "AVG" },
+	{ SR_MQFLAG_RELATIVE, "REL" },
+	{ SR_MQFLAG_REFERENCE, "reference" },
+};
+
+/* Says once, where they begin, what flags make samples useless. */
+static void report_flags(const struct capture *c, int channel, enum sr_mqflag shown)
+{
+	GString *names = g_string_new(NULL);
+
+	for (size_t i = 0; i < G_N_ELEMENTS(NOT_DIRECT); i++)
+		if (shown & NOT_DIRECT[i].flag)
+			g_string_append_printf(names, "%s%s", names->len ? ", " : "", NOT_DIRECT[i].name);
+
+	char *reason = g_strdup_printf("channel %s shows %s: its readings are not taken; switch it to direct current", c->channels.at[channel]->name,
+				       names->str);
+	char *quoted = json_quote(reason);
+	char *name = json_quote(c->channels.at[channel]->name);
+	char *json = g_strdup_printf("{\"event\":\"flags\",\"channel\":%s,\"reason\":%s}", name, quoted);
+
+	fprintf(stderr, "srcap: %s\n", reason);
+	frame_event(json);
+	g_free(json);
+	g_free(name);
+	g_free(quoted);
+	g_free(reason);
+	g_string_free(names, TRUE);
+}
+
+/* The samples, or as many that are no numbers where the instrument shows something else than direct
+ * current. */
+static const float *believed(struct capture *c, int channel, enum sr_mqflag flags, const float *samples, uint32_t n)
+{
+	enum sr_mqflag shown = 0;
+
+	for (size_t i = 0; i < G_N_ELEMENTS(NOT_DIRECT); i++)
+		shown |= flags & NOT_DIRECT[i].flag;
+	if (shown && shown != c->shows[channel])
+		report_flags(c, channel, shown);
+	c->shows[channel] = shown;
+	if (!shown)
+		return samples;
+	if (c->none_floats < n) {
+		c->none = g_renew(float, c->none, n);
+		for (size_t i = c->none_floats; i < n; i++)
+			c->none[i] = NAN;
+		c->none_floats = n;
+	}
+	return c->none;
 }
 
 static void emit(struct capture *c, int channel, const struct sr_analog_meaning *meaning, struct stamp at, const float *samples, uint32_t n)
@@ -28,7 +90,7 @@ static void emit(struct capture *c, int channel, const struct sr_analog_meaning 
 		.length = n * (uint32_t)sizeof(float),
 		.first = c->next[channel],
 		.at = at,
-		.payload = samples,
+		.payload = believed(c, channel, meaning->mqflags, samples, n),
 	};
 
 	c->next[channel] += n;

@@ -12,6 +12,11 @@ struct capture {
 	uint64_t next_logic;
 	float *scratch;
 	size_t scratch_floats;
+	/* Of each channel what its last samples show that is not the direct current of now; and samples
+	 * that are no numbers, in their place. */
+	enum sr_mqflag shows[MAX_CHANNELS];
+	float *none;
+	size_t none_floats;
 };
 
 /* Datafeed callback. */
