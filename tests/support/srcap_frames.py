@@ -12,7 +12,7 @@ from typing import IO, Any
 
 HEADER = struct.Struct("<IHHIIIIQqq")
 MAGIC = 0x31465253
-ANALOG, LOGIC, EVENT, RAIL = 1, 2, 3, 4
+ANALOG, LOGIC, EVENT, RAIL, REGISTER = 1, 2, 3, 4, 5
 STRETCH = struct.Struct("<Q7d")
 
 
@@ -29,7 +29,7 @@ class Frame:
     payload: bytes
 
     def samples(self) -> array.array[float]:
-        return array.array("f", self.payload)
+        return array.array("d" if self.type == REGISTER else "f", self.payload)
 
     def event(self) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(self.payload)
