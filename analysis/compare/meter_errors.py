@@ -112,10 +112,9 @@ class MeterErrors:
     def _errors_of_rail(
         self, place: Place, seconds: float, at_ns: int
     ) -> list[tuple[str, Hashable, ChannelError]]:
-        meter = place[-1]
-        record = meters.calibration(self._campaign.provenance, meter)
+        record = meters.rail_calibration(self._campaign.lab, self._campaign.provenance, *place)
         state = uncertainty.calibration_state(record, at_ns)
-        accuracy = meters.subtree(meters.declared(self._campaign.lab, meter), "accuracy")
+        accuracy = meters.accuracy(self._campaign.lab, *place)
         found: list[tuple[str, Hashable, ChannelError]] = []
         for kind, channel in self._channels(place).items():
             fitted = meters.subtree(record, "channels", channel) if state in ("valid", "expired") else {}

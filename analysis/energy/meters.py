@@ -38,9 +38,52 @@ def declared(lab: Plain, meter: str) -> dict[str, Any]:
 
 
 def channels(lab: Plain, host: str, drive: str, rail: str) -> dict[str, str]:
-    """Return a rail's channels by quantity; empty where the lab model has none."""
+    """Return a rail's channels by quantity; empty where the lab model has none.
+
+    Volts of another meter than the rail's are METER:CHANNEL; volts that are stated have no channel.
+    """
     wiring = subtree(lab, "hosts", host, "drives", drive, "rails", rail)
-    return {kind: str(wiring[kind]) for kind in uncertainty.QUANTITIES if wiring.get(kind)}
+    found = {kind: str(wiring[kind]) for kind in uncertainty.QUANTITIES if wiring.get(kind)}
+    if wiring.get("volts_meter") and "volts" in found:
+        found["volts"] = f"{wiring['volts_meter']}:{found['volts']}"
+    return found
+
+
+def accuracy(lab: Plain, host: str, drive: str, rail: str, meter: str) -> dict[str, Any]:
+    """Return the class of what measures a rail, by quantity."""
+    of_volts = subtree(lab, "hosts", host, "drives", drive, "rails", rail).get("volts_meter")
+    found = subtree(declared(lab, meter), "accuracy")
+    if of_volts:
+        found = {key: value for key, value in found.items() if key != "volts"}
+        if volts := subtree(declared(lab, of_volts), "accuracy", "volts"):
+            found["volts"] = volts
+    return found
+
+
+def rail_calibration(
+    lab: Plain, provenance: Plain, host: str, drive: str, rail: str, meter: str
+) -> dict[str, Any]:
+    """Return the calibration of what measures a rail, its channels named as `channels` names them.
+
+    Of two meters it is the amps', with the volts' channel added; it expires with the earlier one.
+    """
+    record = calibration(provenance, meter)
+    wiring = subtree(lab, "hosts", host, "drives", drive, "rails", rail)
+    of_volts = calibration(provenance, str(wiring.get("volts_meter") or ""))
+    fitted = subtree(of_volts, "channels", str(wiring.get("volts")))
+    if not fitted:
+        return record
+    expiries = [one["expires"] for one in (record, of_volts) if one.get("expires")]
+    joined = {f"{wiring['volts_meter']}:{wiring['volts']}": fitted}
+    state = next(
+        (s for s in ("expired", "valid") if s in (record.get("state"), of_volts.get("state"))), "none"
+    )
+    return {
+        **(record or of_volts),
+        "state": state,
+        "channels": {**subtree(record, "channels"), **joined},
+        **({"expires": min(expiries)} if expiries else {}),
+    }
 
 
 def calibration(provenance: Plain, meter: str) -> dict[str, Any]:
@@ -133,7 +176,7 @@ def budget(
     wired = channels(lab, host, drive, rail)
     if not wired:
         return MeterBudget((), "the rail's channels are not known")
-    record = calibration(provenance, meter)
+    record = rail_calibration(lab, provenance, host, drive, rail, meter)
     state = uncertainty.calibration_state(record, at_ns)
     return uncertainty.energy_uncertainty(
         joules=joules,
@@ -141,7 +184,7 @@ def budget(
         channels=wired,
         volt_seconds=volt_seconds,
         amp_seconds=amp_seconds,
-        accuracy=subtree(declared(lab, meter), "accuracy"),
+        accuracy=accuracy(lab, host, drive, rail, meter),
         calibration=record if state in ("valid", "expired") else None,
         expired=state == "expired",
         at_ns=at_ns,

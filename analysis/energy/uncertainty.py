@@ -70,7 +70,8 @@ def energy_uncertainty(
         Energy as measured (corrected by the calibration, where there is one), and the interval's
         length.
     channels : mapping of quantity to channel name
-        The rail's channels: volts and amps, or watts, or watt_hours (a register of energy).
+        The rail's channels: volts and amps, or amps alone (of volts that are stated: how far those
+        can be off is in the bounds of the joules), or watts, or watt_hours (a register of energy).
     volt_seconds, amp_seconds : float
         Integrals of the volts and of the amps over the interval; needed with volts and amps.
     accuracy : mapping of quantity to {gain_percent, offset, resolution}
@@ -104,9 +105,9 @@ def energy_uncertainty(
     those of the magnitudes, and so is the part of a class' offset.
     """
     kinds = [kind for kind in QUANTITIES if kind in channels]
-    if kinds not in (["volts", "amps"], ["watts"], ["watt_hours"]):
+    if kinds not in (["volts", "amps"], ["amps"], ["watts"], ["watt_hours"]):
         raise ValueError(f"channels: {sorted(channels)}; allowed: volts and amps, or watts, or watt_hours")
-    if kinds[0] == "volts" and (volt_seconds is None or amp_seconds is None):
+    if "amps" in kinds and (volt_seconds is None or amp_seconds is None):
         return MeterBudget((), "volts and amps are not known")
     # What an offset of the quantity is multiplied with to give joules.
     weights = {"volts": amp_seconds, "amps": volt_seconds, "watts": seconds, "watt_hours": 1.0}

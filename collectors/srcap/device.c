@@ -119,17 +119,6 @@ static struct sr_dev_driver *find_driver(struct sr_context *ctx, const char *nam
 	die(EXIT_USAGE, "--driver: \"%s\" is not a driver of this libsigrok (allowed: those that sigrok-cli -L lists)", name);
 }
 
-/* A value of an option as libsigrok takes it. libserialport follows no links such as those of
- * /dev/serial/by-id: for one it gets the device that the link names now. */
-static GVariant *parse_option(const struct sr_key_info *info, const char *text)
-{
-	char *device = info->key == SR_CONF_CONN && g_str_has_prefix(text, "/dev/") ? realpath(text, NULL) : NULL;
-	GVariant *value = parse_value(info, device ? device : text);
-
-	free(device);
-	return value;
-}
-
 /* The instruments at DRIVER[:key=value...]. */
 static GSList *scan(struct sr_context *ctx, const char *spec)
 {
@@ -155,7 +144,7 @@ static GSList *scan(struct sr_context *ctx, const char *spec)
 		struct sr_config *option = g_new0(struct sr_config, 1);
 
 		option->key = info->key;
-		option->data = parse_option(info, value);
+		option->data = parse_value(info, value);
 		if (!option->data)
 			die(EXIT_USAGE, "--driver: \"%s\" is no value for %s", value, part[i]);
 		g_variant_ref_sink(option->data);

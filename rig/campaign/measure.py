@@ -56,7 +56,7 @@ def energies(
     if not phases:
         return [], missing
     start, end = min(p.start_ns for p in phases), max(p.end_ns for p in phases)
-    silent = _silent_meters({rail.meter for _, _, rail in rails})
+    silent = _silent_meters({name for _, _, rail in rails for name in rail.meters})
     frame = _points(database, host, rails, start, end, 0 if silent else ARRIVAL_SECONDS)
     if frame.height:
         power_points.write(frame, trace)
@@ -66,10 +66,9 @@ def energies(
         frame, phases, wired, host=host, lab=described, provenance=provenance
     ):
         if found.joules is None and phase.phase == PhaseName.WORKLOAD:
-            why = silent.get(meter)
-            missing.append(
-                f"no energy of {member} {name}: {f'meter {meter} is {why}' if why else found.reason}"
-            )
+            needed = next(rail.meters for m, n, rail in rails if (m, n) == (member, name))
+            why = [f"meter {one} is {silent[one]}" for one in sorted(needed) if one in silent]
+            missing.append(f"no energy of {member} {name}: {why[0] if why else found.reason}")
         rows.append(run_energy.row(phase, (member, meter, name), found))
     return rows, missing
 
@@ -85,7 +84,9 @@ def watts(
     rails = lab.drive_rails(host, drive)
     if not rails:
         return [None for _ in intervals]
-    patience = 0.0 if _silent_meters({rail.meter for _, _, rail in rails}) else ARRIVAL_SECONDS
+    patience = (
+        0.0 if _silent_meters({name for _, _, rail in rails for name in rail.meters}) else ARRIVAL_SECONDS
+    )
     _points(database, host, rails, intervals[-1].start_ns, intervals[-1].end_ns, patience)
 
     def mean_watts(interval: Phase) -> float | None:

@@ -22,7 +22,7 @@ from joulerig.rig.cli import (
 )
 from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.cli.hosts import discover, doctor
-from joulerig.rig.cli.meters import check
+from joulerig.rig.cli.meters import check, scan
 from joulerig.rig.cli.meters import command as meters
 from joulerig.rig.cli.plan import command as plan
 
@@ -56,6 +56,7 @@ COMMANDS = {
     "merge": compare.merge,
 }
 meters.app.command("check")(check.check)
+meters.app.command("scan")(scan.scan)
 hosts.app.command("discover")(discover.discover)
 for name, group in GROUPS.items():
     app.add_typer(group, name=name)

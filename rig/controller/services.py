@@ -16,8 +16,8 @@ from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.controller import influxdb
 from joulerig.rig.lab import virtual
-from joulerig.rig.lab.meters import calibration, source
-from joulerig.rig.lab.model import Lab
+from joulerig.rig.lab.meters import calibration, connections, source
+from joulerig.rig.lab.model import Lab, Rail
 
 PROCESSES = ("influxd", "powerd", "dashboard")
 # How often powerd sends: the record of each run waits for the points of its last moment.
@@ -130,7 +130,8 @@ def _meter(lab: Lab, name: str, rails: list[dict[str, Any]]) -> dict[str, Any]:
     full_scale = {ch: meter.full_scale[kind] for ch, kind in channels.items() if kind in meter.full_scale}
     return {
         "name": name,
-        "driver": source.driver(lab, name),
+        **source.powerd_driver(lab, name),
+        **({"capturer": source.program(meter.family, meter)} if meter.family.capturer else {}),
         "sample_rate_hz": meter.sample_rate_hz,
         "samples": meter.samples,
         "rails": rails,
@@ -140,6 +141,7 @@ def _meter(lab: Lab, name: str, rails: list[dict[str, Any]]) -> dict[str, Any]:
         **({"open_seconds": meter.family.open_seconds} if meter.family.open_seconds else {}),
         **({"fixed_settings": True} if meter.family.fixed_settings else {}),
         **({"set": settings} if settings else {}),
+        **({"expected": expected} if (expected := connections.expected(meter)) else {}),
         **({"full_scale": full_scale} if full_scale else {}),
         **({"calibration": corrections} if corrections else {}),
         **({"calibration_serial": owner} if (owner := calibration.serial(lab, name)) else {}),
@@ -152,11 +154,21 @@ def meters(lab: Lab) -> list[dict[str, Any]]:
     for host, spec in lab.hosts.items():
         for drive, model in spec.drives.items():
             for rail, wiring in model.rails.items():
-                known = {"greatest_watts": wiring.supply.greatest_watts} if wiring.supply else {}
-                rails[wiring.meter].append(
-                    {"rail": rail, "host": host, "drive": drive, **wiring.channels, **known}
-                )
-    return [_meter(lab, name, rails[name]) for name in lab.controller.meters if rails[name]]
+                rails[wiring.meter].append({"rail": rail, "host": host, "drive": drive, **_rail(wiring)})
+    needed = [name for name in lab.controller.meters if rails[name] or lab.lent_channels(name)]
+    return [_meter(lab, name, rails[name]) for name in needed]
+
+
+def _rail(wiring: Rail) -> dict[str, Any]:
+    """Return how a rail is measured, as powerd takes it."""
+    found: dict[str, Any] = dict(wiring.channels)
+    if wiring.volts_meter:
+        found |= {"volts": wiring.volts, "volts_meter": wiring.volts_meter}
+    if wiring.stated:
+        found |= {"constant_volts": wiring.stated.volts, "volts_tolerance": wiring.stated.tolerance}
+    if wiring.supply:
+        found["greatest_watts"] = wiring.supply.greatest_watts
+    return found
 
 
 def _powerd(lab: Lab) -> supervisor.Program:

@@ -24,6 +24,7 @@ from joulerig.plural import counted
 from joulerig.rig.common import files, paths
 from joulerig.rig.common.errors import AddressAndPort, Problem, Strict, UserError, near_miss, problems
 from joulerig.rig.lab import forms, inventory, meters
+from joulerig.rig.lab.meters import connections
 from joulerig.rig.lab.meters.family import Accuracy, Family, Samples, Timing, transport
 
 DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
@@ -47,8 +48,6 @@ Url = Annotated[str, Field(pattern=r"^https?://([^/\s:\[]+|\[[0-9A-Fa-f:.%]+\])(
 Text = Annotated[str, BeforeValidator(forms.as_text)]
 
 
-# udev's names of serial ports, which stay the same whatever the kernel calls them.
-SERIAL_LINKS = "/dev/serial/"
 # FTDI's chips, and others, hold a byte back for up to 16 ms (AN232B-04); 2 ms for all that follows.
 USB_SERIAL_LATENCY_SECONDS = 0.018
 
@@ -71,16 +70,39 @@ class Supply(Strict):
         return self.volts * self.amps
 
 
+class Stated(Strict):
+    """Volts of a rail that are stated, not measured: within `tolerance` of `volts` at all times."""
+
+    volts: PositiveFloat
+    """The rail's volts."""
+    tolerance: Annotated[float, Field(ge=0)]
+    """How far they can be off; it is in the bounds of the joules."""
+
+    @model_validator(mode="after")
+    def _stays_above_nothing(self) -> Stated:
+        if self.tolerance >= self.volts:
+            raise ValueError(f"tolerance: {self.tolerance:g}; allowed: less than volts, {self.volts:g}")
+        return self
+
+
+STATED = re.compile(r"\s*(\d+\.?\d*)\s*(?:±|\+-|\+/-)\s*(\d*\.?\d+)\s*V?\s*")
+
+
 class Rail(Strict):
     """One supply line of a drive, as channels of a meter.
 
-    Exactly one of volts with amps, watts, and watt_hours.
+    Exactly one of volts with amps, watts, and watt_hours. Volts are a channel of the meter; or
+    `{ meter: NAME, channel: NAME }` of another one; or stated, such as `5.00 ± 0.05`.
     """
 
     meter: Name
     """The meter's name."""
     volts: Text | None = None
     """Channel of the rail's volts."""
+    volts_meter: Name | None = None
+    """The meter that has that channel; left out: the rail's."""
+    stated: Stated | None = None
+    """Volts that are stated instead."""
     amps: Text | None = None
     """Channel of its amps."""
     watts: Text | None = None
@@ -90,26 +112,55 @@ class Rail(Strict):
     supply: Supply | None = None
     """What feeds the rail."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _volts_as_written(cls, data: Any) -> Any:
+        """Take volts that are stated, or another meter's, apart."""
+        volts = data.get("volts") if isinstance(data, dict) else None
+        if isinstance(volts, int | float) and not isinstance(volts, bool):
+            raise ValueError(
+                f"volts: {volts} is stated without how far it can be off; allowed: such as"
+                f" '{volts} ± {volts / 100:g}', or a channel's name in quotes"
+            )
+        if isinstance(volts, str) and (match := STATED.fullmatch(volts)):
+            given = {key: value for key, value in data.items() if key != "volts"}
+            return {**given, "stated": {"volts": float(match[1]), "tolerance": float(match[2])}}
+        if isinstance(volts, dict):
+            if volts.keys() != {"meter", "channel"}:
+                raise ValueError(f"volts: has {', '.join(volts) or 'nothing'}; allowed: meter and channel")
+            return {**data, "volts": volts["channel"], "volts_meter": volts["meter"]}
+        return data
+
     @model_validator(mode="after")
     def _one_way_to_measure_it(self) -> Rail:
-        given = [key for key in ("volts", "amps", "watts", "watt_hours") if getattr(self, key) is not None]
-        if given not in (["volts", "amps"], ["watts"], ["watt_hours"]):
+        keys = ("volts", "stated", "amps", "watts", "watt_hours")
+        given = [key for key in keys if getattr(self, key) is not None]
+        if given not in (["volts", "amps"], ["stated", "amps"], ["watts"], ["watt_hours"]):
             raise ValueError(
                 f"has {' and '.join(given) or 'no channel'};"
                 " allowed: 'volts' and 'amps', or 'watts' alone, or 'watt_hours' alone"
             )
+        if self.volts_meter == self.meter:
+            raise ValueError(f"volts: {self.volts!r} is of the same meter; allowed: the channel's name alone")
         return self
 
     @property
     def kind(self) -> str:
-        """Return the kind of its channels: "volts" (with amps), "watts" or "watt_hours"."""
-        return next(kind for kind in ("volts", "watts", "watt_hours") if getattr(self, kind) is not None)
+        """Return the kind of its channels in its meter: "volts" (with amps), or the only one."""
+        return next(iter(self.channels))
 
     @property
     def channels(self) -> dict[str, str]:
-        """Return the channel of each quantity: {"volts": "CH1", "amps": "CH2"}."""
-        quantities = ("volts", "amps", "watts", "watt_hours")
-        return {q: getattr(self, q) for q in quantities if getattr(self, q) is not None}
+        """Return the channel of each quantity in its meter: {"volts": "CH1", "amps": "CH2"}."""
+        own = (
+            ("amps", "watts", "watt_hours") if self.volts_meter else ("volts", "amps", "watts", "watt_hours")
+        )
+        return {q: getattr(self, q) for q in own if getattr(self, q) is not None}
+
+    @property
+    def meters(self) -> set[str]:
+        """Return the meters that it needs: its own, and another one that has its volts."""
+        return {self.meter, *([self.volts_meter] if self.volts_meter else [])}
 
 
 class Drive(Strict):
@@ -436,14 +487,16 @@ class TapControl(Strict):
 
 
 class Meter(Strict):
-    """An instrument that libsigrok reads.
+    """An instrument that libsigrok reads, or a capturer.
 
-    rig/lab/meters/families has a file for each driver that this rig has been checked with; its
-    values stand for what is left out here.
+    rig/lab/meters/families and captured have a file for each driver that this rig has been checked
+    with; its values stand for what is left out here.
     """
 
     driver: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
-    """libsigrok's driver."""
+    """libsigrok's driver, or a capturer."""
+    command: Annotated[list[Text], Field(min_length=1)] | None = None
+    """With `driver: command`: the program that prints samples, and its arguments."""
     connection: Annotated[str, Field(pattern=r"^\S+$")] | None = None
     """libsigrok's `conn`: `tcp-raw/HOST/PORT`, `/dev/serial/by-id/NAME`, `usbtmc/BUS.ADDRESS`."""
     serialcomm: Annotated[str, Field(pattern=r"^\d+/[5-8][neo][12](/[^:\s]*)?$")] | None = None
@@ -471,7 +524,7 @@ class Meter(Strict):
     set: dict[str, Text] = {}
     """Settings by libsigrok's key, made before the capture."""
     serial: Text | None = None
-    """The instrument's serial, where it does not report one."""
+    """The instrument's serial. One that reports another is refused."""
     accuracy: dict[Literal["volts", "amps", "watts"], Accuracy] = {}
     """Its class by quantity, or the name of a published one."""
     full_scale: dict[Literal["volts", "amps", "watts"], PositiveFloat] = {}
@@ -496,7 +549,8 @@ class Meter(Strict):
         known: dict[str, Any] = {"timing": family.timing, "samples": family.samples}
         if family.silence_seconds != DEFAULT_SILENCE_SECONDS:
             known["silence_seconds"] = family.silence_seconds
-        if str(data.get("connection")).startswith(("/dev/ttyUSB", SERIAL_LINKS)):
+        connection = str(data.get("connection"))
+        if connection.startswith("/dev/ttyUSB") or connections.is_link(connection):
             known["latency_seconds"] = USB_SERIAL_LATENCY_SECONDS
         given = {key: value for key, value in data.items() if value is not None}
         if isinstance(name := given.get("accuracy"), str):
@@ -516,18 +570,24 @@ class Meter(Strict):
             there = meters.other.drivers()
             if there and self.driver not in there:
                 raise ValueError(
-                    f"driver: {self.driver!r} is not a driver of this libsigrok;"
-                    f" allowed: {', '.join(families.by_driver)}, or another that 'sigrok-cli -L' lists"
+                    f"driver: {self.driver!r} is not a driver of this libsigrok, and no capturer"
+                    f"{families.hint(self.driver)} allowed: {', '.join(families.by_driver)},"
+                    " or another that 'sigrok-cli -L' lists; a program of your own: driver: command"
                 )
+        if family.timing is None:
             for key in ("timing", "sample_rate_hz"):
                 if getattr(self, key) is None:
                     raise ValueError(f"{key}: missing; driver {self.driver!r} has no default for it")
+        if family.program and not self.command:
+            raise ValueError("command: missing; allowed: a list, the program and its arguments")
+        if self.command and not family.program:
+            raise ValueError(f"command: only with driver: command, not with {self.driver}")
         if self.virtual and not family.power_tap:
             taps = ", ".join(name for name, one in families.by_driver.items() if one.power_tap)
             raise ValueError(f"driver: {self.driver!r}: a virtual tap speaks {taps}; allowed: {taps}")
         if self.control and not family.power_tap:
             raise ValueError(f"control: only for power taps; driver {self.driver} has no switch")
-        if self.timing == "stream" and family.timing == "poll":
+        if self.timing == "stream" and family.timing == "poll" and not family.may_stream:
             raise ValueError(f"timing: 'stream': {self.driver} has no sample clock; allowed: 'poll'")
         return self
 
@@ -539,9 +599,11 @@ class Meter(Strict):
                 raise ValueError(
                     f"connection: {self.connection!r}: driver {self.driver} needs none; leave it out"
                 )
-        elif (self.connection is None) == (self.virtual is None):
+        elif (self.connection is None) == (self.virtual is None) and not (
+            self.virtual is None and self.family.finds_it
+        ):
             raise ValueError("needs exactly one of 'connection' and 'virtual'")
-        if self.connection and ":" in self.connection:
+        if self.connection and ":" in self.connection and not connections.is_link(self.connection):
             raise ValueError(_with_colon(self.connection))
         if self.connection and "any" not in allowed and transport(self.connection) not in allowed:
             ways = {"serial": "/dev/ttyUSB0", "usbtmc": "usbtmc/BUS.ADDRESS"}
@@ -557,10 +619,7 @@ class Meter(Strict):
 
 def _with_colon(connection: str) -> str:
     """Return why libsigrok, which separates options by colons, does not take a connection."""
-    if connection.startswith("/dev/"):
-        way = "the port's name in /dev/serial/by-id, or a name of your own by a udev rule"
-    else:
-        way = "a host's name instead of an IPv6 address: one of DNS, or of /etc/hosts"
+    way = "tcp-raw/HOST/PORT, with a host's name of DNS or of /etc/hosts instead of an IPv6 address"
     return f"connection: {connection!r} has a colon, which libsigrok does not take; allowed: {way}"
 
 
@@ -657,7 +716,14 @@ class Lab(Strict):
     def meter_channels(self, meter: str) -> dict[str, str]:
         """Return the quantity (volts, amps, watts, watt_hours) of each channel of `meter`."""
         rails = self.meter_rails(meter)
-        return {ch: quantity for *_, rail in rails for quantity, ch in rail.channels.items()}
+        own = {ch: quantity for *_, rail in rails for quantity, ch in rail.channels.items()}
+        return {**own, **dict.fromkeys(self.lent_channels(meter), "volts")}
+
+    def lent_channels(self, meter: str) -> list[str]:
+        """Return the channels of `meter` that are the volts of other meters' rails."""
+        drives = (drive for host in self.hosts.values() for drive in host.drives.values())
+        rails = (rail for drive in drives for rail in drive.rails.values())
+        return [rail.volts for rail in rails if rail.volts_meter == meter and rail.volts]
 
     def meter_rails(self, meter: str) -> list[tuple[str, str, str, Rail]]:
         """Return (host, drive, rail name, rail) of each rail that `meter` measures."""
@@ -811,7 +877,7 @@ def _check_meters(lab: Lab, found: inventory.Inventory, without: set[str]) -> It
     for host, model in lab.hosts.items():
         for drive, spec in model.drives.items():
             for rail, wiring in spec.rails.items():
-                if wiring.meter in without:
+                if wiring.meters & without:
                     continue
                 where = f"drives.{drive}.rails.{rail}"
                 for key, text in _check_rail(lab, wiring, f"{host}/{drive}/{rail}", taken):
@@ -836,7 +902,9 @@ def _check_rail(
         return
     if wiring.kind == "watt_hours" and meter.timing != "poll":
         yield ".watt_hours", f"{wiring.meter} is a 'stream'; a register needs timing: poll"
-    if wiring.volts is not None and wiring.volts == wiring.amps:
+    if wiring.volts_meter:
+        yield from _check_lender(lab, wiring)
+    elif wiring.volts is not None and wiring.volts == wiring.amps:
         yield ".amps", f"{wiring.amps!r} is also the volts channel; they must differ"
         return
     for quantity, channel in wiring.channels.items():
@@ -846,6 +914,24 @@ def _check_rail(
         first = taken.setdefault((wiring.meter, channel), name)
         if first != name:
             yield "", f"channel {channel} of {wiring.meter} already measures {first}"
+
+
+def _check_lender(lab: Lab, wiring: Rail) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a rail whose volts are another meter's."""
+    lender = lab.controller.meters.get(wiring.volts_meter or "")
+    if lender is None:
+        allowed = ", ".join(lab.controller.meters)
+        yield ".volts", f"{wiring.volts_meter!r} is not a meter of the controller; allowed: {allowed}"
+        return
+    if lender.family.channels and not lender.family.channels.fullmatch(wiring.volts or ""):
+        allowed = lender.family.channels_text
+        yield ".volts", f"{wiring.volts!r}: {lender.driver} has no such channel; allowed: {allowed}"
+    if lab.controller.meters[wiring.meter].timing != "poll":
+        text = (
+            f"{wiring.volts_meter} has the volts, and the amps of {wiring.meter} are a stream; allowed:"
+            " amps of a meter with timing: poll, or volts that are stated: 5.00 ± 0.05"
+        )
+        yield ".volts", text
 
 
 def _with_rates(lab: Lab, source: str) -> tuple[Lab, list[Problem]]:
@@ -880,8 +966,11 @@ def _with_rates(lab: Lab, source: str) -> tuple[Lab, list[Problem]]:
                 f"{rate:g}: {meter.driver} cannot sample"
                 f" {counted(channels, 'channel')} that fast; allowed: up to {fastest:.4g}",
             )
+        if meter.command and "/" in meter.command[0]:
+            changes["command"] = [str(lab.folder / meter.command[0]), *meter.command[1:]]
         if meter.silence_seconds is None and meter.timing == "poll":
             changes["silence_seconds"] = max(DEFAULT_SILENCE_SECONDS, READINGS_OF_SILENCE / rate)
         settled[name] = meter.model_copy(update=changes)
+    wrong += [Problem(source, f"meters.{name}.connection", text) for name, text in connections.alike(settled)]
     controller = lab.controller.model_copy(update={"meters": settled})
     return lab.model_copy(update={"controller": controller}), wrong

@@ -18,12 +18,15 @@ class Tap(Instrument):
         self.scope = emulated_hmo.Instrument(RATE, 0)
         self.lead, self.begin, self.end_of_window = None, 0, None
         self.empty = False
+        self.identity = None  # another instrument's
 
     def reply(self, request):
         command = request.decode().strip()
         if command == "*IDN?":
             # A client's samples begin at its first request, as the tap's do.
             self.lead = self.end_of_window = None
+            if self.identity:
+                return self.identity.encode() + b"\n"
         asked = re.search(r":CHAN(\d):DATA\?", command)
         if not asked:
             answer = self.scope.answer(command)

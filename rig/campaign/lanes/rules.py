@@ -117,7 +117,7 @@ def _of_lanes(campaign: Campaign, there: Lanes, lab: Lab) -> Iterator[str]:
 
 
 def _meters(lab: Lab, host: str, drives: Sequence[str]) -> set[str]:
-    return {rail.meter for _, _, rail in lab.drive_rails(host, *drives)}
+    return {name for _, _, rail in lab.drive_rails(host, *drives) for name in rail.meters}
 
 
 def _lanes(cells: Sequence[PlannedRun], lab: Lab) -> Lanes:

@@ -41,7 +41,7 @@ def _today() -> datetime.date:
     return datetime.datetime.now(datetime.UTC).date()
 
 
-def _running() -> dict[str, dict[str, Any]]:
+def running_meters() -> dict[str, dict[str, Any]]:
     """Return powerd's status of its meters, by name; empty where powerd does not run."""
     from joulerig.rig.controller import services
 
@@ -59,7 +59,7 @@ def _identity(status: dict[str, Any]) -> dict[str, str] | None:
 
 def free(name: str, why: str) -> None:
     """Raise UserError where powerd has the meter: two readers would take one another's answers."""
-    if name in _running():
+    if name in running_meters():
         raise UserError(f"meter {name}: in use by powerd, {why}; 'rig down' stops it")
 
 
@@ -88,7 +88,7 @@ def list_(as_json: JsonOption = False) -> None:
     from joulerig.rig.lab.meters import calibration
 
     described = lab_with()
-    running = _running()
+    running = running_meters()
     rows = []
     for name, meter in described.controller.meters.items():
         status = running.get(name, {})
@@ -119,102 +119,6 @@ def list_(as_json: JsonOption = False) -> None:
     out.print(table if rows else "the inventory declares no meter")
     for line in calibration.warnings(described, _today()):
         out.print(escape(line))
-
-
-@app.command()
-def scan(
-    driver: Annotated[str | None, typer.Option(help="libsigrok's driver, such as scpi-pps.")] = None,
-    connection: Annotated[
-        str | None, typer.Option(help="libsigrok's conn, such as tcp-raw/HOST/PORT or /dev/ttyUSB0.")
-    ] = None,
-    serialcomm: Annotated[str | None, typer.Option(help="Serial line settings, such as 9600/8n1.")] = None,
-    seconds: Annotated[
-        float, typer.Option(min=0.2, max=600, help="How long to wait for each reply, in seconds.")
-    ] = 5.0,
-    as_json: JsonOption = False,
-) -> None:
-    """Ask what answers: at the inventory's meters, or at --driver and --connection."""
-    from joulerig.rig.lab import meters
-    from joulerig.rig.lab.meters import declaration, source
-
-    described = lab_with()
-    running = _running()
-    families = meters.available(described.folder)
-    if driver is None:
-        if connection or serialcomm:
-            raise UserError("--driver: missing; with --connection it names libsigrok's driver")
-        asked = {
-            name: "" if name in running else source.driver(described, name)
-            for name in described.controller.meters
-        }
-    else:
-        there = meters.other.drivers()
-        if there and driver not in there:
-            raise UserError(
-                f"--driver: {driver!r} is not a driver of this libsigrok;"
-                " allowed: those that 'sigrok-cli -L' lists"
-            )
-        for name, meter in described.controller.meters.items():
-            if connection and meter.connection == connection:
-                free(name, "so it cannot be asked now")
-        options = families.family(driver).options
-        asked = {driver: source.specification(driver, connection, serialcomm, options)}
-    found = []
-    for name, specification in asked.items():
-        row: dict[str, Any] = {
-            "asked": name,
-            "specification": specification,
-            "problem": "",
-            "instruments": [],
-        }
-        try:
-            if specification:
-                row["instruments"] = source.scan(
-                    specification, families.family(specification.partition(":")[0]), seconds
-                )
-            else:
-                row["problem"] = "not asked: in use by powerd"
-        except UserError as error:
-            row["problem"] = str(error)
-        found.append(row)
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        for line in _scan_lines(found, declared=driver is None):
-            out.print(escape(line), soft_wrap=True)
-    if driver is not None:
-        if found[0]["problem"]:
-            raise UserError(f"{found[0]['problem']}; check its power, its cable and --connection")
-        if not as_json:
-            for one in found[0]["instruments"]:
-                at = connection or one["connection"] or None
-                for line in declaration.advice(described, families, driver, at, serialcomm):
-                    out.print(escape(line), soft_wrap=True)
-
-
-def _scan_lines(found: list[dict[str, Any]], *, declared: bool) -> Iterator[str]:
-    """Yield what answered, a line each; of `declared` meters also what to do next."""
-    for row in found:
-        if row["problem"] and declared:
-            yield f"{row['asked']}: {row['problem']}"
-        for one in row["instruments"]:
-            identity = " ".join(filter(None, (one["vendor"], one["model"], one["version"])))
-            serial = f", serial {one['serial']}" if one["serial"] else ""
-            analog = [ch["name"] for ch in one["channels"] if ch["type"] == "analog"]
-            yield f"{row['asked']}: {identity}{serial}; channels {', '.join(analog)}"
-    if not declared:
-        return
-    if not found:
-        yield "the inventory declares no meter; ask another instrument with --driver and --connection"
-    if any(row["instruments"] for row in found):
-        yield "next: 'rig meters show METER' shows a meter's readings, rates and accuracy"
-    if any(row["problem"] and row["specification"] for row in found):
-        yield (
-            "where none answers: check the meter's power and cable, and its 'connection' in the controller's"
-            " host_vars; 'rig up' starts a virtual tap"
-        )
-    if any(not row["specification"] for row in found):
-        yield "a meter that powerd reads: 'rig meters show METER', or 'rig down' and scan again"
 
 
 def _measured(described, name: str, status: dict[str, Any]) -> list[dict[str, Any]]:
@@ -311,7 +215,7 @@ def show(name: MeterArgument, as_json: JsonOption = False) -> None:
 
     described = lab_with(name)
     meter = described.controller.meters[name]
-    status = _running().get(name, {})
+    status = running_meters().get(name, {})
     problem = ""
     instrument = _identity(status)
     readings = _measured(described, name, status) if status else []
@@ -420,7 +324,7 @@ def watch(
         raise UserError(f"meter {name}: measures no rail; 'rig meters show {name}' lists its channels")
     rows = (
         _powerd_rows(described, name, interval)
-        if name in _running()
+        if name in running_meters()
         else _own_rows(described, name, interval)
     )
     with Live(console=out, auto_refresh=False, transient=False) as live:
@@ -435,7 +339,7 @@ def watch(
 
 def _powerd_rows(described, name: str, interval: float) -> Iterator[list[dict[str, Any]]]:
     while True:
-        status = _running().get(name)
+        status = running_meters().get(name)
         if status is None:
             raise UserError(f"meter {name}: powerd has ended; {RIG_UP}")
         yield _measured(described, name, status)
@@ -534,7 +438,7 @@ def calibrate(
         typed = [bench.parse_point(text) for text in point]
         if any(reading is None for _, reading in typed):
             free(name, "so its reading cannot be averaged now; give REFERENCE=READING")
-        status = _running().get(name)
+        status = running_meters().get(name)
         known = _identity(status or {})
         taken = bench.from_points(described, name, channel, typed, seconds, _ask, known, ask=status is None)
     record = bench.record(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The families of instruments that the rig knows, and a person's work with them at the bench.
 
-A family is one module of `families/`, or `meters/NAME.py` next to a lab's inventory, with a
-`FAMILY` and its inventory configuration in the docstring. `other` is for any other libsigrok
-driver.
+A family is one module of `families/` (libsigrok's drivers), of `captured/` (joulerig.capturers), or
+`meters/NAME.py` next to a lab's inventory, with a `FAMILY` and its inventory configuration in the
+docstring. `other` is for any other libsigrok driver.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from types import ModuleType
 
 from joulerig.rig.common import paths
-from joulerig.rig.common.errors import UserError
+from joulerig.rig.common.errors import UserError, near_miss
 from joulerig.rig.lab import definitions
-from joulerig.rig.lab.meters import families, other
+from joulerig.rig.lab.meters import captured, families, other
 from joulerig.rig.lab.meters.family import Accuracy, Family
 
 
@@ -29,6 +29,11 @@ class Families:
     """The families that a lab's meters can be of, by libsigrok's driver."""
 
     by_driver: Mapping[str, Family]
+
+    def hint(self, driver: str) -> str:
+        """Return "; did you mean ...?" for a driver that is none; ";" where no name is near."""
+        near = near_miss(driver, [*self.by_driver, *other.drivers()])
+        return f"; did you mean {near!r}?" if near else ";"
 
     def family(self, driver: str) -> Family:
         """Return the family of a driver; without a file, `other`'s with the driver's name."""
@@ -41,7 +46,7 @@ class Families:
 
 
 def shipped() -> Families:
-    """Return the families that have a module in `families/`, in order of their modules' names."""
+    """Return the families of `families/` and `captured/`, in order of their modules' names."""
     return Families(FAMILIES)
 
 
@@ -70,7 +75,7 @@ def reference(known: Iterable[Family] | None = None) -> str:
         (
             f"`{one.driver}`",
             one.description,
-            ", ".join(one.transports) or "none",
+            ", ".join(one.transports) + (", or none" if one.finds_it else "") or "none",
             one.timing or "declared",
             one.samples,
             one.channels_text,
@@ -83,8 +88,12 @@ def reference(known: Iterable[Family] | None = None) -> str:
 
 
 def _discover() -> dict[str, Family]:
-    modules = sorted(module.name for module in pkgutil.iter_modules(families.__path__))
-    found = (_family(importlib.import_module(f"{families.__name__}.{name}")) for name in modules)
+    modules = (
+        f"{package.__name__}.{module.name}"
+        for package in (families, captured)
+        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda one: one.name)
+    )
+    found = (_family(importlib.import_module(name)) for name in modules)
     return {family.driver: family for family in found}
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -47,18 +47,25 @@ class Accuracy(Strict):
 
 @dataclass(frozen=True)
 class Family:
-    """The instruments of one libsigrok driver.
+    """The instruments of one driver, libsigrok's or a capturer's.
 
     `description`: what they are, for people. `transports`: ways of libsigrok's `conn` that this
-    driver has ("serial", "tcp-raw", ...); empty: no conn. `channels`: a pattern that each channel's
-    name follows; None: not known. `rate(channels, meter)`: default of `sample_rate_hz` for as many
-    channels in use; None: has to be declared. `fastest(channels, meter)`: the rate that the driver
-    cannot exceed; None: the driver sets no limit. `open_seconds`: finding and opening takes longer
-    than `silence_seconds`, up to this. `fixed_settings`: the driver takes no settings while it
-    captures. `limits`: settings without which an acquisition ends by itself. `serialcomm`: what the
-    driver sets where the inventory says nothing. `refuse_rail`: why a rail of this kind ("volts",
-    "watts", "watt_hours") cannot be of this family, or "". `accuracy`: published classes, by name.
-    `power_tap`: it is the rig's own power tap, which switches rails and measures their hold-up.
+    driver has ("serial", "tcp-raw", ...); empty: no conn. `finds_it`: the driver finds its
+    instrument without a conn too. `channels`: a pattern that each channel's name follows; None: not
+    known. `rate(channels, meter)`: default of `sample_rate_hz` for as many channels in use; None:
+    has to be declared. `fastest(channels, meter)`: the rate that the driver cannot exceed; None:
+    the driver sets no limit. `open_seconds`: finding and opening takes longer than
+    `silence_seconds`, up to this. `fixed_settings`: the driver takes no settings while it captures.
+    `limits`: settings without which an acquisition ends by itself. `serialcomm`: what the driver
+    sets where the inventory says nothing. `refuse_rail`: why a rail of this kind ("volts": volts
+    and amps, "amps" alone, "watts", "watt_hours") cannot be of this family, or "". `accuracy`:
+    published classes, by name. `power_tap`: it is the rig's own power tap, which switches rails and
+    measures their hold-up. `capturer`: a process of joulerig.capturers reads it, not libsigrok.
+    `program`: it reads the program that the inventory names. `may_stream`: its instruments can
+    stream as well as be polled. `reports_serial`: the driver reports
+    the instrument's serial, by which two that are alike are kept apart. `serial_pattern`: a
+    regular expression that the serial follows; another instrument is refused with `otherwise`.
+    `knows`: the instruments that libsigrok's driver has a profile for; no other one is found.
     """
 
     driver: str
@@ -66,20 +73,28 @@ class Family:
     transports: tuple[str, ...]
     timing: Timing | None
     samples: Samples
-    rate: Callable[[int, object], float | None]
-    fastest: Callable[[int, object], float | None] = lambda channels, meter: None
+    rate: Callable[[int, Any], float | None]
+    fastest: Callable[[int, Any], float | None] = lambda channels, meter: None
     silence_seconds: float = 2.0
     open_seconds: float = 0.0
     fixed_settings: bool = False
     serialcomm: str | None = None
     options: dict[str, str] = field(default_factory=dict)
-    settings: Callable[[object], dict[str, str]] = lambda meter: {}
+    settings: Callable[[Any], dict[str, str]] = lambda meter: {}
     limits: dict[str, int] = field(default_factory=dict)
     channels: re.Pattern[str] | None = None
     channels_text: str = ""
     refuse_rail: Callable[[str], str] = lambda kind: ""
     accuracy: dict[str, dict[str, Accuracy]] = field(default_factory=dict)
     power_tap: bool = False
+    capturer: bool = False
+    program: bool = False
+    may_stream: bool = False
+    finds_it: bool = False
+    reports_serial: bool = False
+    serial_pattern: str = ""
+    otherwise: str = ""
+    knows: str = ""
 
 
 def transport(connection: str) -> str:

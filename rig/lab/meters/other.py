@@ -28,6 +28,7 @@ def family(driver: str) -> Family:
         driver=driver,
         description="",
         transports=("any",),
+        finds_it=True,  # not all of libsigrok's drivers have a conn
         timing=None,
         samples="point",
         rate=lambda channels, meter: None,

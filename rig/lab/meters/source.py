@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,27 +14,42 @@ from typing import Any
 
 import numpy as np
 
+from joulerig import capturers
+from joulerig.capturers import frames
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
+from joulerig.rig.lab.meters import connections
 from joulerig.rig.lab.meters.family import Family
 from joulerig.rig.lab.model import Lab, Meter
 
-# collectors/srcap/frames.md
-HEADER = struct.Struct("<IHHIIIIQqq")
-MAGIC = 0x31465253
-ANALOG, EVENT = 1, 3
-QUANTITIES = {10000: "volts", 10001: "amps", 10010: "watts"}
+QUANTITIES = {numbers[0]: name for name, numbers in frames.QUANTITIES.items() if numbers[0]}
 # Blocks whose means give the uncertainty of a mean: neighbouring samples are not independent of one
 # another.
 BLOCKS = 10
 SCAN_SECONDS = 5.0
+NOT_FOUND = 3  # srcap's exit code, and a capturer's
 
 
 def driver(lab: Lab, name: str) -> str:
-    """Return libsigrok's DRIVER:key=value... of a meter of the inventory."""
+    """Return libsigrok's DRIVER:key=value... of a meter of the inventory, links resolved.
+
+    Raises UserError where a link leads nowhere.
+    """
+    meter = lab.controller.meters[name]
+    # A program's options are the capturer's settings.
+    options = {} if meter.family.program else {**meter.family.options, **meter.options}
+    connection = connections.port(lab.connection(name))
+    return specification(meter.driver, connection, meter.serialcomm, options)
+
+
+def powerd_driver(lab: Lab, name: str) -> dict[str, str]:
+    """Return the same as powerd takes it, which resolves a link at each start."""
+    if not connections.is_link(link := lab.connection(name)):
+        return {"driver": driver(lab, name)}
     meter = lab.controller.meters[name]
     options = {**meter.family.options, **meter.options}
-    return specification(meter.driver, lab.connection(name), meter.serialcomm, options)
+    specified = specification(meter.driver, connections.LINK, meter.serialcomm, options)
+    return {"driver": specified, "connection_link": str(link)}
 
 
 def specification(
@@ -47,6 +62,17 @@ def specification(
     return ":".join(parts + [f"{key}={value}" for key, value in (options or {}).items()])
 
 
+def program(family: Family, meter: Meter | None = None) -> list[str]:
+    """Return the program that reads instruments of a family, with its first arguments.
+
+    Raises UserError where it is not built.
+    """
+    if not family.capturer:
+        return [_srcap()]
+    found = [sys.executable, "-m", capturers.__name__]
+    return found + (["--program", json.dumps(meter.command)] if meter and meter.command else [])
+
+
 def settings(meter: Meter) -> dict[str, str]:
     """Return what is set at the instrument before a capture."""
     return {**limits(meter.family), **meter.family.settings(meter), **meter.set}
@@ -57,13 +83,20 @@ def limits(family: Family) -> dict[str, str]:
     return {key: str(value) for key, value in family.limits.items()}
 
 
+def set_options(settings: dict[str, str]) -> list[str]:
+    """Return settings as srcap and capturers take them."""
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+
+
 def srcap_options(family: Family) -> list[str]:
     """Return the options of srcap that a family's driver needs, whatever the meter."""
     options = ["--open-seconds", f"{family.open_seconds:g}"] if family.open_seconds else []
     return options + (["--fixed-settings"] if family.fixed_settings else [])
 
 
-def scan(specification: str, family: Family, seconds: float = SCAN_SECONDS) -> list[dict[str, Any]]:
+def scan(
+    specification: str, family: Family, seconds: float = SCAN_SECONDS, meter: Meter | None = None
+) -> list[dict[str, Any]]:
     """Return the instruments found at a connection.
 
     Of each {driver, vendor, model, version, serial, connection, channels: [{name, type, index}]}.
@@ -72,18 +105,22 @@ def scan(specification: str, family: Family, seconds: float = SCAN_SECONDS) -> l
     nothing replies.
     """
     seconds = max(seconds, family.open_seconds)
-    command = [_srcap(), "--scan", "--driver", specification, "--silence-seconds", f"{seconds:g}"]
+    command = [*program(family, meter), "--scan", "--driver", specification]
+    command += ["--silence-seconds", f"{seconds:g}"]
+    if meter and family.capturer:
+        command += set_options(settings(meter))
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds + 20, check=False
         )
     except subprocess.TimeoutExpired:
-        raise UserError(f"{specification}: srcap did not end within {seconds + 20:g} s") from None
+        raise UserError(f"{specification}: the scan did not end within {seconds + 20:g} s") from None
     if done.returncode == 4:
         raise UserError(f"{specification}: accepts connections, but does not answer within {seconds:g} s")
     if done.returncode:
         why = _last_words(done.stderr)
-        raise UserError(why if specification in why else f"{specification}: {why}")
+        why = why if specification in why else f"{specification}: {why}"
+        raise UserError(f"{why}{_way(family)}" if done.returncode == NOT_FOUND else why)
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 
@@ -117,11 +154,10 @@ class Reading:
     def __init__(self, lab: Lab, name: str, channels: list[str]) -> None:
         meter = lab.controller.meters[name]
         silence = meter.silence_seconds or 2.0
-        self.name, self.channels = name, channels
-        self.command = [_srcap(), "--driver", driver(lab, name), "--channels", ",".join(channels)]
-        self.command += ["--silence-seconds", f"{silence:g}", *srcap_options(meter.family)]
-        for key, value in settings(meter).items():
-            self.command += ["--set", f"{key}={value}"]
+        self.name, self.channels, self._meter = name, channels, meter
+        self.command = [*program(meter.family, meter), "--driver", driver(lab, name)]
+        self.command += ["--channels", ",".join(channels), "--silence-seconds", f"{silence:g}"]
+        self.command += [*srcap_options(meter.family), *set_options(settings(meter))]
         self.instrument: dict[str, Any] = {}
 
     def __enter__(self) -> Reading:
@@ -146,23 +182,27 @@ class Reading:
 
         Raises UserError when the instrument is missing or falls silent.
         """
-        frames, messages = self._process.stdout, self._process.stderr
-        assert frames is not None
+        stream, messages = self._process.stdout, self._process.stderr
+        assert stream is not None
         assert messages is not None
         while True:
-            header = frames.read(HEADER.size)
-            if len(header) < HEADER.size:
+            header = stream.read(frames.HEADER.size)
+            if len(header) < frames.HEADER.size:
                 raise UserError(f"meter {self.name}: {_last_words(messages.read())}")
-            magic, kind, channel, mq, _unit, _n, length, _first, monotonic, _real = HEADER.unpack(header)
-            if magic != MAGIC:
+            magic, kind, channel, mq, _unit, _n, length, _first, monotonic, _real = frames.HEADER.unpack(
+                header
+            )
+            if magic != frames.MAGIC:
                 raise UserError(f"meter {self.name}: srcap sent an invalid frame")
-            payload = frames.read(length)
-            if kind == EVENT:
+            payload = stream.read(length)
+            if kind == frames.EVENT:
                 event = json.loads(payload)
                 if event["event"] == "start":
                     self.instrument = event
-            elif kind == ANALOG:
-                samples = np.frombuffer(payload, dtype="<f4").astype(float)
+                    connections.check(self._meter, event)
+            elif kind in (frames.ANALOG, frames.REGISTER):
+                width = "<f4" if kind == frames.ANALOG else "<f8"
+                samples = np.frombuffer(payload, dtype=width).astype(float)
                 yield Block(self.channels[channel], QUANTITIES.get(mq, ""), samples, monotonic)
 
 
@@ -248,6 +288,18 @@ def _srcap() -> str:
     return str(path)
 
 
+def _way(family: Family) -> str:
+    """Return how an instrument that a driver does not find can be read."""
+    if not family.knows:
+        return ""
+    return (
+        f"; {family.driver} of libsigrok knows {family.knows}; another instrument: driver: command, with a"
+        " program that asks it"
+    )
+
+
 def _last_words(stderr: bytes) -> str:
     lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("srcap: ") if lines else "srcap ended and said nothing"
+    if not lines:
+        return "the capture ended without a message"
+    return lines[-1].removeprefix("srcap: ").removeprefix("capturer: ")

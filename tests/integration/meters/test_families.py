@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each family of meters: real libsigrok, through srcap, on an emulated instrument."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from tests.support import emulated_dmm, emulated_dps, emulated_korad, emulated_load, emulated_pps
@@ -70,19 +67,6 @@ def test_rdtech_dps_reads_volts_amps_and_watts_of_one_exchange(capture):
     at = {channel: taken.analog(channel)[3] for channel in "VIP"}
     assert len(at["V"]) == len(at["I"]) == len(at["P"])
     assert max(p - v for v, p in zip(at["V"], at["P"], strict=True)) < 0.02
-
-
-def test_a_link_to_a_serial_port_is_followed(capture):
-    link = Path("/dev/shm", f"joulerig-{os.getpid()}")  # below /dev, as udev's links are
-    with emulated_dps.line() as line:
-        link.symlink_to(line.connection)
-        try:
-            taken = capture(f"rdtech-dps:conn={link}", ["V"])
-            taken.wait_samples(5)
-            taken.stop()
-        finally:
-            link.unlink()
-    check(taken, "V", VOLTAGE, VOLT, 12.34, 1e-5)
 
 
 def test_korad_reads_volts_and_amps_one_after_the_other(capture):

@@ -126,7 +126,9 @@ def test_scan_of_the_inventory_says_what_to_do_next(bench):
     done = bench.rig("scan")
     silent, found, *advice = done.stdout.splitlines()
     assert done.returncode == 0
-    assert silent == "psu: no instrument answers at scpi-pps:conn=tcp-raw/127.0.0.1/1"
+    silence = "psu: no instrument answers at scpi-pps:conn=tcp-raw/127.0.0.1/1"
+    assert silent.startswith(f"{silence}; scpi-pps of libsigrok knows ")
+    assert "driver: command" in silent
     assert found.startswith("dmm: Keysight Technologies 34465A")
     assert "'rig meters show METER'" in advice[0]
     assert "check the meter's power and cable, and its 'connection'" in advice[1]

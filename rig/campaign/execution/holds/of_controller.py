@@ -85,4 +85,5 @@ def _expired(campaign: OpenCampaign, run: Run) -> str:
 
 def _meters(campaign: OpenCampaign, run: Run) -> list[str]:
     drives = factors.stands_on(run["drive"], run["factors"])
-    return sorted({rail.meter for _, _, rail in campaign.lab.drive_rails(run["host"], *drives)})
+    rails = campaign.lab.drive_rails(run["host"], *drives)
+    return sorted({name for _, _, rail in rails for name in rail.meters})

@@ -26,11 +26,15 @@ FAMILY = Family(
     rate=lambda channels, meter: None,
     channels=re.compile(r"CH[1-4]"),
     channels_text="CH1 to CH4",
-    refuse_rail=lambda kind: "" if kind == "volts" else "has channels of volts and amps only",
+    refuse_rail=lambda kind: "" if kind in ("volts", "amps") else "has channels of volts and amps only",
     # It ends an acquisition where a count is >= its limit, and its limits begin at 0: without both
     # it stops after one frame. limit_samples is compared with the samples of a single frame.
     limits={"limit_frames": 100_000_000, "limit_samples": 1_000_000_000},
     # The driver always has a request under way, and would take its answer for that of a setting.
     fixed_settings=True,
     power_tap=True,
+    reports_serial=True,
+    serial_pattern="-[AB]$",  # firmware/power_tap/PROTOCOL.md
+    otherwise="an oscilloscope is no power tap: its frames have dead time between them; allowed: a power"
+    " tap, or the oscilloscope's own energy by driver: command",
 )

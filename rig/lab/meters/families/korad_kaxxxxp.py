@@ -39,5 +39,5 @@ FAMILY = Family(
     serialcomm="9600/8n1",
     channels=re.compile(r"[VI]"),
     channels_text="V, I",
-    refuse_rail=lambda kind: "" if kind == "volts" else "has channels of volts and amps only",
+    refuse_rail=lambda kind: "" if kind in ("volts", "amps") else "has channels of volts and amps only",
 )

@@ -21,6 +21,10 @@ from joulerig.rig.lab.meters.family import Accuracy, Family, shared_polls
 FAMILY = Family(
     driver="scpi-pps",
     description="programmable power supplies that speak SCPI: Rigol DP700 and DP800, R&S HMC8043, ...",
+    reports_serial=True,
+    # As the strings of libsigrok.so.4 (0.5.2) have them.
+    knows="Agilent N5763A, N5767A, Chroma 61604, HP 6611C to 6634B, 66312A, 66332A, Philips PM28xx, Rigol"
+    " DP711, DP712, DP821A, DP831A, DP832, R&S HMC8043",
     transports=("tcp-raw", "tcp-rigol", "serial", "usbtmc"),
     timing="poll",
     samples="point",

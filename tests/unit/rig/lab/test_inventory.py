@@ -105,7 +105,7 @@ def test_a_mistake_in_a_meter(write, meter, expected):
         (PPS, {"watt_hours": "E1"}, ["rails.r0.watt_hours", "no energy register"]),
         (HMO, {"watts": "CH1"}, ["rails.r0.watts", "volts and amps only"]),
         (KORAD, {"watts": "P"}, ["rails.r0.watts", "volts and amps only"]),
-        (DMM, {"volts": "P1", "amps": "P2"}, ["rails.r0", "one quantity at a time", "rig meters calibrate"]),
+        (DMM, {"volts": "P1", "amps": "P2"}, ["rails.r0", "one quantity at a time", "5.00 ± 0.05"]),
         ({**OTHER, "timing": "stream"}, {"watt_hours": "E"}, ["rails.r0.watt_hours", "timing: poll"]),
         (DPS, {"volts": "V", "amps": "V"}, ["channel V of m already measures", "r0"]),
     ],
@@ -170,8 +170,9 @@ def test_scan_options_of_ones_own(write):
 
 @pytest.mark.parametrize("family", meters.FAMILIES.values(), ids=meters.FAMILIES)
 def test_the_config_in_a_familys_docstring_is_one_that_is_taken(write, family):
+    package = "captured" if family.capturer else "families"
     module = __import__(
-        f"joulerig.rig.lab.meters.families.{family.driver.replace('-', '_')}", fromlist=["FAMILY"]
+        f"joulerig.rig.lab.meters.{package}.{family.driver.replace('-', '_')}", fromlist=["FAMILY"]
     )
     lines = [line for line in module.__doc__.splitlines() if line.startswith("    ")]
     [shown] = yaml.safe_load("\n".join(line[4:] for line in lines)).values()

@@ -82,4 +82,5 @@ def test_a_meter_of_the_inventory_is_named(lab: model.Lab) -> None:
 
 
 def test_what_no_inventory_can_declare_is_said(lab: model.Lab) -> None:
-    assert "has a colon" in advice(lab, "scpi-pps", "/dev/serial/by-path/pci-0000:00")
+    assert "has a colon" in advice(lab, "scpi-pps", "tcp-raw/fd00::7/5025")
+    assert "does not support it" in advice(lab, "scpi-pps", "vxi/192.0.2.1")
