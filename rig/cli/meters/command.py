@@ -77,9 +77,16 @@ def _in_words(held: dict[str, Any]) -> str:
 
 def _rails(described, name: str) -> list[dict[str, Any]]:
     return [
-        {"rail": rail, "host": host, "drive": drive, "channels": wiring.channels}
+        {"rail": rail, "host": host, "drive": drive, "channels": wiring.channels, **_other_volts(wiring)}
         for host, drive, rail, wiring in described.meter_rails(name)
     ]
+
+
+def _other_volts(wiring: Any) -> dict[str, Any]:
+    """Return where a rail's volts come from, if they are not its meter's."""
+    if wiring.stated:
+        return {"stated": wiring.stated.model_dump()}
+    return {"volts_of": f"{wiring.volts_meter}:{wiring.volts}"} if wiring.volts_meter else {}
 
 
 @app.command("list")
@@ -123,11 +130,17 @@ def list_(as_json: JsonOption = False) -> None:
 
 def _measured(described, name: str, status: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the newest volts, amps, watts and joules of each rail from powerd."""
-    wired = {(r["host"], r["drive"], r["rail"]): r["channels"] for r in _rails(described, name)}
+    wired = {
+        (r["host"], r["drive"], r["rail"]): {
+            *r["channels"],
+            *(["volts"] if r.keys() & {"stated", "volts_of"} else []),
+        }
+        for r in _rails(described, name)
+    }
     rows = []
     for rail in status["rails"]:
         key = (rail["host"], rail["drive"], rail["rail"])
-        has = {"watts", *wired.get(key, {})}
+        has = {"watts", *wired.get(key, set())}
         figures = {quantity: rail.get(quantity) if quantity in has else None for quantity in UNITS}
         rows.append(
             {**dict(zip(("host", "drive", "rail"), key, strict=True)), **figures, "joules": rail["joules"]}
@@ -150,6 +163,8 @@ def _sample_rows(described, name: str, samples: dict[str, Any]) -> list[dict[str
             for quantity, channel in rail["channels"].items()
             if channel in samples
         }
+        if "stated" in rail and "amps" in values:
+            values["volts"] = np.full(len(values["amps"]), rail["stated"]["volts"])
         if {"volts", "amps"} <= set(values):
             values["watts"] = source.power(meter, values["volts"], values["amps"])
         row = {
@@ -168,12 +183,15 @@ def _budgets(
     from joulerig.rig.lab.meters import uncertainty
 
     classes = described.controller.meters[name].accuracy
-    wiring = {(r["host"], r["drive"], r["rail"]): r["channels"] for r in _rails(described, name)}
+    rails = {(r["host"], r["drive"], r["rail"]): r for r in _rails(described, name)}
     rows = []
     for reading in readings:
         key = (reading["host"], reading["drive"], reading["rail"])
         budgets = {}
-        for quantity, channel in wiring.get(key, {}).items():
+        rail = rails.get(key, {"channels": {}})
+        if stated := rail.get("stated"):
+            budgets["volts"] = uncertainty.stated_budget(stated["volts"], stated["tolerance"])
+        for quantity, channel in rail["channels"].items():
             if quantity in UNITS and reading.get(quantity) is not None:
                 correction = held["channels"].get(channel)
                 budgets[quantity] = uncertainty.reading_budget(

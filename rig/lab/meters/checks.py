@@ -247,7 +247,13 @@ def _reading(
     meter: Meter, values: dict[str, np.ndarray], supply_volts: float | None
 ) -> check_standard.Reading:
     """Return watts and square volts of samples (n,) by quantity."""
-    watts = values["watts"] if "watts" in values else source.power(meter, values["volts"], values["amps"])
+    if "watts" in values:
+        watts = values["watts"]
+    elif "volts" in values:
+        watts = source.power(meter, values["volts"], values["amps"])
+    else:  # an ammeter, on a supply that is known
+        assert supply_volts
+        watts = supply_volts * values["amps"]
     square = np.full(len(watts), supply_volts**2) if supply_volts else values["volts"] ** 2
     spread = [
         source.uncertainty_of_mean(part) / abs(part.mean()) if part.mean() else math.nan
@@ -288,6 +294,10 @@ def _standard(
 ) -> float | None:
     """Return the relative standard uncertainty of the deviation; None where it is not known."""
     volts, load = parts.get("volts"), parts.get("amps")
+    if "volts" not in parts and "watts" not in parts and supply:
+        # Of an ammeter the deviation is amps x ohms / volts: the supply's enter once.
+        found = check_standard.combined(supply[1], load, ohms, None)
+        return None if found is None else math.hypot(found, reading.scatter)
     if "watts" in parts:
         # The volts are not in the watts: squared, they enter twice, and a known supply's alone.
         load = parts["watts"]

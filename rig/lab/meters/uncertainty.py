@@ -86,6 +86,13 @@ def reading_budget(
     )
 
 
+def stated_budget(volts: float, tolerance: float) -> Budget:
+    """Return the budget of volts that are stated, all within the tolerance equally likely."""
+    return Budget(
+        volts, tolerance / math.sqrt(3), calibration=0.0, reference=0.0, since=0.0, quantisation=0.0
+    )
+
+
 def power_uncertainty(volts: Budget, amps: Budget) -> float:
     """Return the standard uncertainty of volts times amps, in watts.
 
