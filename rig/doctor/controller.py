@@ -6,6 +6,7 @@ from __future__ import annotations
 import grp
 import os
 import re
+import shlex
 import shutil
 import socket
 import stat
@@ -19,7 +20,7 @@ from joulerig.rig.common import host_library, paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.controller import services
 from joulerig.rig.doctor.finding import Finding, Severity
-from joulerig.rig.lab.meters import source
+from joulerig.rig.lab.meters import connections, discovery, source
 from joulerig.rig.lab.model import Lab, Meter
 
 host_library.find()
@@ -31,7 +32,6 @@ CONTROLLER = "controller"
 PROGRAMS = ("srcap", "powerd", "iod", "flowop", "durawriter")
 RULES = "60-joulerig-meters.rules"
 RULES_FOLDERS = ("etc/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
-USBTMC = ("fe", "03")  # class and sub-class of an interface
 CONNECT_SECONDS = 3.0
 SCAN_SECONDS = 5.0
 # With fewer readings, the shortest phases of campaigns have few or none.
@@ -79,7 +79,8 @@ def running_meters() -> frozenset[str]:
 
 def scan(lab: Lab, name: str) -> list[dict[str, Any]]:
     """Return the instruments that reply where a meter is declared. Raises UserError."""
-    return source.scan(source.driver(lab, name), lab.controller.meters[name].family, SCAN_SECONDS)
+    meter = lab.controller.meters[name]
+    return source.scan(source.driver(lab, name), meter.family, SCAN_SECONDS, meter)
 
 
 def programs(seen: Seen) -> Iterator[Finding]:
@@ -87,7 +88,8 @@ def programs(seen: Seen) -> Iterator[Finding]:
     if missing:
         text = f"{paths.short(paths.programs())} has no {', '.join(missing)}"
         yield Finding(ERROR, "programs", CONTROLLER, text, "make build")
-    if any(seen.meters()) and not shutil.which("sigrok-cli"):
+    of_libsigrok = any(not meter.family.capturer for _, meter in seen.meters())
+    if of_libsigrok and not shutil.which("sigrok-cli"):
         text = "no sigrok-cli: drivers' names in the inventory are not checked"
         yield Finding(WARNING, "programs", CONTROLLER, text, "sudo apt-get install sigrok-cli")
 
@@ -152,8 +154,8 @@ def _port(seen: Seen, subject: str, port: str) -> Iterator[Finding]:
     """Yield what is wrong with a serial port."""
     path = seen.below(port)
     if not path.exists():
-        names = sorted(one.name for one in seen.below("/dev/serial/by-id").glob("*"))
-        text = f"{port}: no such port; present in /dev/serial/by-id: {', '.join(names) or 'none'}"
+        names = [one.connection for one in discovery.serial_ports()]
+        text = f"{port}: no such port; present: {', '.join(names) or 'none'}"
         mend = "plug it in and switch it on; 'dmesg | tail' shows what the kernel sees"
         yield Finding(ERROR, "serial-ports", subject, text, mend)
     elif not os.access(path, os.R_OK | os.W_OK):
@@ -173,10 +175,12 @@ def _group(path: Path) -> str:
 
 def usb(seen: Seen) -> Iterator[Finding]:
     wanted = [name for name, meter in seen.meters() if (meter.connection or "").startswith("usbtmc")]
-    instruments = list(_instruments(seen))
-    for device, node in instruments:
+    instruments = list(discovery.usbtmc())
+    for instrument in instruments:
+        bus, number = map(int, instrument.connection.partition("/")[2].split("."))
+        node = seen.below(f"/dev/bus/usb/{bus:03d}/{number:03d}")
         if node.exists() and not os.access(node, os.R_OK | os.W_OK):
-            text = f"{device}: this user may not open the instrument ({node})"
+            text = f"{instrument.what}: this user may not open the instrument ({node})"
             mend = f"{_install(seen)}; sudo usermod --append --groups plugdev $USER, and log in again"
             yield Finding(ERROR, "usb", CONTROLLER, text, mend)
     if wanted and not any(seen.below(f"{folder}/{RULES}").exists() for folder in RULES_FOLDERS):
@@ -195,24 +199,6 @@ def _install(seen: Seen) -> str:
     )
 
 
-def _instruments(seen: Seen) -> Iterator[tuple[str, Path]]:
-    """Yield USB devices with a USBTMC interface: what they are, and their device node."""
-    for interface in sorted(seen.below("/sys/bus/usb/devices").glob("*:*")):
-        kind = tuple(_text(interface / name) for name in ("bInterfaceClass", "bInterfaceSubClass"))
-        if kind == USBTMC:
-            device = seen.below("/sys/bus/usb/devices") / interface.name.partition(":")[0]
-            what = " ".join(filter(None, (_text(device / "manufacturer"), _text(device / "product"))))
-            bus, number = (int(_text(device / name) or 0) for name in ("busnum", "devnum"))
-            yield what or device.name, seen.below(f"/dev/bus/usb/{bus:03d}/{number:03d}")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""
-
-
 def replies(seen: Seen) -> Iterator[Finding]:
     """Ask each meter what it is, but for those that powerd has or that no port leads to."""
     for name, meter in seen.meters():
@@ -228,7 +214,8 @@ def replies(seen: Seen) -> Iterator[Finding]:
         try:
             found = seen.scan(seen.lab, name)
         except UserError as error:
-            text = f"no reply to {meter.driver}, or a model that this libsigrok does not have: {error}"
+            other = "" if meter.family.capturer else ", or a model that this libsigrok does not have"
+            text = f"no reply to {meter.driver}{other}: {error}"
             yield Finding(ERROR, "replies", subject, text, _scan_hint(meter))
             continue
         [first, *_] = found
@@ -238,13 +225,18 @@ def replies(seen: Seen) -> Iterator[Finding]:
                 text = f"{first['vendor']} {first['model']} has no channel {channel}"
                 mend = f"name one of {', '.join(sorted(channels))} in the rails of drives"
                 yield Finding(ERROR, "replies", subject, text, mend)
-        if meter.serial and first["serial"] and meter.serial != first["serial"]:
-            text = f"serial {first['serial']} replies; the inventory says {meter.serial}"
-            yield Finding(ERROR, "replies", subject, text, "swap the cables, or correct the inventory")
+        try:
+            connections.check(meter, first)
+        except UserError as error:
+            mend = "swap the cables, or correct the inventory"
+            yield Finding(ERROR, "replies", subject, str(error), mend)
 
 
 def _scan_hint(meter: Meter) -> str:
-    return f"rig meters scan --driver {meter.driver} --connection {meter.connection or ''}".strip()
+    if meter.command:
+        return shlex.join(meter.command)
+    at = f" --connection {meter.connection}" if meter.connection else ""
+    return f"rig meters scan --driver {meter.driver}{at}"
 
 
 def _refuses(connection: str) -> str:

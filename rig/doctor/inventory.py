@@ -20,6 +20,7 @@ from joulerig.rig.common import host_library, paths
 from joulerig.rig.common.errors import Problem, UserError, near_miss
 from joulerig.rig.doctor.finding import Finding, Severity
 from joulerig.rig.lab import inventory, model
+from joulerig.rig.lab.meters import connections
 from joulerig.rig.lab.model import Controller, Drive, Lab, Meter, Rail, TestHost
 
 host_library.find()
@@ -146,7 +147,7 @@ def _mend(described: Described, host: str, key: str, text: str) -> str:
     """Return how a value that is refused comes right."""
     place = described.place(host, key)
     where = f"edit line {place.line} of {paths.short(place.file)}" if place else "add it"
-    if meant := re.search(r"did you mean '(\w+)'", text):
+    if meant := re.search(r"did you mean '([\w-]+)'", text):
         return f"{where}: write {meant[1]}"
     if "required" in text or "missing" in text:
         where = f"add {key} to {described.found.source(host)}"
@@ -324,11 +325,13 @@ def volatile_ports(described: Described) -> Iterator[Finding]:
     for name, meter in described.meters():
         port = meter.connection or ""
         key, host = f"meters.{name}.connection", described.found.controller
-        if re.match(r"/dev/tty(USB|ACM)\d+$", port):
+        if not connections.is_numbered(port):
+            continue
+        if port.startswith("/dev/"):
             text = f"{port!r} may be another port after a boot; allowed: its name in /dev/serial/by-id"
             mend = f"'udevadm info --query=symlink {port}' prints its names"
             yield described.finding(WARNING, "volatile-ports", host, key, text, mend)
-        elif re.match(r"usbtmc/\d+\.\d+$", port):
+        else:
             text = f"{port!r} changes when it is plugged in; allowed: that, or its LAN address (tcp-raw/)"
             mend = "connect it by LAN where it has a port, else 'rig meters scan' after each boot"
             yield described.finding(NOTE, "volatile-ports", host, key, text, mend)
@@ -337,10 +340,11 @@ def volatile_ports(described: Described) -> Iterator[Finding]:
 def unused_meters(described: Described) -> Iterator[Finding]:
     """Yield meters that no rail names."""
     named = {
-        rail.get("meter")
+        one.get("meter")
         for host in described.found.test_hosts
         for drive in _mappings(described.found.values[host].get("drives"))
         for rail in _mappings(drive.get("rails"))
+        for one in (rail, *_mappings(rail))  # volts may be another meter's
     }
     for name, meter in described.meters():
         if name not in named and not meter.family.refuse_rail("volts"):

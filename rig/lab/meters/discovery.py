@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from joulerig import capturers
-from joulerig.capturers import serial_line
+from joulerig.capturers import serial_line, sysfs
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.meters import Families, source
 from joulerig.rig.lab.model import Lab
 
 FIND_SECONDS = 30.0
+USBTMC = ("fe", "03")  # class and sub-class of an interface
 
 
 @dataclass(frozen=True)
@@ -47,18 +48,35 @@ def instruments(lab: Lab) -> list[dict[str, Any]]:
 def ports(lab: Lab, without: list[dict[str, Any]]) -> Iterator[Port]:
     """Yield the USB ports that neither the inventory nor an instrument that was found has."""
     taken = _taken(lab) | {_real(one["connection"]) for one in without}
+    for port in (*serial_ports(), *usbtmc()):
+        if _real(port.connection) not in taken:
+            yield port
+
+
+def serial_ports() -> Iterator[Port]:
+    """Yield the USB serial ports, each by the name that stays the same."""
     for port in serial_line.ports():
-        if port.path not in taken:
-            serial = f", serial {port.serial}" if port.serial else ""
-            what = f"{port.product or 'no name'}, USB {port.vendor_id}:{port.product_id}{serial}"
-            yield Port(serial_line.lasting(port.path), what)
-    for device in sorted(Path("/dev").glob("usbtmc[0-9]*")):
-        if str(device) not in taken:
-            yield Port(str(device), "USB test and measurement: libsigrok's conn is usbtmc/BUS.ADDRESS")
+        serial = f", serial {port.serial}" if port.serial else ""
+        what = f"{port.product or 'no name'}, USB {port.vendor_id}:{port.product_id}{serial}"
+        yield Port(serial_line.lasting(port.path), what)
+
+
+def usbtmc() -> Iterator[Port]:
+    """Yield the USB devices with an interface for test and measurement."""
+    devices = Path(os.environ.get(sysfs.ROOT, "/sys"), "bus/usb/devices")
+    for interface in sorted(devices.glob("*:*")):
+        kind = tuple(sysfs.text(interface / name) for name in ("bInterfaceClass", "bInterfaceSubClass"))
+        if kind == USBTMC:
+            device = devices / interface.name.partition(":")[0]
+            what = " ".join(filter(None, (sysfs.text(device / key) for key in ("manufacturer", "product"))))
+            bus, number = (int(sysfs.text(device / name) or 0) for name in ("busnum", "devnum"))
+            yield Port(f"usbtmc/{bus}.{number}", what or device.name)
 
 
 def probe(port: Port, families: Families, seconds: float) -> list[dict[str, Any]]:
     """Return what answers at a serial port, asked as each family of serial instruments is asked."""
+    if not port.connection.startswith("/dev/"):
+        return []
     serial = (one for one in families.by_driver.values() if "serial" in one.transports and not one.capturer)
     found: list[dict[str, Any]] = []
     for family in serial:

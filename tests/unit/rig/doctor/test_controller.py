@@ -10,21 +10,24 @@ from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.doctor import controller
 from joulerig.rig.doctor.finding import Severity
+from joulerig.rig.lab.meters import discovery
 
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 FOUND = {
-    "vendor": "HAMEG",
-    "model": "HMO2024",
-    "serial": "017",
+    "vendor": "Rohde&Schwarz",
+    "model": "RTA4004",
+    "serial": "017-A",
     "channels": [{"name": f"CH{n}"} for n in (1, 2, 3, 4)],
 }
 LINK = "/dev/serial/by-id/usb-FTDI_A50285BI-if00-port0"
 
 
 @pytest.fixture
-def root(tmp_path):
+def root(tmp_path, monkeypatch):
     folder = tmp_path / "root"
     (folder / "proc").mkdir(parents=True)
+    monkeypatch.setenv("JOULERIG_SYSFS", str(folder / "sys"))
+    monkeypatch.setenv("JOULERIG_DEV", str(folder / "dev"))
     return folder
 
 
@@ -54,6 +57,13 @@ def port(root, path, mode=0o666):
     place.write_text("")
     place.chmod(mode)
     return place
+
+
+def usb_serial(root, name="ttyUSB7"):
+    """Make a serial port of a USB device, as the kernel shows it."""
+    device = root / "sys/class/tty" / name / "device"
+    device.mkdir(parents=True)
+    (device / "idVendor").write_text("0403\n")
 
 
 def as_a_stranger(monkeypatch):
@@ -115,10 +125,13 @@ def test_an_influxdb_that_is_not_reached(check, token):
 
 def test_a_serial_port_that_is_not_there(check, lab_files, root):
     meter(lab_files, connection=LINK)
-    port(root, "/dev/serial/by-id/usb-Other-if00")
-    [one] = check("serial_ports".replace("_", "-"))
+    usb_serial(root)
+    other = root / "dev/serial/by-id/usb-Other-if00"
+    other.parent.mkdir(parents=True)
+    other.symlink_to("/dev/ttyUSB7")
+    [one] = check("serial-ports")
     assert (one.severity, one.subject) == (ERROR, "meter tap1")
-    assert f"{LINK}: no such port; present in /dev/serial/by-id: usb-Other-if00" in one.text
+    assert one.text == f"{LINK}: no such port; present: {other}"
 
 
 def test_a_serial_port_that_this_user_may_not_open(check, lab_files, root, monkeypatch):
@@ -137,7 +150,7 @@ def test_a_serial_port_that_this_user_may_not_open(check, lab_files, root, monke
 def test_the_second_port_of_a_tap_is_looked_at_too(check, lab_files):
     meter(lab_files, control={"connection": "/dev/ttyACM9", "first_rail": 1})
     [one] = check("serial-ports")
-    assert one.text.startswith("/dev/ttyACM9: no such port; present in /dev/serial/by-id: none")
+    assert one.text.startswith("/dev/ttyACM9: no such port; present: none")
 
 
 def instrument(root, kind=("fe", "03")):
@@ -169,6 +182,13 @@ def test_the_rules_are_missing(check, lab_files, root):
     assert (one.severity, "udev rules are not installed" in one.text) == (NOTE, True)
     port(root, f"/etc/udev/rules.d/{controller.RULES}")
     assert check("usb") == []
+
+
+def test_a_scan_leaves_out_the_instrument_that_the_inventory_names(lab_files, root):
+    instrument(root)
+    assert list(discovery.ports(lab_files.load(), [])) == [discovery.Port("usbtmc/1.7", "Rigol DP800")]
+    meter(lab_files, connection="usbtmc/1.7")
+    assert list(discovery.ports(lab_files.load(), [])) == []
 
 
 def test_no_instrument_is_plugged_in(check, lab_files, root):
@@ -214,8 +234,8 @@ def test_a_model_that_libsigrok_does_not_have(check, listening):
 def test_a_channel_that_the_instrument_lacks(check, listening):
     found = check("replies", {"channels": [{"name": "CH1"}, {"name": "CH2"}]})
     assert [one.text for one in found] == [
-        "HAMEG HMO2024 has no channel CH3",
-        "HAMEG HMO2024 has no channel CH4",
+        "Rohde&Schwarz RTA4004 has no channel CH3",
+        "Rohde&Schwarz RTA4004 has no channel CH4",
     ]
     assert "CH1, CH2" in found[0].mend
 
@@ -223,7 +243,56 @@ def test_a_channel_that_the_instrument_lacks(check, listening):
 def test_another_instrument_than_declared(check, lab_files, listening):
     meter(lab_files, serial="042")
     [one] = check("replies")
-    assert one.text == "serial 017 replies; the inventory says 042"
+    assert one.text == "the instrument is serial '017-A', and serial '042' is declared"
+    assert one.mend == "swap the cables, or correct the inventory"
+
+
+def test_an_oscilloscope_in_place_of_a_tap(check, listening):
+    one, _ = check("replies", {"serial": "1335.7700k04/102030"})
+    assert "an oscilloscope is no power tap" in one.text
+
+
+def a_capturer(lab_files, **keys):
+    """Make tap2 a meter without rails that a capturer reads."""
+    lab_files.drives["hdd-1"]["rails"] = {}
+    for drive in lab_files.drives.values():
+        drive["rails"] = {k: r for k, r in drive.get("rails", {}).items() if r["meter"] != "tap2"}
+    lab_files.controller["meters"]["tap2"] = keys
+
+
+def test_a_meter_that_a_capturer_reads_is_not_asked_of_libsigrok(check, lab_files, listening):
+    a_capturer(lab_files, driver="joulescope")
+    one = check("replies", "no instrument answers")[-1]
+    assert one.text == "no reply to joulescope: no instrument answers"
+    assert one.mend == "rig meters scan --driver joulescope"
+
+
+def test_a_program_that_does_not_print_is_to_be_run(check, lab_files, listening):
+    a_capturer(lab_files, driver="command", command=["read-it", "a b"], timing="poll", sample_rate_hz=1)
+    assert check("replies", "it ended")[-1].mend == "read-it 'a b'"
+
+
+def test_a_capturer_is_given_its_meter(lab_files, monkeypatch):
+    a_capturer(lab_files, driver="command", command=["read-it"], timing="poll", sample_rate_hz=1)
+    asked = []
+    monkeypatch.setattr(controller.source, "scan", lambda *args: asked.append(args))
+    lab = lab_files.load()
+    controller.scan(lab, "tap2")
+    [(specification, family, _, meter)] = asked
+    assert (specification, family.capturer, meter.command) == ("command", True, ["read-it"])
+
+
+def test_a_bench_of_capturers_needs_no_sigrok_cli(check, lab_files, monkeypatch, tmp_path):
+    monkeypatch.setenv("JOULERIG_PROGRAMS", str(tmp_path))
+    for name in controller.PROGRAMS:
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr(controller.shutil, "which", lambda name: None)
+    assert len(check("programs")) == 1
+    a_capturer(lab_files, driver="joulescope")
+    for drive in lab_files.drives.values():
+        drive["rails"] = {}
+    del lab_files.controller["meters"]["tap1"]
+    assert check("programs") == []
 
 
 def test_meters_that_powerd_has_are_not_asked(check, listening):

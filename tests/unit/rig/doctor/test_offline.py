@@ -110,6 +110,9 @@ SEEN_BY_RIG = {
     "a driver that libsigrok does not have": Mistake(
         BOSS, "tap1a: { driver: hameg-hmo", "tap1a: { driver: hameg_hmo", ["meters.tap1a.driver: 'hameg_hmo'", "sigrok-cli -L"]
     ),
+    "a driver that lacks a letter": Mistake(
+        BOSS, "tap1a: { driver: hameg-hmo", "tap1a: { driver: hameg-hm", ["meters.tap1a.driver: 'hameg-hm'", "write hameg-hmo"]
+    ),
     "two meters at one connection": Mistake(
         BOSS, "192.168.40.21/5026", "192.168.40.21/5025", ["meters.tap1b.connection", "tap1a", "rig meters scan"]
     ),
@@ -248,6 +251,21 @@ def test_what_cannot_be_read_at_all(bench, name, text, expected):
     assert one.severity == Severity.ERROR
     for part in expected:
         assert part in one.line
+
+
+def test_a_meter_that_has_only_the_volts_of_a_rail_is_in_use(bench):
+    text = (bench / BOSS).read_text()
+    for name, host in (("amps", 1), ("volts", 2)):
+        meter = f"  {name}: {{ driver: scpi-pps, connection: tcp-raw/192.168.40.3{host}/5025 }}\n"
+        text = text.replace("  tap3a:\n", f"{meter}  tap3a:\n")
+    (bench / BOSS).write_text(text)
+    assert [one.key for one in found(bench)] == ["meters.amps", "meters.volts"]
+    old = "{ meter: tap2a, volts: CH1, amps: CH2,"
+    new = "{ meter: amps, volts: { meter: volts, channel: V1 }, amps: I1,"
+    text = (bench / HOST).read_text()
+    assert old in text
+    (bench / HOST).write_text(text.replace(old, new))
+    assert found(bench) == []
 
 
 def test_two_hosts_of_one_address(bench):
