@@ -148,9 +148,16 @@ def clock(seen: Seen) -> Iterator[Finding]:
 
 def drives(seen: Seen) -> Iterator[Finding]:
     for name, one in seen.facts.declared.items():
-        if one["problem"]:
-            mend = f"'rig hosts discover {seen.name} --print' shows what the host has"
-            yield Finding(ERROR, "drives", f"{seen.name}/{name}", one["problem"], mend)
+        if not one["problem"]:
+            continue
+        severity, text = ERROR, one["problem"]
+        mend = f"'rig hosts discover {seen.name} --print' shows what the host has"
+        arrays = [array for array, spec in seen.spec.arrays.items() if name in spec.members]
+        if arrays and (held := re.search(r" is in use: (md\d+) holds ", text)):
+            severity = NOTE
+            text += f": an array, as {' or '.join(arrays)} of the inventory is one"
+            mend = f"needed for a campaign of the drive alone: 'mdadm --stop /dev/{held[1]}' on {seen.name}"
+        yield Finding(severity, "drives", f"{seen.name}/{name}", text, mend)
 
 
 def health(seen: Seen) -> Iterator[Finding]:
