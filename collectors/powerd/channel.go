@@ -172,7 +172,7 @@ func (p *fingerprint) repeats(first uint64, n int, marks []float32) bool {
 		return repeated
 	}
 	p.remember(first, n, marks)
-	return repeated && !p.recurs() || (!same && p.holdsEarlier(first))
+	return (repeated || (!same && p.holdsEarlier(first))) && !p.recurs()
 }
 
 // remember keeps the marks of a block.
@@ -223,7 +223,7 @@ func (p *fingerprint) holdsEarlier(first uint64) bool {
 				}
 				continue
 			}
-			if at > first && known > 0 && periodic < known && p.isNoChance(marks) && !p.recurs() {
+			if at > first && known > 0 && periodic < known && p.isNoChance(marks) {
 				return true
 			}
 			marks, known, periodic = marks[:0], 0, 0
