@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,28 @@ def ansible(playbook: Path, inventory: Path, *, log: Path, words: Sequence[str] 
     Return the exit code (`failure` has the reason).
     """
     return _wait(_start([*_command(playbook, inventory), *words], log), log)
+
+
+def replies(
+    playbook: str, inventory: Path, *, log: str, hosts: Sequence[str], words: Sequence[str], event: str
+) -> dict[str, Mapping[str, Any] | str]:
+    """Run a shipped playbook that asks each of `hosts` once; return the event of each, by name.
+
+    Of a host that gave none, the reason. `log`: its name in var/log. Raises UserError where none
+    could be asked for a reason that is not a host's.
+    """
+    path = paths.var() / "log" / log
+    limited = ["--limit", ",".join(hosts), *words]
+    code = ansible(paths.share() / "playbooks" / playbook, inventory, log=path, words=limited)
+    found: dict[str, Mapping[str, Any] | str] = {}
+    for one in next(events.follow(events_file(path))):
+        if one["event"] == event:
+            found[one["host"]] = one
+        elif one["event"] == events.FAILED and "host" in one:
+            found[one["host"]] = str(one["message"])
+    if code and not found:
+        raise UserError(f"{failure(path)} ({paths.short(path)})")
+    return {host: found.get(host, "gave no answer") for host in hosts}
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path) -> int:

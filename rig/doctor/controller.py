@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +31,6 @@ CONTROLLER = "controller"
 PROGRAMS = ("srcap", "powerd", "iod", "flowop", "durawriter")
 RULES = "60-joulerig-meters.rules"
 RULES_FOLDERS = ("etc/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
-CONNECT_SECONDS = 3.0
 SCAN_SECONDS = 5.0
 # With fewer readings, the shortest phases of campaigns have few or none.
 LEAST_READINGS_PER_SECOND = 1.0
@@ -135,11 +133,15 @@ def _secret(path: Path, key: str) -> Iterator[Finding]:
 def influxdb(seen: Seen) -> Iterator[Finding]:
     if not (url := seen.lab.controller.influxdb.url):
         return
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    if why := machine.unreached(f"{parts.hostname}:{port}"):
+    if why := machine.unreached(endpoint(url)):
         mend = "start it, or correct influxdb.url in the controller's host_vars"
         yield Finding(ERROR, "influxdb", CONTROLLER, f"{url}: {why}", mend, "influxdb.url")
+
+
+def endpoint(url: str) -> str:
+    """Return HOST:PORT of a URL."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
 def serial_ports(seen: Seen) -> Iterator[Finding]:
@@ -242,13 +244,7 @@ def _scan_hint(meter: Meter) -> str:
 def _refuses(connection: str) -> str:
     """Return why libsigrok's tcp-raw/HOST/PORT is not reached, or an empty text."""
     found = re.fullmatch(r"tcp(?:-raw)?/([^/]+)/(\d+)", connection)
-    if not found:
-        return ""
-    try:
-        socket.create_connection((found[1], int(found[2])), CONNECT_SECONDS).close()
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
+    return machine.unreached(f"{found[1]}:{found[2]}") if found else ""
 
 
 def rates(seen: Seen) -> Iterator[Finding]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.doctor import asking, hosts
+from joulerig.rig.doctor import asking, controller, hosts
 from joulerig.rig.doctor.finding import Finding, Severity
 from joulerig.rig.doctor.inventory import Described
 
@@ -19,7 +18,8 @@ def examine(described: Described, names: Sequence[str]) -> list[Finding]:
     if lab is None or not names:
         return []
     quiet = {name: _quiet(described, name) for name in names}
-    influx = _address(lab.controller.influxdb.url_from_hosts or lab.controller.influxdb.url)
+    url = lab.controller.influxdb.url_from_hosts or lab.controller.influxdb.url
+    influx = controller.endpoint(url) if url else ""
     asked = {name: hosts.arguments(lab.hosts[name], sorted(quiet[name]), influx) for name in names}
     before = time.time_ns()
     try:
@@ -41,11 +41,3 @@ def _quiet(described: Described, host: str) -> frozenset[str]:
     """Return the units that campaigns stop on a host: the inventory's, or the role's."""
     own = described.found.values[host].get("quiet_units")
     return frozenset(map(str, own)) if isinstance(own, list) else hosts.quiet_units()
-
-
-def _address(url: str | None) -> str:
-    """Return HOST:PORT of a URL, or an empty text for none."""
-    if not url:
-        return ""
-    parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"

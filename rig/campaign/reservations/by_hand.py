@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from joulerig.rig.campaign import events, playbook
 from joulerig.rig.campaign.reservations.asking import Reply
-from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab.model import Lab
 
@@ -19,7 +18,7 @@ def show(lab: Lab) -> dict[str, Reply | str]:
 
     Raises UserError where none could be asked for a reason that is not a host's.
     """
-    return _ask(lab, ",".join(lab.hosts), {"state": "show"})
+    return _ask(lab, list(lab.hosts), {"state": "show"})
 
 
 def act(lab: Lab, host: str, asked: Mapping[str, Any]) -> Reply:
@@ -29,23 +28,22 @@ def act(lab: Lab, host: str, asked: Mapping[str, Any]) -> Reply:
     """
     if host not in lab.hosts:
         raise UserError(f"{host!r} is not a test host; allowed: {', '.join(lab.hosts)}")
-    reply = _ask(lab, host, asked)[host]
+    reply = _ask(lab, [host], asked)[host]
     if isinstance(reply, str):
         raise UserError(reply if reply.startswith(f"{host}: ") else f"{host}: {reply}")
     return reply
 
 
-def _ask(lab: Lab, limit: str, asked: Mapping[str, Any]) -> dict[str, Reply | str]:
-    log = paths.var() / "log" / "reservations.log"
-    shipped = paths.share() / "playbooks" / "reservations.yml"
-    words = ["--limit", limit, "-e", json.dumps({"reservation_asked": asked})]
-    code = playbook.ansible(shipped, lab.inventory, log=log, words=words)
-    found: dict[str, Reply | str] = {}
-    for event in next(events.follow(playbook.events_file(log))):
-        if event["event"] == events.RESERVATION:
-            found[event["host"]] = Reply.model_validate(event["reply"])
-        elif event["event"] == events.FAILED and "host" in event:
-            found[event["host"]] = str(event["message"])
-    if code and not found:
-        raise UserError(f"{playbook.failure(log)} ({paths.short(log)})")
-    return {host: found.get(host, "gave no answer") for host in limit.split(",")}
+def _ask(lab: Lab, hosts: Sequence[str], asked: Mapping[str, Any]) -> dict[str, Reply | str]:
+    found = playbook.replies(
+        "reservations.yml",
+        lab.inventory,
+        log="reservations.log",
+        hosts=hosts,
+        words=["-e", json.dumps({"reservation_asked": asked})],
+        event=events.RESERVATION,
+    )
+    return {
+        host: one if isinstance(one, str) else Reply.model_validate(one["reply"])
+        for host, one in found.items()
+    }
