@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import pkgutil
 import signal
@@ -106,6 +107,15 @@ class Block:
     values: Mapping[str, NDArray[np.floating[Any]] | Sequence[float]]
     first: int | None = None
     at: frames.Clocks | None = None
+
+
+def stretches(
+    values: Mapping[str, NDArray[np.floating[Any]]], indices: Sequence[int], at: frames.Clocks
+) -> Iterator[Block]:
+    """Yield samples (n,) by channel as blocks: where an index (n,) is left out, one ends."""
+    cuts = [0, *(np.flatnonzero(np.diff(indices) > 1) + 1).tolist(), len(indices)]
+    for begin, end in itertools.pairwise(cuts):
+        yield Block({name: one[begin:end] for name, one in values.items()}, int(indices[begin]), at)
 
 
 class Instrument(Protocol):

@@ -8,11 +8,10 @@ register). Units are the kernel's: mV, mA, uW, uJ (Documentation/hwmon/sysfs-int
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from joulerig.capturers import sysfs
-from joulerig.capturers.capture import AbsentError, Block, Config, Driver, Found
+from joulerig.capturers.capture import AbsentError, Config, Driver, Found
 
 KINDS = {
     "in": ("volts", 1e-3),
@@ -34,33 +33,18 @@ def _devices() -> list[Path]:
     return [one for one in sysfs.devices("class/hwmon", "hwmon*") if channels(one)]
 
 
-class Chip:
-    """A chip that is polled."""
-
-    rate_hz = 0.0
-
-    def __init__(self, config: Config) -> None:
-        device = sysfs.chosen("hwmon", _devices(), config.connection)
-        self.identity = sysfs.identity(device)
-        self.quantities = channels(device)
-        self._rate = config.rate_hz if config.channels else 1.0
-        self._wanted = [name for name in config.channels if name in self.quantities]
-        self._attributes = sysfs.Attributes(
-            {name: (device / f"{name}_input", _scale(name), 0.0) for name in self._wanted}
-        )
-        for name in self._wanted:  # a chip that is declared and not soldered shows here
-            try:
-                self._attributes.read(name)
-            except OSError as error:
-                raise AbsentError(f"{device.name}/{name}_input: {error.strerror}") from None
-
-    def blocks(self) -> Iterator[Block | None]:
-        """Yield readings."""
-        return sysfs.polled(self._attributes, self._wanted, self._rate)
-
-    def close(self) -> None:
-        """Close its files."""
-        self._attributes.close()
+def open_chip(config: Config) -> sysfs.Polled:
+    """Return the chip, open. Raises AbsentError where it does not answer."""
+    device = sysfs.chosen("hwmon", _devices(), config.connection)
+    chip = sysfs.Polled(
+        device, channels(device), lambda name: (device / f"{name}_input", _scale(name), 0.0), config
+    )
+    for name in chip.wanted:  # one that is declared and not soldered shows here
+        try:
+            chip.attributes.read(name)
+        except OSError as error:
+            raise AbsentError(f"{device.name}/{name}_input: {error.strerror}") from None
+    return chip
 
 
 def _scale(channel: str) -> float:
@@ -72,4 +56,4 @@ def find() -> list[Found]:
     return [sysfs.described("hwmon", one, channels(one)) for one in _devices()]
 
 
-DRIVER = Driver(open=Chip, find=find, settings=("samplerate",))
+DRIVER = Driver(open=open_chip, find=find, settings=("samplerate",))

@@ -111,29 +111,6 @@ def _devices() -> list[Path]:
     return [one for one in sysfs.devices("bus/iio/devices", "iio:device*") if channels(one)]
 
 
-class Polled:
-    """A converter whose attributes are read."""
-
-    rate_hz = 0.0
-
-    def __init__(self, device: Path, config: Config) -> None:
-        self.identity = sysfs.identity(device)
-        self.quantities = channels(device)
-        self._rate = config.rate_hz if config.channels else 1.0
-        self._wanted = [name for name in config.channels if name in self.quantities]
-        self._attributes = sysfs.Attributes(
-            {name: (device / f"in_{name}_raw", *factors(device, name)) for name in self._wanted}
-        )
-
-    def blocks(self) -> Iterator[Block | None]:
-        """Yield readings."""
-        return sysfs.polled(self._attributes, self._wanted, self._rate)
-
-    def close(self) -> None:
-        """Close its files."""
-        self._attributes.close()
-
-
 class Streamed:
     """A converter whose buffer is read."""
 
@@ -210,11 +187,17 @@ class Streamed:
             self._switch("buffer/enable", 0)
 
 
-def open_device(config: Config) -> Polled | Streamed:
+def open_device(config: Config) -> sysfs.Polled | Streamed:
     """Return the converter, open."""
     device = sysfs.chosen("iio", _devices(), config.connection)
     stream = config.settings.get("timing", "poll") == "stream" and config.channels
-    return Streamed(device, config) if stream else Polled(device, config)
+    if stream:
+        return Streamed(device, config)
+
+    def file(name: str) -> tuple[Path, float, float]:
+        return device / f"in_{name}_raw", *factors(device, name)
+
+    return sysfs.Polled(device, channels(device), file, config)
 
 
 def find() -> list[Found]:

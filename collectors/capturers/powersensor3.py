@@ -10,7 +10,6 @@ lost sets are known. Facts: its host library (host/src/PowerSensor.cc, sensors.c
 from __future__ import annotations
 
 import contextlib
-import itertools
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -172,13 +171,11 @@ class PowerSensor:
                 continue
             indices = index + np.cumsum(steps([one.microseconds for one in whole], before))
             before, index = whole[-1].microseconds, int(indices[-1])
-            cuts = [0, *(np.flatnonzero(np.diff(indices) > 1) + 1).tolist(), len(whole)]
             values = {
                 name: self.sensors[number].value(np.array([one.levels[number] for one in whole], float))
                 for name, number in self._of.items()
             }
-            for begin, end in itertools.pairwise(cuts):
-                yield Block({name: one[begin:end] for name, one in values.items()}, int(indices[begin]), at)
+            yield from capture.stretches(values, indices.tolist(), at)
 
     def close(self) -> None:
         """Stop the stream."""

@@ -11,7 +11,6 @@ Facts: Quarch's application notes AN-012 and AN-032, and quarchpy.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import socket
 import time
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joulerig.capturers import frames
+from joulerig.capturers import capture, frames
 from joulerig.capturers.capture import (
     AbsentError,
     Block,
@@ -235,10 +234,8 @@ class Module:
         except ValueError:
             raise InstrumentError(f"{self._name}: {' '.join(stripes[0])[:80]!r} is no stripe") from None
         indices = [numbers.index(int(mark)) for mark in table[:, 0]]
-        cuts = [0, *(np.flatnonzero(np.diff(indices) > 1) + 1).tolist(), len(indices)]
-        for begin, end in itertools.pairwise(cuts):
-            values = {one.name: table[begin:end, one.place] * one.scale for one in self._columns}
-            yield Block(values, indices[begin], at)
+        values = {one.name: table[:, one.place] * one.scale for one in self._columns}
+        yield from capture.stretches(values, indices, at)
 
     def _check(self) -> None:
         status = self._ask("stream?")

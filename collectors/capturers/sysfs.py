@@ -5,13 +5,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from joulerig.capturers import frames
-from joulerig.capturers.capture import TICK_SECONDS, AbsentError, Block, Found, Identity, InstrumentError
+from joulerig.capturers.capture import (
+    TICK_SECONDS,
+    AbsentError,
+    Block,
+    Config,
+    Found,
+    Identity,
+    InstrumentError,
+)
 
 ROOT = "JOULERIG_SYSFS"
 """Environment variable: another tree than /sys, for tests."""
@@ -93,20 +101,43 @@ class Attributes:
             file.close()
 
 
-def polled(attributes: Attributes, channels: list[str], rate_hz: float) -> Iterator[Block | None]:
-    """Yield readings of the channels, one after the other, `rate_hz` times a second."""
-    due = time.monotonic()
-    while True:
-        while (wait := due - time.monotonic()) > 0:
-            time.sleep(min(wait, TICK_SECONDS))
-            if wait > TICK_SECONDS:
-                yield None
-        for channel in channels:
-            before = frames.now()
-            value = attributes.read(channel)
-            after = frames.now()
-            # A chip on a slow bus answers somewhere between the request and its end.
-            middle = ((before[0] + after[0]) // 2, (before[1] + after[1]) // 2)
-            yield Block({channel: np.array([value])}, at=middle)
-        # One that is late does not make all that follow early.
-        due = max(due + 1 / rate_hz, time.monotonic())
+class Polled:
+    """A device whose attributes are read, one after the other, `samplerate` times a second."""
+
+    rate_hz = 0.0
+
+    def __init__(
+        self,
+        device: Path,
+        quantities: Mapping[str, str],
+        file: Callable[[str], tuple[Path, float, float]],
+        config: Config,
+    ) -> None:
+        """`file`: of a channel, as `Attributes` takes it."""
+        self.identity = identity(device)
+        self.quantities = quantities
+        self._rate = config.rate_hz if config.channels else 1.0
+        self.wanted = [name for name in config.channels if name in quantities]
+        self.attributes = Attributes({name: file(name) for name in self.wanted})
+
+    def blocks(self) -> Iterator[Block | None]:
+        """Yield readings."""
+        due = time.monotonic()
+        while True:
+            while (wait := due - time.monotonic()) > 0:
+                time.sleep(min(wait, TICK_SECONDS))
+                if wait > TICK_SECONDS:
+                    yield None
+            for channel in self.wanted:
+                before = frames.now()
+                value = self.attributes.read(channel)
+                after = frames.now()
+                # A chip on a slow bus answers somewhere between the request and its end.
+                middle = ((before[0] + after[0]) // 2, (before[1] + after[1]) // 2)
+                yield Block({channel: np.array([value])}, at=middle)
+            # One that is late does not make all that follow early.
+            due = max(due + 1 / self._rate, time.monotonic())
+
+    def close(self) -> None:
+        """Close its files."""
+        self.attributes.close()
