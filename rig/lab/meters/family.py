@@ -107,6 +107,16 @@ def shared_polls(channels: int, meter: object) -> float:
     return POLL_READINGS_PER_SECOND / max(1, channels)
 
 
+def no_register(kind: str) -> str:
+    """Refuse rails of an energy register, for families whose instruments have none."""
+    return "has no energy register" if kind == "watt_hours" else ""
+
+
+def declared_rate(meter: Any) -> dict[str, str]:
+    """Return the setting of the declared rate, for families whose instruments take it."""
+    return {"samplerate": f"{meter.sample_rate_hz:g}"}
+
+
 def bits_per_byte_and_baud(serialcomm: str) -> tuple[int, int]:
     """Parse "9600/8n1": 10 bits a byte (start, 8 data, no parity, 1 stop), 9600 bits a second."""
     baud, frame = serialcomm.split("/")[:2]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from joulerig.rig.lab.meters.family import Family
+from joulerig.rig.lab.meters.family import Family, declared_rate
 
 FAMILY = Family(
     driver="command",
@@ -26,7 +26,7 @@ FAMILY = Family(
     samples="point",
     rate=lambda channels, meter: None,
     settings=lambda meter: {
-        "samplerate": f"{meter.sample_rate_hz:g}",
+        **declared_rate(meter),
         "timing": meter.timing,
         **meter.options,
     },

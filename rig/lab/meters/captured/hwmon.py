@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from joulerig.rig.lab.meters.family import Family
+from joulerig.rig.lab.meters.family import Family, declared_rate
 
 FAMILY = Family(
     driver="hwmon",
@@ -24,7 +24,7 @@ FAMILY = Family(
     samples="point",
     rate=lambda channels, meter: 20.0,
     fastest=lambda channels, meter: 1000.0 / channels,
-    settings=lambda meter: {"samplerate": f"{meter.sample_rate_hz:g}"},
+    settings=declared_rate,
     channels=re.compile(r"(in|curr|power|energy)\d+"),
     channels_text="in1, curr1, power1, energy1 and so on",
     capturer=True,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from joulerig.rig.lab.meters.family import Family
+from joulerig.rig.lab.meters.family import Family, declared_rate, no_register
 
 FAMILY = Family(
     driver="iio",
@@ -26,10 +26,10 @@ FAMILY = Family(
     may_stream=True,
     rate=lambda channels, meter: None if meter.timing == "stream" else 20.0,
     fastest=lambda channels, meter: None if meter.timing == "stream" else 1000.0 / channels,
-    settings=lambda meter: {"samplerate": f"{meter.sample_rate_hz:g}", "timing": meter.timing},
+    settings=lambda meter: {**declared_rate(meter), "timing": meter.timing},
     channels=re.compile(r"(voltage|current|power)\d*"),
     channels_text="voltage1, current3, power2 and so on",
-    refuse_rail=lambda kind: "has no energy register" if kind == "watt_hours" else "",
+    refuse_rail=no_register,
     capturer=True,
     reports_serial=True,
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from joulerig.rig.lab.meters.family import Family
+from joulerig.rig.lab.meters.family import Family, declared_rate, no_register
 
 FAMILY = Family(
     driver="joulescope",
@@ -26,10 +26,10 @@ FAMILY = Family(
     rate=lambda channels, meter: 10_000.0,
     fastest=lambda channels, meter: 1_000_000.0,
     open_seconds=15.0,
-    settings=lambda meter: {"samplerate": f"{meter.sample_rate_hz:g}"},
+    settings=declared_rate,
     channels=re.compile(r"volts|amps|watts"),
     channels_text="volts, amps, watts",
-    refuse_rail=lambda kind: "has no energy register" if kind == "watt_hours" else "",
+    refuse_rail=no_register,
     capturer=True,
     reports_serial=True,
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from joulerig.rig.lab.meters.family import Family
+from joulerig.rig.lab.meters.family import Family, declared_rate, no_register
 
 FAMILY = Family(
     driver="quarch",
@@ -26,10 +26,10 @@ FAMILY = Family(
     rate=lambda channels, meter: 1000.0,
     fastest=lambda channels, meter: 250_000.0,
     open_seconds=15.0,
-    settings=lambda meter: {"samplerate": f"{meter.sample_rate_hz:g}"},
+    settings=declared_rate,
     channels=re.compile(r"\S+_(volts|amps|watts)"),
     channels_text="12V_volts, 12V_amps, 12V_watts and so on",
-    refuse_rail=lambda kind: "has no energy register" if kind == "watt_hours" else "",
+    refuse_rail=no_register,
     capturer=True,
     reports_serial=True,
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from joulerig.rig.lab.meters.family import Family
+from joulerig.rig.lab.meters.family import Family, no_register
 
 FAMILY = Family(
     driver="demo",
@@ -28,5 +28,5 @@ FAMILY = Family(
     settings=lambda meter: {"samplerate": f"{meter.sample_rate_hz:.0f}"},
     channels=re.compile(r"A\d+"),
     channels_text="A0, A1, ...",
-    refuse_rail=lambda kind: "has no energy register" if kind == "watt_hours" else "",
+    refuse_rail=no_register,
 )

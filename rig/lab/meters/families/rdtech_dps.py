@@ -16,7 +16,12 @@ from __future__ import annotations
 
 import re
 
-from joulerig.rig.lab.meters.family import POLL_READINGS_PER_SECOND, Family, bits_per_byte_and_baud
+from joulerig.rig.lab.meters.family import (
+    POLL_READINGS_PER_SECOND,
+    Family,
+    bits_per_byte_and_baud,
+    no_register,
+)
 
 # A request of 8 bytes, and a reply of 5 bytes and 8 registers of 2.
 BYTES_PER_READING = 8 + 5 + 16
@@ -39,5 +44,5 @@ FAMILY = Family(
     serialcomm="9600/8n1",
     channels=re.compile(r"[VIP]"),
     channels_text="V, I, P",
-    refuse_rail=lambda kind: "has no energy register" if kind == "watt_hours" else "",
+    refuse_rail=no_register,
 )

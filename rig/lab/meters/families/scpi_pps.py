@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from joulerig.rig.lab.meters.family import Accuracy, Family, shared_polls
+from joulerig.rig.lab.meters.family import Accuracy, Family, no_register, shared_polls
 
 FAMILY = Family(
     driver="scpi-pps",
@@ -32,7 +32,7 @@ FAMILY = Family(
     fastest=shared_polls,
     channels=re.compile(r"[VIPF]\S{1,14}"),
     channels_text="V, I or P and the output's name, such as V1 and I1",
-    refuse_rail=lambda kind: "has no energy register" if kind == "watt_hours" else "",
+    refuse_rail=no_register,
     # Readback of volts and amps, annual, at 25 +-5 C after an hour: Rigol, DP800 Performance
     # Verification Manual, chapters 2 and 3 (CH1 and CH2; CH3's volts are better). Resolution:
     # libsigrok's channel table.
