@@ -145,6 +145,66 @@ class PowerState(Strict):
     rate: Annotated[float, Field(ge=0.01, le=1)] = 1.0
 
 
+class Throttle(Strict):
+    """A level of thermal throttling.
+
+    It begins at `enter_celsius` and ends below `leave_celsius`; in it the link has `rate` of its
+    bandwidths, and operations add `watts` of what they may at the most (fractions).
+    """
+
+    enter_celsius: Annotated[float, Field(ge=-50, le=200)]
+    leave_celsius: Annotated[float, Field(ge=-50, le=200)]
+    rate: Annotated[float, Field(ge=0.01, le=1)]
+    watts: Annotated[float, Field(ge=0.01, le=1)]
+
+    @model_validator(mode="after")
+    def _ends_cooler(self) -> Throttle:
+        if self.leave_celsius >= self.enter_celsius:
+            raise ValueError(
+                f"leave_celsius: {self.leave_celsius:g}; allowed: below enter_celsius, {self.enter_celsius:g}"
+            )
+        return self
+
+
+class Thermal(Strict):
+    """Heat: at steady power ambient + kelvin_per_watt x watts, first order, in `seconds`."""
+
+    ambient_celsius: Annotated[float, Field(ge=-50, le=100)] = 25.0
+    kelvin_per_watt: Annotated[float, Field(ge=0, le=100)] = 5.0
+    seconds: Annotated[float, Field(ge=1e-3, le=1e6)] = 120.0
+    throttle: Annotated[list[Throttle], Field(max_length=2)] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _levels_are_in_order(self) -> Thermal:
+        begins = [level.enter_celsius for level in self.throttle]
+        if begins != sorted(set(begins)):
+            raise ValueError("throttle: enter_celsius must grow from level to level")
+        return self
+
+
+class SelfReport(Strict):
+    """What the drive reports to an NVMe host: its power and health.
+
+    `energy_factor`: it reports its power, so many times the truth (left out: it does not);
+    `error_percent`: the error that it states. `flaw`: a way in which the report is wrong
+    (virtuallab/twin/self_report.h). `ocp`: it has the log C0h. `written_factor`,
+    `temperature_kelvins`: of the bytes in its health log, and added to its temperature.
+    """
+
+    energy_factor: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    error_percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    flaw: Literal["none", "stuck", "wraps", "resets", "no_idle", "unit", "histogram"] = "none"
+    ocp: bool = False
+    written_factor: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    temperature_kelvins: Annotated[float, Field(ge=-100, le=100)] = 0.0
+
+    @model_validator(mode="after")
+    def _is_of_a_report(self) -> SelfReport:
+        if self.energy_factor is None and (self.error_percent is not None or self.flaw != "none"):
+            raise ValueError("energy_factor: missing; error_percent and flaw need it")
+        return self
+
+
 class Profile(Strict):
     """A kind of drive. `sources` says where each number comes from, and which are free choices.
 
@@ -163,6 +223,8 @@ class Profile(Strict):
     disk: Disk | None = None
     power_states: list[PowerState] = Field(default_factory=list)
     operating_state: str | None = None
+    thermal: Thermal | None = None
+    self_report: SelfReport | None = None
     rails: Annotated[dict[str, RailModel], Field(min_length=1, max_length=4)]
 
     @model_validator(mode="after")

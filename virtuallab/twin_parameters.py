@@ -6,7 +6,7 @@ See docs/reference/protocols/twin.md, "Twin".
 
 from __future__ import annotations
 
-from joulerig.virtuallab.profile import Disk, Flash, Profile
+from joulerig.virtuallab.profile import Disk, Flash, Profile, SelfReport, Thermal
 
 # nbdkit serves as many operations of a connection at once: more than a queue of NVMe or NCQ that
 # QEMU keeps.
@@ -37,6 +37,10 @@ def from_profile(profile: Profile) -> list[str]:
         arguments += _flash(profile.flash)
     if profile.disk:
         arguments += _disk(profile.disk)
+    if profile.thermal:
+        arguments += _thermal(profile.thermal)
+    if profile.self_report:
+        arguments += _self_report(profile.self_report)
     return arguments + _operational(profile) + _dozing(profile)
 
 
@@ -96,6 +100,27 @@ def _disk(disk: Disk) -> list[str]:
         "read_ahead_bytes": disk.read_ahead_bytes,
     }
     return [f"{key}={value}" for key, value in values.items()]
+
+
+def _thermal(thermal: Thermal) -> list[str]:
+    return [
+        f"ambient_celsius={thermal.ambient_celsius}",
+        f"kelvin_per_watt={thermal.kelvin_per_watt}",
+        f"thermal_seconds={thermal.seconds}",
+    ] + [
+        f"throttle={level.enter_celsius},{level.leave_celsius},{level.rate},{level.watts}"
+        for level in thermal.throttle
+    ]
+
+
+def _self_report(report: SelfReport) -> list[str]:
+    arguments = [f"written,{report.written_factor}", f"temperature,{report.temperature_kelvins}"]
+    if report.energy_factor is not None:
+        stated = "" if report.error_percent is None else f",{report.error_percent}"
+        arguments += [f"energy,{report.energy_factor}{stated}", f"flaw,{report.flaw}"]
+    if report.ocp:
+        arguments.append("ocp")
+    return [f"reports={one}" for one in arguments]
 
 
 def _operational(profile: Profile) -> list[str]:

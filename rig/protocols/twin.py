@@ -65,6 +65,13 @@ class Cache(Message):
     """Volatile at this moment; every version counts."""
 
 
+class Throttled(Message):
+    """A level of thermal throttling, since the drive was new."""
+
+    entered: int
+    seconds: float
+
+
 class Health(Message):
     """Health figures of the drive's life. The last four need a flash model."""
 
@@ -74,6 +81,10 @@ class Health(Message):
     unsafe_shutdowns: int
     power_on_seconds: float
     temperature_celsius: float
+    throttle_level: int = 0
+    """0: none."""
+    throttled: tuple[Throttled, ...] = ()
+    """By level."""
     erase_count_mean: float | None = None
     """Since the twin started."""
     erase_count_max: int | None = None

@@ -10,6 +10,7 @@ struct snapshot {
 	struct cut_state cut;
 	struct health health;
 	double celsius;
+	unsigned throttle_level;
 	struct flash_wear wear;
 	bool has_flash;
 	uint64_t counters[COUNTERS];
@@ -30,6 +31,7 @@ static void take_snapshot(struct drive *drive, struct snapshot *now)
 	now->has_flash = timing_wear(drive->timing, now->time_ns, &now->wear);
 	counters_now(drive->counters, now->counters);
 	now->pace = drive->pace;
+	now->throttle_level = drive->throttle.level;
 	for (unsigned r = 0; r < power_rail_count(drive->power); r++) {
 		power_now(drive->power, r, &now->rails[r].volts, &now->rails[r].amps);
 		now->rails[r].joules = power_joules(drive->power, r);
@@ -82,6 +84,15 @@ static void write_health(struct json_writer *reply, const struct snapshot *now)
 	json_unsigned(reply, "unsafe_shutdowns", health->unsafe_shutdowns);
 	json_fixed(reply, "power_on_seconds", health->power_on_seconds, 3);
 	json_fixed(reply, "temperature_celsius", now->celsius, 3);
+	json_unsigned(reply, "throttle_level", now->throttle_level);
+	json_open(reply, "throttled", '[');
+	for (unsigned n = 0; n < THROTTLE_LEVELS; n++) {
+		json_open(reply, NULL, '{');
+		json_unsigned(reply, "entered", health->throttled.entered[n]);
+		json_fixed(reply, "seconds", health->throttled.seconds[n], 3);
+		json_close(reply, '}');
+	}
+	json_close(reply, ']');
 	if (now->has_flash) {
 		json_number(reply, "erase_count_mean",
 			    (double)health->nand_bytes_written / (double)wear->capacity_bytes, 6);

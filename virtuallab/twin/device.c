@@ -257,6 +257,7 @@ static void on_power_lost(void *owner, int64_t time_ns)
 	pthread_mutex_lock(&drive->lock);
 	power_run(drive->power, time_ns, false);
 	timing_reset(drive->timing, time_ns);
+	drive->second_ends_ns = 0;
 	drive->is_held = false;
 	if (drive->is_shut_down)
 		drive->orderly_cuts++;
@@ -271,6 +272,7 @@ static void on_power_restored(void *owner, int64_t time_ns, int64_t ready_ns)
 	power_run(drive->power, time_ns, true);
 	timing_begin(drive->timing, time_ns, ready_ns);
 	device_begin_states(drive, time_ns);
+	self_report_power_on(&drive->self_report);
 	device_advance(drive, time_ns);
 	pthread_mutex_unlock(&drive->lock);
 }

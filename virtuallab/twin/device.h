@@ -55,6 +55,13 @@ void device_set_state(struct drive *drive, unsigned state);
 void device_get_autonomous(struct drive *drive, bool *enabled, struct power_transition *table);
 void device_set_autonomous(struct drive *drive, bool enabled, const struct power_transition *table);
 void device_reset_states(struct drive *drive);
+/* Under the drive's lock: its rates and watts are those of its state and its temperature. */
+void device_apply_limits(struct drive *drive, int64_t time_ns);
+
+/* What it reports of its power, after device_catch_up; the measurement that its host starts,
+ * which ends by itself after so many minutes (0: never), and stops. */
+void device_self_report(struct drive *drive, struct self_report *report);
+void device_measure(struct drive *drive, bool start, unsigned stop_minutes);
 
 /* The host has announced that it will cut the power: nothing that comes after it is
  * lost but by a new operation, and such a cut is no unsafe shutdown. */

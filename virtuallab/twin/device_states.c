@@ -16,19 +16,22 @@ static void plan(struct drive *drive)
 	drive->planned_since_ns = INT64_MIN;
 }
 
-/* It works in its operational state. Under the drive's lock. */
-static void apply_limits(struct drive *drive, int64_t time_ns)
+void device_apply_limits(struct drive *drive, int64_t time_ns)
 {
 	const struct power_state *state = &drive->states.of[drive->states.operational];
+	const struct throttle_level throttled = throttle_now(&drive->throttle);
+	double active_watts[POWER_MAX_RAILS];
 
-	power_set_limits(drive->power, time_ns, state->idle_watts, state->active_watts);
-	timing_set_rate(drive->timing, state->rate);
+	for (unsigned r = 0; r < POWER_MAX_RAILS; r++)
+		active_watts[r] = state->active_watts[r] * throttled.watts;
+	power_set_limits(drive->power, time_ns, state->idle_watts, active_watts);
+	timing_set_rate(drive->timing, state->rate * throttled.rate);
 }
 
 void device_begin_states(struct drive *drive, int64_t time_ns)
 {
 	power_states_reset(&drive->states);
-	apply_limits(drive, time_ns);
+	device_apply_limits(drive, time_ns);
 	plan(drive);
 }
 
@@ -73,7 +76,7 @@ static void work_in(struct drive *drive, int64_t time_ns, unsigned state)
 	states->operational = state;
 	states->is_resting = false;
 	timing_hold(drive->timing, ready_ns);
-	apply_limits(drive, time_ns);
+	device_apply_limits(drive, time_ns);
 }
 
 void device_set_state(struct drive *drive, unsigned state)

@@ -17,6 +17,7 @@
 #include "pace.h"
 #include "power.h"
 #include "power_states.h"
+#include "self_report.h"
 #include "timing.h"
 
 #include <pthread.h>
@@ -52,6 +53,11 @@ struct drive {
 	bool is_shut_down; /* by its host, who has done nothing since */
 	uint64_t orderly_cuts;
 	struct warmth warmth;
+	struct throttle throttle;
+	double warm_seconds, hot_seconds;
+	struct self_report self_report;
+	int64_t second_ends_ns; /* of the one that it measures; 0: none has begun, at whose begin: */
+	double second_joules, second_idle_joules; /* taken since the twin began */
 	int64_t powered_ns; /* time with power since the twin began, up to: */
 	int64_t powered_until_ns;
 	const char *health_path;

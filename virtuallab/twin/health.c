@@ -35,10 +35,11 @@ void warmth_step(struct warmth *warmth, int64_t time_ns, double joules)
 
 bool health_load(struct health *health, const char *path, char *error, size_t error_size)
 {
+	struct throttle_counts *throttled = &health->throttled;
 	FILE *file = fopen(path, "re");
 	unsigned running;
 	char end;
-	int found, more;
+	int found, more, thermal;
 
 	memset(health, 0, sizeof *health);
 	if (!file) {
@@ -57,8 +58,14 @@ bool health_load(struct health *health, const char *path, char *error, size_t er
 		      "\nmedia_errors %" SCNu64 "\nbusy_seconds %lf\n",
 		      &health->host_bytes_read, &health->host_reads, &health->host_writes,
 		      &health->media_errors, &health->busy_seconds);
+	thermal = fscanf(file,
+			 "warm_seconds %lf\nhot_seconds %lf\nthrottled_1 %" SCNu64 " %lf\nthrottled_2 %" SCNu64
+			 " %lf\nreported_joules %lf\n",
+			 &health->warm_seconds, &health->hot_seconds, &throttled->entered[0], &throttled->seconds[0],
+			 &throttled->entered[1], &throttled->seconds[1], &health->reported_joules);
 	fclose(file);
-	if (found != 7 || end != '\n' || running > 1 || (more != EOF && more != 5)) {
+	if (found != 7 || end != '\n' || running > 1 || (more != EOF && more != 5) ||
+	    (thermal != EOF && thermal != 7)) {
 		snprintf(error, error_size, "%s: is no record of a drive's health; without it the drive is as new",
 			 path);
 		return false;
@@ -69,6 +76,7 @@ bool health_load(struct health *health, const char *path, char *error, size_t er
 
 bool health_save(const struct health *health, const char *path, bool running)
 {
+	const struct throttle_counts *throttled = &health->throttled;
 	char new_path[MAX_PATH];
 	FILE *file;
 	bool written;
@@ -84,10 +92,13 @@ bool health_save(const struct health *health, const char *path, bool running)
 		"host_bytes_written %" PRIu64 "\nnand_bytes_written %" PRIu64 "\npower_cycles %" PRIu64
 		"\nunsafe_shutdowns %" PRIu64 "\npower_on_seconds %.3f\nrunning %d\nhost_bytes_read %" PRIu64
 		"\nhost_reads %" PRIu64 "\nhost_writes %" PRIu64 "\nmedia_errors %" PRIu64
-		"\nbusy_seconds %.3f\n",
+		"\nbusy_seconds %.3f\nwarm_seconds %.3f\nhot_seconds %.3f\nthrottled_1 %" PRIu64 " %.3f\nthrottled_2 %" PRIu64
+		" %.3f\nreported_joules %.6f\n",
 		health->host_bytes_written, health->nand_bytes_written, health->power_cycles,
 		health->unsafe_shutdowns, health->power_on_seconds, running, health->host_bytes_read,
-		health->host_reads, health->host_writes, health->media_errors, health->busy_seconds);
+		health->host_reads, health->host_writes, health->media_errors, health->busy_seconds, health->warm_seconds,
+		health->hot_seconds, throttled->entered[0], throttled->seconds[0], throttled->entered[1],
+		throttled->seconds[1], health->reported_joules);
 	written = fflush(file) == 0 && !ferror(file);
 	if (fclose(file) != 0 || !written || rename(new_path, path) < 0) {
 		int failure = errno;

@@ -11,9 +11,15 @@
 #ifndef JOULERIG_HEALTH_H
 #define JOULERIG_HEALTH_H
 
+#include "throttle.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* At and above these a drive counts its time as too warm, and as critical. Free choices. */
+#define HEALTH_WARM_CELSIUS 70
+#define HEALTH_HOT_CELSIUS 80
 
 struct thermal {
 	double ambient_celsius;
@@ -33,6 +39,9 @@ struct health {
 	uint64_t host_writes;
 	uint64_t media_errors;
 	double busy_seconds;
+	double warm_seconds, hot_seconds; /* hot ones are warm, too */
+	struct throttle_counts throttled;
+	double reported_joules; /* what it has taken by its own word (self_report.h) */
 };
 
 struct warmth {

@@ -87,6 +87,9 @@ static int listen_nvme(void)
 	backend.facts.name = config.nvme.name;
 	backend.facts.bytes = (uint64_t)config.size;
 	backend.facts.eui64 = config.nvme.eui64;
+	backend.facts.reports_power = config.reports.is_on;
+	backend.facts.has_ocp_log = config.reports.has_ocp;
+	backend.facts.plp = config.cut.plp;
 	backend.facts.has_write_cache = config.cut.write_cache_bytes > 0;
 	target = nvme_target_listen(config.nvme.address, &backend.facts, &backend.functions, error, sizeof error);
 	if (target)
@@ -200,6 +203,9 @@ static int twin_after_fork(void)
 		return -1;
 	}
 	drive.health_path = health_path;
+	drive.throttle = config.throttle;
+	drive.self_report.settings = config.reports;
+	drive.self_report.lifetime_joules = drive.kept.reported_joules;
 	warmth_begin(&drive.warmth, &config.thermal, power_settled_ns(drive.power));
 	drive.powered_until_ns = power_settled_ns(drive.power);
 	failure = control_socket_start(control, &drive);

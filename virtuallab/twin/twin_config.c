@@ -38,6 +38,8 @@ const char twin_config_help[] =
 	"               Which unflushed writes a cut loses (default: any of these).\n"
 	"ambient_celsius=C, kelvin_per_watt=K, thermal_seconds=S\n"
 	"               Temperature: C + K x watts, with time constant S (default 25, 5, 120).\n"
+	"throttle=ENTER_C,LEAVE_C,RATE,WATTS\n"
+	"               (up to 2 times) A hot drive works at these fractions (default: never).\n"
 	"model=null|flash|disk\n"
 	"               Model of time (default null: none), with its own parameters.\n"
 	"doze=IDLE_NS,ENTRY_NS,EXIT_NS\n"
@@ -54,6 +56,8 @@ const char twin_config_help[] =
 	"nvme=ADDRESS:PORT  NVMe/TCP target for the drive (default: none).\n"
 	"nvme_name=NQN|+FILE, nvme_model=TEXT, nvme_eui64=16 HEX DIGITS\n"
 	"               What the host sees of it; the name must be given.\n"
+	"reports=energy,FACTOR[,PERCENT]|flaw,NAME|ocp|written,FACTOR|temperature,KELVINS\n"
+	"               (several times) What an NVMe host reads of power and health (default: no power).\n"
 	"rated_erases=N Erases that a cell is rated for: percentage used (default: none).\n"
 	"operations=PATH  Log of the operations that the drive takes (default: none).";
 
@@ -271,7 +275,11 @@ static int set_model(struct twin_config *config, const char *key, const char *va
 
 	if (strcmp(key, "operational") == 0)
 		return add_operational(config, value);
-	if (strcmp(key, "operational_watts") == 0)
+	if (strcmp(key, "throttle") == 0)
+		result = throttle_add(&config->throttle, value, error, sizeof error) ? 0 : -1;
+	else if (strcmp(key, "reports") == 0)
+		result = self_report_set(&config->reports, value, error, sizeof error) ? 0 : -1;
+	else if (strcmp(key, "operational_watts") == 0)
 		result = device_set_watts(config->operational_watts, POWER_STATES_MOST_OPERATIONAL, config->rails,
 					  config->rail_count, key, value, error, sizeof error);
 	else if (strcmp(key, "operational_idle_watts") == 0)
@@ -344,8 +352,8 @@ int twin_config_set(struct twin_config *config, const char *key, const char *val
 	if (result > 0)
 		nbdkit_error("%s=%s: allowed keys are file, size, serial, control, operations, window, activity, rail, "
 			     "write_cache, destage, holdup, ready, plp, lie, cut_seed, cut_mode, "
-			     "ambient_celsius, kelvin_per_watt, thermal_seconds, model, doze, work, doze_watts, "
-			     "operational, operational_watts, operational_idle_watts, operating, rated_erases, "
+			     "ambient_celsius, kelvin_per_watt, thermal_seconds, throttle, model, doze, work, doze_watts, "
+			     "operational, operational_watts, operational_idle_watts, operating, rated_erases, reports, "
 			     "nvme, nvme_name, nvme_model, nvme_eui64, "
 			     "and those of the model", key, value);
 	return result ? -1 : 0;

@@ -42,6 +42,8 @@ struct twin_config {
 	double rated_erases; /* of a cell; 0: its wear is not reported */
 	struct cut_settings cut;
 	struct thermal thermal;
+	struct throttle throttle;
+	struct self_report_settings reports;
 };
 
 /* What is not given. Temperature: a drive in still air, free choices. */
@@ -51,6 +53,7 @@ struct twin_config {
 	.activity_ns = 500000, \
 	.cut = { .destage_ns = 5000000000, .holdup_ns = 2000000 }, \
 	.thermal = { .ambient_celsius = 25, .kelvin_per_watt = 5, .seconds = 120 }, \
+	.reports = SELF_REPORT_DEFAULTS, \
 }
 
 extern const char twin_config_help[];

@@ -11,13 +11,12 @@ import time
 import pytest
 
 from tests.support import nvme_client
-from tests.support.nvme_client import Ended, Failed, Host, Queue, block_fields, wait_for_end
+from tests.support.nvme_client import Ended, Failed, Queue, block_fields, wait_for_end
+from tests.support.nvme_twin import NAME, NvmeTwin
 from tests.support.programs import wait_for
 from tests.support.twins import Twin
 
 KIB, MIB = 1 << 10, 1 << 20
-NAME = "nqn.2026-11.test:drive"
-RAIL = "3v3,3.3,0.01,0.35,2.2e-9,3.3e-9,1.5e-5,1.2e-3,8.14"
 STATES = [
     "operational=0,0", "operational=0,0,0.5", "operational_watts=3v3,8.49,4.48",
     "operational_idle_watts=3v3,0.35,0.20",
@@ -31,19 +30,6 @@ FLASH = [
 OTHER_HOST = "nqn.2026-11.test:other"
 INVALID_FIELD, INVALID_OPCODE, SEQUENCE, DATA_LENGTH, SGL_TYPE = 0x002, 0x001, 0x00C, 0x00F, 0x011
 CONNECT_BUSY, CONNECT_INVALID = 0x181, 0x182
-
-
-class NvmeTwin(Twin):
-    """A twin with an NVMe target at `address`."""
-
-    def __init__(self, folder, options=(), **changed):
-        self.address = nvme_client.free_address()
-        target = [f"nvme={self.address[0]}:{self.address[1]}", f"nvme_name={NAME}"]
-        target += ["nvme_model=Joulerig test twin", *options]
-        super().__init__(folder, options=target, **{"rails": [RAIL], **changed})
-
-    def host(self, **options):
-        return Host(self.address, NAME, **options)
 
 
 @pytest.fixture
@@ -542,6 +528,8 @@ def test_connections_that_hang_do_not_keep_the_twin_from_ending(tmp_path):
         (["operational=0,0", "operational_watts=9v,1"], "operational_watts=9v,1: allowed is RAIL,WATTS"),
         (["operating=1"], "operating=1: there are 1 operational power states"),
         (["rated_erases=0"], "rated_erases=0: allowed are numbers"),
+        (["throttle=70,75,1,1"], "throttle=70,75,1,1: allowed is ENTER,LEAVE,RATE,WATTS"),
+        (["reports=flaw,lies"], "reports=flaw,lies: allowed are energy,FACTOR"),
     ],
 )
 def test_a_wrong_parameter_is_named(tmp_path, options, message):

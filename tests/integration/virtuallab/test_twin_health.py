@@ -73,3 +73,44 @@ def test_a_damaged_record_is_named(tmp_path):
     assert done.returncode != 0
     assert f"{record}: is no record of a drive's health" in done.stderr
     assert record.read_text() == "nonsense\n"
+
+
+HOT = ["ambient_celsius=30", "kelvin_per_watt=10", f"thermal_seconds={THERMAL_SECONDS}"]
+FLASH = [
+    "model=flash",
+    "channels=4",
+    "page_bytes=16384",
+    "read_command_ns=1000",
+    "write_command_ns=1000",
+    "flush_ns=1000",
+    "page_read_ns=1000",
+    "program_ns=1000",
+    "erase_ns=0",
+    "read_bytes_per_second=1e8",
+    "write_bytes_per_second=1e8",
+    "overprovisioning=0.1",
+]
+
+
+def test_a_hot_drive_is_slower_draws_less_and_counts_it(tmp_path):
+    rail = "5v,5,0,2,1e-8,0,0,0,4"
+    with Twin(tmp_path, rails=[rail], options=[*HOT, *FLASH, "throttle=45,35,0.1,0.25"]) as twin:
+        time.sleep(10 * THERMAL_SECONDS)  # 2 W: 50 degrees
+        health = twin.state()["health"]
+        assert health["throttle_level"] == 1
+        assert health["throttled"][0]["entered"] == 1
+        with NbdClient(twin.nbd) as client:
+            began = time.monotonic()
+            client.read(0, 1 << 20)
+            seconds = time.monotonic() - began
+        assert seconds >= (1 << 20) / 1e7  # a tenth of the link's rate
+        twin.ask("power off")
+        time.sleep(10 * THERMAL_SECONDS)  # 30 degrees
+        cool = twin.state()["health"]
+    assert cool["throttle_level"] == 0
+    assert cool["throttled"][0]["seconds"] >= seconds
+    assert cool["throttled"][1] == {"entered": 0, "seconds": 0}
+    with Twin(tmp_path, rails=[rail]) as again:
+        kept = again.state()["health"]["throttled"][0]
+    assert kept["entered"] == 1
+    assert kept["seconds"] == pytest.approx(cool["throttled"][0]["seconds"], abs=0.01)

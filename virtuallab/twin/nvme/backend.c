@@ -22,20 +22,24 @@ static void read_health(void *owner, struct nvme_health *health)
 {
 	const struct nvme_backend *backend = owner;
 	struct drive *drive = backend->drive;
+	struct self_report report;
 	struct flash_wear wear;
 	struct health life;
 	double celsius;
-	bool has_flash;
+	bool has_flash, is_throttled;
 
 	device_catch_up(drive);
 	device_health(drive, &life, &celsius);
+	device_self_report(drive, &report);
 	pthread_mutex_lock(&drive->lock);
 	has_flash = timing_wear(drive->timing, clock_monotonic_ns(), &wear);
+	is_throttled = drive->throttle.level > 0;
 	pthread_mutex_unlock(&drive->lock);
 	*health = (struct nvme_health){
-		.celsius = celsius,
+		.celsius = celsius + report.settings.celsius_more,
 		.read_bytes = life.host_bytes_read,
-		.written_bytes = life.host_bytes_written,
+		.written_bytes = (uint64_t)((double)life.host_bytes_written * report.settings.written_factor),
+		.nand_bytes_written = (uint64_t)((double)life.nand_bytes_written * report.settings.written_factor),
 		.reads = life.host_reads,
 		.writes = life.host_writes,
 		.busy_seconds = life.busy_seconds,
@@ -43,10 +47,27 @@ static void read_health(void *owner, struct nvme_health *health)
 		.unsafe_shutdowns = life.unsafe_shutdowns,
 		.media_errors = life.media_errors,
 		.power_on_seconds = life.power_on_seconds,
+		.warm_seconds = life.warm_seconds,
+		.hot_seconds = life.hot_seconds,
+		.throttled = life.throttled,
+		.is_throttled = is_throttled,
 	};
-	if (has_flash && backend->rated_erases > 0)
-		health->percentage_used = 100 * (double)life.nand_bytes_written /
-					  ((double)wear.capacity_bytes * backend->rated_erases);
+	if (has_flash)
+		health->erases = (double)health->nand_bytes_written / (double)wear.capacity_bytes;
+	if (backend->rated_erases > 0)
+		health->percentage_used = 100 * health->erases / backend->rated_erases;
+}
+
+static void read_self_report(void *owner, struct self_report *report)
+{
+	device_catch_up(drive_of(owner));
+	device_self_report(drive_of(owner), report);
+}
+
+static void measure(void *owner, bool start, unsigned stop_minutes)
+{
+	device_catch_up(drive_of(owner));
+	device_measure(drive_of(owner), start, stop_minutes);
 }
 
 static unsigned read_state(void *owner)
@@ -166,6 +187,8 @@ void nvme_backend_begin(struct nvme_backend *backend, struct drive *drive)
 		.owner = backend,
 		.is_ready = is_ready,
 		.health = read_health,
+		.self_report = read_self_report,
+		.measure = measure,
 		.state = read_state,
 		.set_state = set_state,
 		.get_autonomous = get_autonomous,

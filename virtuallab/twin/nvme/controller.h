@@ -10,7 +10,9 @@
 #ifndef JOULERIG_NVME_CONTROLLER_H
 #define JOULERIG_NVME_CONTROLLER_H
 
+#include "health.h"
 #include "nvme/spec.h"
+#include "self_report.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,6 +39,9 @@ struct nvme_facts {
 	uint64_t bytes;
 	uint64_t eui64; /* 0: none */
 	bool has_write_cache;
+	bool plp;
+	bool reports_power; /* self_report.h */
+	bool has_ocp_log;
 	struct nvme_state states[NVME_STATES];
 	unsigned state_count; /* at least 1 */
 };
@@ -50,6 +55,11 @@ struct nvme_health {
 	double busy_seconds;
 	uint64_t power_cycles, unsafe_shutdowns, media_errors;
 	double power_on_seconds;
+	double warm_seconds, hot_seconds;
+	struct throttle_counts throttled;
+	bool is_throttled;
+	uint64_t nand_bytes_written;
+	double erases; /* of the flash, on average; 0: not known */
 };
 
 /* The controller may go by itself to state `to` after idle_ms without work in the state
@@ -66,6 +76,9 @@ struct nvme_drive {
 	 * of an earlier one are recognised. */
 	bool (*is_ready)(void *owner, uint64_t *cycle);
 	void (*health)(void *owner, struct nvme_health *health);
+	void (*self_report)(void *owner, struct self_report *report);
+	/* Start its measurement, which ends by itself after so many minutes (0: never); stop it. */
+	void (*measure)(void *owner, bool start, unsigned stop_minutes);
 	unsigned (*state)(void *owner); /* in which it is now */
 	void (*set_state)(void *owner, unsigned state);
 	/* Its entries are one a power state. */
@@ -170,8 +183,8 @@ static inline uint16_t nvme_kelvins(double celsius)
 	return (uint16_t)(celsius + 273.5);
 }
 
-/* Above these the controller warns. Free choices. */
-#define NVME_WARM_KELVINS 343u
-#define NVME_HOT_KELVINS 353u
+/* Above these the controller warns. */
+#define NVME_WARM_KELVINS (HEALTH_WARM_CELSIUS + 273u)
+#define NVME_HOT_KELVINS (HEALTH_HOT_CELSIUS + 273u)
 
 #endif

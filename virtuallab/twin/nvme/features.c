@@ -115,6 +115,16 @@ static struct nvme_reply get_temperature(const struct nvme_controller *controlle
 	return kelvins ? with(*kelvins) : nvme_fail(STATUS_INVALID_FIELD);
 }
 
+static struct nvme_reply get_measurement(const struct nvme_controller *controller)
+{
+	struct self_report report;
+
+	if (!controller->facts->reports_power)
+		return nvme_fail(STATUS_INVALID_FIELD);
+	controller->drive->self_report(controller->drive->owner, &report);
+	return with(report.measurement.is_running);
+}
+
 static struct nvme_reply get_current(const struct nvme_controller *controller, uint8_t feature,
 				     const uint8_t *command, uint8_t *data, uint32_t out_bytes)
 {
@@ -145,6 +155,8 @@ static struct nvme_reply get_current(const struct nvme_controller *controller, u
 		return get_timestamp(controller, data, out_bytes);
 	case FEATURE_KEEP_ALIVE:
 		return with(controller->keep_alive_ms);
+	case FEATURE_POWER_MEASUREMENT:
+		return get_measurement(controller);
 	default:
 		return nvme_fail(STATUS_INVALID_FIELD);
 	}
@@ -219,6 +231,17 @@ static struct nvme_reply set_queues(struct nvme_controller *controller, uint32_t
 	return with(controller->queues | controller->queues << 16);
 }
 
+/* CDW11: what to do, of which kind of power, and after how many minutes it ends. */
+static struct nvme_reply set_measurement(struct nvme_controller *controller, uint32_t cdw11)
+{
+	uint32_t action = cdw11 & 0xf, kind = cdw11 >> 4 & 0xf;
+
+	if (!controller->facts->reports_power || action > 1 || kind != 0)
+		return nvme_fail(STATUS_INVALID_FIELD);
+	controller->drive->measure(controller->drive->owner, action, cdw11 >> 16);
+	return with(0);
+}
+
 static struct nvme_reply set_word(uint32_t *word, uint32_t cdw11)
 {
 	*word = cdw11;
@@ -258,6 +281,8 @@ struct nvme_reply nvme_set_features(struct nvme_controller *controller, const ui
 		return set_timestamp(controller, data, in_bytes);
 	case FEATURE_KEEP_ALIVE:
 		return set_word(&controller->keep_alive_ms, cdw11);
+	case FEATURE_POWER_MEASUREMENT:
+		return set_measurement(controller, cdw11);
 	default:
 		return nvme_fail(STATUS_INVALID_FIELD);
 	}

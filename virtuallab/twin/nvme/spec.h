@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The numbers of NVMe that the twin's controller uses: NVM Express base specification
- * 1.4, NVMe over Fabrics 1.1 with its TCP transport binding.
+ * 1.4, NVMe over Fabrics 1.1 with its TCP transport binding; the drive's measurement of
+ * power as in 2.1 and later, log C0h as in OCP's Datacenter NVMe SSD specification.
  */
 #ifndef JOULERIG_NVME_SPEC_H
 #define JOULERIG_NVME_SPEC_H
@@ -82,9 +83,16 @@ enum nvme_feature {
 	FEATURE_AUTONOMOUS = 0x0c,
 	FEATURE_TIMESTAMP = 0x0e,
 	FEATURE_KEEP_ALIVE = 0x0f,
+	FEATURE_POWER_MEASUREMENT = 0x25,
 };
 
-enum nvme_log { LOG_ERRORS = 0x01, LOG_HEALTH = 0x02, LOG_FIRMWARE = 0x03 };
+enum nvme_log {
+	LOG_ERRORS = 0x01,
+	LOG_HEALTH = 0x02,
+	LOG_FIRMWARE = 0x03,
+	LOG_POWER_MEASUREMENT = 0x25,
+	LOG_OCP_HEALTH = 0xc0,
+};
 
 #define NVME_AUTONOMOUS_BYTES 256 /* the table of FEATURE_AUTONOMOUS */
 #define NVME_STATES 32		  /* power states, its entries */

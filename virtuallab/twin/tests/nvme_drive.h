@@ -12,6 +12,8 @@
 
 static struct noted {
 	struct nvme_health health;
+	struct self_report report;
+	unsigned starts, stops, stop_minutes;
 	unsigned state, resets, shutdowns, flushes, reads, writes, zeroes, discards;
 	bool enabled;
 	struct nvme_transition table[NVME_STATES];
@@ -23,6 +25,21 @@ static void note_health(void *owner, struct nvme_health *health)
 {
 	(void)owner;
 	*health = noted.health;
+}
+
+static void note_self_report(void *owner, struct self_report *report)
+{
+	(void)owner;
+	*report = noted.report;
+}
+
+static void note_measure(void *owner, bool start, unsigned stop_minutes)
+{
+	(void)owner;
+	noted.starts += start;
+	noted.stops += !start;
+	noted.stop_minutes = stop_minutes;
+	noted.report.measurement.is_running = start;
 }
 
 static unsigned note_state(void *owner)
@@ -113,13 +130,13 @@ static int note_zero(void *owner, uint32_t bytes, uint64_t offset, bool may_unma
 }
 
 static const struct nvme_drive drive = {
-	.health = note_health, .state = note_state, .set_state = note_set_state,
+	.health = note_health, .self_report = note_self_report, .measure = note_measure, .state = note_state, .set_state = note_set_state,
 	.get_autonomous = note_get_autonomous, .set_autonomous = note_set_autonomous, .reset = note_reset,
 	.shut_down = note_shut_down, .real_ms = note_real_ms, .read = note_read, .write = note_write,
 	.flush = note_flush, .discard = note_discard, .zero = note_zero,
 };
 
-static const struct nvme_facts facts = {
+static struct nvme_facts facts = {
 	.serial = "JRTEST0001", .model = "Joulerig test twin", .firmware = "1", .name = "nqn.test:drive",
 	.bytes = DRIVE_BYTES, .eui64 = 0x0123456789abcdefull, .has_write_cache = true, .state_count = 3,
 	.states = { { .is_operational = true, .watts = 8.49, .idle_watts = 0.35 },
@@ -137,6 +154,7 @@ static uint8_t data[NVME_PAGE_BYTES];
 static inline void begin(void)
 {
 	memset(&noted, 0, sizeof noted);
+	facts.reports_power = facts.has_ocp_log = facts.plp = false;
 	nvme_controller_begin(&controller, &facts, &drive, 1);
 	CHECK(nvme_set_property(&controller, PROPERTY_CC, false, READY) && nvme_is_ready(&controller));
 }

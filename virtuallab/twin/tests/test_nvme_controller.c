@@ -135,13 +135,17 @@ static void the_health_log_has_the_drives_life(void)
 	noted.health = (struct nvme_health){
 		.celsius = 41.6, .percentage_used = 2.1, .read_bytes = 512001, .written_bytes = 1ull << 40,
 		.reads = 11, .writes = 12, .busy_seconds = 3600, .power_cycles = 5, .unsafe_shutdowns = 2,
-		.media_errors = 3, .power_on_seconds = 7300 };
+		.media_errors = 3, .power_on_seconds = 7300, .warm_seconds = 179, .hot_seconds = 60,
+		.throttled = { .entered = { 6, 1 }, .seconds = { 31.9, 4 } } };
 	CHECK(get_log(LOG_HEALTH, 512, 0, false).bytes == 512);
 	CHECK(data[0] == 0 && get16(data + 1) == 315 && get16(data + 200) == 315);
 	CHECK(data[3] == 100 && data[4] == 10 && data[5] == 3); /* begun percents count */
 	CHECK(get64(data + 32) == 2 && get64(data + 48) == ((1ull << 40) + 511999) / 512000);
 	CHECK(get64(data + 64) == 11 && get64(data + 80) == 12 && get64(data + 96) == 60);
 	CHECK(get64(data + 112) == 5 && get64(data + 128) == 2 && get64(data + 144) == 2 && get64(data + 160) == 3);
+	CHECK(get32(data + 192) == 2 && get32(data + 196) == 1); /* whole minutes */
+	CHECK(get32(data + 216) == 6 && get32(data + 220) == 1);
+	CHECK(get32(data + 224) == 31 && get32(data + 228) == 4);
 	noted.health.percentage_used = 1e6;
 	noted.health.celsius = 70;
 	get_log(LOG_HEALTH, 512, 0, false);
@@ -164,6 +168,65 @@ static void logs_are_read_in_pieces_and_no_further(void)
 	CHECK(code(admin(ADMIN_GET_LOG, 1, LOG_HEALTH | 127u << 16, 0, 0, 512).status) ==
 	      STATUS_INVALID_NAMESPACE);
 	CHECK(get_log(LOG_FIRMWARE, 512, 0, false).bytes == 512 && data[0] == 1 && data[8] == '1');
+}
+
+static void a_drive_that_measures_its_power_has_it_in_its_health(void)
+{
+	begin();
+	noted.report = (struct self_report){ .lifetime_joules = 3601, .watts = 5.25 };
+	get_log(LOG_HEALTH, 512, 0, false);
+	CHECK(get64(data + 232) == 0 && get32(data + 240) == 0);
+	facts.reports_power = true;
+	get_log(LOG_HEALTH, 512, 0, false);
+	CHECK(get64(data + 232) == 2 && get32(data + 240) == (1u << 16 | 52500));
+	noted.report.watts = 12.5; /* more than fits in tenths of milliwatts */
+	get_log(LOG_HEALTH, 512, 0, false);
+	CHECK(get32(data + 240) == (2u << 16 | 1250));
+	admin(ADMIN_IDENTIFY, 0, 1, 0, 0, NVME_PAGE_BYTES);
+	CHECK(get32(data + 96) == 1u << 21 && get16(data + 394) == 0xffff);
+}
+
+static void a_measurement_has_its_log(void)
+{
+	begin();
+	CHECK(code(get_log(LOG_POWER_MEASUREMENT, 576, 0, false).status) == STATUS_INVALID_LOG);
+	facts.reports_power = true;
+	noted.now_ms = 1000000;
+	noted.report.settings.error_percent = 5;
+	CHECK(get_log(LOG_POWER_MEASUREMENT, 576, 0, false).bytes == 576);
+	CHECK(data[1] == 0 && get16(data + 2) == 0x8 && get32(data + 4) == 576 && get32(data + 8) == 0);
+	CHECK(get32(data + 40) == 0 && get32(data + 44) == 0 && get64(data + 48) == 0 && data[56] == 5);
+	noted.report.measurement = (struct self_report_measurement){
+		.is_running = true, .has_gaps = true, .generation = 3, .count = 4, .watts_sum = 10, .most_watts = 7,
+		.most_ms = 900000, .bins = { [2] = 3, [63] = 1 }, .overflow = 9, .stop_ms = 1060001 };
+	get_log(LOG_POWER_MEASUREMENT, 576, 0, false);
+	CHECK(data[1] == 3 && get16(data + 2) == 0x1b && get32(data + 8) == 4 && get16(data + 12) == 64);
+	CHECK(get16(data + 14) == 2); /* begun minutes count */
+	CHECK(get16(data + 24) == 8 && get16(data + 26) == 250 && get16(data + 28) == 64 && get32(data + 32) == 9);
+	CHECK(get32(data + 40) == (1u << 16 | 25000) && get32(data + 44) == (2u << 16 | 700));
+	CHECK(get64(data + 48) == 900000);
+	CHECK(get32(data + 64 + 16) == 3 && get32(data + 68 + 16) == (1u << 16 | 5000));
+	CHECK(get32(data + 64 + 8 * 63) == 1 && get32(data + 68 + 8 * 63) == (2u << 16 | 1575));
+	noted.report.measurement.is_running = false;
+	noted.report.measurement.stopped_ms = 950000;
+	get_log(LOG_POWER_MEASUREMENT, 576, 0, false);
+	CHECK(get64(data + 16) == 950000 && get16(data + 14) == 0);
+}
+
+static void the_extended_health_log_is_ocps(void)
+{
+	begin();
+	CHECK(code(get_log(LOG_OCP_HEALTH, 512, 0, false).status) == STATUS_INVALID_LOG);
+	facts.has_ocp_log = true;
+	noted.health = (struct nvme_health){ .nand_bytes_written = 1ull << 41, .erases = 17.9, .unsafe_shutdowns = 6,
+					     .is_throttled = true, .throttled = { .entered = { 250, 9 } } };
+	CHECK(get_log(LOG_OCP_HEALTH, 512, 0, false).bytes == 512);
+	CHECK(get64(data) == 1ull << 41 && data[96] == 255 && data[97] == 1 && get64(data + 224) == 17);
+	CHECK(get16(data + 128) == 0xffff && get64(data + 160) == 0);
+	CHECK(get16(data + 494) == 3 && data[496] == 0xc5 && data[511] == 0xaf);
+	facts.plp = true;
+	get_log(LOG_OCP_HEALTH, 512, 0, false);
+	CHECK(get16(data + 128) == 100 && get64(data + 160) == 6);
 }
 
 static void errors_are_logged_newest_first(void)
@@ -240,6 +303,9 @@ int main(void)
 	identify_refuses_what_is_not_there();
 	the_health_log_has_the_drives_life();
 	logs_are_read_in_pieces_and_no_further();
+	a_drive_that_measures_its_power_has_it_in_its_health();
+	a_measurement_has_its_log();
+	the_extended_health_log_is_ocps();
 	errors_are_logged_newest_first();
 	a_format_erases_all();
 	heat_is_reported_once_until_it_is_read();

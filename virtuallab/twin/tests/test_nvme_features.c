@@ -106,6 +106,23 @@ static void the_clock_is_the_hosts(void)
 	CHECK(code(admin(ADMIN_SET_FEATURES, 0, FEATURE_TIMESTAMP, 0, 7, 0).status) == STATUS_DATA_LENGTH);
 }
 
+static void a_measurement_of_power_is_started_and_stopped(void)
+{
+	begin();
+	CHECK(code(set(FEATURE_POWER_MEASUREMENT, 1).status) == STATUS_INVALID_FIELD);
+	CHECK(code(get(FEATURE_POWER_MEASUREMENT, 0, 0).status) == STATUS_INVALID_FIELD);
+	CHECK(noted.starts == 0);
+	facts.reports_power = true;
+	CHECK(set(FEATURE_POWER_MEASUREMENT, 30u << 16 | 1).status == 0 && noted.starts == 1 &&
+	      noted.stop_minutes == 30);
+	CHECK(get(FEATURE_POWER_MEASUREMENT, 0, 0).result == 1);
+	CHECK(set(FEATURE_POWER_MEASUREMENT, 0).status == 0 && noted.stops == 1);
+	CHECK(get(FEATURE_POWER_MEASUREMENT, 0, 0).result == 0);
+	CHECK(code(set(FEATURE_POWER_MEASUREMENT, 2).status) == STATUS_INVALID_FIELD);
+	CHECK(code(set(FEATURE_POWER_MEASUREMENT, 1 << 4 | 1).status) == STATUS_INVALID_FIELD);
+	CHECK(noted.starts == 1 && noted.stops == 1);
+}
+
 static void plain_values_are_kept(void)
 {
 	static const uint8_t plain[] = { FEATURE_ARBITRATION, FEATURE_ERROR_RECOVERY, FEATURE_WRITE_ATOMICITY,
@@ -138,6 +155,7 @@ int main(void)
 	queues_are_granted_up_to_a_limit();
 	thresholds_are_those_of_the_composite_temperature();
 	the_clock_is_the_hosts();
+	a_measurement_of_power_is_started_and_stopped();
 	plain_values_are_kept();
 	what_is_not_there_is_refused();
 	return report("nvme_features");
