@@ -19,8 +19,8 @@ import uvicorn
 from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
-from joulerig.rig.dashboard.hub import Hub
 from joulerig.rig.dashboard.poller import Poller
+from joulerig.rig.dashboard.web.hub import Hub
 from joulerig.rig.lab import virtual
 
 

@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from joulerig.analysis.results.schema import FINISHED, PhaseName, PreconditioningPhase
-from joulerig.rig.dashboard.hub import Client, Hub
 from joulerig.rig.dashboard.poller import Poller
+from joulerig.rig.dashboard.web.hub import Client, Hub
 
 HERE = Path(__file__).resolve().parent
 UPLOT = HERE / "node_modules" / "uplot" / "dist"

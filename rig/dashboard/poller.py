@@ -16,7 +16,7 @@ from typing import Any
 from joulerig.analysis.results.campaign import ResultsError
 from joulerig.analysis.results.influxdb.client import InfluxError
 from joulerig.analysis.results.journal import JournalError
-from joulerig.rig.dashboard import VERSION, frames, powerd, state
+from joulerig.rig.dashboard import VERSION, powerd, state
 from joulerig.rig.dashboard.feed import (
     IO,
     IO_BUCKET_NS,
@@ -28,8 +28,9 @@ from joulerig.rig.dashboard.feed import (
     Queries,
     Rounds,
 )
-from joulerig.rig.dashboard.hub import Client, Hub
 from joulerig.rig.dashboard.journal import Journals
+from joulerig.rig.dashboard.web import frames
+from joulerig.rig.dashboard.web.hub import Client, Hub
 
 TICK_SECONDS = 0.25
 SLOW_EVERY = 4  # ticks between looks at what changes slowly: phases, ledger, journals, powerd

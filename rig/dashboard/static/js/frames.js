@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The reading side of rig/dashboard/frames.py.
+// The reading side of rig/dashboard/web/frames.py.
 const HEADER = 6;
 const SECTION = 5;
 

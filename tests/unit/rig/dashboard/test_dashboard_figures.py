@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from joulerig.rig.dashboard import eta, frames, powerd
+from joulerig.rig.dashboard import eta, powerd
 from joulerig.rig.dashboard.counters import rates
+from joulerig.rig.dashboard.web import frames
 from joulerig.rig.dashboard.window import Window
 
 SECOND = 1_000_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
-from joulerig.rig.dashboard.hub import LONGEST_QUEUE, Client
+from joulerig.rig.dashboard.web.hub import LONGEST_QUEUE, Client
 
 
 def test_a_full_queue_is_dropped_for_the_whole_window_and_counted():
