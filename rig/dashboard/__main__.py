@@ -20,8 +20,11 @@ from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
 from joulerig.rig.dashboard.poller import Poller
+from joulerig.rig.dashboard.web.guard import Hosts
 from joulerig.rig.dashboard.web.hub import Hub
 from joulerig.rig.lab import virtual
+
+MOST_CONNECTIONS = 300  # a page has a WebSocket, and a few more while it loads
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,7 +73,9 @@ def serve(path: Path) -> None:
                     virtual.clock(is_virtual=settings.virtual),
                     partial(virtual.slowness_now, is_virtual=settings.virtual),
                 ),
+                Hosts(host, settings.names),
             ),
+            limit_concurrency=MOST_CONNECTIONS,
             log_level="warning",
             access_log=False,
             ws_per_message_deflate=False,  # it would cost more than loopback's bytes

@@ -9,12 +9,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
@@ -23,10 +22,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from joulerig.analysis.results.schema import FINISHED, PhaseName, PreconditioningPhase
 from joulerig.rig.dashboard.poller import Poller
+from joulerig.rig.dashboard.web.guard import Guard, Hosts
 from joulerig.rig.dashboard.web.hub import Client, Hub
 
 HERE = Path(__file__).resolve().parent
 UPLOT = HERE / "node_modules" / "uplot" / "dist"
+MOST_PAGES = 100
 # The page loads nothing from anywhere else, and the browser holds it to that. uPlot sets styles by
 # script, which style-src does not concern.
 HEADERS = {
@@ -66,7 +67,7 @@ def names_module() -> str:
     return "".join(f"export const {name} = {json.dumps(list(names))};\n" for name, names in lists.items())
 
 
-def build(hub: Hub, poller: Poller) -> Starlette:
+def build(hub: Hub, poller: Poller, hosts: Hosts) -> Starlette:
     """Return the application around a hub and its poller, which it runs."""
     templates = Jinja2Templates(directory=HERE / "templates")
 
@@ -80,8 +81,9 @@ def build(hub: Hub, poller: Poller) -> Starlette:
         return JSONResponse({"ok": True, "version": release(), "clients": len(hub.clients)})
 
     async def live(socket: WebSocket) -> None:
-        if not same_origin(socket):
-            await socket.close(code=1008, reason="another site's page may not read this lab")
+        if len(hub.clients) >= MOST_PAGES:
+            full = f"{MOST_PAGES} pages are open: close one\n"
+            await socket.send_denial_response(PlainTextResponse(full, status_code=503))
             return
         await socket.accept()
         client = Client(campaign=socket.query_params.get("campaign") or None)
@@ -114,18 +116,9 @@ def build(hub: Hub, poller: Poller) -> Starlette:
             Mount("/static", StaticFiles(directory=HERE / "static")),
             Mount("/vendor", StaticFiles(directory=UPLOT)),
         ],
-        middleware=[Middleware(Hardened)],
+        middleware=[Middleware(Hardened), Middleware(Guard, hosts=hosts)],
         lifespan=lifespan,
     )
-
-
-def same_origin(socket: WebSocket) -> bool:
-    """Return whether the browser's page is of this server.
-
-    The same-origin policy does not protect WebSockets by itself.
-    """
-    origin = socket.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == socket.headers.get("host")
 
 
 async def until_closed(socket: WebSocket) -> None:

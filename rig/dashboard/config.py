@@ -24,7 +24,8 @@ class Influx(Strict):
 class Config(Strict):
     """The configuration file's keys; paths are relative to the working directory.
 
-    `virtual`: whether time is a virtual lab's, by its own clock.
+    `virtual`: whether time is a virtual lab's, by its own clock. `names`: further host names by
+    which browsers may ask for it (web/guard.py).
     """
 
     listen: AddressAndPort
@@ -32,6 +33,7 @@ class Config(Strict):
     influx: Influx
     powerd_status_socket: Path
     virtual: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def address(self) -> tuple[str, int]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import subprocess
@@ -16,9 +17,10 @@ import pytest
 import websockets
 
 from joulerig.rig.dashboard import VERSION
+from joulerig.rig.dashboard.app import MOST_PAGES
 from tests.support import ROOT
 from tests.support.dashboard_server import Dashboard
-from tests.support.programs import free_port
+from tests.support.programs import free_port, wait_for
 
 
 @pytest.fixture
@@ -54,6 +56,50 @@ def test_another_sites_page_may_not_read_the_lab(dashboard: Dashboard):
     assert asyncio.run(connect(own))["version"] == VERSION
     with pytest.raises(websockets.InvalidStatus):
         asyncio.run(connect("http://elsewhere.example"))
+
+
+def test_requests_for_another_host_are_refused(dashboard: Dashboard):
+    answer = httpx.get(dashboard.url, headers={"host": "evil.example"}, trust_env=False)
+    assert answer.status_code == 421
+    assert answer.text.startswith("host 'evil.example': is not this dashboard's; allowed: 127.0.0.1")
+
+    async def connect() -> None:
+        address, port = dashboard.url.removeprefix("http://").rstrip("/").split(":")
+        url = f"ws://evil.example:{port}/live"
+        async with websockets.connect(url, host=address, port=int(port), proxy=None):
+            pass
+
+    with pytest.raises(websockets.InvalidStatus) as refused:
+        asyncio.run(connect())
+    assert refused.value.response.status_code == 421
+
+
+def test_a_flood_of_connections_is_refused_and_the_server_goes_on(dashboard: Dashboard):
+    address, port = dashboard.url.removeprefix("http://").rstrip("/").split(":")
+    held = [socket.create_connection((address, int(port))) for _ in range(500)]
+    wait_for(
+        lambda: httpx.get(f"{dashboard.url}healthz", trust_env=False).status_code == 503, 10, "it is full"
+    )
+    for one in held:
+        one.close()
+    wait_for(
+        lambda: httpx.get(f"{dashboard.url}healthz", trust_env=False).status_code == 200, 10, "it has room"
+    )
+
+
+def test_so_many_pages_can_be_open(dashboard: Dashboard):
+    url = dashboard.url.replace("http", "ws") + "live"
+
+    async def pages() -> str:
+        async with contextlib.AsyncExitStack() as opened:
+            for _ in range(MOST_PAGES):
+                await opened.enter_async_context(websockets.connect(url, proxy=None))
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await opened.enter_async_context(websockets.connect(url, proxy=None))
+            assert refused.value.response.status_code == 503
+            return refused.value.response.body.decode()
+
+    assert asyncio.run(pages()) == f"{MOST_PAGES} pages are open: close one\n"
 
 
 def test_two_pages_get_the_same_frames(dashboard: Dashboard):
