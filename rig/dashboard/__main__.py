@@ -19,6 +19,7 @@ import uvicorn
 from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
+from joulerig.rig.dashboard.metrics import Metrics
 from joulerig.rig.dashboard.poller import Poller
 from joulerig.rig.dashboard.web.guard import Hosts
 from joulerig.rig.dashboard.web.hub import Hub
@@ -61,20 +62,22 @@ def serve(path: Path) -> None:
     except OSError as error:
         raise UserError(f"{path}: listen: {settings.listen!r}: {error.strerror or error}") from None
     hub = Hub()
+    clock = virtual.clock(is_virtual=settings.virtual)
+    slowness = partial(virtual.slowness_now, is_virtual=settings.virtual)
+    results, powerd = settings.results_dir, settings.powerd_status_socket
+    metrics = Metrics(
+        results,
+        powerd,
+        version=app.release(),
+        virtual=settings.virtual,
+        pages=lambda: len(hub.clients),
+        clock=clock,
+        slowness=slowness,
+    )
+    poller = Poller(client, results, powerd, hub, clock, slowness)
     server = uvicorn.Server(
         uvicorn.Config(
-            app.build(
-                hub,
-                Poller(
-                    client,
-                    settings.results_dir,
-                    settings.powerd_status_socket,
-                    hub,
-                    virtual.clock(is_virtual=settings.virtual),
-                    partial(virtual.slowness_now, is_virtual=settings.virtual),
-                ),
-                Hosts(host, settings.names),
-            ),
+            app.build(hub, poller, metrics, Hosts(host, settings.names)),
             limit_concurrency=MOST_CONNECTIONS,
             log_level="warning",
             access_log=False,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The web application: one page, its static files, one WebSocket, and /healthz."""
+"""The web application: one page, its static files, one WebSocket, /healthz and /metrics."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from joulerig.analysis.results.schema import FINISHED, PhaseName, PreconditioningPhase
+from joulerig.rig.dashboard.metrics import CONTENT_TYPE, Metrics
 from joulerig.rig.dashboard.poller import Poller
 from joulerig.rig.dashboard.web.guard import Guard, Hosts
 from joulerig.rig.dashboard.web.hub import Client, Hub
@@ -67,7 +68,7 @@ def names_module() -> str:
     return "".join(f"export const {name} = {json.dumps(list(names))};\n" for name, names in lists.items())
 
 
-def build(hub: Hub, poller: Poller, hosts: Hosts) -> Starlette:
+def build(hub: Hub, poller: Poller, metrics: Metrics, hosts: Hosts) -> Starlette:
     """Return the application around a hub and its poller, which it runs."""
     templates = Jinja2Templates(directory=HERE / "templates")
 
@@ -79,6 +80,9 @@ def build(hub: Hub, poller: Poller, hosts: Hosts) -> Starlette:
 
     async def healthz(request: Request) -> Response:
         return JSONResponse({"ok": True, "version": release(), "clients": len(hub.clients)})
+
+    async def exposition(request: Request) -> Response:
+        return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE)
 
     async def live(socket: WebSocket) -> None:
         if len(hub.clients) >= MOST_PAGES:
@@ -111,6 +115,7 @@ def build(hub: Hub, poller: Poller, hosts: Hosts) -> Starlette:
         routes=[
             Route("/", page),
             Route("/healthz", healthz),
+            Route("/metrics", exposition),
             WebSocketRoute("/live", live),
             Route("/static/js/names.js", names),
             Mount("/static", StaticFiles(directory=HERE / "static")),

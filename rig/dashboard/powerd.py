@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,18 @@ class _Connection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-def status(path: Path) -> dict[str, Any]:
+def status(path: Path, shown: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> dict[str, Any]:
     """Return {"ok", "message", "meters": [...]}.
 
-    If powerd does not reply, the reason and no meters.
+    If powerd does not reply, the reason and no meters. `shown`: what to give of a meter's status;
+    left out, what a page shows (`meter`).
     """
+    shown = shown or meter
     connection = _Connection(path)
     try:
         connection.request("GET", "/status")
         answer = json.loads(connection.getresponse().read())
-        return {"ok": True, "message": "", "meters": [meter(m) for m in answer["meters"]]}
+        return {"ok": True, "message": "", "meters": [shown(m) for m in answer["meters"]]}
     except (OSError, http.client.HTTPException) as error:
         why = (
             error.strerror

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 import websockets
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from joulerig.rig.dashboard import VERSION
 from joulerig.rig.dashboard.app import MOST_PAGES
@@ -170,3 +171,10 @@ def test_the_locked_packages_name_no_server():
     lock = (ROOT / "rig" / "dashboard" / "package-lock.json").read_text()
     assert "http" not in lock
     assert json.loads(lock)["packages"]["node_modules/uplot"]["version"] == "1.6.32"
+
+
+def test_prometheus_can_read_the_rigs_state(dashboard: Dashboard):
+    answer = httpx.get(f"{dashboard.url}metrics", trust_env=False)
+    assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    assert families["joulerig_powerd_up"].samples[0].value == 0
