@@ -25,8 +25,9 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, genera
 
 from joulerig.analysis.results.campaign import ResultsError
 from joulerig.analysis.results.journal import JournalError
-from joulerig.rig.dashboard import powerd, state
-from joulerig.rig.dashboard.journal import Journals
+from joulerig.rig.dashboard import powerd
+from joulerig.rig.dashboard.campaign import state
+from joulerig.rig.dashboard.campaign.journal import Journals
 from joulerig.rig.protocols.powerd import MeterStatus
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST

@@ -16,7 +16,9 @@ from typing import Any
 from joulerig.analysis.results.campaign import ResultsError
 from joulerig.analysis.results.influxdb.client import InfluxError
 from joulerig.analysis.results.journal import JournalError
-from joulerig.rig.dashboard import VERSION, powerd, state
+from joulerig.rig.dashboard import VERSION, powerd
+from joulerig.rig.dashboard.campaign import state
+from joulerig.rig.dashboard.campaign.journal import Journals
 from joulerig.rig.dashboard.feed import (
     IO,
     IO_BUCKET_NS,
@@ -28,7 +30,6 @@ from joulerig.rig.dashboard.feed import (
     Queries,
     Rounds,
 )
-from joulerig.rig.dashboard.journal import Journals
 from joulerig.rig.dashboard.web import frames
 from joulerig.rig.dashboard.web.hub import Client, Hub
 

@@ -20,8 +20,8 @@ import pytest
 from joulerig.analysis import export, report, results
 from joulerig.analysis.report import text
 from joulerig.rig.cli import results as terminal
-from joulerig.rig.dashboard import state
-from joulerig.rig.dashboard.journal import Journal
+from joulerig.rig.dashboard.campaign import state
+from joulerig.rig.dashboard.campaign.journal import Journal
 from tests.support import simulated_campaign
 from tests.support.simulated_campaign import Outcome
 

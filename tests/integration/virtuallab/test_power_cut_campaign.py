@@ -17,8 +17,8 @@ from joulerig.rig.campaign.powercut.cut import Aim
 from joulerig.rig.campaign.powercut.executor import PowerCutExecutor
 from joulerig.rig.cli import results as shown
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.dashboard import journal as dashboard_journal
-from joulerig.rig.dashboard import state as dashboard_state
+from joulerig.rig.dashboard.campaign import journal as dashboard_journal
+from joulerig.rig.dashboard.campaign import state as dashboard_state
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.twin_host import TwinHost, power_cut_lab
 

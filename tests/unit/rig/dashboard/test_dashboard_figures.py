@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from joulerig.rig.dashboard import eta, powerd
+from joulerig.rig.dashboard import powerd
+from joulerig.rig.dashboard.campaign import eta
 from joulerig.rig.dashboard.counters import rates
 from joulerig.rig.dashboard.web import frames
 from joulerig.rig.dashboard.window import Window

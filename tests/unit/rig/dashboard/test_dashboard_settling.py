@@ -13,9 +13,9 @@ import pytest
 
 from joulerig.analysis.results.schema import PreconditioningPhase
 from joulerig.rig import dashboard
-from joulerig.rig.dashboard import eta, state
+from joulerig.rig.dashboard.campaign import eta, state
+from joulerig.rig.dashboard.campaign.journal import Journal
 from joulerig.rig.dashboard.feed import Rounds
-from joulerig.rig.dashboard.journal import Journal
 from tests.support.dashboard_journal import WritableJournal
 
 SECOND = 1_000_000_000

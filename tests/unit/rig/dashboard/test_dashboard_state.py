@@ -12,8 +12,8 @@ from joulerig.analysis import results
 from joulerig.analysis.compare import cells as comparison
 from joulerig.analysis.results.schema import FINISHED
 from joulerig.analysis.statistics.ranking import ONE_RUN
-from joulerig.rig.dashboard import ai_table, state
-from joulerig.rig.dashboard.journal import Journal, Journals
+from joulerig.rig.dashboard.campaign import ai_table, state
+from joulerig.rig.dashboard.campaign.journal import Journal, Journals
 from tests.support.dashboard_journal import QUESTION, WritableJournal
 
 SECOND = 1_000_000_000

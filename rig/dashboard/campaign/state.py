@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 from joulerig.analysis.results.schema import FINISHED, PhaseName, PreconditioningPhase, Status
-from joulerig.rig.dashboard import ai_table, eta
-from joulerig.rig.dashboard.journal import array_members
+from joulerig.rig.dashboard.campaign import ai_table, eta
+from joulerig.rig.dashboard.campaign.journal import array_members
 
 RUN_FIELDS = (
     "id",

@@ -11,7 +11,7 @@ from typing import Any
 from joulerig.analysis import results
 from joulerig.analysis.results import journal
 from joulerig.analysis.results.schema import FINISHED, EventKind
-from joulerig.rig.dashboard import ai_table
+from joulerig.rig.dashboard.campaign import ai_table
 
 CAMPAIGN_COLUMNS = (
     "id, name, question, created_ns, finished_ns, lab, virtual,"
