@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from joulerig.analysis.results.campaign import ResultsError
 from joulerig.analysis.results.influxdb.client import InfluxError
 from joulerig.analysis.results.journal import JournalError
-from joulerig.rig.dashboard import VERSION, powerd
+from joulerig.rig.dashboard import VERSION, notices, powerd
 from joulerig.rig.dashboard.campaign import state
 from joulerig.rig.dashboard.campaign.journal import Journals
 from joulerig.rig.dashboard.feed import (
@@ -39,6 +39,18 @@ IO_EVERY = 2
 LEDGER_EVERY = 16  # it changes slowly, and InfluxDB 1.x searches all it has not yet flushed at each query
 RETRY_SECONDS = 1.0
 log = logging.getLogger(__name__)
+
+
+class Kept(NamedTuple):
+    """A campaign's message: what it is of (it is made again when that differs), content, text."""
+
+    stamp: tuple[Any, ...]
+    content: dict[str, Any]
+    text: str
+
+
+def _message(kind: str, content: dict[str, Any]) -> str:
+    return json.dumps({"kind": kind, **content}, separators=(",", ":"))
 
 
 class Poller:
@@ -74,7 +86,8 @@ class Poller:
         self._settling: dict[str | None, set[str]] = {}  # a client's campaign -> runs in their precondition
         self._layout_message = ""
         self._live_message: dict[str, Any] = {}
-        self._campaigns: dict[str | None, tuple[tuple[Any, ...], str]] = {}
+        self._live_text = ""
+        self._campaigns: dict[str | None, Kept] = {}
         self._ended_ns: dict[str, int] = {}
         self._problem = ""
         self._retry_at = 0.0
@@ -116,6 +129,7 @@ class Poller:
         self._io.window.advance(now_ns // IO_BUCKET_NS + 1)
         if slow:
             self._live_message = self._live(now_ns)
+            self._live_text = _message("live", self._live_message)
 
     def _read_influx(self, tick: int, now_ns: int) -> None:
         if tick % SLOW_EVERY == 0:
@@ -151,7 +165,7 @@ class Poller:
                 continue
             try:
                 changed = journal.changed()
-                if changed or key not in self._campaigns or self._campaigns[key][0] != stamp:
+                if changed or key not in self._campaigns or self._campaigns[key].stamp != stamp:
                     content = journal.read()
                     if content is None:
                         self._keep(key, stamp, {"found": False, **about})
@@ -163,12 +177,11 @@ class Poller:
                 self._keep(key, stamp, {"found": False, **about, "problem": f"{journal.path}: {error}"})
 
     def _keep(self, key: str | None, stamp: tuple[Any, ...], content: dict[str, Any]) -> None:
-        self._campaigns[key] = (stamp, json.dumps({"kind": "campaign", **content}, separators=(",", ":")))
+        self._campaigns[key] = Kept(stamp, content, _message("campaign", content))
 
     def _live(self, now_ns: int) -> dict[str, Any]:
         heard_ns = self._power.reading.channels.newest_ns
         return {
-            "kind": "live",
             "now_ns": now_ns,
             "slowness": self._slowness(),
             "influx": {"ok": not self._problem, "message": self._problem},
@@ -197,29 +210,33 @@ class Poller:
                 client.tell("layout", self._layout_text())
                 whole = whole or self._sections(0, 0)
             campaign = self._campaigns.get(client.campaign)
-            if campaign and client.sent_campaign != campaign[1]:
-                client.sent_campaign = campaign[1]
-                client.tell("campaign", campaign[1])
-            if slow or client.new:
-                client.tell("live", json.dumps(self._live_message, separators=(",", ":")))
+            if campaign:
+                client.tell_changed("campaign", campaign.text)
+            if self._live_text and (slow or client.new):
+                client.tell("live", self._live_text)
+                client.tell_changed("notices", self._notices(campaign))
             if needs_whole:
                 client.show_whole(partial(self._frame, client, whole))
             else:
                 client.show(self._frame(client, update))
         self._first_power, self._first_io = self._power.window.end, self._io.window.end
 
+    def _notices(self, campaign: Kept | None) -> str:
+        found = list(notices.of_lab(self._live_message))
+        if campaign:
+            found += notices.of_campaign(campaign.content, self._now_ns)
+        return _message("notices", {"notices": found})
+
     def _layout_text(self) -> str:
-        return json.dumps(
-            {
-                "kind": "layout",
-                "version": VERSION,
-                "layout": self._layout,
-                "span_seconds": SPAN_NS / 1e9,
-                "buckets": {"power": POWER_BUCKET_NS / 1e9, "io": IO_BUCKET_NS / 1e9},
-                "rails": self._power.rails,
-                "drives": self._io.drives,
-            }
-        )
+        content = {
+            "version": VERSION,
+            "layout": self._layout,
+            "span_seconds": SPAN_NS / 1e9,
+            "buckets": {"power": POWER_BUCKET_NS / 1e9, "io": IO_BUCKET_NS / 1e9},
+            "rails": self._power.rails,
+            "drives": self._io.drives,
+        }
+        return _message("layout", content)
 
     def _sections(self, first_power: int, first_io: int) -> list[bytes]:
         power, io = self._power.window, self._io.window

@@ -16,7 +16,7 @@ class Client:
     """One page. `campaign` is the one it asked for, None for whichever is newest."""
 
     campaign: str | None
-    sent_campaign: str = ""  # the campaign message it has
+    sent: dict[str, str] = field(default_factory=dict)  # by kind, of those sent when they change
     new: bool = True  # it has had no frame yet
     dropped: int = 0
     messages: dict[str, str] = field(default_factory=dict)
@@ -28,6 +28,12 @@ class Client:
         self.messages.pop(kind, None)
         self.messages[kind] = message
         self._wake.set()
+
+    def tell_changed(self, kind: str, message: str) -> None:
+        """Queue a message unless it is the one that the page has had."""
+        if self.sent.get(kind) != message:
+            self.sent[kind] = message
+            self.tell(kind, message)
 
     @property
     def needs_whole(self) -> bool:

@@ -41,8 +41,6 @@ const take = {
     hosts.set(message);
     queue.set(message);
     ai.set(message);
-    notices.setCampaign(message);
-    notices.draw();
   },
   live(message) {
     clock.setSlowness(message.slowness);
@@ -50,7 +48,9 @@ const take = {
     settling.setRounds(message.rounds);
     power.setTrust(message.rails, message.powerd);
     meters.draw(message.powerd);
-    notices.setLive(message);
+  },
+  notices(message) {
+    notices.set(message);
     notices.draw();
   },
 };
