@@ -25,6 +25,7 @@ from joulerig.rig.cli.hosts import discover, doctor
 from joulerig.rig.cli.meters import check, scan
 from joulerig.rig.cli.meters import command as meters
 from joulerig.rig.cli.plan import command as plan
+from joulerig.rig.cli.watch import command as watch
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Energy-aware storage testing: work per joule."
@@ -48,6 +49,7 @@ COMMANDS = {
     "settle": run.settle,
     "retry": run.retry,
     "status": up.status,
+    "watch": watch.watch,
     "results": results.show,
     "report": report.report,
     "export": report.export,

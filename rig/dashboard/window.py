@@ -52,6 +52,16 @@ class Window:
         inside = (bucket >= self.start) & (bucket < self.end)
         self.values[channel[inside], :, bucket[inside] % self.length] = values[inside]
 
+    def replace(self, first: int, values: Floats) -> None:
+        """Replace the buckets from `first` on (values[channels, columns, buckets]).
+
+        Slides to the last of them.
+        """
+        end = first + values.shape[2]
+        self.advance(end)
+        inside = np.arange(max(first, self.start), end)
+        self.values[:, :, inside % self.length] = values[:, :, inside - first]
+
     def read(self, first: int, end: int) -> Floats:
         """Return values[channels, columns, end - first] of buckets first ..
 

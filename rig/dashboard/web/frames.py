@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The binary frames of the traces (little endian); `static/js/frames.js` is the reading side.
+"""The binary frames of the traces (little endian); `static/js/frames.js` reads them in a page.
 
     frame   = f64 x 6: version, sequence, now (UTC seconds), layout, frames dropped for this client,
               sections; then the sections
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,3 +37,34 @@ def section(bucket_ns: int, first_bucket: int, values: NDArray[np.float64]) -> b
 
 def header(sequence: int, now_ns: int, layout: int, dropped: int, sections: Sequence[bytes]) -> bytes:
     return HEADER.pack(VERSION, sequence, now_ns / 1e9, layout, dropped, len(sections))
+
+
+class Section(NamedTuple):
+    """Values [channels, columns, buckets] from a bucket on; NaN where there is none."""
+
+    bucket_seconds: float
+    first: int
+    values: NDArray[np.float32]
+
+
+class Frame(NamedTuple):
+    """A frame: `now_seconds` is the lab's time (UTC); `layout` as in the message of that kind."""
+
+    sequence: int
+    now_seconds: float
+    layout: int
+    sections: tuple[Section, ...]
+
+
+def read(frame: bytes) -> Frame:
+    """Return what a frame holds."""
+    _, sequence, now_seconds, layout, _, count = HEADER.unpack_from(frame)
+    at, sections = HEADER.size, []
+    for _ in range(int(count)):
+        bucket_seconds, *numbers = SECTION.unpack_from(frame, at)
+        first, buckets, channels, columns = map(int, numbers)
+        at += SECTION.size
+        values = np.frombuffer(frame, "<f4", channels * columns * buckets, at)
+        at += values.nbytes + -values.nbytes % 8
+        sections.append(Section(bucket_seconds, first, values.reshape(channels, columns, buckets)))
+    return Frame(int(sequence), now_seconds, int(layout), tuple(sections))

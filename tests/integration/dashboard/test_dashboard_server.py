@@ -178,3 +178,27 @@ def test_prometheus_can_read_the_rigs_state(dashboard: Dashboard):
     assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
     families = {family.name: family for family in text_string_to_metric_families(answer.text)}
     assert families["joulerig_powerd_up"].samples[0].value == 0
+
+
+def watch(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("rig")), "watch", "--once", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_terminal_shows_the_same(dashboard: Dashboard):
+    done = watch("--url", dashboard.url)
+    assert done.returncode == 0, done.stderr
+    assert "no campaign" in done.stdout
+    assert "No campaign yet" in done.stdout
+    assert "InfluxDB cannot be reached" in done.stdout
+    done = watch("x" * 300, "--url", dashboard.url)
+    assert done.returncode == 2
+    assert "refused: parameter 'campaign': has more than 200 characters" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_terminal_says_that_there_is_no_dashboard():
+    done = watch("--url", f"http://127.0.0.1:{free_port()}/")
+    assert done.returncode == 2
+    assert "the dashboard cannot be reached: Connection refused" in done.stderr
+    assert done.stderr.count("\n") == 1
