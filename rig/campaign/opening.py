@@ -142,7 +142,8 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
             "lab": lab.model_dump_json(
                 exclude={
                     "inventory": True,
-                    "controller": {"influxdb": {"token_file"}},
+                    # A webhook's address is a secret.
+                    "controller": {"influxdb": {"token_file"}, "notifications": True},
                     "hosts": {"__all__": {"power_cycle"}},  # its URL may hold a password
                 }
             ),

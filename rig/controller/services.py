@@ -211,9 +211,11 @@ def _dashboard(lab: Lab) -> supervisor.Program:
         "influx": influxdb.access(lab, "reader").as_config(),
         "powerd_status_socket": str(_status_socket()),
         "virtual": lab.virtual,
+        "notifications": [one.model_dump() for one in lab.controller.notifications],
+        "notified_file": str(paths.var() / "dashboard" / "notified.json"),
     }
     path = paths.var() / "dashboard" / "config.json"
-    files.replace(path, json.dumps(config, indent=1))
+    files.replace(path, json.dumps(config, indent=1), mode=0o600)  # a webhook's address is a secret
 
     def ready() -> bool:
         with socket.socket() as probe:

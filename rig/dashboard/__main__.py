@@ -20,6 +20,8 @@ from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard import app, config
 from joulerig.rig.dashboard.metrics import Metrics
+from joulerig.rig.dashboard.notifications import webhook
+from joulerig.rig.dashboard.notifications.watcher import Watcher
 from joulerig.rig.dashboard.poller import Poller
 from joulerig.rig.dashboard.web.guard import Hosts
 from joulerig.rig.dashboard.web.hub import Hub
@@ -75,9 +77,14 @@ def serve(path: Path) -> None:
         slowness=slowness,
     )
     poller = Poller(client, results, powerd, hub, clock, slowness)
+    services = []
+    if settings.notifications:
+        kept = settings.notified_file or settings.results_dir / ".notified.json"
+        watcher = Watcher(settings.results_dir, kept, clock)
+        services = [partial(webhook.run, settings.notifications, watcher, virtual=settings.virtual)]
     server = uvicorn.Server(
         uvicorn.Config(
-            app.build(hub, poller, metrics, Hosts(host, settings.names)),
+            app.build(hub, poller, metrics, Hosts(host, settings.names), services),
             limit_concurrency=MOST_CONNECTIONS,
             log_level="warning",
             access_log=False,

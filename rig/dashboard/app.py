@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -68,8 +69,14 @@ def names_module() -> str:
     return "".join(f"export const {name} = {json.dumps(list(names))};\n" for name, names in lists.items())
 
 
-def build(hub: Hub, poller: Poller, metrics: Metrics, hosts: Hosts) -> Starlette:
-    """Return the application around a hub and its poller, which it runs."""
+def build(
+    hub: Hub,
+    poller: Poller,
+    metrics: Metrics,
+    hosts: Hosts,
+    services: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
+) -> Starlette:
+    """Return the application around a hub and its poller, which it runs, as further `services`."""
     templates = Jinja2Templates(directory=HERE / "templates")
 
     async def page(request: Request) -> Response:
@@ -105,11 +112,12 @@ def build(hub: Hub, poller: Poller, metrics: Metrics, hosts: Hosts) -> Starlette
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        task = asyncio.create_task(poller.run())
+        tasks = [asyncio.create_task(run()) for run in (poller.run, *services)]
         yield
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
     return Starlette(
         routes=[

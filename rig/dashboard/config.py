@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from joulerig.rig.common.errors import AddressAndPort, Strict, UserError, validate
+from joulerig.rig.lab.model import Webhook
 
 
 class Influx(Strict):
@@ -25,7 +26,8 @@ class Config(Strict):
     """The configuration file's keys; paths are relative to the working directory.
 
     `virtual`: whether time is a virtual lab's, by its own clock. `names`: further host names by
-    which browsers may ask for it (web/guard.py).
+    which browsers may ask for it (web/guard.py). `notifications`: who is notified of what happens
+    to campaigns; `notified_file` keeps of what they were.
     """
 
     listen: AddressAndPort
@@ -34,6 +36,8 @@ class Config(Strict):
     powerd_status_socket: Path
     virtual: bool = False
     names: tuple[str, ...] = ()
+    notifications: tuple[Webhook, ...] = ()
+    notified_file: Path | None = None
 
     @property
     def address(self) -> tuple[str, int]:

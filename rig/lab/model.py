@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -651,6 +651,19 @@ class Influx(Strict):
         return self
 
 
+Happening = Literal["begun", "failed", "held", "set-aside", "paused", "stopped", "abandoned", "finished"]
+"""What can happen to a campaign (rig/dashboard/notifications/happenings.py)."""
+
+
+class Webhook(Strict):
+    """An address to which JSON is posted when something happens to a campaign."""
+
+    url: Url
+    """Of the receiver, such as a chat program's incoming webhook; never shown."""
+    on: tuple[Happening, ...] = get_args(Happening)
+    """Which kinds of happenings."""
+
+
 class Controller(Strict):
     """The machine that runs the lab: its meters, InfluxDB, interval between stored points."""
 
@@ -660,6 +673,8 @@ class Controller(Strict):
     """Meters by name."""
     points_per_second: Annotated[int, Field(ge=1, le=1000)] = 100
     """Power points stored per second and rail."""
+    notifications: tuple[Webhook, ...] = ()
+    """Who is notified of what happens to campaigns."""
     clock_listen: AddressAndPort = "127.0.0.1:0"
     """ADDRESS:PORT (UDP) at which test hosts measure their clocks' offset; port 0: any."""
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.server
 import json
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from joulerig.rig.dashboard import VERSION
 from joulerig.rig.dashboard.app import MOST_PAGES
 from tests.support import ROOT
+from tests.support.dashboard_journal import WritableJournal
 from tests.support.dashboard_server import Dashboard
 from tests.support.programs import free_port, wait_for
 
@@ -202,3 +206,55 @@ def test_a_terminal_says_that_there_is_no_dashboard():
     assert done.returncode == 2
     assert "the dashboard cannot be reached: Connection refused" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@contextlib.contextmanager
+def receiver() -> Iterator[tuple[str, list[dict]]]:
+    """A web server that keeps what is posted to it: its address, and the bodies."""
+    bodies: list[dict] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/secret-path", bodies
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_happens_is_posted_though_no_page_is_open(tmp_path: Path):
+    dashboard = Dashboard(tmp_path, f"http://127.0.0.1:{free_port()}")
+    with receiver() as (url, bodies):
+        dashboard.settings |= {
+            "notifications": [{"url": url, "on": ["begun", "failed", "finished"]}],
+            "notified_file": str(tmp_path / "notified.json"),
+        }
+        dashboard.start()
+        try:
+            wait_for((tmp_path / "notified.json").exists, 10, "the first look is over")
+            journal = WritableJournal(dashboard.results, "demo-20261126-120000", time.time_ns())
+            [run, *_] = journal.plan()
+            journal.event("begun", time.time_ns(), host="vhost1")
+            journal.event("asked", time.time_ns(), to="pause")
+            change = {"from": "running", "to": "failed", "reason": "fio: exit code 1"}
+            journal.event("status", time.time_ns(), run, **change)
+            wait_for(lambda: len(bodies) == 2, 20, "both are posted")
+            dashboard.stop()
+            journal.finish(time.time_ns())
+            dashboard.start()
+            wait_for(lambda: len(bodies) == 3, 20, "what happened meanwhile is posted")
+            pages = [httpx.get(dashboard.url + path, trust_env=False).text for path in ("", "metrics")]
+        finally:
+            dashboard.stop()
+            journal.close()
+    assert [body["kind"] for body in bodies] == ["begun", "failed", "finished"]
+    assert bodies[1]["why"] == "fio: exit code 1"
+    assert not [page for page in pages if "secret-path" in page]
+    assert "secret-path" not in dashboard.log()

@@ -356,3 +356,27 @@ def test_a_ram_block_device_cannot_be_a_member_of_an_array(lab_files):
     lab_files.drives["ram"] = {"interface": "ram", "serial": "ram0", "size_bytes": 1 << 30}
     lab_files.host["arrays"]["pair"]["members"] = ["hdd-1", "ram"]
     assert "arrays.pair.members: 'ram' is a RAM block device" in refusal(lab_files)
+
+
+def test_who_is_notified_of_what(lab_files):
+    lab_files.controller["notifications"] = [
+        {"url": "https://chat.example/hook/x"},
+        {"url": "http://lab:8065/hooks/y", "on": ["failed", "finished"]},
+    ]
+    every, some = lab_files.load().controller.notifications
+    assert {"begun", "failed", "held", "abandoned", "finished"} < set(every.on)
+    assert some.on == ("failed", "finished")
+
+
+@pytest.mark.parametrize(
+    ("hook", "message"),
+    [
+        ({"url": "chat.example"}, r"notifications.0.url: 'chat.example'"),
+        ({"url": "https://a/b", "on": ["ended"]}, r"notifications.0.on.0: 'ended'.*'begun'.*'finished'"),
+        ({"on": ["failed"]}, r"notifications.0.url: Field required"),
+    ],
+)
+def test_a_wrong_notification_is_refused(lab_files, hook, message):
+    lab_files.controller["notifications"] = [hook]
+    with pytest.raises(UserError, match=message):
+        lab_files.load()

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a campaign's events is worth a notification, and in which words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joulerig.analysis.results.schema import Asked, EventKind, Status
+from joulerig.rig.lab.model import Happening as Kind
+
+NOT_WELL = (Status.FAILED, Status.LOST, Status.PARTIAL, Status.REFUSED)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that happened to a campaign, when (ns, UTC), and a sentence that says it."""
+
+    kind: Kind
+    campaign: str
+    time_ns: int
+    text: str
+    run: str | None = None
+    why: str = ""
+
+
+def of_events(
+    campaign: str, name: str, runs: Mapping[str, Mapping[str, Any]], events: Iterable[Mapping[str, Any]]
+) -> Iterator[Happening]:
+    """Yield what is worth saying of these events, in their order.
+
+    `runs`: by id, with `cell` and `host`. An event: time_ns, run, event, detail, as in the
+    journal.
+    """
+    for event in events:
+        detail = json.loads(event["detail"])
+        found = _of_event(event["event"], detail, runs.get(event["run"] or "", {}))
+        if found is not None:
+            kind, said, why = found
+            yield Happening(kind, campaign, event["time_ns"], f"{name}: {said}", event["run"], why)
+
+
+def _of_event(event: str, detail: Mapping[str, Any], run: Mapping[str, Any]) -> tuple[Kind, str, str] | None:
+    """Return kind, words, and why of an event; None where it is not worth a notification."""
+    match event:
+        case EventKind.BEGUN:
+            return "begun", f"its runs on {detail['host']} begin", ""
+        case EventKind.STATUS if detail["to"] in NOT_WELL:
+            why = detail["reason"]
+            return "failed", f"{run.get('cell')} on {run.get('host')} is {detail['to']}: {why}", why
+        case EventKind.HOLD if detail["why"]:
+            return "held", f"{run.get('host')} waits: {detail['why']}", detail["why"]
+        case EventKind.SET_ASIDE:
+            return "set-aside", f"{detail['host']} is set aside: {detail['why']}", detail["why"]
+        case EventKind.ASKED if detail["to"] == Asked.PAUSE:
+            return "paused", "is paused after what runs now", ""
+        case EventKind.ASKED if detail["to"] == Asked.STOP:
+            return "stopped", "stops after what runs now", ""
+        case EventKind.FINISHED:
+            counts = ", ".join(f"{count} {status}" for status, count in detail.items() if count)
+            return "finished", f"is over: {counts}", ""
+    return None
+
+
+def abandoned(campaign: str, name: str, executor: str, time_ns: int) -> Happening:
+    """Return that the process which executed a campaign is gone, and the campaign is not over."""
+    why = f"{executor} has ended"
+    text = f"{name}: no process executes it any more: {why}; 'rig run --resume' goes on with it"
+    return Happening("abandoned", campaign, time_ns, text, None, why)
