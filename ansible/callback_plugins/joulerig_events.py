@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write what `rig` waits for into the file of events that it reads.
 
-That is why a playbook's tasks fail, what joulerig_contents and joulerig_facts found, and who has a
-host.
+That is why a playbook's tasks fail, what joulerig_contents and joulerig_facts found, what
+joulerig_command executed, and who has a host.
 
 The events: rig/campaign/events.py.
 """
@@ -20,8 +20,8 @@ name: joulerig_events
 type: notification
 short_description: Events of a playbook for the rig's command line
 description:
-  - "Writes each failure, what is on drives, what hosts are, and who has one, as JSON lines into the file that
-    JOULERIG_EVENTS names."
+  - "Writes each failure, what is on drives, what hosts are, what was executed, and who has one, as JSON lines
+    into the file that JOULERIG_EVENTS names."
 author: [Joulerig]
 """
 WRAPPERS = re.compile(r"^((Task|Action) failed: )+")  # what Ansible puts before a message of ours
@@ -50,6 +50,9 @@ class CallbackModule(CallbackBase):
         if result.task.action == events.FACTS_MODULE:
             found = {key: result.result[key] for key in ("machine", "disks", "declared")}
             events.write(events.FACTS, host=result.host.get_name(), **found)
+        if result.task.action == events.COMMAND_MODULE:
+            found = {key: result.result[key] for key in ("code", "start_ns", "end_ns", "clock", "output")}
+            events.write(events.COMMAND, host=result.host.get_name(), **found)
         if result.task.action == events.RESERVATION_ACTION and "reservation" in result.result:
             reply = result.result["reservation"]
             events.write(events.RESERVATION, host=result.host.get_name(), reply=reply)

@@ -15,9 +15,10 @@ from typing import Any
 
 ENVIRONMENT = "JOULERIG_EVENTS"
 FAILED, NOTE, CONTENTS, RESERVATION, FACTS = "failed", "note", "contents", "reservation", "facts"
+COMMAND = "command"
 # Whose result is an event.
 CONTENTS_MODULE, RESERVATION_ACTION = "joulerig_contents", "joulerig_reservation"
-FACTS_MODULE = "joulerig_facts"
+FACTS_MODULE, COMMAND_MODULE = "joulerig_facts", "joulerig_command"
 
 
 def write(event: str, **detail: Any) -> None:

@@ -22,6 +22,7 @@ from joulerig.rig.cli import (
 )
 from joulerig.rig.cli.hosts import command as hosts
 from joulerig.rig.cli.hosts import discover, doctor
+from joulerig.rig.cli.measure import command as measure
 from joulerig.rig.cli.meters import check, scan
 from joulerig.rig.cli.meters import command as meters
 from joulerig.rig.cli.plan import command as plan
@@ -48,6 +49,7 @@ COMMANDS = {
     "stop": run.stop,
     "settle": run.settle,
     "retry": run.retry,
+    "measure": measure.measure,
     "status": up.status,
     "watch": watch.watch,
     "results": results.show,

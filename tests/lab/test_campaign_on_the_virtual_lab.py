@@ -17,6 +17,7 @@ import pytest
 from joulerig.analysis import results
 from joulerig.analysis.results.influxdb.client import Client
 from joulerig.analysis.runs import idle_baseline
+from joulerig.rig.lab import model, virtual
 from joulerig.virtuallab import profile
 from tests.support.lab_driver import FACTORS, Lab
 from tests.support.programs import wait_for
@@ -342,3 +343,25 @@ def test_energy_comes_back_with_the_meter(lab: Lab):
     run = lab.results_of()["runs"][0]
     assert done.returncode == 0, done.stdout + done.stderr
     assert abs(run["error_percent"]) <= 1.0
+
+
+def test_the_energy_of_a_command_on_a_host_is_the_twins(lab: Lab):
+    """Reads of the raw drive, which hurt nothing."""
+    name = lab.ssh("lsblk --noheadings --nodeps --output NAME,SERIAL").split()
+    device = f"/dev/{name[name.index('JRNVC0001') - 1]}"
+    command = ["dd", f"if={device}", "of=/dev/null", "bs=64k", "count=400", "iflag=direct"]
+    done = lab.rig("measure", "--on", "vhost1", "--drive", "nvme-consumer", "--json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    [drive] = found["drives"]
+    with lab.state():
+        source = virtual.truth_source(model.load(), "vhost1")
+        truth = source.history("vhost1", "nvme-consumer", [found["start_ns"], found["end_ns"]])
+    [rail] = truth["rails"]
+    true_joules = rail["joules"][1] - rail["joules"][0]
+    assert drive["joules_low"] <= true_joules <= drive["joules_high"]
+    assert drive["io"]["reads"] >= 400
+    assert "400+0 records in" in done.stderr
+    failed = lab.rig("measure", "--on", "vhost1", "--drive", "nvme-consumer", "--", "false")
+    assert failed.returncode == 1
+    assert failed.stdout.startswith("nvme-consumer: ")
