@@ -26,6 +26,7 @@ from tests.support.influxd import Influxd
 
 SECOND = 1_000_000_000
 PHASES = {"prepare": 2.0, "setup": 5.0, "idle": 6.0, "workload": 12.0, "tail": 4.0}
+SIZES = ((390, 844, "light"), (1280, 800, "light"), (1920, 1080, "light"), (1920, 1080, "dark"))
 SPEED = {"ext4": 0.62, "xfs": 0.71, "f2fs": 1.0, "none": 1.0, "mq-deadline": 0.97, "bfq": 0.85}
 
 
@@ -125,7 +126,7 @@ def photograph(dashboard: Dashboard, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        for width, height, scheme in ((1280, 800, "light"), (1920, 1080, "light"), (1920, 1080, "dark")):
+        for width, height, scheme in SIZES:
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
             page.on("console", lambda message: print("console:", message.text))
             page.on("pageerror", lambda error: print("error:", error))

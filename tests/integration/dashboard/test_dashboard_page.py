@@ -329,7 +329,7 @@ def test_a_chosen_campaign_stays_and_the_newest_is_named(lab: Lab, page: Page):
     expect(page.locator("#notices")).to_contain_text("There is no campaign ../../etc")
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800), (1920, 1080)])
 def test_nothing_runs_over_the_side(lab: Lab, page: Page, width: int, height: int):
     journal = lab.journal()
     journal.plan(drives=("nvme-consumer", "nvme-plp"), filesystems=("ext4", "f2fs", "xfs"), replicates=3)
@@ -337,6 +337,8 @@ def test_nothing_runs_over_the_side(lab: Lab, page: Page, width: int, height: in
     page.goto(lab.dashboard.url)
     expect(page.locator("#queue .run")).to_have_count(36)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if width < 1000:
+        return  # one column, which is longer than a screen
     for selector in (".card", "#ai", "#queue", "#hosts"):
         box = page.locator(selector).first.bounding_box()
         assert box
