@@ -63,6 +63,10 @@ type Meter struct {
 	commands  io.Writer     // to srcap; nil where none runs
 	rawAnswer chan struct{} // closed once srcap sends samples; nil where there is no waiter
 
+	setting       sync.Mutex   // held while a setting is changed
+	settingAsked  string       // the setting, as key and value
+	settingAnswer chan<- error // takes the answer to it; nil where there is no waiter
+
 	feed   feed
 	rails  []*rail
 	lends  []borrower
@@ -324,6 +328,16 @@ func (m *Meter) notice(f *srframe.Frame) error {
 			m.samplesCome()
 		}
 		return nil
+	case "set":
+		if n.Key+" "+n.Value != m.settingAsked {
+			return nil // one that was given up before
+		}
+		if n.OK {
+			m.answerSetting(nil)
+		} else {
+			m.answerSetting(fmt.Errorf("meter %s: %s", m.config.Name, n.Error))
+		}
+		return nil
 	case "flags":
 		m.reason = n.Reason
 		m.logf("%s", n.Reason)
@@ -468,6 +482,7 @@ func (m *Meter) endStream(state State, reason string) {
 	defer m.mu.Unlock()
 	m.state, m.reason = state, reason
 	m.commands = nil
+	m.answerSetting(fmt.Errorf("meter %s is %s: %s", m.config.Name, state, reason))
 	m.feed.end()
 	m.hand(0, true)
 	m.lastWrite = 0

@@ -176,14 +176,6 @@ func resolve(dir, path string) (string, error) {
 
 // recordings serves POST /recordings, for files below dir, and DELETE /recordings/METER.
 func recordings(mux *http.ServeMux, meters []*Meter, dir string) {
-	find := func(name string) (*Meter, error) {
-		for _, m := range meters {
-			if m.config.Name == name {
-				return m, nil
-			}
-		}
-		return nil, fmt.Errorf("no meter %q", name)
-	}
 	refuse := func(w http.ResponseWriter, err error) { http.Error(w, err.Error(), http.StatusBadRequest) }
 	answer := func(w http.ResponseWriter, what any) {
 		w.Header().Set("Content-Type", "application/json")
@@ -198,7 +190,7 @@ func recordings(mux *http.ServeMux, meters []*Meter, dir string) {
 		}
 		var m *Meter
 		if err == nil {
-			m, err = find(r.Meter)
+			m, err = find(meters, r.Meter)
 		}
 		if err == nil {
 			// Compressing waveforms takes more than measuring: it must not stand in its way.
@@ -212,7 +204,7 @@ func recordings(mux *http.ServeMux, meters []*Meter, dir string) {
 		answer(w, r)
 	})
 	mux.HandleFunc("DELETE /recordings/{meter}", func(w http.ResponseWriter, request *http.Request) {
-		m, err := find(request.PathValue("meter"))
+		m, err := find(meters, request.PathValue("meter"))
 		if err != nil {
 			refuse(w, err)
 			return

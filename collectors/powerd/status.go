@@ -140,6 +140,7 @@ func collectStatus(session string, meters []*Meter, writer func() influx.Stats) 
 func handler(meters []*Meter, recordingsDir string, status func() Status) http.Handler {
 	mux := http.NewServeMux()
 	recordings(mux, meters, recordingsDir)
+	settings(mux, meters)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(status())

@@ -245,6 +245,20 @@ static char *group_names(const struct sr_dev_inst *sdi)
 	return g_string_free(out, FALSE);
 }
 
+/* A switch that stays where it is is found by asking it; what cannot be asked is believed. */
+static char *read_back(const struct sr_dev_inst *sdi, struct sr_channel_group *group, const struct sr_key_info *info, gboolean wanted)
+{
+	GVariant *data = NULL;
+	char *problem = NULL;
+
+	if (sr_config_get(sr_dev_inst_driver_get(sdi), sdi, group, info->key, &data) != SR_OK)
+		return NULL;
+	if (g_variant_is_of_type(data, G_VARIANT_TYPE_BOOLEAN) && g_variant_get_boolean(data) != wanted)
+		problem = g_strdup_printf("%s=%s: the instrument says that it is %s", info->id, wanted ? "on" : "off", wanted ? "off" : "on");
+	g_variant_unref(data);
+	return problem;
+}
+
 static char *set_of_group(const struct sr_dev_inst *sdi, struct sr_channel_group *group, const char *key, const char *value)
 {
 	const struct sr_key_info *info = sr_key_info_name_get(SR_KEY_CONFIG, key);
@@ -259,6 +273,7 @@ static char *set_of_group(const struct sr_dev_inst *sdi, struct sr_channel_group
 		g_free(allowed);
 	} else {
 		GVariant *data = parse_value(info, value);
+		int is_switch = info->datatype == SR_T_BOOL, wanted = data && is_switch && g_variant_get_boolean(data);
 		int rc;
 
 		/* sr_config_set takes the floating reference over. */
@@ -266,6 +281,8 @@ static char *set_of_group(const struct sr_dev_inst *sdi, struct sr_channel_group
 			problem = g_strdup_printf("\"%s\" is no value for %s", value, key);
 		else if ((rc = sr_config_set(sdi, group, info->key, data)) != SR_OK)
 			problem = g_strdup_printf("%s=%s: %s", key, value, sr_strerror(rc));
+		else if (is_switch)
+			problem = read_back(sdi, group, info, wanted);
 	}
 	if (keys)
 		g_array_free(keys, TRUE);

@@ -53,6 +53,12 @@ def powerd_status() -> dict:
     return powerd("GET", "/status")
 
 
+def change_setting(meter: str, key: str, value: str) -> None:
+    """Have powerd change a setting of an instrument that it captures. Raises UserError."""
+    request = protocols.powerd.SettingRequest(meter=meter, key=key, value=value)
+    powerd("POST", "/settings", request.model_dump())
+
+
 def powerd(method: str, path: str, body: dict | None = None) -> dict:
     """Return powerd's reply to a request on its socket (docs/reference/protocols/powerd.md).
 

@@ -10,7 +10,13 @@ from joulerig.rig.protocols.message import Message
 
 # By program: the messages that it accepts, replies or prints; others are parts of these.
 MESSAGES: dict[str, tuple[type[Message], ...]] = {
-    "powerd": (powerd.Config, powerd.Status, powerd.RecordingRequest, powerd.Recording),
+    "powerd": (
+        powerd.Config,
+        powerd.Status,
+        powerd.SettingRequest,
+        powerd.RecordingRequest,
+        powerd.Recording,
+    ),
     "srcap": (srcap.Instrument,),
     "iod": (iod.Config, iod.Resolved),
     "twin": (

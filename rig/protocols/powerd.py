@@ -196,6 +196,15 @@ class Status(Message):
     writer: WriterStatus
 
 
+class SettingRequest(Message):
+    """A request to change a setting of an instrument while it is captured."""
+
+    meter: str
+    key: str
+    """libsigrok's name of the setting, below its group of channels: `2.enabled`."""
+    value: str
+
+
 class RecordingRequest(Message):
     """A request to record volts and amps of a meter at the full rate."""
 
