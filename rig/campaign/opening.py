@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from joulerig.analysis.merge import source as merge
 from joulerig.analysis.results.schema import CampaignKind, Status
-from joulerig.rig import workloads
+from joulerig.rig import power, workloads
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors, provenance
 from joulerig.rig.campaign import journal as journals
@@ -27,7 +27,7 @@ from joulerig.rig.campaign.power_cut_definition import PowerCutCampaign
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError, validate
 from joulerig.rig.controller import services
-from joulerig.rig.lab import power, virtual
+from joulerig.rig.lab import virtual
 from joulerig.rig.lab.model import Lab
 
 
@@ -143,8 +143,12 @@ def open_campaign(mapping: Any, lab: Lab, source: str, *, short: bool = False) -
                 exclude={
                     "inventory": True,
                     # A webhook's address is a secret.
-                    "controller": {"influxdb": {"token_file"}, "notifications": True},
-                    "hosts": {"__all__": {"power_cycle"}},  # its URL may hold a password
+                    "controller": {
+                        "influxdb": {"token_file", "host_token_file"},
+                        "notifications": True,
+                    },
+                    # Their URLs may hold passwords.
+                    "hosts": {"__all__": {"switch": True, "drives": {"__all__": {"switch"}}}},
                 }
             ),
             "virtual": int(lab.virtual),

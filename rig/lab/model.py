@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import (
     BeforeValidator,
     Field,
-    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     PrivateAttr,
@@ -26,6 +25,7 @@ from joulerig.rig.common.errors import AddressAndPort, Problem, Strict, UserErro
 from joulerig.rig.lab import forms, inventory, meters
 from joulerig.rig.lab.meters import connections
 from joulerig.rig.lab.meters.family import Accuracy, Family, Samples, Timing, transport
+from joulerig.rig.lab.switch import FOR_DRIVES, FOR_HOSTS, PowerCycle, Switch
 
 DEFAULT_SILENCE_SECONDS = 2.0  # powerd's
 # A poll meter may miss a few readings before it counts as silent.
@@ -185,6 +185,8 @@ class Drive(Strict):
     days of warranty. `rig plan` says what share of it a campaign takes."""
     rails: dict[Name, Rail] = {}
     """Its supply rails by name, each with its channels."""
+    switch: Switch | None = None
+    """What cuts its power; left out: the power taps of its rails."""
     profile: Name | None = None
     """Virtual lab: the model of the drive."""
     description: str = ""
@@ -268,52 +270,6 @@ class VirtualHost(Strict):
     """Debian packages of its image beyond those of file systems, programs and provisioning."""
 
 
-class PowerCycle(Strict):
-    """How the power of a host that hangs is cut and restored; without this it never is.
-
-    A host that stays away for `return_seconds` is switched off and on, and waited for again.
-    """
-
-    by: Literal["qemu", "labgrid"]
-    """`qemu`: a virtual host is reset. `labgrid`: an outlet, by one of labgrid's power drivers."""
-    model: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] | None = None
-    """labgrid's driver, such as `gude` or `shelly_gen2`."""
-    host: Annotated[str, Field(pattern=r"^\S+$")] | None = None
-    """Where the unit is: its address, or its URL, as labgrid's driver takes it."""
-    index: NonNegativeInt | None = None
-    """The outlet."""
-    port: PositiveInt | None = None
-    """TCP port of the unit; left out: the driver's."""
-    off_seconds: Annotated[float, Field(ge=1, le=600)] = 10
-    """How long the power stays off."""
-    most: PositiveInt = 2
-    """How often in one campaign."""
-
-    @model_validator(mode="after")
-    def _as_its_switch_needs(self) -> PowerCycle:
-        keys = ("model", "host", "index", "port")
-        if self.by == "labgrid":
-            for key in keys[:3]:
-                if getattr(self, key) is None:
-                    raise ValueError(f"{key}: missing; labgrid needs {', '.join(keys[:3])}")
-        for key in keys if self.by == "qemu" else ():
-            if getattr(self, key) is not None:
-                raise ValueError(f"{key}: {getattr(self, key)!r}: only with by: labgrid; leave it out")
-        return self
-
-    @property
-    def shown(self) -> str:
-        """Return what switches, for people."""
-        if self.by == "qemu":
-            return "QEMU"
-        return without_password(f"{self.model} at {self.host}, outlet {self.index}")
-
-
-def without_password(text: str) -> str:
-    """Return a text without the user and password of the URLs in it."""
-    return re.sub(r"//[^/@\s]+@", "//", text)
-
-
 class TestHost(Strict):
     """A machine under test: its drives and arrays."""
 
@@ -334,8 +290,10 @@ class TestHost(Strict):
     return_seconds: Annotated[int, Field(ge=10, le=86400)] | None = None
     """How long it may take to answer after a reset, a power cut, or when it went away; left out:
     600, of a virtual host 180."""
+    switch: Switch | None = None
+    """What switches its power; left out: nothing does. A virtual host is QEMU's."""
     power_cycle: PowerCycle | None = None
-    """What switches its power when it stays away; left out: nothing does."""
+    """Whether its power is cycled when it stays away; left out: it is not."""
 
     @property
     def controller_in_url(self) -> str:
@@ -356,12 +314,21 @@ class TestHost(Strict):
 
     @model_validator(mode="after")
     def _switched_as_its_kind(self) -> TestHost:
-        wanted = "qemu" if self.virtual else "labgrid"
-        if self.power_cycle and self.power_cycle.by != wanted:
-            kind = "virtual" if self.virtual else "physical"
-            raise ValueError(
-                f"power_cycle.by: {self.power_cycle.by!r}: the host is {kind}; allowed: {wanted}"
-            )
+        drives = {f"drives.{name}.switch": drive.switch for name, drive in self.drives.items()}
+        for key, switch in {"switch": self.switch, **drives}.items():
+            allowed = FOR_HOSTS if key == "switch" else FOR_DRIVES
+            if not switch:
+                continue
+            if self.virtual and switch.by != "tap":
+                raise ValueError(f"{key}.by: {switch.by!r}: the host is virtual; leave it out")
+            if switch.by not in allowed:
+                raise ValueError(f"{key}.by: {switch.by!r}; allowed: {', '.join(allowed)}")
+            if switch.by == "host" and not self.switch:
+                raise ValueError(f"{key}.by: 'host', and the host has no switch; declare one")
+        if self.switch and self.switch.by == "supply" and not self.switch.meter:
+            raise ValueError("switch.meter: missing; a host needs meter and output")
+        if self.power_cycle and not self.virtual and not self.switch:
+            raise ValueError("power_cycle: nothing switches the host; declare its 'switch' too")
         return self
 
     @model_validator(mode="after")

@@ -17,20 +17,25 @@ class Supply(Instrument):
         self.selected = 1
         self.empty = False
         self.noise = 0.0  # a last digit that changes from reading to reading
+        self.off = set()  # outputs that are switched off
+        self.stuck = False  # whether its outputs stay as they are
 
     def reply(self, request):
         command = request.decode().strip()
         if command.startswith(":INST:NSEL"):
             self.selected = int(command.split()[1])
+        if command in (":OUTP ON", ":OUTP OFF") and not self.stuck:
+            (self.off.add if command.endswith("OFF") else self.off.discard)(self.selected)
         if not command.endswith("?"):
             return None
-        volts, amps = self.outputs[self.selected]
+        volts, amps = (0.0, 0.0) if self.selected in self.off else self.outputs[self.selected]
         if command.startswith(":MEAS"):
             self.noise = -self.noise
             volts, amps = volts + self.noise, amps + self.noise / 10
         answers = {
             "*IDN?": self.identity,
             "*OPC?": "1",
+            ":OUTP?": "OFF" if self.selected in self.off else "ON",
             ":MEAS:VOLT?": f"{volts:.4f}",
             ":MEAS:CURR?": f"{amps:.4f}",
             ":MEAS:POWE?": f"{volts * amps:.3f}",

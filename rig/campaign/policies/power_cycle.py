@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from joulerig.analysis.results.schema import EventKind
+from joulerig.rig import power
 from joulerig.rig.campaign.journal import Journal
-from joulerig.rig.lab import power
 from joulerig.rig.lab.model import Lab
 
 
@@ -38,8 +38,10 @@ class PowerCycler:
         if number > most:
             self._say(f"[{self._host}] its power was cut {most} of {most} times in this campaign: not again")
             return False
-        switch = power.switch(self._lab, self._host)
-        seconds, by = self._asked.off_seconds, self._asked.shown
+        switch = power.host_switch(self._lab, self._host)
+        assert switch  # an inventory without it is refused
+        declared = self._lab.hosts[self._host].switch
+        seconds, by = self._asked.off_seconds, declared.shown if declared else "QEMU"
         self._say(
             f"[{self._host}] does not answer for {away_seconds:g} s: its power is CUT NOW, for {seconds:g} s"
             f" ({by}; {number} of {most} times in this campaign)"

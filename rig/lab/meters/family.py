@@ -66,6 +66,8 @@ class Family:
     the instrument's serial, by which two that are alike are kept apart. `serial_pattern`: a
     regular expression that the serial follows; another instrument is refused with `otherwise`.
     `knows`: the instruments that libsigrok's driver has a profile for; no other one is found.
+    `outputs`: a supply's, as the group of a pattern that its channels' names follow, and
+    `channel_of` the name of a channel of an output.
     """
 
     driver: str
@@ -95,6 +97,8 @@ class Family:
     serial_pattern: str = ""
     otherwise: str = ""
     knows: str = ""
+    outputs: re.Pattern[str] | None = None
+    channel_of: Callable[[str], str] = lambda output: output
 
 
 def transport(connection: str) -> str:

@@ -8,8 +8,9 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -149,15 +150,20 @@ class Mean:
 
 
 class Reading:
-    """Samples of a meter: a context manager over one srcap. `instrument` is srcap's start event."""
+    """Samples of a meter: a context manager over one srcap. `instrument` is srcap's start event.
 
-    def __init__(self, lab: Lab, name: str, channels: list[str]) -> None:
+    `more`: what is set at the instrument, besides what the inventory says.
+    """
+
+    def __init__(
+        self, lab: Lab, name: str, channels: list[str], more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         meter = lab.controller.meters[name]
         silence = meter.silence_seconds or 2.0
         self.name, self.channels, self._meter = name, channels, meter
         self.command = [*program(meter.family, meter), "--driver", driver(lab, name)]
         self.command += ["--channels", ",".join(channels), "--silence-seconds", f"{silence:g}"]
-        self.command += [*srcap_options(meter.family), *set_options(settings(meter))]
+        self.command += [*srcap_options(meter.family), *set_options({**settings(meter), **more})]
         self.instrument: dict[str, Any] = {}
 
     def __enter__(self) -> Reading:

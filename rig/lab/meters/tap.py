@@ -156,9 +156,14 @@ def switch_drive(lab: Lab, host: str, drive: str, on: bool) -> dict[str, int]:
     Return, by "drive/rail", the number of the sample in which it was switched. Raises UserError,
     before any is switched, where one is not behind a tap.
     """
-    rails = lab.drive_rails(host, drive)
-    if not rails:
+    return {f"{member}/{name}": switch(lab, rail, on) for member, name, rail in rails(lab, host, drive)}
+
+
+def rails(lab: Lab, host: str, drive: str) -> list[tuple[str, str, Rail]]:
+    """Return the rails of a drive as `drive_rails`. Raises UserError where one has no tap."""
+    found = lab.drive_rails(host, drive)
+    if not found:
         raise UserError(f"{host}/{drive}: has no rail on a power tap")
-    for _, _, rail in rails:
+    for _, _, rail in found:
         _tap(lab, rail.meter)
-    return {f"{member}/{name}": switch(lab, rail, on) for member, name, rail in rails}
+    return found

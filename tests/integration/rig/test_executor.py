@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from joulerig.analysis.results.schema import Asked, EventKind
+from joulerig.rig import power
 from joulerig.rig.campaign import opening
 from joulerig.rig.campaign.execution.executor import Executor
 from joulerig.rig.campaign.execution.holds import Condition
@@ -21,7 +22,6 @@ from joulerig.rig.campaign.execution.kernels import InstalledKernel
 from joulerig.rig.campaign.opening import OpenCampaign
 from joulerig.rig.common import process
 from joulerig.rig.common.errors import UserError
-from joulerig.rig.lab import power
 from tests.support.fake_channel import BOOTED, FAILED, GONE, HZ100, OWN, REFUSED, WELL, Channel
 
 # Most tests here are of the loop itself.
@@ -466,9 +466,9 @@ def hanging(campaign, lab_files, monkeypatch):
     """hanging(CHANNEL, KEY=VALUE) opens a campaign on a host with a switch, declared like that."""
 
     def opened(channel: Channel, outlet: Outlet | None = None, **declared: Any) -> OpenCampaign:
-        monkeypatch.setattr(power, "switch", lambda lab, host: outlet or Outlet(channel))
-        asked = {"by": "labgrid", "model": "gude", "host": "192.0.2.9", "index": 3, **declared}
-        lab_files.host["power_cycle"] = asked
+        monkeypatch.setattr(power, "host_switch", lambda lab, host: outlet or Outlet(channel))
+        unit = {"by": "labgrid", "model": "gude", "host": declared.pop("host", "192.0.2.9"), "index": 3}
+        lab_files.host.update(switch=unit, power_cycle=declared)
         found = campaign(on_failure={"host-gone": "retry 1"})
         return OpenCampaign.load(found.journal, lab_files.load())
 
@@ -495,7 +495,7 @@ def test_a_host_that_stays_away_is_power_cycled_and_goes_on(hanging):
 
 def test_a_host_that_does_not_ask_for_it_keeps_its_power(campaign, monkeypatch):
     opened, channel = campaign(), Channel(GONE, gone=9999)
-    monkeypatch.setattr(power, "switch", lambda lab, host: Outlet(channel))
+    monkeypatch.setattr(power, "host_switch", lambda lab, host: Outlet(channel))
     with pytest.raises(UserError, match="gone for 615 s; its remaining runs stay planned"):
         execute(opened, channel)
     assert "OFF" not in channel.trace
@@ -522,11 +522,11 @@ def test_the_power_is_cut_so_many_times_in_a_campaign_and_no_more(hanging):
 
 def test_a_switch_that_fails_is_switched_on_and_the_host_set_aside(hanging):
     channel = Channel(GONE, gone=9999)
-    opened = hanging(channel, Outlet(channel, error=UserError("bench1: power_cycle: no route")))
+    opened = hanging(channel, Outlet(channel, error=UserError("bench1: switch: no route")))
     with pytest.raises(UserError) as ended:
         execute(opened, channel)
     assert str(ended.value) == (
-        "bench1: gone for 615 s, and its power could not be cycled (bench1: power_cycle: no route);"
+        "bench1: gone for 615 s, and its power could not be cycled (bench1: switch: no route);"
         " its remaining runs stay planned; resume the campaign"
     )
     assert channel.trace[-1] == "ON"

@@ -33,6 +33,8 @@ FAMILY = Family(
     channels=re.compile(r"[VIPF]\S{1,14}"),
     channels_text="V, I or P and the output's name, such as V1 and I1",
     refuse_rail=no_register,
+    outputs=re.compile(r"[VIPF](\S{1,14})"),
+    channel_of=lambda output: f"V{output}",
     # Readback of volts and amps, annual, at 25 +-5 C after an hour: Rigol, DP800 Performance
     # Verification Manual, chapters 2 and 3 (CH1 and CH2; CH3's volts are better). Resolution:
     # libsigrok's channel table.
