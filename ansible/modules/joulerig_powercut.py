@@ -7,15 +7,15 @@ module: joulerig_powercut
 short_description: Prepare a drive for power cuts, start the writer, tell what is there after a cut
 description:
   - "prepare: wipe lease, mkfs. write: mount (or wipe lease of the bare drive), start the writer and leave it
-    running. survey: mount, read back, unmount, check; what cannot be mounted is repaired first. reset: reset
-    the host. clean: unmount."
+    running. survey: mount, read back, unmount, check; what cannot be mounted is repaired first. probe: read
+    from the drive, whose power is off. reset: reset the host. clean: unmount."
   - Refuses a drive whose serial, WWN or size differs from the declared, or that anything on the host uses.
 options:
   action:
     description: "What to do."
     type: str
     required: true
-    choices: [prepare, write, survey, reset, clean]
+    choices: [prepare, write, survey, probe, reset, clean]
   member: {description: "The declared drive.", type: dict, required: true}
   filesystem: {description: "Definition as of joulerig_run; empty: the bare drive.", type: dict, default: {}}
   after:
@@ -33,6 +33,7 @@ made: {description: "By what the content of the drive is known now.", type: dict
 problem: {description: "Why it could not be done, or empty.", type: str, returned: always}
 refused: {description: "Whether nothing was touched.", type: bool, returned: always}
 boot_id: {description: "Of the running kernel.", type: str, returned: write, survey, reset}
+answers: {description: "Whether the drive could be read.", type: bool, returned: probe}
 survey: {description: "What durawriter survey printed.", type: str, returned: survey}
 mount_seconds: {description: "How long the mount took.", type: float, returned: survey of a file system}
 before_mount: {description: "command, exit and last_lines of it.", type: dict, returned: where it needs one}
@@ -56,7 +57,7 @@ from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 PATIENCE_SECONDS = 60
-ACTIONS = ("prepare", "write", "survey", "reset", "clean")
+ACTIONS = ("prepare", "write", "survey", "probe", "reset", "clean")
 
 
 def execute(p):
@@ -67,6 +68,8 @@ def execute(p):
         return powercut.start(member, definition, p["options"], p["witness"], p["secret"])
     if p["action"] == "survey":
         return powercut.survey(member, definition, p["after"], p["options"])
+    if p["action"] == "probe":
+        return powercut.probe(member)
     if p["action"] == "reset":
         return powercut.reset()
     return powercut.clean()
@@ -83,7 +86,7 @@ def main():
         "secret": {"type": "str", "default": "", "no_log": True},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=False)
-    result = {"changed": module.params["action"] != "survey", "problem": "", "refused": False}
+    result = {"changed": module.params["action"] not in ("survey", "probe"), "problem": "", "refused": False}
     try:
         with HostLock(PATIENCE_SECONDS):
             result.update(execute(module.params))

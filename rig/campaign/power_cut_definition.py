@@ -13,6 +13,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from joulerig.analysis.powercut.folder import Subject
 from joulerig.analysis.results.schema import CampaignKind, Cell, Status
+from joulerig.rig import power
 from joulerig.rig.campaign.definition import StopRule
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import Strict, UserError, validate
@@ -86,10 +87,10 @@ def parse(mapping: Any, lab: Lab, source: str) -> PowerCutCampaign:
         for host, spec in lab.hosts.items():
             if pair.drive not in spec.drives:
                 continue
-            if not spec.drives[pair.drive].rails:
-                raise UserError(
-                    f"{where}.drive: {pair.drive} of {host} has no rails, so its power cannot be cut"
-                )
+            try:
+                power.check_cut(lab, host, pair.drive)
+            except UserError as error:
+                raise UserError(f"{where}.drive: {error}") from None
             for name, array in spec.arrays.items():
                 if pair.drive in array.members:
                     raise UserError(

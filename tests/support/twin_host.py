@@ -71,6 +71,9 @@ class TwinHost:
     def switch(self, drives: Sequence[str], restart: Callable[[], None]) -> TwinHost:
         return self
 
+    def check(self) -> None:
+        pass
+
     def off(self) -> dict[str, Any]:
         self.lost.append(self._twin.power_off())
         return {"means": "power off of the twin"}

@@ -9,13 +9,14 @@ import os
 import subprocess
 import time
 
-from ansible.module_utils.joulerig import fence, leftovers, limits, provenance
-from ansible.module_utils.joulerig.drives import filesystem, ownership, wipe_lease
+from ansible.module_utils.joulerig import fence, leftovers, limits, paths, provenance
+from ansible.module_utils.joulerig.drives import filesystem, identity, ownership, wipe_lease
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 PROGRAM = "/usr/local/sbin/durawriter"
 PLACE = "/run/joulerig/powercut"
 READ_SECONDS = 300  # of a region that is a few MiB on any drive
+PROBE_SECONDS = 5
 FOUND_LINES = 5  # of what a checker says
 
 
@@ -188,6 +189,30 @@ def _checker(command, lease, member):
         done = _complete([*command, device], "playbooks/provision.yml installs it", _seconds(member))
     words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return {"command": [*command, device], "exit": done.returncode, "last_lines": words[-FOUND_LINES:]}
+
+
+def probe(member):
+    """Return whether a drive answers a read, at a time when it should have no power.
+
+    It answers where the switch does not cut its power, or where it came back. The read of a dead
+    one may hang until the kernel gives it up; that is not waited for.
+    """
+    try:
+        name = identity.find(member)
+    except Refused:
+        return {"answers": False}  # the kernel has taken it away
+    read = ["dd", f"if={paths.DEV}/{name}", "of=/dev/null", "bs=4096", "count=1", "iflag=direct"]
+    reading = subprocess.Popen(
+        read,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return {"answers": reading.wait(PROBE_SECONDS) == 0}
+    except subprocess.TimeoutExpired:
+        return {"answers": False}
 
 
 def reset():

@@ -19,6 +19,7 @@ from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import virtual
 from joulerig.rig.lab.virtual import TruthSource
 from joulerig.rig.powercut.moment import PHASES, Moment
+from joulerig.rig.powercut.power import Reset
 from joulerig.rig.powercut.witness import Never, Witness, WitnessLog
 
 OPERATIONS = (60, 200)  # acknowledged ones before the cut: a file system lays out its files first
@@ -30,6 +31,9 @@ LAST_WORDS_SECONDS = 1.0  # for lines that are on their way from a host that is 
 class PowerSwitch(Protocol):
     """The power of a host and of the drives that are cut. The methods raise UserError."""
 
+    def check(self) -> None:
+        """Check that it can be cut, so that the cut proves something."""
+
     def off(self) -> dict[str, Any]:
         """Cut it; return what the witness log keeps of how that was done."""
 
@@ -37,7 +41,7 @@ class PowerSwitch(Protocol):
         """Return, by rail, how long a drive's volts took to fall."""
 
     def on(self) -> None:
-        """Restore the power, and restart the host."""
+        """Restart the host, and restore the power while it is down."""
 
     def restore_rails(self) -> None:
         """Switch on the rails, whatever state they are in."""
@@ -118,6 +122,7 @@ class Cut:
         or the power cannot be switched; HostGoneError.
         """
         boots: dict[str, str] = {}
+        self._power.check()
         with contextlib.ExitStack() as undo:
             moment = Moment(
                 self.phase, self._random, operations=OPERATIONS, any_seconds=ANY_SECONDS, armed=False
@@ -144,8 +149,8 @@ class Cut:
     def _restore(self) -> None:
         """Restore the power, whatever state it is in; a host that was cut off is started."""
         if self._is_off:
+            self._is_off = False  # what fails is not repeated: the host would be reset twice
             self._power.on()
-            self._is_off = False
         else:
             self._power.restore_rails()
 
@@ -190,4 +195,4 @@ class Cut:
         return self._truth.state(self._host.name, subject.drive) if self._truth else None
 
 
-MakeSwitch = Callable[[Sequence[str], Callable[[], None]], PowerSwitch]
+MakeSwitch = Callable[[Sequence[str], Reset], PowerSwitch]

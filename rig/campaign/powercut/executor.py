@@ -36,8 +36,8 @@ Runs = dict[str, Mapping[str, Any]]  # of one block, by the subject's name; thos
 class PowerCutExecutor:
     """Executes the planned cuts of one host of a campaign.
 
-    `switch` makes the switch of drives' power, given their names and a function that restarts the
-    host; by default the taps of the lab. `reserve`: has the host for so many seconds, and raises
+    `switch` makes the switch of drives' power, given their names and a function that resets the
+    host; by default the lab's switches. `reserve`: has the host for so many seconds, and raises
     UserError where another has it. `clock` and `sleep` are time.monotonic and time.sleep.
     """
 
@@ -95,7 +95,8 @@ class PowerCutExecutor:
             group = self._prepare_group(runs, left)
             if not group:
                 return
-            power = self._switch([one.subject.drive for one in group], partial(self._reset, group[0].subject))
+            subjects = [one.subject for one in group]
+            power = self._switch([one.drive for one in subjects], partial(self._reset, subjects))
             truth = virtual.truth_source(self._campaign.lab, self._name)
             cut = Cut(self._host, group, number, aim, power, truth)
             self._channel.say(f"[{self._name}] cut {number} of {counted(len(group), 'subject')}: {cut.phase}")
@@ -137,7 +138,7 @@ class PowerCutExecutor:
                 raise
             self._reached = True
             self._channel.say(f"[{self._name}] does not answer: switching its power on")
-            self._switch([run["drive"] for run in runs], lambda: None).on()
+            self._switch([run["drive"] for run in runs], list).on()
             self._await_return(left)
             return self._prepare_group(runs, left)
         self._reached = True
@@ -212,8 +213,11 @@ class PowerCutExecutor:
             with contextlib.suppress(UserError, HostGoneError):
                 self._host.ask(self._subject(run), "clean")
 
-    def _reset(self, subject: Subject) -> None:
-        self._host.ask(subject, "reset")
+    def _reset(self, subjects: Sequence[Subject]) -> list[str]:
+        """Have the host reset itself; return the drives that answer it, which have no power."""
+        back = [one.drive for one in subjects if self._host.ask(one, "probe")["answers"]]
+        self._host.ask(subjects[0], "reset")
+        return back
 
     def _say(self, run: Mapping[str, Any], status: str, reason: str) -> None:
         self._loop.say(run, status, reason, f" cut {run['replicate']}")

@@ -19,6 +19,7 @@ from joulerig.rig.cli import results as shown
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.dashboard.campaign import journal as dashboard_journal
 from joulerig.rig.dashboard.campaign import state as dashboard_state
+from joulerig.rig.powercut.power import SpoiledError
 from joulerig.virtuallab.standalone_twin import StandaloneTwin
 from tests.support.twin_host import TwinHost, power_cut_lab
 
@@ -173,6 +174,34 @@ def test_a_host_that_was_not_restarted_fails_the_cut(cuts):
     with pytest.raises(UserError, match="2 failed runs"):
         cuts.execute()
     assert cuts.reasons[:2] == ["bench1: fast: the host was not restarted"] * 2
+
+
+def test_a_cut_that_is_spoiled_is_failed_with_the_reason_and_its_drive_prepared_again(cuts, monkeypatch):
+    spoiled = iter([SpoiledError("the cut does not count: bench1: ping still answers")])
+    restore = cuts.host.on
+
+    def on():
+        restore()
+        for error in spoiled:
+            raise error
+
+    monkeypatch.setattr(cuts.host, "on", on)
+    assert cuts.execute() == 3
+    assert cuts.statuses == ["failed", "partial", "partial"]
+    assert cuts.reasons[0] == "the cut does not count: bench1: ping still answers"
+    failed = ["prepare", "survey", "write", "ping", "clean"]
+    assert cuts.host.trace == [*failed, *WELL[: 2 + 2 * len(CUT)]]
+
+
+def test_a_host_that_could_not_be_shown_to_be_down_is_not_cut(cuts, monkeypatch):
+    def check():
+        raise UserError("bench1: answers neither ping nor SSH")
+
+    monkeypatch.setattr(cuts.host, "check", check)
+    with pytest.raises(UserError, match="2 failed runs"):
+        cuts.execute()
+    assert cuts.host.lost == []
+    assert cuts.reasons[:2] == ["bench1: answers neither ping nor SSH"] * 2
 
 
 def test_a_refused_drive_was_not_written_to(cuts):

@@ -155,3 +155,21 @@ def test_a_checker_that_hangs_is_one_line(host, writer, tool, capsys, monkeypatc
     answer = call(capsys, "survey", filesystem=EXT4, after=after, options=OPTIONS)
     assert answer["problem"] == "e2fsck: still running after 2 s"
     assert not answer["refused"]
+
+
+@pytest.mark.parametrize(("tool_does", "answers"), [("exit 0", True), ("exit 1", False), ("sleep 30", False)])
+def test_a_drive_without_power_is_asked_whether_it_answers(
+    host, tool, capsys, tmp_path, monkeypatch, tool_does, answers
+):
+    monkeypatch.setattr(powercut, "PROBE_SECONDS", 0.5)
+    tool("dd", f"exec {tool_does}" if "sleep" in tool_does else tool_does)
+    answer = call(capsys, "probe")
+    assert (answer["problem"], answer["answers"], answer["changed"]) == ("", answers, False)
+    assert calls(tmp_path, "dd") == [f"if={host.dev}/sda of=/dev/null bs=4096 count=1 iflag=direct"]
+
+
+def test_a_drive_that_the_kernel_has_taken_away_does_not_answer(host, tool, capsys, tmp_path):
+    tool("dd", "exit 0")
+    answer = call(capsys, "probe", member={**MEMBER, "serial": "HDD-9"})
+    assert (answer["problem"], answer["answers"]) == ("", False)
+    assert calls(tmp_path, "dd") == []

@@ -63,7 +63,10 @@ def test_what_is_cut_together_is_on_different_drives(bench, mapping):
         ({"subjects": [{"drive": "old"}]}, r"subjects\.0\.drive: 'old' is no drive .*allowed: .*fast"),
         ({"subjects": [{"drive": "hdd-1"}]}, r"hdd-1 of bench1 is a member of pair"),
         ({"subjects": [{"drive": "pair"}]}, r"subjects\.0\.drive: 'pair' is no drive"),
-        ({"subjects": [{"drive": "bare"}]}, r"bare of bench1 has no rails"),
+        (
+            {"subjects": [{"drive": "bare"}]},
+            r"bare of bench1 has neither rails on a power tap nor a 'switch'",
+        ),
         ({"subjects": [{"drive": "fast", "filesystem": "fat"}]}, r"'fat' is unknown; allowed: none, .*ext4"),
         ({"subjects": [{"drive": "fast"}, {"drive": "fast"}]}, r"subjects\.1: fast with none is there twice"),
         ({"subjects": []}, r"subjects"),
