@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -43,9 +44,13 @@ def text(path: Path) -> str:
 
 
 def address(device: Path) -> str:
-    """Return the address of the chip on its bus, such as 1-0040; empty where it has none."""
+    """Return the address of the chip on its bus, such as 1-0040; empty where it has none.
+
+    A device of a class, as of hwmon, has a link to it; one of the bus iio lies in its folder.
+    """
     chip = device / "device"
-    return chip.resolve().name if chip.exists() else ""
+    found = chip.resolve().name if chip.exists() else device.resolve().parent.name
+    return found if re.fullmatch(r"\d+-[0-9a-f]{4}", found) else ""
 
 
 def identity(device: Path) -> Identity:

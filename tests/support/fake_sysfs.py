@@ -15,26 +15,30 @@ def hwmon(root: Path, number: int, name: str, address: str = "", **attributes: o
     """Make /sys/class/hwmon/hwmonN with a chip's attributes."""
     folder = root / "class" / "hwmon" / f"hwmon{number}"
     folder.mkdir(parents=True)
-    _fill(root, folder, name, address, attributes)
+    _fill(folder, name, attributes)
+    if address:
+        chip = root / "devices" / "i2c-1" / address
+        chip.mkdir(parents=True, exist_ok=True)
+        (folder / "device").symlink_to(chip)
     return folder
 
 
 def iio(root: Path, number: int, name: str, address: str = "", **attributes: object) -> Path:
     """Make /sys/bus/iio/devices/iio:deviceN with a converter's attributes."""
-    folder = root / "bus" / "iio" / "devices" / f"iio:device{number}"
+    folder = root / "devices" / ("i2c-1" if address else "platform") / (address or name)
+    folder /= f"iio:device{number}"
     folder.mkdir(parents=True)
-    _fill(root, folder, name, address, attributes)
-    return folder
+    _fill(folder, name, attributes)
+    link = root / "bus" / "iio" / "devices" / folder.name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(folder)
+    return link
 
 
-def _fill(root: Path, folder: Path, name: str, address: str, attributes: dict[str, object]) -> None:
+def _fill(folder: Path, name: str, attributes: dict[str, object]) -> None:
     (folder / "name").write_text(name + "\n")
     for key, value in attributes.items():
         (folder / key).write_text(f"{value}\n")
-    if address:
-        chip = root / "devices" / "i2c-1" / address
-        chip.mkdir(parents=True, exist_ok=True)
-        (folder / "device").symlink_to(chip)
 
 
 INA226_HWMON = {"in0_input": 5, "in1_input": 11985, "curr1_input": 1250, "power1_input": 14981250}
