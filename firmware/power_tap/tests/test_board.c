@@ -19,6 +19,41 @@ static bool load(uint8_t *data, size_t length)
 	return it.board.load(it.board.context, data, length);
 }
 
+static bool file_has(const char *path, const char *text)
+{
+	char found[8] = "";
+	FILE *file = fopen(path, "r");
+	bool read = file && fgets(found, sizeof found, file);
+
+	if (file)
+		fclose(file);
+	return read && strcmp(found, text) == 0;
+}
+
+static void a_measured_rails_switch_is_a_file_and_its_samples_are_what_was_measured(void)
+{
+	char path[] = "/tmp/tap-switch-XXXXXX";
+	int fd = mkstemp(path);
+	struct sample sample = { .volts = { 12, 5 }, .amps = { 1, 2 } };
+
+	CHECK(fd >= 0 && write(fd, "0\n", 2) == 2 && close(fd) == 0);
+	virtual_board_init(&it, 1000000, NULL);
+	virtual_board_measure(&it, 0, path);
+	virtual_board_measure(&it, 1, NULL);
+	CHECK(!it.board.rail_is_on(it.board.context, 0)); /* as it was found */
+	it.board.set_rail(it.board.context, 0, true);
+	CHECK(file_has(path, "1\n") && it.board.rail_is_on(it.board.context, 0));
+	it.board.set_rail(it.board.context, 0, false);
+	CHECK(file_has(path, "0\n") && !it.board.rail_is_on(it.board.context, 0));
+	virtual_board_apply(&it, 0, 4, &sample);
+	CHECK(sample.volts[0] == 12 && sample.amps[0] == 1); /* its drive has another way to power */
+	it.board.set_rail(it.board.context, 1, false);
+	CHECK(it.board.rail_is_on(it.board.context, 1)); /* nothing switches it */
+	unlink(path);
+	it.board.set_rail(it.board.context, 0, true);
+	CHECK(!it.board.rail_is_on(it.board.context, 0)); /* its switch has gone */
+}
+
 static void a_rail_that_is_off_draws_nothing_and_decays_in_a_line(void)
 {
 	virtual_board_init(&it, 1000000, NULL);
@@ -141,6 +176,7 @@ static void synthetic_samples_are_what_they_are_said_to_be(void)
 
 int main(void)
 {
+	a_measured_rails_switch_is_a_file_and_its_samples_are_what_was_measured();
 	a_rail_that_is_off_draws_nothing_and_decays_in_a_line();
 	a_rail_of_a_twin_is_left_to_the_twin();
 	a_marker_shows_from_its_window_on();

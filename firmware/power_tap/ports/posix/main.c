@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The power tap on a POSIX host: the firmware's core between twins' control
- * sockets, or a synthetic source, which stand for its converters, and TCP, which
- * stands for its USB ports. One thread; CLOCK_MONOTONIC is the sample clock.
+ * The power tap on a POSIX host: the firmware's core between converters of the kernel's, on a
+ * Raspberry Pi, or what stands for them, twins' control sockets or a synthetic source, and TCP,
+ * which stands for its USB ports. One thread; CLOCK_MONOTONIC is the sample clock.
  */
 #define _GNU_SOURCE
 #include "align.h"
 #include "faults.h"
+#include "iio.h"
 #include "loss.h"
 #include "session.h"
 #include "source.h"
@@ -54,6 +55,9 @@ static struct virtual_board board;
 static struct align align;
 static struct source sources[SAMPLER_RAILS];
 static unsigned source_count;
+static struct iio converters[SAMPLER_RAILS];
+static unsigned converter_count;
+static const char *switch_files[SAMPLER_RAILS];
 static int listeners[TAP_INSTRUMENTS];
 static struct client clients[MAX_CLIENTS];
 static unsigned client_count;
@@ -76,10 +80,13 @@ static int64_t now_ns(void)
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: power_tap --listen ADDRESS:PORT,ADDRESS:PORT --rate HZ [--rail N=SOCKET:RAIL ... | --synthetic]\n"
+		"usage: power_tap --listen ADDRESS:PORT,ADDRESS:PORT --rate HZ [--rail N=SOCKET:RAIL | --rail N=iio:DEVICE ... | --synthetic]\n"
 		"  --listen       IPv4 addresses of the instruments of rails 1, 2 and of rails 3, 4; port 0: any free\n"
 		"  --rate         samples per second and rail, a divisor of 1000000000, at most %d\n"
 		"  --rail         rail N (1 to %d) is the rail RAIL of the twin whose control socket is SOCKET\n"
+		"                 or the converter DEVICE of the kernel's Industrial I/O: deviceN, or the chip's place such as 1-0040\n"
+		"  --switch       N=FILE: rail N of a converter is off while FILE has 0, such as an LED's brightness\n"
+		"  --serial       of the tap; \"virtual\" where it is not given\n"
 		"  --synthetic    volts and amps that are known functions of the sample's number (docs/how-to/power-tap.md)\n"
 		"  --markers      UNIX datagram socket; the two lowest bits of a byte sent there are the marker inputs\n"
 		"  --memory       file that keeps the calibration\n"
@@ -173,6 +180,58 @@ static uint64_t parse_seed(const char *option, const char *value)
 	return seed;
 }
 
+/* A rail's number before "=", from 0; SAMPLER_RAILS where it is none. */
+static unsigned parse_number(const char *value)
+{
+	char *end;
+	unsigned long rail = strtoul(value, &end, 10);
+
+	return *value < '0' || *value > '9' || *end != '=' || rail < 1 || rail > SAMPLER_RAILS ?
+		       SAMPLER_RAILS :
+		       (unsigned)rail - 1;
+}
+
+static bool is_taken(unsigned rail)
+{
+	for (unsigned n = 0; n < source_count; n++)
+		if (sources[n].rails[rail].used)
+			return true;
+	for (unsigned n = 0; n < converter_count; n++)
+		if (converters[n].rail == rail)
+			return true;
+	return false;
+}
+
+static bool is_converters(unsigned rail)
+{
+	for (unsigned n = 0; n < converter_count; n++)
+		if (converters[n].rail == rail)
+			return true;
+	return false;
+}
+
+static void parse_switch(const char *value)
+{
+	unsigned rail = parse_number(value);
+	const char *equals = strchr(value, '='), *file = equals ? equals + 1 : "";
+
+	if (rail == SAMPLER_RAILS || switch_files[rail] || *file != '/')
+		refuse_value("--switch", value, "N=/FILE with N from 1 to 4, each N once");
+	switch_files[rail] = file;
+}
+
+static void parse_converter(const char *value)
+{
+	static const char allowed[] =
+		"N=iio:DEVICE or N=iio:DEVICE:VOLTS,AMPS with N from 1 to 4, each N once";
+	unsigned rail = parse_number(value);
+
+	if (rail == SAMPLER_RAILS || is_taken(rail) ||
+	    !iio_parse(&converters[converter_count], rail, strchr(value, '=') + strlen("=iio:")))
+		refuse_value("--rail", value, allowed);
+	converter_count++;
+}
+
 /* N=SOCKET:RAIL; a socket path may have colons, a rail's name has none. */
 static void parse_rail(char *value)
 {
@@ -180,27 +239,21 @@ static void parse_rail(char *value)
 	char *whole = strdup(value);
 	char *equals = strchr(value, '=');
 	char *colon = strrchr(value, ':');
-	unsigned long rail;
-	char *end;
+	unsigned rail = parse_number(value);
 	unsigned n = 0;
 
-	rail = strtoul(value, &end, 10);
-	if (!equals || end != equals || !colon || colon < equals || colon == equals + 1 || rail < 1 ||
-	    rail > SAMPLER_RAILS || strlen(colon + 1) == 0 ||
-	    strlen(colon + 1) >= SOURCE_RAIL_NAME_SIZE)
+	if (rail == SAMPLER_RAILS || !colon || colon < equals || colon == equals + 1 ||
+	    strlen(colon + 1) == 0 || strlen(colon + 1) >= SOURCE_RAIL_NAME_SIZE || is_taken(rail))
 		refuse_value("--rail", whole, allowed);
 	*colon = '\0';
 	if (strlen(equals + 1) >= sizeof ((struct sockaddr_un *)0)->sun_path)
 		refuse_value("--rail", whole, "a socket path of at most 107 characters");
-	for (unsigned other = 0; other < source_count; other++)
-		if (sources[other].rails[rail - 1].used)
-			refuse_value("--rail", whole, allowed);
 	while (n < source_count && strcmp(sources[n].path, equals + 1) != 0)
 		n++;
 	if (n == source_count)
 		source_init(&sources[source_count++], equals + 1);
-	sources[n].rails[rail - 1].used = true;
-	strcpy(sources[n].rails[rail - 1].name, colon + 1);
+	sources[n].rails[rail].used = true;
+	strcpy(sources[n].rails[rail].name, colon + 1);
 	free(whole);
 }
 
@@ -340,6 +393,12 @@ static void take_from_sources(void)
 			if (!source_work(&sources[n], &align, window_ns, now, error, sizeof error))
 				refuse(error);
 		}
+		for (unsigned n = 0; n < converter_count; n++)
+			if (!iio_work(&converters[n], &align, window_ns, error, sizeof error)) {
+				/* Not 0 V and 0 A, as of a twin that is gone: this drive may draw. */
+				fprintf(stderr, "power_tap: %s\n", error);
+				exit(1);
+			}
 		while (align_take(&align, (now - CLOCK_LAG_NS) / window_ns, &sample)) {
 			put_window(align.next_window - 1, &sample);
 			took = true;
@@ -383,15 +442,17 @@ static int64_t longest_wait_ns(bool tick, int64_t now)
 	return wait_ns;
 }
 
+/* Sources and converters have a rail each at least. */
 enum { SIGNALS, MARKERS, LISTENERS, SOURCES = LISTENERS + TAP_INSTRUMENTS };
 
 static void serve(int signals)
 {
 	for (;;) {
 		struct pollfd polled[SOURCES + SAMPLER_RAILS + MAX_CLIENTS];
-		unsigned first_client = SOURCES + source_count;
+		unsigned first_converter = SOURCES + source_count;
+		unsigned first_client = first_converter + converter_count;
 		unsigned polled_clients = client_count;
-		bool tick = source_count == 0;
+		bool tick = source_count + converter_count == 0;
 		struct timespec timeout = { 0 };
 		int64_t now = now_ns(), wait_ns;
 
@@ -408,6 +469,13 @@ static void serve(int signals)
 			polled[SOURCES + n] =
 				(struct pollfd){ .fd = read ? sources[n].fd : -1, .events = POLLIN };
 			tick = tick || sources[n].state == SOURCE_ABSENT || !read;
+		}
+		for (unsigned n = 0; n < converter_count; n++) {
+			bool read = iio_wants_read(&converters[n], &align);
+
+			polled[first_converter + n] =
+				(struct pollfd){ .fd = read ? converters[n].fd : -1, .events = POLLIN };
+			tick = tick || !read;
 		}
 		for (unsigned n = 0; n < polled_clients; n++) {
 			struct client *client = &clients[n];
@@ -455,8 +523,8 @@ static void serve(int signals)
 		close_client(0);
 }
 
-static const char *const options[] = { "--listen",  "--rate",	     "--rail", "--synthetic", "--markers",
-				       "--memory", "--drop-blocks", "--seed", "--faults", "--help" };
+static const char *const options[] = { "--listen", "--rate",   "--rail",	  "--switch", "--serial", "--synthetic",
+				       "--markers", "--memory", "--drop-blocks", "--seed",   "--faults", "--help" };
 
 static void refuse_option(const char *name)
 {
@@ -470,7 +538,7 @@ static void refuse_option(const char *name)
 int main(int argc, char **argv)
 {
 	const char *listen_value = NULL, *rate_value = NULL, *markers_path = NULL, *memory_path = NULL,
-		   *faults_path = NULL;
+		   *faults_path = NULL, *serial = "virtual";
 	uint32_t rate_hz;
 	char error[512];
 	sigset_t ending;
@@ -512,14 +580,25 @@ int main(int argc, char **argv)
 			loss.seed = parse_seed(name, value);
 		else if (strcmp(name, "--faults") == 0)
 			faults_path = value;
+		else if (strcmp(name, "--switch") == 0)
+			parse_switch(value);
+		else if (strcmp(name, "--serial") == 0)
+			serial = value;
+		else if (strchr(value, '=') && strncmp(strchr(value, '='), "=iio:", 5) == 0)
+			parse_converter(value);
 		else
 			parse_rail(value);
 	}
 	if (!listen_value || !rate_value)
 		refuse(listen_value ? "--rate is missing" : "--listen is missing");
-	if (synthetic && source_count)
+	if (synthetic && (source_count || converter_count))
 		refuse("--synthetic: allowed without --rail only");
 	rate_hz = parse_rate(rate_value);
+	for (unsigned r = 0; r < SAMPLER_RAILS; r++)
+		if (switch_files[r] && !is_converters(r))
+			refuse("--switch: allowed for rails of converters only (--rail N=iio:DEVICE)");
+	if (*serial == '\0' || strcspn(serial, ",; ") != strlen(serial))
+		refuse_value("--serial", serial, "a word without comma, semicolon or blank");
 	if (loss.fraction > 0 && rate_hz < BLOCKS_PER_SECOND)
 		refuse_value("--rate", rate_value, "50 or more with --drop-blocks");
 	faults_init(&faults, rate_hz);
@@ -532,6 +611,8 @@ int main(int argc, char **argv)
 		for (unsigned r = 0; r < SAMPLER_RAILS; r++)
 			if (sources[n].rails[r].used)
 				virtual_board_attach(&board, r, sources[n].path, sources[n].rails[r].name);
+	for (unsigned n = 0; n < converter_count; n++)
+		virtual_board_measure(&board, converters[n].rail, switch_files[converters[n].rail]);
 	if (markers_path && !virtual_board_listen(&board, markers_path, error, sizeof error))
 		refuse(error);
 
@@ -543,8 +624,11 @@ int main(int argc, char **argv)
 	if (signals < 0)
 		refuse("no descriptor for signals");
 
-	tap_init(&tap, rate_hz, "virtual", &board.board);
+	tap_init(&tap, rate_hz, serial, &board.board);
 	align_init(&align);
+	for (unsigned n = 0; n < converter_count; n++)
+		if (!iio_open(&converters[n], rate_hz, &align, error, sizeof error))
+			refuse(error);
 	say_where();
 	serve(signals);
 	if (markers_path)

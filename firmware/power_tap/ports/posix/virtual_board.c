@@ -6,13 +6,55 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_PATH 4096
+
+static bool read_switch(const char *path, bool *on)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[16];
+	ssize_t length;
+
+	if (fd < 0)
+		return false;
+	length = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	*on = strtol(text, NULL, 10) != 0;
+	return true;
+}
+
+static bool write_switch(const char *path, bool on, int64_t *switched_ns)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+	struct timespec now;
+	bool written, is_on;
+
+	if (fd < 0)
+		return false;
+	written = write(fd, on ? "1\n" : "0\n", 2) == 2;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	*switched_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return close(fd) == 0 && written && read_switch(path, &is_on) && is_on == on;
+}
+
+/* False where nothing switches the rail: it stays as it is. */
+static bool command(const struct virtual_board *board, unsigned rail, bool on, int64_t *switched_ns)
+{
+	if (board->rails[rail].is_measured)
+		return board->rails[rail].switch_file &&
+		       write_switch(board->rails[rail].switch_file, on, switched_ns);
+	return twin_switch(board->rails[rail].twin_path, board->rails[rail].twin_rail, on, switched_ns);
+}
 
 static void set_rail(void *context, unsigned rail, bool on)
 {
@@ -20,14 +62,15 @@ static void set_rail(void *context, unsigned rail, bool on)
 	int64_t switched_ns;
 
 	board->rails[rail].switched_sample = board->next_sample;
-	if (board->rails[rail].twin_path) {
-		if (!twin_switch(board->rails[rail].twin_path, board->rails[rail].twin_rail, on,
-				 &switched_ns))
-			fprintf(stderr, "power_tap: rail %u: twin %s does not switch it\n", rail + 1,
-				board->rails[rail].twin_path);
-		else if (switched_ns / board->window_ns > board->next_window)
+	if (board->rails[rail].twin_path || board->rails[rail].is_measured) {
+		if (!command(board, rail, on, &switched_ns)) {
+			fprintf(stderr, "power_tap: rail %u: its switch does not switch it\n", rail + 1);
+			if (board->rails[rail].is_measured)
+				return;
+		} else if (switched_ns / board->window_ns > board->next_window) {
 			board->rails[rail].switched_sample +=
 				(uint64_t)(switched_ns / board->window_ns - board->next_window);
+		}
 	}
 	if (board->rails[rail].on && !on)
 		board->rails[rail].samples_since_cut = 0;
@@ -42,6 +85,8 @@ static bool rail_is_on(void *context, unsigned rail)
 
 	if (board->rails[rail].twin_path)
 		twin_rail_is_on(board->rails[rail].twin_path, board->rails[rail].twin_rail, &on);
+	if (board->rails[rail].switch_file)
+		read_switch(board->rails[rail].switch_file, &on);
 	return on;
 }
 
@@ -130,6 +175,14 @@ void virtual_board_attach(struct virtual_board *board, unsigned rail, const char
 	board->rails[rail].twin_rail = twin_rail;
 }
 
+void virtual_board_measure(struct virtual_board *board, unsigned rail, const char *switch_file)
+{
+	board->rails[rail].is_measured = true;
+	board->rails[rail].switch_file = switch_file;
+	if (switch_file)
+		read_switch(switch_file, &board->rails[rail].on);
+}
+
 bool virtual_board_listen(struct virtual_board *board, const char *path, char *error,
 			  size_t error_size)
 {
@@ -187,7 +240,7 @@ void virtual_board_apply(struct virtual_board *board, int64_t window, uint32_t d
 	for (unsigned r = 0; r < SAMPLER_RAILS; r++) {
 		uint64_t since = board->rails[r].samples_since_cut;
 
-		if (board->rails[r].on || board->rails[r].twin_path)
+		if (board->rails[r].on || board->rails[r].twin_path || board->rails[r].is_measured)
 			continue;
 		sample->amps[r] = 0;
 		sample->volts[r] *= since < decay_samples ?
