@@ -6,6 +6,8 @@ All are emulated at the level of their protocol; libsigrok, the capturers and po
 
 import contextlib
 import os
+import threading
+import tty
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,22 @@ from tests.support.measured_rail import lab_of, running
 from tests.support.programs import wait_for
 
 # A pseudo-terminal has no parity, which the instrument's 19200/7o1 asks for.
+PAGE = ROOT / "docs" / "how-to" / "meters.md"
+# By instrument, as the page's table names it: the tests that measure a rail with it, and those in
+# which it is refused.
+MEASURED, REFUSED = {}, {}
+
+
+def instrument(name, found=MEASURED):
+    """Note that a test is about an instrument of the page's table."""
+
+    def note(test):
+        found.setdefault(name, []).append(test)
+        return test
+
+    return note
+
+
 UT61E = {"driver": "uni-t-ut61e-ser", "serialcomm": "19200/8n1", "timing": "poll", "sample_rate_hz": 10}
 SUPPLY = {"volts": 6, "amps": 3, "ohms": 0.05}
 
@@ -36,6 +54,7 @@ def check(rail, watts, within=0.01, joules=2.0):
 # ---------------------------------------------------------------- supplies, multimeters
 
 
+@instrument("Rigol DP832")
 def test_a_supply_with_a_profile_in_libsigrok(tmp_path):
     with emulated_pps.line() as line:
         rail = {"meter": "m", "volts": "V2", "amps": "I2", "supply": SUPPLY}
@@ -43,6 +62,7 @@ def test_a_supply_with_a_profile_in_libsigrok(tmp_path):
             check(found, 7.5)
 
 
+@instrument("Siglent SDM3065X, SPD3303X-E", REFUSED)
 @pytest.mark.parametrize(
     ("driver", "identity"),
     [
@@ -62,6 +82,26 @@ def test_an_instrument_without_a_profile_in_libsigrok_is_refused_with_the_way(dr
     assert "driver: command" in said
 
 
+def test_the_way_for_such_an_instrument_is_a_program_that_asks_it(tmp_path):
+    text = """
+        import socket, sys, time
+        with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as line, line.makefile("r") as replies:
+            print("volts,amps", flush=True)
+            while True:
+                line.sendall(b":INST:NSEL 2\\n:MEAS:VOLT?\\n:MEAS:CURR?\\n")
+                print(replies.readline().strip(), replies.readline().strip(), sep=",", flush=True)
+                time.sleep(0.05)  # the pace of the instrument
+    """
+    with emulated_pps.line() as line:
+        line.instrument.identity = "Siglent Technologies,SPD3303X-E,SPD3XGB,1.01.01.02.05,V3.0"
+        command = [*program(tmp_path, text), str(line.port)]
+        meter = {"driver": "command", "command": command, "timing": "poll", "sample_rate_hz": 20}
+        rail = {"meter": "m", "volts": "volts", "amps": "amps", "supply": SUPPLY}
+        with running(tmp_path, {"m": meter}, rail) as found:
+            check(found, 7.5)
+
+
+@instrument("UNI-T UT61E")
 def test_a_multimeters_amps_with_stated_volts(tmp_path):
     with emulated_ut61e.line(function="amps", value=1.5) as line:
         clamp = {**UT61E, "connection": line.connection}
@@ -71,6 +111,7 @@ def test_a_multimeters_amps_with_stated_volts(tmp_path):
     assert status["joules_high"] - status["joules_low"] > 0.019 * status["joules"]
 
 
+@instrument("UNI-T UT61E")
 def test_two_multimeters_are_a_rail(tmp_path):
     with emulated_ut61e.line(function="amps", value=1.5) as amps, emulated_ut61e.line(value=5.02) as volts:
         both = {"a": {**UT61E, "connection": amps.connection}, "v": {**UT61E, "connection": volts.connection}}
@@ -123,6 +164,7 @@ def test_a_clamps_amps_with_a_taps_volts(tmp_path):
     assert status["watts"] == pytest.approx(1.5 * status["volts"], rel=0.02)
 
 
+@instrument("R&S HMO, RTA4004", REFUSED)
 def test_an_oscilloscope_is_no_tap(tmp_path):
     with emulated_tap.line() as scope:
         scope.instrument.identity = "Rohde&Schwarz,RTA4004,1335.7700k04/102030,01.600"
@@ -135,6 +177,7 @@ def test_an_oscilloscope_is_no_tap(tmp_path):
 # ---------------------------------------------------------------- without libsigrok
 
 
+@instrument("BayLibre ACME", REFUSED)
 def test_a_baylibre_acme_is_declared_without_a_connection_and_missed_in_one_line(tmp_path):
     meter = {"driver": "baylibre-acme", "timing": "poll", "sample_rate_hz": 10}
     lab = lab_of(tmp_path, {"m": meter}, {"meter": "m", "watts": "P1_ENRG_PWR"})
@@ -144,6 +187,8 @@ def test_a_baylibre_acme_is_declared_without_a_connection_and_missed_in_one_line
     assert "\n" not in str(refused.value)
 
 
+@instrument("INA226, INA228")
+@instrument("BayLibre ACME")
 def test_a_chip_that_the_kernel_reads(tmp_path, monkeypatch):
     monkeypatch.setenv("JOULERIG_SYSFS", str(tmp_path / "sys"))
     fake_sysfs.hwmon(tmp_path / "sys", 1, "ina226", "1-0040", **fake_sysfs.INA226_HWMON)
@@ -184,6 +229,7 @@ def test_a_powersensor3(tmp_path):
             check(found, 7.5, within=0.03)
 
 
+@instrument("Joulescope JS220")
 def test_a_joulescope(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests" / "support" / "joulescope"))
     monkeypatch.setenv("JOULESCOPES", "u/js220/002557")
@@ -193,6 +239,7 @@ def test_a_joulescope(tmp_path, monkeypatch):
         check(found, 4.0)
 
 
+@instrument("Quarch PPM, PAM")
 def test_a_quarch_module(tmp_path):
     with contextlib.closing(Server()) as server:
         meter = {"driver": "quarch", "connection": server.connection}
@@ -200,6 +247,7 @@ def test_a_quarch_module(tmp_path):
             check(found, 6.0)
 
 
+@instrument("PDU, socket that measures")
 def test_an_instrument_that_is_read_by_a_program_alone(tmp_path):
     text = """
         import time
@@ -211,3 +259,51 @@ def test_an_instrument_that_is_read_by_a_program_alone(tmp_path):
     meter = {"driver": "command", "command": program(tmp_path, text), "timing": "poll", "sample_rate_hz": 20}
     with running(tmp_path, {"m": meter}, {"meter": "m", "watts": "watts", "supply": SUPPLY}) as found:
         check(found, 3.5)
+
+
+@instrument("Raspberry Pi Pico")
+def test_a_board_that_prints_its_samples(tmp_path):
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    stop = threading.Event()
+
+    def print_samples():
+        os.write(master, b"volts,amps\n")
+        while not stop.wait(0.02):
+            os.write(master, b"5.00,1.50\n")
+
+    board = threading.Thread(target=print_samples)
+    board.start()
+    try:
+        meter = {
+            "driver": "command", "command": ["cat", os.ttyname(slave)],
+            "timing": "poll", "sample_rate_hz": 50,
+        }  # fmt: skip
+        rail = {"meter": "m", "volts": "volts", "amps": "amps", "supply": SUPPLY}
+        with running(tmp_path, {"m": meter}, rail) as found:
+            check(found, 7.5)
+    finally:
+        stop.set()
+        board.join()
+        os.close(master)
+        os.close(slave)
+
+
+# ---------------------------------------------------------------- the page
+
+
+def rows():
+    """Return the page's table: what it says of each instrument, by name."""
+    _, _, below = PAGE.read_text().partition("| instrument | a rail by |")
+    table = below.strip().split("\n\n")[0].splitlines()[2:]
+    return {cells[1].strip(): cells[2:-1] for cells in (row.split("|") for row in table)}
+
+
+def test_the_page_says_of_each_instrument_what_was_tested():
+    said = rows()
+    assert len(said) == 10
+    assert said.keys() == MEASURED.keys() | REFUSED.keys()
+    for name, (way, otherwise) in said.items():
+        # One that is refused alone has a program as its way.
+        assert ("`command`" in way) or name in MEASURED, name
+        assert bool(otherwise.strip()) == (name in REFUSED), name
