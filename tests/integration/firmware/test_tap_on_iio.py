@@ -79,7 +79,7 @@ def test_joules_of_a_rail_by_libsigrok_and_powerd(chips, tmp_path):
         rail = {"meter": "tap1a", "volts": "CH3", "amps": "CH4"}
         with running(tmp_path, {"tap1a": {**meter, "samples": "window-mean"}}, rail) as found:
             # 5 V at 1.5 and 0.75 A in turn.
-            status = found.measured(10.0)
+            status = found.measured(3.0)
             assert found.meter["instrument"]["serial"] == "pi1-A"
             assert status["joules"] / found.meter["samples"] * RATE_HZ == pytest.approx(5.625, rel=0.01)
             assert found.meter["lost"] == 0
@@ -92,7 +92,7 @@ def test_samples_that_a_chip_missed_are_lost_ones_of_the_ledger(chips, tmp_path)
         meter = {"driver": "hameg-hmo", "connection": connection, "sample_rate_hz": RATE_HZ}
         rail = {"meter": "tap1a", "volts": "CH3", "amps": "CH4"}
         with running(tmp_path, {"tap1a": {**meter, "samples": "window-mean"}}, rail) as found:
-            found.measured(10.0)
+            found.measured(3.0)
             status = found.meter
     assert status["lost"] / status["expected"] == pytest.approx(0.01, abs=0.003)
 
