@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Provide InfluxDB: Debian's influxd as the user's own process, or an existing server by URL."""
+"""Provide InfluxDB: influxd as the user's own process, or an existing server by URL."""
 
 from __future__ import annotations
 
+import contextlib
+import re
 import shutil
+import socket
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +17,14 @@ from joulerig.rig.common import files, paths, supervisor
 from joulerig.rig.common.errors import RIG_UP, UserError
 from joulerig.rig.lab.model import Lab, TestHost
 
-# Who uses the rig's own server, and how: a test host's secret cannot read, a reader's cannot write.
-PRIVILEGES = {"powerd": "WRITE", "iod": "WRITE", "reader": "READ"}
+# Who uses the rig's own server on the controller, and how. Besides, each test host has a user
+# that can only write.
+PRIVILEGES = {"powerd": "WRITE", "reader": "READ"}
+HOST_USER = "iod-"  # and the host's name
+LOOPBACK = "127.0.0.1"
+EVERYWHERE = ("0.0.0.0", "::")
+# The first version whose debug endpoints can be had with a password only.
+DEBUG_WITH_PASSWORD = (1, 8)
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,60 @@ def access(lab: Lab, user: str) -> Access:
     spec = lab.controller.influxdb
     if spec.url:
         return Access(spec.url, spec.database, spec.username, spec.token_file.expanduser())
-    return Access(_own_url(), spec.database, user, files.secret(user))
+    return Access(_own_url(lab), spec.database, user, files.secret(user))
+
+
+def host_access(lab: Lab, host: str) -> Access:
+    """Return the access that a test host is given, with the URL that it uses; it cannot read.
+
+    Raises UserError where the server is another's and the inventory has nothing for hosts.
+    """
+    spec = lab.controller.influxdb
+    url = url_from_host(lab, lab.hosts[host])
+    if not spec.url:
+        user = f"{HOST_USER}{host}"
+        return Access(url, spec.database, user, files.secret(user))
+    if not spec.host_token_file:
+        raise UserError(
+            "influxdb.host_token_file: missing; test hosts are not given the controller's token, which can"
+            " read: allowed: a file of one that can only write, with '{host}' in its name for one each"
+        )
+    path = Path(str(spec.host_token_file).replace("{host}", host)).expanduser()
+    user = (spec.host_username or spec.username).replace("{host}", host)
+    return Access(url, spec.database, user, path)
+
+
+def listen_address(lab: Lab) -> str:
+    """Return the address at which the rig's own server listens: that of the lab, and no other.
+
+    Raises UserError where the inventory leaves open which one that is, or it is none of this
+    machine's.
+    """
+    near = _reached_at(lab)
+    allowed = "allowed: an address of this machine that all test hosts reach"
+    if len(near) > 1:
+        raise UserError(
+            f"influxdb.listen: missing; {allowed}, or 0.0.0.0; they reach the controller at {', '.join(near)}"
+        )
+    try:
+        [(family, *_, where), *_] = socket.getaddrinfo(near[0], 0, type=socket.SOCK_STREAM)
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(where)
+    except OSError as error:
+        raise UserError(
+            f"influxdb.listen: {near[0]!r} is no address of this machine ({error.strerror}); {allowed}"
+        ) from None
+    return near[0]
+
+
+def _reached_at(lab: Lab) -> list[str]:
+    """Return the addresses at which the rig's own server has to listen."""
+    if listen := lab.controller.influxdb.listen:
+        return [listen]
+    # A virtual host reaches this machine's loopback.
+    return sorted({LOOPBACK if host.virtual else host.controller_address for host in lab.hosts.values()}) or [
+        LOOPBACK
+    ]
 
 
 def url_from_host(lab: Lab, spec: TestHost) -> str:
@@ -93,14 +156,51 @@ def start(lab: Lab) -> None:
     if lab.controller.influxdb.url:
         check(lab)
         return
-    if not shutil.which("influxd"):
-        raise UserError("influxd: not found; 'make setup' (or: apt-get install influxdb) installs it")
-    port = files.kept_port("influxdb")
     place = paths.var() / "influxdb"
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    address = listen_address(lab)
+    there = place / "has-users"
+    if address != LOOPBACK and not there.exists():
+        # The first client of a server without users may make itself its administrator.
+        supervisor.start([_server(place, LOOPBACK)])
+        _make_users(lab, LOOPBACK)
+    supervisor.start([_server(place, address)])
+    _make_users(lab, address)
+    there.touch()
+    check(lab)
+
+
+def influxd_program() -> str:
+    """Return the influxd to run: the one that `make influxdb` built, or Debian's."""
+    built = paths.program("influxd")
+    found = str(built) if built.exists() else shutil.which("influxd")
+    if not found:
+        raise UserError("influxd: not found; 'make setup' (or: apt-get install influxdb) installs it")
+    return found
+
+
+def influxd_version(command: str) -> tuple[int, ...]:
+    """Return an influxd's version as numbers, such as (1, 6, 7); none where it does not say it."""
+    done = subprocess.run([command, "version"], capture_output=True, text=True, timeout=20, check=False)
+    found = re.search(r"InfluxDB v?(\d+(?:\.\d+)*)", done.stdout)
+    return tuple(map(int, found[1].split("."))) if found else ()
+
+
+def _debug_endpoints(command: str) -> dict[str, str]:
+    """Return the settings with which no one sees the server's inside without the admin's password.
+
+    Before 1.8, /debug/vars and /debug/requests cannot be closed: what they have is counts.
+    """
+    if influxd_version(command) >= DEBUG_WITH_PASSWORD:
+        return {"INFLUXDB_HTTP_PPROF_ENABLED": "true", "INFLUXDB_HTTP_PPROF_AUTH_ENABLED": "true"}
+    return {"INFLUXDB_HTTP_PPROF_ENABLED": "false"}
+
+
+def _server(place: Path, address: str) -> supervisor.Program:
+    """Return the server as a process that listens at `address`."""
+    command = influxd_program()
     empty = place / "influxdb.conf"
     empty.touch()
-    listen = "0.0.0.0" if any(not host.virtual for host in lab.hosts.values()) else "127.0.0.1"
     environment = {
         "INFLUXDB_META_DIR": f"{place}/meta",
         "INFLUXDB_DATA_DIR": f"{place}/data",
@@ -110,49 +210,70 @@ def start(lab: Lab) -> None:
         # What is not flushed yet is searched by every query: kept small, a live dashboard costs a
         # third less.
         "INFLUXDB_DATA_CACHE_SNAPSHOT_MEMORY_SIZE": "2m",
-        "INFLUXDB_HTTP_BIND_ADDRESS": f"{listen}:{port}",
+        "INFLUXDB_HTTP_BIND_ADDRESS": f"{_in_url(address)}:{files.kept_port('influxdb')}",
         "INFLUXDB_HTTP_AUTH_ENABLED": "true",
         "INFLUXDB_HTTP_LOG_ENABLED": "false",
-        "INFLUXDB_BIND_ADDRESS": f"127.0.0.1:{files.kept_port('influxdb-rpc')}",
+        **_debug_endpoints(command),
+        "INFLUXDB_BIND_ADDRESS": f"{LOOPBACK}:{files.kept_port('influxdb-rpc')}",
         "INFLUXDB_REPORTING_DISABLED": "true",
         "INFLUXDB_MONITOR_STORE_ENABLED": "false",
     }
 
+    url = _url(address)
+
     def ready() -> bool:
         try:
-            return httpx.get(f"{_own_url()}/ping", timeout=1, trust_env=False).status_code == 204
+            return httpx.get(f"{url}/ping", timeout=1, trust_env=False).status_code == 204
         except httpx.HTTPError:
             return False
 
-    supervisor.start(
-        [
-            supervisor.Program(
-                "influxd", ["influxd", "-config", str(empty)], ready, priority=10, environment=environment
-            )
-        ]
+    return supervisor.Program(
+        "influxd", [command, "-config", str(empty)], ready, priority=10, environment=environment
     )
-    _make_users(lab.controller.influxdb.database)
-    check(lab)
 
 
-def _own_url() -> str:
-    return f"http://127.0.0.1:{files.kept_port('influxdb')}"
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
-def _make_users(database: str) -> None:
+def _url(address: str) -> str:
+    """Return the URL of the rig's own server that listens at `address`, for the controller."""
+    near = LOOPBACK if address in EVERYWHERE else address
+    return f"http://{_in_url(near)}:{files.kept_port('influxdb')}"
+
+
+def _own_url(lab: Lab) -> str:
+    return _url(_reached_at(lab)[0])
+
+
+def _make_users(lab: Lab, address: str) -> None:
+    """Create database and users; drop those of hosts that are the lab's no more."""
+    database, url = lab.controller.influxdb.database, _url(address)
     admin = files.secret("influxdb-admin").read_text()
     # The first user needs no password; later this is refused, which is all right.
-    _administer(f"CREATE USER admin WITH PASSWORD '{admin}' WITH ALL PRIVILEGES", None)
-    _administer(f'CREATE DATABASE "{database}"', admin)
-    for user, privilege in PRIVILEGES.items():
+    _administer(url, f"CREATE USER admin WITH PASSWORD '{admin}' WITH ALL PRIVILEGES", None)
+    _administer(url, f'CREATE DATABASE "{database}"', admin)
+    users = PRIVILEGES | {f"{HOST_USER}{host}": "WRITE" for host in lab.hosts}
+    for user, privilege in users.items():
         password = files.secret(user).read_text()
-        _administer(f"CREATE USER {user} WITH PASSWORD '{password}'", admin)
-        _administer(f'GRANT {privilege} ON "{database}" TO {user}', admin)
+        _administer(url, f"CREATE USER \"{user}\" WITH PASSWORD '{password}'", admin)
+        _administer(url, f'GRANT {privilege} ON "{database}" TO "{user}"', admin)
+    for user in _user_names(url, admin):
+        # "iod" was all hosts' once.
+        if user not in users and (user == "iod" or user.startswith(HOST_USER)):
+            _administer(url, f'DROP USER "{user}"', admin)
 
 
-def _administer(statement: str, password: str | None) -> None:
+def _user_names(url: str, password: str) -> list[str]:
+    answer = _administer(url, "SHOW USERS", password)
+    with contextlib.suppress(ValueError, KeyError, IndexError):
+        return [str(row[0]) for row in answer.json()["results"][0]["series"][0].get("values", [])]
+    return []
+
+
+def _administer(url: str, statement: str, password: str | None) -> httpx.Response:
     answer = httpx.post(
-        f"{_own_url()}/query",
+        f"{url}/query",
         data={"q": statement},
         auth=("admin", password) if password else None,
         timeout=10,
@@ -160,4 +281,5 @@ def _administer(statement: str, password: str | None) -> None:
     )
     if password and (answer.status_code != 200 or "error" in answer.text):
         what = " ".join(statement.split()[:3])
-        raise UserError(f"InfluxDB at {_own_url()}: {what}: HTTP {answer.status_code}: {answer.text.strip()}")
+        raise UserError(f"InfluxDB at {url}: {what}: HTTP {answer.status_code}: {answer.text.strip()}")
+    return answer

@@ -90,7 +90,7 @@ def dashboard_url() -> str:
 def deployment(lab: Lab, host: str) -> dict:
     """Return what provisioning puts on a test host: agent configuration, password, lab clock."""
     spec = lab.hosts[host]
-    writer = influxdb.access(lab, "iod")
+    writer = influxdb.host_access(lab, host)
     drives: list[dict[str, str]] = []
     for name, drive in spec.drives.items():
         drives.append(
@@ -113,7 +113,6 @@ def deployment(lab: Lab, host: str) -> dict:
                     "socket": "/run/joulerig/iod.sock",
                     "influx": {
                         **writer.as_config(),
-                        "url": influxdb.url_from_host(lab, spec),
                         "password_file": "/etc/joulerig/influx-password",
                     },
                     "drives": drives,

@@ -104,6 +104,10 @@ def secrets(seen: Seen) -> Iterator[Finding]:
     influx = seen.lab.controller.influxdb
     if influx.url and influx.token_file:
         yield from _secret(influx.token_file.expanduser(), "influxdb.token_file")
+    if influx.host_token_file:
+        named = {str(influx.host_token_file).replace("{host}", host) for host in seen.lab.hosts}
+        for one in sorted(named):
+            yield from _secret(Path(one).expanduser(), "influxdb.host_token_file")
     keys = {
         str(values["ansible_ssh_private_key_file"])
         for values in seen.connection_keys.values()

@@ -44,6 +44,7 @@ LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
 
 
 Url = Annotated[str, Field(pattern=r"^https?://([^/\s:\[]+|\[[0-9A-Fa-f:.%]+\])(:\d+)?(/\S*)?$")]
+IpAddress = Annotated[str, Field(pattern=r"^(\d{1,3}(\.\d{1,3}){3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)$")]
 # What people type as a number that is none: YAML has 0012 as 10.
 Text = Annotated[str, BeforeValidator(forms.as_text)]
 
@@ -596,10 +597,13 @@ def _families(info: ValidationInfo) -> meters.Families:
 
 
 class Influx(Strict):
-    """InfluxDB. Without `url` the rig starts Debian's influxd as the user's own process."""
+    """InfluxDB. Without `url` the rig starts influxd as the user's own process."""
 
     url: Url | None = None
-    """An InfluxDB that runs already; left out: the rig starts Debian's."""
+    """An InfluxDB that runs already; left out: the rig starts its own."""
+    listen: IpAddress | None = None
+    """The address of this machine at which the rig's own listens; left out: the one at which all
+    hosts reach the controller."""
     url_from_hosts: Url | None = None
     """The same as test hosts reach it, if that differs."""
     database: Name = "joulerig"
@@ -608,9 +612,19 @@ class Influx(Strict):
     """User; InfluxDB 2.x and 3.x ignore it."""
     token_file: Path | None = None
     """File with the token, or on 1.x the password."""
+    host_username: str | None = None
+    """User that test hosts write as; `{host}` in it is the host's name; left out: `username`."""
+    host_token_file: Path | None = None
+    """File with the token or password that test hosts get, which can only write; `{host}` in its
+    name is the host's name. With `url`, `rig up` needs it."""
 
     @model_validator(mode="after")
     def _token_with_url(self) -> Influx:
+        for key in ("host_username", "host_token_file"):
+            if getattr(self, key) is not None and not self.url:
+                raise ValueError(f"{key}: only with 'url'; the rig's own server gives each host its own")
+        if self.listen and self.url:
+            raise ValueError("listen: only of the rig's own server; leave 'url' or 'listen' out")
         if self.url and not self.token_file:
             raise ValueError(
                 "token_file: missing; with 'url' it names the file that holds the token or password"

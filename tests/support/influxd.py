@@ -10,7 +10,14 @@ from typing import Any
 
 import httpx
 
+from tests.support import ROOT
 from tests.support.programs import end, free_port, installed, wait_for
+
+
+def servers() -> list[str]:
+    """Return the influxd programs there are: Debian's, then the one of `make influxdb`."""
+    built = ROOT / "build" / "influxd"
+    return [installed("influxd", "influxdb"), *([str(built)] if built.is_file() else [])]
 
 
 class Influxd:
@@ -25,9 +32,13 @@ class Influxd:
     writer = ("writer", "a writer's secret")
     stranger = ("stranger", "stranger")
 
-    def __init__(self, folder: Path, **settings: str) -> None:
-        """`settings`: further ones of influxd, as environment variables without INFLUXDB_."""
+    def __init__(self, folder: Path, *, program: str = "", **settings: str) -> None:
+        """`program`: the one that the rig would run, unless another is named.
+
+        `settings`: further ones of influxd, as environment variables without INFLUXDB_.
+        """
         self.folder = folder
+        self.program = program or servers()[-1]
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "empty.conf").touch()
         ports = free_port(), free_port()
@@ -79,7 +90,7 @@ class Influxd:
         """Start the server, also after stop(), on the same port with the same data."""
         if self._process:
             return
-        command = [installed("influxd", "influxdb"), "-config", str(self.folder / "empty.conf")]
+        command = [self.program, "-config", str(self.folder / "empty.conf")]
         with (self.folder / "influxd.log").open("ab") as log:
             self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
         try:

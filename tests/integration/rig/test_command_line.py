@@ -311,10 +311,6 @@ def test_the_agent_gets_how_it_sees_the_controller(state, bench):
     assert {"name": "pair", "md": "pair"} in agent["drives"]
 
 
-def test_the_agent_cannot_read_and_readers_cannot_write():
-    assert influxdb.PRIVILEGES == {"powerd": "WRITE", "iod": "WRITE", "reader": "READ"}
-
-
 # --- why a playbook failed, by a real ansible-playbook
 
 HEAD = "- hosts: controller\n  gather_facts: false\n  tasks:\n"

@@ -81,7 +81,7 @@ def test_ansible_reads_it():
 def test_the_power_daemon_can_be_configured_with_it(state, example, tmp_path):
     token = tmp_path / "token"
     token.write_text("secret")
-    influx = example.controller.influxdb.model_copy(update={"token_file": token})
+    influx = example.controller.influxdb.model_copy(update={"token_file": token, "host_token_file": token})
     own = example.model_copy(
         update={"controller": example.controller.model_copy(update={"influxdb": influx})}
     )
