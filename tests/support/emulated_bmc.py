@@ -48,7 +48,7 @@ class Bmc:
         self.asked.append((system, kind))
         self.pending[system] = ("Off" if kind == "ForceOff" else "On", self.looks)
 
-    def _handler(bmc) -> type[BaseHTTPRequestHandler]:  # noqa: N805: the handler's own self is another
+    def _handler(bmc) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
             def log_message(self, *words: object) -> None:
                 pass

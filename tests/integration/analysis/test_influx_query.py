@@ -22,8 +22,18 @@ from joulerig.analysis.results.influxdb.client import (
     quote_identifier,
     quote_string,
 )
+from tests.support.influxd import Influxd, servers
 
 T0 = 1_700_000_000_000_000_000
+
+
+@pytest.fixture(scope="module", params=servers())
+def influxd_server(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Influxd]:
+    """Each server that there is."""
+    with Influxd(tmp_path_factory.mktemp("influxd"), program=request.param) as server:
+        yield server
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.support import emulated_hmo, faulty_proxy
-from tests.support.influxd import Influxd
+from tests.support.influxd import Influxd, servers
 from tests.support.power_processes import SRCAP, Emulator, Powerd, settings_of
 from tests.support.programs import wait_for
 
@@ -21,10 +21,10 @@ DOWN_SECONDS = 1.5  # of a powerd that is killed, until the next start
 NOT_IN_AN_ORIGIN = {"volts", "amps", "watts", "watts_min", "watts_max"}
 
 
-@pytest.fixture
-def influxd(tmp_path):
+@pytest.fixture(params=servers())
+def influxd(tmp_path, request):
     """A server of the test's own: it is killed."""
-    with Influxd(tmp_path / "influxd") as server:
+    with Influxd(tmp_path / "influxd", program=request.param) as server:
         yield server
 
 
