@@ -166,6 +166,10 @@ static void opening_starts_the_buffer_of_volts_amps_and_time_alone(void)
 	CHECK(has(DEVICE "current_timestamp_clock", "monotonic") && has(DEVICE "buffer/enable", "1"));
 	CHECK(iio.scan_bytes == 16);
 	close(iio.fd);
+	put(DEVICE "scan_elements/in_current3_index", "0\n"); /* amps come first */
+	CHECK(is_opened(1000) && iio.scan_bytes == 16);
+	CHECK(iio.elements[1].place == 0 && iio.elements[0].place == 2 && iio.elements[2].place == 8);
+	close(iio.fd);
 	remove_tree();
 }
 

@@ -209,6 +209,7 @@ static bool lay_out(struct iio *iio, const char *scans)
 {
 	const char *channels[ELEMENTS] = { iio->volts, iio->amps, "timestamp" };
 	unsigned long index[ELEMENTS];
+	unsigned order[ELEMENTS] = { VOLTS, AMPS, TIME };
 	size_t at = 0, longest = 1;
 
 	for (unsigned n = 0; n < ELEMENTS; n++) {
@@ -222,18 +223,21 @@ static bool lay_out(struct iio *iio, const char *scans)
 		if (!read_text(scans, name, text) || !iio_parse_type(&iio->elements[n], text))
 			return false;
 	}
-	for (unsigned placed = 0; placed < ELEMENTS; placed++) {
-		unsigned next = ELEMENTS;
+	for (unsigned n = 1; n < ELEMENTS; n++)
+		for (unsigned k = n; k > 0 && index[order[k]] < index[order[k - 1]]; k--) {
+			unsigned earlier = order[k];
 
-		for (unsigned n = 0; n < ELEMENTS; n++)
-			if (index[n] != ULONG_MAX && (next == ELEMENTS || index[n] < index[next]))
-				next = n;
-		index[next] = ULONG_MAX;
-		at = (at + iio->elements[next].bytes - 1) / iio->elements[next].bytes * iio->elements[next].bytes;
-		iio->elements[next].place = at;
-		at += iio->elements[next].bytes;
-		if (iio->elements[next].bytes > longest)
-			longest = iio->elements[next].bytes;
+			order[k] = order[k - 1];
+			order[k - 1] = earlier;
+		}
+	for (unsigned n = 0; n < ELEMENTS; n++) {
+		struct iio_element *element = &iio->elements[order[n]];
+
+		at = (at + element->bytes - 1) / element->bytes * element->bytes;
+		element->place = at;
+		at += element->bytes;
+		if (element->bytes > longest)
+			longest = element->bytes;
 	}
 	iio->scan_bytes = (at + longest - 1) / longest * longest;
 	return true;
