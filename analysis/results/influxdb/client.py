@@ -241,7 +241,7 @@ def _boolean(values: pl.Series) -> pl.Series:
 def _tags(packed: pl.Series) -> dict[str, pl.Series]:
     """Return the tag columns of InfluxDB's packed one: `host=h\\ 1,rail=3v3`.
 
-    In it comma, equals sign and space are escaped.
+    In it comma, equals sign and space are escaped by InfluxDB 1.6, and by 1.13 they are not.
     """
     sets = {text: _tag_set(text) for text in packed.unique().to_list() if text}
     names = sorted({name for tags in sets.values() for name in tags})
@@ -254,8 +254,13 @@ def _tags(packed: pl.Series) -> dict[str, pl.Series]:
 
 
 def _tag_set(text: str) -> dict[str, str | None]:
-    parts = re.split(r"(?<!\\),", text)
-    pairs = (re.split(r"(?<!\\)=", part, maxsplit=1) for part in parts)
+    pairs: list[list[str]] = []
+    for part in re.split(r"(?<!\\),", text):
+        pair = re.split(r"(?<!\\)=", part, maxsplit=1)
+        if len(pair) == 2:
+            pairs.append(pair)
+        elif pairs:
+            pairs[-1][1] += f",{part}"  # of a value with a comma that is not escaped
     return {_unescape(name): _unescape(value) or None for name, value in pairs}
 
 
