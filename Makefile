@@ -9,7 +9,7 @@ RIG := .venv/bin/rig
 PYTEST := .venv/bin/python -m pytest
 SOURCES := $(wildcard $(shell git ls-files -co --exclude-standard '*.c' '*.h' '*.go' '*.f' 'go.*' '*/Makefile' 2>/dev/null))
 
-.PHONY: help setup build demo check test down clean docs tap-for-qemu
+.PHONY: help setup build influxdb demo check test down clean docs tap-for-qemu
 .PHONY: test-c test-clock test-go test-python test-energy test-arrays test-kernels test-kills test-long-load test-nvme test-slow-motion test-workloads test-powercut test-powercut-guest
 .PHONY: studies lint bench-agent bench-analysis bench-campaign bench-power bench-drives bench-lease bench-nvme bench-plan bench-racing bench-slow-motion bench-trust bench-workloads test-soak fuzz-workloads
 
@@ -22,6 +22,9 @@ setup: ## Everything both commands need: packages, Python environment, programs,
 
 build: $(BUILD)/.stamp ## Compile the C and Go parts
 	@:
+
+influxdb: ## Compile InfluxDB 1.13, which the rig then runs instead of Debian's 1.6
+	@tools/influxdb/build $(BUILD)/influxd
 
 $(BUILD)/.stamp: $(SOURCES)
 	@echo "compiling the C and Go parts"

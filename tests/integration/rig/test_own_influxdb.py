@@ -107,9 +107,7 @@ def test_the_network_reaches_it_only_once_there_are_users(
     assert seen[2:] == [(LAB_ADDRESS, True)], "and never again without a reason"
 
 
-@pytest.mark.parametrize(
-    "path", ["/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/debug/requests", "/metrics"]
-)
+@pytest.mark.parametrize("path", ["/debug/pprof/", "/debug/pprof/heap", "/debug/vars", "/debug/requests"])
 def test_what_goes_on_inside_is_not_shown_to_the_network(lab: LabFiles, path: str) -> None:
     if (
         influxdb.influxd_version(influxdb.influxd_program()) < influxdb.DEBUG_WITH_PASSWORD
