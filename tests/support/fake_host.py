@@ -15,7 +15,8 @@ from tests.support import ROOT
 
 # As ansible.cfg does for Ansible: our module_utils are found in addition to its own.
 ansible.module_utils.__path__.append(str(ROOT / "ansible" / "module_utils"))
-sys.path.insert(0, str(ROOT / "ansible" / "modules"))
+MODULES = ROOT / "ansible" / "modules"
+sys.path[:0] = [str(MODULES), str(MODULES / "calls")]
 
 from ansible.module_utils.joulerig.drives import system_calls  # noqa: E402
 from ansible.module_utils.joulerig.drives.system_calls import SystemCalls  # noqa: E402
