@@ -55,7 +55,14 @@ options:
   kernel_files:
     description:
       - "Kernel files that factors set for the run: factor, path (under /sys or /proc/sys; {device} stands for
-        each drive), value. They are read back, checked after the load, and put back."
+        each drive), value, needs. They are read back, checked after the load, and put back."
+    type: list
+    elements: dict
+    default: []
+  drive_settings:
+    description:
+      - "Settings of the drives themselves that factors ask for: factor (power_state, apst, apm,
+        standby_timer), level. They are set, checked and put back as kernel files are."
     type: list
     elements: dict
     default: []
@@ -149,8 +156,9 @@ from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, id
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.loads import load, workload
 from ansible.module_utils.joulerig.preconditioning import filler
+from ansible.module_utils.joulerig.settings import drive_settings, kernelfile, record
 from ansible.module_utils.joulerig.tools import Failed, Refused
-from ansible.module_utils.joulerig.tracing import blocktrace, fsynctrace, kernelfile
+from ansible.module_utils.joulerig.tracing import blocktrace, fsynctrace
 
 VERSION = 1  # of requests and outcomes; rig/campaign/execution/{request,outcome}.py
 MOUNT_POINT = "/run/joulerig/mnt"
@@ -226,14 +234,20 @@ def execute(p, result):
             if p["array"]:
                 result["settings"]["array"] = provenance.array(name)
             result["health"]["before"] = per_drive(provenance.health)
-            files = kernelfile.KernelFiles(
-                p["kernel_files"], {one: kernel_name for one, (kernel_name, _) in drives.items()}
-            )
+            kernel_names = {one: kernel_name for one, (kernel_name, _) in drives.items()}
+            files = kernelfile.KernelFiles(p["kernel_files"], kernel_names)
+            own_settings = drive_settings.DriveSettings(p["drive_settings"], kernel_names)
             files.remember(undo, left)
             result["changed"] = True
             result["settings"]["queue"] = per_drive(set_queue)
             if p["kernel_files"]:
                 result["settings"]["kernel_files"] = files.apply()
+            if p["drive_settings"]:
+                result["settings"]["drive_settings"] = own_settings.apply(undo, left)
+            result["settings"]["power"] = {
+                "host": record.host(Host()),
+                "drive": per_drive(lambda kernel_name, _: record.drive(Host(), kernel_name)),
+            }
             # brd counts no I/O: its zeros would say that there was none.
             counting = [] if any(one["interface"] == "ram" for one in used) else [name]
             if counting and journal_lease:
@@ -304,6 +318,7 @@ def execute(p, result):
             if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
                 raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")
         files.check_unchanged()
+        own_settings.check_unchanged()
         if p["array"]:
             _check_array_kept_quiet(p)
         with recorder.phase(phases.TAIL):
@@ -419,6 +434,7 @@ def main():
         "use_bytes": {"type": "int", "default": 0},
         "fill": {"type": "float", "default": 0.0},
         "kernel_files": {"type": "list", "elements": "dict", "default": []},
+        "drive_settings": {"type": "list", "elements": "dict", "default": []},
         "phases": {"type": "dict", "required": True},
         "slowness": {"type": "float", "default": 1.0},
         "seed": {"type": "int", "required": True},

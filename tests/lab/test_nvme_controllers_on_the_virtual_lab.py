@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A virtual host whose NVMe drives are controllers: its kernel's driver, the twins' answers.
 
-Of `make test-nvme`: a lab with `virtual: { nvme: twin }`, the rest of it as it is shipped.
+Of `make test-nvme`: a lab with `virtual: { nvme: twin }`, and the enterprise NVMe drive with two
+power states to work in; the rest of it as it is shipped.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
+from joulerig.analysis.results import campaign as results
+from joulerig.analysis.runs import idle_baseline
 from joulerig.virtuallab import profile, twins
 from tests.support import ROOT
 from tests.support.lab_driver import FACTORS, Done, Lab
@@ -32,6 +35,7 @@ pytestmark = [
 DRIVE = "nvme-consumer"
 MODEL = profile.load(DRIVE)
 FUA_WRITES = 64
+THRIFTY_IDLE_WATTS = 2.0  # of the enterprise drive in its second state
 
 
 class OwnControllers(Lab):
@@ -47,6 +51,17 @@ class OwnControllers(Lab):
         return dict(json.loads(self.ssh(f"nvme {' '.join(words)} --output-format=json")))
 
 
+def two_states() -> dict[str, Any]:
+    """The enterprise profile with a second state, which draws less and is slower."""
+    described = yaml.safe_load((ROOT / "virtuallab/profiles/nvme-enterprise.yml").read_text())
+    described["power_states"] = [
+        {"name": "PS0", "watts": {"12v": 14.0}},
+        {"name": "PS1", "watts": {"12v": 9.0}, "idle_watts": {"12v": THRIFTY_IDLE_WATTS}, "rate": 0.5},
+    ]
+    described["operating_state"] = "PS0"
+    return dict(described)
+
+
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnControllers]:
     lab = OwnControllers(tmp_path_factory.mktemp("own"))
@@ -56,7 +71,10 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnControllers]:
     host_vars = folder / "host_vars" / "vhost1.yml"
     described = yaml.safe_load(host_vars.read_text())
     described["virtual"]["nvme"] = "twin"
+    described["drives"]["nvme-plp"]["profile"] = "two-states"
     host_vars.write_text(yaml.safe_dump(described))
+    (folder / "profiles").mkdir()
+    (folder / "profiles" / "two-states.yml").write_text(yaml.safe_dump(two_states()))
     lab.inventory = folder / "inventory.ini"
     try:
         done = lab.rig("up", timeout=1800)
@@ -128,6 +146,89 @@ def test_a_state_that_the_host_sets_is_what_the_drive_draws(own, device):
             lambda want=expected: watts(own) == pytest.approx(want, rel=0.02), 10, f"state {state} is drawn"
         )
     own.ssh(f"echo {kept} | base64 -d > /tmp/table; nvme set-feature /dev/{device} {table} --value=1")
+
+
+def measured(own: OwnControllers, name: str, drive: str, **factors: Any) -> dict[str, Any]:
+    """Run a campaign of one drive; return each run by its level of the last factor."""
+    playbook = own.playbook(
+        name=name,
+        drives=[drive],
+        factors={**FACTORS, **factors},
+        phases={"rest_seconds": 1, "idle_seconds": 3, "workload_seconds": 3, "tail_seconds": 0},
+    )
+    own.rig("run", str(playbook), timeout=1500)
+    [folder] = own.results.glob(f"{name}-*")
+    return {run.factors[list(factors)[-1]]: run for run in results.load(folder).runs}
+
+
+def test_the_power_state_is_a_factor_and_changes_the_watts(own):
+    runs = measured(own, "states", "nvme-plp", power_state=[0, 1, 2])
+    assert [runs[level].status for level in ("0", "1")] == ["ok", "ok"], [one.reason for one in runs.values()]
+    assert runs["2"].status == "not-run"
+    assert runs["2"].reason.endswith(": power state 2 is not there; allowed: 0, 1")
+    watts = {level: idle_baseline.idle_watts(runs[level]) for level in ("0", "1")}
+    idle = profile.load("nvme-enterprise").rails["12v"].idle_watts
+    assert watts["0"] == pytest.approx(idle, rel=0.05)
+    assert watts["1"] == pytest.approx(THRIFTY_IDLE_WATTS, rel=0.05)
+    for level in ("0", "1"):
+        settings = runs[level].settings
+        assert settings["drive_settings"]["power_state"] == {"before": "0", "in_effect": level}
+        assert settings["power"]["drive"]["power_state"] == int(level)
+        assert [one["max_watts"] for one in settings["power"]["drive"]["power_states"]] == [14.0, 9.0]
+    disks = json.loads(own.ssh("lsblk --json --nodeps --output NAME,SERIAL"))["blockdevices"]
+    [device] = [one["name"] for one in disks if one["serial"] == "JRNVP0001"]
+    left = own.ssh(f"nvme get-feature /dev/{device} --feature-id=0x02")
+    assert re.search(r"value:\s*(0x)?0+\s*$", left), left
+
+
+def test_autonomous_transitions_are_a_factor_and_change_the_watts(own):
+    runs = measured(own, "resting", DRIVE, apst=["off", "any", 1])
+    assert [runs[level].status for level in ("off", "any")] == ["ok", "ok"]
+    assert runs["1"].status == "not-run"
+    assert "no state to rest in that is entered and left within 1 µs" in runs["1"].reason
+    awake, resting = (idle_baseline.idle_watts(runs[level]) for level in ("off", "any"))
+    assert awake > 0.95 * MODEL.rails["3v3"].idle_watts  # and what the layout left the drive to do
+    assert resting < awake / 2
+    for level in ("off", "any"):
+        settings = runs[level].settings
+        assert settings["drive_settings"]["apst"]["before"] == "100000"
+        assert bool(settings["power"]["drive"]["autonomous"]["transitions"]) is (level == "any")
+    tolerance = own.ssh("cat /sys/class/nvme/nvme*/power/pm_qos_latency_tolerance_us").split()
+    assert tolerance[0] == "100000"
+
+
+@pytest.mark.parametrize(
+    ("factor", "level", "reason"),
+    [
+        ("governor", "performance", "scaling_governor: No such file"),
+        ("c_states", "none", "cpuidle/state0/name: No such file"),
+        ("apm", 128, "has no advanced power management"),
+        ("standby_timer", 60, "has no standby timer"),
+        ("power_state", 0, "is no NVMe drive"),
+    ],
+)
+def test_what_a_virtual_host_lacks_is_not_run(own, factor, level, reason):
+    [run] = measured(own, f"lacks-{factor.replace('_', '-')}", "sata-plp", **{factor: [level]}).values()
+    assert run.status == "not-run"
+    assert reason in run.reason
+
+
+def test_settings_of_a_sata_disk_are_set_and_put_back(own):
+    [run] = measured(own, "sata", "sata-plp", link_power=["min_power"], runtime_pm=["on"]).values()
+    assert (run.status, run.reason) == ("ok", "")
+    assert run.settings["kernel_files"]["link_power"]["in_effect"] == "min_power"
+    assert run.settings["kernel_files"]["runtime_pm"]["in_effect"] == "on"
+    assert run.settings["power"]["drive"]["link_power"] == "min_power"
+    policies = own.ssh("cat /sys/class/scsi_host/host*/link_power_management_policy").split()
+    assert "min_power" not in policies
+
+
+def test_a_drive_that_is_hot_makes_its_run_partial(own, device):
+    own.ssh(f"nvme set-feature /dev/{device} --feature-id=0x04 --value=0x110")  # 272 K: it is above that
+    [run] = measured(own, "hot", DRIVE, apst=["any"]).values()
+    own.ssh(f"nvme set-feature /dev/{device} --feature-id=0x04 --value=0x157")
+    assert (run.status, run.result.joules > 0) == ("partial", True)
+    assert "nvme-consumer was hot: its temperature was past a threshold at the end" in run.reason
 
 
 def test_a_campaign_is_as_behind_qemus_controller(own):

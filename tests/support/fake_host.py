@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 import sys
 from pathlib import Path
 
@@ -27,7 +28,9 @@ class FakeCalls(SystemCalls):
 
     `claimed`: names of devices that another has opened exclusively. `reserved`: what each says of
     reservations. `namespaces`: those that a format destroys. `pages`: what each NVMe drive (its
-    controller, its health) or ATA disk (its identity) says of itself.
+    controller, its health) or ATA disk (its identity) says of itself. `features`: the values of an
+    NVMe drive's features, `tables` their data. `deaf`: drives that do not do what they are asked.
+    `refused`: orders that ATA disks refuse; `orders`: those that they got.
     """
 
     def __init__(self, host: FakeHost) -> None:
@@ -36,6 +39,12 @@ class FakeCalls(SystemCalls):
         self.reserved: dict[str, str] = {}
         self.namespaces = [1]
         self.pages: dict[str, tuple[bytes, ...]] = {}
+        self.features: dict[str, dict[int, int]] = {}
+        self.tables: dict[str, dict[int, bytes]] = {}
+        self.works_in: dict[str, int] = {}  # the power state to which a read wakes an NVMe drive
+        self.deaf: set[str] = set()
+        self.refused: set[tuple[int, int]] = set()
+        self.orders: list[tuple[str, int, int, int]] = []
 
     def claim(self, path: str) -> int:
         if os.path.basename(path) in self.claimed:
@@ -66,8 +75,38 @@ class FakeCalls(SystemCalls):
     def nvme_health(self, descriptor: int) -> bytes:
         return self._page(descriptor, 1)
 
+    def nvme_feature(self, descriptor: int, number: int, size: int = 0) -> tuple[int, bytes]:
+        name = self._name(descriptor)
+        if number not in self.features.get(name, {}):
+            raise OSError("NVMe status 0x4002")
+        return self.features[name][number], self.tables.get(name, {}).get(number, bytes(size))
+
+    def set_nvme_feature(self, descriptor: int, number: int, value: int) -> None:
+        name = self._name(descriptor)
+        if name not in self.deaf:
+            self.features[name][number] = self.works_in[name] = value
+
+    def wake(self, path: str) -> None:
+        name = os.path.basename(path)
+        self.features[name][0x02] = self.works_in[name]
+
+    def kept_ata_identity(self, descriptor: int) -> bytes:
+        return self._page(descriptor, 0)
+
     def ata_identity(self, descriptor: int) -> bytes:
         return self._page(descriptor, 0)
+
+    def order_ata(self, descriptor: int, command: int, feature: int, count: int) -> None:
+        name = self._name(descriptor)
+        self.orders.append((name, command, feature, count))
+        if (command, feature) in self.refused:
+            raise OSError(f"ATA command {command:#04x}: refused (SCSI status 0x2)")
+        if command == 0xEF and name not in self.deaf:  # SET FEATURES: advanced power management
+            words = list(struct.unpack("<256H", self.pages[name][0]))
+            on = feature == 0x05
+            words[86] = words[86] | 1 << 3 if on else words[86] & ~(1 << 3)
+            words[91] = 0x4000 | count
+            self.pages[name] = (struct.pack("<256H", *words),)
 
     def _page(self, descriptor: int, number: int) -> bytes:
         name = self._name(descriptor)

@@ -283,7 +283,12 @@ def test_factor_is_planned(plan: Plan) -> None:
 def test_factor_is_set_by_the_host(executed: Executed) -> None:
     [asked] = {json.dumps(request["kernel_files"]) for request in executed.requests}
     assert json.loads(asked) == [
-        {"factor": "read_ahead_kb", "path": "/sys/block/{device}/queue/read_ahead_kb", "value": "128"}
+        {
+            "factor": "read_ahead_kb",
+            "path": "/sys/block/{device}/queue/read_ahead_kb",
+            "value": "128",
+            "needs": "",
+        }
     ]
 
 

@@ -78,11 +78,19 @@ class PhaseSeconds(_Part):
 
 
 class KernelFile(_Part):
-    """A file under /sys or /proc/sys that `factor` sets; `{device}` is each drive of the run."""
+    """A file under /sys or /proc/sys that a factor sets (`factors.factor.Setting`)."""
 
     factor: str
     path: str
     value: str
+    needs: str = ""
+
+
+class DriveSetting(_Part):
+    """A setting of the run's drives themselves, by the factor of its name, and its level."""
+
+    factor: str
+    level: str
 
 
 class RunRequest(_Part):
@@ -93,9 +101,10 @@ class RunRequest(_Part):
     holds. `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced
     during the workload. `use_bytes`: size of the file system, 0 as large as the drive. `fill`:
     fraction of it that other data fill before. `kernel_files`: what factors set in the host's
-    kernel for the run. `kernel`: release that must run; empty accepts any. `slowness`: seconds of
-    the machine that a second of a virtual lab lasts while the run is measured. `lanes_of`: the
-    campaign of which runs of other drives may go on at the same time, unless this one is `alone`.
+    kernel for the run, `drive_settings` on the drives. `kernel`: release that must run; empty
+    accepts any. `slowness`: seconds of the machine that a second of a virtual lab lasts while the
+    run is measured. `lanes_of`: the campaign of which runs of other drives may go on at the same
+    time, unless this one is `alone`.
     """
 
     version: Literal[1] = VERSION
@@ -116,6 +125,7 @@ class RunRequest(_Part):
     use_bytes: NonNegativeInt = 0
     fill: float = 0.0
     kernel_files: list[KernelFile] = []
+    drive_settings: list[DriveSetting] = []
     phases: PhaseSeconds
     seed: NonNegativeInt
     clock_server: str

@@ -41,9 +41,10 @@ KIND = "factor"
 
 @functools.cache
 def shipped() -> Mapping[str, Factor]:
-    """Return the factors of this folder by name, in their order."""
-    names = [found.name for found in pkgutil.iter_modules(__path__) if found.name != "__main__"]
-    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    """Return the factors of this folder and of those below it by name, in their order."""
+    paths_below = [one.name for one in pkgutil.walk_packages(__path__, f"{__name__}.")]
+    found = {path.rpartition(".")[2]: path for path in paths_below if not path.endswith(".__main__")}
+    modules = {name: importlib.import_module(path) for name, path in found.items()}
     return _in_order({name: getattr(module, "FACTOR", None) for name, module in modules.items()})
 
 
@@ -180,16 +181,18 @@ def arguments(subject: Subject) -> dict[str, Any]:
     """Return the arguments of the module `joulerig_run` that a run's levels set.
 
     Those of a mapping (`phases`) are the entries that a level changes. `kernel_files` lists the
-    kernel files that the host sets for the run. Raises UserError where the lab has no longer a
-    factor of the run.
+    kernel files that the host sets for the run, `drive_settings` what it sets on the drives. Raises
+    UserError where the lab has no longer a factor of the run.
     """
     known = load(subject.lab)
-    found: dict[str, Any] = {"kernel_files": []}
+    found: dict[str, Any] = {"kernel_files": [], "drive_settings": []}
     for name, level in subject.levels.items():
         if name not in known:
             raise UserError(f"factors: {name}: is {definitions.allowed(name, known)}")
         found.update(known[name].arguments(level, subject))
         found["kernel_files"] += known[name].kernel_files(level)
+        if known[name].drive_setting:
+            found["drive_settings"].append({"factor": name, "level": level})
     return found
 
 
@@ -216,4 +219,4 @@ def _default(factor: Factor) -> str:
 
 
 def _sets(factor: Factor) -> str:
-    return ", ".join(f"`{one.path}`" for one in factor.settings)
+    return ", ".join(f"`{one.path}`" for one in factor.settings) or "the drive" * factor.drive_setting

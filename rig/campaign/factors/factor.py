@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from joulerig.rig.lab.model import Lab
 
 Name = Annotated[str, Field(min_length=1)]  # a level that names something
+PLACEHOLDERS = ("device", "controller", "adapter", "powered")  # as the host's library resolves them
 
 
 def _as_text(level: Any) -> Any:
@@ -28,6 +29,33 @@ def number(check: Callable[[float], str]) -> Any:
 def whole_number(check: Callable[[float], str]) -> Any:
     """Return the type of a whole-numbered level. `check` returns what is allowed instead, or ""."""
     return _numeric(r"^[0-9]+$", check)
+
+
+def word(*words: str) -> Any:
+    """Return the type of a level that is one of `words`. YAML reads `on` and `off` as booleans."""
+    return Annotated[Literal[words], BeforeValidator(_as_word)]
+
+
+def word_or_number(*words: str, check: Callable[[int], str]) -> Any:
+    """Return the type of a level that is one of `words` or a whole number, which `check` judges.
+
+    `check` returns what is allowed instead, or "".
+    """
+
+    def checked(level: str) -> str:
+        if level in words:
+            return level
+        problem = check(int(level)) if re.fullmatch(r"[0-9]{1,9}", level) else "is neither word nor number"
+        if problem:
+            raise ValueError(f"{level!r} {problem}; words: {', '.join(words)}")
+        return level
+
+    return Annotated[str, BeforeValidator(_as_word), AfterValidator(checked)]
+
+
+def _as_word(level: Any) -> Any:
+    """Return a boolean or a number, as YAML reads them, as what was written."""
+    return {True: "on", False: "off"}[level] if isinstance(level, bool) else _as_text(level)
 
 
 def _numeric(pattern: str, check: Callable[[float], str]) -> Any:
@@ -50,20 +78,32 @@ class Setting:
     Attributes
     ----------
     path : str
-        File under /sys or /proc/sys. `{device}` stands for the kernel's name of a drive: the file
-        of every drive of the run is set.
+        File under /sys or /proc/sys. A placeholder stands for what each drive of the run has there:
+        `{device}` its own name (sda), `{controller}` that of an NVMe drive's controller (nvme0),
+        `{adapter}` that of a SCSI or SATA disk's adapter (host0), `{powered}` the device whose
+        power the kernel manages for it, by its path below /sys. `*` stands for any part of a name:
+        all such files are set.
     values : mapping of str to str
         What is written, by level. A level that is not in it is written as it is.
+    needs : str
+        A path like `path`, of a file without which it has no effect.
     """
 
     path: str
     values: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"(/sys|/proc/sys)/.+", self.path) or "/../" in self.path:
             raise ValueError(f"{self.path!r}: allowed: a file under /sys or /proc/sys")
-        if set(re.findall(r"\{(.*?)\}", self.path)) - {"device"}:
-            raise ValueError(f"{self.path!r}: allowed: {{device}} as the only placeholder")
+        if set(re.findall(r"\{(.*?)\}", self.path + self.needs)) - set(PLACEHOLDERS):
+            allowed = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+            raise ValueError(f"{self.path!r}: allowed placeholders: {allowed}")
+
+    @property
+    def of_drives(self) -> bool:
+        """Return whether its file is that of a drive, and not the whole host's."""
+        return "{" in self.path
 
 
 @dataclass(frozen=True)
@@ -112,8 +152,8 @@ class Factor:
     allowed : str
         What a level can be, in words, for the documentation.
     level : type
-        Pydantic type of a level, which is text: `Name`, `Literal[...]`, `number(...)`,
-        `whole_number(...)`.
+        Pydantic type of a level, which is text: `Name`, `Literal[...]`, `word(...)`, `number(...)`,
+        `whole_number(...)`, `word_or_number(...)`.
     default : str
         What holds for a campaign without this factor, in words.
     known : callable, optional
@@ -124,6 +164,9 @@ class Factor:
         Arguments of the module `joulerig_run` that the level sets, in place of the campaign's.
     settings : tuple of Setting
         Kernel files of the test host that are set to the level for the run.
+    drive_setting : bool
+        Whether the test host sets the level on the run's drives themselves: the host library has
+        the setting by the factor's name (`settings/drive_settings.py`).
     estimate : callable
         Change what a plan assumes of a run with this level.
     replaces : str
@@ -147,6 +190,7 @@ class Factor:
     refusal: Callable[[str, Subject], str] = _possible
     arguments: Callable[[str, Subject], dict[str, Any]] = _no_arguments
     settings: tuple[Setting, ...] = ()
+    drive_setting: bool = False
     estimate: Callable[[str, Estimate], Estimate] = _same
     replaces: str = ""
     required: bool = False
@@ -154,8 +198,13 @@ class Factor:
     name: str = ""
 
     def kernel_files(self, level: str) -> list[dict[str, str]]:
-        """Return the files that a run with this level sets: each `factor`, `path` and `value`."""
+        """Return the files that a run with this level sets, as a host is asked for them."""
         return [
-            {"factor": self.name, "path": one.path, "value": one.values.get(level, level)}
+            {
+                "factor": self.name,
+                "path": one.path,
+                "value": one.values.get(level, level),
+                "needs": one.needs,
+            }
             for one in self.settings
         ]

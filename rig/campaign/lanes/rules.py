@@ -70,7 +70,7 @@ def _of_the_host(
     for name, factor in factors.items():
         if campaign.levels(name):
             for one in factor.settings:
-                if "{device}" not in one.path:
+                if not one.of_drives:
                     yield (
                         f"factors.{name}: sets {one.path} of the whole host; allowed: factors that set"
                         " files of the drives ({device})"

@@ -10,6 +10,7 @@ import pytest
 from tests.support import fake_host  # noqa: F401  finds the host's library
 
 from ansible.module_utils.joulerig.facts import disks, machine  # isort: skip
+from ansible.module_utils.joulerig.settings import record  # isort: skip
 
 NAA = "naa.5000c500a1b2c3d4"
 
@@ -168,7 +169,7 @@ def test_governors_are_counted(fake):
     for number, governor in enumerate(("performance", "powersave", "powersave")):
         cpu(fake, number, governor)
     fake.put(fake.sys / "devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate\n")
-    found = machine.processor(fake.system())
+    found = record.processor(fake.system())
     assert found["governors"] == {"performance": 1, "powersave": 2}
     assert found["driver"] == "intel_pstate"
 
@@ -186,7 +187,7 @@ def test_governors_are_counted(fake):
 def test_turbo(fake, file, text, expected):
     if file:
         fake.put(fake.sys / "devices/system/cpu" / file, text + "\n")
-    assert machine.processor(fake.system())["turbo"] is expected
+    assert record.processor(fake.system())["turbo"] is expected
 
 
 def test_idle_states_in_their_order(fake):
@@ -194,15 +195,15 @@ def test_idle_states_in_their_order(fake):
         place = fake.sys / f"devices/system/cpu/cpu0/cpuidle/state{number}"
         for key, value in (("name", name), ("latency", latency), ("disable", disabled)):
             fake.put(place / key, f"{value}\n")
-    states = machine.processor(fake.system())["idle_states"]
+    states = record.processor(fake.system())["idle_states"]
     assert [state["name"] for state in states] == ["POLL", "C1E", "C6"]
     assert states[2] == {"name": "C6", "latency_microseconds": 133, "disabled": True}
 
 
 def test_a_machine_without_power_management(fake):
-    found = machine.processor(fake.system())
+    found = record.processor(fake.system())
     assert (found["governors"], found["idle_states"], found["driver"]) == ({}, [], None)
-    assert machine.buses(fake.system()) == {"aspm": None, "apst_latency": None, "nvme_multipath": False}
+    assert record.buses(fake.system()) == {"aspm": None, "apst_latency": None, "nvme_multipath": False}
 
 
 def test_how_buses_are_managed(fake):
@@ -210,7 +211,7 @@ def test_how_buses_are_managed(fake):
     fake.put(modules / "pcie_aspm/parameters/policy", "default performance [powersave] powersupersave\n")
     fake.put(modules / "nvme_core/parameters/default_ps_max_latency_us", "100000\n")
     fake.put(modules / "nvme_core/parameters/multipath", "Y\n")
-    found = machine.buses(fake.system())
+    found = record.buses(fake.system())
     assert found == {"aspm": "powersave", "apst_latency": "100000", "nvme_multipath": True}
 
 

@@ -8,10 +8,11 @@ any two of them.
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import stat
 
-from ansible.module_utils.joulerig.drives import commands
+from ansible.module_utils.joulerig.drives.commands import ata, nvme, scsi
 from ansible.module_utils.joulerig.tools import Refused
 
 # <linux/fs.h>
@@ -64,24 +65,49 @@ class SystemCalls:
         `name`: the kernel's, by which its kind is known. Raises OSError where it gives no answer.
         """
         if name.startswith("nvme"):
-            return commands.nvme_reservation(descriptor)
-        return commands.scsi_reservation(descriptor) if name.startswith("sd") else ""
+            return nvme.reservation(descriptor)
+        return scsi.reservation(descriptor) if name.startswith("sd") else ""
 
     def format_reaches(self, descriptor: int) -> list[int]:
         """Return the namespaces that an NVMe format destroys. Raises OSError."""
-        return commands.format_reaches(descriptor)
+        return nvme.format_reaches(descriptor)
 
     def nvme_controller(self, descriptor: int) -> bytes:
         """Return an NVMe controller's description of itself. Raises OSError."""
-        return commands.nvme_controller(descriptor)
+        return nvme.controller(descriptor)
 
     def nvme_health(self, descriptor: int) -> bytes:
         """Return an NVMe drive's health log. Raises OSError."""
-        return commands.nvme_health(descriptor)
+        return nvme.health(descriptor)
+
+    def nvme_feature(self, descriptor: int, number: int, size: int = 0) -> tuple[int, bytes]:
+        """Return the value of an NVMe drive's feature, and its data. Raises OSError."""
+        return nvme.feature(descriptor, number, size)
+
+    def set_nvme_feature(self, descriptor: int, number: int, value: int) -> None:
+        """Set an NVMe drive's feature that has no data. Raises OSError."""
+        nvme.set_feature(descriptor, number, value)
+
+    def kept_ata_identity(self, descriptor: int) -> bytes:
+        """Return an ATA disk's description of itself, as the kernel has kept it. Raises OSError."""
+        return ata.kept_identity(descriptor)
 
     def ata_identity(self, descriptor: int) -> bytes:
-        """Return an ATA disk's description of itself. Raises OSError."""
-        return commands.ata_identity(descriptor)
+        """Return an ATA disk's description of itself, as it is now. Raises OSError."""
+        return ata.identity(descriptor)
+
+    def order_ata(self, descriptor: int, command: int, feature: int, count: int) -> None:
+        """Send an ATA disk a command without data. Raises OSError where it refuses it."""
+        ata.order(descriptor, command, feature, count)
+
+    def wake(self, path: str) -> None:
+        """Read from a device itself, past the kernel's cache, so that the drive rests no longer."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
+        try:
+            with mmap.mmap(-1, mmap.PAGESIZE) as page:  # which is aligned, as the kernel asks
+                os.preadv(descriptor, [page], 0)
+        finally:
+            os.close(descriptor)
 
     def flush(self, descriptor: int) -> None:
         """Write what is cached of an open device to it, and forget the cache.

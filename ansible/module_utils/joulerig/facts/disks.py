@@ -12,14 +12,12 @@ from typing import Any
 
 from ansible.module_utils.joulerig.drives import identity, usage
 from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.settings import features, places
 from ansible.module_utils.joulerig.tools import Refused, run_json
 
 Facts = dict[str, Any]
-# Words of ATA's IDENTIFY DEVICE (ATA8-ACS): features in use, and the level of power management.
-ATA_FEATURES, ATA_EXTENDED, ATA_APM = 86, 120, 91
-APM_ON, EPC_ON = 1 << 3, 1 << 7
 # Bytes of NVMe's Identify Controller (NVM Express 2.0).
-MULTIPATH, POWER_STATES, AUTONOMOUS, WRITE_CACHE = 76, 263, 265, 525
+MULTIPATH, WRITE_CACHE = 76, 525
 
 
 def look(host: Host) -> list[Facts]:
@@ -66,8 +64,8 @@ def disk(host: Host, name: str) -> Facts:
         "write_cache": host.read(f"{base}/queue/write_cache"),
         "paths": _paths(host, name),
         "namespaces": _namespaces(host, name),
-        "runtime_pm": _runtime_pm(host, real),
-        "link_power": _link_power(host, real),
+        "runtime_pm": places.runtime_pm(host, name),
+        "link_power": host.read(link) if (link := places.link_power_file(host, name)) else None,
         "own": _own(host, name, bus),
     }
 
@@ -113,30 +111,6 @@ def _namespaces(host: Host, name: str) -> int:
     return sum(pattern.fullmatch(one) is not None for one in os.listdir(f"{host.sys}/block"))
 
 
-def _runtime_pm(host: Host, real: str) -> dict[str, str]:
-    """Return the setting of runtime power management of a disk and of what it hangs on.
-
-    By the kernel's names: {"0000:01:00.0": "on"}. `auto` lets the kernel suspend it.
-    """
-    found = {}
-    place = f"{real}/device"
-    place = os.path.realpath(place) if os.path.exists(place) else real
-    while place.startswith(f"{os.path.realpath(host.sys)}/devices/") and place.count("/") > 2:
-        control = host.read(f"{place}/power/control")
-        if control and re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:.*|\d+:\d+:\d+:\d+", os.path.basename(place)):
-            found[os.path.basename(place)] = control
-        place = os.path.dirname(place)
-    return found
-
-
-def _link_power(host: Host, real: str) -> str | None:
-    """Return the policy of the SATA link that a disk is on; None where it has none."""
-    adapter = re.search(r"/(host\d+)/", real)
-    if not adapter:
-        return None
-    return host.read(f"{host.sys}/class/scsi_host/{adapter[1]}/link_power_management_policy")
-
-
 def _own(host: Host, name: str, bus: str) -> Facts:
     """Return what a disk says of itself: its power states, timers and health.
 
@@ -166,8 +140,8 @@ def _own(host: Host, name: str, bus: str) -> Facts:
 
 def _read_nvme(host: Host, descriptor: int, name: str, found: Facts) -> None:
     controller = host.calls.nvme_controller(descriptor)
-    found["power_states"] = controller[POWER_STATES] + 1
-    found["autonomous"] = bool(controller[AUTONOMOUS] & 1)
+    found["power_states"] = controller[features.STATES] + 1
+    found["autonomous"] = features.has_autonomous(controller)
     found["several_ports"] = bool(controller[MULTIPATH] & 1)
     found["write_cache"] = bool(controller[WRITE_CACHE] & 1)
     for path in sorted(glob.glob(f"{host.sys}/block/{name}/device/power/pm_qos_latency_tolerance_us")):
@@ -180,9 +154,9 @@ def _read_nvme(host: Host, descriptor: int, name: str, found: Facts) -> None:
 
 
 def _read_ata(host: Host, descriptor: int, found: Facts) -> None:
-    words = struct.unpack("<256H", host.calls.ata_identity(descriptor))
-    found["apm"] = words[ATA_APM] & 0xFF if words[ATA_FEATURES] & APM_ON else None
-    found["extended_power"] = bool(words[ATA_EXTENDED] & EPC_ON)
+    words = features.ata_words(host.calls.kept_ata_identity(descriptor))
+    found["apm"] = features.apm(words)
+    found["extended_power"] = features.has_extended_power(words)
 
 
 def _number(text: str | None) -> int | None:

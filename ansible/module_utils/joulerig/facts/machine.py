@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import collections
 import ctypes
 import os
 import platform
@@ -19,6 +18,7 @@ from ansible.module_utils.joulerig import paths, reservation
 from ansible.module_utils.joulerig.changes import units
 from ansible.module_utils.joulerig.detached import calls
 from ansible.module_utils.joulerig.drives.host import Host
+from ansible.module_utils.joulerig.settings import record
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
 Facts = dict[str, Any]
@@ -39,8 +39,8 @@ def look(host: Host, names: Sequence[str], addresses: Sequence[str], logins: str
     return {
         "system": system(host),
         "clock": clock(host),
-        "processor": processor(host),
-        "buses": buses(host),
+        "processor": record.processor(host),
+        "buses": record.buses(host),
         "interrupts": {"balanced": "irqbalance" in programs(host)},
         "units": background(names),
         "space": space(("/", _existing(paths.STATE), "/tmp")),
@@ -108,49 +108,6 @@ def clock(host: Host) -> Facts:
     (error,) = struct.unpack_from("@q", state.raw, MAXERROR)
     (status,) = struct.unpack_from("@i", state.raw, STATUS)
     return {**found, "synchronised": not status & UNSYNCHRONISED, "error_microseconds": error}
-
-
-def processor(host: Host) -> Facts:
-    """Return governors, whether it may go above its base clock, and its idle states."""
-    base = f"{host.sys}/devices/system/cpu"
-    governors: collections.Counter[str] = collections.Counter()
-    for name in _numbered(base, "cpu"):
-        if governor := host.read(f"{base}/{name}/cpufreq/scaling_governor"):
-            governors[governor] += 1
-    states = []
-    for name in _numbered(f"{base}/cpu0/cpuidle", "state"):
-        place = f"{base}/cpu0/cpuidle/{name}"
-        states.append(
-            {
-                "name": host.read(f"{place}/name"),
-                "latency_microseconds": int(host.read(f"{place}/latency", "0")),
-                "disabled": host.read(f"{place}/disable") == "1",
-            }
-        )
-    turbo = None
-    if (without := host.read(f"{base}/intel_pstate/no_turbo")) is not None:
-        turbo = without == "0"
-    elif (boost := host.read(f"{base}/cpufreq/boost")) is not None:
-        turbo = boost == "1"
-    return {
-        "driver": host.read(f"{base}/cpu0/cpufreq/scaling_driver"),
-        "governors": dict(governors),
-        "turbo": turbo,
-        "idle_driver": host.read(f"{base}/cpuidle/current_driver"),
-        "idle_states": states,
-    }
-
-
-def buses(host: Host) -> Facts:
-    """Return how links of PCIe and states of NVMe drives are managed, for the whole host."""
-    modules = f"{host.sys}/module"
-    policy = host.read(f"{modules}/pcie_aspm/parameters/policy") or ""
-    chosen = re.search(r"\[(\w+)\]", policy)
-    return {
-        "aspm": chosen[1] if chosen else None,
-        "apst_latency": host.read(f"{modules}/nvme_core/parameters/default_ps_max_latency_us"),
-        "nvme_multipath": host.read(f"{modules}/nvme_core/parameters/multipath") == "Y",
-    }
 
 
 def background(names: Sequence[str]) -> dict[str, str]:
@@ -221,12 +178,3 @@ def _existing(path: str) -> str:
     while not os.path.exists(path):
         path = os.path.dirname(path)
     return path
-
-
-def _numbered(folder: str, kind: str) -> list[str]:
-    """List names of a kind with a number, in order: cpu0, cpu1, cpu10."""
-    try:
-        names = [name for name in os.listdir(folder) if re.fullmatch(kind + r"\d+", name)]
-    except OSError:
-        return []
-    return sorted(names, key=lambda name: int(name[len(kind) :]))

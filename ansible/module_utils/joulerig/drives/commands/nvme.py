@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Commands that only the drive itself can answer: what is reserved on it, what a format reaches.
+"""Commands to an NVMe drive: what it is, what is reserved on it, what a format reaches, features.
 
-Sources: NVM Express Base Specification 2.0, "Identify Controller", "Reservation Report" and
-"SMART / Health Information"; SCSI Primary Commands 4, "PERSISTENT RESERVE IN".
+Source: NVM Express Base Specification 2.0, "Identify Controller", "Reservation Report", "SMART /
+Health Information", "Get Features", "Set Features".
 """
 
 from __future__ import annotations
@@ -13,25 +13,24 @@ import struct
 
 NVME_IOCTL_ADMIN_CMD, NVME_IOCTL_IO_CMD = 0xC0484E41, 0xC0484E43  # <linux/nvme_ioctl.h>
 NVME_IOCTL_ID = 0x4E40
-SG_IO, SG_DXFER_FROM_DEV = 0x2285, -3  # <scsi/sg.h>
-GET_LOG_PAGE, IDENTIFY, RESERVATION_REPORT = 0x02, 0x06, 0x0E  # opcodes
+COMMAND = "<BBHIIIQQII6III"  # struct nvme_passthru_cmd
+GET_LOG_PAGE, IDENTIFY, SET_FEATURES, GET_FEATURES = 0x02, 0x06, 0x09, 0x0A  # opcodes
+RESERVATION_REPORT = 0x0E
 HEALTH, HEALTH_BYTES, ALL_NAMESPACES = 0x02, 512, 0xFFFFFFFF
-HDIO_GET_IDENTITY, ATA_IDENTITY_BYTES = 0x030D, 512  # <linux/hdreg.h>
 CONTROLLER, ACTIVE_NAMESPACES = 0x01, 0x02  # what Identify is asked for
 PAGE_BYTES = 4096
 TIMEOUT_MS = 5000
 SUPPORTS_RESERVATIONS = 1 << 5  # of the field ONCS
 FORMATS_ALL = 1 << 0  # of the field FNA: a format applies to all namespaces
-READ_RESERVATION = 0x01  # service action
 
 
-def nvme_reservation(descriptor: int) -> str:
+def reservation(descriptor: int) -> str:
     """Return who has reserved an NVMe namespace, in words; "" where no host has.
 
     `descriptor`: of the open namespace. Raises OSError where it gives no answer.
     """
-    controller = _identify(descriptor, CONTROLLER)
-    (supported,) = struct.unpack_from("<H", controller, 520)
+    described = _identify(descriptor, CONTROLLER)
+    (supported,) = struct.unpack_from("<H", described, 520)
     if not supported & SUPPORTS_RESERVATIONS:
         return ""
     namespace = fcntl.ioctl(descriptor, NVME_IOCTL_ID)
@@ -54,41 +53,26 @@ def format_reaches(descriptor: int) -> list[int]:
     return [number for number in listed if number]
 
 
-def nvme_controller(descriptor: int) -> bytes:
+def controller(descriptor: int) -> bytes:
     """Return what an NVMe drive's controller says of itself. Raises OSError."""
     return _identify(descriptor, CONTROLLER)
 
 
-def nvme_health(descriptor: int) -> bytes:
+def health(descriptor: int) -> bytes:
     """Return an NVMe drive's health log. Raises OSError."""
     words = HEALTH_BYTES // 4 - 1
     asked = words << 16 | HEALTH
     return _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, GET_LOG_PAGE, ALL_NAMESPACES, asked, 0, HEALTH_BYTES)
 
 
-def ata_identity(descriptor: int) -> bytes:
-    """Return what an ATA disk says of itself, as the kernel keeps it. Raises OSError."""
-    page = bytearray(ATA_IDENTITY_BYTES)
-    fcntl.ioctl(descriptor, HDIO_GET_IDENTITY, page)
-    return bytes(page)
+def feature(descriptor: int, number: int, size: int = 0) -> tuple[int, bytes]:
+    """Return the current value of a feature, and its `size` bytes of data. Raises OSError."""
+    return _send(descriptor, NVME_IOCTL_ADMIN_CMD, GET_FEATURES, 0, number, 0, size)
 
 
-def scsi_reservation(descriptor: int) -> str:
-    """Return who has reserved a SCSI disk, in words; "" where none has, or it knows none."""
-    answer = ctypes.create_string_buffer(64)
-    sense = ctypes.create_string_buffer(32)
-    command = ctypes.create_string_buffer(struct.pack(">BB5xHB", 0x5E, READ_RESERVATION, len(answer), 0), 10)
-    header = struct.pack(
-        "@iiBBHIPPPIIiPBBBBHHiII4x",
-        ord("S"), SG_DXFER_FROM_DEV, 10, len(sense), 0, len(answer),
-        ctypes.addressof(answer), ctypes.addressof(command), ctypes.addressof(sense),
-        TIMEOUT_MS, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    )  # fmt: skip
-    fcntl.ioctl(descriptor, SG_IO, bytearray(header))
-    (length,) = struct.unpack_from(">I", answer.raw, 4)
-    if length < 16:  # none; or the disk refused the command, as ATA disks do
-        return ""
-    return f"a reservation by the key {answer.raw[8:16].hex()}"
+def set_feature(descriptor: int, number: int, value: int) -> None:
+    """Set a feature that has no data, until the next reset. Raises OSError."""
+    _send(descriptor, NVME_IOCTL_ADMIN_CMD, SET_FEATURES, 0, number, value, 0)
 
 
 def _identify(descriptor: int, what: int) -> bytes:
@@ -98,14 +82,23 @@ def _identify(descriptor: int, what: int) -> bytes:
 def _nvme(
     descriptor: int, request: int, opcode: int, namespace: int, cdw10: int, cdw11: int, size: int = PAGE_BYTES
 ) -> bytes:
-    """Send a command that reads a page (struct nvme_passthru_cmd). Raises OSError."""
-    page = ctypes.create_string_buffer(size)
+    return _send(descriptor, request, opcode, namespace, cdw10, cdw11, size)[1]
+
+
+def _send(
+    descriptor: int, request: int, opcode: int, namespace: int, cdw10: int, cdw11: int, size: int
+) -> tuple[int, bytes]:
+    """Send a command that reads `size` bytes (struct nvme_passthru_cmd); return result and bytes.
+
+    Raises OSError.
+    """
+    page = ctypes.create_string_buffer(size or 1)
     fields = (
-        opcode, 0, 0, namespace, 0, 0, 0, ctypes.addressof(page), 0, size,
+        opcode, 0, 0, namespace, 0, 0, 0, ctypes.addressof(page) if size else 0, 0, size,
         cdw10, cdw11, 0, 0, 0, 0, TIMEOUT_MS, 0,
     )  # fmt: skip
-    command = bytearray(struct.pack("<BBHIIIQQII6III", *fields))
+    command = bytearray(struct.pack(COMMAND, *fields))
     status = fcntl.ioctl(descriptor, request, command)
     if status:
         raise OSError(f"NVMe status {status:#x}")
-    return page.raw
+    return struct.unpack(COMMAND, command)[-1], page.raw[:size]

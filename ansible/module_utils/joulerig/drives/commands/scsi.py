@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Commands to a SCSI disk, and the way by which commands of others reach one: SG_IO.
+
+Sources: SCSI Primary Commands 4, "PERSISTENT RESERVE IN"; <scsi/sg.h>.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import struct
+
+SG_IO, SG_DXFER_NONE, SG_DXFER_FROM_DEV = 0x2285, -1, -3
+HEADER = "@iiBBHIPPPIIiPBBBBHHiII4x"  # struct sg_io_hdr
+STATUS = 13  # which of its fields says how the command ended; 0: well
+HOST_STATUS, DRIVER_STATUS = 17, 18
+DRIVER_SENSE = 0x08  # of the driver's: the disk gave a reason, which is no fault of the driver
+TIMEOUT_MS = 5000
+READ_RESERVATION = 0x01  # service action
+
+
+def send(
+    descriptor: int, command: bytes, size: int = 0, timeout_ms: int = TIMEOUT_MS
+) -> tuple[bytes, int, bytes]:
+    """Send a command that reads `size` bytes; return them, the disk's status and its sense data.
+
+    Raises OSError where the command did not reach the disk.
+    """
+    answer = ctypes.create_string_buffer(size or 1)
+    sense = ctypes.create_string_buffer(32)
+    sent = ctypes.create_string_buffer(command, len(command))
+    header = bytearray(
+        struct.pack(
+            HEADER,
+            ord("S"), SG_DXFER_FROM_DEV if size else SG_DXFER_NONE, len(command), len(sense), 0, size,
+            ctypes.addressof(answer) if size else 0, ctypes.addressof(sent), ctypes.addressof(sense),
+            timeout_ms, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        )
+    )  # fmt: skip
+    fcntl.ioctl(descriptor, SG_IO, header)
+    fields = struct.unpack(HEADER, header)
+    if fields[HOST_STATUS] or fields[DRIVER_STATUS] & ~DRIVER_SENSE:
+        raise OSError(f"SCSI host status {fields[HOST_STATUS]:#x}, driver status {fields[DRIVER_STATUS]:#x}")
+    return answer.raw[:size], fields[STATUS], sense.raw
+
+
+def reservation(descriptor: int) -> str:
+    """Return who has reserved a SCSI disk, in words; "" where none has, or it knows none."""
+    command = struct.pack(">BB5xHB", 0x5E, READ_RESERVATION, 64, 0)
+    answer, _, _ = send(descriptor, command, 64)
+    (length,) = struct.unpack_from(">I", answer, 4)
+    if length < 16:  # none; or the disk refused the command, as ATA disks do
+        return ""
+    return f"a reservation by the key {answer[8:16].hex()}"
