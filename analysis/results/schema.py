@@ -50,7 +50,7 @@ class Status(Name):
     PLANNED = "planned", "to come"
     RUNNING = "running", "being executed"
     OK = "ok", "done, with everything that could be measured"
-    PARTIAL = "partial", "the workload ran, but its energy is not complete"
+    PARTIAL = "partial", "the workload ran, but its energy is not complete, or a drive throttled"
     FAILED = "failed", "an error ended it"
     LOST = "lost", "the test host went away; a resumed campaign runs it again"
     REFUSED = "refused", "the test host must not do it; nothing was touched"

@@ -26,6 +26,7 @@ from joulerig.analysis.results.campaign import PRECONDITION_FILE, Phase
 from joulerig.analysis.results.facts import RunFacts
 from joulerig.analysis.results.influxdb.client import Client, InfluxError
 from joulerig.analysis.results.schema import ONE_ROW_A_RUN, WORKED, PhaseName, Status, is_control
+from joulerig.analysis.runs import throttling
 from joulerig.rig import workloads
 from joulerig.rig.campaign import factors, measure
 from joulerig.rig.campaign.execution.outcome import RunOutcome, one_line
@@ -39,9 +40,9 @@ from joulerig.rig.lab.model import Lab
 def record_result(campaign: OpenCampaign, run: Mapping[str, Any], outcome: RunOutcome) -> Status:
     """Record the result of `run`: files, phases, performance, energy, AI. Return its status.
 
-    The workload's own work stands even where energy is missing: the run is then partial. Where no
-    drive of the run has a rail there is none to miss: that run is as good as it can be, and its
-    reason says so.
+    The workload's own work stands even where energy is missing, or a drive throttled: the run is
+    then partial. Where no drive of the run has a rail there is none to miss: that run is as good as
+    it can be, and its reason says so.
     """
     _keep_files(campaign.folder(run), outcome)
     status, reason, tables = _judge(campaign, run, outcome)
@@ -146,6 +147,9 @@ def _judge(
                 tables.update(found)
                 reasons += missing + losses(found.get("energy", []), campaign.definition.loss_limit_percent)
                 reasons += _compute_columns(tables, outcome, phases)
+                reasons += throttling.in_run(
+                    outcome.health.before, outcome.health.after, lab.member_drives(run["host"], *_drives(run))
+                )
     if status == Status.OK and "performance" not in tables:
         status, reasons = Status.FAILED, ["the load left no report"]
     if status == Status.OK and reasons:

@@ -608,3 +608,22 @@ def test_a_campaign_that_is_being_executed_is_not_resumed(journal, bench):
     Journal(journal.folder).claim(process.identity(os.getpid()))
     with pytest.raises(UserError, match="is executed by"):
         opening.resume_campaign(journal.campaign["id"], bench)
+
+
+# --- heat
+
+
+def test_a_run_whose_drive_throttled_is_partial(journal, bench, influxd):
+    power(influxd)
+    health = {"before": {"thm_temp2_total_time": 3}, "after": {"thm_temp2_total_time": 15}}
+    run = recorded(journal, bench, answer(health=health))
+    assert run["status"] == "partial"
+    assert "fast was hot: 12 s of heavy throttling" in run["reason"]
+    assert result(journal, run)["joules"] == pytest.approx(5 * 4, rel=0.01)
+
+
+def test_a_run_whose_drive_throttled_stays_partial(journal, bench, influxd):
+    power(influxd)
+    health = {"before": {"warning_temp_time": 0}, "after": {"warning_temp_time": 1}}
+    run = recorded(journal, bench, answer(health=health))
+    assert settle(OpenCampaign.load(journal, bench), lambda line: None) == [run["id"]]
