@@ -129,7 +129,7 @@ def test_what_this_rig_did_not_make_refuses_a_campaign_as_a_whole_until_it_is_ad
             {"factors": {**FACTORS, "workload": ["varmale"]}},
             "'varmale' is unknown; nearest is 'varmail'; allowed: ",
         ),
-        ({"factors": {**FACTORS, "scheduler": ["cfq"]}}, "'none', 'mq-deadline', 'bfq' or 'kyber'"),
+        ({"factors": {**FACTORS, "scheduler": ["mq_deadline"]}}, "should match pattern"),
         ({"drives": ["nvme-lost"]}, "'nvme-lost' is unknown; nearest is 'nvme-plp'; allowed: "),
     ],
     ids=["key", "file-system", "workload", "scheduler", "drive"],

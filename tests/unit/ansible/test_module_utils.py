@@ -12,7 +12,7 @@ import pytest
 from ansible.module_utils.joulerig import phases, tools
 from ansible.module_utils.joulerig.clocks import offset as clock
 from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, memory_drives
-from ansible.module_utils.joulerig.tools import Failed, Refused
+from ansible.module_utils.joulerig.tools import Failed, Refused, Unable
 
 MS = 1_000_000
 
@@ -197,11 +197,20 @@ def test_what_is_so_already_is_not_written(fake, sda):
     assert read(sda / "scheduler") == before
 
 
-def test_a_scheduler_the_kernel_lacks_is_refused_with_those_it_has(fake, sda):
+def test_a_scheduler_the_kernel_lacks_cannot_be_done_and_those_it_has_are_named(fake, sda, tool):
+    asked = tool("modprobe", "exit 1")
     undo = contextlib.ExitStack()
-    with pytest.raises(Refused, match="'kyber' is not available; allowed: none, mq-deadline, bfq"):
-        blockqueue.apply(undo, "sda", "kyber", None, str(fake.sys))
+    with pytest.raises(Unable, match="'cfq' is not available; allowed: none, mq-deadline, bfq"):
+        blockqueue.apply(undo, "sda", "cfq", None, str(fake.sys))
     assert read(sda / "scheduler") == "none [mq-deadline] bfq"
+    assert read(asked) == "--quiet cfq-iosched"
+
+
+def test_a_scheduler_is_loaded_where_the_kernel_has_it_as_a_module(fake, sda, tool):
+    tool("modprobe", f"echo 'none [mq-deadline] bfq adios' > {sda}/scheduler")
+    with contextlib.ExitStack() as undo:
+        settings = blockqueue.apply(undo, "sda", "adios", None, str(fake.sys))
+        assert settings["scheduler"] == {"before": "mq-deadline", "in_effect": "adios"}
 
 
 def test_a_setting_that_does_not_take_is_an_error(fake, sda, monkeypatch):

@@ -4,6 +4,7 @@
 Settings are set, read back and restored.
 """
 
+import contextlib
 import glob
 import re
 
@@ -33,6 +34,15 @@ def get(name, key, sys=None):
     if key == "scheduler" and "[" in text:
         return text[text.index("[") + 1 : text.index("]")]
     return text
+
+
+def offers(name, scheduler, sys=None):
+    """Return whether a device can have an I/O scheduler, loading its module if need be."""
+    if scheduler in schedulers(name, sys):
+        return True
+    with contextlib.suppress(Failed):  # there is no such module, or no modprobe
+        run(["modprobe", "--quiet", f"{scheduler}-iosched"])  # the alias that schedulers' modules have
+    return scheduler in schedulers(name, sys)
 
 
 def schedulers(name, sys=None):
@@ -99,8 +109,8 @@ def _set_nvme_cache(name, value):
 
 def check(name, scheduler, write_cache, sys=None):
     """Refuse what `apply` could not set on a device. Nothing is changed."""
-    if scheduler not in (available := schedulers(name, sys)):
-        allowed = ", ".join(available)
+    if not offers(name, scheduler, sys):
+        allowed = ", ".join(schedulers(name, sys))
         raise Unable(f"/dev/{name}: scheduler {scheduler!r} is not available; allowed: {allowed}")
     if write_cache not in (None, NO_FLUSH, get(name, "write_cache", sys)):
         check_write_cache(name, sys)

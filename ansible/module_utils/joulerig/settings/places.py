@@ -17,8 +17,8 @@ def named(host: Host, name: str) -> dict[str, list[str]]:
 
     `device`: the disk. `controller`: those of an NVMe drive (nvme0), several where it has several
     ports. `adapter`: of a SCSI or SATA disk (host0). `powered`: the devices whose
-    power the kernel manages for it, by their path below /sys: a SCSI device, or the PCI functions of an
-    NVMe drive.
+    power the kernel manages for it, by their path below /sys: a SCSI device, or the PCI functions
+    of an NVMe drive.
     """
     return {
         "device": [name],

@@ -42,7 +42,7 @@ def planned(mapping, bench):
         (("factors", "sync"), ["fsync"], ["campaign.factors.sync", "does not set its sync call; allowed: append-fsync,"]),
         (("factors", "kernel"), ["hz10"], ["campaign.factors.kernel", "'hz10' is unknown; nearest is 'hz100'", "installed"]),
         (("factors", "filesystem"), ["ext5"], ["campaign.factors.filesystem", "'ext5'", f"allowed: {', '.join(filesystems.shipped())}"]),
-        (("factors", "scheduler"), ["cfq"], ["campaign.factors.scheduler.0", "'cfq'", "'mq-deadline'", "'kyber'"]),
+        (("factors", "scheduler"), ["mq_deadline"], ["campaign.factors.scheduler.0", "'mq_deadline'"]),
         (("factors", "scheduler"), [None], ["campaign.factors.scheduler.0", "None"]),
         (("factors", "workload"), ["webservr"], ["campaign.factors.workload", "'webservr' is unknown; nearest is 'webserver'", "randwrite-fsync"]),
         (("factors", "workload"), [], ["campaign.factors.workload", "at least 1"]),
@@ -635,3 +635,9 @@ def test_definitions_are_read_once_for_all_cells(mapping, bench, monkeypatch, mo
         return len(calls)
 
     assert reads(10) == reads(1)
+
+
+@pytest.mark.parametrize("scheduler", ["adios", "cfq", "mq-deadline-2"])
+def test_whether_a_kernel_has_a_scheduler_is_its_hosts_to_say(mapping, bench, scheduler):
+    mapping["factors"]["scheduler"] = [scheduler]
+    assert {run.levels["scheduler"] for run in planned(mapping, bench)} == {scheduler}
