@@ -78,7 +78,7 @@ test-energy: build ## Twenty runs on a virtual lab, measured against the truth
 	JOULERIG_ENERGY_RUNS=20 $(PYTEST) tests/lab/test_energy_on_the_virtual_lab.py
 
 test-arrays: build ## Drives of memory, external journals, arrays, emulated disks, and drives side by side, on a virtual lab
-	JOULERIG_ARRAYS=1 $(PYTEST) tests/lab/test_arrays_and_memory_on_the_virtual_lab.py tests/lab/test_side_by_side_on_the_virtual_lab.py
+	JOULERIG_ARRAYS=1 $(PYTEST) tests/lab/test_arrays_and_memory_on_the_virtual_lab.py tests/lab/test_stacks_on_the_virtual_lab.py tests/lab/test_side_by_side_on_the_virtual_lab.py
 
 test-kernels: build ## A campaign over two kernels on a virtual lab, one of which first comes up without a network
 	JOULERIG_KERNELS=1 $(PYTEST) tests/lab/test_kernels_on_the_virtual_lab.py

@@ -173,7 +173,7 @@ def _settings(campaign: Campaign) -> Settings:
         found = settings.get("drive")
         if isinstance(found, dict):  # one drive's, or by drive
             several = all(isinstance(value, dict) for value in found.values())
-            for drive, own in found.items() if several else [(run.drive, found)]:
+            for drive, own in found.items() if several else [(campaign.drives(run)[0], found)]:
                 by_drive.setdefault((run.host, drive), {}).update(text.flat(own))
         for name, value in text.flat({k: v for k, v in settings.items() if k != "drive"}).items():
             values.setdefault(name, Counter())[value] += 1

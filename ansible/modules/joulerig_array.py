@@ -1,18 +1,21 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Have an md array of declared drives; each member is wiped under a wipe lease only."""
+"""Have an array of declared drives; each member is wiped under a wipe lease only."""
 
 DOCUMENTATION = r"""
 module: joulerig_array
-short_description: Have an md array of declared drives
+short_description: Have an array of declared drives
 description:
   - Leaves an array of that name whose level and members are as declared as it is; refuses one that differs.
   - Creates it where there is none, when every member passes the checks of a wipe lease. A new array with
     redundancy is taken to be clean, as every run makes a new file system, so no content is at stake.
   - Waits for the end of a resync of an array that is there, as it has after a host went down under load.
 options:
-  name: {description: "Name: /dev/md/NAME.", type: str, required: true}
-  level: {description: "raid0, raid5, raid6 or raid10.", type: str, required: true}
+  name: {description: "Name: /dev/md/NAME, or /dev/joulerig/NAME.", type: str, required: true}
+  level:
+    description: "Of md: linear, raid0, raid1, raid5, raid6, raid10; lvm-linear, lvm-striped; crypt."
+    type: str
+    required: true
   chunk_kib: {description: "Chunk in KiB.", type: int, default: 64}
   members: {description: "Names of the drives that make it.", type: list, elements: str, required: true}
   drives: {description: "Declared drives by name.", type: dict, required: true}
@@ -31,60 +34,58 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.joulerig import limits
+from ansible.module_utils.joulerig.arrays import kinds
 from ansible.module_utils.joulerig.drives import identity, ownership, wipe_lease
 from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
 from ansible.module_utils.joulerig.host_lock import HostLock
-from ansible.module_utils.joulerig.tools import Failed, Refused, run
+from ansible.module_utils.joulerig.tools import Failed, Refused, Unable, run
 
-WITHOUT_REDUNDANCY = ("raid0",)
-MEMBER = "linux_raid_member"  # a member's signature, as libblkid names it
 PATIENCE_SECONDS = 60
 
 
-def existing(name, level, chunk_kib, members, host):
+def existing(asked, kind, members, host):
     """Return the kernel name of the array where it is there as declared, else None.
 
     Raises Refused where it differs.
     """
-    try:
-        kernel_name = identity.find_array(name, host)
-    except Refused:
+    name = asked["name"]
+    kind.start(asked, host)
+    if not os.path.exists(kind.device(name, host)):
         return None
-    base = f"{host.sys}/block/{kernel_name}"
-    slaves = set(os.listdir(f"{base}/slaves"))
+    kernel_name = os.path.basename(os.path.realpath(kind.device(name, host)))
+    slaves = set(os.listdir(f"{host.sys}/block/{kernel_name}/slaves"))
     if slaves != {identity.find(spec, host) for spec in members}:
         others = ", ".join(sorted(slaves))
         raise Refused(f"{name}: /dev/{kernel_name} has other members than the inventory: {others}")
-    if (found := host.read(f"{base}/md/level")) != level:
-        raise Refused(f"{name}: /dev/{kernel_name} is {found}, the inventory says {level}")
-    if (found := int(host.read(f"{base}/md/chunk_size", "0")) // 1024) != chunk_kib:
-        raise Refused(f"{name}: /dev/{kernel_name} has chunks of {found} KiB, the inventory says {chunk_kib}")
+    if differs := kind.difference(asked, kernel_name, host):
+        raise Refused(f"{name}: /dev/{kernel_name} {differs}")
+    kinds.link(kind, name, host)
     return kernel_name
 
 
-def create(name, level, chunk_kib, members):
-    clean = [] if level in WITHOUT_REDUNDANCY else ["--assume-clean"]
+def create(asked, kind, members, host):
+    name = asked["name"]
+    try:
+        kind.check(asked["level"], host)
+    except Unable as lacking:
+        raise Unable(f"{name}: {lacking}") from None
     with contextlib.ExitStack() as stack:
         leases = [stack.enter_context(wipe_lease.lease_drive(spec)) for spec in members]
         for lease in leases:
-            lease.begin(MEMBER)
+            lease.begin(kind.SIGNATURE)
         for lease in leases:
             lease.check()
             lease.lend()
-        # mdadm gets the open devices: a name may lead elsewhere by now.
-        run(
-            ["mdadm", "--create", f"/dev/md/{name}", "--run", "--quiet", "--homehost=any", f"--name={name}",
-             f"--level={level}", f"--chunk={chunk_kib}", *clean, f"--raid-devices={len(members)}",
-             *(f"/proc/self/fd/{lease.descriptor}" for lease in leases)],
-            pass_fds=[lease.descriptor for lease in leases],
-        )  # fmt: skip
+        kind.create(asked, leases, host)
         for lease in leases:
             lease.made()
+    device = kind.device(name, host)
     for _ in range(50):  # udev makes the link
-        if os.path.exists(f"/dev/md/{name}"):
+        if os.path.exists(device):
+            kinds.link(kind, name, host)
             return
         time.sleep(0.1)
-    raise Failed(f"{name}: mdadm made it, but /dev/md/{name} did not appear")
+    raise Failed(f"{name}: was made, but {device} did not appear")
 
 
 def needs_resync(kernel_name, host):
@@ -108,19 +109,20 @@ def await_resync(name, kernel_name, seconds, host):
         time.sleep(1)
 
 
-def stop(name, members, host):
+def stop(name, kind, members, host):
     """Stop the array under its wipe lease and unmark its members.
 
     Members that are still marked would be refused as such for ever.
     """
     with wipe_lease.lease_array(name, members, host) as lease:
         device = lease.path
-    run(["mdadm", "--stop", device])  # the kernel stops none that is open
+    kind.stop(name, device)  # the kernel stops none that is open
+    kinds.unlink(kind, name, host)
     for spec in members:
         with wipe_lease.lease_drive(spec, host) as lease:
             lease.begin(ownership.UNSIGNED)  # what the array held is without a signature then
             with lease.lent() as device:
-                run(["mdadm", "--zero-superblock", device])
+                kind.unmark(device)
 
 
 def main():
@@ -151,7 +153,8 @@ def main():
 
 def have(p, members, host, check_mode):
     """Have the array as it is asked for; return whether that changes anything."""
-    there = _there(p, members, host)
+    kind = kinds.by_level(p["level"])
+    there = _there(p, kind, members, host)
     present = p["state"] == "present"
     resync = present and bool(there) and needs_resync(there, host)
     changed = bool(there) != present or resync
@@ -159,19 +162,19 @@ def have(p, members, host, check_mode):
         if resync:
             await_resync(p["name"], there, limits.seconds(members, limits.WHOLE), host)
         elif present:
-            create(p["name"], p["level"], p["chunk_kib"], members)
+            create(p, kind, members, host)
         else:
-            stop(p["name"], members, host)
+            stop(p["name"], kind, members, host)
     return changed
 
 
-def _there(p, members, host):
+def _there(p, kind, members, host):
     if p["state"] == "absent":
         emulated = any(spec["serial"].startswith(SCSI_DEBUG) for spec in members)
         # Where it is not there its members need not be either.
-        if not emulated or not os.path.exists(f"{host.dev}/md/{p['name']}"):
+        if not emulated or not os.path.exists(kind.device(p["name"], host)):
             return None
-    return existing(p["name"], p["level"], p["chunk_kib"], members, host)
+    return existing(p, kind, members, host)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,10 @@ options:
     elements: dict
     required: true
   array: {description: "Whether the drive is an array.", type: bool, default: false}
+  pool:
+    description: "Whether the array is no device: the file system takes its members itself."
+    type: bool
+    default: false
   journal:
     description: "Declared drive that takes the file system's journal; empty: none."
     type: dict
@@ -204,13 +208,17 @@ def execute(p, result):
             undo.callback(lambda: result["made"].update(_made(leases)))
             lease = undo.enter_context(
                 wipe_lease.lease_array(p["drive"], p["members"])
-                if p["array"]
+                if p["array"] and not p["pool"]
                 else wipe_lease.lease_drive(p["members"][0])
             )
             leases.append(lease)
+            pool = []
+            for one in p["members"][1:] if p["pool"] else ():
+                pool.append(undo.enter_context(wipe_lease.lease_drive(one)))
+            leases += pool
             if p["journal"]:
                 leases.append(undo.enter_context(wipe_lease.lease_drive(p["journal"])))
-            journal_lease = leases[1] if p["journal"] else None
+            journal_lease = leases[-1] if p["journal"] else None
             name = lease.name
             dax.check_device(p["filesystem"], name)
             write_cache = p["write_cache"] or None
@@ -224,14 +232,14 @@ def execute(p, result):
 
             def per_drive(what):
                 found = {one: what(*where) for one, where in drives.items()}
-                return found if p["array"] or p["journal"] else found[p["members"][0]["name"]]
+                return found if len(found) > 1 else found[p["members"][0]["name"]]
 
             def set_queue(kernel_name, _):
                 return blockqueue.apply(undo, kernel_name, p["scheduler"], write_cache, leftovers=left)
 
             result["settings"]["host"] = provenance.host()
             result["settings"]["drive"] = per_drive(provenance.drive)
-            if p["array"]:
+            if p["array"] and not p["pool"]:
                 result["settings"]["array"] = provenance.array(name)
             result["health"]["before"] = per_drive(provenance.health)
             kernel_names = {one: kernel_name for one, (kernel_name, _) in drives.items()}
@@ -249,9 +257,9 @@ def execute(p, result):
                 "drive": per_drive(lambda kernel_name, _: record.drive(Host(), kernel_name)),
             }
             # brd counts no I/O: its zeros would say that there was none.
-            counting = [] if any(one["interface"] == "ram" for one in used) else [name]
-            if counting and journal_lease:
-                counting.append(journal_lease.name)
+            counting = [one.name for one in leases]
+            if any(one["interface"] == "ram" for one in used):
+                counting = []
             for one in counting:
                 blockqueue.count(undo, one, leftovers=left)
             before_mkfs = _written(drives)
@@ -260,14 +268,16 @@ def execute(p, result):
             # Whatever the campaign uses of a drive, mkfs.xfs discards the whole of it.
             metadata = limits.seconds(used, limits.METADATA)
             result["settings"].update(
-                filesystem.make(lease, p["filesystem"], journal_lease, metadata, p["use_bytes"])
+                filesystem.make(lease, p["filesystem"], journal_lease, metadata, p["use_bytes"], pool)
             )
             if p["preconditioned"]:
                 _check_kept(p, _touched(drives, before_mkfs)[p["drive"]]["discard_bytes"])
             mounted = undo.enter_context(contextlib.ExitStack())
 
             def mount():
-                return filesystem.mount(mounted, lease, p["filesystem"], MOUNT_POINT, journal_lease, metadata)
+                return filesystem.mount(
+                    mounted, lease, p["filesystem"], MOUNT_POINT, journal_lease, metadata, pool
+                )
 
             def mount_again():
                 mounted.close()
@@ -319,7 +329,7 @@ def execute(p, result):
                 raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")
         files.check_unchanged()
         own_settings.check_unchanged()
-        if p["array"]:
+        if p["array"] and not p["pool"]:
             _check_array_kept_quiet(p)
         with recorder.phase(phases.TAIL):
             filesystem.sync(MOUNT_POINT)
@@ -336,7 +346,8 @@ def _fence_in(p, leases, drives):
     devices = {lease.path: lease.number for lease in leases}
     for kernel_name, _ in drives.values():
         devices[f"{host.dev}/{kernel_name}"] = host.number(kernel_name)
-    links = {f"{host.dev}/md/{p['drive']}": f"../{leases[0].name}"} if p["array"] else {}
+    is_device = p["array"] and not p["pool"]
+    links = {identity.array_link(p["drive"], host): f"../{leases[0].name}"} if is_device else {}
     fence.enter(devices, links, host.dev)
 
 
@@ -422,6 +433,7 @@ def main():
         "drive": {"type": "str", "required": True},
         "members": {"type": "list", "elements": "dict", "required": True},
         "array": {"type": "bool", "default": False},
+        "pool": {"type": "bool", "default": False},
         "journal": {"type": "dict", "default": {}},
         "filesystem": {"type": "dict", "required": True},
         "preconditioned": {"type": "bool", "default": False},

@@ -98,7 +98,7 @@ def deployment(lab: Lab, host: str) -> dict:
             if drive.interface == "nvdimm"
             else {"name": name, "serial": drive.serial}
         )
-    drives += [{"name": name, "md": name} for name in spec.arrays]
+    drives += [{"name": name, "md": name} for name, array in spec.arrays.items() if not array.pool]
     return {
         "rig_build": str(paths.programs()),
         "rig_clock_server": f"{spec.controller_in_url}:{clock_listen(lab).rpartition(':')[2]}",

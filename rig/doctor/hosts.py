@@ -153,10 +153,13 @@ def drives(seen: Seen) -> Iterator[Finding]:
         severity, text = ERROR, one["problem"]
         mend = f"'rig hosts discover {seen.name} --print' shows what the host has"
         arrays = [array for array, spec in seen.spec.arrays.items() if name in spec.members]
-        if arrays and (held := re.search(r" is in use: (md\d+) holds ", text)):
+        kinds = {seen.spec.arrays[array].holder for array in arrays}
+        held = re.search(r" is in use: ((?:md|dm-)\d+) holds ", text)
+        if held and held[1].startswith(tuple(kinds)):
             severity = NOTE
             text += f": an array, as {' or '.join(arrays)} of the inventory is one"
-            mend = f"needed for a campaign of the drive alone: 'mdadm --stop /dev/{held[1]}' on {seen.name}"
+            stops = seen.spec.arrays[arrays[0]].stops(arrays[0], held[1])
+            mend = f"needed for a campaign of the drive alone: '{stops}' on {seen.name}"
         yield Finding(severity, "drives", f"{seen.name}/{name}", text, mend)
 
 

@@ -40,7 +40,13 @@ MIB = 1 << 20
 # memory and start their controllers' firmware for minutes.
 RETURN_SECONDS = {True: 180, False: 600}
 Read = TypeVar("Read")
-LEAST_MEMBERS = {"raid0": 2, "raid5": 3, "raid6": 4, "raid10": 2}
+LEAST_MEMBERS = {
+    "linear": 2, "raid0": 2, "raid1": 2, "raid5": 3, "raid6": 4, "raid10": 2,
+    "lvm-linear": 1, "lvm-striped": 2, "crypt": 1,
+    "pool-single": 2, "pool-raid0": 2, "pool-raid1": 2, "pool-raid5": 3, "pool-raid6": 4, "pool-raid10": 4,
+}  # fmt: skip
+POOL = "pool-"
+WITH_CHUNKS = ("raid0", "raid5", "raid6", "raid10", "lvm-striped")
 
 
 Url = Annotated[str, Field(pattern=r"^https?://([^/\s:\[]+|\[[0-9A-Fa-f:.%]+\])(:\d+)?(/\S*)?$")]
@@ -236,19 +242,60 @@ class Emulated(Strict):
 
 
 class Array(Strict):
-    """An md array of drives of the same host; its energy is the sum over its members' rails."""
+    """An array of drives of the same host; its energy is the sum over its members' rails."""
 
-    level: Literal["raid0", "raid5", "raid6", "raid10"]
-    """RAID level."""
-    members: Annotated[list[Name], Field(min_length=2)]
+    level: Literal[
+        "linear", "raid0", "raid1", "raid5", "raid6", "raid10", "lvm-linear", "lvm-striped", "crypt",
+        "pool-single", "pool-raid0", "pool-raid1", "pool-raid5", "pool-raid6", "pool-raid10",
+    ]  # fmt: skip
+    """What it is: a level of md, a logical volume of LVM, one drive through dm-crypt, or drives
+    that the file system takes itself."""
+    members: Annotated[list[Name], Field(min_length=1)]
     """Names of drives of this host."""
     chunk_kib: PositiveInt = 64
-    """Chunk size."""
+    """Size of a chunk, or of a stripe of LVM."""
+
+    @model_validator(mode="after")
+    def _as_its_level(self) -> Array:
+        if "chunk_kib" in self.model_fields_set and self.level not in WITH_CHUNKS:
+            raise ValueError(
+                f"chunk_kib: {self.chunk_kib}: {self.level} has no chunks; allowed: with"
+                f" {', '.join(WITH_CHUNKS)}"
+            )
+        if self.level == "crypt" and len(self.members) > 1:
+            raise ValueError(f"members: {counted(len(self.members), 'drive')}; crypt is of one")
+        return self
 
     @property
     def most_copies(self) -> int:
         """Return as how many bytes one is written at most, parity included."""
-        return 1 if self.level == "raid0" else 2  # raid10, and raid6 of four drives
+        if self.level == "raid1":
+            return len(self.members)
+        level = self.level.removeprefix(POOL)  # in a pool raid1 is two copies, whatever it has
+        return 2 if level in ("raid1", "raid5", "raid6", "raid10") else 1  # raid6 of four drives
+
+    @property
+    def pool(self) -> str:
+        """Return the level at which a file system takes the drives itself; "" for a device."""
+        return self.level.removeprefix(POOL) if self.level.startswith(POOL) else ""
+
+    @property
+    def holder(self) -> str:
+        """Return how the kernel's names of such arrays begin."""
+        return "dm-" if self.level == "crypt" or self.level.startswith("lvm-") else "md"
+
+    def stops(self, name: str, device: str) -> str:
+        """Return the command that ends an array, by its name and the kernel's."""
+        if self.level.startswith("lvm-"):
+            return f"vgremove joulerig_{name}"
+        return f"cryptsetup close joulerig_{name}" if self.level == "crypt" else f"mdadm --stop /dev/{device}"
+
+    @property
+    def packages(self) -> list[str]:
+        """Return the Debian packages that its host needs; that of md each host has."""
+        if self.level.startswith("lvm-"):
+            return ["lvm2"]
+        return ["cryptsetup-bin"] if self.level == "crypt" else []
 
 
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
@@ -735,6 +782,12 @@ class Lab(Strict):
         """Return the drives that these consist of: themselves, or an array's members."""
         arrays = self.hosts[host].arrays
         return [m for name in names for m in (arrays[name].members if name in arrays else [name])]
+
+    def block_devices(self, host: str, *names: str) -> list[str]:
+        """Return the drives and arrays that are devices: themselves, or a pool's members."""
+        arrays = self.hosts[host].arrays
+        pools = {name for name in names if name in arrays and arrays[name].pool}
+        return [m for name in names for m in (arrays[name].members if name in pools else [name])]
 
 
 # What an inventory's variables can be of the lab's.

@@ -8,11 +8,13 @@ from joulerig.rig.lab.model import Lab
 
 
 def for_filesystems(lab: Lab) -> list[str]:
-    """Return the packages that provisioning installs for the lab's file systems.
+    """Return the packages that provisioning installs for the lab's file systems and arrays.
 
     Raises UserError.
     """
-    return filesystems.packages(filesystems.load(lab))
+    arrays = [array for host in lab.hosts.values() for array in host.arrays.values()]
+    of_arrays = {package for array in arrays for package in array.packages}
+    return sorted({*filesystems.packages(filesystems.load(lab)), *of_arrays})
 
 
 def for_guests(lab: Lab) -> list[str]:

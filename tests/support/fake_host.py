@@ -131,6 +131,7 @@ class FakeHost:
         self.put(self.proc / "sys/kernel/random/boot_id", "boot-1\n")
         self.put(self.proc / "self/mountinfo", "21 1 0:20 / /proc rw - proc proc rw\n")
         self.put(self.proc / "cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro\n")
+        self.put(self.proc / "mdstat", "Personalities : [linear] [raid0] [raid1] [raid6] [raid5] [raid10] \n")
         self.put(self.proc / "swaps", "Filename\tType\tSize\tUsed\tPriority\n")
         for folder in (self.sys / "block", self.sys / "dev/block", self.sys / "class/block", self.dev / "md"):
             folder.mkdir(parents=True)

@@ -6,7 +6,7 @@ import platform
 
 from ansible.module_utils.joulerig import kernel
 from ansible.module_utils.joulerig.drives.host import Host
-from ansible.module_utils.joulerig.tools import run_json, version
+from ansible.module_utils.joulerig.tools import run, run_json, version
 
 TOOLS = {
     "fio": ["fio", "--version"],
@@ -64,9 +64,9 @@ def _emulated(system, name):
 
 
 def array(name):
-    """Describe an md array as the kernel runs it.
+    """Describe an array as the kernel runs it, of md or of the device mapper.
 
-    `sync_action` and `resync_start` are of one with redundancy.
+    `sync_action` and `resync_start` are of an md array with redundancy. A table has no keys.
     """
     system = Host()
     base = f"{system.sys}/block/{name}/md"
@@ -78,6 +78,9 @@ def array(name):
         )
     }  # fmt: skip
     found["bitmap"] = system.read(f"{base}/bitmap/location")
+    mapped = system.read(f"{system.sys}/block/{name}/dm/name")
+    if mapped:
+        found["name"], found["table"] = mapped, run(["dmsetup", "table", mapped]).strip()
     return {key: value for key, value in found.items() if value is not None}
 
 

@@ -17,7 +17,7 @@ import (
 	"joulerig/collectors/internal/procfile"
 )
 
-// Wanted is how a configuration names a drive: by serial or WWID or both, or as an md array, or as
+// Wanted is how a configuration names a drive: by serial or WWID or both, or as an array, or as
 // a persistent-memory device.
 type Wanted struct {
 	Name   string `json:"name"`
@@ -55,7 +55,7 @@ type Found struct {
 	Serial       string   `json:"serial,omitempty"`
 	WWID         string   `json:"wwid,omitempty"`
 	Model        string   `json:"model,omitempty"`
-	Interface    string   `json:"interface,omitempty"` // nvme, ata, scsi, virtio, md, pmem, ram
+	Interface    string   `json:"interface,omitempty"` // nvme, ata, scsi, virtio, md, dm, pmem, ram
 	KernelDevice string   `json:"kernel_device,omitempty"`
 	SizeBytes    int64    `json:"size_bytes,omitempty"`
 	Controller   string   `json:"controller,omitempty"` // nvme0: where the health log is asked for
@@ -107,10 +107,10 @@ func resolve(roots Roots, devices []device, w *Wanted) Found {
 	what := ""
 	switch {
 	case w.MD != "":
-		what = "md array " + w.MD
+		what = "array " + w.MD
 		name := arrayDevice(roots, w.MD)
 		for _, d := range devices {
-			if d.kind == "md" && (d.name == name || (name == "" && (d.name == w.MD || d.name == "md_"+w.MD))) {
+			if (d.kind == "md" || d.kind == "dm") && (d.name == name || (name == "" && (d.name == w.MD || d.name == "md_"+w.MD))) {
 				matches = append(matches, d)
 			}
 		}
@@ -182,6 +182,8 @@ func identify(roots Roots, name string) device {
 		d.model = procfile.Line(sysBlock(roots, name, "device", "model"))
 	case isDir("md"):
 		d.kind = "md"
+	case isDir("dm"):
+		d.kind = "dm"
 	case strings.HasPrefix(name, "pmem"):
 		d.kind = "pmem"
 	case strings.HasPrefix(name, "ram"):
@@ -256,14 +258,15 @@ func sameWWID(have, want string) bool {
 	return strings.EqualFold(have, want) || bare(have) == bare(want)
 }
 
-// arrayDevice follows the link that udev makes for an array's name; "" if there is none. sysfs does
-// not know the name.
+// arrayDevice follows the link that udev makes for the name of an md array, or the rig for that of
+// another one; "" if there is none. sysfs does not know the name.
 func arrayDevice(roots Roots, name string) string {
-	target, err := os.Readlink(filepath.Join(roots.Dev, "md", name))
-	if err != nil {
-		return ""
+	for _, folder := range []string{"md", "joulerig"} {
+		if target, err := os.Readlink(filepath.Join(roots.Dev, folder, name)); err == nil {
+			return filepath.Base(target)
+		}
 	}
-	return filepath.Base(target)
+	return ""
 }
 
 // nvmePaths are the hidden path devices nvmeXcYnZ of the multipath device nvmeXnZ.

@@ -54,6 +54,33 @@ func TestFindsDrivesOfEveryKind(t *testing.T) {
 	}
 }
 
+// Volumes of LVM and devices of dm-crypt: the rig makes the link.
+func TestFindsAMappedArray(t *testing.T) {
+	root := t.TempDir()
+	roots := Roots{Sys: filepath.Join(root, "sys"), Dev: filepath.Join(root, "dev")}
+	for _, folder := range []string{"sys/block/dm-3/dm", "sys/block/sda", "dev/joulerig"} {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "sys/block/dm-3/size"), []byte("4096\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../dm-3", filepath.Join(root, "dev/joulerig/pair")); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Resolve(roots, []Wanted{{Name: "pair", MD: "pair"}, {Name: "other", MD: "other"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := found[0]; f.Problem != "" || f.KernelDevice != "dm-3" || f.Interface != "dm" {
+		t.Errorf("found %+v", f)
+	}
+	if found[1].Problem == "" {
+		t.Errorf("found %+v", found[1])
+	}
+}
+
 func TestFindsPartitions(t *testing.T) {
 	if f := find(t, host1, Wanted{Serial: "JRNVP0001"}); !slices.Equal(f.Partitions, []string{"nvme0n1p1"}) {
 		t.Errorf("partitions %v", f.Partitions)
@@ -70,8 +97,8 @@ func TestRefusesWhatIsNotOneDrive(t *testing.T) {
 		{Wanted{Serial: "jrnvp0001"}, "no drive"},
 		{Wanted{Serial: "JRSAS0001"}, "2 devices (sdc, sdd)"},
 		{Wanted{Serial: "JRSAS0002", WWID: "naa.5000c500a1b2c3d4"}, "no drive"},
-		{Wanted{MD: "jr1"}, "no md array jr1"},
-		{Wanted{MD: "sda"}, "no md array sda"},
+		{Wanted{MD: "jr1"}, "no array jr1"},
+		{Wanted{MD: "sda"}, "no array sda"},
 		{Wanted{Pmem: "pmem1"}, "no persistent-memory device pmem1"},
 		{Wanted{Pmem: "sda"}, "no persistent-memory device sda"},
 	} {

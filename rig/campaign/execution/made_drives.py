@@ -66,7 +66,7 @@ def needed(lab: Lab, run: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[st
     for name in names:
         if name in host.drives and host.drives[name].interface == "nvdimm" and not host.nvdimm_memmap:
             yield "joulerig_nvdimm", name, {"nvdimm": host.drives[name].declared_as(name)}
-        if name in host.arrays:
+        if name in host.arrays and not host.arrays[name].pool:
             yield "joulerig_array", name, array_arguments(host, name)
 
 

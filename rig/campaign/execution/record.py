@@ -280,7 +280,7 @@ def measure_run(
                     "cpu_joules": None if counted is None else processor.joules(counted, load),
                 }
             ]
-            tables["io"] = _io(run, counters, load, database)
+            tables["io"] = _io(lab, run, counters, load, database)
             if twin := twin_truth.twin_io(phases, truth, len(members)):
                 tables["io"].append(twin)
             points = progress.points(database, host, run["id"], load)
@@ -302,7 +302,7 @@ def _drives(run: Mapping[str, Any]) -> list[str]:
 
 
 def _io(
-    run: Mapping[str, Any], counters: Mapping[str, int] | None, load: Phase, database: Client
+    lab: Lab, run: Mapping[str, Any], counters: Mapping[str, int] | None, load: Phase, database: Client
 ) -> list[dict[str, Any]]:
     if not counters:
         return []  # no load, or a drive that counts no I/O: the agent's zeros would say that there was none
@@ -310,7 +310,7 @@ def _io(
     offset = load.clock_offset_ns
     counted = {
         drive: measure.agent_io(database, run["host"], drive, load.start_ns - offset, load.end_ns - offset)
-        for drive in _drives(run)
+        for drive in lab.block_devices(run["host"], *_drives(run))
     }
     return rows + measure.added_up(counted)
 

@@ -96,7 +96,8 @@ class DriveSetting(_Part):
 class RunRequest(_Part):
     """Everything that a test host needs to execute one run.
 
-    `members`: the drive itself, or the members of the array. `journal`: the drive that takes the
+    `members`: the drive itself, or the members of the array, which the file system takes itself if
+    it is a `pool`. `journal`: the drive that takes the
     file system's journal, if it is another one. `preconditioned`: mkfs must keep what the drive
     holds. `write_cache`: empty leaves the drive's unchanged. `seeks`, `free_nids`: what is traced
     during the workload. `use_bytes`: size of the file system, 0 as large as the drive. `fill`:
@@ -113,6 +114,7 @@ class RunRequest(_Part):
     host: str
     drive: str
     array: bool
+    pool: bool = False
     members: list[DeclaredDrive]
     journal: DeclaredDrive | None = None
     filesystem: RequestedFileSystem
@@ -172,7 +174,8 @@ def make_request(
     """
     host = lab.hosts[run.host]
     levels = run.levels
-    filesystem = filesystems.load(lab)[levels["filesystem"]]
+    pool = host.arrays[run.drive].pool if run.drive in host.arrays else ""
+    filesystem = filesystems.load(lab)[levels["filesystem"]].over(pool)
     workload = workloads.load(lab)[levels["workload"]]
     if campaign.precondition is not None:
         filesystem = filesystem.without_discard
@@ -190,6 +193,7 @@ def make_request(
         host=run.host,
         drive=run.drive,
         array=run.drive in host.arrays,
+        pool=bool(pool),
         members=[_declared(lab, run.host, name) for name in lab.member_drives(run.host, run.drive)],
         filesystem=RequestedFileSystem(**filesystem.for_host(levels["filesystem"])),
         preconditioned=campaign.precondition is not None,

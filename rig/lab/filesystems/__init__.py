@@ -100,6 +100,11 @@ class FileSystem(Strict):
     external_journal: ExternalJournal | None = Field(
         None, description="How to put its journal on another drive; left out: not possible."
     )
+    pool: dict[str, list[str]] = Field(
+        {},
+        description="Options added to mkfs, by level (single, raid0, raid1 ...), where it takes several"
+        " drives itself; their devices are its last arguments. Left out: not possible.",
+    )
     after_power_cut: AfterPowerCut | None = Field(
         None,
         description="Its guarantees and checks in power-cut campaigns; left out: it cannot be used in them.",
@@ -117,9 +122,13 @@ class FileSystem(Strict):
         """Return the same file system, made without discarding anything."""
         return self.model_copy(update={"mkfs": [*self.mkfs, *self.no_discard] if self.mkfs else []})
 
+    def over(self, level: str) -> FileSystem:
+        """Return the same file system over several drives, at a level of `pool`; "": over one."""
+        return self.model_copy(update={"mkfs": [*self.mkfs, *self.pool[level]]}) if level else self
+
     def for_host(self, name: str) -> dict[str, Any]:
         """Return the definition for a test host (module_utils/joulerig/drives/filesystem.py)."""
-        ours = {"description", "packages", "after_power_cut", "mkfs_writes", "least_bytes"}
+        ours = {"description", "packages", "after_power_cut", "mkfs_writes", "least_bytes", "pool"}
         return {"name": name, **self.model_dump(exclude=ours)}
 
 

@@ -57,7 +57,7 @@ def run(number, loop):
     (folder / f"scheduler-{loop}").write_text(Path(f"/sys/block/{loop}/queue/scheduler").read_text())
     return child.perform(joulerig_run, {
         "version": 1, "run": f"lanes-000{number}", "campaign": "lanes", "host": "bench1", "drive": drive,
-        "members": [member], "array": False, "journal": {}, "filesystem": EXT4, "preconditioned": False,
+        "members": [member], "array": False, "pool": False, "journal": {}, "filesystem": EXT4, "preconditioned": False,
         "scheduler": asked["scheduler"], "write_cache": "", "workload": asked["workload"], "seeks": False,
         "free_nids": False, "use_bytes": 0, "fill": 0.0, "kernel_files": [],
         "drive_settings": [], "kernel": "",

@@ -414,6 +414,18 @@ def test_mkfs_gets_the_leased_device_last(tool, tmp_path):
     assert calls.read_text() == "-q /dev/leased\n"
 
 
+def test_mkfs_gets_all_devices_of_a_pool_last(tool):
+    tool("mkfs.odd", "")
+    definition = {"name": "odd", "type": "odd", "mkfs": ["mkfs.odd"], "mkfs_bounded": ["{device}"]}
+    pool = [On("/dev/second"), On("/dev/third")]
+    made = filesystem.make(On("/dev/first"), definition, pool=pool)
+    assert made == {"mkfs": ["mkfs.odd", "/dev/first", "/dev/second", "/dev/third"]}
+    with pytest.raises(Unable, match="odd: cannot be made smaller than its drive"):
+        filesystem.make(On("/dev/first"), definition, use_bytes=1 << 30, pool=pool)
+    with pytest.raises(Refused):
+        filesystem.make(On("/dev/first"), definition, pool=[On("/dev/second", holds=False)])
+
+
 def test_mkfs_does_nothing_without_a_lease_that_holds(tool):
     calls = tool("mkfs.odd", "")
 

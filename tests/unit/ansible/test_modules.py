@@ -5,6 +5,7 @@ import contextlib
 import json
 import pathlib
 import socket
+import struct
 import sys
 import threading
 
@@ -168,9 +169,9 @@ def test_check_mode_reports_what_it_would_do(pair, tool, capsys):
 
 
 def test_a_new_array_is_made_of_the_leased_devices(pair, tool, capsys, monkeypatch):
-    calls = tool("mdadm", 'for word in "$@"; do readlink $word; done > $0.got; mv $0.got "$CALLS.got"')
+    reads = 'for word in "$@"; do readlink $word; done > $0.got; mv $0.got "$CALLS.got"'
+    calls = tool("mdadm", f"{reads}; touch {pair.dev}/md/pair")
     monkeypatch.setenv("CALLS", str(calls))
-    exists_after_mdadm(monkeypatch)
     answer = array(capsys, level="raid10", chunk_kib=128)
     assert answer["changed"] is True
     words = calls.read_text().split()
@@ -189,21 +190,114 @@ def test_no_array_is_made_when_one_member_is_in_use(pair, tool, capsys):
     assert not calls.exists()
 
 
-def exists_after_mdadm(monkeypatch):
-    monkeypatch.setattr(
-        joulerig_array.os.path,
-        "exists",
-        lambda path, real=joulerig_array.os.path.exists: path == "/dev/md/pair" or real(path),
-    )
-
-
-@pytest.mark.parametrize(("level", "clean"), [("raid0", False), ("raid10", True), ("raid5", True)])
-def test_a_new_array_with_redundancy_is_made_clean(pair, tool, capsys, monkeypatch, level, clean):
+@pytest.mark.parametrize(
+    ("level", "clean", "chunks"),
+    [
+        ("linear", False, False),
+        ("raid0", False, True),
+        ("raid1", True, False),
+        ("raid10", True, True),
+        ("raid5", True, True),
+    ],
+)
+def test_a_new_array_with_redundancy_is_made_clean(pair, tool, capsys, level, clean, chunks):
     """Else its first resync would run during the first campaign."""
-    calls = tool("mdadm", "")
-    exists_after_mdadm(monkeypatch)
-    array(capsys, level=level)
-    assert ("--assume-clean" in calls.read_text().split()) == clean
+    calls = tool("mdadm", f"touch {pair.dev}/md/pair")
+    assert array(capsys, level=level)["changed"] is True
+    words = calls.read_text().split()
+    assert ("--assume-clean" in words) == clean
+    assert ("--chunk=64" in words) == chunks
+
+
+def test_a_level_that_the_kernel_lacks_is_said(pair, tool, capsys):
+    """Linux 6.8 to 6.13 have no linear arrays."""
+    pair.put(pair.proc / "mdstat", "Personalities : [raid0] \nunused devices: <none>\n")
+    calls, loads = tool("mdadm", ""), tool("modprobe", "exit 1")
+    answer = array(capsys, level="linear")
+    assert (answer["failed"], answer["msg"]) == (True, "pair: this kernel has no md arrays of level linear")
+    assert loads.read_text() == "--quiet md-linear\n"
+    assert not calls.exists()
+
+
+def mapped(host, kernel_name, members, path, **attributes):
+    """A device of the device mapper, with the link that its tool makes."""
+    real = host.device(kernel_name)
+    for member in members:
+        host.hold(kernel_name, member)
+    for key, value in attributes.items():
+        host.put(real / "dm" / key, value + "\n")
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(host.dev / kernel_name)
+
+
+STRIPED = "0 4194304 striped 2 128 8:16 2048 8:0 2048"
+
+
+def test_a_volume_of_lvm_is_made_over_the_leased_devices(pair, tool, capsys):
+    made = pair.dev / "joulerig_pair/array"
+    calls = [tool("pvcreate", ""), tool("vgcreate", "")]
+    calls.append(tool("lvcreate", f"mkdir -p {made.parent}; touch {pair.dev}/dm-3; ln -s ../dm-3 {made}"))
+    assert array(capsys, level="lvm-striped", chunk_kib=128)["changed"] is True
+    first, second = f"{pair.dev}/sda", f"{pair.dev}/sdb"
+    config = "--config devices { use_devicesfile = 0 }"
+    assert [one.read_text().strip() for one in calls] == [
+        f"{config} --yes --force {first} {second}",
+        f"{config} --yes joulerig_pair {first} {second}",
+        f"{config} --yes --wipesignatures y --extents 100%FREE --name array --stripes 2 --stripesize 128k"
+        " joulerig_pair",
+    ]
+    assert (pair.dev / "joulerig/pair").readlink() == pathlib.Path("../dm-3")
+
+
+def test_a_volume_that_is_there_is_left_unchanged_and_linked(pair, tool, capsys):
+    tool("dmsetup", f"echo '{STRIPED}'")
+    calls = tool("lvcreate", "")
+    mapped(pair, "dm-3", ["sda", "sdb"], pair.dev / "joulerig_pair/array", name="joulerig_pair-array")
+    assert array(capsys, level="lvm-striped")["changed"] is False
+    assert not calls.exists()
+    assert (pair.dev / "joulerig/pair").resolve() == pair.dev / "dm-3"
+
+
+@pytest.mark.parametrize(
+    ("level", "chunk", "expected"),
+    [
+        ("lvm-linear", 64, "is striped, the inventory says lvm-linear"),
+        ("lvm-striped", 128, "has stripes of 64 KiB, the inventory says 128"),
+    ],
+)
+def test_a_volume_that_is_another_one_is_refused(pair, tool, capsys, level, chunk, expected):
+    tool("dmsetup", f"echo '{STRIPED}'")
+    mapped(pair, "dm-3", ["sda", "sdb"], pair.dev / "joulerig_pair/array", name="joulerig_pair-array")
+    assert expected in array(capsys, level=level, chunk_kib=chunk)["msg"]
+
+
+def test_a_volume_of_other_members_is_refused(pair, tool, capsys):
+    pair.disk("sdc", "HDD-3", vpd=True)
+    mapped(pair, "dm-3", ["sda", "sdc"], pair.dev / "joulerig_pair/array", name="joulerig_pair-array")
+    assert "has other members than the inventory: sda, sdc" in array(capsys, level="lvm-linear")["msg"]
+
+
+def test_a_host_without_the_tools_of_an_array(pair, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert array(capsys, level="lvm-linear")["msg"] == "pair: lvcreate: not found on this host"
+    assert "cryptsetup: not found" in array(capsys, level="crypt", members=["hdd-1"])["msg"]
+
+
+def test_a_drive_is_encrypted_with_a_key_that_nothing_keeps(pair, tool, capsys):
+    made = pair.dev / "mapper/joulerig_pair"
+    script = f"""for word in "$@"; do [ -f "$word" ] && stat -c "%s %a" $word >> $0.keys; done
+    [ $1 = open ] && mkdir -p {made.parent} && touch {pair.dev}/dm-0 && ln -s ../dm-0 {made}; true"""
+    calls = tool("cryptsetup", script)
+    assert array(capsys, level="crypt", members=["hdd-1"])["changed"] is True
+    formatted, opened = calls.read_text().splitlines()
+    assert formatted.startswith("luksFormat --batch-mode --type luks2 --cipher aes-xts-plain64")
+    assert formatted.endswith(f" {pair.dev}/sda")
+    assert opened.endswith(f" {pair.dev}/sda joulerig_pair")
+    key = pathlib.Path(opened.split()[4])
+    assert not key.exists()
+    [bin_folder] = {calls.parent / "bin"}
+    assert (bin_folder / "cryptsetup.keys").read_text().splitlines()[:1] == ["64 600"]
+    assert (pair.dev / "joulerig/pair").readlink() == pathlib.Path("../dm-0")
 
 
 def test_the_resync_of_an_existing_array_is_awaited(pair, tool, capsys, monkeypatch):
@@ -516,6 +610,70 @@ def test_a_run_that_goes_through(rig, capsys):
     assert answer["report"]["jobs"]
 
 
+def test_a_pool_is_made_of_leased_drives_and_their_io_adds_up(rig, capsys):
+    members = [{"name": name, **spec} for name, spec in DRIVES.items()]
+    answer = run(capsys, drive="both", array=True, pool=True, members=members)
+    assert (answer["status"], answer["reason"]) == ("ok", "")
+    assert rig.mkfs.read_text() == f"{rig.dev / 'sda'} {rig.dev / 'sdb'}\n"
+    assert set(answer["made"]) == set(answer["settings"]["queue"]) == set(answer["touched"]) == set(DRIVES)
+    assert "array" not in answer["settings"]
+
+
+def test_no_pool_is_made_when_one_of_its_drives_is_in_use(rig, capsys):
+    rig.mount("/dev/sdb", "/srv", rig.number("sdb"))
+    members = [{"name": name, **spec} for name, spec in DRIVES.items()]
+    answer = run(capsys, drive="both", array=True, pool=True, members=members)
+    assert (answer["status"], answer["changed"]) == ("refused", False)
+    assert "hdd-2: /dev/sdb is mounted at /srv" in answer["reason"]
+    assert not rig.mkfs.exists()
+
+
+@pytest.fixture
+def ata(rig):
+    """The host whose drive understands ATA and has advanced power management."""
+    words = [0] * 256
+    words[82], words[83] = 1 << 3, 1 << 3
+    rig.put((rig.sys / "block/sda").resolve() / "device/vendor", "ATA     \n")
+    rig.calls.pages["sda"] = (struct.pack("<256H", *words),)
+    return rig
+
+
+def test_how_power_is_managed_is_in_the_settings_of_each_run(ata, capsys):
+    power = run(capsys)["settings"]["power"]
+    assert power["host"]["processor"]["governors"] == {}
+    assert power["drive"] == {
+        "apm": None,
+        "extended_power": False,
+        "link_power": None,
+        "pcie_link": {},
+        "runtime_pm": {},
+    }
+    assert ata.calls.orders == []
+
+
+def test_what_factors_ask_of_a_drive_is_set_recorded_and_put_back(ata, capsys):
+    answer = run(capsys, drive_settings=[{"factor": "apm", "level": "128"}])
+    assert (answer["status"], answer["reason"]) == ("ok", "")
+    assert answer["settings"]["drive_settings"] == {"apm": {"before": "off", "in_effect": "128"}}
+    assert answer["settings"]["power"]["drive"]["apm"] == 128
+    assert ata.calls.orders == [("sda", 0xEF, 0x05, 128), ("sda", 0xEF, 0x85, 0)]
+
+
+def test_a_drives_settings_are_put_back_after_a_load_that_failed(ata, tool, capsys):
+    fio(tool, end="exit 1")
+    assert run(capsys, drive_settings=[{"factor": "apm", "level": "128"}])["status"] == "failed"
+    assert ata.calls.orders[-1] == ("sda", 0xEF, 0x85, 0)
+
+
+def test_a_drive_that_cannot_have_a_level_is_not_run_and_untouched(rig, capsys):
+    answer = run(capsys, drive_settings=[{"factor": "power_state", "level": "0"}])
+    assert (answer["status"], answer["changed"]) == ("not-run", False)
+    assert answer["reason"] == (
+        "power_state: /dev/sda: is no NVMe drive, and has no power states that a host sets"
+    )
+    assert not rig.mkfs.exists()
+
+
 def test_the_last_that_a_run_has_its_agent_do_is_to_count_and_send(rig, capsys, tmp_path):
     path, received = str(tmp_path / "iod.sock"), []
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
@@ -547,7 +705,7 @@ def test_the_first_bytes_bound_the_time_of_a_layout_but_not_of_mkfs_which_may_di
 ):
     given = {}
 
-    def make(lease, definition, journal_lease, seconds, use_bytes):
+    def make(lease, definition, journal_lease, seconds, use_bytes, pool):
         given["mkfs"] = seconds
         return {"mkfs": []}
 

@@ -83,14 +83,14 @@ def check_journal(definition, journal_lease):
         _with_journal(definition, "mkfs", journal_lease.path)
 
 
-def _bounded(definition, device, use_bytes):
+def _bounded(definition, device, use_bytes, pool=()):
     """Return the end of a mkfs command that makes the file system on a device's first bytes.
 
-    Raises Unable where the definition has no way to.
+    `pool`: further devices that it takes. Raises Unable where the definition has no way to.
     """
     if not use_bytes:
-        return [device]
-    if not definition.get("mkfs_bounded"):
+        return [device, *pool]
+    if pool or not definition.get("mkfs_bounded"):
         raise Unable(f"{definition['name']}: cannot be made smaller than its drive")
     meant = {
         "{device}": device,
@@ -104,15 +104,16 @@ def _bounded(definition, device, use_bytes):
     return end
 
 
-def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_seconds, use_bytes=0):
+def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_seconds, use_bytes=0, pool=()):
     """Run mkfs on the leased drive, after what its journal's leased drive needs.
 
     Gives the commands that were run: {"mkfs"} and, where there was one, {"make_journal"}. Where a
     definition has no mkfs, mounting makes the file system: no command, but the lease must hold.
     What was made is recorded as this rig's. `seconds`: after which a command counts as hung.
     `use_bytes`: size of the file system, from the drive's beginning; 0: as large as the drive.
+    `pool`: leases of further drives that it takes.
     """
-    leases = [one for one in (journal_lease, lease) if one]
+    leases = [one for one in (journal_lease, lease, *pool) if one]
     for one in leases:
         one.check()
     for one in leases:
@@ -126,7 +127,8 @@ def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_se
                 run(command, timeout=seconds)
                 commands["make_journal"] = command
         device = lent.enter_context(lease.lent())
-        end = _bounded(definition, device, use_bytes)
+        others = [lent.enter_context(one.lent()) for one in pool]
+        end = _bounded(definition, device, use_bytes, others)
         commands["mkfs"] = [*definition["mkfs"], *more, *end] if definition["mkfs"] else []
         if commands["mkfs"]:
             run(commands["mkfs"], timeout=seconds)
@@ -135,21 +137,23 @@ def make(lease, definition, journal_lease=None, seconds=limits.METADATA.least_se
     return commands
 
 
-def mount(undo, lease, definition, place, journal_lease=None, seconds=limits.METADATA.least_seconds):
+def mount(undo, lease, definition, place, journal_lease=None, seconds=limits.METADATA.least_seconds, pool=()):
     """Mount the file system of a leased drive and return the mount options in effect.
 
     `undo` (an ExitStack) unmounts it. The file system has the drive's claim meanwhile. `seconds`:
-    after which mounting, or unmounting, counts as hung.
+    after which mounting, or unmounting, counts as hung. `pool`: leases of further drives that it is
+    on.
     """
     check_free(place)
     os.makedirs(place, exist_ok=True)
     options = list(definition["mount_options"])
     if journal_lease:
         options += _with_journal(definition, "mount_options", journal_lease.path)
+    options += [f"device={one.path}" for one in pool]
     command = ["mount", "-t", definition["type"]]
     if options:
         command += ["-o", ",".join(options)]
-    for one in filter(None, (journal_lease, lease)):
+    for one in filter(None, (journal_lease, lease, *pool)):
         one.check_same()
         one.lend()
         undo.callback(one.reclaim)

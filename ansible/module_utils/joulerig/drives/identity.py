@@ -160,17 +160,23 @@ def _find_ram(spec, host):
     return name
 
 
-def find_array(name, host=None):
-    """Return the kernel name of the md array `name`. Raises Refused."""
+def array_link(name, host=None):
+    """Return the link to an array: udev's of md, else the rig's own."""
     host = host or Host()
     path = f"{host.dev}/md/{name}"
+    return path if os.path.exists(path) else f"{host.dev}/joulerig/{name}"
+
+
+def find_array(name, host=None):
+    """Return the kernel name of the array `name`. Raises Refused."""
+    path = array_link(name, host)
     if not os.path.exists(path):
-        raise Refused(f"{name}: no such array on this host; playbooks/provision.yml makes it")
+        raise Refused(f"{name}: no such array on this host; a campaign that needs it makes it")
     return os.path.basename(os.path.realpath(path))
 
 
 def check_array(name, members, host=None):
-    """Check the md array `name` and return its kernel name.
+    """Check the array `name` and return its kernel name.
 
     It must be made of exactly the declared drives `members`, whole and at rest. Raises Refused.
     """

@@ -11,6 +11,8 @@ from joulerig.analysis import studies
 from joulerig.rig import workloads
 from joulerig.rig.campaign import definition as campaigns
 from joulerig.rig.campaign import factors, playbook
+from joulerig.rig.campaign.execution import made_drives
+from joulerig.rig.campaign.execution.request import make_request
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import filesystems, model
@@ -598,7 +600,7 @@ def test_used_bytes_bound_what_is_filled_and_preconditioned(mapping, bench):
     assert whole.hours - bounded.hours == pytest.approx(saved / 300e6 / 3600)
 
 
-@pytest.mark.parametrize(("level", "copies"), [("raid0", 1), ("raid10", 2)])
+@pytest.mark.parametrize(("level", "copies"), [("raid0", 1), ("raid10", 2), ("raid1", 2), ("lvm-striped", 1)])
 def test_used_bytes_of_an_array_are_written_as_often_as_it_copies_them(mapping, lab_files, level, copies):
     lab_files.host["arrays"]["pair"]["level"] = level
     lab = lab_files.load()
@@ -641,3 +643,42 @@ def test_definitions_are_read_once_for_all_cells(mapping, bench, monkeypatch, mo
 def test_whether_a_kernel_has_a_scheduler_is_its_hosts_to_say(mapping, bench, scheduler):
     mapping["factors"]["scheduler"] = [scheduler]
     assert {run.levels["scheduler"] for run in planned(mapping, bench)} == {scheduler}
+
+
+# --- pools
+
+
+@pytest.fixture
+def pool(lab_files):
+    """The lab whose array is drives that the file system takes itself."""
+    lab_files.host["arrays"]["pair"]["level"] = "pool-raid1"
+    return lab_files.load()
+
+
+def test_a_file_system_takes_the_drives_of_a_pool(mapping, pool):
+    mapping["drives"] = ["pair"]
+    mapping["factors"]["filesystem"] = ["btrfs"]
+    campaign = campaigns.parse(mapping, pool, "p.yml")
+    run = campaigns.plan(campaign, pool)[0]
+    request = make_request(campaign, pool, run, run_id="r", campaign_id="c")
+    assert (request.array, request.pool, [one.name for one in request.members]) == (
+        True,
+        True,
+        ["hdd-1", "hdd-2"],
+    )
+    assert request.filesystem.mkfs[-4:] == ["--data", "raid1", "--metadata", "raid1"]
+    assert pool.block_devices("bench1", "pair", "fast") == ["hdd-1", "hdd-2", "fast"]
+
+
+def test_a_file_system_that_takes_one_drive_is_refused_on_a_pool(mapping, pool):
+    mapping["drives"] = ["pair"]
+    mapping["factors"]["filesystem"] = ["ext4", "btrfs"]
+    expected = "'ext4' does not take the drives of pair at level pool-raid1; allowed: btrfs"
+    assert expected in refusal(mapping, pool)
+    mapping["exclude"] = [{"filesystem": "ext4", "reason": "takes one drive"}]
+    assert campaigns.parse(mapping, pool, "p.yml")
+
+
+def test_no_device_is_made_for_a_pool(pool):
+    run = {"host": "bench1", "drive": "pair", "factors": {}}
+    assert list(made_drives.needed(pool, run)) == []

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What `rig doctor` says of test hosts, from facts that are made up."""
 
+import dataclasses
+
 import pytest
 
 from joulerig.rig.doctor import asking, everywhere, hosts, inventory
 from joulerig.rig.doctor.finding import Severity
+from joulerig.rig.lab.model import Array
 from tests.support.host_facts import GIB, NOW_NS, disk, facts, hard_disk, machine
 
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
@@ -178,3 +181,12 @@ def test_one_host_that_cannot_be_asked_does_not_hide_another(lab_files, asked):
     described, _ = inventory.examine(lab_files.write())
     found = everywhere.examine(described, ["bench1", "bench2"])
     assert [(one.subject, one.check) for one in found] == [("bench1", "reached"), ("bench2", "system")]
+
+
+def test_a_member_that_its_volume_holds(seen):
+    one = seen(facts(problems={"hdd-1": "/dev/sda is in use: dm-0 holds sda"}))
+    arrays = {"pair": Array(level="lvm-linear", members=["hdd-1", "hdd-2"])}
+    volume = dataclasses.replace(one, spec=one.spec.model_copy(update={"arrays": arrays}))
+    [found] = hosts.examine(volume)
+    assert (found.severity, found.check) == (NOTE, "drives")
+    assert "vgremove joulerig_pair" in found.mend

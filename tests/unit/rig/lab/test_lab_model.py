@@ -9,6 +9,7 @@ import pytest
 from joulerig.rig.common import paths
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import meters, model
+from joulerig.rig.lab.packages import for_guests
 from joulerig.virtuallab import profile
 
 
@@ -150,7 +151,9 @@ def test_host_that_does_not_say_how_it_sees_the_controller(lab_files):
         (("arrays", "pair", "members"), ["hdd-1", "hdd-9"], ["arrays.pair.members", "'hdd-9'", "allowed: fast"]),
         (("arrays", "pair", "members"), ["hdd-1"], ["arrays.pair.members", "at least 2"]),
         (("arrays", "pair", "members"), ["hdd-1", "hdd-1"], ["arrays.pair.members", "'hdd-1'", "once"]),
-        (("arrays", "pair", "level"), "raid1", ["arrays.pair.level", "'raid1'", "'raid0'"]),
+        (("arrays", "pair", "level"), "raid4", ["arrays.pair.level", "'raid4'", "'raid0'", "'lvm-striped'"]),
+        (("arrays", "pair", "level"), "crypt", ["arrays.pair", "members: 2 drives; crypt is of one"]),
+        (("arrays", "pair"), {"level": "raid1", "members": ["hdd-1", "hdd-2"], "chunk_kib": 64}, ["arrays.pair", "raid1 has no chunks", "lvm-striped"]),
         (("arrays", "pair", "level"), "raid5", ["arrays.pair.members", "2 drives", "raid5 needs at least 3"]),
         (("arrays", "bare"), {"level": "raid0", "members": ["hdd-1", "hdd-2"]}, ["hdd-1", "already a member of pair"]),
         (("arrays",), {"bare": {"level": "raid0", "members": ["hdd-1", "hdd-2"]}}, ["arrays.bare", "drive"]),
@@ -380,3 +383,22 @@ def test_a_wrong_notification_is_refused(lab_files, hook, message):
     lab_files.controller["notifications"] = [hook]
     with pytest.raises(UserError, match=message):
         lab_files.load()
+
+
+@pytest.mark.parametrize(
+    ("level", "members", "copies", "packages"),
+    [
+        ("linear", 2, 1, []),
+        ("raid1", 2, 2, []),
+        ("raid10", 2, 2, []),
+        ("lvm-linear", 1, 1, ["lvm2"]),
+        ("lvm-striped", 2, 1, ["lvm2"]),
+        ("crypt", 1, 1, ["cryptsetup-bin"]),
+    ],
+)
+def test_what_an_array_needs_and_writes(lab_files, level, members, copies, packages):
+    lab_files.host["arrays"]["pair"] = {"level": level, "members": ["hdd-1", "hdd-2"][:members]}
+    lab = lab_files.load()
+    array = lab.hosts["bench1"].arrays["pair"]
+    assert (array.most_copies, array.packages) == (copies, packages)
+    assert set(packages) <= set(for_guests(lab))
