@@ -17,10 +17,10 @@ options:
   drive: {description: "Name of the drive.", type: str, required: true}
   member: {description: "The declared drive.", type: dict, required: true}
   purge:
-    description: "How; empty: not at all."
+    description: "How; auto: in the first way that the drive can; empty: not at all."
     type: str
     default: ""
-    choices: ["", discard, format]
+    choices: ["", auto, discard, format, sanitize, unmap, secure-erase]
   passes: {description: "How often the drive is written.", type: int, default: 0}
   use_bytes:
     description: "Passes and rounds are on the drive's first bytes, so many; 0: on the whole drive."
@@ -61,7 +61,7 @@ filled: {description: "How often.", type: int, returned: always}
 rounds: {description: "number, ops, iops, start_ns, end_ns (host's clock).", type: list, returned: always}
 clock: {description: "Offset to the controller's clock before and after.", type: list, returned: always}
 touched: {description: "write_bytes and discard_bytes by the block layer.", type: dict, returned: always}
-settings: {description: "Scheduler and write cache in effect.", type: dict, returned: always}
+settings: {description: "Scheduler, write cache and purge, and why no other.", type: dict, returned: always}
 health: {description: "The drive's health report afterwards.", type: dict, returned: when there is one}
 """
 
@@ -82,7 +82,7 @@ from ansible.module_utils.joulerig import (
 from ansible.module_utils.joulerig.clocks import offset
 from ansible.module_utils.joulerig.detached import answering
 from ansible.module_utils.joulerig.drives import blockqueue, ownership, wipe_lease
-from ansible.module_utils.joulerig.preconditioning import precondition
+from ansible.module_utils.joulerig.preconditioning import precondition, purges
 
 NOTHING = {"write_bytes": 0, "discard_bytes": 0}
 
@@ -110,14 +110,14 @@ def execute(p, result):
         left.fenced()
         write_cache = p["write_cache"] or None
         blockqueue.check(name, "none", write_cache)
-        precondition.check_purge(lease, p["purge"])
+        chosen = purges.choose(lease, p["purge"], p["member"]) if p["purge"] else None
         result["changed"] = True
         lease.begin(ownership.UNSIGNED)
         result["settings"] = blockqueue.apply(undo, name, "none", write_cache, leftovers=left)
         blockqueue.count(undo, name, leftovers=left)
         before = blockqueue.written(name)
         try:
-            _steps(p, lease, recorder, scratch, result)
+            _steps(p, lease, chosen, recorder, scratch, result)
         finally:
             after = blockqueue.written(name)
             result["touched"] = {key: after[key] - before[key] for key in after}
@@ -125,11 +125,12 @@ def execute(p, result):
         result["clock"].append(offset.measure(p["clock_server"]))
 
 
-def _steps(p, lease, recorder, scratch, result):
-    if p["purge"]:
+def _steps(p, lease, chosen, recorder, scratch, result):
+    if chosen:
+        result["settings"]["purge"] = chosen
         with recorder.phase(phases.PURGE):
-            precondition.purge(lease, p["purge"], p["member"])
-        result["purged"] = p["purge"]
+            purges.purge(lease, chosen["method"], p["member"])
+        result["purged"] = chosen["method"]
     if p["passes"]:
         with recorder.phase(phases.PASSES):
             for _ in range(p["passes"]):
@@ -179,7 +180,7 @@ def main():
         "host": {"type": "str", "required": True},
         "drive": {"type": "str", "required": True},
         "member": {"type": "dict", "required": True},
-        "purge": {"type": "str", "default": "", "choices": ["", "discard", "format"]},
+        "purge": {"type": "str", "default": "", "choices": ["", "auto", *purges.WAYS]},
         "passes": {"type": "int", "default": 0},
         "use_bytes": {"type": "int", "default": 0},
         "job": {"type": "dict", "required": True},

@@ -73,8 +73,10 @@ class Waveforms(Strict):
 class Precondition(Strict):
     """What is done to a drive before its runs until it is steady; reused while valid."""
 
-    purge: Literal["discard", "format"] = "discard"
-    """How the whole drive is purged: blkdiscard, or an NVMe format."""
+    purge: Literal["auto", "discard", "format", "sanitize", "unmap", "secure-erase"] = "discard"
+    """How the whole drive is purged: blkdiscard, NVMe's format or sanitize, SCSI's UNMAP, ATA's
+    secure erase, or the first that the drive says it can: format, sanitize, discard, unmap, secure
+    erase."""
     passes: NonNegativeInt = 2
     """How often the drive is written, from its beginning to its end (or to `use_bytes`)."""
     job: Level = "randwrite"
@@ -392,8 +394,10 @@ def _check_precondition(campaign: Campaign, lab: Lab, source: str) -> None:
                 able = [n for n, d in lab.hosts[host].drives.items() if d.interface in FILL_BYTES_PER_SECOND]
                 allowed = f"nvme or sata-ssd: {', '.join(able) or 'none'}"
                 raise UserError(f"{source}: {key}: {name!r} of {host} is {what}; allowed: {allowed}")
-            if campaign.precondition.purge == "format" and what != "nvme":
-                raise UserError(f"{source}: {key}.purge: 'format': {name!r} is {what}; allowed: discard")
+            purge = campaign.precondition.purge
+            if purge not in PURGES[what]:
+                allowed = ", ".join(PURGES[what])
+                raise UserError(f"{source}: {key}.purge: {purge!r}: {name!r} is {what}; allowed: {allowed}")
 
 
 def _check_use_bytes(campaign: Campaign, cells: list[PlannedRun], lab: Lab, source: str) -> None:
@@ -507,6 +511,10 @@ MOST_WATTS = {"nvme": 25.0, "sata-ssd": 6.0, "hdd": 15.0, "nvdimm": 0.0, "ram": 
 # What drives that can be preconditioned are filled with at least, as whole: their flash, not their
 # link.
 FILL_BYTES_PER_SECOND = {"nvme": 300e6, "sata-ssd": 100e6}
+PURGES = {
+    "nvme": ("auto", "discard", "format", "sanitize"),
+    "sata-ssd": ("auto", "discard", "unmap", "secure-erase"),
+}
 OVERHEAD_SECONDS = 10.0  # mkfs, layout and Ansible of a run
 
 

@@ -30,7 +30,8 @@ class FakeCalls(SystemCalls):
     reservations. `namespaces`: those that a format destroys. `pages`: what each NVMe drive (its
     controller, its health) or ATA disk (its identity) says of itself. `features`: the values of an
     NVMe drive's features, `tables` their data. `deaf`: drives that do not do what they are asked.
-    `refused`: orders that ATA disks refuse; `orders`: those that they got.
+    `refused`: orders that ATA disks refuse; `orders`: those that they got. `formats`: what an NVMe
+    namespace is. `sanitizing`: states that its sanitize goes through. `vital`: pages of SCSI disks.
     """
 
     def __init__(self, host: FakeHost) -> None:
@@ -45,6 +46,9 @@ class FakeCalls(SystemCalls):
         self.deaf: set[str] = set()
         self.refused: set[tuple[int, int]] = set()
         self.orders: list[tuple[str, int, int, int]] = []
+        self.formats = bytes(4096)
+        self.sanitizing = [1]
+        self.vital: dict[tuple[str, int], bytes] = {}
 
     def claim(self, path: str) -> int:
         if os.path.basename(path) in self.claimed:
@@ -95,6 +99,40 @@ class FakeCalls(SystemCalls):
 
     def ata_identity(self, descriptor: int) -> bytes:
         return self._page(descriptor, 0)
+
+    def nvme_namespaces(self, descriptor: int) -> list[int]:
+        return self.namespaces
+
+    def nvme_namespace(self, descriptor: int) -> bytes:
+        return self.formats
+
+    def sanitize_state(self, descriptor: int) -> int:
+        return self.sanitizing.pop(0)
+
+    def scsi_page(self, descriptor: int, number: int) -> bytes:
+        key = self._name(descriptor), number
+        if key not in self.vital:
+            raise OSError(f"no page {number:#04x}")
+        return self.vital[key]
+
+    def set_ata_password(self, descriptor: int, password: str) -> None:
+        self._secure(descriptor, 0xF1, 1 << 1)
+
+    def erase_ata(self, descriptor: int, password: str, seconds: float) -> None:
+        self._secure(descriptor, 0xF4, 0)
+
+    def disable_ata_password(self, descriptor: int, password: str) -> None:
+        self._secure(descriptor, 0xF6, 0)
+
+    def _secure(self, descriptor: int, command: int, enabled: int) -> None:
+        """Take a command of the security feature set: whether it has a password follows."""
+        name = self._name(descriptor)
+        self.orders.append((name, command, 0, 0))
+        if (command, 0) in self.refused:
+            raise OSError(f"ATA command {command:#04x}: refused (SCSI status 0x2)")
+        words = list(struct.unpack("<256H", self.pages[name][0]))
+        words[128] = words[128] & ~(1 << 1) | enabled
+        self.pages[name] = (struct.pack("<256H", *words),)
 
     def order_ata(self, descriptor: int, command: int, feature: int, count: int) -> None:
         name = self._name(descriptor)

@@ -143,7 +143,7 @@ class _Making:
         if reply.get("made"):
             events.append((drive_record.IDENTIFIED, {**by, "identity": reply["made"]}))
         if reply.get("purged"):
-            events.append(("purged", {**by, "method": reply["purged"]}))
+            events.append(("purged", {**by, "method": reply["purged"], **_passed_over(reply)}))
         if reply.get("filled"):
             events.append(("filled", {**by, "times": reply["filled"]}))
         # What a call that broke off did to the drive is not known, whatever it counted.
@@ -190,6 +190,12 @@ class _Making:
             self.campaign.journal.note(self.run["id"], unmeasured, EventKind.PRECONDITIONING)
             watts = [None for _ in rounds]
         return [{"iops": one["iops"], "watts": drawn} for one, drawn in zip(rounds, watts, strict=True)]
+
+
+def _passed_over(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return why `auto` purged in none of the ways that come before, by way; empty if it did."""
+    why = reply.get("settings", {}).get("purge", {}).get("passed_over")
+    return {"passed_over": why} if why else {}
 
 
 def _failed(reply: Mapping[str, Any]) -> RunOutcome:

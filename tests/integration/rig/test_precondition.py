@@ -141,6 +141,15 @@ def test_it_is_made_judged_on_both_and_kept(journal, bench, influxd):
     assert events("ended")[0]["write_bytes"] == 10**9
 
 
+def test_why_a_purge_was_no_other_is_kept(journal, bench, influxd):
+    passed_over = {"format": "the drive has no such command"}
+    purge = {"method": "discard", "passed_over": passed_over}
+    host = Host(influxd, [1000.0] * 5, settings={"purge": purge})
+    assert ensure(journal, bench, taken(journal), host) is None
+    [event] = events("purged")
+    assert (event["method"], event["passed_over"]) == ("discard", passed_over)
+
+
 def test_while_watts_still_move_more_rounds_are_asked_for(journal, bench, influxd):
     host = Host(influxd, [1000.0] * 5, [1000.0] * 5, watts=[9, 8, 7, 6, 5, *[4.0] * 5])
     assert ensure(journal, bench, taken(journal), host) is None
@@ -271,7 +280,7 @@ def test_results_report_how_it_ended(journal, bench, influxd):
         ({"reuse_within": -1}, ["fast"], "campaign.precondition.reuse_within: -1"),
         ({"passes": -1}, ["fast"], "campaign.precondition.passes: -1"),
         ({"job": "seqread"}, ["fast"], "campaign.precondition.job: 'seqread' is unknown; allowed: randwrite"),
-        ({"purge": "format"}, ["bare"], "campaign.precondition.purge: 'format': 'bare' is sata-ssd; allowed: discard"),
+        ({"purge": "format"}, ["bare"], "campaign.precondition.purge: 'format': 'bare' is sata-ssd; allowed: auto, discard, unmap, secure-erase"),
         ({}, ["hdd-1"], "campaign.precondition: 'hdd-1' of bench1 is hdd; allowed: nvme or sata-ssd: fast, bare"),
         ({}, ["fast", "pair"], "campaign.precondition: 'pair' of bench1 is an array; allowed: nvme or sata-ssd"),
     ],

@@ -15,7 +15,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import limits, tools
 from ansible.module_utils.joulerig.host_lock import HostLock
-from ansible.module_utils.joulerig.preconditioning import precondition
+from ansible.module_utils.joulerig.preconditioning import precondition, purges
 
 GIB = 1 << 30
 STAT = "1 0 8 0 {writes} 0 {sectors} 0 0 0 0 {discards} 0 {discarded} 0 1 0\n"
@@ -77,6 +77,9 @@ def rig(fake, tool, monkeypatch, tmp_path) -> Rig:
     fake.stand_in(monkeypatch)
     monkeypatch.setattr(joulerig_precondition.offset, "measure", lambda server: CLOCK)
     fake.disk("nvme0n1", "NV-1")
+    controller = bytearray(4096)
+    controller[256] = 1 << 1  # it can be formatted
+    fake.calls.pages["nvme0n1"] = (bytes(controller), bytes(512))
     return Rig(fake, tool, tmp_path)
 
 
@@ -142,8 +145,23 @@ def test_a_format(rig, capsys):
     assert call(capsys, purge="format")["purged"] == "format"
     # nvme-cli would give up after 10 minutes, whatever the drive's size.
     allowed = round(1000 * limits.seconds([MEMBER], limits.PURGE))
-    assert f"format {rig.host.dev}/nvme0n1 --force --ses=0 --timeout={allowed}" in rig.arguments_of("nvme")
+    words = f"format {rig.host.dev}/nvme0n1 --force --ses=0 --lbaf=0 --ms=0 --pi=0 --pil=0"
+    assert f"{words} --timeout={allowed}" in rig.arguments_of("nvme")
     assert rig.arguments_of("blkdiscard") == []
+
+
+def test_the_first_way_that_the_drive_can_is_taken_and_said(rig, capsys):
+    rig.host.calls.pages["nvme0n1"] = (bytes(4096), bytes(512))
+    answer = call(capsys, purge="auto")
+    assert (answer["status"], answer["purged"]) == ("ok", "discard")
+    assert answer["settings"]["purge"] == {
+        "method": "discard",
+        "passed_over": {
+            "format": "the drive has no such command",
+            "sanitize": "the drive has neither block erase nor crypto erase",
+        },
+    }
+    assert len(rig.arguments_of("blkdiscard")) == 1
 
 
 def test_a_drive_other_than_nvme_is_not_formatted(rig, capsys):
@@ -154,12 +172,12 @@ def test_a_drive_other_than_nvme_is_not_formatted(rig, capsys):
     rig.tool("smartctl", "echo '{}'")
     answer = call(capsys, purge="format", member={**MEMBER, "serial": "SA-1", "interface": "sata-ssd"})
     assert (answer["status"], answer["rounds"]) == ("not-run", [])
-    assert answer["reason"].endswith("sda: format: is no NVMe drive; allowed: discard")
+    assert answer["reason"].endswith("sda: format: is no NVMe drive")
     assert rig.arguments_of("nvme") == []
 
 
 def test_what_the_block_layer_counted_is_reported(rig, capsys, monkeypatch):
-    monkeypatch.setattr(precondition, "purge", lambda *_: rig.count(0, 2048))
+    monkeypatch.setattr(purges, "purge", lambda *_: rig.count(0, 2048))
     monkeypatch.setattr(precondition, "write_whole", lambda *_: rig.count(4096, 2048))
     answer = call(capsys)
     assert answer["touched"] == {"write_bytes": 4096 * 512, "discard_bytes": 2048 * 512}
@@ -224,13 +242,13 @@ def test_a_drive_in_use_or_other_than_declared_is_refused_and_untouched(rig, cap
 
 
 def test_a_drive_that_is_exchanged_on_the_way_is_not_written_to(rig, capsys, monkeypatch):
-    purge = precondition.purge
+    purge = purges.purge
 
     def purge_and_exchange(*args):
         purge(*args)
         rig.put("device/serial", "OTHER\n")
 
-    monkeypatch.setattr(precondition, "purge", purge_and_exchange)
+    monkeypatch.setattr(purges, "purge", purge_and_exchange)
     answer = call(capsys)
     assert answer["status"] == "failed"
     assert rig.arguments_of("fio") == []

@@ -100,6 +100,34 @@ class SystemCalls:
         """Send an ATA disk a command without data. Raises OSError where it refuses it."""
         ata.order(descriptor, command, feature, count)
 
+    def nvme_namespaces(self, descriptor: int) -> list[int]:
+        """Return an NVMe drive's active namespaces. Raises OSError."""
+        return nvme.namespaces(descriptor)
+
+    def nvme_namespace(self, descriptor: int) -> bytes:
+        """Return what an NVMe namespace is. Raises OSError."""
+        return nvme.namespace(descriptor)
+
+    def sanitize_state(self, descriptor: int) -> int:
+        """Return how far an NVMe drive's latest sanitize is. Raises OSError."""
+        return nvme.sanitize_state(descriptor)
+
+    def scsi_page(self, descriptor: int, number: int) -> bytes:
+        """Return a page of a SCSI disk's vital product data. Raises OSError."""
+        return scsi.page(descriptor, number)
+
+    def set_ata_password(self, descriptor: int, password: str) -> None:
+        """Set an ATA disk's user password. Raises OSError."""
+        ata.set_password(descriptor, password)
+
+    def erase_ata(self, descriptor: int, password: str, seconds: float) -> None:
+        """Have an ATA disk erase all of itself and its password. Raises OSError."""
+        ata.erase(descriptor, password, seconds)
+
+    def disable_ata_password(self, descriptor: int, password: str) -> None:
+        """Take an ATA disk's user password away. Raises OSError."""
+        ata.disable_password(descriptor, password)
+
     def wake(self, path: str) -> None:
         """Read from a device itself, past the kernel's cache, so that the drive rests no longer."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)

@@ -170,14 +170,21 @@ class Lease:
 
     def check_format(self):
         """Refuse a drive whose format would destroy another namespace as well. Raises Refused."""
+        self._check_reach("format", self._host.calls.format_reaches)
+
+    def check_sanitize(self):
+        """Refuse a drive that has another namespace: sanitizing destroys all. Raises Refused."""
+        self._check_reach("sanitize", self._host.calls.nvme_namespaces)
+
+    def _check_reach(self, what, reaches):
         try:
-            reached = self._host.calls.format_reaches(self._descriptor)
+            reached = reaches(self._descriptor)
         except OSError as error:
-            raise Refused(f"{self.what}: {self.path} does not say what a format destroys: {error}") from None
+            raise Refused(f"{self.what}: {self.path} does not say what a {what} destroys: {error}") from None
         if len(reached) > 1:
             others = ", ".join(map(str, reached))
             raise Refused(
-                f"{self.what}: {self.path}: a format destroys all namespaces: {others}; use discard"
+                f"{self.what}: {self.path}: a {what} destroys all namespaces: {others}; use discard"
             )
 
     def _close(self):

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bring a leased drive to a known state: purge it, write it from end to end, load it in rounds."""
+"""Write a leased drive from end to end, and load it in rounds until it is steady."""
 
 import os
 
 from ansible.module_utils.joulerig import limits
 from ansible.module_utils.joulerig.loads import fio, load
 from ansible.module_utils.joulerig.preconditioning import steady_state
-from ansible.module_utils.joulerig.tools import Failed, Unable, run
+from ansible.module_utils.joulerig.tools import Failed
 
-PURGES = ("discard", "format")
 # The lease has flushed the device's cache; fio, which has no right to, would complain.
 RAW = """[global]
 invalidate=0
@@ -22,31 +21,6 @@ iodepth=32
 rw=write
 bs=128k
 """
-
-
-def check_purge(lease, method):
-    """Refuse a purge that this drive cannot do, or that would reach beyond it."""
-    if method not in ("", *PURGES):
-        raise Failed(f"purge: {method!r} is unknown; allowed: {', '.join(PURGES)}")
-    if method == "format":
-        if not lease.name.startswith("nvme"):
-            raise Unable(f"{lease.path}: format: is no NVMe drive; allowed: discard")
-        lease.check_format()
-
-
-def purge(lease, method, member):
-    """Have the drive, declared as `member`, forget its content.
-
-    `method`: "discard" all of it, or "format" it, which only NVMe drives can.
-    """
-    lease.check_same()
-    device, seconds = lease.path, limits.seconds([member], limits.PURGE)
-    if method == "discard":
-        run(["blkdiscard", "--force", device], timeout=seconds)
-    else:
-        patience = f"--timeout={round(seconds * 1000)}"  # nvme-cli's own: else it gives up after 600 s
-        run(["nvme", "format", device, "--force", "--ses=0", patience], timeout=seconds)
-        lease.check_same()  # still the drive that it was, and as large
 
 
 def write_whole(lease, member, use_bytes, seed, scratch):

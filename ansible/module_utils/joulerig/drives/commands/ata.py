@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Commands to an ATA disk, through the kernel's translation of SCSI.
 
-Sources: ATA8-ACS, "IDENTIFY DEVICE", "SET FEATURES" and "IDLE"; SCSI/ATA Translation, "ATA
-PASS-THROUGH (16)".
+Sources: ATA8-ACS, "IDENTIFY DEVICE", "SET FEATURES", "IDLE", "Security feature set";
+SCSI/ATA Translation, "ATA PASS-THROUGH (16)".
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from ansible.module_utils.joulerig.drives.commands import scsi
 
 HDIO_GET_IDENTITY = 0x030D  # <linux/hdreg.h>
 IDENTITY_BYTES = 512
-PASS_THROUGH, PIO_IN, NO_DATA = 0x85, 4 << 1, 3 << 1
-READS_BLOCKS = 0x0E  # data come from the disk, in blocks, as many as the count says
+PASS_THROUGH, NO_DATA, PIO_IN, PIO_OUT = 0x85, 3 << 1, 4 << 1, 5 << 1
+READS_BLOCKS, WRITES_BLOCKS = 0x0E, 0x06  # data in blocks, as many as the count says
 IDENTIFY, SET_FEATURES, IDLE = 0xEC, 0xEF, 0xE3
+SET_PASSWORD, ERASE_PREPARE, ERASE_UNIT, DISABLE_PASSWORD = 0xF1, 0xF3, 0xF4, 0xF6
 SLOW_MS = 30_000  # a disk that stands still spins up first
 
 
@@ -37,14 +38,44 @@ def order(descriptor: int, command: int, feature: int = 0, count: int = 0) -> No
     _pass(descriptor, command, NO_DATA, 0, feature, count, 0)
 
 
+def set_password(descriptor: int, password: str) -> None:
+    """Set a disk's user password, with its master password left as it is. Raises OSError."""
+    _write(descriptor, SET_PASSWORD, password)
+
+
+def disable_password(descriptor: int, password: str) -> None:
+    """Take a disk's user password away. Raises OSError where it is another one."""
+    _write(descriptor, DISABLE_PASSWORD, password)
+
+
+def erase(descriptor: int, password: str, seconds: float) -> None:
+    """Have a disk erase all of itself, which ends within `seconds`. Raises OSError."""
+    order(descriptor, ERASE_PREPARE)
+    _write(descriptor, ERASE_UNIT, password, round(seconds * 1000))
+
+
+def _write(descriptor: int, command: int, password: str, timeout_ms: int = SLOW_MS) -> None:
+    """Send a command of the security feature set, whose block of data has the password."""
+    block = struct.pack("<H32s478x", 0, password.encode("ascii"))  # 0: the user's; a normal erase
+    _pass(descriptor, command, PIO_OUT, WRITES_BLOCKS, 0, 1, 0, timeout_ms, block)
+
+
 def _pass(
-    descriptor: int, command: int, protocol: int, flags: int, feature: int, count: int, size: int
+    descriptor: int,
+    command: int,
+    protocol: int,
+    flags: int,
+    feature: int,
+    count: int,
+    size: int,
+    timeout_ms: int = SLOW_MS,
+    data: bytes = b"",
 ) -> bytes:
     sent = struct.pack(
         ">BBBBBBB6xBBB",
         PASS_THROUGH, protocol, flags, 0, feature, 0, count, 0, command, 0,
     )  # fmt: skip
-    answer, status, _ = scsi.send(descriptor, sent, size, SLOW_MS)
+    answer, status, _ = scsi.send(descriptor, sent, size, timeout_ms, data)
     if status:
         raise OSError(f"ATA command {command:#04x}: refused (SCSI status {status:#x})")
     return answer

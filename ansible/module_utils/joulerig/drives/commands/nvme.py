@@ -17,7 +17,8 @@ COMMAND = "<BBHIIIQQII6III"  # struct nvme_passthru_cmd
 GET_LOG_PAGE, IDENTIFY, SET_FEATURES, GET_FEATURES = 0x02, 0x06, 0x09, 0x0A  # opcodes
 RESERVATION_REPORT = 0x0E
 HEALTH, HEALTH_BYTES, ALL_NAMESPACES = 0x02, 512, 0xFFFFFFFF
-CONTROLLER, ACTIVE_NAMESPACES = 0x01, 0x02  # what Identify is asked for
+SANITIZE, SANITIZE_BYTES = 0x81, 512
+NAMESPACE, CONTROLLER, ACTIVE_NAMESPACES = 0x00, 0x01, 0x02  # what Identify is asked for
 PAGE_BYTES = 4096
 TIMEOUT_MS = 5000
 SUPPORTS_RESERVATIONS = 1 << 5  # of the field ONCS
@@ -33,9 +34,9 @@ def reservation(descriptor: int) -> str:
     (supported,) = struct.unpack_from("<H", described, 520)
     if not supported & SUPPORTS_RESERVATIONS:
         return ""
-    namespace = fcntl.ioctl(descriptor, NVME_IOCTL_ID)
+    own = fcntl.ioctl(descriptor, NVME_IOCTL_ID)
     words = PAGE_BYTES // 4 - 1
-    report = _nvme(descriptor, NVME_IOCTL_IO_CMD, RESERVATION_REPORT, namespace, words, 0)
+    report = _nvme(descriptor, NVME_IOCTL_IO_CMD, RESERVATION_REPORT, own, words, 0)
     kind = report[4]
     (registered,) = struct.unpack_from("<H", report, 5)
     return f"a reservation of type {kind}, {registered} hosts registered" if kind or registered else ""
@@ -49,8 +50,27 @@ def format_reaches(descriptor: int) -> list[int]:
     own = fcntl.ioctl(descriptor, NVME_IOCTL_ID)
     if not _identify(descriptor, CONTROLLER)[524] & FORMATS_ALL:
         return [own]
+    return namespaces(descriptor)
+
+
+def namespaces(descriptor: int) -> list[int]:
+    """Return the active namespaces of a drive. Raises OSError."""
     listed = struct.unpack(f"<{PAGE_BYTES // 4}I", _identify(descriptor, ACTIVE_NAMESPACES))
     return [number for number in listed if number]
+
+
+def namespace(descriptor: int) -> bytes:
+    """Return what a namespace is: its size, its formats and which one is in use. Raises OSError."""
+    number = fcntl.ioctl(descriptor, NVME_IOCTL_ID)
+    return _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, IDENTIFY, number, NAMESPACE, 0)
+
+
+def sanitize_state(descriptor: int) -> int:
+    """Return how far the latest sanitize is, as its log numbers that. Raises OSError."""
+    words = SANITIZE_BYTES // 4 - 1
+    asked = words << 16 | SANITIZE
+    log = _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, GET_LOG_PAGE, ALL_NAMESPACES, asked, 0, SANITIZE_BYTES)
+    return log[2] & 0x7
 
 
 def controller(descriptor: int) -> bytes:

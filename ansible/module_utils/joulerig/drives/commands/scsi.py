@@ -10,29 +10,33 @@ import ctypes
 import fcntl
 import struct
 
-SG_IO, SG_DXFER_NONE, SG_DXFER_FROM_DEV = 0x2285, -1, -3
+SG_IO, SG_DXFER_NONE, SG_DXFER_TO_DEV, SG_DXFER_FROM_DEV = 0x2285, -1, -2, -3
 HEADER = "@iiBBHIPPPIIiPBBBBHHiII4x"  # struct sg_io_hdr
 STATUS = 13  # which of its fields says how the command ended; 0: well
 HOST_STATUS, DRIVER_STATUS = 17, 18
 DRIVER_SENSE = 0x08  # of the driver's: the disk gave a reason, which is no fault of the driver
 TIMEOUT_MS = 5000
 READ_RESERVATION = 0x01  # service action
+INQUIRY, PAGE_BYTES = 0x12, 64
 
 
 def send(
-    descriptor: int, command: bytes, size: int = 0, timeout_ms: int = TIMEOUT_MS
+    descriptor: int, command: bytes, size: int = 0, timeout_ms: int = TIMEOUT_MS, data: bytes = b""
 ) -> tuple[bytes, int, bytes]:
     """Send a command that reads `size` bytes; return them, the disk's status and its sense data.
 
-    Raises OSError where the command did not reach the disk.
+    `data`: what it writes, in place of reading. Raises OSError where the command did not reach the
+    disk.
     """
-    answer = ctypes.create_string_buffer(size or 1)
+    size = len(data) or size
+    answer = ctypes.create_string_buffer(data, size) if data else ctypes.create_string_buffer(size or 1)
+    direction = SG_DXFER_TO_DEV if data else SG_DXFER_FROM_DEV if size else SG_DXFER_NONE
     sense = ctypes.create_string_buffer(32)
     sent = ctypes.create_string_buffer(command, len(command))
     header = bytearray(
         struct.pack(
             HEADER,
-            ord("S"), SG_DXFER_FROM_DEV if size else SG_DXFER_NONE, len(command), len(sense), 0, size,
+            ord("S"), direction, len(command), len(sense), 0, size,
             ctypes.addressof(answer) if size else 0, ctypes.addressof(sent), ctypes.addressof(sense),
             timeout_ms, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         )
@@ -52,3 +56,11 @@ def reservation(descriptor: int) -> str:
     if length < 16:  # none; or the disk refused the command, as ATA disks do
         return ""
     return f"a reservation by the key {answer[8:16].hex()}"
+
+
+def page(descriptor: int, number: int) -> bytes:
+    """Return a page of a SCSI disk's vital product data. Raises OSError where it has none."""
+    answer, status, _ = send(descriptor, struct.pack(">BBBHB", INQUIRY, 1, number, PAGE_BYTES, 0), PAGE_BYTES)
+    if status or answer[1] != number:
+        raise OSError(f"no page {number:#04x} of vital product data (SCSI status {status:#x})")
+    return answer
