@@ -15,6 +15,9 @@ from joulerig.rig.lab.model import Drive, TestHost
 from joulerig.virtuallab import profile
 
 EUI_DIGITS = 16
+# A day: the connection's own end says that a drive is gone. With 0 the kernel takes 5 s, in which a
+# host without KVM on a busy machine may not answer, and loses its drives.
+KEEP_ALIVE_SECONDS = 86_400
 
 
 def drives(host: TestHost) -> dict[str, Drive]:
@@ -47,7 +50,7 @@ def connections(host: str, spec: TestHost) -> list[str]:
         f",nqn={_name_file(host, name).read_text().strip()}"
         f",hostnqn=nqn.2014-08.org.nvmexpress:uuid:{number},hostid={number}"
         f",nr_io_queues={(spec.virtual.cpus if spec.virtual else 1)}"
-        ",keep_alive_tmo=0,ctrl_loss_tmo=0,disable_sqflow"
+        f",keep_alive_tmo={KEEP_ALIVE_SECONDS},ctrl_loss_tmo=0,disable_sqflow"
         for name in drives(spec)
     ]
 

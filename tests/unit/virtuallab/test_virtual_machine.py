@@ -172,7 +172,7 @@ def test_a_host_is_given_what_it_connects_to_its_drives_with(state, own_controll
         assert keys["nr_io_queues"] == str(own_controllers.virtual.cpus)
     assert len({keys["nqn"] for keys in found}) == len({keys["trsvcid"] for keys in found}) == 2
     assert len({keys["hostid"] for keys in found}) == 1
-    assert all(line.endswith(",keep_alive_tmo=0,ctrl_loss_tmo=0,disable_sqflow") for line in lines)
+    assert all(line.endswith(",keep_alive_tmo=86400,ctrl_loss_tmo=0,disable_sqflow") for line in lines)
     assert nvme.connections("vhost1", own_controllers) == lines  # after a reset it is the same host
 
 
