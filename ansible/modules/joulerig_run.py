@@ -246,7 +246,6 @@ def execute(p, result):
             files = kernelfile.KernelFiles(p["kernel_files"], kernel_names)
             own_settings = drive_settings.DriveSettings(p["drive_settings"], kernel_names)
             files.remember(undo, left)
-            result["changed"] = True
             result["settings"]["queue"] = per_drive(set_queue)
             if p["kernel_files"]:
                 result["settings"]["kernel_files"] = files.apply()
@@ -263,6 +262,7 @@ def execute(p, result):
             for one in counting:
                 blockqueue.count(undo, one, leftovers=left)
             before_mkfs = _written(drives)
+            result["changed"] = True  # from here on; a level that is refused before leaves all as it was
             # Comes after unmounting, which writes too.
             undo.callback(lambda: result.update(touched=_touched(drives, before_mkfs)))
             # Whatever the campaign uses of a drive, mkfs.xfs discards the whole of it.

@@ -665,6 +665,15 @@ def test_a_drives_settings_are_put_back_after_a_load_that_failed(ata, tool, caps
     assert ata.calls.orders[-1] == ("sda", 0xEF, 0x85, 0)
 
 
+def test_a_level_that_a_drive_refuses_is_not_run_and_untouched(ata, capsys):
+    ata.calls.refused.add((0xEF, 0x05))
+    answer = run(capsys, drive_settings=[{"factor": "apm", "level": "128"}])
+    assert (answer["status"], answer["changed"]) == ("not-run", False)
+    assert answer["reason"] == "APM 128: /dev/sda: ATA command 0xef: refused (SCSI status 0x2)"
+    assert scheduler(ata) == "mq-deadline"
+    assert not ata.mkfs.exists()
+
+
 def test_a_drive_that_cannot_have_a_level_is_not_run_and_untouched(rig, capsys):
     answer = run(capsys, drive_settings=[{"factor": "power_state", "level": "0"}])
     assert (answer["status"], answer["changed"]) == ("not-run", False)
