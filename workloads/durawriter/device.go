@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"joulerig/workloads/internal/nbd"
+	"joulerig/workloads/internal/sectortag"
 )
 
 // ioAlignment serves O_DIRECT on every device.
@@ -26,8 +27,9 @@ func alignedBuffer(bytes int) []byte {
 // device is a block device, or a file in its place, that another process has opened: the writer
 // takes no path, so that only who holds the drive's wipe lease can have it overwritten.
 type device struct {
-	file *os.File
-	size int64
+	file       *os.File
+	size       int64
+	blockBytes int
 }
 
 func openDevice(descriptor int) (*device, error) {
@@ -39,10 +41,16 @@ func openDevice(descriptor int) (*device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--device-fd: %d: %w", descriptor, err)
 	}
-	return &device{file, size}, nil
+	blockBytes, err := unix.IoctlGetInt(descriptor, unix.BLKSSZGET)
+	if err != nil { // a file in its place
+		blockBytes = sectortag.SectorBytes
+	}
+	return &device{file, size, blockBytes}, nil
 }
 
 func (d *device) Size() int64 { return d.size }
+
+func (d *device) BlockBytes() int { return d.blockBytes }
 
 func (d *device) Calls() calls { return calls{"pwrite", "pwritev2 RWF_DSYNC", "fdatasync"} }
 
@@ -69,5 +77,7 @@ func (d *device) Flush() error { return unix.Fdatasync(int(d.file.Fd())) }
 
 // export is a drive reached over NBD.
 type export struct{ *nbd.Client }
+
+func (export) BlockBytes() int { return sectortag.SectorBytes }
 
 func (export) Calls() calls { return calls{"NBD_CMD_WRITE", "NBD_CMD_WRITE FUA", "NBD_CMD_FLUSH"} }

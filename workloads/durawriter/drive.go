@@ -15,6 +15,7 @@ type drive interface {
 	WriteAt(data []byte, offset int64, durable bool) error
 	Flush() error
 	Size() int64
+	BlockBytes() int // the least that it reads or writes: 512, or 4096
 	Calls() calls
 }
 
@@ -25,7 +26,8 @@ type calls struct{ write, durableWrite, flush string }
 // its region, now and then one with FUA, and after most rounds a flush.
 type driveLoad struct {
 	slots            int
-	slotSectors      int
+	slotBlocks       int
+	blockSectors     int // a drive of 4096-byte blocks is written eight sectors at a time
 	depth            int
 	durableShare     float64 // of the writes
 	flushShare       float64 // of the rounds
@@ -36,9 +38,10 @@ type driveLoad struct {
 }
 
 func newDriveLoad(w *writer, d drive, regionBytes int64, slotSectors, depth int, random *rand.Rand) *driveLoad {
+	blockSectors := d.BlockBytes() / sectortag.SectorBytes
 	return &driveLoad{
-		slots: int(regionBytes) / (slotSectors * sectortag.SectorBytes), slotSectors: slotSectors,
-		depth: depth, durableShare: 0.1, flushShare: 0.7, random: random, writer: w, drive: d,
+		slots: int(regionBytes) / (slotSectors * sectortag.SectorBytes), slotBlocks: slotSectors / blockSectors,
+		blockSectors: blockSectors, depth: depth, durableShare: 0.1, flushShare: 0.7, random: random, writer: w, drive: d,
 	}
 }
 
@@ -81,10 +84,11 @@ func (l *driveLoad) plan() func() error {
 		slot = (slot + 1) % l.slots
 	}
 	l.slotsOfThisRound[slot] = true
-	sectors := 1 + l.random.IntN(l.slotSectors)
-	first := l.random.IntN(l.slotSectors - sectors + 1)
-	offset := int64(slot*l.slotSectors+first) * sectortag.SectorBytes
-	data := alignedBuffer(sectors * sectortag.SectorBytes)
+	blocks := 1 + l.random.IntN(l.slotBlocks)
+	first := l.random.IntN(l.slotBlocks - blocks + 1)
+	blockBytes := l.blockSectors * sectortag.SectorBytes
+	offset := int64(slot*l.slotBlocks+first) * int64(blockBytes)
+	data := alignedBuffer(blocks * blockBytes)
 	what := operation{
 		Sequence: l.writer.next(), Operation: opWrite, Call: l.drive.Calls().write,
 		Offset: uint64(offset), Bytes: uint64(len(data)),

@@ -6,11 +6,14 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -339,6 +342,70 @@ func TestWrongWordsAreRefusedInOneLine(t *testing.T) {
 		code, _, message := execute(t, strings.Fields(c.words)...)
 		if code != exitUsage || !strings.Contains(message, c.message) || strings.Count(message, "\n") != 1 {
 			t.Errorf("%q: exit %d, %q", c.words, code, message)
+		}
+	}
+}
+
+// blockDrive is a drive in memory that takes whole blocks alone, as O_DIRECT does.
+type blockDrive struct {
+	lock    sync.Mutex
+	content []byte
+	block   int
+	least   int // bytes of the shortest write
+}
+
+func (d *blockDrive) check(data []byte, offset int64) error {
+	if len(data)%d.block != 0 || int(offset)%d.block != 0 {
+		return fmt.Errorf("%d bytes at %d: invalid argument", len(data), offset)
+	}
+	return nil
+}
+
+func (d *blockDrive) ReadAt(data []byte, offset int64) error {
+	copy(data, d.content[offset:])
+	return d.check(data, offset)
+}
+
+func (d *blockDrive) WriteAt(data []byte, offset int64, _ bool) error {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.least = min(d.least, len(data))
+	copy(d.content[offset:], data)
+	return d.check(data, offset)
+}
+
+func (d *blockDrive) Flush() error    { return nil }
+func (d *blockDrive) Size() int64     { return int64(len(d.content)) }
+func (d *blockDrive) BlockBytes() int { return d.block }
+func (d *blockDrive) Calls() calls    { return calls{"write", "durable write", "flush"} }
+
+func TestADriveOfLargeBlocksIsWrittenInWholeOnes(t *testing.T) {
+	for _, block := range []int{512, 4096} {
+		witness := newWitness(t, 200, nil)
+		connection, err := dialWitness(witness.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := sectortag.Campaign{1}
+		drive := &blockDrive{content: make([]byte, 1<<20), block: block, least: 1 << 20}
+		w := &writer{witness: connection, campaign: id, generation: 1}
+		load := newDriveLoad(w, drive, 1<<20, 64, 4, rand.New(rand.NewPCG(1, 1)))
+		for err == nil {
+			err = load.round()
+		}
+		connection.stream.Close()
+		if !errors.Is(err, errStop) {
+			t.Fatalf("blocks of %d: %v", block, err)
+		}
+		if drive.least != block {
+			t.Errorf("blocks of %d: the shortest write has %d bytes", block, drive.least)
+		}
+		var found bytes.Buffer
+		if err := newSurveyor(id, &found).drive(drive, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(found.String(), `"state":"record"`) || strings.Contains(found.String(), `"state":"damaged"`) {
+			t.Errorf("blocks of %d: surveyed %s", block, found.String())
 		}
 	}
 }

@@ -151,6 +151,14 @@ func (s *settings) open() (drive, error) {
 	if d.Size() < s.regionBytes {
 		return nil, fmt.Errorf("--region-bytes: %d: the drive has %d", s.regionBytes, d.Size())
 	}
+	block := int64(d.BlockBytes())
+	if s.regionBytes%block != 0 {
+		return nil, fmt.Errorf("--region-bytes: %d: expected a multiple of %d, the drive's block", s.regionBytes, block)
+	}
+	if slot := int64(s.slotSectors * sectortag.SectorBytes); slot%block != 0 {
+		return nil, fmt.Errorf("--slot-sectors: %d: expected a multiple of %d, a block of the drive",
+			s.slotSectors, block/sectortag.SectorBytes)
+	}
 	return d, nil
 }
 
