@@ -1,6 +1,6 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Find the declared drives and check them against what nvme-cli and smartctl say of them."""
+"""Find the declared drives and check them against what they themselves report."""
 
 DOCUMENTATION = r"""
 module: joulerig_drives
@@ -23,29 +23,23 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.joulerig import provenance
 from ansible.module_utils.joulerig.drives import identity
 from ansible.module_utils.joulerig.drives.host import Host
-from ansible.module_utils.joulerig.tools import Refused, run_json
+from ansible.module_utils.joulerig.tools import Refused
 
 
 def second_opinion(name, interface):
-    """Ask the drive's own tool for (serial, size_bytes); None where there is no such tool.
+    """Ask the drive itself for (serial, size_bytes); None of memory and of emulated disks.
 
-    None, too, of a disk that scsi_debug emulates: the serial that it reports changes with every
-    load. Raises Refused where the tool does not know the drive.
+    The serial that scsi_debug reports changes with every load. Raises Refused where a drive gives
+    no answer.
     """
-    if Host().debug_adapter(name) is not None:
+    host = Host()
+    if interface not in ("nvme", "sata-ssd", "hdd") or host.debug_adapter(name) is not None:
         return None
-    if interface == "nvme":
-        listing = run_json(["nvme", "list", "--output-format=json"]) or {}
-        for device in listing.get("Devices", []):
-            if device.get("DevicePath") == f"/dev/{name}":
-                return device.get("SerialNumber", "").strip(), device.get("PhysicalSize")
-        raise Refused(f"/dev/{name}: nvme list does not know it")
-    if interface in ("sata-ssd", "hdd"):
-        info = run_json(["smartctl", "--json", "--info", f"/dev/{name}"]) or {}
-        if "serial_number" not in info:
-            raise Refused(f"/dev/{name}: smartctl cannot identify it")
-        return info["serial_number"].strip(), info.get("user_capacity", {}).get("bytes")
-    return None
+    try:
+        with host.opened(name) as descriptor:
+            return host.calls.identity(descriptor, name)
+    except OSError as error:
+        raise Refused(f"/dev/{name}: does not identify itself: {error}") from None
 
 
 def check(spec):
@@ -53,8 +47,8 @@ def check(spec):
     reported = second_opinion(name, spec["interface"])
     if reported is not None and reported != (spec["serial"], spec["size_bytes"]):
         raise Refused(
-            f"{spec['name']}: /dev/{name}: its tool says serial {reported[0]!r}, {reported[1]} bytes;"
-            f" the inventory says {spec['serial']!r}, {spec['size_bytes']}"
+            f"{spec['name']}: /dev/{name}: the drive itself reports serial {reported[0]!r},"
+            f" {reported[1]} bytes; the inventory says {spec['serial']!r}, {spec['size_bytes']}"
         )
     return provenance.drive(name, spec["interface"])
 

@@ -325,7 +325,7 @@ def execute(p, result):
         load.raise_if(done.problem)
         result["settings"]["caches_after"] = pagecache.look(folder)
         for kernel_name, _ in drives.values():
-            if (now := blockqueue.get(kernel_name, "scheduler")) != p["scheduler"]:
+            if (now := blockqueue.scheduler(kernel_name)) != p["scheduler"]:
                 raise Failed(f"/dev/{kernel_name}: the scheduler changed during the run to {now!r}")
         files.check_unchanged()
         own_settings.check_unchanged()
@@ -358,7 +358,8 @@ def _made(leases):
 
 def _seeks(p, drives):
     """Count seeks of the drives while the load runs, if asked to."""
-    if not p["seeks"]:
+    # The requests of a multipath drive are its paths', whose numbers the kernel does not say.
+    if not p["seeks"] or any(Host().paths(kernel_name) for kernel_name, _ in drives.values()):
         return contextlib.nullcontext()
     return blocktrace.Seeks({one: kernel_name for one, (kernel_name, _) in drives.items()})
 

@@ -20,6 +20,7 @@ MODULES = ROOT / "ansible" / "modules"
 sys.path[:0] = [str(MODULES), str(MODULES / "calls")]
 
 from ansible.module_utils.joulerig.drives import system_calls  # noqa: E402
+from ansible.module_utils.joulerig.drives.commands.nvme import StatusError  # noqa: E402
 from ansible.module_utils.joulerig.drives.system_calls import SystemCalls  # noqa: E402
 
 
@@ -32,6 +33,9 @@ class FakeCalls(SystemCalls):
     NVMe drive's features, `tables` their data. `deaf`: drives that do not do what they are asked.
     `refused`: orders that ATA disks refuse; `orders`: those that they got. `formats`: what an NVMe
     namespace is. `sanitizing`: states that its sanitize goes through. `vital`: pages of SCSI disks.
+    `identities`: serial and bytes that a drive itself reports, where they are not as in /sys; None:
+    it does not answer. `cacheless`: drives without a volatile write cache. `refusal`: the status of
+    each attempt to set a feature. `locked`: names of locked drives.
     """
 
     def __init__(self, host: FakeHost) -> None:
@@ -49,6 +53,10 @@ class FakeCalls(SystemCalls):
         self.formats = bytes(4096)
         self.sanitizing = [1]
         self.vital: dict[tuple[str, int], bytes] = {}
+        self.identities: dict[str, tuple[str, int] | None] = {}
+        self.cacheless: set[str] = set()
+        self.refusal = 0
+        self.locked: set[str] = set()
 
     def claim(self, path: str) -> int:
         if os.path.basename(path) in self.claimed:
@@ -73,6 +81,19 @@ class FakeCalls(SystemCalls):
     def format_reaches(self, descriptor: int) -> list[int]:
         return self.namespaces
 
+    def identity(self, descriptor: int, name: str) -> tuple[str, int]:
+        host = self._host.system()
+        found = self.identities.get(name, (host.serial(name) or "", host.size_bytes(name)))
+        if found is None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return found
+
+    def has_cache(self, descriptor: int, name: str) -> bool:
+        return name not in self.cacheless
+
+    def is_locked(self, descriptor: int, name: str) -> bool:
+        return name in self.locked
+
     def nvme_controller(self, descriptor: int) -> bytes:
         return self._page(descriptor, 0)
 
@@ -86,6 +107,8 @@ class FakeCalls(SystemCalls):
         return self.features[name][number], self.tables.get(name, {}).get(number, bytes(size))
 
     def set_nvme_feature(self, descriptor: int, number: int, value: int) -> None:
+        if self.refusal:
+            raise StatusError(self.refusal)
         name = self._name(descriptor)
         if name not in self.deaf:
             self.features[name][number] = self.works_in[name] = value
@@ -252,6 +275,32 @@ class FakeHost:
 
     def number(self, name: str) -> str:
         return self._numbers[name]
+
+    def path_of(self, drive: str, path: str, **queue: str) -> Path:
+        """Make one of a multipath NVMe drive's hidden paths; `queue`: attributes of its queue."""
+        real = self.device(path, place=f"devices/pci0/{path}")
+        self.put(real / "hidden", "1\n")
+        for key, value in {"scheduler": "[none]", "write_cache": "write back", **queue}.items():
+            self.put(real / "queue" / key, value + "\n")
+        return real
+
+    def region(self, name: str, *dimms: str, bytes_=1 << 30, namespace: str | None = None) -> None:
+        """A region of persistent memory on modules with these ids, and its block device."""
+        bus = self.sys / "devices/ndbus0"
+        self.put(bus / "provider", "ACPI.NFIT\n")
+        self.put(bus / name / "size", f"{bytes_}\n")
+        self.put(bus / name / "mappings", f"{len(dimms)}\n")
+        base = self.sys / "bus/nd/devices"
+        base.mkdir(parents=True, exist_ok=True)
+        for number, dimm in enumerate(dimms):
+            module = f"nmem{sum(map(ord, dimm)) % 97}"
+            self.put(bus / name / f"mapping{number}", f"{module},0,{bytes_},{number}\n")
+            self.put(base / module / "nfit/id", dimm + "\n")
+        (base / name).symlink_to(bus / name)
+        if namespace:
+            self.device(
+                namespace, bytes_=bytes_, place=f"devices/ndbus0/{name}/namespace0.0/block/{namespace}"
+            )
 
     def hold(self, holder: str, held: str) -> None:
         """`holder` (md0, dm-0) is built upon `held`."""

@@ -19,8 +19,9 @@ from typing import Any
 from ansible.module_utils.joulerig import fence, paths
 from ansible.module_utils.joulerig.changes.brief import alone_with
 from ansible.module_utils.joulerig.changes.contents import replace
+from ansible.module_utils.joulerig.drives import blockqueue
 from ansible.module_utils.joulerig.host_lock import Lane, lane_kept_free
-from ansible.module_utils.joulerig.tools import Failed, run
+from ansible.module_utils.joulerig.tools import Failed, Refused, run
 
 END_SECONDS = 10.0
 LOCK = "leftovers"
@@ -48,6 +49,10 @@ class Leftovers:
     def note_command(self, path: str, command: Sequence[str], sequence: int | None) -> None:
         """Note the command that puts a drive's setting back; `path` is the drive's in /sys."""
         self._note({"command": list(command), "file": path, "sequence": sequence})
+
+    def note_cache(self, path: str, before: str, sequence: int | None) -> None:
+        """Note how a drive's write cache is, before it is set; `path` is the drive's in /sys."""
+        self._note({"cache": before, "file": path, "sequence": sequence})
 
     def _note(self, setting: dict[str, Any]) -> None:
         self._held["settings"].append(setting)
@@ -145,13 +150,17 @@ def _is_same_drive(setting: Mapping[str, Any]) -> bool:
     sequence = setting["sequence"]
     if sequence is None:
         return True
-    words = setting["file"].split("/")
-    block = "/".join(words[: words.index("block") + 2])
     try:
-        with open(f"{block}/diskseq") as file:
+        with open(f"{_block(setting)}/diskseq") as file:
             return int(file.read()) == sequence
     except OSError:
         return False
+
+
+def _block(setting: Mapping[str, Any]) -> str:
+    """Return the folder in /sys of the drive whose setting it is."""
+    words = setting["file"].split("/")
+    return "/".join(words[: words.index("block") + 2])
 
 
 def _put_back(setting: Mapping[str, Any]) -> bool:
@@ -159,6 +168,11 @@ def _put_back(setting: Mapping[str, Any]) -> bool:
     if "command" in setting:
         with contextlib.suppress(Failed):
             run(setting["command"])
+            return True
+        return False
+    if "cache" in setting:
+        with contextlib.suppress(Failed, Refused):
+            blockqueue.put_write_cache(os.path.basename(_block(setting)), setting["cache"])
             return True
         return False
     path, before = setting["file"], setting["before"]

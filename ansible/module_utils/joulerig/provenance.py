@@ -5,6 +5,7 @@ import os
 import platform
 
 from ansible.module_utils.joulerig import kernel
+from ansible.module_utils.joulerig.drives import health_log
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.tools import run, run_json, version
 
@@ -52,7 +53,15 @@ def drive(name, interface):
         "logical_block_bytes": int(system.read(f"{system.sys}/block/{name}/queue/logical_block_size", "0")),
         "interface": interface,
         **({"emulated": by} if (by := _emulated(system, name)) else {}),
+        **({"paths": paths} if (paths := system.paths(name)) else {}),
+        **({"protection": kind} if (kind := _protection(system, name)) else {}),
     }
+
+
+def _protection(system, name):
+    """Return the kind of protection information of a drive, as the kernel has it; None of most."""
+    kind = system.read(f"{system.sys}/block/{name}/integrity/format", "none")
+    return None if kind in ("", "none", "nop") else kind
 
 
 def _emulated(system, name):
@@ -87,10 +96,15 @@ def array(name):
 def health(name, interface):
     """Return the drive's own health report, or None where it has none.
 
-    It is JSON of nvme smart-log or smartctl.
+    Of an NVMe drive its log by the names that nvme-cli gives the fields, else smartctl's JSON.
     """
     if interface == "nvme":
-        return run_json(["nvme", "smart-log", "--output-format=json", f"/dev/{name}"])
+        system = Host()
+        try:
+            with system.opened(name) as descriptor:
+                return health_log.parse(system.calls.nvme_health(descriptor))
+        except OSError:
+            return None
     if interface in ("sata-ssd", "hdd"):
         return run_json(["smartctl", "--json", "--all", "--log=devstat", f"/dev/{name}"])
     return None

@@ -125,9 +125,45 @@ def test_a_host_without_drives(fake):
     refused(lambda: take(SPEC, fake), "present: none")
 
 
-def test_two_devices_of_one_serial(host):
-    host.disk("nvme0n2", "SERIAL-A")
-    refused(lambda: take(SPEC, host), "several devices", "nvme0n1, nvme0n2")
+def test_of_several_namespaces_the_wwn_says_which_is_meant(host):
+    host.disk("nvme0n2", "SERIAL-A", wwn="eui.0025385b71b00002")
+    host.disk("nvme0n3", "SERIAL-A", wwn="nvme.8086-53-4d-00000003")
+    for wwn, name in (
+        (WWN, "nvme0n1"),
+        ("eui.0025385b71b00002", "nvme0n2"),
+        ("nvme.8086-53-4d-00000003", "nvme0n3"),
+    ):
+        assert identity.find({**SPEC, "wwn": wwn}, host.system()) == name
+    refused(
+        lambda: take({**SPEC, "wwn": None}, host),
+        "several devices: nvme0n1 (WWN eui.0025385b71b00001), nvme0n2 (WWN eui.0025385b71b00002)",
+        "put the wwn of the one that is meant into the inventory",
+    )
+    refused(
+        lambda: take({**SPEC, "wwn": "eui.0025385b71b00009"}, host), "none has WWN 'eui.0025385b71b00009'"
+    )
+
+
+def test_a_namespace_of_another_size_is_refused_though_its_wwn_is_right(host):
+    host.disk("nvme0n2", "SERIAL-A", wwn="eui.0025385b71b00002", bytes_=2 * GIB)
+    refused(lambda: take({**SPEC, "wwn": "eui.0025385b71b00002"}, host), str(2 * GIB), str(GIB))
+
+
+def test_two_paths_to_one_sas_drive(fake):
+    for name in ("sda", "sdb"):
+        fake.disk(name, "SPARE-1", vpd=True, wwn="naa.5000c500a0000002", rotates=False)
+    spec = {**SATA, "wwn": "naa.5000c500a0000002"}
+    refused(lambda: take(spec, fake), "sda, sdb are paths to one drive", "/sys/block/sdb/device/delete")
+
+
+def test_a_usb_bridge_is_named_where_its_serial_is_not_the_drives(fake):
+    fake.disk("sdb", "BRIDGE-1", vpd=True, rotates=False, place="devices/pci0/usb2/2-1/host6")
+    refused(lambda: take(SATA, fake), "present: BRIDGE-1 (/dev/sdb, of a USB bridge)")
+
+
+def test_a_locked_drive_is_explained(host):
+    host.calls.locked.add("nvme0n1")
+    refused(lambda: take(SPEC, host), "/dev/nvme0n1 encrypts itself and is locked; unlock it", "sedutil-cli")
 
 
 @pytest.mark.parametrize("size_bytes", [GIB - 512, GIB + 512, 2 * GIB])
@@ -731,49 +767,49 @@ def test_lease_of_an_array_after_a_member_was_replaced(raid):
 # --- NVDIMMs
 
 NVDIMM = {"name": "nvdimm", "interface": "nvdimm", "serial": "8680-56341200", "size_bytes": GIB}
-LISTING = """{"dimms":[{"dev":"nmem0","id":"8680-56341200"},{"dev":"nmem1","id":"8680-56341201"}],
-"regions":[{"dev":"region0","size":%d,"mappings":[%s],"namespaces":[%s]}]}"""
-ONE = '{"dimm":"nmem0","position":0}'
-TWO = ONE + ',{"dimm":"nmem1","position":1}'
-FSDAX = '{"dev":"namespace0.0","mode":"fsdax","blockdev":"pmem0"}'
 
 
-def ndctl(tool, size=GIB, mappings=ONE, namespaces=FSDAX):
-    tool("ndctl", f"cat <<'EOF'\n{LISTING % (size, mappings, namespaces)}\nEOF")
-
-
-def test_nvdimm_is_found_by_its_dimm_and_the_size_of_its_region(fake, tool):
-    ndctl(tool)
+def test_nvdimms_are_found_by_their_modules_and_the_size_of_their_region(fake):
+    fake.region("region0", "8680-56341200", namespace="pmem0")
+    fake.region("region1", "8680-56341201", bytes_=2 * GIB, namespace="pmem1")
+    second = {**NVDIMM, "serial": "8680-56341201", "size_bytes": 2 * GIB}
     assert identity.find(NVDIMM, fake.system()) == "pmem0"
+    assert identity.find(second, fake.system()) == "pmem1"
 
 
-def test_nvdimm_with_another_id(fake, tool):
-    ndctl(tool)
+@pytest.mark.parametrize("serial", ["8680-1+8680-2", "8680-2+8680-1"])
+def test_an_interleaved_nvdimm_is_all_its_modules(fake, serial):
+    fake.region("region0", "8680-1", "8680-2", namespace="pmem0")
+    assert identity.find({**NVDIMM, "serial": serial}, fake.system()) == "pmem0"
+
+
+@pytest.mark.parametrize("serial", ["8680-1", "8680-2", "8680-1+8680-3", "8680-1+8680-2+8680-3", "8680-9"])
+def test_an_nvdimm_of_other_modules(fake, serial):
+    fake.region("region0", "8680-1", "8680-2", namespace="pmem0")
     refused(
-        lambda: identity.find({**NVDIMM, "serial": "8680-1"}, fake.system()),
-        "8680-1",
-        "present: 8680-56341200",
+        lambda: identity.find({**NVDIMM, "serial": serial}, fake.system()),
+        f"no NVDIMM {serial!r} on this host",
+        "present: 8680-1+8680-2",
     )
 
 
-def test_nvdimm_of_another_size(fake, tool):
-    ndctl(tool, size=2 * GIB)
+def test_nvdimm_of_another_size(fake):
+    fake.region("region0", "8680-56341200", bytes_=2 * GIB, namespace="pmem0")
     refused(lambda: identity.find(NVDIMM, fake.system()), str(2 * GIB), str(GIB))
 
 
-def test_region_that_is_interleaved_over_another_dimm(fake, tool):
-    ndctl(tool, mappings=TWO)
-    refused(lambda: identity.find(NVDIMM, fake.system()), "alone")
+def test_nvdimm_without_a_namespace(fake):
+    fake.region("region0", "8680-56341200")
+    refused(lambda: identity.find(NVDIMM, fake.system()), "the campaign that needs it makes it")
 
 
-def test_nvdimm_without_a_namespace(fake, tool):
-    ndctl(tool, namespaces="")
-    refused(lambda: identity.find(NVDIMM, fake.system()), "provision.yml makes it")
+def test_nvdimm_with_several_namespaces(fake):
+    fake.region("region0", "8680-56341200", namespace="pmem0")
+    fake.device("pmem0.1", place="devices/ndbus0/region0/namespace0.1/block/pmem0.1")
+    refused(lambda: identity.find(NVDIMM, fake.system()), "several block devices: pmem0, pmem0.1")
 
 
-@pytest.mark.parametrize("script", ["exit 1", "echo", "echo nonsense", "echo []"])
-def test_a_host_without_nvdimms(fake, tool, script):
-    tool("ndctl", script)
+def test_a_host_without_nvdimms(fake):
     refused(lambda: identity.find(NVDIMM, fake.system()), "present: none")
 
 
@@ -804,7 +840,7 @@ def test_emulated_nvdimm_that_is_another_one(fake, other):
 
 
 def test_emulated_nvdimm_before_the_reboot(fake):
-    refused(lambda: take(EMULATED, fake), "no emulated NVDIMM", "present: none")
+    refused(lambda: take(EMULATED, fake), "no NVDIMM 'e820-0x300000000'", "present: none")
 
 
 # --- one run at a time

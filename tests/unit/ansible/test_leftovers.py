@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from ansible.module_utils.joulerig import fence, leftovers, paths
+from ansible.module_utils.joulerig.tools import Failed
 from tests.support.programs import wait_for
 
 
@@ -65,11 +66,21 @@ def test_another_disk_that_has_the_name_by_now_is_left_alone(place, disk, sequen
     assert "[bfq]" in (disk / "queue/scheduler").read_text()
 
 
-def test_a_drives_own_cache_is_put_back_by_a_command(place, disk, tmp_path):
+def test_a_drives_own_setting_is_put_back_by_a_command(place, disk, tmp_path):
     command = ["touch", str(tmp_path / "set")]
-    leftovers.Leftovers(place).note_command(str(disk / "queue/write_cache"), command, 7)
-    assert leftovers.take_down(place) == [f"{disk / 'queue/write_cache'} put back"]
+    leftovers.Leftovers(place).note_command(str(disk), command, 7)
+    assert leftovers.take_down(place) == [f"{disk} put back"]
     assert (tmp_path / "set").exists()
+
+
+def test_a_drive_whose_cache_cannot_be_put_back_is_not_named(place, disk, monkeypatch):
+    def refuse(name, value):
+        raise Failed(f"/dev/{name}: {value} was refused")
+
+    monkeypatch.setattr(leftovers.blockqueue, "put_write_cache", refuse)
+    leftovers.Leftovers(place).note_cache(str(disk / "queue/write_cache"), "write back", 7)
+    assert leftovers.take_down(place) == []
+    assert not os.path.exists(place)
 
 
 def test_a_note_that_was_cut_short_leaves_nothing_to_do(place):

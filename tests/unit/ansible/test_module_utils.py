@@ -9,12 +9,14 @@ import time
 
 import pytest
 
-from ansible.module_utils.joulerig import phases, tools
+from ansible.module_utils.joulerig import leftovers, phases, tools
 from ansible.module_utils.joulerig.clocks import offset as clock
 from ansible.module_utils.joulerig.drives import blockqueue, dax, filesystem, memory_drives
+from ansible.module_utils.joulerig.drives.commands import nvme
 from ansible.module_utils.joulerig.tools import Failed, Refused, Unable
 
 MS = 1_000_000
+CACHE = nvme.VOLATILE_WRITE_CACHE
 
 
 # --- the offset between two clocks
@@ -170,8 +172,8 @@ def test_settings_are_put_back(fake, sda):
     """A plain file keeps what was written, where the kernel would mark it among the others."""
     (sda / "scheduler").write_text("mq-deadline\n")
     with contextlib.ExitStack() as undo:
-        blockqueue.put("sda", "scheduler", "bfq", str(fake.sys))
-        undo.callback(blockqueue.put, "sda", "scheduler", "mq-deadline", str(fake.sys))
+        blockqueue.put("sda", "scheduler", "bfq", fake.system())
+        undo.callback(blockqueue.put, "sda", "scheduler", "mq-deadline", fake.system())
         assert read(sda / "scheduler") == "bfq"
     assert read(sda / "scheduler") == "mq-deadline"
 
@@ -179,7 +181,7 @@ def test_settings_are_put_back(fake, sda):
 def test_settings_are_put_back_after_an_error(fake, sda):
     def cut_off():
         with contextlib.ExitStack() as undo:
-            settings = blockqueue.apply(undo, "sda", "bfq", None, str(fake.sys))
+            settings = blockqueue.apply(undo, "sda", "bfq", None, fake.system())
             assert settings["scheduler"] == {"before": "mq-deadline", "in_effect": "bfq"}
             assert settings["write_cache"] == {"before": "write back", "in_effect": "write back"}
             raise RuntimeError
@@ -192,7 +194,7 @@ def test_settings_are_put_back_after_an_error(fake, sda):
 def test_what_is_so_already_is_not_written(fake, sda):
     before = read(sda / "scheduler")
     with contextlib.ExitStack() as undo:
-        settings = blockqueue.apply(undo, "sda", "mq-deadline", "write back", str(fake.sys))
+        settings = blockqueue.apply(undo, "sda", "mq-deadline", "write back", fake.system())
     assert settings["scheduler"] == {"before": "mq-deadline", "in_effect": "mq-deadline"}
     assert read(sda / "scheduler") == before
 
@@ -201,7 +203,7 @@ def test_a_scheduler_the_kernel_lacks_cannot_be_done_and_those_it_has_are_named(
     asked = tool("modprobe", "exit 1")
     undo = contextlib.ExitStack()
     with pytest.raises(Unable, match="'cfq' is not available; allowed: none, mq-deadline, bfq"):
-        blockqueue.apply(undo, "sda", "cfq", None, str(fake.sys))
+        blockqueue.apply(undo, "sda", "cfq", None, fake.system())
     assert read(sda / "scheduler") == "none [mq-deadline] bfq"
     assert read(asked) == "--quiet cfq-iosched"
 
@@ -209,24 +211,24 @@ def test_a_scheduler_the_kernel_lacks_cannot_be_done_and_those_it_has_are_named(
 def test_a_scheduler_is_loaded_where_the_kernel_has_it_as_a_module(fake, sda, tool):
     tool("modprobe", f"echo 'none [mq-deadline] bfq adios' > {sda}/scheduler")
     with contextlib.ExitStack() as undo:
-        settings = blockqueue.apply(undo, "sda", "adios", None, str(fake.sys))
+        settings = blockqueue.apply(undo, "sda", "adios", None, fake.system())
         assert settings["scheduler"] == {"before": "mq-deadline", "in_effect": "adios"}
 
 
 def test_a_setting_that_does_not_take_is_an_error(fake, sda, monkeypatch):
     monkeypatch.setattr(blockqueue, "get", lambda *_: "mq-deadline")
     with pytest.raises(Failed, match="scheduler: set to 'bfq', reads back as 'mq-deadline'"):
-        blockqueue.put("sda", "scheduler", "bfq", str(fake.sys))
+        blockqueue.put("sda", "scheduler", "bfq", fake.system())
 
 
 def test_a_setting_the_kernel_refuses_is_an_error(fake):
     with pytest.raises(Failed, match=r"queue/scheduler: 'bfq' was refused by the kernel"):
-        blockqueue.put("sdz", "scheduler", "bfq", str(fake.sys))
+        blockqueue.put("sdz", "scheduler", "bfq", fake.system())
 
 
 def test_the_scheduler_is_left_where_the_cache_cannot_be_set(fake, sda):
     with pytest.raises(Refused, match="no write cache that can be set"), contextlib.ExitStack() as undo:
-        blockqueue.apply(undo, "sda", "bfq", "write through", str(fake.sys))
+        blockqueue.apply(undo, "sda", "bfq", "write through", fake.system())
     assert read(sda / "scheduler") == "none [mq-deadline] bfq"
     assert read(sda / "write_cache") == "write back"
 
@@ -240,7 +242,7 @@ def test_a_scsi_drives_own_cache_goes_with_the_kernels_view_but_where_flushes_al
     page = (fake.sys / "block/sda").resolve() / "device/scsi_disk/0:0:0:0/cache_type"
     fake.put(page, "write back\n")
     with contextlib.ExitStack() as undo:
-        settings = blockqueue.apply(undo, "sda", "mq-deadline", asked, str(fake.sys))
+        settings = blockqueue.apply(undo, "sda", "mq-deadline", asked, fake.system())
         assert (read(page), read(sda / "write_cache")) == (of_drive, "write through")
     assert settings["write_cache"] == {"before": "write back", "in_effect": "write through"}
     assert (read(page), read(sda / "write_cache")) == ("write back", "write back")
@@ -249,54 +251,149 @@ def test_a_scsi_drives_own_cache_goes_with_the_kernels_view_but_where_flushes_al
 def test_a_drive_without_a_cache_needs_no_change_to_go_without_flushes(fake, sda):
     fake.put(sda / "write_cache", "write through\n")
     with contextlib.ExitStack() as undo:
-        settings = blockqueue.apply(undo, "sda", "mq-deadline", "no flush", str(fake.sys))
+        settings = blockqueue.apply(undo, "sda", "mq-deadline", "no flush", fake.system())
     assert settings["write_cache"] == {"before": "write through", "in_effect": "write through"}
     assert read(sda / "write_cache") == "write through"
 
 
 def nvme_queue(fake):
     fake.disk("nvme0n1", "SERIAL-A")
+    fake.calls.features["nvme0n1"] = {CACHE: 1}
     fake.put(fake.sys / "block/nvme0n1/queue/scheduler", "[none]\n")
     fake.put(fake.sys / "block/nvme0n1/queue/write_cache", "write back\n")
     return fake.sys / "block/nvme0n1/queue/write_cache"
 
 
-def test_an_nvme_drives_own_cache_is_set_with_the_kernels_view(fake, tool, tmp_path):
+def test_an_nvme_drives_own_cache_is_set_with_the_kernels_view(fake):
     cache = nvme_queue(fake)
-    calls = tool(
-        "nvme",
-        f"""case "$1" in
-  set-feature) echo "$4" | cut -d= -f2 > {tmp_path}/vwc ;;
-  get-feature) echo "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000$(cat {tmp_path}/vwc)" ;;
-esac""",
-    )
     with contextlib.ExitStack() as undo:
-        blockqueue.apply(undo, "nvme0n1", "none", "write through", str(fake.sys))
-        assert read(tmp_path / "vwc") == "0"
-        assert read(cache) == "write through"
-    assert (read(tmp_path / "vwc"), read(cache)) == ("1", "write back")
-    assert "set-feature /dev/nvme0n1 --feature-id=0x06 --value=0" in calls.read_text()
+        blockqueue.apply(undo, "nvme0n1", "none", "write through", fake.system())
+        assert (fake.calls.features["nvme0n1"][CACHE], read(cache)) == (0, "write through")
+    assert (fake.calls.features["nvme0n1"][CACHE], read(cache)) == (1, "write back")
 
 
-def test_an_nvme_drive_that_keeps_its_cache_is_an_error(fake, tool):
+def test_an_nvme_drive_that_keeps_its_cache_is_an_error(fake):
     cache = nvme_queue(fake)
-    tool("nvme", 'echo "get-feature:0x06 (Volatile Write Cache), Current value:0x00000001"')
+    fake.calls.deaf.add("nvme0n1")
     with pytest.raises(Failed, match="set to 'write through', the drive says 'write back'"):
-        blockqueue.put_write_cache("nvme0n1", "write through", str(fake.sys))
+        blockqueue.put_write_cache("nvme0n1", "write through", fake.system())
     assert read(cache) == "write back"
 
 
-def test_an_nvme_drive_without_a_cache_is_an_error(fake, tool):
-    nvme_queue(fake)
-    tool("nvme", 'echo "NVMe status: Invalid Field in Command(0x2)" >&2; exit 2')
-    with pytest.raises(Failed, match="Invalid Field"):
-        blockqueue.put_write_cache("nvme0n1", "write through", str(fake.sys))
+@pytest.mark.parametrize(
+    ("status", "error"), [(0x002, Unable), (0x4002, Unable), (0x10E, Unable), (0x006, Failed)]
+)
+def test_a_cache_that_a_controller_does_not_let_be_set_is_no_level_of_it(fake, status, error):
+    """0x2: invalid field, as Linux's target has it; 0x10e: not changeable; 0x6: internal error."""
+    cache = nvme_queue(fake)
+    fake.calls.refusal = status
+    with pytest.raises(error, match="NVMe status") as caught, contextlib.ExitStack() as undo:
+        blockqueue.apply(undo, "nvme0n1", "none", "write through", fake.system())
+    assert type(caught.value) is error
+    assert read(cache) == "write back"
+
+
+@pytest.mark.parametrize("scsi", [False, True])
+def test_a_drive_without_a_volatile_cache_has_no_level_write_back_and_is_put_back(fake, sda, scsi):
+    name = "sda" if scsi else "nvme0n1"
+    cache = sda / "write_cache" if scsi else nvme_queue(fake)
+    if scsi:
+        fake.put(
+            (fake.sys / "block/sda").resolve() / "device/scsi_disk/0:0:0:0/cache_type", "write through\n"
+        )
+    fake.put(cache, "write through\n")
+    fake.calls.cacheless.add(name)
+    fake.calls.refusal = 0x002
+    scheduler = "mq-deadline" if scsi else "none"
+    with pytest.raises(Unable, match="no volatile write cache: 'write back' is no level of it"):
+        blockqueue.check(name, scheduler, "write back", fake.system())
+    with contextlib.ExitStack() as undo:
+        for level in ("write through", "no flush", None):
+            settings = blockqueue.apply(undo, name, scheduler, level, fake.system())
+            assert settings["write_cache"]["in_effect"] == "write through"
+        blockqueue.put_write_cache(name, "write through", fake.system())  # as undo would
+    assert read(cache) == "write through"
+
+
+def test_a_killed_runs_cache_of_an_nvme_drive_is_put_back(fake, monkeypatch):
+    cache = nvme_queue(fake)
+    fake.stand_in(monkeypatch)
+    left = leftovers.Leftovers()
+    blockqueue.apply(contextlib.ExitStack(), "nvme0n1", "none", "write through", leftovers=left)
+    assert (fake.calls.features["nvme0n1"][CACHE], read(cache)) == (0, "write through")
+    assert any("write_cache put back" in words for words in leftovers.take_down())
+    assert (fake.calls.features["nvme0n1"][CACHE], read(cache)) == (1, "write back")
+
+
+# --- devices without a queue, and NVMe drives with paths
+
+
+def test_a_device_that_hands_its_io_on_has_the_scheduler_none_which_need_not_be_set(fake):
+    """Since Linux 6.5 it has no file of schedulers."""
+    fake.device("pmem0")
+    queue = fake.sys / "block/pmem0/queue"
+    fake.put(queue / "write_cache", "write back\n")
+    with contextlib.ExitStack() as undo:
+        settings = blockqueue.apply(undo, "pmem0", "none", None, fake.system())
+    assert settings["scheduler"] == {"before": "none", "in_effect": "none"}
+    assert not (queue / "scheduler").exists()
+    with pytest.raises(Unable, match="'bfq' is not available; allowed: none"):
+        blockqueue.check("pmem0", "bfq", None, fake.system())
+
+
+@pytest.fixture
+def head(fake):
+    """An NVMe drive with native multipath, of Linux 6.5 or later, without its paths."""
+    fake.disk("nvme0n1", "SERIAL-A")
+    fake.calls.features["nvme0n1"] = {CACHE: 1}
+    fake.disk("nvme0n2", "SERIAL-A")
+    fake.path_of("nvme0n2", "nvme0c0n2")
+    fake.path_of("nvme1n1", "nvme1c0n1")
+    fake.put(fake.sys / "block/nvme0n1/queue/write_cache", "write back\n")
+    fake.put(fake.sys / "block/nvme0n1/stat", " ".join(["0"] * 17))
+    return fake
+
+
+STAT = "100 1 800 5 200 2 1600 6 0 7 8 9 0 72 1 30 4\n"
+
+
+def test_a_drive_with_one_path_is_scheduled_and_counted_by_its_path(head):
+    path = head.path_of("nvme0n1", "nvme0c3n1", scheduler="[none] mq-deadline bfq", iostats="0")
+    head.put(path / "stat", STAT)
+    host = head.system()
+    assert blockqueue.queues("nvme0n1", host) == ["nvme0c3n1"]
+    blockqueue.check("nvme0n1", "bfq", None, host)
+    with contextlib.ExitStack() as undo:
+        blockqueue.count(undo, "nvme0n1", host)
+        head.put(path / "queue/scheduler", "none mq-deadline [bfq]\n")
+        assert blockqueue.scheduler("nvme0n1", host) == "bfq"
+        settings = blockqueue.apply(undo, "nvme0n1", "bfq", "write through", host)
+        assert settings["scheduler"] == {"before": "bfq", "in_effect": "bfq"}
+        assert read(path / "queue/iostats") == "1"
+        assert read(path / "queue/write_cache") == "write through"
+    assert (read(path / "queue/iostats"), read(path / "queue/write_cache")) == ("0", "write back")
+    assert blockqueue.written("nvme0n1", host) == {"write_bytes": 1600 * 512, "discard_bytes": 72 * 512}
+
+
+def test_several_paths_are_counted_together_and_have_no_scheduler_of_their_own(head):
+    paths = [head.path_of("nvme0n1", f"nvme0c{one}n1", scheduler="none [mq-deadline]") for one in (0, 1)]
+    for path in paths:
+        head.put(path / "stat", STAT)
+    host = head.system()
+    with pytest.raises(Unable, match="on each of the paths nvme0c0n1, nvme0c1n1; allowed: none, or one path"):
+        blockqueue.check("nvme0n1", "mq-deadline", None, host)
+    with contextlib.ExitStack() as undo:
+        settings = blockqueue.apply(undo, "nvme0n1", "none", None, host)
+        assert settings["scheduler"] == {"before": "mq-deadline", "in_effect": "none"}
+        assert [read(path / "queue/scheduler") for path in paths] == ["none", "none"]
+    assert [read(path / "queue/scheduler") for path in paths] == ["mq-deadline", "mq-deadline"]
+    assert blockqueue.stat("nvme0n1", host)["write_bytes"] == 2 * 1600 * 512
 
 
 def test_counters_of_the_block_layer(fake, sda):
     stat = "   100  1  800  5  200  2  1600  6  0  7  8  9  0  72  1  30  4\n"
     fake.put(fake.sys / "block/sda/stat", stat)
-    assert blockqueue.stat("sda", str(fake.sys)) == {
+    assert blockqueue.stat("sda", fake.system()) == {
         "reads": 100, "read_bytes": 800 * 512, "writes": 200, "write_bytes": 1600 * 512,
         "flushes": 30, "discards": 9,
     }  # fmt: skip
@@ -304,7 +401,7 @@ def test_counters_of_the_block_layer(fake, sda):
 
 def test_counters_of_a_kernel_that_counts_no_flushes(fake, sda):
     fake.put(fake.sys / "block/sda/stat", "100 1 800 5 200 2 1600 6 0 7 8\n")
-    assert blockqueue.stat("sda", str(fake.sys))["flushes"] == 0
+    assert blockqueue.stat("sda", fake.system())["flushes"] == 0
 
 
 # --- phases

@@ -49,66 +49,63 @@ DRIVES = {"hdd-1": declared(1), "hdd-2": declared(2)}
 # --- joulerig_drives
 
 
-def smartctl(tool, serial="HDD-1", size=GIB):
-    tool("smartctl", f"""echo '{{"serial_number": "{serial}", "user_capacity": {{"bytes": {size}}}}}'""")
-
-
-def test_drives_that_are_as_declared(host, tool, capsys):
+def test_drives_that_are_as_declared(host, capsys):
     host.disk("sda", "HDD-1", vpd=True)
-    smartctl(tool)
     answer = call(joulerig_drives, capsys, drives={"hdd-1": declared(1)})
     assert not answer.get("failed")
     assert answer["changed"] is False
     assert answer["found"]["hdd-1"]["device"] == "/dev/sda"
 
 
-def test_a_drive_that_is_missing(host, tool, capsys):
+def test_a_drive_that_is_missing(host, capsys):
     host.disk("sda", "HDD-1", vpd=True)
-    smartctl(tool)
     answer = call(joulerig_drives, capsys, drives=DRIVES)
     assert answer["failed"]
     assert answer["msg"] == "hdd-2: no drive with serial 'HDD-2' on this host; present: HDD-1"
     assert list(answer["found"]) == ["hdd-1"]
 
 
-@pytest.mark.parametrize("other", [{"serial": "HDD-9"}, {"size": 2 * GIB}])
-def test_a_drive_whose_own_tool_says_otherwise(host, tool, capsys, other):
+FAST = {"interface": "nvme", "serial": "SERIAL-A", "size_bytes": GIB}
+
+
+@pytest.mark.parametrize("other", [("HDD-9", GIB), ("HDD-1", 2 * GIB)])
+def test_a_drive_that_itself_reports_something_else_than_the_kernel(host, capsys, other):
     host.disk("sda", "HDD-1", vpd=True)
-    smartctl(tool, **other)
+    host.calls.identities["sda"] = other
     answer = call(joulerig_drives, capsys, drives={"hdd-1": declared(1)})
     assert answer["failed"]
-    assert "its tool says serial" in answer["msg"]
+    assert f"the drive itself reports serial {other[0]!r}, {other[1]} bytes; the inventory" in answer["msg"]
 
 
-def test_a_drive_that_its_tool_cannot_identify(host, tool, capsys):
-    host.disk("sda", "HDD-1", vpd=True)
-    tool("smartctl", "echo '{}'; exit 2")
-    assert (
-        "smartctl cannot identify it" in call(joulerig_drives, capsys, drives={"hdd-1": declared(1)})["msg"]
-    )
+@pytest.mark.parametrize(("name", "spec"), [("sda", declared(1)), ("nvme0n1", FAST)])
+def test_a_drive_that_does_not_identify_itself(host, capsys, name, spec):
+    host.disk(name, spec["serial"], vpd=name == "sda")
+    host.calls.identities[name] = None
+    answer = call(joulerig_drives, capsys, drives={"one": spec})
+    assert f"/dev/{name}: does not identify itself: " in answer["msg"]
 
 
-def test_an_emulated_disks_tool_is_not_asked_for_its_serial(host, tool, capsys):
+def test_an_emulated_disk_is_not_asked_for_its_serial(host, capsys):
     base = host.device("sda", place="devices/pseudo_0/adapter0/host7/target7:0:0/7:0:0:0/block/sda")
     host.put(base / "device/vpd_pg80", b"\x00\x80\x00\x00")
-    smartctl(tool, serial="made up at this load")
+    host.calls.identities["sda"] = ("made up at this load", GIB)
     answer = call(joulerig_drives, capsys, drives={"ehdd-0": declared(0, serial="scsi_debug-0")})
     assert answer["found"]["ehdd-0"]["device"] == "/dev/sda"
 
 
-def test_an_nvme_drive_is_checked_with_nvme_list(host, tool, capsys):
+def test_an_nvme_drive_is_found_whatever_version_of_a_tool_there_is(host, tool, capsys):
     host.disk("nvme0n1", "SERIAL-A")
-    device = {"DevicePath": "/dev/nvme0n1", "SerialNumber": "SERIAL-A ", "PhysicalSize": GIB}
-    tool("nvme", f"echo '{json.dumps({'Devices': [device]})}'")
-    drives = {"fast": {"interface": "nvme", "serial": "SERIAL-A", "size_bytes": GIB}}
-    assert not call(joulerig_drives, capsys, drives=drives).get("failed")
+    calls = [tool(name, "echo '{}'; exit 1") for name in ("nvme", "smartctl")]
+    assert not call(joulerig_drives, capsys, drives={"fast": FAST}).get("failed")
+    assert not any(one.exists() for one in calls)
 
 
-def test_an_nvme_drive_that_nvme_list_does_not_know(host, tool, capsys):
-    host.disk("nvme0n1", "SERIAL-A")
-    tool("nvme", "echo '{\"Devices\": []}'")
-    drives = {"fast": {"interface": "nvme", "serial": "SERIAL-A", "size_bytes": GIB}}
-    assert "nvme list does not know it" in call(joulerig_drives, capsys, drives=drives)["msg"]
+def test_paths_and_protection_information_of_a_drive_are_kept(host, capsys):
+    real = host.disk("nvme0n1", "SERIAL-A")
+    host.put(real / "integrity/format", "T10-DIF-TYPE1-CRC\n")
+    host.path_of("nvme0n1", "nvme0c0n1")
+    found = call(joulerig_drives, capsys, drives={"fast": FAST})["found"]["fast"]
+    assert (found["paths"], found["protection"]) == (["nvme0c0n1"], "T10-DIF-TYPE1-CRC")
 
 
 # --- joulerig_array
@@ -455,15 +452,22 @@ def test_a_module_that_is_not_ours_is_left(brd, capsys):
     assert not calls.exists()
 
 
+def test_seeks_of_a_multipath_drive_are_not_counted_as_none(host):
+    host.disk("nvme0n1", "SERIAL-A")
+    host.path_of("nvme0n1", "nvme0c0n1")
+    with joulerig_run._seeks({"seeks": True}, {"fast": ("nvme0n1", "nvme")}) as seeks:
+        assert seeks is None
+
+
 # --- joulerig_nvdimm
 
 NVDIMM = {"name": "nvdimm", "interface": "nvdimm", "serial": "8680-1", "size_bytes": GIB}
 
 
-def ndctl(tool, *namespaces):
+def ndctl(host, tool, *namespaces):
+    host.region("region0", "8680-1")
     region = {"dev": "region0", "size": GIB, "mappings": [{"dimm": "nmem0"}], "namespaces": list(namespaces)}
-    listing = json.dumps({"dimms": [{"dev": "nmem0", "id": "8680-1"}], "regions": [region]})
-    return tool("ndctl", f"[ $1 != list ] || echo '{listing}'")
+    return tool("ndctl", f"[ $1 != list ] || echo '{json.dumps({'regions': [region]})}'")
 
 
 def created(calls):
@@ -471,31 +475,38 @@ def created(calls):
 
 
 def test_a_correct_namespace_is_left_unchanged(host, tool, capsys):
-    calls = ndctl(tool, {"dev": "namespace0.0", "mode": "fsdax", "blockdev": "pmem0"})
+    calls = ndctl(host, tool, {"dev": "namespace0.0", "mode": "fsdax", "blockdev": "pmem0"})
     answer = call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)
     assert (answer["changed"], answer["blockdev"]) == (False, "pmem0")
     assert created(calls) == []
 
 
 def test_a_namespace_is_made_where_there_is_none(host, tool, capsys):
-    calls = ndctl(tool)
+    calls = ndctl(host, tool)
     assert call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)["changed"] is True
     assert created(calls) == ["create-namespace --mode=fsdax --region=region0"]
 
 
 def test_a_raw_namespace_that_is_mounted_is_not_touched(host, tool, capsys):
-    host.device("pmem0")
+    calls = ndctl(host, tool, {"dev": "namespace0.0", "mode": "raw", "blockdev": "pmem0"})
+    host.device("pmem0", place="devices/ndbus0/region0/namespace0.0/block/pmem0")
     host.mount("/dev/pmem0", "/mnt", host.number("pmem0"))
-    calls = ndctl(tool, {"dev": "namespace0.0", "mode": "raw", "blockdev": "pmem0"})
     answer = call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)
     assert "pmem0 is mounted at /mnt" in answer["msg"]
     assert created(calls) == []
 
 
 def test_a_namespace_whose_use_is_unknown_is_not_touched(host, tool, capsys):
-    calls = ndctl(tool, {"dev": "namespace0.0", "mode": "devdax", "chardev": "dax0.0"})
+    calls = ndctl(host, tool, {"dev": "namespace0.0", "mode": "devdax", "chardev": "dax0.0"})
     assert "mode 'devdax'" in call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)["msg"]
     assert created(calls) == []
+
+
+@pytest.mark.parametrize("listed", ["", "[]", '{"regions": []}', '[{"dev": "region1"}]'])
+def test_a_region_that_ndctl_does_not_list(host, tool, capsys, listed):
+    host.region("region0", "8680-1")
+    tool("ndctl", f"echo '{listed}'")
+    assert "ndctl does not list region0" in call(joulerig_nvdimm, capsys, nvdimm=NVDIMM)["msg"]
 
 
 # --- joulerig_kernel

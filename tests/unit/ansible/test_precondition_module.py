@@ -14,6 +14,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import limits, tools
+from ansible.module_utils.joulerig.drives.commands import nvme
 from ansible.module_utils.joulerig.host_lock import HostLock
 from ansible.module_utils.joulerig.preconditioning import precondition, purges
 
@@ -185,13 +186,11 @@ def test_what_the_block_layer_counted_is_reported(rig, capsys, monkeypatch):
 
 def test_scheduler_and_write_cache_are_put_back(rig, capsys):
     seen = []
-    rig.tool("nvme", "echo value:0")
-    put = rig.put
+    features = rig.host.calls.features["nvme0n1"] = {nvme.VOLATILE_WRITE_CACHE: 1}
 
     def look(*_):
-        seen.append((rig.get("queue/scheduler"), rig.get("queue/write_cache")))
+        seen.append((rig.get("queue/scheduler"), rig.get("queue/write_cache"), *features.values()))
 
-    rig.put = put
     original = precondition.write_whole
     precondition.write_whole = look
     try:
@@ -199,8 +198,9 @@ def test_scheduler_and_write_cache_are_put_back(rig, capsys):
     finally:
         precondition.write_whole = original
     assert answer["settings"]["write_cache"]["in_effect"] == "write through"
-    assert seen == [("none", "write through")]
-    assert rig.get("queue/scheduler") == "mq-deadline"
+    assert seen == [("none", "write through", 0)]
+    assert (rig.get("queue/scheduler"), rig.get("queue/write_cache")) == ("mq-deadline", "write back")
+    assert features == {nvme.VOLATILE_WRITE_CACHE: 1}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 import time
 
 from ansible.module_utils.joulerig.tools import Failed, Refused, run, run_json
@@ -14,6 +15,10 @@ END_BYTES = 4 << 20
 SAMPLES = 62
 EXT_OFFSET, EXT_BYTES, EXT_MAGIC, EXT_64BIT = 1024, 1024, b"\x53\xef", 0x80
 PLAIN = (b"\x00", b"\xff")  # what erased flash and fresh drives read back as
+UNLOCK = {
+    "nvme": "unlock it, or reset it with its PSID (sedutil-cli)",
+    "sd": "unlock it (sedutil-cli, or hdparm --security-unlock)",
+}
 TABLES = {"dos", "gpt", "PMBR", "mac", "bsd", "sun", "sgi", "atari", "minix"}
 
 
@@ -82,6 +87,10 @@ def look(what, path, descriptor, size_bytes, calls):
 
     Raises Refused where the drive cannot be read.
     """
+    name = os.path.basename(path)
+    if calls.is_locked(descriptor, name):  # it may read as another, small disk instead
+        remedy = UNLOCK["nvme" if name.startswith("nvme") else "sd"]
+        raise Refused(f"{what}: {path} encrypts itself and is locked; {remedy}")
     return Contents(_signatures(what, path), lambda: _samples(what, descriptor, size_bytes, calls))
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, overload
 
@@ -88,6 +90,30 @@ class Host:
             base = f"{self.sys}/block/{name}"
             if os.path.exists(f"{base}/device") and self.read(f"{base}/hidden", "0") == "0":
                 yield name
+
+    def paths(self, name: str) -> list[str]:
+        """List the single paths of a multipath NVMe drive: nvme0n1 has nvme0c0n1, nvme0c1n1.
+
+        None of any other drive. The device above them neither schedules I/O nor, before Linux 6.5,
+        counts it.
+        """
+        found = re.fullmatch(r"nvme(\d+)n(\d+)", name)
+        if not found:
+            return []
+        pattern = re.compile(rf"nvme{found[1]}c\d+n{found[2]}")
+        return sorted(one for one in os.listdir(f"{self.sys}/block") if pattern.fullmatch(one))
+
+    def is_behind_usb(self, name: str) -> bool:
+        return "/usb" in os.path.realpath(f"{self.sys}/block/{name}")
+
+    @contextlib.contextmanager
+    def opened(self, name: str) -> Iterator[int]:
+        """Open a drive for commands to itself, for reading. Raises OSError."""
+        descriptor = self.calls.open(f"{self.dev}/{name}")
+        try:
+            yield descriptor
+        finally:
+            self.calls.close(descriptor)
 
     def serial(self, name: str) -> str | None:
         """Return the serial number of a whole disk as its firmware gives it, or None."""

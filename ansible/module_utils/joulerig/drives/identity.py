@@ -5,6 +5,7 @@ A drive is found by its serial (and WWN where it has one) and its size, never by
 """
 
 import os
+import re
 
 from ansible.module_utils.joulerig.drives.host import SCSI_DEBUG, Host
 from ansible.module_utils.joulerig.drives.serials import WWNS, is_placeholder
@@ -35,22 +36,50 @@ def find(spec, host=None):
     if is_placeholder(spec["serial"]):
         raise Refused(f"{what}: {spec['serial']!r} is no serial: makers put it where they give none")
     if spec["interface"] == "nvdimm":
-        return _find_emulated(spec, host) if spec["serial"].startswith(E820) else _find_nvdimm(spec)
+        return _find_nvdimm(spec, host)
     if spec["interface"] == "ram":
         return _find_ram(spec, host)
     serials = {name: host.serial(name) for name in host.block_devices()}
     matches = [name for name, serial in serials.items() if serial == spec["serial"]]
     if not matches:
-        present = ", ".join(sorted(s for s in serials.values() if s)) or "none"
+        present = ", ".join(sorted(_shown(name, s, host) for name, s in serials.items() if s)) or "none"
         raise Refused(f"{what}: no drive with serial {spec['serial']!r} on this host; present: {present}")
-    if len(matches) > 1:
-        raise Refused(f"{what}: serial {spec['serial']!r} is that of several devices: {', '.join(matches)}")
-    name = matches[0]
+    name = matches[0] if len(matches) == 1 else _one_of(matches, spec, host)
     if not spec["serial"].startswith(SCSI_DEBUG):  # what it says of itself is made up
         _check_wwn(spec, name, host.wwn(name))
         _check_kind(spec, name, host)
     check_size(what, f"/dev/{name}", host.size_bytes(name), spec["size_bytes"])
     return name
+
+
+def _shown(name, serial, host):
+    """Return a serial for people; a USB bridge may report another one than the drive behind it."""
+    return f"{serial} (/dev/{name}, of a USB bridge)" if host.is_behind_usb(name) else serial
+
+
+def _one_of(matches, spec, host):
+    """Return which of the devices with the declared serial has the declared WWN. Raises Refused.
+
+    They are namespaces of one NVMe drive, paths to one SAS drive, or drives with a cloned serial.
+    """
+    what, serial = spec["name"], spec["serial"]
+    wwns = {name: host.wwn(name) for name in matches}
+    listed = ", ".join(f"{name} (WWN {wwn or 'none'})" for name, wwn in wwns.items())
+    if not spec.get("wwn"):
+        raise Refused(
+            f"{what}: serial {serial!r} is that of several devices: {listed}; put the wwn of the one that is"
+            " meant into the inventory"
+        )
+    found = [name for name, wwn in wwns.items() if _digits(wwn) == _digits(spec["wwn"])]
+    if not found:
+        raise Refused(f"{what}: {listed} have serial {serial!r}; none has WWN {spec['wwn']!r}")
+    if len(found) > 1:
+        raise Refused(
+            f"{what}: {', '.join(found)} are paths to one drive (WWN {spec['wwn']!r}), and another program"
+            " could use it by the other one; take all but one away:"
+            f" echo 1 > /sys/block/{found[-1]}/device/delete"
+        )
+    return found[0]
 
 
 def _check_wwn(spec, name, found):
@@ -73,7 +102,7 @@ def _check_kind(spec, name, host):
     base = f"{host.sys}/block/{name}"
     if spec.get("model") and (model := host.read(f"{base}/device/model")) != spec["model"]:
         raise Refused(f"{what}: /dev/{name} is a {model!r}, the inventory says {spec['model']!r}")
-    if "/usb" in os.path.realpath(base):
+    if host.is_behind_usb(name):
         raise Refused(f"{what}: /dev/{name} is behind a USB bridge, whose serial may not be the drive's")
     if (interface == "nvme") != name.startswith("nvme"):
         found = "an NVMe drive" if name.startswith("nvme") else "no NVMe drive"
@@ -93,57 +122,73 @@ def check_size(what, device, size_bytes, declared):
         raise Refused(f"{what}: {device} has {size_bytes} bytes, the inventory says {declared}")
 
 
-def nvdimm_region(spec):
-    """Return ndctl's record of the region that lies on the declared NVDIMM alone.
+def nvdimm_region(spec, host=None):
+    """Return ndctl's record of the region that lies on the declared NVDIMM, or on the declared set.
 
     The record is {dev, size, namespaces}. Raises Refused.
     """
-    what = spec["name"]
-    listing = run_json(["ndctl", "list", "-D", "-R", "-N"])
-    listing = listing if isinstance(listing, dict) else {}
-    dimms = {dimm.get("id"): dimm.get("dev") for dimm in listing.get("dimms", [])}
-    if spec["serial"] not in dimms:
-        present = ", ".join(sorted(filter(None, dimms))) or "none"
-        raise Refused(f"{what}: no NVDIMM with id {spec['serial']!r} on this host; present: {present}")
-    for region in listing.get("regions", []):
-        if [mapping.get("dimm") for mapping in region.get("mappings", [])] != [dimms[spec["serial"]]]:
-            continue
-        check_size(what, region["dev"], region["size"], spec["size_bytes"])
-        return region
-    raise Refused(f"{what}: no region lies on the NVDIMM {spec['serial']!r} alone")
+    name = _find_region(spec, host or Host())
+    listing = run_json(["ndctl", "list", "-R", "-N", f"--region={name}"])
+    regions = listing.get("regions", []) if isinstance(listing, dict) else listing or []
+    for region in regions:
+        if region.get("dev") == name:
+            return region
+    raise Refused(f"{spec['name']}: ndctl does not list {name}")
 
 
-def _find_nvdimm(spec):
-    for namespace in nvdimm_region(spec).get("namespaces", []):
-        if namespace.get("blockdev"):
-            return namespace["blockdev"]
-    raise Refused(
-        f"{spec['name']}: the NVDIMM has no namespace with a block device; playbooks/provision.yml makes it"
-    )
+def _find_region(spec, host):
+    """Return the kernel name of the region that the declared NVDIMM is. Raises Refused.
 
-
-def _find_emulated(spec, host):
-    """Return the kernel name of an NVDIMM that memmap= made.
-
-    It is a region of the bus `e820`, known by where in memory it starts. Raises Refused.
+    It is known by the ids of the DIMMs that it lies on, joined by `+` where it is interleaved over
+    several, or, of one that memmap= made, by where in memory it starts.
     """
+    what = spec["name"]
+    regions = {serial: name for name, serial in _regions(host)}
+    name = next((one for serial, one in regions.items() if _dimms(serial) == _dimms(spec["serial"])), None)
+    if name is None:
+        present = ", ".join(sorted(regions)) or "none"
+        raise Refused(f"{what}: no NVDIMM {spec['serial']!r} on this host; present: {present}")
+    size = int(host.read(f"{host.sys}/bus/nd/devices/{name}/size", "0"))
+    check_size(what, name, size, spec["size_bytes"])
+    return name
+
+
+def _dimms(serial):
+    return sorted(serial.split("+"))
+
+
+def _regions(host):
+    """Yield (name, serial) of each region of persistent memory, as the kernel has it in /sys."""
     base = f"{host.sys}/bus/nd/devices"
-    starts = {}
-    for region in sorted(os.listdir(base)) if os.path.isdir(base) else ():
-        place = os.path.realpath(f"{base}/{region}")
-        if region.startswith("region") and host.read(f"{os.path.dirname(place)}/provider") == "e820":
-            starts[E820 + host.read(f"{place}/resource", "?")] = region
-    region = starts.get(spec["serial"])
-    if region is None:
-        present = ", ".join(sorted(starts)) or "none"
-        raise Refused(
-            f"{spec['name']}: no emulated NVDIMM {spec['serial']!r} on this host; present: {present}"
-        )
-    check_size(spec["name"], region, int(host.read(f"{base}/{region}/size", "0")), spec["size_bytes"])
-    for name in sorted(os.listdir(f"{host.sys}/block")):
-        if f"/{region}/" in os.path.realpath(f"{host.sys}/block/{name}"):
-            return name
-    raise Refused(f"{spec['name']}: {region} has no block device")
+    for name in sorted(os.listdir(base)) if os.path.isdir(base) else ():
+        place = os.path.realpath(f"{base}/{name}")
+        if not re.fullmatch(r"region\d+", name):
+            continue
+        if host.read(f"{os.path.dirname(place)}/provider") == "e820":
+            yield name, E820 + host.read(f"{place}/resource", "?")
+            continue
+        mappings = [
+            host.read(f"{place}/mapping{number}", "").split(",")[0]
+            for number in range(int(host.read(f"{place}/mappings", "0")))
+        ]
+        ids = [host.read(f"{base}/{dimm}/nfit/id") or dimm for dimm in mappings]
+        if ids:
+            yield name, "+".join(ids)
+
+
+def _find_nvdimm(spec, host):
+    """Return the kernel name of the block device of the declared NVDIMM. Raises Refused."""
+    region = _find_region(spec, host)
+    found = [
+        name
+        for name in sorted(os.listdir(f"{host.sys}/block"))
+        if f"/{region}/" in os.path.realpath(f"{host.sys}/block/{name}")
+    ]
+    if len(found) > 1:
+        raise Refused(f"{spec['name']}: {region} has several block devices: {', '.join(found)}")
+    if not found:
+        raise Refused(f"{spec['name']}: {region} has no block device; the campaign that needs it makes it")
+    return found[0]
 
 
 def _find_ram(spec, host):

@@ -12,7 +12,7 @@ import mmap
 import os
 import stat
 
-from ansible.module_utils.joulerig.drives.commands import ata, nvme, scsi
+from ansible.module_utils.joulerig.drives.commands import ata, locks, nvme, scsi
 from ansible.module_utils.joulerig.tools import Refused
 
 # <linux/fs.h>
@@ -91,6 +91,31 @@ class SystemCalls:
     def kept_ata_identity(self, descriptor: int) -> bytes:
         """Return an ATA disk's description of itself, as the kernel has kept it. Raises OSError."""
         return ata.kept_identity(descriptor)
+
+    def identity(self, descriptor: int, name: str) -> tuple[str, int]:
+        """Return the serial and the bytes that an open drive reports. Raises OSError.
+
+        `name`: the kernel's, by which its kind is known.
+        """
+        if name.startswith("nvme"):
+            return nvme.identity(descriptor)
+        try:
+            return ata.serial_and_bytes(ata.kept_identity(descriptor))
+        except OSError:  # a SCSI disk
+            return scsi.identity(descriptor)
+
+    def has_cache(self, descriptor: int, name: str) -> bool:
+        """Return whether a drive has a write cache that can be on. Raises OSError."""
+        if name.startswith("nvme"):
+            return nvme.has_cache(descriptor)
+        try:
+            return ata.has_cache(descriptor)
+        except OSError:  # a SCSI disk
+            return scsi.has_cache(descriptor)
+
+    def is_locked(self, descriptor: int, name: str) -> bool:
+        """Return whether a drive that encrypts is locked; False where that is not known."""
+        return locks.is_locked(descriptor, name)
 
     def ata_identity(self, descriptor: int) -> bytes:
         """Return an ATA disk's description of itself, as it is now. Raises OSError."""

@@ -62,7 +62,7 @@ def disk(host: Host, name: str) -> Facts:
         "use": in_use(host, name),
         "schedulers": (host.read(f"{base}/queue/scheduler") or "").replace("[", "").replace("]", "").split(),
         "write_cache": host.read(f"{base}/queue/write_cache"),
-        "paths": _paths(host, name),
+        "paths": host.paths(name),
         "namespaces": _namespaces(host, name),
         "runtime_pm": places.runtime_pm(host, name),
         "link_power": host.read(link) if (link := places.link_power_file(host, name)) else None,
@@ -91,15 +91,6 @@ def in_use(host: Host, name: str) -> str:
     except Refused as refusal:
         return str(refusal).partition(": ")[2]
     return ""
-
-
-def _paths(host: Host, name: str) -> list[str]:
-    """List the single paths of a multipath NVMe drive: nvme0n1 has nvme0c0n1, nvme0c1n1."""
-    found = re.fullmatch(r"nvme(\d+)n(\d+)", name)
-    if not found:
-        return []
-    pattern = re.compile(rf"nvme{found[1]}c\d+n{found[2]}")
-    return sorted(one for one in os.listdir(f"{host.sys}/block") if pattern.fullmatch(one))
 
 
 def _namespaces(host: Host, name: str) -> int:
@@ -132,10 +123,15 @@ def _own(host: Host, name: str, bus: str) -> Facts:
         host.calls.close(descriptor)
     if bus in ("ata", "sas"):  # the tool is there once the host is provisioned
         report = run_json(["smartctl", "--json", "--health", "--nocheck=standby", f"{host.dev}/{name}"])
-        status = report.get("smart_status") if isinstance(report, dict) else None
-        if isinstance(status, dict) and "passed" in status:
-            found["passed"] = bool(status["passed"])
+        if (verdict := passed(report)) is not None:
+            found["passed"] = verdict
     return found
+
+
+def passed(report: Any) -> bool | None:
+    """Return a disk's own verdict on its health, from smartctl's JSON; None where it has none."""
+    status = report.get("smart_status") if isinstance(report, dict) else None
+    return bool(status["passed"]) if isinstance(status, dict) and "passed" in status else None
 
 
 def _read_nvme(host: Host, descriptor: int, name: str, found: Facts) -> None:

@@ -18,6 +18,9 @@ PASS_THROUGH, NO_DATA, PIO_IN, PIO_OUT = 0x85, 3 << 1, 4 << 1, 5 << 1
 READS_BLOCKS, WRITES_BLOCKS = 0x0E, 0x06  # data in blocks, as many as the count says
 IDENTIFY, SET_FEATURES, IDLE = 0xEC, 0xEF, 0xE3
 SET_PASSWORD, ERASE_PREPARE, ERASE_UNIT, DISABLE_PASSWORD = 0xF1, 0xF3, 0xF4, 0xF6
+SECTOR_BYTES = 512
+CACHE, HAS_CACHE = 82, 1 << 5
+SECURITY, LOCKED = 128, 1 << 2
 SLOW_MS = 30_000  # a disk that stands still spins up first
 
 
@@ -26,6 +29,31 @@ def kept_identity(descriptor: int) -> bytes:
     page = bytearray(IDENTITY_BYTES)
     fcntl.ioctl(descriptor, HDIO_GET_IDENTITY, page)
     return bytes(page)
+
+
+def serial_and_bytes(page: bytes) -> tuple[str, int]:
+    """Read a disk's serial and size from what the kernel has kept of its description.
+
+    Its strings are in reading order there, unlike the disk's.
+    """
+    words = struct.unpack("<256H", page)
+    serial = page[20:40].decode("ascii", "replace").strip("\x00 ")
+    (long_count,) = struct.unpack_from("<Q", page, 200)
+    (short_count,) = struct.unpack_from("<I", page, 120)
+    sectors = long_count if words[83] & 1 << 10 else short_count
+    wide = words[106] >> 12 & 0xD == 0x5  # valid (bits 15, 14: 01), and longer than 256 words
+    (longer,) = struct.unpack_from("<I", page, 234)
+    return serial, sectors * (2 * longer if wide else SECTOR_BYTES)
+
+
+def has_cache(descriptor: int) -> bool:
+    """Return whether a disk has a write cache. Raises OSError."""
+    return bool(struct.unpack("<256H", kept_identity(descriptor))[CACHE] & HAS_CACHE)
+
+
+def is_locked(descriptor: int) -> bool:
+    """Return whether a disk is locked by ATA's security feature. Raises OSError."""
+    return bool(struct.unpack("<256H", kept_identity(descriptor))[SECURITY] & LOCKED)
 
 
 def identity(descriptor: int) -> bytes:

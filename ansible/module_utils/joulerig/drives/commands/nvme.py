@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Commands to an NVMe drive: what it is, what is reserved on it, what a format reaches, features.
 
-Source: NVM Express Base Specification 2.0, "Identify Controller", "Reservation Report", "SMART /
-Health Information", "Get Features", "Set Features".
+Sources: NVM Express Base Specification 2.0, "Identify", "Reservation Report", "SMART / Health
+Information", "Get Features", "Set Features", "Volatile Write Cache"; TCG Storage Architecture Core
+Specification 2.01, "Level 0 Discovery".
 """
 
 from __future__ import annotations
@@ -15,14 +16,28 @@ NVME_IOCTL_ADMIN_CMD, NVME_IOCTL_IO_CMD = 0xC0484E41, 0xC0484E43  # <linux/nvme_
 NVME_IOCTL_ID = 0x4E40
 COMMAND = "<BBHIIIQQII6III"  # struct nvme_passthru_cmd
 GET_LOG_PAGE, IDENTIFY, SET_FEATURES, GET_FEATURES = 0x02, 0x06, 0x09, 0x0A  # opcodes
-RESERVATION_REPORT = 0x0E
+RESERVATION_REPORT, SECURITY_RECEIVE = 0x0E, 0x82
 HEALTH, HEALTH_BYTES, ALL_NAMESPACES = 0x02, 512, 0xFFFFFFFF
 SANITIZE, SANITIZE_BYTES = 0x81, 512
 NAMESPACE, CONTROLLER, ACTIVE_NAMESPACES = 0x00, 0x01, 0x02  # what Identify is asked for
+VOLATILE_WRITE_CACHE = 0x06  # feature
+# Statuses of a Set Features for what a controller cannot change.
+INVALID_FIELD, NOT_CHANGEABLE, STATUS_BITS = 0x002, 0x10E, 0x7FF
 PAGE_BYTES = 4096
 TIMEOUT_MS = 5000
 SUPPORTS_RESERVATIONS = 1 << 5  # of the field ONCS
 FORMATS_ALL = 1 << 0  # of the field FNA: a format applies to all namespaces
+SUPPORTS_SECURITY = 1 << 0  # of the field OACS
+DISCOVERY, DISCOVERY_HEADER, LOCKING_FEATURE = 0x0001, 48, 0x0002
+FEATURE_LOCKED = 1 << 2
+
+
+class StatusError(OSError):
+    """A drive refused a command: `status` is NVMe's, without the bits beyond type and code."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"NVMe status {status:#x}")
+        self.status = status & STATUS_BITS
 
 
 def reservation(descriptor: int) -> str:
@@ -78,6 +93,48 @@ def controller(descriptor: int) -> bytes:
     return _identify(descriptor, CONTROLLER)
 
 
+def identity(descriptor: int) -> tuple[str, int]:
+    """Return a drive's serial, and the bytes of the open namespace. Raises OSError."""
+    serial = _identify(descriptor, CONTROLLER)[4:24].decode("ascii", "replace").strip("\x00 ")
+    return serial, capacity(namespace(descriptor))
+
+
+def capacity(page: bytes) -> int:
+    """Read the bytes of a namespace from the page that `namespace` returns."""
+    (blocks,) = struct.unpack_from("<Q", page)
+    number = page[26] & 0xF | (page[26] >> 5 & 3) << 4  # of the format in use
+    (shift,) = struct.unpack_from("<B", page, 128 + 4 * number + 2)
+    return int(blocks << shift)
+
+
+def has_cache(descriptor: int) -> bool:
+    """Return whether a drive has a volatile write cache. Raises OSError."""
+    return bool(_identify(descriptor, CONTROLLER)[525] & 1)
+
+
+def is_locked(descriptor: int) -> bool:
+    """Return whether a drive says by TCG Opal that it is locked. Raises OSError."""
+    (supported,) = struct.unpack_from("<H", _identify(descriptor, CONTROLLER), 256)
+    if not supported & SUPPORTS_SECURITY:
+        return False
+    protocol = 0x01 << 24 | DISCOVERY << 8
+    return discovery_says_locked(
+        _nvme(descriptor, NVME_IOCTL_ADMIN_CMD, SECURITY_RECEIVE, 0, protocol, PAGE_BYTES)
+    )
+
+
+def discovery_says_locked(page: bytes) -> bool:
+    """Return whether a TCG Level 0 Discovery has the locking feature, and a range locked."""
+    (length,) = struct.unpack_from(">I", page)
+    at = DISCOVERY_HEADER
+    while at + 4 < min(4 + length, len(page)):
+        (code,) = struct.unpack_from(">H", page, at)
+        if code == LOCKING_FEATURE:
+            return bool(page[at + 4] & FEATURE_LOCKED)
+        at += 4 + page[at + 3]
+    return False
+
+
 def health(descriptor: int) -> bytes:
     """Return an NVMe drive's health log. Raises OSError."""
     words = HEALTH_BYTES // 4 - 1
@@ -120,5 +177,5 @@ def _send(
     command = bytearray(struct.pack(COMMAND, *fields))
     status = fcntl.ioctl(descriptor, request, command)
     if status:
-        raise OSError(f"NVMe status {status:#x}")
+        raise StatusError(status)
     return struct.unpack(COMMAND, command)[-1], page.raw[:size]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Commands to a SCSI disk, and the way by which commands of others reach one: SG_IO.
 
-Sources: SCSI Primary Commands 4, "PERSISTENT RESERVE IN"; <scsi/sg.h>.
+Sources: SCSI Primary Commands 4, "PERSISTENT RESERVE IN" and "Unit Serial Number"; SCSI Block
+Commands 4, "READ CAPACITY (16)" and "Caching mode page"; <scsi/sg.h>.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ DRIVER_SENSE = 0x08  # of the driver's: the disk gave a reason, which is no faul
 TIMEOUT_MS = 5000
 READ_RESERVATION = 0x01  # service action
 INQUIRY, PAGE_BYTES = 0x12, 64
+CHANGEABLE, CACHING = 1 << 6, 0x08  # which values of which mode page
+CACHE_ENABLED = 1 << 2  # of byte 2 of that page
 
 
 def send(
@@ -63,4 +66,27 @@ def page(descriptor: int, number: int) -> bytes:
     answer, status, _ = send(descriptor, struct.pack(">BBBHB", INQUIRY, 1, number, PAGE_BYTES, 0), PAGE_BYTES)
     if status or answer[1] != number:
         raise OSError(f"no page {number:#04x} of vital product data (SCSI status {status:#x})")
+    return answer
+
+
+def identity(descriptor: int) -> tuple[str, int]:
+    """Return a disk's serial and its bytes. Raises OSError."""
+    page = _read(descriptor, struct.pack(">BBBHB", 0x12, 1, 0x80, 252, 0), 252)
+    serial = page[4 : 4 + page[3]].decode("ascii", "replace").strip("\x00 ")
+    capacity = _read(descriptor, struct.pack(">BBQIBB", 0x9E, 0x10, 0, 32, 0, 0), 32)
+    last, block_bytes = struct.unpack_from(">QI", capacity)
+    return serial, (last + 1) * block_bytes
+
+
+def has_cache(descriptor: int) -> bool:
+    """Return whether a disk has a write cache that can be on or off. Raises OSError."""
+    page = _read(descriptor, struct.pack(">BBBxxxxHB", 0x5A, 0x08, CHANGEABLE | CACHING, 64, 0), 64)
+    (skipped,) = struct.unpack_from(">H", page, 6)  # block descriptors
+    return bool(page[8 + skipped + 2] & CACHE_ENABLED)
+
+
+def _read(descriptor: int, command: bytes, size: int) -> bytes:
+    answer, status, _ = send(descriptor, command, size)
+    if status:
+        raise OSError(f"SCSI command {command[0]:#04x}: refused (status {status:#x})")
     return answer
