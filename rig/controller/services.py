@@ -91,13 +91,11 @@ def deployment(lab: Lab, host: str) -> dict:
     """Return what provisioning puts on a test host: agent configuration, password, lab clock."""
     spec = lab.hosts[host]
     writer = influxdb.host_access(lab, host)
-    drives: list[dict[str, str]] = []
-    for name, drive in spec.drives.items():
-        drives.append(
-            {"name": name, "pmem": "pmem0"}
-            if drive.interface == "nvdimm"
-            else {"name": name, "serial": drive.serial}
-        )
+    drives = [
+        # Of one NVMe drive's namespaces the WWN says which is meant.
+        {"name": name, "serial": drive.serial, **({"wwid": drive.wwn} if drive.wwn else {})}
+        for name, drive in spec.drives.items()
+    ]
     drives += [{"name": name, "md": name} for name, array in spec.arrays.items() if not array.pool]
     return {
         "rig_build": str(paths.programs()),

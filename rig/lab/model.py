@@ -176,7 +176,8 @@ class Drive(Strict):
     interface: Literal["nvme", "sata-ssd", "hdd", "nvdimm", "ram"]
     """What kind of drive it is."""
     serial: Annotated[Text, Field(min_length=4, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")]
-    """Serial number, as the drive reports it."""
+    """Serial number, as the drive reports it; of an NVDIMM that is interleaved over several modules
+    their ids, joined by `+`."""
     wwn: str | None = None
     """World-wide name, where the drive has one, in any form in which tools print it."""
     size_bytes: Annotated[PositiveInt, BeforeValidator(forms.as_bytes)]
@@ -386,7 +387,8 @@ class TestHost(Strict):
             if drive.serial in serials:
                 raise ValueError(
                     f"drives.{name}.serial: {drive.serial!r} is already the serial of"
-                    f" {serials[drive.serial]!r}; a serial belongs to one drive"
+                    f" {serials[drive.serial]!r}; a serial belongs to one drive, and one namespace of it is"
+                    " tested"
                 )
             serials[drive.serial] = name
             if self.virtual and not drive.in_memory and not drive.profile:
@@ -416,13 +418,11 @@ class TestHost(Strict):
                     f"arrays.{name}.members: {counted(len(array.members), 'drive')};"
                     f" {array.level} needs at least {LEAST_MEMBERS[array.level]}"
                 )
-        nvdimms = [name for name, drive in self.drives.items() if drive.interface == "nvdimm"]
-        if len(nvdimms) > 1:
-            raise ValueError(f"drives: {', '.join(nvdimms)}: NVDIMMs; allowed: one per host")
+        _check_nvdimms(self)
         if self.nvdimm_memmap:
             size, start = (_memory(part) for part in self.nvdimm_memmap.split("!"))
             made = {(d.serial, d.size_bytes) for d in self.drives.values() if d.interface == "nvdimm"}
-            if made != {(f"{E820}{start:#x}", size)}:
+            if (f"{E820}{start:#x}", size) not in made:
                 raise ValueError(
                     f"nvdimm_memmap: {self.nvdimm_memmap!r} creates an NVDIMM that no drive declares,"
                     f" with serial {E820}{start:#x} and size_bytes {size}"
@@ -431,6 +431,17 @@ class TestHost(Strict):
         if shared := set(self.arrays) & set(self.drives):
             raise ValueError(f"arrays.{min(shared)}: a drive has this name already")
         return self
+
+
+def _check_nvdimms(host: TestHost) -> None:
+    """Check that no module of memory is in two NVDIMMs: one may be interleaved over several."""
+    seen: dict[str, str] = {}
+    for name, drive in host.drives.items():
+        for dimm in drive.serial.split("+") if drive.interface == "nvdimm" else ():
+            if (first := seen.setdefault(dimm, name)) != name:
+                raise ValueError(
+                    f"drives.{name}.serial: {dimm!r} is in {first} already; allowed: in one drive"
+                )
 
 
 def _check_made_by_kernel(host: TestHost) -> None:

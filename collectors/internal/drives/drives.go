@@ -126,7 +126,7 @@ func resolve(roots Roots, devices []device, w *Wanted) Found {
 			what = "drive with wwid " + w.WWID
 		}
 		for _, d := range devices {
-			if !d.hidden && (w.Serial == "" || d.serial == w.Serial) && (w.WWID == "" || sameWWID(d.wwid, w.WWID)) {
+			if !d.hidden && (w.Serial == "" || sameSerial(d.serial, w.Serial)) && (w.WWID == "" || sameWWID(d.wwid, w.WWID)) {
 				matches = append(matches, d)
 			}
 		}
@@ -185,7 +185,7 @@ func identify(roots Roots, name string) device {
 	case isDir("dm"):
 		d.kind = "dm"
 	case strings.HasPrefix(name, "pmem"):
-		d.kind = "pmem"
+		d.kind, d.serial = "pmem", regionSerial(roots, name)
 	case strings.HasPrefix(name, "ram"):
 		// It has no serial: a lab declares it by its name, which is fixed.
 		d.kind, d.serial = "ram", name
@@ -208,6 +208,50 @@ func identify(roots Roots, name string) device {
 		d.wwid = procfile.Line(sysBlock(roots, name, "wwid"))
 	}
 	return d
+}
+
+// regionSerial is what an inventory calls the region of persistent memory that a block device is
+// of: the ids of the DIMMs that it lies on, joined by + where it is interleaved over several, or
+// where in memory it starts, of one that the kernel's memmap= made. "" if neither is known.
+func regionSerial(roots Roots, name string) string {
+	place, err := filepath.EvalSymlinks(sysBlock(roots, name))
+	if err != nil {
+		return ""
+	}
+	for number := ""; ; place = filepath.Dir(place) {
+		base := filepath.Base(place)
+		if number, _ = strings.CutPrefix(base, "region"); number != base {
+			if _, err := strconv.Atoi(number); err == nil {
+				break
+			}
+		}
+		if len(place) <= 1 {
+			return ""
+		}
+	}
+	if procfile.Line(filepath.Join(filepath.Dir(place), "provider")) == "e820" {
+		return "e820-" + procfile.Line(filepath.Join(place, "resource"))
+	}
+	mappings, _ := strconv.Atoi(procfile.Line(filepath.Join(place, "mappings")))
+	ids := make([]string, 0, mappings)
+	for i := range mappings {
+		dimm, _, _ := strings.Cut(procfile.Line(filepath.Join(place, fmt.Sprintf("mapping%d", i))), ",")
+		id := procfile.Line(filepath.Join(roots.Sys, "bus/nd/devices", dimm, "nfit/id"))
+		if id == "" {
+			id = dimm
+		}
+		ids = append(ids, id)
+	}
+	return strings.Join(ids, "+")
+}
+
+// sameSerial compares serials; those of a region's DIMMs may come in any order.
+func sameSerial(have, want string) bool {
+	if have == want {
+		return true
+	}
+	parts := func(serial string) []string { return slices.Sorted(slices.Values(strings.Split(serial, "+"))) }
+	return strings.Contains(have, "+") && slices.Equal(parts(have), parts(want))
 }
 
 // debugAdapter is the number of the adapter that scsi_debug emulates for a disk; "" for any other
@@ -243,7 +287,7 @@ func unitSerial(path string) string {
 }
 
 // sameWWID takes the sysfs form (naa.5000..., eui.0025...) and the bare hex digits with or without
-// 0x, as labels and lsblk print them.
+// 0x, as labels and lsblk print them. The kernel pads the parts of a t10 one with blanks.
 func sameWWID(have, want string) bool {
 	if have == "" {
 		return false
@@ -253,9 +297,9 @@ func sameWWID(have, want string) bool {
 		for _, prefix := range []string{"naa.", "eui.", "uuid.", "0x"} {
 			s = strings.TrimPrefix(s, prefix)
 		}
-		return s
+		return strings.Join(strings.Fields(s), "")
 	}
-	return strings.EqualFold(have, want) || bare(have) == bare(want)
+	return bare(have) == bare(want)
 }
 
 // arrayDevice follows the link that udev makes for the name of an md array, or the rig for that of

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -216,6 +217,72 @@ func TestFindsWhatTheKernelMakesOfMemoryByItsPlace(t *testing.T) {
 		if f := find(t, roots, Wanted{Serial: serial}); f.Problem != "" || f.KernelDevice != device {
 			t.Errorf("%s: found %+v", serial, f)
 		}
+	}
+}
+
+// withRegions is a host with persistent memory: two DIMMs with a region each, a set of both, and
+// memory that memmap= reserved.
+func withRegions(t *testing.T) Roots {
+	t.Helper()
+	roots := Roots{Sys: t.TempDir(), Dev: t.TempDir()}
+	put := func(path, content string) {
+		path = filepath.Join(roots.Sys, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(roots.Sys, "block"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put("bus/nd/devices/nmem0/nfit/id", "8089-a2-1834-00000001")
+	put("bus/nd/devices/nmem1/nfit/id", "8089-a2-1834-00000002")
+	for name, region := range map[string]struct {
+		bus, provider string
+		dimms         []string
+	}{
+		"pmem0": {"ndbus0/region0", "ACPI.NFIT", []string{"nmem0"}},
+		"pmem1": {"ndbus0/region1", "ACPI.NFIT", []string{"nmem1"}},
+		"pmem2": {"ndbus0/region2", "ACPI.NFIT", []string{"nmem1", "nmem0"}},
+		"pmem3": {"ndbus1/region3", "e820", nil},
+	} {
+		place := "devices/" + region.bus
+		put(filepath.Join(place, "../provider"), region.provider)
+		put(filepath.Join(place, "resource"), "0x100000000")
+		put(filepath.Join(place, "mappings"), strconv.Itoa(len(region.dimms)))
+		for i, dimm := range region.dimms {
+			put(filepath.Join(place, "mapping"+strconv.Itoa(i)), dimm+",0,1073741824,"+strconv.Itoa(i))
+		}
+		put(filepath.Join(place, "namespace", "block", name, "size"), "2048")
+		if err := os.Symlink(filepath.Join("..", place, "namespace", "block", name), filepath.Join(roots.Sys, "block", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return roots
+}
+
+func TestFindsPersistentMemoryByItsDIMMs(t *testing.T) {
+	roots := withRegions(t)
+	for serial, device := range map[string]string{
+		"8089-a2-1834-00000001":                       "pmem0",
+		"8089-a2-1834-00000002":                       "pmem1",
+		"8089-a2-1834-00000001+8089-a2-1834-00000002": "pmem2",
+		"e820-0x100000000":                            "pmem3",
+	} {
+		if f := find(t, roots, Wanted{Serial: serial}); f.Problem != "" || f.KernelDevice != device {
+			t.Errorf("%s: found %+v, expected %s", serial, f, device)
+		}
+	}
+	if f := find(t, roots, Wanted{Serial: "8089-a2-1834-00000003"}); f.KernelDevice != "" {
+		t.Errorf("found %+v", f)
+	}
+}
+
+func TestAWWNIsTheSameHoweverItIsPadded(t *testing.T) {
+	if !sameWWID("t10.ATA     MODEL X     SERIAL", "t10.ATA MODEL X SERIAL") || sameWWID("t10.ATA A", "t10.ATA B") {
+		t.Error("blanks count")
 	}
 }
 

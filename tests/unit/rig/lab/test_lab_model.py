@@ -244,10 +244,12 @@ def test_emulated_nvdimm_as_the_kernel_will_give_it(lab_files):
     assert lab_files.load().hosts["bench1"].drives["nvdimm"].serial == "e820-0x300000000"
 
 
-def test_one_nvdimm_a_host(lab_files):
-    for name in ("one", "two"):
-        lab_files.drives[name] = {"interface": "nvdimm", "serial": f"8680-{name}", "size_bytes": 4 << 30}
-    assert "one, two: NVDIMMs" in refusal(lab_files)
+def test_several_nvdimms_of_a_host_share_no_module(lab_files):
+    for name, serial in (("one", "8680-1"), ("two", "8680-2+8680-3")):
+        lab_files.drives[name] = {"interface": "nvdimm", "serial": serial, "size_bytes": 4 << 30}
+    assert lab_files.load().hosts["bench1"].drives["two"].serial == "8680-2+8680-3"
+    lab_files.drives["one"]["serial"] = "8680-3+8680-1"
+    assert "drives.two.serial: '8680-3' is in one already" in refusal(lab_files)
 
 
 def test_an_nvdimm_cannot_be_a_member_of_an_array(lab_files):
