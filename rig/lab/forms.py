@@ -19,6 +19,7 @@ ALLOWED_WWNS = (
 # A size in bytes with its thousands separated, and what smartctl puts after it.
 GROUPED = re.compile(r"^(\d{1,3}(?:[,_' ]\d{3})+)( bytes(?: \[.*\])?)?$")
 NAA = tuple("2356")  # first digits of the kinds of NAA identifier
+LONG_NAA = "6"  # of the kind that has 32 digits; older versions of lsblk print 16 of them
 
 
 class Integer(int):
@@ -84,6 +85,10 @@ def _numbered(text: str, digits: str, kind: str) -> str:
         raise ValueError(f"{text!r} is no WWN; allowed: {ALLOWED_WWNS}")
     if not digits.strip("0"):
         raise ValueError(f"{text!r} is what drives without a WWN report; allowed: leave wwn out")
+    if kind == "naa" and digits[0] == LONG_NAA and len(digits) == 16:
+        raise ValueError(
+            f"{text!r} is the first half of a WWN; allowed: all 32 digits, as in /dev/disk/by-id/wwn-..."
+        )
     return f"{kind}.{digits}"
 
 

@@ -5,11 +5,13 @@ package drivehealth
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -158,5 +160,74 @@ func TestASleepingDiskIsLeftAlone(t *testing.T) {
 func TestNoSmartctl(t *testing.T) {
 	if _, err := ATA(context.Background(), filepath.Join(t.TempDir(), "none"), "/dev/sda"); err == nil {
 		t.Error("no error without the program")
+	}
+}
+
+// TestCaptures reads what smartctl of many versions printed: tests/fixtures/captures has it.
+func TestCaptures(t *testing.T) {
+	content, err := os.ReadFile("../../../tests/fixtures/captures/smartctl.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
+	column := map[string]int{}
+	for i, name := range strings.Split(lines[0], "\t") {
+		column[name] = i
+	}
+	read, refused := 0, 0
+	for _, line := range lines[1:] {
+		fields := strings.Split(line, "\t")
+		fact := func(name string) string { return fields[column[name]] }
+		if fact("version") == "6.6" || fact("type") == "nvme" { // without JSON; not asked by smartctl
+			continue
+		}
+		report := map[string]any{"smartctl": map[string]any{"messages": []any{map[string]any{"string": fact("message")}}}}
+		want := Health{}
+		number := func(name string, field Fields) float64 {
+			if fact(name) == "" {
+				return 0
+			}
+			want.Has |= field
+			value, err := strconv.ParseFloat(fact(name), 64)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			return value
+		}
+		if want.TemperatureCelsius = number("celsius", Temperature); want.Has&Temperature != 0 {
+			report["temperature"] = map[string]any{"current": want.TemperatureCelsius}
+		}
+		if want.PowerOnHours = int64(number("hours", PowerOnHours)); want.Has&PowerOnHours != 0 {
+			report["power_on_time"] = map[string]any{"hours": want.PowerOnHours}
+		}
+		block := number("block", 0)
+		report["logical_block_size"] = block
+		written, sectors := number("sectors_written", DataWritten), number("sectors_read", DataRead)
+		want.DataUnitsWrittenBytes, want.DataUnitsReadBytes = int64(written*block), int64(sectors*block)
+		if want.Has&DataWritten != 0 {
+			valid := map[string]any{"valid": true}
+			report["ata_device_statistics"] = map[string]any{"pages": []any{map[string]any{"table": []any{
+				map[string]any{"name": "Logical Sectors Written", "value": written, "flags": valid},
+				map[string]any{"name": "Logical Sectors Read", "value": sectors, "flags": valid},
+			}}}}
+		}
+		output, err := json.Marshal(report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, message, err := parseSmartctl(output)
+		switch {
+		case want.Has == 0 && (err == nil || !strings.Contains(err.Error(), fact("message"))):
+			t.Errorf("%s: %v, expected no figures and %q", fact("source"), err, fact("message"))
+		case want.Has != 0 && (err != nil || h != want):
+			t.Errorf("%s: %+v (%v, %s), expected %+v", fact("source"), h, err, message, want)
+		case want.Has == 0:
+			refused++
+		default:
+			read++
+		}
+	}
+	if read < 100 || refused == 0 {
+		t.Errorf("%d captures read, %d refused", read, refused)
 	}
 }
