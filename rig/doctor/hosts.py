@@ -191,12 +191,10 @@ def health(seen: Seen) -> Iterator[Finding]:
 def multipath(seen: Seen) -> Iterator[Finding]:
     for name, disk in seen.drives():
         subject = f"{seen.name}/{name}"
-        if disk["paths"]:
-            text = (
-                f"is a multipath device over {', '.join(disk['paths'])}: before Linux 6.5 it counts no I/O,"
-                " since then it has no scheduler but none"
-            )
-            mend = "put nvme_core.multipath=N on the kernel's command line, and boot"
+        if len(disk["paths"]) > 1:
+            names = ", ".join(disk["paths"])
+            text = f"has the paths {names}: a scheduler would see a part of its I/O; allowed: none"
+            mend = "put nvme_core.multipath=N on the kernel's command line, and boot; or connect one path"
             yield Finding(WARNING, "multipath", subject, text, mend)
         if disk["namespaces"] > 1:
             text = f"its drive has {disk['namespaces']} namespaces, whose I/O and energy it shares"

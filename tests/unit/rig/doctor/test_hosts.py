@@ -55,7 +55,10 @@ CASES = {
     "a drive with errors": (facts(own(media_errors=1)), WARNING, "health", ["1 media error;"]),
     "a hot drive": (facts(own(temperature_celsius=74)), WARNING, "health", ["74 °C", "below 70"]),
     "a disk that fails": (facts(hdd_own(passed=False)), ERROR, "health", ["SMART", "smartctl --all /dev/sda"]),
-    "multipath": (facts(disk(paths=["nvme0c0n1"])), WARNING, "multipath", ["nvme0c0n1", "nvme_core.multipath=N"]),
+    "multipath": (
+        facts(disk(paths=["nvme0c0n1", "nvme0c1n1"])), WARNING, "multipath",
+        ["nvme0c0n1, nvme0c1n1", "nvme_core.multipath=N"],
+    ),
     "several namespaces": (facts(disk(namespaces=2)), WARNING, "multipath", ["2 namespaces"]),
     "a governor that varies": (facts(processor={"governors": {"powersave": 8}}), WARNING, "governor", ["powersave (intel_pstate)", "echo performance | sudo tee"]),
     "two governors": (facts(processor={"governors": {"powersave": 4, "performance": 4}}), WARNING, "governor", ["performance, powersave"]),
