@@ -95,8 +95,8 @@ test-long-load: build ## A load of half an hour that outlives its controller, te
 test-workloads: build ## Preconditioning, and external programs as workloads, on a virtual lab
 	JOULERIG_WORKLOADS=1 $(PYTEST) tests/lab/test_precondition_on_the_virtual_lab.py tests/lab/test_programs_on_the_virtual_lab.py
 
-test-nvme: build ## Drives that are NVMe controllers for the kernel of their host, on a virtual lab
-	JOULERIG_NVME=1 $(PYTEST) tests/lab/test_nvme_controllers_on_the_virtual_lab.py
+test-nvme: build ## Drives that are NVMe controllers for the kernel of their host, and drives of nvmet, on virtual labs
+	JOULERIG_NVME=1 $(PYTEST) tests/lab/test_nvme_controllers_on_the_virtual_lab.py tests/lab/test_nvmet_drives_on_the_virtual_lab.py
 
 test-powercut: build ## Power cuts at the drives' own interface: 100 over all profiles, and 50 of drives that lie
 	JOULERIG_POWER_CUTS=20 $(PYTEST) tests/integration/virtuallab/test_power_cuts_of_twins.py

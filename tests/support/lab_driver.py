@@ -81,6 +81,23 @@ class Lab:
             command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=timeout
         )
 
+    def adhoc(self, inventory: Path, module: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call one of Ansible's modules on the host, and return its result."""
+        command = [
+            str(BIN / "ansible"),
+            "vhost1",
+            "-i",
+            str(inventory),
+            "-m",
+            module,
+            "-a",
+            json.dumps(arguments),
+        ]
+        environment = {**self.environment, "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+        assert " => {" in done.stdout, done.stdout + done.stderr
+        return dict(json.loads(done.stdout.partition(" => ")[2]))
+
     def ssh(self, command: str) -> str:
         done = self.rig("lab", "ssh", "vhost1", "--", command)
         assert done.returncode == 0, done.stderr
