@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Dict
 
 from ansible.module_utils.joulerig import paths
 from ansible.module_utils.joulerig.changes.brief import alone_with
@@ -27,7 +27,7 @@ VERSION = 1
 NAME = "reservation.json"
 LOCK = "reservation"  # not the lock of runs: a reservation is made while one is in progress
 
-Entry = dict[str, Any]
+Entry = Dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
@@ -26,6 +27,9 @@ PREAMBLE = re.compile(
     re.VERBOSE,
 )
 SYSTEM_ERRORS = tuple(os.strerror(number) for number in errno.errorcode)
+
+
+PIDFD_OPEN = 434  # the number of that system call, on every architecture
 
 
 class Refused(Exception):
@@ -125,6 +129,20 @@ def run_json(command: Sequence[str], timeout: float = 60) -> Any:
         return json.loads(done.stdout) if done.stdout.strip() else None
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
+
+
+def process_descriptor(process: int) -> int:
+    """Return a descriptor that can be read once a process has ended.
+
+    Raises ProcessLookupError where it has.
+    """
+    if hasattr(os, "pidfd_open"):  # since Python 3.9
+        return os.pidfd_open(process)
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = int(libc.syscall(PIDFD_OPEN, process, 0))
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return descriptor
 
 
 def version(command: Sequence[str]) -> str | None:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Dict
 
 from ansible.module_utils.joulerig.tools import Failed, run
 
 ACTIVE = ("active", "activating", "reloading")
 ENABLED, MASKED = "enabled", "masked"
-State = dict[str, str]
+State = Dict[str, str]
 
 
 def look(names: Sequence[str]) -> dict[str, State]:

@@ -198,7 +198,7 @@ def _program(folder: Path) -> str:
 
 def _wait_for_end(process: int, output: int) -> None:
     try:
-        pidfd = os.pidfd_open(process)
+        pidfd = tools.process_descriptor(process)
     except ProcessLookupError:
         return
     try:

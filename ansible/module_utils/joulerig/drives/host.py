@@ -137,7 +137,7 @@ class Host:
         if "pseudo_0" not in words[:-1]:
             return None
         adapter = words[words.index("pseudo_0") + 1]
-        return adapter.removeprefix("adapter") if adapter.startswith("adapter") else None
+        return adapter[len("adapter") :] if adapter.startswith("adapter") else None
 
     def wwn(self, name: str) -> str | None:
         base = f"{self.sys}/block/{name}"

@@ -23,7 +23,8 @@ def _digits(wwn):
     WWNs are written in many ways: naa.5000..., 0x5000... and eui.0025... The kernel pads the parts
     of a t10 one with blanks.
     """
-    return "".join((wwn or "").lower().removeprefix("0x").split(".", 1)[-1].replace("-", "").split())
+    digits = (wwn or "").lower().split(".", 1)[-1].replace("-", "")
+    return "".join((digits[2:] if digits.startswith("0x") else digits).split())
 
 
 def find(spec, host=None):

@@ -8,14 +8,14 @@ import os
 import re
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Dict
 
 from ansible.module_utils.joulerig.drives import identity, usage
 from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.settings import features, places
 from ansible.module_utils.joulerig.tools import Refused, run_json
 
-Facts = dict[str, Any]
+Facts = Dict[str, Any]
 # Bytes of NVMe's Identify Controller (NVM Express 2.0).
 MULTIPATH, WRITE_CACHE = 76, 525
 

@@ -12,7 +12,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Dict
 
 from ansible.module_utils.joulerig import paths, reservation
 from ansible.module_utils.joulerig.changes import units
@@ -21,7 +21,7 @@ from ansible.module_utils.joulerig.drives.host import Host
 from ansible.module_utils.joulerig.settings import record
 from ansible.module_utils.joulerig.tools import Failed, Refused
 
-Facts = dict[str, Any]
+Facts = Dict[str, Any]
 # struct timex of <linux/timex.h>, as 64-bit processors have it: where the fields are that are read.
 TIMEX_BYTES, MAXERROR, STATUS = 208, 24, 40
 UNSYNCHRONISED = 0x40  # STA_UNSYNC

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.joulerig import fence, limits
-from ansible.module_utils.joulerig.tools import Failed, complaint, not_found
+from ansible.module_utils.joulerig.tools import Failed, complaint, not_found, process_descriptor
 
 LOOK_SECONDS = 0.25
 PATIENCE_SECONDS = 30  # until what was asked to end has written its report
@@ -109,7 +109,7 @@ def _watch(
     end: float,
     look: Callable[[], object] | None,
 ) -> str:
-    pidfd = os.pidfd_open(process.pid)
+    pidfd = process_descriptor(process.pid)
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     try:
