@@ -186,6 +186,7 @@ def execute(p, result):
         if p["kernel"] and (runs := platform.release()) != p["kernel"]:
             raise Failed(f"the host runs kernel {runs}, no longer {p['kernel']}")
         filesystem.check(p["filesystem"])
+        workload.check(p["workload"])
         filesystem.check_free(MOUNT_POINT)
         slow = undo.enter_context(slow_motion.SlowMotion(p["slowness"]))
         result["clock"].append(offset.measure(p["clock_server"]))

@@ -286,6 +286,7 @@ class Program(Workload):
             "program": where(Path(self.program)),
             "common_code": where(programs.COMMON_CODE),
             "settings": {**self.settings, **files},
+            "packages": self.packages,
         }
 
 

@@ -557,6 +557,36 @@ def test_apts_lists_are_refreshed_where_they_are_old(apt, tmp_path, monkeypatch,
     assert ("update" in calls.read_text().splitlines()) is refreshed
 
 
+POLICY = """
+cat <<END
+fio:
+  Installed: (none)
+  Candidate: 3.39-1
+  Version table:
+     3.39-1 500
+dropped:
+  Installed: (none)
+  Candidate: (none)
+  Version table:
+END
+"""
+
+
+def test_a_package_that_apt_has_no_version_of_is_lacking(apt, tool):
+    apt("chrony")
+    asked = tool("apt-cache", POLICY)
+    assert packages.lacking(["chrony", "fio", "dropped", "nosuch"]) == ["dropped", "nosuch"]
+    assert asked.read_text() == "policy fio dropped nosuch\n"
+
+
+def test_apt_is_not_asked_for_packages_that_are_there(apt, tool):
+    calls = apt("chrony fio")
+    asked = tool("apt-cache", "")
+    assert packages.lacking(["chrony", "fio"], refresh_seconds=0) == []
+    assert not calls.exists()
+    assert not asked.exists()
+
+
 def test_packages_stay_unless_asked_for(apt):
     apt("systemd-timesyncd")
     Record().add({PACKAGE: ["chrony"]})

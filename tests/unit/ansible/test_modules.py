@@ -14,6 +14,7 @@ import joulerig_drives
 import joulerig_kernel
 import joulerig_memory_drives
 import joulerig_nvdimm
+import joulerig_packages
 import joulerig_run
 import pytest
 from ansible.module_utils.testing import patch_module_args
@@ -106,6 +107,27 @@ def test_paths_and_protection_information_of_a_drive_are_kept(host, capsys):
     host.path_of("nvme0n1", "nvme0c0n1")
     found = call(joulerig_drives, capsys, drives={"fast": FAST})["found"]["fast"]
     assert (found["paths"], found["protection"]) == (["nvme0c0n1"], "T10-DIF-TYPE1-CRC")
+
+
+# --- joulerig_packages
+
+
+@pytest.fixture
+def has_fio_alone(tool):
+    tool("dpkg-query", "echo 'fio installed'; exit 1")
+    tool("apt-cache", "true")
+
+
+def test_an_optional_package_that_the_host_cannot_have_is_reported(has_fio_alone, capsys):
+    answer = call(joulerig_packages, capsys, required=["fio"], optional=["reiserfsprogs", "fio"])
+    assert (answer["available"], answer["lacking"]) == (["fio"], ["reiserfsprogs"])
+    assert answer["changed"] is False
+
+
+def test_without_a_package_that_each_run_needs_nothing_is_installed(has_fio_alone, capsys):
+    answer = call(joulerig_packages, capsys, required=["fio", "chrony"], optional=["reiserfsprogs"])
+    assert answer["failed"]
+    assert answer["msg"] == "this host's distribution has no chrony, which each run needs"
 
 
 # --- joulerig_array
@@ -800,6 +822,17 @@ def test_a_drive_that_is_exchanged_between_lease_and_mkfs_is_not_wiped(rig, caps
     answer = run(capsys)
     assert answer["status"] == "failed"
     assert "no drive with serial 'HDD-1'" in answer["reason"]
+    assert not rig.mkfs.exists()
+
+
+def test_a_program_whose_package_the_host_lacks_makes_no_run(rig, tool, capsys):
+    tool("dpkg-query", "echo 'gcc installed'; exit 1")
+    workload = {"name": "mail", "tool": "program", "packages": ["gcc", "postmark"]}
+    answer = run(capsys, workload=workload)
+    assert (answer["status"], answer["reason"]) == (
+        "not-run",
+        "mail: needs postmark, which this host has not",
+    )
     assert not rig.mkfs.exists()
 
 

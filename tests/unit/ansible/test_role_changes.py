@@ -26,6 +26,7 @@ OURS = {
     "joulerig_change": "records first",
     "joulerig_drives": "reads",
     "joulerig_memory_drives": "playbooks/release.yml removes them, and so does a boot",
+    "joulerig_packages": "reads",
     "joulerig_nvdimm": "a namespace is on a drive under test",
     "joulerig_quiet": "the campaign's end, and the host alone an hour later",
 }

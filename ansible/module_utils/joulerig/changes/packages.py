@@ -14,6 +14,8 @@ from ansible.module_utils.joulerig.tools import Failed, complaint, run
 APT = ("apt-get", "--yes", "--no-install-recommends", "--option=Dpkg::Options::=--force-confold")
 LISTS = "/var/lib/apt/lists"
 ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+# apt-cache's policy of a package that can be had; of another it has no version, or no lines at all.
+CANDIDATE = re.compile(r"^([^\s:]+):\n  Installed: .*\n  Candidate: (?!\(none\))", re.MULTILINE)
 # apt-get's plan, a line a package: "Inst NAME (NEW ...)", "Inst NAME [OLD] (NEW ...)",
 # "Purg NAME [OLD]".
 PLANNED = re.compile(r"^(Inst|Remv|Purg) (\S+)( \[)?", re.MULTILINE)
@@ -34,6 +36,20 @@ def look(names: Sequence[str], refresh_seconds: int | None = None) -> dict[str, 
             if not upgrade:
                 found[name] = {"installed": action != "Inst"}
     return found
+
+
+def lacking(names: Sequence[str], refresh_seconds: int | None = None) -> list[str]:
+    """Return those of `names` that this host neither has nor can get.
+
+    `refresh_seconds`: how old apt's lists may be; None: they are taken as they are.
+    """
+    there = installed(names)
+    missing = [name for name in names if name not in there]
+    if not missing:
+        return []
+    _refresh(refresh_seconds)
+    found = CANDIDATE.findall(_output(["apt-cache", "policy", *missing]))
+    return [name for name in missing if name not in found]
 
 
 def undo(before: Mapping[str, Mapping[str, bool]]) -> tuple[list[str], dict[str, str]]:

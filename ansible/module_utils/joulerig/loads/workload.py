@@ -4,9 +4,19 @@
 lay_out() creates its files, load() returns its result.
 """
 
+from ansible.module_utils.joulerig.changes import packages
 from ansible.module_utils.joulerig.loads import fio, flowop, program
+from ansible.module_utils.joulerig.tools import Unable
 
 TOOLS = {"fio": fio.Workload, "flowop": flowop.Workload, "program": program.Workload}
+
+
+def check(definition):
+    """Refuse a workload whose packages this host has not: its distribution may lack them."""
+    wanted = definition.get("packages", [])
+    there = packages.installed(wanted)
+    if missing := [name for name in wanted if name not in there]:
+        raise Unable(f"{definition['name']}: needs {', '.join(missing)}, which this host has not")
 
 
 def create(definition, surroundings):

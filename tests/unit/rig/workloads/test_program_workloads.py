@@ -70,6 +70,11 @@ def test_a_script_goes_with_the_common_code_and_what_it_reads():
     ]  # fmt: skip
 
 
+def test_a_host_gets_the_names_of_the_packages_that_a_program_needs():
+    one = program(program="postmark", packages=["bc"])
+    assert one.delivered(place.on_host)["packages"] == ["bc", "postmark"]
+
+
 def test_a_kernel_source_is_the_setting_source(source):
     one = program(program="kernel_grep", kernel_source="library", settings={"cold": False})
     assert source in one.files()
