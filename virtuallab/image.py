@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The guest image of virtual test hosts: Debian 12 by mmdebstrap.
+"""The guest images of virtual test hosts: releases of Debian, by mmdebstrap.
 
-It is cached by a hash of its definition. `more` is what a lab wants in its guests in addition to
-PACKAGES: joulerig.rig.lab.packages says what.
+Each is cached by a hash of its definition. `suite` is the release; `more` is what a lab wants in
+its guests in addition to PACKAGES (joulerig.rig.lab.packages says what), as far as that release has
+it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from joulerig.rig.common import cache, logged, paths
 from joulerig.rig.common.errors import UserError
@@ -30,9 +32,11 @@ PACKAGES = (
     " linux-headers-amd64 gcc make"  # for GUEST
 ).split()
 # The module that is compiled for the guest's kernel, and one that its Python has.
-GUEST, GUEST_PYTHON = (
-    (Path(__file__).parent / "guest" / name).read_text() for name in ("fua_by_flush.c", "compiled_once.py")
+GUEST, GUEST_SINCE_6_11, GUEST_PYTHON = (
+    (Path(__file__).parent / "guest" / name).read_text()
+    for name in ("fua_by_flush.c", "fua_by_flush_since_6_11.c", "compiled_once.py")
 )
+BEFORE_6_11 = ("bullseye", "bookworm")
 # Before any package is installed: PostgreSQL's would create and start its own server.
 PREPARE = r"""
 set -eu
@@ -135,61 +139,83 @@ class Image:
     release: str
 
 
-def definition_hash(more: Iterable[str] = ()) -> str:
+def definition_hash(more: Iterable[str] = (), suite: str = SUITE) -> str:
     """Return the key of the cache: the same definition gives the same image."""
-    text = json.dumps([SUITE, SIZE, _packages(more), PREPARE, CUSTOMISE, GUEST, GUEST_PYTHON])
+    text = json.dumps([suite, SIZE, _packages(more), PREPARE, CUSTOMISE, guest_module(suite), GUEST_PYTHON])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def guest_module(suite: str = SUITE) -> str:
+    """Return the C source of the module fua_by_flush for a release's kernel."""
+    return GUEST if suite in BEFORE_6_11 else GUEST_SINCE_6_11
 
 
 def _packages(more: Iterable[str]) -> list[str]:
     return [*PACKAGES, *sorted(set(more) - set(PACKAGES))]
 
 
-def folder(more: Iterable[str] = ()) -> Path:
-    return paths.cache() / "images" / definition_hash(more)
+def folder(more: Iterable[str] = (), suite: str = SUITE) -> Path:
+    return paths.cache() / "images" / definition_hash(more, suite)
 
 
-def cached(more: Iterable[str] = ()) -> Image | None:
+def cached(more: Iterable[str] = (), suite: str = SUITE) -> Image | None:
     """Return the image if it is built already."""
-    place = folder(more)
+    place = folder(more, suite)
+    record = _manifest(place)
+    if record is None:
+        return None
+    return Image(place / "root.ext4", place / "vmlinuz", place / "initrd", record["release"])
+
+
+def packages(more: Iterable[str] = (), suite: str = SUITE) -> set[str]:
+    """Return the packages that the image has of those that it is to have.
+
+    Before it is built, all of them: its release may lack some.
+    """
+    record = _manifest(folder(more, suite))
+    return set(record["packages"] if record else _packages(more))
+
+
+def _manifest(place: Path) -> dict[str, Any] | None:
     manifest = place / "manifest.json"
     if not manifest.is_file():
         return None
-    return Image(
-        place / "root.ext4",
-        place / "vmlinuz",
-        place / "initrd",
-        json.loads(manifest.read_text())["release"],
-    )
+    record: dict[str, Any] = json.loads(manifest.read_text())
+    return record
 
 
-def build(more: Iterable[str] = (), report: Callable[[str], object] = print) -> Image:
+def build(more: Iterable[str] = (), suite: str = SUITE, report: Callable[[str], object] = print) -> Image:
     """Return the image; build it if the cache lacks it (root or sudo, about a minute).
 
     Raises UserError.
     """
     sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    target = folder(more)
+    target = folder(more, suite)
 
     def make(work: Path, done: Path) -> None:
         if not shutil.which("mmdebstrap"):
             raise UserError("mmdebstrap: not found; 'make setup' (or: apt-get install mmdebstrap) gets it")
-        report(f"building the guest image {target.name} (once, about a minute)")
-        _build(_packages(more), work, done, target.with_suffix(".log"), sudo)
+        report(f"building the guest image {target.name} of Debian's {suite} (once, about a minute)")
+        lacking = _build(suite, _packages(more), work, done, target.with_suffix(".log"), sudo)
+        if lacking:
+            report(f"Debian's {suite} has no {', '.join(lacking)}: what needs them is not-run")
 
     def discard(work: Path) -> None:  # files of the image's tree are root's
         subprocess.run([*sudo, "rm", "-rf", "--one-file-system", str(work)], check=False)
 
-    return cache.build_once(target, lambda: cached(more), make, discard)
+    return cache.build_once(target, lambda: cached(more, suite), make, discard)
 
 
-def _build(packages: Sequence[str], work: Path, done: Path, log: Path, sudo: Sequence[str]) -> None:
+def _build(
+    suite: str, wanted: Sequence[str], work: Path, done: Path, log: Path, sudo: Sequence[str]
+) -> list[str]:
+    """Build an image in `done`; return which of the packages `wanted` its release lacks."""
     log.write_text("")
     prepare, customise = work / "prepare", work / "customise"
     for script, text in ((prepare, PREPARE), (customise, CUSTOMISE)):
         script.write_text("#!/bin/sh\n" + text)
         script.chmod(0o755)
-    (work / "fua_by_flush.c").write_text(GUEST)
+    (work / "fua_by_flush.c").write_text(guest_module(suite))
     (work / "compiled_once.py").write_text(GUEST_PYTHON)
     done.mkdir()
     tree = work / "tree"
@@ -198,8 +224,8 @@ def _build(packages: Sequence[str], work: Path, done: Path, log: Path, sudo: Seq
          "--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Languages \"none\"",
          "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
          "--dpkgopt=path-exclude=/usr/share/locale/*",
-         f"--include={','.join(packages)}",
-         f"--essential-hook={prepare} \"$1\"", f"--customize-hook={customise} \"$1\"", SUITE, str(tree)],
+         f"--include={','.join(PACKAGES)}", *_as_far_as_there(set(wanted) - set(PACKAGES)),
+         f"--essential-hook={prepare} \"$1\"", f"--customize-hook={customise} \"$1\"", suite, str(tree)],
         log,
     )  # fmt: skip
     # No lazy initialisation: a virtual host must not write to its own disk while a drive is
@@ -214,9 +240,21 @@ def _build(packages: Sequence[str], work: Path, done: Path, log: Path, sudo: Seq
     if sudo:
         made = [str(root), str(done / "vmlinuz"), str(done / "initrd")]
         _run([*sudo, "chown", f"{os.getuid()}:{os.getgid()}", *made], log)
-    (done / "manifest.json").write_text(
-        json.dumps({"suite": SUITE, "release": release, "packages": list(packages)})
-    )
+    there = _installed(tree, wanted)
+    (done / "manifest.json").write_text(json.dumps({"suite": suite, "release": release, "packages": there}))
+    return [name for name in wanted if name not in there]
+
+
+def _as_far_as_there(names: Iterable[str]) -> list[str]:
+    """Return the option that has mmdebstrap include those packages that the release has."""
+    alternatives = ",".join(f"?exact-name({name})" for name in sorted(names))
+    return [f"--include=?and(?not(?virtual),?or({alternatives}))"] if alternatives else []
+
+
+def _installed(tree: Path, names: Iterable[str]) -> list[str]:
+    status = (tree / "var" / "lib" / "dpkg" / "status").read_text()
+    there = {line.removeprefix("Package: ") for line in status.splitlines() if line.startswith("Package: ")}
+    return [name for name in names if name in there]
 
 
 def _run(command: list[str], log: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from joulerig.rig.common import paths, supervisor, wait
 from joulerig.rig.common.errors import UserError
 from joulerig.rig.lab import packages
-from joulerig.rig.lab.model import Lab
+from joulerig.rig.lab.model import Lab, VirtualHost
 from joulerig.virtuallab import accelerator, hosts, image, nvme, profile, taps, twins
 from joulerig.virtuallab.clock import calibration, shared
 
@@ -39,9 +39,11 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
         if not paths.program(built).exists():
             raise UserError(f"{paths.short(paths.program(built))}: not built; 'make build' builds it")
     profiles = profile.load_all(lab)
-    guest = image.build(packages.for_guests(lab), report)
+    releases = {name: (host.virtual or VirtualHost()).release for name, host in virtual.items()}
+    wanted = packages.for_guests(lab)
+    images = {suite: image.build(wanted, suite, report) for suite in sorted(set(releases.values()))}
     hosts.make_keys(folder())
-    how = accelerator.choose(guest)
+    how = accelerator.choose(next(iter(images.values())))
     if how == "kvm":
         shared.remove()
     else:
@@ -56,10 +58,12 @@ def up(lab: Lab, report: Callable[[str], object] = print) -> None:
         supervisor.start([_clock_keeper(virtual)])
     states = supervisor.states()
     booting = [name for name in virtual if states.get(hosts.process_name(name)) != "RUNNING"]
-    if booting:
-        report(f"booting {', '.join(booting)} under {how.upper()} (kernel {guest.release})")
+    for suite, guest in images.items():
+        if names := [name for name in booting if releases[name] == suite]:
+            report(f"booting {', '.join(names)} under {how.upper()} (kernel {guest.release})")
     supervisor.start(
-        hosts.process(name, host, guest, how, folder(), profiles) for name, host in virtual.items()
+        hosts.process(name, host, images[releases[name]], how, folder(), profiles)
+        for name, host in virtual.items()
     )
     hosts.write_ssh_config(folder(), virtual)
     for name in virtual:

@@ -302,17 +302,23 @@ class Array(Strict):
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 
 
+# Of Debian: 11, 12, 13, unstable.
+Release = Literal["bullseye", "bookworm", "trixie", "sid"]
+
+
 class VirtualHost(Strict):
     """What a virtual test host is made of.
 
-    It has no network to get packages from; all hosts of a lab share an image with what any of them
-    wants.
+    It has no network to get packages from; all hosts of a lab of one release share an image with
+    what any of them wants.
     """
 
     cpus: PositiveInt = 2
     """Processors."""
     memory_mb: Annotated[int, Field(ge=512)] = 2048
     """Memory."""
+    release: Release = "bookworm"
+    """Release of Debian that it runs, with its kernel. The default is built fastest."""
     nvme: Literal["qemu", "twin"] = "qemu"
     """Which NVMe controller it sees: QEMU's, or the twins' own, by NVMe/TCP."""
     guest_packages: list[Package] = []
@@ -749,7 +755,7 @@ class Lab(Strict):
 
     @property
     def guest_packages(self) -> list[str]:
-        """Return the packages that the virtual hosts need in the image they share."""
+        """Return the packages that the virtual hosts need in the images they share."""
         hosts = [host.virtual for host in self.hosts.values() if host.virtual]
         return sorted({name for host in hosts for name in host.guest_packages})
 

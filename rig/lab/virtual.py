@@ -149,11 +149,11 @@ def missing_packages(lab: Lab, host: str, packages: Iterable[str]) -> list[str]:
     The image of a virtual host holds all that it ever has; a physical host installs what is
     missing.
     """
-    if not lab.hosts[host].virtual:
+    if not (machine := lab.hosts[host].virtual):
         return []
     from joulerig.virtuallab import image
 
-    there = {*image.PACKAGES, *needed.for_guests(lab)}
+    there = image.packages(needed.for_guests(lab), machine.release)
     return [name for name in packages if name not in there]
 
 
@@ -206,7 +206,7 @@ def fit_loads(
 
 
 def guest_module() -> str:
-    """Return the C source of the kernel module that virtual hosts need."""
+    """Return the C source of the module that a kernel of virtual hosts needs before Linux 6.11."""
     from joulerig.virtuallab import image
 
     return image.GUEST

@@ -5,6 +5,7 @@ import itertools
 import re
 import stat
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -491,7 +492,6 @@ def test_the_images_hash_is_that_of_its_definition(monkeypatch):
     assert re.fullmatch(r"[0-9a-f]{16}", before)
     assert image.definition_hash() == before
     for name, value in (
-        ("SUITE", "trixie"),
         ("SIZE", "5G"),
         ("PACKAGES", ["fio"]),
         ("PREPARE", "true"),
@@ -502,6 +502,31 @@ def test_the_images_hash_is_that_of_its_definition(monkeypatch):
             other.setattr(image, name, value)
             assert image.definition_hash() != before
     assert image.definition_hash() == before
+
+
+def test_each_release_has_its_own_image():
+    releases = get_args(lab.Release)
+    assert lab.VirtualHost().release == image.SUITE
+    assert image.definition_hash(suite=image.SUITE) == image.definition_hash()
+    assert len({image.definition_hash(suite=suite) for suite in releases}) == len(releases)
+
+
+def test_a_kernel_gets_the_module_that_it_can_load():
+    """Linux 6.11 took away the function at which the first one looks."""
+    by_source = {suite: image.guest_module(suite) for suite in get_args(lab.Release)}
+    old = [suite for suite, source in by_source.items() if '"blk_queue_write_cache"' in source]
+    new = [suite for suite, source in by_source.items() if '"queue_limits_commit_update"' in source]
+    assert (old, new) == (["bullseye", "bookworm"], ["trixie", "sid"])
+
+
+def test_an_image_has_of_what_is_wanted_what_its_release_has(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert {"fio", "reiserfsprogs"} <= image.packages(["reiserfsprogs"], "sid")
+    place = image.folder(["reiserfsprogs"], "sid")
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text('{"release": "7.2", "packages": ["fio"]}')
+    assert image.packages(["reiserfsprogs"], "sid") == {"fio"}
+    assert "reiserfsprogs" in image.packages(["reiserfsprogs"])
 
 
 def test_packages_that_a_lab_wants_make_another_image_whatever_their_order():
