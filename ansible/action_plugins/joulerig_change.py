@@ -16,10 +16,6 @@ from ansible.plugins.action import ActionBase
 # What a module's arguments say that it changes, as arguments of module joulerig_record. The other
 # modules do not say it: the task does.
 TARGETS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "ansible.builtin.apt": lambda args: {
-        "packages": args["name"],
-        **({"refresh_seconds": args["cache_valid_time"]} if "cache_valid_time" in args else {}),
-    },
     "ansible.builtin.copy": lambda args: {"files": [args["dest"]]},
     "ansible.builtin.file": lambda args: {"files": [args["path"]]},
     "ansible.builtin.systemd_service": lambda args: {"units": [args["name"]]},
@@ -50,10 +46,8 @@ def split(arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, 
 
 
 def is_recorded(changes: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
-    """Return whether a host's record has all of `changes`; of packages only the host knows."""
-    return known is not None and all(
-        key != "packages" and set(names) <= set(known.get(key, ())) for key, names in changes.items()
-    )
+    """Return whether a host's record has all of `changes`."""
+    return known is not None and all(set(names) <= set(known.get(key, ())) for key, names in changes.items())
 
 
 class ActionModule(ActionBase):

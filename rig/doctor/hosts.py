@@ -22,9 +22,8 @@ from joulerig.rig.doctor.finding import Finding, Severity
 from joulerig.rig.lab.model import TestHost
 
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
-LEAST_PYTHON = (3, 9)
-# Distributions whose packages the roles install, and those that are like one of them.
-DISTRIBUTIONS = ("debian", "ubuntu")
+LEAST_PYTHON = (3, 8)
+TRIED = "debian"  # the family of distributions on which the roles were run
 CLOCK_SECONDS = 1.0
 DEEP_SLEEP_MICROSECONDS = 100
 # Below this, a level of advanced power management lets a disk stop.
@@ -115,13 +114,18 @@ def system(seen: Seen) -> Iterator[Finding]:
         mend = "write ansible_user into the inventory: one of ~/.ssh/config is not seen, so sudo is not used"
         yield Finding(ERROR, "system", seen.name, text, mend)
     if tuple(found["python"]) < LEAST_PYTHON:
-        text = f"Python {'.'.join(map(str, found['python']))}; allowed: 3.9 or later"
+        text = f"Python {'.'.join(map(str, found['python']))}; allowed: 3.8 or later"
         mend = "install a later one, and name it in ansible_python_interpreter"
         yield Finding(ERROR, "system", seen.name, text, mend)
-    if found["distribution"] not in DISTRIBUTIONS and not set(found["like"]) & set(DISTRIBUTIONS):
-        text = f"{found['distribution'] or 'an unknown distribution'}: 'rig up' installs Debian's packages"
-        mend = "install Debian 12 or later, or Ubuntu, on it"
+    name = found["distribution"] or "an unknown distribution"
+    if not found["family"]:
+        text = f"{name}: 'rig up' has no names of its packages"
+        mend = "install Debian, Ubuntu, or one of the families of RHEL, Fedora and SUSE on it"
         yield Finding(ERROR, "system", seen.name, text, mend)
+    elif found["family"] != TRIED:
+        text = f"{name}: what 'rig up' does there was written after manuals, and never run"
+        mend = "look through the log of the first 'rig up'"
+        yield Finding(WARNING, "system", seen.name, text, mend)
     if not found["systemd"]:
         text = "no systemd: services of 'rig up' are not started, and a run is not kept from others' units"
         yield Finding(WARNING, "system", seen.name, text, "boot it with systemd")

@@ -16,8 +16,7 @@ from tests.support import ROOT
 
 # As ansible.cfg does for Ansible: our module_utils are found in addition to its own.
 ansible.module_utils.__path__.append(str(ROOT / "ansible" / "module_utils"))
-MODULES = ROOT / "ansible" / "modules"
-sys.path[:0] = [str(MODULES), str(MODULES / "calls")]
+sys.path[:0] = [str(ROOT / "ansible" / "modules" / folder) for folder in ("", "calls", "changes")]
 
 from ansible.module_utils.joulerig.drives import system_calls  # noqa: E402
 from ansible.module_utils.joulerig.drives.commands.nvme import StatusError  # noqa: E402

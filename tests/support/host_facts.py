@@ -44,7 +44,7 @@ def machine(**more: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "system": {
             "kernel": "6.1.0-31-amd64", "machine": "x86_64", "python": [3, 11], "distribution": "debian",
-            "like": [], "version": "12", "user": 0, "systemd": True, "memory_bytes": 32 * GIB,
+            "family": "debian", "version": "12", "user": 0, "systemd": True, "memory_bytes": 32 * GIB,
             "controller": "192.0.2.1", "command_line": "quiet",
         },
         "clock": {

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from ansible.module_utils.joulerig import paths
+from ansible.module_utils.joulerig.changes import apt as apt_packages
 from ansible.module_utils.joulerig.changes import contents, kernelmodules, packages, units
 from ansible.module_utils.joulerig.changes import record as records
 from ansible.module_utils.joulerig.changes.record import COMMAND, FILE, MODULE, PACKAGE, TREE, UNIT, Record
@@ -551,7 +553,7 @@ def test_apts_lists_are_refreshed_where_they_are_old(apt, tmp_path, monkeypatch,
     calls = apt("")
     lists = tmp_path / "lists"
     lists.mkdir()
-    monkeypatch.setattr(packages, "LISTS", str(lists))
+    monkeypatch.setattr(apt_packages, "LISTS", str(lists))
     os.utime(lists, (lists.stat().st_mtime - age,) * 2)
     Record().add({PACKAGE: ["chrony"]}, 86400)
     assert ("update" in calls.read_text().splitlines()) is refreshed
@@ -716,3 +718,38 @@ def test_the_record_of_drives_is_written_by_the_same_writer(tmp_path, monkeypatc
     disk = DiskCalls(tmp_path, monkeypatch)
     ownership.Record(str(tmp_path / "drives.json")).put("sata:1", {"made": None})
     assert disk.seen == ["sync drives.json.joulerig", "rename drives.json", "sync ."]
+
+
+# --- packages of RPM
+
+
+@pytest.fixture
+def fedora(root, tool, monkeypatch, tmp_path):
+    """A host of Fedora's with `installed`; `users`: what rpm says needs a package."""
+    (tmp_path / "os").mkdir()
+    (tmp_path / "os/os-release").write_text("ID=fedora\n")
+    monkeypatch.setattr(paths, "ETC", str(tmp_path / "os"))
+
+    def make(installed: str, users: str = "echo no package requires it; exit 1") -> Path:
+        lines = "; ".join(f"echo {name}" for name in installed.split()) or "true"
+        tool("rpm", f'case "$*" in *whatrequires*) {users} ;; *) {lines} ;; esac')
+        return tool("dnf", "")
+
+    return make
+
+
+def test_packages_of_rpm_that_were_not_there_are_removed(fedora):
+    fedora("fio")
+    assert Record().add({PACKAGE: ["fio", "nvme-cli"]})
+    assert Record().names(PACKAGE) == ["nvme-cli"]
+    calls = fedora("fio nvme-cli")
+    assert undo(with_packages=True).undone == ["removed package nvme-cli"]
+    assert calls.read_text() == "--assumeyes remove nvme-cli\n"
+
+
+def test_a_package_of_rpm_that_another_needs_stays(fedora):
+    fedora("")
+    Record().add({PACKAGE: ["nvme-cli"]})
+    calls = fedora("nvme-cli", "echo cockpit; echo nvme-cli")
+    assert undo(with_packages=True).stays == ["package nvme-cli: cockpit needs it"]
+    assert not calls.exists()

@@ -20,6 +20,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible.module_utils.joulerig import limits, paths, tools
+from ansible.module_utils.joulerig.changes import record
 from ansible.module_utils.joulerig.drives import wipe_lease
 from ansible.module_utils.joulerig.host_lock import HostLock
 
@@ -113,21 +114,93 @@ def test_paths_and_protection_information_of_a_drive_are_kept(host, capsys):
 
 
 @pytest.fixture
-def has_fio_alone(tool):
-    tool("dpkg-query", "echo 'fio installed'; exit 1")
+def distribution(host, tool, tmp_path, monkeypatch):
+    """Return distribution(OS_RELEASE): a host of it, which has fio and no record of changes."""
+    monkeypatch.setattr(paths, "STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(paths, "ETC", str(host.etc))
+
+    def make(text):
+        host.put(host.etc / "os-release", text)
+        tool("dpkg-query", "echo 'fio installed'; exit 1")
+        tool("rpm", "echo fio; echo 'package chrony is not installed'; exit 1")
+
+    return make
+
+
+DEBIAN, FEDORA = "ID=debian\n", 'ID=fedora\nVERSION_ID="43"\n'
+ALMA = 'ID="almalinux"\nID_LIKE="rhel centos fedora"\n'
+LEAP = 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\n'
+POLICY = "printf 'chrony:\\n  Installed: (none)\\n  Candidate: 4.3\\n'"
+
+
+def test_an_optional_package_that_the_host_cannot_have_is_not_installed(distribution, tool, capsys):
+    distribution(DEBIAN)
+    tool("apt-cache", POLICY)
+    apt = tool("apt-get", 'test "$1" = --simulate || echo')
+    answer = call(joulerig_packages, capsys, required=["fio", "chrony"], optional=["reiserfsprogs"])
+    assert (answer["installed"], answer["lacking"]) == (["chrony"], ["reiserfsprogs"])
+    assert answer["changed"] is True
+    assert apt.read_text().splitlines()[-1].endswith(" install chrony")
+
+
+def test_what_is_there_is_not_installed_again(distribution, tool, capsys):
+    distribution(DEBIAN)
+    apt = tool("apt-get", "")
+    assert call(joulerig_packages, capsys, required=["fio"])["changed"] is False
+    assert not apt.exists()
+
+
+def test_without_a_package_that_each_run_needs_nothing_is_installed(distribution, tool, capsys):
+    distribution(DEBIAN)
     tool("apt-cache", "true")
-
-
-def test_an_optional_package_that_the_host_cannot_have_is_reported(has_fio_alone, capsys):
-    answer = call(joulerig_packages, capsys, required=["fio"], optional=["reiserfsprogs", "fio"])
-    assert (answer["available"], answer["lacking"]) == (["fio"], ["reiserfsprogs"])
-    assert answer["changed"] is False
-
-
-def test_without_a_package_that_each_run_needs_nothing_is_installed(has_fio_alone, capsys):
+    apt = tool("apt-get", "")
     answer = call(joulerig_packages, capsys, required=["fio", "chrony"], optional=["reiserfsprogs"])
     assert answer["failed"]
     assert answer["msg"] == "this host's distribution has no chrony, which each run needs"
+    assert not apt.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "tool_name", "known", "installed", "lacking"),
+    [
+        (FEDORA, "dnf", "chrony btrfs-progs nilfs-utils", ["chrony", "btrfs-progs", "nilfs-utils"], []),
+        (ALMA, "dnf", "chrony", ["chrony"], ["btrfs-progs", "nilfs-tools"]),
+        (LEAP, "zypper", "chrony btrfsprogs", ["chrony", "btrfsprogs"], ["nilfs-tools"]),
+    ],
+)
+def test_packages_have_the_names_of_the_hosts_distribution(
+    distribution, tool, capsys, text, tool_name, known, installed, lacking
+):
+    distribution(text)
+    found = [f'<solvable status=not kind=package name=\\"{name}\\"/>' for name in known.split()]
+    lines = found if tool_name == "zypper" else known.split()
+    asked = tool(
+        tool_name, 'case "$*" in *install*) ;; *) ' + "; ".join(f'echo "{one}"' for one in lines) + ";; esac"
+    )
+    answer = call(
+        joulerig_packages, capsys, required=["fio", "chrony"], optional=["btrfs-progs", "nilfs-tools"]
+    )
+    assert (answer["installed"], answer["lacking"]) == (installed, lacking)
+    assert asked.read_text().splitlines()[-1].endswith(" ".join(installed))
+    assert record.Record().before(record.PACKAGE) == {name: {"installed": False} for name in installed[::-1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "family", "service"),
+    [
+        (DEBIAN, "debian", "chrony.service"),
+        ("ID=ubuntu\nID_LIKE=debian\n", "debian", "chrony.service"),
+        ("ID=linuxmint\nID_LIKE=ubuntu\n", "debian", "chrony.service"),
+        (FEDORA, "fedora", "chronyd.service"),
+        (ALMA, "rhel", "chronyd.service"),
+        (LEAP, "suse", "chronyd.service"),
+        ("ID=arch\n", "", "chronyd.service"),
+    ],
+)
+def test_roles_learn_what_a_distribution_calls_its_time_service(distribution, capsys, text, family, service):
+    distribution(text)
+    found = call(joulerig_packages, capsys)["ansible_facts"]["joulerig_distribution"]
+    assert (found["family"], found["time_service"]) == (family, service)
 
 
 # --- joulerig_array

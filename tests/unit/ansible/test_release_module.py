@@ -7,6 +7,7 @@ import errno
 import json
 import platform
 
+import joulerig_packages
 import joulerig_record
 import joulerig_release
 import pytest
@@ -18,6 +19,7 @@ from ansible.module_utils.joulerig.reservation import Asker
 from tests.support.fake_systemd import FakeSystemd
 
 HERE = {"owner": "ada@boss", "machine": "m1", "host": "bench1"}
+FIO = "printf 'fio:\\n  Installed: (none)\\n  Candidate: 3.33\\n'"  # what apt-cache says of it
 NOTHING = {"changed": False, "undone": [], "stays": [], "packages": []}
 
 
@@ -57,7 +59,7 @@ def test_a_record_returns_all_that_is_recorded(host, capsys):
     call(joulerig_record, capsys, files=["/etc/a"], trees=["/usr/lib/b"])
     answer = call(joulerig_record, capsys, files=["/etc/c"], afterwards=["update-grub"])
     assert answer["recorded"] == {
-        "files": ["/etc/a", "/etc/c"], "trees": ["/usr/lib/b"], "units": [], "modules": [], "packages": [],
+        "files": ["/etc/a", "/etc/c"], "trees": ["/usr/lib/b"], "units": [], "modules": [],
         "afterwards": ["update-grub"],
     }  # fmt: skip
     assert answer["changed"] is False
@@ -172,6 +174,7 @@ def test_a_failure_comes_with_what_was_undone(host, changed, capsys, tool):
 def test_packages_that_stay_are_named(host, capsys, tool):
     tool("dpkg-query", "exit 1")
     tool("apt-mark", "")
+    tool("apt-cache", FIO)
     tool("apt-get", "echo 'Inst fio (3.33 Debian)'")
-    call(joulerig_record, capsys, packages=["fio"])
+    assert call(joulerig_packages, capsys, required=["fio"])["installed"] == ["fio"]
     assert release(capsys)["packages"] == ["fio"]

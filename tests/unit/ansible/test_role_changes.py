@@ -26,7 +26,7 @@ OURS = {
     "joulerig_change": "records first",
     "joulerig_drives": "reads",
     "joulerig_memory_drives": "playbooks/release.yml removes them, and so does a boot",
-    "joulerig_packages": "reads",
+    "joulerig_packages": "records first",
     "joulerig_nvdimm": "a namespace is on a drive under test",
     "joulerig_quiet": "the campaign's end, and the host alone an hour later",
 }
@@ -134,11 +134,6 @@ def test_a_task_in_a_block_is_found_too():
         ("ansible.builtin.template: {src: a.j2, dest: /etc/a}", {"files": ["/etc/a"]}),
         ("ansible.builtin.file: {path: /etc/a, state: directory}", {"files": ["/etc/a"]}),
         ("ansible.builtin.systemd_service: {name: a.service}", {"units": ["a.service"]}),
-        ("ansible.builtin.apt: {name: [fio]}", {"packages": ["fio"]}),
-        (
-            "ansible.builtin.apt: {name: [fio], cache_valid_time: 60}",
-            {"packages": ["fio"], "refresh_seconds": 60},
-        ),
         ("{ansible.builtin.file: {path: /etc/a}, files: [/etc]}", {"files": ["/etc/a", "/etc"]}),
         (
             "{ansible.builtin.command: {cmd: update-grub}, afterwards: [update-grub]}",
@@ -165,7 +160,6 @@ def test_what_a_change_records(text, expected):
         ({"files": ["/etc/a"]}, {"files": []}, False),
         ({"files": ["/etc/a"]}, {"files": ["/etc/a", "/etc/b"]}, True),
         ({"files": ["/etc/a"], "trees": ["/b"]}, {"files": ["/etc/a"], "trees": []}, False),
-        ({"packages": ["fio"]}, {"packages": ["fio"]}, False),
     ],
 )
 def test_a_host_is_asked_again_only_for_what_it_has_not_recorded(changes, known, expected):

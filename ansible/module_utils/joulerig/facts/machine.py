@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Dict
 
-from ansible.module_utils.joulerig import paths, reservation
+from ansible.module_utils.joulerig import distribution, paths, reservation
 from ansible.module_utils.joulerig.changes import units
 from ansible.module_utils.joulerig.detached import calls
 from ansible.module_utils.joulerig.drives.host import Host
@@ -51,17 +51,14 @@ def look(host: Host, names: Sequence[str], addresses: Sequence[str], logins: str
 
 def system(host: Host) -> Facts:
     """Return what runs here, and as whom this code does."""
-    release = {}
-    for line in (host.read(f"{host.etc}/os-release") or "").splitlines():
-        key, _, value = line.partition("=")
-        release[key] = value.strip('"')
+    release = distribution.release(host.etc)
     memory = re.search(r"^MemTotal:\s+(\d+) kB", host.read(f"{host.proc}/meminfo") or "", re.MULTILINE)
     return {
         "kernel": platform.release(),
         "machine": platform.machine(),
         "python": list(sys.version_info[:2]),
         "distribution": release.get("ID", ""),
-        "like": release.get("ID_LIKE", "").split(),
+        "family": distribution.family(host.etc),
         "version": release.get("VERSION_ID", ""),
         "user": os.geteuid(),
         "systemd": os.path.isdir("/run/systemd/system"),

@@ -4,6 +4,11 @@
 lay_out() creates its files, load() returns its result.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 from ansible.module_utils.joulerig.changes import packages
 from ansible.module_utils.joulerig.loads import fio, flowop, program
 from ansible.module_utils.joulerig.tools import Unable
@@ -11,7 +16,7 @@ from ansible.module_utils.joulerig.tools import Unable
 TOOLS = {"fio": fio.Workload, "flowop": flowop.Workload, "program": program.Workload}
 
 
-def check(definition):
+def check(definition: Mapping[str, Any]) -> None:
     """Refuse a workload whose packages this host has not: its distribution may lack them."""
     wanted = definition.get("packages", [])
     there = packages.installed(wanted)

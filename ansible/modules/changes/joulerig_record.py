@@ -13,9 +13,7 @@ options:
   trees: {description: "Folders that are the rig's alone.", type: list, elements: str, default: []}
   units: {description: "systemd's units.", type: list, elements: str, default: []}
   modules: {description: "Kernel modules.", type: list, elements: str, default: []}
-  packages: {description: "Debian packages to be installed.", type: list, elements: str, default: []}
   afterwards: {description: "Commands to run once all is undone.", type: list, elements: str, default: []}
-  refresh_seconds: {description: "How old apt's lists may be.", type: int}
 author: [Joulerig]
 """
 
@@ -33,7 +31,6 @@ KIND_OF = {
     "trees": record.TREE,
     "units": record.UNIT,
     "modules": record.MODULE,
-    "packages": record.PACKAGE,
     "afterwards": record.COMMAND,
 }
 
@@ -45,9 +42,7 @@ def main():
             "trees": {"type": "list", "elements": "str", "default": []},
             "units": {"type": "list", "elements": "str", "default": []},
             "modules": {"type": "list", "elements": "str", "default": []},
-            "packages": {"type": "list", "elements": "str", "default": []},
             "afterwards": {"type": "list", "elements": "str", "default": []},
-            "refresh_seconds": {"type": "int"},
         },
         supports_check_mode=True,
     )
@@ -57,7 +52,7 @@ def main():
         with record.locked(create=not module.check_mode):
             changes = record.Record()
             if not module.check_mode:
-                changes.add(wanted, p["refresh_seconds"])
+                changes.add(wanted)
     except (Refused, Failed, OSError) as error:
         module.fail_json(msg=f"cannot record what is there before a change: {error}")
     recorded = {option: changes.names(kind) for option, kind in KIND_OF.items()}
