@@ -9,6 +9,14 @@ from typing import Any
 from tests.support.lab_driver import Lab
 
 Picture = dict[str, dict[str, Any]]
+# What may differ, and why.
+ALLOWED = {
+    "modules ": "the kernel loads the modules of file systems and arrays itself when they are used",
+    "active units ": "a boot's jobs end, and timers start theirs, in between",
+}
+CHANGED_BY_RIG = ("chrony.service", "iod.service", "joulerig-kernel-guard.service")
+CHANGED_BY_RIG += ("e2scrub_all.timer", "dpkg-db-backup.timer", "smartmontools.service", "fstrim.timer")
+OWN_MODULES = {"bfq", "kyber_iosched", "brd", "scsi_debug"}
 # Runs on the host. Each part maps names to what can be compared.
 SCRIPT = r"""
 import hashlib, json, os, stat, subprocess
@@ -67,3 +75,13 @@ def differences(before: Picture, after: Picture) -> dict[str, Any]:
             if pair[0] != pair[1]:
                 found[f"{part} {name}"] = pair
     return found
+
+
+def left_behind(before: Picture, after: Picture) -> dict[str, Any]:
+    """What the rig left on a host that it gave back; as `differences` has it."""
+    mine = {f"active units {name}" for name in CHANGED_BY_RIG} | {f"modules {name}" for name in OWN_MODULES}
+    return {
+        name: pair
+        for name, pair in differences(before, after).items()
+        if name in mine or not name.startswith(tuple(ALLOWED))
+    }
